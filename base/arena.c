@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "base/arena.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/check.h"
+
+#define ARENA_ALIGN 16
+#define ARENA_CHUNK_MIN 4096
+
+struct arena_chunk {
+    struct arena_chunk *next;
+    size_t size; /* payload bytes */
+    size_t used;
+    _Alignas(ARENA_ALIGN) uint8_t bytes[];
+};
+
+void arena_init(struct arena *arena, size_t max_bytes)
+{
+    *arena = (struct arena){.max_bytes = max_bytes};
+}
+
+void arena_fini(struct arena *arena)
+{
+    if (!arena) {
+        return;
+    }
+    for (struct arena_chunk *chunk = arena->chunks, *next; chunk; chunk = next) {
+        next = chunk->next;
+        free(chunk);
+    }
+    arena->chunks = NULL;
+    arena->used_bytes = 0;
+}
+
+void arena_reset(struct arena *arena)
+{
+    struct arena_chunk *keep = NULL;
+    for (struct arena_chunk *chunk = arena->chunks, *next; chunk; chunk = next) {
+        next = chunk->next;
+        if (!keep || chunk->size > keep->size) {
+            free(keep);
+            keep = chunk;
+        } else {
+            free(chunk);
+        }
+    }
+    if (keep) {
+        keep->next = NULL;
+        keep->used = 0;
+    }
+    arena->chunks = keep;
+    arena->used_bytes = 0;
+}
+
+/* Doubles, so that the number of chunks stays logarithmic in what is allocated. */
+static struct arena_chunk *grow(struct arena *arena, size_t size)
+{
+    size_t want = arena->chunks ? arena->chunks->size : ARENA_CHUNK_MIN / 2;
+    want = want > SIZE_MAX / 4 ? size : want * 2;
+    if (want < size) {
+        want = size;
+    }
+    struct arena_chunk *chunk = malloc(sizeof(*chunk) + want);
+    if (chunk) {
+        *chunk = (struct arena_chunk){.next = arena->chunks, .size = want};
+        arena->chunks = chunk;
+    }
+    return chunk;
+}
+
+void *arena_alloc(struct arena *arena, size_t size)
+{
+    must(arena->max_bytes > 0);
+    if (size > arena->max_bytes) {
+        return NULL;
+    }
+    size_t padded = size ? align_up(size, ARENA_ALIGN) : ARENA_ALIGN;
+    if (!in_range(arena->used_bytes, padded, align_up(arena->max_bytes, ARENA_ALIGN))) {
+        return NULL;
+    }
+    struct arena_chunk *chunk = arena->chunks;
+    if (!chunk || !in_range(chunk->used, padded, chunk->size)) {
+        chunk = grow(arena, padded);
+        if (!chunk) {
+            return NULL;
+        }
+    }
+    void *mem = chunk->bytes + chunk->used;
+    chunk->used += padded;
+    arena->used_bytes += padded;
+    return memset(mem, 0, size);
+}
+
+void *arena_array(struct arena *arena, size_t count, size_t size)
+{
+    size_t bytes;
+    return mul_size(count, size, &bytes) ? arena_alloc(arena, bytes) : NULL;
+}
+
+char *arena_strdup(struct arena *arena, const void *text, size_t len)
+{
+    char *copy = len < SIZE_MAX ? arena_alloc(arena, len + 1) : NULL;
+    if (copy && len) {
+        memcpy(copy, text, len);
+    }
+    return copy;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A bounded bump allocator. Everything allocated from an arena is freed together by arena_fini() or
+ * reused after arena_reset(). An arena cannot be made without a maximum: memory for anything that a
+ * file or a request describes comes from one, so the maximum is the bound on that memory.
+ *
+ * Not thread-safe: one arena belongs to one owner at a time.
+ */
+#ifndef PTED_BASE_ARENA_H
+#define PTED_BASE_ARENA_H
+
+#include <stddef.h>
+
+struct arena_chunk;
+
+struct arena {
+    struct arena_chunk *chunks; /* owned; newest first */
+    size_t used_bytes;          /* handed out, with padding */
+    size_t max_bytes;           /* ceiling for used_bytes */
+};
+
+void arena_init(struct arena *arena, size_t max_bytes);
+void arena_fini(struct arena *arena);
+
+/* Forgets every allocation but keeps the largest chunk, so that a warmed-up arena does not malloc. */
+void arena_reset(struct arena *arena);
+
+/* |size| zeroed bytes aligned to 16, or NULL when the maximum or the heap is exhausted. */
+void *arena_alloc(struct arena *arena, size_t size);
+
+/* As arena_alloc() for |count| elements of |size| bytes; the product cannot wrap. */
+void *arena_array(struct arena *arena, size_t count, size_t size);
+
+/* A terminated copy of |len| bytes, or NULL. */
+char *arena_strdup(struct arena *arena, const void *text, size_t len);
+
+#endif

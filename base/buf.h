@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Growable bytes with a mandatory maximum. Appending beyond it, or running out of memory, marks the
+ * buffer failed: it stays readable, further appends do nothing, and one buf_failed() at the end of
+ * a print replaces a check behind every append.
+ */
+#ifndef PTED_BASE_BUF_H
+#define PTED_BASE_BUF_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/bytes.h"
+
+struct buf {
+    uint8_t *ptr; /* owned */
+    size_t len;
+    size_t capacity;
+    size_t max_bytes;
+    bool failed;
+};
+
+void buf_init(struct buf *buf, size_t max_bytes);
+void buf_fini(struct buf *buf);
+
+/* Empties, keeps the memory and clears the failure. */
+void buf_reset(struct buf *buf);
+
+static inline bool buf_failed(const struct buf *buf)
+{
+    return buf->failed;
+}
+
+static inline struct span buf_span(const struct buf *buf)
+{
+    return span_of(buf->ptr, buf->len);
+}
+
+/* Room for |len| more bytes at the end, or NULL; commit what was written with buf_commit(). */
+uint8_t *buf_reserve(struct buf *buf, size_t len);
+void buf_commit(struct buf *buf, size_t len);
+
+void buf_add(struct buf *buf, const void *bytes, size_t len);
+void buf_add_str(struct buf *buf, const char *text);
+void buf_add_char(struct buf *buf, char c);
+void buf_printf(struct buf *buf, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void buf_vprintf(struct buf *buf, const char *fmt, va_list args)
+    __attribute__((format(printf, 2, 0)));
+
+#endif

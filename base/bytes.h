@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Borrowed bytes, and the only place where range arithmetic is written down. Sizes that come from a
+ * file or a socket go through these functions: none of them can wrap.
+ */
+#ifndef PTED_BASE_BYTES_H
+#define PTED_BASE_BYTES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Bytes that somebody else owns; not terminated, may hold any value. */
+struct span {
+    const uint8_t *ptr;
+    size_t len;
+};
+
+static inline struct span span_of(const void *ptr, size_t len)
+{
+    return (struct span){(const uint8_t *)ptr, len};
+}
+
+static inline struct span span_str(const char *text)
+{
+    return span_of(text, strlen(text));
+}
+
+static inline bool span_equal(struct span a, struct span b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
+}
+
+static inline bool span_is(struct span a, const char *text)
+{
+    return span_equal(a, span_str(text));
+}
+
+/* For printf's "%.*s": SPAN_FMT(span). */
+#define SPAN_FMT(s) (int)((s).len > 4096 ? 4096 : (s).len), (const char *)(s).ptr
+
+/* Does [off, off+len) lie in [0, size)? Subtraction form: off+len is never computed. */
+static inline bool in_range(uint64_t off, uint64_t len, uint64_t size)
+{
+    return off <= size && len <= size - off;
+}
+
+/* Each stores the result and returns true, or returns false when it does not fit. */
+static inline bool add_size(size_t a, size_t b, size_t *out)
+{
+    return !__builtin_add_overflow(a, b, out);
+}
+
+static inline bool mul_size(size_t a, size_t b, size_t *out)
+{
+    return !__builtin_mul_overflow(a, b, out);
+}
+
+static inline bool mul_i64(int64_t a, int64_t b, int64_t *out)
+{
+    return !__builtin_mul_overflow(a, b, out);
+}
+
+static inline bool add_i64(int64_t a, int64_t b, int64_t *out)
+{
+    return !__builtin_add_overflow(a, b, out);
+}
+
+/* |align| is a power of two; the caller knows that |n| is far from the end of the range. */
+static inline size_t align_up(size_t n, size_t align)
+{
+    return (n + align - 1) & ~(align - 1);
+}
+
+/* Little-endian reads of any alignment. */
+static inline uint16_t load_le16(const uint8_t *p)
+{
+    return (uint16_t)(p[0] | p[1] << 8);
+}
+
+static inline uint32_t load_le32(const uint8_t *p)
+{
+    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+static inline uint64_t load_le64(const uint8_t *p)
+{
+    return (uint64_t)load_le32(p) | (uint64_t)load_le32(p + 4) << 32;
+}
+
+#endif

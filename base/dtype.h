@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* Element types of tensors; every fact about them is a row of dtype.def. */
+#ifndef PTED_BASE_DTYPE_H
+#define PTED_BASE_DTYPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+
+enum dtype {
+#define DTYPE(name, ...) DT_##name,
+#include "base/dtype.def"
+#undef DTYPE
+    DTYPE_COUNT
+};
+
+enum dtype_kind { DTYPE_FLOAT, DTYPE_INT, DTYPE_UINT, DTYPE_BOOL };
+
+struct dtype_info {
+    const char *text;      /* "f32", in graphs */
+    const char *oip;       /* "FP32", in requests */
+    const char *long_text; /* "float32", in signatures and for people */
+    uint8_t bytes;
+    int8_t executorch;
+    int8_t signature; /* -1: none */
+    enum dtype_kind kind;
+};
+
+extern const struct dtype_info dtype_infos[DTYPE_COUNT];
+
+static inline size_t dtype_bytes(enum dtype dtype)
+{
+    return dtype_infos[dtype].bytes;
+}
+
+static inline const char *dtype_text(enum dtype dtype)
+{
+    return dtype_infos[dtype].text;
+}
+
+/* Each finds the element type or returns false. */
+bool dtype_from_executorch(int number, enum dtype *out_dtype);
+bool dtype_from_oip(struct span name, enum dtype *out_dtype);
+bool dtype_from_signature(int64_t code, enum dtype *out_dtype);
+
+#endif

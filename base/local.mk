@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: MIT
+noinst_LIBRARIES += %D%/libbase.a
+%C%_libbase_a_CFLAGS = $(STRICT_CFLAGS)
+%C%_libbase_a_SOURCES = \
+	%D%/arena.c %D%/arena.h \
+	%D%/buf.c %D%/buf.h \
+	%D%/bytes.h \
+	%D%/check.c %D%/check.h \
+	%D%/dtype.c %D%/dtype.def %D%/dtype.h \
+	%D%/list.h \
+	%D%/shape.c %D%/shape.h \
+	%D%/status.c %D%/status.def %D%/status.h

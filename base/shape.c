@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "base/shape.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/check.h"
+
+bool shape_equal(const struct shape *a, const struct shape *b)
+{
+    return a->rank == b->rank &&
+           memcmp(a->dims, b->dims, a->rank * sizeof(a->dims[0])) == 0;
+}
+
+int64_t shape_numel(const struct shape *shape)
+{
+    int64_t numel = 1;
+    for (uint8_t i = 0; i < shape->rank; i++) {
+        numel *= shape->dims[i];
+    }
+    return numel;
+}
+
+enum status shape_bytes(const struct shape *shape, enum dtype dtype, size_t *out_bytes,
+                        struct error *err)
+{
+    must(shape->rank <= SHAPE_RANK_MAX);
+    int64_t nonzero = (int64_t)dtype_bytes(dtype);
+    bool is_empty = false;
+    for (uint8_t i = 0; i < shape->rank; i++) {
+        int64_t dim = shape->dims[i];
+        if (dim < 0) {
+            return error_set(err, ST_INVALID, "dim %d is %" PRId64 ", expected 0 or more", i, dim);
+        }
+        if (dim == 0) {
+            is_empty = true;
+        } else if (!mul_i64(nonzero, dim, &nonzero)) {
+            char text[SHAPE_TEXT_MAX];
+            return error_set(err, ST_TOO_LARGE, "a %s tensor of shape %.200s has too many bytes",
+                             dtype_text(dtype), shape_print(shape, text));
+        }
+    }
+    *out_bytes = is_empty ? 0 : (size_t)nonzero;
+    return ST_OK;
+}
+
+void shape_strides(const struct shape *shape, int64_t strides[SHAPE_RANK_MAX])
+{
+    int64_t stride = 1;
+    for (int i = shape->rank - 1; i >= 0; i--) {
+        strides[i] = stride;
+        stride *= shape->dims[i] > 0 ? shape->dims[i] : 1;
+    }
+}
+
+const char *shape_print(const struct shape *shape, char text[SHAPE_TEXT_MAX])
+{
+    size_t len = 0;
+    text[len++] = '[';
+    for (uint8_t i = 0; i < shape->rank; i++) {
+        len += (size_t)snprintf(text + len, SHAPE_TEXT_MAX - len, "%s%" PRId64, i ? "," : "",
+                                shape->dims[i]);
+    }
+    must(len + 2 <= SHAPE_TEXT_MAX);
+    text[len++] = ']';
+    text[len] = '\0';
+    return text;
+}

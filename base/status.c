@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "base/status.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/check.h"
+
+static const struct {
+    const char *name, *text, *advice;
+} statuses[STATUS_COUNT] = {
+#define STATUS(name, text, advice) [ST_##name] = {#name, text, advice},
+#include "base/status.def"
+#undef STATUS
+};
+
+enum status error_setv(struct error *err, enum status code, const char *fmt, va_list args)
+{
+    must(code != ST_OK);
+    if (err) {
+        err->code = code;
+        vsnprintf(err->text, sizeof(err->text), fmt, args);
+    }
+    return code;
+}
+
+enum status error_set(struct error *err, enum status code, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    error_setv(err, code, fmt, args);
+    va_end(args);
+    return code;
+}
+
+enum status error_prefix(struct error *err, const char *fmt, ...)
+{
+    must(err && err->code != ST_OK);
+    char prefix[ERROR_TEXT_MAX];
+    va_list args;
+    va_start(args, fmt);
+    int wanted = vsnprintf(prefix, sizeof(prefix), fmt, args);
+    va_end(args);
+    if (wanted < 0) {
+        return err->code;
+    }
+    size_t len = strlen(prefix);
+    size_t room = sizeof(err->text) - len - 1;
+    size_t keep = strlen(err->text);
+    if (keep > room) {
+        keep = room;
+    }
+    memmove(err->text + len, err->text, keep);
+    memcpy(err->text, prefix, len);
+    err->text[len + keep] = '\0';
+    return err->code;
+}
+
+const char *status_name(enum status code)
+{
+    return (unsigned)code < STATUS_COUNT ? statuses[code].name : "UNKNOWN";
+}
+
+const char *status_text(enum status code)
+{
+    return (unsigned)code < STATUS_COUNT ? statuses[code].text : "unknown status";
+}
+
+const char *status_advice(enum status code)
+{
+    return (unsigned)code < STATUS_COUNT ? statuses[code].advice : "report it";
+}

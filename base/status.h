@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Outcomes and their explanations.
+ *
+ * Every function that can fail returns an enum status and takes a struct error last. The text is
+ * written once, by the function that knows what is wrong; callers may put a prefix before it and
+ * never reword it. A struct error lives on the stack or in a request and owns nothing.
+ */
+#ifndef PTED_BASE_STATUS_H
+#define PTED_BASE_STATUS_H
+
+#include <stdarg.h>
+
+enum status {
+#define STATUS(name, text, advice) ST_##name,
+#include "base/status.def"
+#undef STATUS
+    STATUS_COUNT
+};
+
+#define ERROR_TEXT_MAX 320
+
+struct error {
+    enum status code;
+    char text[ERROR_TEXT_MAX]; /* always terminated; cut, never overrun */
+};
+
+#define MUST_CHECK __attribute__((warn_unused_result))
+
+/* Says |code| and why; returns |code|. |err| may be NULL when nobody wants the text. */
+enum status error_set(struct error *err, enum status code, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+enum status error_setv(struct error *err, enum status code, const char *fmt, va_list args)
+    __attribute__((format(printf, 3, 0)));
+
+/* Puts a formatted text before the one that is there; returns the code that is there. */
+enum status error_prefix(struct error *err, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+const char *status_name(enum status code);
+const char *status_text(enum status code);
+const char *status_advice(enum status code);
+
+/* Leaves the function with the status of |expr| unless it is ST_OK. Only where nothing is held. */
+#define TRY(expr)                                                                                  \
+    do {                                                                                           \
+        enum status try_status_ = (expr);                                                          \
+        if (try_status_ != ST_OK) {                                                                \
+            return try_status_;                                                                    \
+        }                                                                                          \
+    } while (0)
+
+#endif

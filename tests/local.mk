@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: MIT
+# One fragment a test tier; a fragment adds to check_PROGRAMS, TESTS and EXTRA_DIST.
+include tests/unit/local.mk
+include tests/hal/local.mk
+include tests/ops/local.mk
+include tests/http/local.mk
+include tests/models/local.mk
+include tests/fuzz/local.mk
+include tests/oom/local.mk
+include tests/bench/local.mk

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: MIT
+# One cmocka program a module: test_FILE.c tests FILE.c and links the archives at and below it.
+if HAVE_CMOCKA
+UNIT_BASE_TESTS = %D%/test_arena %D%/test_buf %D%/test_shape %D%/test_status
+
+check_PROGRAMS += $(UNIT_BASE_TESTS)
+TESTS += $(UNIT_BASE_TESTS)
+
+%C%_test_arena_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_arena_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
+%C%_test_buf_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_buf_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
+%C%_test_shape_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_shape_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
+%C%_test_status_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_status_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
+endif
+EXTRA_DIST += %D%/unit.h

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/shape.h"
+#include "tests/unit/unit.h"
+
+static void test_bytes(void **state)
+{
+    (void)state;
+    struct error err;
+    size_t bytes;
+    assert_ok(err, shape_bytes(&(struct shape){.rank = 0}, DT_F64, &bytes, &err));
+    assert_int_equal(bytes, 8);
+    assert_ok(err, shape_bytes(&(struct shape){3, {2, 0, 5}}, DT_F32, &bytes, &err));
+    assert_int_equal(bytes, 0);
+    assert_fails(err, shape_bytes(&(struct shape){2, {4, -1}}, DT_F32, &bytes, &err), ST_INVALID,
+                 "dim 1 is -1");
+    struct shape hidden = {3, {0, INT64_MAX, 4}};
+    assert_fails(err, shape_bytes(&hidden, DT_F32, &bytes, &err), ST_TOO_LARGE, "too many bytes");
+}
+
+static void test_strides_and_text(void **state)
+{
+    (void)state;
+    struct shape shape = {3, {2, 0, 5}};
+    int64_t strides[SHAPE_RANK_MAX];
+    shape_strides(&shape, strides);
+    assert_int_equal(strides[0], 5);
+    assert_int_equal(strides[1], 5);
+    assert_int_equal(strides[2], 1);
+    char text[SHAPE_TEXT_MAX];
+    assert_string_equal(shape_print(&shape, text), "[2,0,5]");
+    struct shape long_shape = {.rank = SHAPE_RANK_MAX};
+    for (int i = 0; i < SHAPE_RANK_MAX; i++) {
+        long_shape.dims[i] = INT64_MIN;
+    }
+    assert_int_equal(strlen(shape_print(&long_shape, text)), 16 * 20 + 15 + 2);
+}
+
+static void test_dtypes_meet(void **state)
+{
+    (void)state;
+    enum dtype d, found;
+    for (d = 0; d < DTYPE_COUNT; d++) {
+        assert_true(dtype_from_executorch(dtype_infos[d].executorch, &found) && found == d);
+        assert_true(dtype_from_oip(span_str(dtype_infos[d].oip), &found) && found == d);
+        if (d != DT_BOOL) {
+            assert_true(dtype_from_signature(dtype_infos[d].signature, &found) && found == d);
+        }
+    }
+    assert_false(dtype_from_executorch(12, &found));
+    assert_false(dtype_from_executorch(-1, &found));
+    assert_false(dtype_from_oip(span_str("BYTES"), &found));
+    assert_false(dtype_from_signature(12, &found));
+    assert_false(dtype_from_signature(-1, &found));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_strides_and_text),
+        cmocka_unit_test(test_dtypes_meet),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

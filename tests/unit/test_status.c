@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <string.h>
+
+#include "tests/unit/unit.h"
+
+static void test_prefix(void **state)
+{
+    (void)state;
+    struct error err;
+    assert_int_equal(error_set(&err, ST_CORRUPT, "table %d", 7), ST_CORRUPT);
+    assert_int_equal(error_prefix(&err, "plan \"%s\": ", "forward"), ST_CORRUPT);
+    assert_string_equal(err.text, "plan \"forward\": table 7");
+    assert_int_equal(error_set(NULL, ST_INVALID, "nobody listens"), ST_INVALID);
+}
+
+static void test_cut_not_overrun(void **state)
+{
+    (void)state;
+    char text[1000];
+    memset(text, 'x', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    struct error err;
+    error_set(&err, ST_INVALID, "%s", text);
+    assert_int_equal(strlen(err.text), ERROR_TEXT_MAX - 1);
+    error_prefix(&err, "p: ");
+    assert_int_equal(strlen(err.text), ERROR_TEXT_MAX - 1);
+    assert_memory_equal(err.text, "p: xx", 5);
+    error_prefix(&err, "%s", text);
+    assert_int_equal(strlen(err.text), ERROR_TEXT_MAX - 1);
+}
+
+static void test_every_status_has_words(void **state)
+{
+    (void)state;
+    for (int code = 0; code < STATUS_COUNT; code++) {
+        assert_true(strlen(status_name(code)) > 0);
+        assert_true(strlen(status_text(code)) > 0);
+        assert_true(strlen(status_advice(code)) > 0);
+    }
+    assert_string_equal(status_name(STATUS_COUNT), "UNKNOWN");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_prefix),
+        cmocka_unit_test(test_cut_not_overrun),
+        cmocka_unit_test(test_every_status_has_words),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
