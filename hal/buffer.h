@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Buffers: contiguous device memory, shared by reference count.
+ *
+ * A buffer either owns its memory, imports somebody else's host memory (a mapped file, a request
+ * body) with a callback for when the last reference goes, or is a range of a pool (hal/pool.h).
+ */
+#ifndef PTED_HAL_BUFFER_H
+#define PTED_HAL_BUFFER_H
+
+#include <stddef.h>
+
+#include "base/status.h"
+
+struct hal_buffer;
+struct hal_device;
+
+typedef void hal_buffer_release_f(void *arg);
+
+/* |size| zeroed bytes aligned to the device's buffer_align. 0 bytes are allowed and map to NULL. */
+MUST_CHECK enum status hal_buffer_new(struct hal_device *device, size_t size,
+                                      struct hal_buffer **out_buffer, struct error *err);
+
+/*
+ * Host memory as a buffer. |release| (may be NULL) runs once, on whatever thread drops the last
+ * reference. ST_UNSUPPORTED when the device cannot use this memory in place (alignment, device):
+ * the caller then copies. |read_only| memory is never written by a command buffer; recording such
+ * a write is an invariant violation.
+ */
+MUST_CHECK enum status hal_buffer_import(struct hal_device *device, void *ptr, size_t size,
+                                         bool read_only, hal_buffer_release_f *release, void *arg,
+                                         struct hal_buffer **out_buffer, struct error *err);
+
+struct hal_buffer *hal_buffer_ref(struct hal_buffer *buffer);
+void hal_buffer_unref(struct hal_buffer *buffer); /* NULL is fine */
+
+size_t hal_buffer_size(const struct hal_buffer *buffer);
+struct hal_device *hal_buffer_device(const struct hal_buffer *buffer);
+
+/*
+ * The host address of a host-visible buffer, valid while a reference is held; NULL when the device
+ * memory is not host-visible or the buffer has no bytes. Writes made before a submission are seen
+ * by it, and its writes are seen by a thread that waited for its semaphore.
+ */
+void *hal_buffer_map(struct hal_buffer *buffer);
+
+#endif

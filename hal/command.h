@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Command buffers: recorded once, immutable from hal_command_end() on, submitted any number of
+ * times, also several times at once. Memory is named in two ways: directly (a buffer that the
+ * command buffer keeps a reference to: weights) or by slot (filled in by each submission: inputs,
+ * results, the arena).
+ *
+ * Commands between two barriers form a region: they may run in any order and at the same time, so
+ * they must not touch each other's writes. A barrier makes all writes before it visible to all
+ * commands after it.
+ *
+ * Recording is single-threaded. Arguments are this program's own and are asserted, never reported.
+ */
+#ifndef PTED_HAL_COMMAND_H
+#define PTED_HAL_COMMAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/status.h"
+#include "hal/kernel.h"
+
+struct hal_buffer;
+struct hal_command;
+struct hal_device;
+
+#define HAL_SLOTS_MAX 1024
+
+/* A range of memory: |buffer| when it is not NULL, else what the submission puts in |slot|. */
+struct hal_binding {
+    struct hal_buffer *buffer;
+    uint16_t slot;
+    size_t offset;
+    size_t length;
+};
+
+struct hal_dispatch {
+    const struct hal_kernel *kernel;
+    uint32_t grid[3];           /* a 0 anywhere: nothing to do */
+    const void *constants;      /* copied */
+    size_t constants_bytes;     /* <= HAL_CONSTANTS_MAX */
+    const struct hal_binding *bindings;
+    uint32_t binding_count;     /* <= HAL_BINDINGS_MAX */
+    size_t scratch_bytes;       /* what the kernel needs for each worker */
+    uint64_t cost;              /* rough ns of all tiles on one core: whether waking others pays */
+};
+
+/* |slot_count| <= HAL_SLOTS_MAX. The caller owns a reference. */
+MUST_CHECK enum status hal_command_new(struct hal_device *device, uint32_t slot_count,
+                                       struct hal_command **out_command, struct error *err);
+struct hal_command *hal_command_ref(struct hal_command *command);
+void hal_command_unref(struct hal_command *command); /* NULL is fine */
+
+MUST_CHECK enum status hal_command_dispatch(struct hal_command *command,
+                                            const struct hal_dispatch *dispatch,
+                                            struct error *err);
+/* |pattern| is repeated; |pattern_bytes| is 1, 2, 4 or 8 and divides the target's length. */
+MUST_CHECK enum status hal_command_fill(struct hal_command *command, struct hal_binding target,
+                                        const void *pattern, size_t pattern_bytes,
+                                        struct error *err);
+/* Equal lengths; the ranges do not overlap. */
+MUST_CHECK enum status hal_command_copy(struct hal_command *command, struct hal_binding source,
+                                        struct hal_binding target, struct error *err);
+/* At most 64 KiB of host bytes, copied at recording. */
+MUST_CHECK enum status hal_command_update(struct hal_command *command, const void *bytes,
+                                          struct hal_binding target, struct error *err);
+MUST_CHECK enum status hal_command_barrier(struct hal_command *command, struct error *err);
+MUST_CHECK enum status hal_command_end(struct hal_command *command, struct error *err);
+
+/* Rough ns of everything recorded on one core, as summed from the dispatches. */
+uint64_t hal_command_cost(const struct hal_command *command);
+
+/* One line a command, deterministic, for `pte inspect --plan` and golden tests. */
+void hal_command_print(const struct hal_command *command, struct buf *out);
+
+#endif

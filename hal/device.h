@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Devices. A driver opens devices; a device allocates buffers, records command buffers and runs
+ * them on its queue. hal/cpu/ and hal/vulkan/ implement struct hal_device_ops; everybody else calls
+ * the functions of these headers, which check their arguments once so that drivers need not.
+ *
+ * Reference counts are atomic; every function here may be called from any thread.
+ */
+#ifndef PTED_HAL_DEVICE_H
+#define PTED_HAL_DEVICE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/status.h"
+
+struct hal_device;
+
+enum hal_device_kind { HAL_DEVICE_CPU, HAL_DEVICE_VULKAN };
+
+/* What plans and metadata need to know; filled by the driver, constant afterwards. */
+struct hal_device_props {
+    enum hal_device_kind kind;
+    char name[16];          /* "cpu", "vulkan:0": what opens it again */
+    char description[96];   /* "avx512_vnni, 4 workers" */
+    uint32_t workers;       /* threads, or 1 */
+    size_t buffer_align;    /* of every buffer's address and of binding offsets */
+    size_t memory_bytes_max; /* largest single buffer */
+    bool host_visible;      /* hal_buffer_map() works on every buffer */
+};
+
+/* What opening a device can be told. Zero means: choose. */
+struct hal_device_options {
+    uint32_t workers;      /* cpu: threads of the pool; 0: what the process may use */
+    const char *cpu_level; /* cpu: "generic", "avx2", "avx512", …; NULL: the best there is */
+};
+
+/* |name| is "cpu" (later also "vulkan", "vulkan:N"). The caller owns a reference. */
+MUST_CHECK enum status hal_device_open(const char *name, const struct hal_device_options *options,
+                                       struct hal_device **out_device, struct error *err);
+
+/* A line for each device that could be opened, for `pte devices`. */
+void hal_device_list(struct buf *out);
+
+struct hal_device *hal_device_ref(struct hal_device *device);
+/* The last one waits until everything submitted has completed. Not from a completion callback. */
+void hal_device_unref(struct hal_device *device);
+
+const struct hal_device_props *hal_device_props(const struct hal_device *device);
+
+#endif

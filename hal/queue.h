@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Submissions: a command buffer with its slots filled, timepoints to wait for and timepoints to
+ * signal. A submission may be made before anything it waits for has been submitted. When a wait
+ * fails, the submission does not run and its signals fail with the same status.
+ *
+ * Submissions without an order between them run in any order and at the same time; the device starts
+ * older ones first.
+ */
+#ifndef PTED_HAL_QUEUE_H
+#define PTED_HAL_QUEUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "hal/command.h"
+#include "hal/semaphore.h"
+
+struct hal_submission_state; /* the driver's */
+
+#define HAL_TIMEPOINTS_MAX 8
+
+struct hal_submission {
+    struct hal_command *command; /* the submission takes its own reference */
+    const struct hal_binding *slots; /* |slot_count| direct bindings, copied; buffers are retained */
+    uint32_t slot_count;         /* as the command buffer was made with */
+    struct hal_timepoint wait[HAL_TIMEPOINTS_MAX];
+    uint32_t wait_count;
+    struct hal_timepoint signal[HAL_TIMEPOINTS_MAX]; /* semaphores are retained */
+    uint32_t signal_count;
+    /*
+     * Set when the caller's thread may do the work itself before the call returns, if the command
+     * buffer is so small that handing it to a worker costs more (and nothing has to be waited for).
+     */
+    bool may_run_inline;
+    /*
+     * Polled between tiles when not NULL: once it is true the rest is not run and the signals fail
+     * with ST_CANCELLED. Lives until the signals have been given.
+     */
+    const atomic_bool *cancel;
+};
+
+/* ST_EXHAUSTED when no submission object can be had. After warm-up this does not malloc. */
+MUST_CHECK enum status hal_queue_submit(struct hal_device *device,
+                                        const struct hal_submission *submission,
+                                        struct error *err);
+
+#endif

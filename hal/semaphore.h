@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Timeline semaphores: a u64 that only grows, or failed with a status for ever. The only way in
+ * which work, host threads and devices order each other.
+ *
+ * Any thread. Callbacks run on the thread that signals, outside all locks; they must not block and
+ * must not drop the last reference to a device.
+ */
+#ifndef PTED_HAL_SEMAPHORE_H
+#define PTED_HAL_SEMAPHORE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "base/status.h"
+
+struct hal_semaphore;
+
+/* A point on a timeline: reached when the semaphore's value is >= |value|, or it has failed. */
+struct hal_timepoint {
+    struct hal_semaphore *semaphore; /* borrowed; kept alive by whoever made the timepoint */
+    uint64_t value;
+};
+
+/*
+ * Called once, when the timepoint is reached (ST_OK) or the semaphore failed (its status). The
+ * storage is the caller's and free again when |fn| is entered.
+ */
+struct hal_semaphore_waiter {
+    struct list link;
+    uint64_t value;
+    void (*fn)(struct hal_semaphore_waiter *waiter, enum status status);
+};
+
+MUST_CHECK enum status hal_semaphore_new(uint64_t value, struct hal_semaphore **out_semaphore,
+                                         struct error *err);
+struct hal_semaphore *hal_semaphore_ref(struct hal_semaphore *semaphore);
+void hal_semaphore_unref(struct hal_semaphore *semaphore);
+
+/* The current value; ST_OK, or the status it failed with. */
+enum status hal_semaphore_query(struct hal_semaphore *semaphore, uint64_t *out_value);
+
+/* |value| is greater than the current one (asserted), unless the semaphore has failed: no effect. */
+void hal_semaphore_signal(struct hal_semaphore *semaphore, uint64_t value);
+
+/* First failure wins. |status| is not ST_OK. */
+void hal_semaphore_fail(struct hal_semaphore *semaphore, enum status status);
+
+/* Blocks for at most |timeout_ns| (UINT64_MAX: for ever). ST_TIMEOUT, or the failure's status. */
+MUST_CHECK enum status hal_semaphore_wait(struct hal_semaphore *semaphore, uint64_t value,
+                                          uint64_t timeout_ns);
+
+/* |waiter|'s value and fn are set. Calls fn at once, from here, when there is nothing to wait for. */
+void hal_semaphore_on(struct hal_semaphore *semaphore, struct hal_semaphore_waiter *waiter);
+
+/* Takes a waiter back. False: it has been called, or is being called on another thread. */
+bool hal_semaphore_cancel(struct hal_semaphore *semaphore, struct hal_semaphore_waiter *waiter);
+
+#endif
