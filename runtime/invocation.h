@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One call of a method, from its first input to its last result byte.
+ *
+ *     rt_invocation_new      take one (recycled by the method: no malloc after warm-up)
+ *     rt_invocation_input    for each tensor: memory of the exact size to decode into
+ *       or _bind_input       memory that exists already
+ *     rt_invocation_scalar   for each scalar that the caller gives
+ *     rt_invocation_prepare  shapes, plan, result memory: every refusal happens here or before
+ *     rt_invocation_submit   queued on the device; |done| is called once
+ *     rt_invocation_result   after |done|, until the invocation is freed
+ *     rt_invocation_free
+ *
+ * An invocation belongs to one thread at a time, which need not be the same for every step. Memory
+ * comes from the caller's pool and goes back to it when the invocation is freed. ST_EXHAUSTED means
+ * that the pool is full now and the caller may try again later.
+ */
+#ifndef PTED_RUNTIME_INVOCATION_H
+#define PTED_RUNTIME_INVOCATION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/shape.h"
+#include "base/status.h"
+
+struct hal_buffer;
+struct hal_pool;
+struct rt_invocation;
+struct rt_method;
+
+/* What a result is. Tensors are packed and row-major; |bytes| is borrowed from the invocation. */
+struct rt_result {
+    struct shape shape;
+    struct span bytes; /* a tensor's or a string's content; a scalar's I64, F64 or BOOL */
+};
+
+/*
+ * Called when the work has completed or failed: from a worker, or from inside rt_invocation_submit()
+ * when that ran it inline. Must not block. The invocation may be freed from here.
+ */
+typedef void rt_invocation_done_f(struct rt_invocation *invocation, enum status status, void *arg);
+
+/* |method| has no failure; |pool| outlives the invocation. The invocation keeps its program alive. */
+MUST_CHECK enum status rt_invocation_new(struct rt_method *method, struct hal_pool *pool,
+                                         struct rt_invocation **out_invocation,
+                                         struct error *err);
+void rt_invocation_free(struct rt_invocation *invocation); /* not while submitted; NULL is fine */
+
+struct rt_method *rt_invocation_method(const struct rt_invocation *invocation);
+
+/*
+ * Checks |dtype| and |shape| against input |index| (ST_INVALID with what is expected and what was
+ * given; the caller puts the input's name before it) and gives memory of that size, row-major,
+ * aligned, uninitialised; NULL for 0 bytes. Once for each input.
+ */
+MUST_CHECK enum status rt_invocation_input(struct rt_invocation *invocation, uint32_t index,
+                                           enum dtype dtype, const struct shape *shape,
+                                           void **out_ptr, struct error *err);
+
+/*
+ * As above for packed row-major bytes that are in |buffer| at |offset| already: used in place when
+ * the device can, else copied. The invocation takes its own reference.
+ */
+MUST_CHECK enum status rt_invocation_bind_input(struct rt_invocation *invocation, uint32_t index,
+                                                enum dtype dtype, const struct shape *shape,
+                                                struct hal_buffer *buffer, size_t offset,
+                                                struct error *err);
+
+/* Scalars. A fixed input takes only its own value; float compares within 1e-5 of it. */
+MUST_CHECK enum status rt_invocation_int(struct rt_invocation *invocation, uint32_t index,
+                                         int64_t value, struct error *err);
+MUST_CHECK enum status rt_invocation_float(struct rt_invocation *invocation, uint32_t index,
+                                           double value, struct error *err);
+MUST_CHECK enum status rt_invocation_bool(struct rt_invocation *invocation, uint32_t index,
+                                          bool value, struct error *err);
+MUST_CHECK enum status rt_invocation_string(struct rt_invocation *invocation, uint32_t index,
+                                            struct span value, struct error *err);
+
+/* Fixed scalars may be missing; a missing tensor is ST_INVALID by name. */
+MUST_CHECK enum status rt_invocation_prepare(struct rt_invocation *invocation, struct error *err);
+
+/* Bytes of pool memory that the prepared invocation holds. */
+size_t rt_invocation_bytes(const struct rt_invocation *invocation);
+
+/* |may_run_inline|: a small method may run on this thread before the call returns. */
+void rt_invocation_submit(struct rt_invocation *invocation, bool may_run_inline,
+                          rt_invocation_done_f *done, void *arg);
+
+/* Any thread, any time between submit and done: the rest is not run; done gets ST_CANCELLED. */
+void rt_invocation_cancel(struct rt_invocation *invocation);
+
+/* Known after prepare (shape, and values that do not depend on tensors); bytes are valid after done. */
+const struct rt_result *rt_invocation_result(const struct rt_invocation *invocation,
+                                             uint32_t index);
+
+#endif

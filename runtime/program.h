@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A loaded program: one `.pte` file compiled for one device. Immutable after loading and shared by
+ * reference count; weights that need no other form are borrowed from the mapped file.
+ *
+ * A damaged file does not load. A method that needs something this build lacks (an operator, a
+ * delegate, an element type) is kept with the reason, and the other methods work.
+ *
+ * Everything here may be called from any thread.
+ */
+#ifndef PTED_RUNTIME_PROGRAM_H
+#define PTED_RUNTIME_PROGRAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/bytes.h"
+#include "base/shape.h"
+#include "base/status.h"
+
+struct hal_device;
+struct rt_method;
+struct rt_program;
+
+struct rt_program_options {
+    struct hal_device *device; /* borrowed; the program takes its own reference */
+    bool poison_arenas;        /* fill arenas with 0xff before each run: finds reads of stale memory */
+};
+
+MUST_CHECK enum status rt_program_load(const char *path, const struct rt_program_options *options,
+                                       struct rt_program **out_program, struct error *err);
+struct rt_program *rt_program_ref(struct rt_program *program);
+void rt_program_unref(struct rt_program *program); /* NULL is fine */
+
+/* Methods in the file's order. They live as long as the program. */
+uint32_t rt_program_method_count(const struct rt_program *program);
+struct rt_method *rt_program_method(const struct rt_program *program, uint32_t index);
+struct rt_method *rt_program_find_method(const struct rt_program *program, struct span name);
+
+/* The method called when none is named: "forward", or the only one; NULL when there is neither. */
+struct rt_method *rt_program_default_method(const struct rt_program *program);
+
+/* What `pte inspect FILE` prints: the container, its methods and their operators. */
+void rt_program_print(const struct rt_program *program, struct buf *out);
+
+/* ---- methods ------------------------------------------------------------------------------------ */
+
+enum rt_io_kind { RT_IO_NONE, RT_IO_TENSOR, RT_IO_INT, RT_IO_FLOAT, RT_IO_BOOL, RT_IO_STRING };
+
+/* One raw input or result, as the file declares it. */
+struct rt_io {
+    enum rt_io_kind kind;
+    const char *name;      /* "input_0", "output_0": the raw index counts all kinds */
+    enum dtype dtype;      /* of a tensor; I64, F64 and BOOL for scalars */
+    struct shape shape;    /* upper bounds; rank 0 for scalars */
+    uint32_t dynamic_dims; /* bit d is set: dim d may be anything up to shape.dims[d] */
+    bool is_fixed;         /* the exporter fixed the value: only that one is accepted */
+    union {
+        int64_t i;
+        double f;
+        bool b;
+        struct span s; /* borrowed from the file */
+    } value; /* when is_fixed */
+};
+
+const char *rt_method_name(const struct rt_method *method);
+struct rt_program *rt_method_program(const struct rt_method *method); /* borrowed */
+
+/* Why the method cannot be called, or NULL when it can. Its inputs and results are known anyway. */
+const struct error *rt_method_failure(const struct rt_method *method);
+
+uint32_t rt_method_input_count(const struct rt_method *method);
+uint32_t rt_method_result_count(const struct rt_method *method);
+const struct rt_io *rt_method_input(const struct rt_method *method, uint32_t index);
+const struct rt_io *rt_method_result(const struct rt_method *method, uint32_t index);
+
+/* `pte inspect --graph` and `--plan`: deterministic texts; the plan is the one at the upper bounds. */
+MUST_CHECK enum status rt_method_print_graph(struct rt_method *method, struct buf *out,
+                                             struct error *err);
+MUST_CHECK enum status rt_method_print_plan(struct rt_method *method, struct buf *out,
+                                            struct error *err);
+
+#endif
