@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A `.pte` file as plain arrays.
+ *
+ * pte_open() maps the file, checks all of it once and copies everything that has structure into one
+ * bounded arena. Afterwards every index, count and range here is known to be valid, and a file that
+ * is rewritten in place can change weights but not safety. Only bytes without structure are
+ * borrowed from the mapping: constants, delegate payloads, compile specs and named data. They may
+ * be aligned to nothing in old files; whoever reads them as numbers looks at the pointer first.
+ *
+ * Immutable after it was made; any thread may read it, and the last unref frees it.
+ */
+#ifndef PTED_RUNTIME_PTE_PTE_H
+#define PTED_RUNTIME_PTE_PTE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/bytes.h"
+#include "base/dtype.h"
+#include "base/shape.h"
+#include "base/status.h"
+
+struct pte_program;
+
+#define PTE_NO_VALUE UINT32_MAX /* an absent entry of an optional tensor list */
+
+enum pte_kind {
+    PTE_NULL, /* an optional argument that was not given */
+    PTE_INT,
+    PTE_BOOL,
+    PTE_DOUBLE,
+    PTE_STRING,
+    PTE_TENSOR,
+    PTE_INT_LIST, /* of values that are PTE_INT, read at the moment of use */
+    PTE_DOUBLE_LIST,
+    PTE_BOOL_LIST,
+    PTE_TENSOR_LIST,          /* of values that are PTE_TENSOR */
+    PTE_OPTIONAL_TENSOR_LIST, /* of values that are PTE_TENSOR, or PTE_NO_VALUE */
+    PTE_KIND_COUNT
+};
+
+enum pte_dynamism { PTE_STATIC, PTE_DYNAMIC_BOUND, PTE_DYNAMIC_UNBOUND };
+
+enum pte_storage {
+    PTE_UNBOUND,  /* none in the file: the caller's memory, or another tensor's while running */
+    PTE_CONSTANT, /* |bytes|, or the entry |name| of a `.ptd` when external; never written */
+    PTE_PLANNED,  /* |arena| at |offset|; |bytes| (external: |name|) is the state at load, if any */
+};
+
+struct pte_tensor {
+    enum dtype dtype;
+    int8_t scalar_type; /* the file's number of |dtype| */
+    enum pte_dynamism dynamism;
+    enum pte_storage storage;
+    bool is_external;                  /* the bytes are in a `.ptd` */
+    uint8_t dim_order[SHAPE_RANK_MAX]; /* a permutation: outermost to innermost in memory */
+    struct shape shape;                /* upper bounds unless static */
+    size_t byte_count;                 /* of |shape| */
+    uint32_t arena;                    /* planned: index into the plan's arena_bytes */
+    uint64_t offset;                   /* planned: |byte_count| from here lie in the arena */
+    struct span bytes; /* |byte_count| long, borrowed; ptr is NULL when there are none */
+    const char *name;  /* fully qualified; "" when the file has none */
+};
+
+struct pte_list {
+    uint32_t count;
+    union {
+        const uint32_t *values; /* indices into the plan's values: int and tensor lists */
+        const double *doubles;
+        const bool *bools;
+    };
+};
+
+struct pte_value {
+    enum pte_kind kind;
+    union {
+        int64_t int_value; /* the initial one: a program may overwrite its scalars */
+        bool bool_value;
+        double double_value;
+        struct span string;
+        const struct pte_tensor *tensor;
+        struct pte_list list;
+    };
+};
+
+enum pte_instr_kind { PTE_KERNEL, PTE_DELEGATE, PTE_MOVE, PTE_JUMP_FALSE, PTE_FREE };
+
+/*
+ *              index                  args
+ * KERNEL       of the operator        all schema arguments, outs, then the returned values
+ * DELEGATE     of the delegate        its inputs, then its outputs
+ * MOVE         -                      from, to
+ * JUMP_FALSE   of the destination     the condition (a Bool, or a bool tensor)
+ * FREE         -                      the tensor
+ * A destination may equal the number of instructions: the end.
+ */
+struct pte_instr {
+    enum pte_instr_kind kind;
+    uint32_t index;
+    uint32_t arg_count;
+    const uint32_t *args; /* indices into the plan's values */
+};
+
+struct pte_compile_spec {
+    const char *key;
+    struct span value;
+};
+
+struct pte_delegate {
+    const char *id; /* "XnnpackBackend" */
+    struct span payload;
+    const struct pte_compile_spec *specs;
+    uint32_t spec_count;
+};
+
+/* One method. Several chains of instructions, should a file have them, follow each other here. */
+struct pte_plan {
+    const char *name;        /* 1 to 128 bytes of printable UTF-8 without '/'; unique */
+    const char *unsupported; /* NULL, or why this method cannot be used: then do not use it */
+    const char *encoded_inputs, *encoded_outputs; /* how arguments nest; "" when not stored */
+    const struct pte_value *values;
+    const uint32_t *inputs, *outputs; /* indices into |values| */
+    const char *const *operators;     /* "aten::add.out" */
+    const struct pte_delegate *delegates;
+    const struct pte_instr *instrs;
+    const uint64_t *arena_bytes; /* planned memory: entry i is the file's memory id i + 1 */
+    uint32_t value_count, input_count, output_count, operator_count, delegate_count, instr_count;
+    uint32_t arena_count;
+};
+
+struct pte_named_data {
+    const char *key; /* unique */
+    struct span bytes;
+};
+
+/* Maps the regular file at |path|. ST_CORRUPT, ST_UNSUPPORTED or ST_TOO_LARGE say what is where. */
+MUST_CHECK enum status pte_open(const char *path, struct pte_program **out_program,
+                                struct error *err);
+
+/* The same for bytes in memory, which the caller keeps until the last unref. */
+MUST_CHECK enum status pte_parse(struct span bytes, struct pte_program **out_program,
+                                 struct error *err);
+
+struct pte_program *pte_program_ref(struct pte_program *program);
+void pte_program_unref(struct pte_program *program);
+
+/* All methods, in the order of the file. */
+const struct pte_plan *pte_plans(const struct pte_program *program, size_t *out_count);
+const struct pte_plan *pte_find_plan(const struct pte_program *program, const char *name);
+
+/* What delegates look up by key, in the order of the file. */
+const struct pte_named_data *pte_named_data(const struct pte_program *program, size_t *out_count);
+const struct pte_named_data *pte_find_named_data(const struct pte_program *program,
+                                                 struct span key);
+
+const char *pte_kind_name(enum pte_kind kind);
+
+/* A listing for people, the same for the same bytes: container, segments, methods. */
+void pte_print(const struct pte_program *program, struct buf *out);
+
+#endif
