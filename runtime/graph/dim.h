@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sizes that may not be known yet. A struct rt_dim is a constant or an expression over symbols; a
+ * symbol is one dim of one method input. Every size in a graph is an rt_dim, so that a shape
+ * function is written once: at load it runs over symbols and yields the method's shape program, and
+ * a request only evaluates that.
+ *
+ * Expressions are kept in a canonical form (sums of products, sorted and shared), so that equal
+ * sizes nearly always are the same expression. Each carries bounds; a comparison that the bounds
+ * decide is no expression at all.
+ *
+ * Shape functions state what must hold with rt_dim_require_equal(). A requirement that determines a
+ * symbol (a weight's width, say) fixes it; one that does not is kept and checked for each request.
+ */
+#ifndef PTED_RUNTIME_GRAPH_DIM_H
+#define PTED_RUNTIME_GRAPH_DIM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/status.h"
+
+struct rt_dim {
+    int64_t value; /* the constant, or the upper bound of the expression */
+    uint32_t expr; /* 0: constant */
+};
+
+enum rt_expr_kind {
+    RT_EXPR_SYMBOL,
+    RT_EXPR_SUM,      /* a + b */
+    RT_EXPR_PRODUCT,  /* a * b */
+    RT_EXPR_FLOORDIV, /* floor(a / b), b > 0 */
+    RT_EXPR_MOD,      /* a - b * floor(a / b), b > 0 */
+    RT_EXPR_MAX,
+    RT_EXPR_MIN,
+};
+
+struct rt_expr {
+    enum rt_expr_kind kind;
+    struct rt_dim a, b;
+    int64_t lo, hi; /* saturated bounds */
+};
+
+/* An equality that no symbol could absorb. */
+struct rt_requirement {
+    struct rt_dim a, b;
+    const char *what; /* for the request that breaks it */
+};
+
+/* All expressions of one method. Owned by the graph; one thread while it grows, then read-only. */
+struct rt_dims {
+    struct arena *arena; /* borrowed */
+    struct rt_expr *exprs; /* [0] is unused */
+    uint32_t expr_count, expr_capacity;
+    struct rt_dim *solved; /* by expression: what a symbol was found to be; itself when free */
+    struct rt_requirement *requirements;
+    uint32_t requirement_count, requirement_capacity;
+    bool failed; /* the arena is exhausted, or an expression grew too large */
+};
+
+void rt_dims_init(struct rt_dims *dims, struct arena *arena);
+
+static inline struct rt_dim rt_dim_of(int64_t value)
+{
+    return (struct rt_dim){.value = value};
+}
+
+static inline bool rt_dim_is_const(struct rt_dim d)
+{
+    return d.expr == 0;
+}
+
+static inline bool rt_dim_is(struct rt_dim d, int64_t value)
+{
+    return d.expr == 0 && d.value == value;
+}
+
+static inline bool rt_dim_same(struct rt_dim a, struct rt_dim b)
+{
+    return a.expr == b.expr && (a.expr != 0 || a.value == b.value);
+}
+
+/* A new symbol in [0, bound]. */
+struct rt_dim rt_dim_symbol(struct rt_dims *dims, int64_t bound);
+
+/* Arithmetic saturates at the ends of int64 in constants: a size that large is refused anyway. */
+struct rt_dim rt_dim_add(struct rt_dims *dims, struct rt_dim a, struct rt_dim b);
+struct rt_dim rt_dim_sub(struct rt_dims *dims, struct rt_dim a, struct rt_dim b);
+struct rt_dim rt_dim_mul(struct rt_dims *dims, struct rt_dim a, struct rt_dim b);
+/* |b| is positive (the caller has checked a constant; an expression is checked when evaluated). */
+struct rt_dim rt_dim_floordiv(struct rt_dims *dims, struct rt_dim a, struct rt_dim b);
+struct rt_dim rt_dim_ceildiv(struct rt_dims *dims, struct rt_dim a, struct rt_dim b);
+struct rt_dim rt_dim_mod(struct rt_dims *dims, struct rt_dim a, struct rt_dim b);
+struct rt_dim rt_dim_max(struct rt_dims *dims, struct rt_dim a, struct rt_dim b);
+struct rt_dim rt_dim_min(struct rt_dims *dims, struct rt_dim a, struct rt_dim b);
+
+/* Lower bound of |d|. */
+int64_t rt_dim_lo(const struct rt_dims *dims, struct rt_dim d);
+
+/* |d| with every solved symbol replaced. */
+struct rt_dim rt_dim_resolve(struct rt_dims *dims, struct rt_dim d);
+
+/*
+ * From here on a == b. ST_INVALID when that cannot be; |what| (a constant text) says in which words
+ * a request that breaks it is refused.
+ */
+MUST_CHECK enum status rt_dim_require_equal(struct rt_dims *dims, struct rt_dim a, struct rt_dim b,
+                                            const char *what, struct error *err);
+
+/*
+ * Evaluates every expression: values[e] for expression e, from values of the symbols that the caller
+ * has put in place. ST_INVALID on overflow, division by zero or a broken requirement. Any thread.
+ */
+MUST_CHECK enum status rt_dims_eval(const struct rt_dims *dims, int64_t *values,
+                                    struct error *err);
+
+static inline int64_t rt_dim_at(struct rt_dim d, const int64_t *values)
+{
+    return d.expr ? values[d.expr] : d.value;
+}
+
+/* "8", "s1", "2*s1+1". */
+void rt_dim_print(const struct rt_dims *dims, struct rt_dim d, struct buf *out);
+
+#endif

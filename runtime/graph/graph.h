@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The input compute graph: nodes in topological order over values that are written once.
+ *
+ * Every argument of a node is a value, scalars and lists too, so a node is an operator and two lists
+ * of value numbers, and a printed graph shows everything there is. Tensors are logical: dims and
+ * element type, no memory. How a tensor lies in memory is its |order|, which only the layout pass
+ * sets. Passes rewrite the graph in place; a node that is not needed any more is dead, not removed,
+ * until rt_graph_compact().
+ *
+ * Storage comes from the graph's arena. One thread builds and rewrites; afterwards read-only.
+ */
+#ifndef PTED_RUNTIME_GRAPH_GRAPH_H
+#define PTED_RUNTIME_GRAPH_GRAPH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/bytes.h"
+#include "base/shape.h"
+#include "runtime/graph/dim.h"
+
+struct rt_op;
+
+enum rt_kind {
+    RT_NONE,    /* an optional argument that is not given */
+    RT_TENSOR,
+    RT_INT,     /* also dtypes and memory formats, as their numbers */
+    RT_FLOAT,
+    RT_BOOL,
+    RT_STRING,
+    RT_INTS,
+    RT_FLOATS,
+    RT_BOOLS,
+    RT_TENSORS, /* a list of value numbers of tensors, or of RT_NONE where optional */
+};
+
+#define RT_NO_NODE UINT32_MAX
+#define RT_NO_VALUE UINT32_MAX
+
+struct rt_value {
+    enum rt_kind kind;
+    enum dtype dtype;      /* TENSOR */
+    uint8_t rank;          /* TENSOR */
+    bool is_constant;      /* TENSOR: |bytes| is the content */
+    bool is_packed;        /* TENSOR: the layout is the kernel's own; only |dims| product counts */
+    uint32_t count;        /* lists */
+    uint32_t node;         /* the producer, or RT_NO_NODE: constant or method input */
+    struct rt_dim *dims;   /* TENSOR: rank dims; NULL until the shape is known */
+    const uint8_t *order;  /* TENSOR: dims from outermost to innermost in memory; NULL: row-major */
+    struct span bytes;     /* constant TENSOR (in |order|), STRING */
+    union {
+        struct rt_dim i;
+        double f;
+        bool b;
+        struct rt_dim *ints;
+        double *floats;
+        bool *bools;
+        uint32_t *values;
+    };
+};
+
+struct rt_node {
+    const struct rt_op *op;
+    uint32_t *args; /* by position in the operator's signature */
+    uint32_t *outs;
+    uint16_t arg_count, out_count;
+    bool is_dead;
+    uint32_t origin; /* instruction in the file, for messages; UINT32_MAX: a pass made it */
+};
+
+struct rt_graph {
+    struct arena arena; /* owned */
+    struct rt_dims dims;
+    const char *name;   /* the method's */
+    struct rt_value *values;
+    uint32_t value_count, value_capacity;
+    struct rt_node *nodes;
+    uint32_t node_count, node_capacity;
+    uint32_t *inputs, input_count;   /* values, RT_NONE for inputs that are not used */
+    uint32_t *outputs, output_count;
+    bool failed; /* out of arena: checked once after a batch of changes */
+};
+
+void rt_graph_init(struct rt_graph *graph, const char *name);
+void rt_graph_fini(struct rt_graph *graph);
+
+/* ST_EXHAUSTED once anything below has run out of memory: they return value 0 then. */
+MUST_CHECK enum status rt_graph_check(const struct rt_graph *graph, struct error *err);
+
+/* ---- building: each returns the new value's number ------------------------------------------------ */
+
+uint32_t rt_graph_none(struct rt_graph *graph);
+uint32_t rt_graph_int(struct rt_graph *graph, struct rt_dim value);
+uint32_t rt_graph_float(struct rt_graph *graph, double value);
+uint32_t rt_graph_bool(struct rt_graph *graph, bool value);
+uint32_t rt_graph_string(struct rt_graph *graph, struct span text); /* borrowed */
+uint32_t rt_graph_ints(struct rt_graph *graph, const struct rt_dim *items, uint32_t count);
+uint32_t rt_graph_floats(struct rt_graph *graph, const double *items, uint32_t count);
+uint32_t rt_graph_bools(struct rt_graph *graph, const bool *items, uint32_t count);
+uint32_t rt_graph_tensors(struct rt_graph *graph, const uint32_t *items, uint32_t count);
+/* |dims| NULL: not known yet. */
+uint32_t rt_graph_tensor(struct rt_graph *graph, enum dtype dtype, uint8_t rank,
+                         const struct rt_dim *dims);
+/* |bytes| is borrowed for the graph's life, row-major, as long as |shape| says. */
+uint32_t rt_graph_constant(struct rt_graph *graph, enum dtype dtype, const struct shape *shape,
+                           struct span bytes);
+
+/* Appends a node; |outs| are values without a producer. The lists are copied. Returns its number. */
+uint32_t rt_graph_node(struct rt_graph *graph, const struct rt_op *op, const uint32_t *args,
+                       uint32_t arg_count, const uint32_t *outs, uint32_t out_count);
+
+/*
+ * As rt_graph_node() for an operator by its graph name and one output of the given element type,
+ * whose dims its shape function finds at once; placed before node |before|. Returns the output.
+ */
+MUST_CHECK enum status rt_graph_insert(struct rt_graph *graph, uint32_t before, const char *op,
+                                       const uint32_t *args, uint32_t arg_count,
+                                       enum dtype dtype, uint32_t *out_value, struct error *err);
+
+/* ---- looking -------------------------------------------------------------------------------------- */
+
+static inline struct rt_value *rt_graph_value(const struct rt_graph *graph, uint32_t value)
+{
+    return &graph->values[value];
+}
+
+/* Is every dim a constant? Then the shape into |out_shape|. */
+bool rt_value_shape(const struct rt_value *value, struct shape *out_shape);
+
+/* Are all dims of the two tensors the same? */
+bool rt_value_same_dims(const struct rt_value *a, const struct rt_value *b);
+
+/* The product of all dims. */
+struct rt_dim rt_value_numel(struct rt_graph *graph, const struct rt_value *value);
+
+/* A node's argument / output. */
+static inline struct rt_value *rt_node_arg(const struct rt_graph *graph, const struct rt_node *node,
+                                           uint32_t index)
+{
+    return &graph->values[node->args[index]];
+}
+
+static inline struct rt_value *rt_node_out(const struct rt_graph *graph, const struct rt_node *node,
+                                           uint32_t index)
+{
+    return &graph->values[node->outs[index]];
+}
+
+/* ---- rewriting ------------------------------------------------------------------------------------ */
+
+/* Every use of |from|, also inside lists and in the outputs, becomes a use of |to|. */
+void rt_graph_replace(struct rt_graph *graph, uint32_t from, uint32_t to);
+
+/* How many live nodes and outputs use the value (a list counts for each item). */
+uint32_t rt_graph_use_count(const struct rt_graph *graph, uint32_t value);
+
+/* Drops dead nodes and restores topological order after insertions. */
+void rt_graph_compact(struct rt_graph *graph);
+
+/* ---- text ----------------------------------------------------------------------------------------- */
+
+/* Deterministic; constants by type and shape, other values with their content. */
+void rt_graph_print(const struct rt_graph *graph, struct buf *out);
+
+/* "f32[s1,8]" or "ints [2,2]". */
+void rt_value_print(const struct rt_graph *graph, uint32_t value, struct buf *out);
+
+#endif
