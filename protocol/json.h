@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A strict pull reader of JSON (RFC 8259) and a writer.
+ *
+ * The caller asks for what it expects, in the order of the text; nothing is built and nothing is
+ * allocated. Refused, each with the path and the byte offset: anything outside the grammar, invalid
+ * UTF-8, lone surrogates, a key that repeats in its object, nesting deeper than JSON_DEPTH_MAX,
+ * more than JSON_KEYS_MAX keys of objects that are open at one time, and text behind the value.
+ * The only extension: NaN, Infinity and -Infinity are numbers, because clients send them.
+ *
+ * Errors read "inputs[0].shape[1]: expected an integer, got a string (byte 57)"; the reader knows
+ * the path itself. After an error the reader must not be used again.
+ *
+ *     json_init(&in, text);
+ *     TRY(json_object(&in, err));
+ *     while (true) {
+ *         TRY(json_member(&in, &key, err));
+ *         if (in.is_closed) { break; }
+ *         ...read or json_skip() one value...
+ *     }
+ *     TRY(json_end(&in, err));
+ *
+ * The text is borrowed while the reader and the strings it handed out are in use. Any thread.
+ */
+#ifndef PTED_PROTOCOL_JSON_H
+#define PTED_PROTOCOL_JSON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/bytes.h"
+#include "base/status.h"
+
+#define JSON_DEPTH_MAX 64
+#define JSON_KEYS_MAX 256
+
+enum json_type {
+    JSON_OBJECT,
+    JSON_ARRAY,
+    JSON_STRING,
+    JSON_NUMBER,
+    JSON_BOOL,
+    JSON_NULL,
+    JSON_NOTHING, /* the end of the text, or a byte that starts no value */
+};
+
+/* A string as it stands in the text, between its quotes; known to be valid. */
+struct json_string {
+    struct span raw;
+    size_t bytes; /* when decoded; equal to raw.len when nothing is escaped */
+};
+
+struct json_level {
+    bool is_object;
+    bool has_item;       /* at least one member or element was begun */
+    uint16_t key_base;   /* keys[key_base..] are this object's, the last one is the current */
+    uint32_t item_index; /* of the current element of an array */
+};
+
+struct json {
+    const uint8_t *start, *at, *end;
+    bool is_closed; /* the last json_member() or json_element() met the closing bracket */
+    uint16_t depth, key_count;
+    struct json_level levels[JSON_DEPTH_MAX];
+    struct json_string keys[JSON_KEYS_MAX];
+};
+
+void json_init(struct json *in, struct span text);
+
+/* The type of the value that comes next; consumes nothing but white space. */
+enum json_type json_peek(struct json *in);
+
+/* Enter an object or an array; then ask for members or elements until |is_closed|. */
+MUST_CHECK enum status json_object(struct json *in, struct error *err);
+MUST_CHECK enum status json_array(struct json *in, struct error *err);
+MUST_CHECK enum status json_member(struct json *in, struct json_string *out_key, struct error *err);
+MUST_CHECK enum status json_element(struct json *in, struct error *err);
+
+/* Values. An integer is a token without fraction and exponent. */
+MUST_CHECK enum status json_read_string(struct json *in, struct json_string *out,
+                                        struct error *err);
+MUST_CHECK enum status json_read_i64(struct json *in, int64_t *out, struct error *err);
+MUST_CHECK enum status json_read_u64(struct json *in, uint64_t *out, struct error *err);
+MUST_CHECK enum status json_read_f64(struct json *in, double *out, struct error *err);
+MUST_CHECK enum status json_read_bool(struct json *in, bool *out, struct error *err);
+MUST_CHECK enum status json_read_null(struct json *in, struct error *err);
+
+/* Passes over one value of any type, checking it as strictly as if it were read. */
+MUST_CHECK enum status json_skip(struct json *in, struct error *err);
+
+/* Passes over an array by its brackets and strings alone, several bytes at a time, for an array
+ * that somebody checks later. |out| is its text with the brackets. */
+MUST_CHECK enum status json_array_text(struct json *in, struct span *out, struct error *err);
+
+/* Nothing but white space is left. */
+MUST_CHECK enum status json_end(struct json *in, struct error *err);
+
+/* The caller's own complaint about the value just read: path and offset are added. */
+enum status json_fail(const struct json *in, struct error *err, enum status code, const char *fmt,
+                      ...) __attribute__((format(printf, 4, 5)));
+
+/* Decodes into |dst|, which has room for string->bytes. */
+void json_string_decode(const struct json_string *string, uint8_t *dst);
+bool json_string_is(const struct json_string *string, const char *text);
+
+/* Writes |text| quoted. Bytes that are not UTF-8 become U+FFFD, so that the output is always JSON. */
+void json_print_string(struct buf *out, struct span text);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Numbers <-> text, as JSON spells them, without locale, allocation or loss.
+ *
+ * Parsing reads one token of the strict JSON grammar from [*at, end) and leaves *at behind it. It
+ * never reads at or behind |end|, which need not be terminated. On failure *at is where the token
+ * began and nothing is stored. Integers are exact; floats are rounded to nearest even, bit for bit
+ * what strtof() and strtod() give. Floats accept the bare tokens NaN, Infinity and -Infinity too,
+ * because clients of the Open Inference Protocol send them.
+ *
+ * Printing gives the shortest text that reads back to the same float; NUMBER_TEXT_MAX bytes are
+ * enough for each, and the text is not terminated.
+ *
+ * Any thread.
+ */
+#ifndef PTED_PROTOCOL_NUMBER_H
+#define PTED_PROTOCOL_NUMBER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum number_result {
+    NUMBER_OK,
+    NUMBER_SYNTAX,      /* no number starts here, or it is malformed */
+    NUMBER_NOT_INTEGER, /* a number with a fraction or an exponent where an integer is wanted */
+    NUMBER_RANGE,       /* a well-formed number that the type cannot hold */
+};
+
+#define NUMBER_TEXT_MAX 32
+
+enum number_result number_parse_i64(const uint8_t **at, const uint8_t *end, int64_t *out);
+enum number_result number_parse_u64(const uint8_t **at, const uint8_t *end, uint64_t *out);
+enum number_result number_parse_f32(const uint8_t **at, const uint8_t *end, float *out);
+enum number_result number_parse_f64(const uint8_t **at, const uint8_t *end, double *out);
+
+/* Each returns the number of bytes written to |text|. */
+size_t number_print_i64(uint8_t *text, int64_t value);
+size_t number_print_u64(uint8_t *text, uint64_t value);
+size_t number_print_f32(uint8_t *text, float value);
+size_t number_print_f64(uint8_t *text, double value);
+
+/* IEEE binary16 and bfloat16 as bits; narrowing rounds to nearest even and overflows to infinity. */
+float number_from_f16(uint16_t bits);
+float number_from_bf16(uint16_t bits);
+uint16_t number_to_f16(double value);
+uint16_t number_to_bf16(double value);
+
+#endif

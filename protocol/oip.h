@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Requests of the Open Inference Protocol v2 with the binary tensor extension.
+ *
+ * Parsing has two phases, so that the memory of the inputs is reserved at its exact size in between:
+ * oip_parse_infer() reads the envelope and checks everything but the elements of JSON arrays;
+ * oip_decode_input() then writes one input into memory of the caller. What a request makes us
+ * allocate comes from the arena that the caller bounded. Everything else borrows from the body,
+ * which has to outlive the request.
+ *
+ * A body is JSON, or JSON followed by raw tensor bytes (oip_split_body() tells by the request header
+ * Inference-Header-Content-Length), or nothing but the bytes of a single input (oip_parse_raw()).
+ *
+ * Loop thread or worker: no state is shared.
+ */
+#ifndef PTED_PROTOCOL_OIP_H
+#define PTED_PROTOCOL_OIP_H
+
+#include "base/arena.h"
+#include "base/bytes.h"
+#include "base/dtype.h"
+#include "base/shape.h"
+#include "base/status.h"
+
+/* An element type on the wire; BYTES is the one that is not a dtype. */
+struct oip_type {
+    bool is_bytes;
+    enum dtype dtype; /* without meaning when is_bytes */
+};
+
+const char *oip_type_name(struct oip_type type);
+
+/* What a model says about an input or an output; a dim of -1 is any size. */
+struct oip_tensor_meta {
+    const char *name;
+    struct oip_type type;
+    struct shape shape;
+};
+
+struct oip_limits {
+    size_t inputs_max, outputs_max, parameters_max;
+    size_t name_bytes_max; /* names, id and string parameters */
+    size_t tensor_bytes_max;
+};
+
+enum oip_parameter_type { OIP_BOOL, OIP_INT, OIP_UINT, OIP_FLOAT, OIP_STRING };
+
+struct oip_parameter {
+    struct span name;
+    enum oip_parameter_type type;
+    union {
+        bool b;
+        int64_t i;
+        uint64_t u; /* OIP_UINT: an integer above INT64_MAX */
+        double f;
+        struct span s;
+    };
+};
+
+struct oip_request_input {
+    struct span name;
+    size_t index; /* in the request, for error paths */
+    struct oip_type type;
+    struct shape shape;
+    size_t bytes; /* shape x type; for BYTES 0 */
+    bool is_binary;
+    struct span data; /* the JSON array, or the tensor's bytes */
+};
+
+struct oip_request_output {
+    struct span name;
+    bool is_binary;
+    uint32_t class_count; /* of the classification extension; 0 = the tensor itself */
+};
+
+struct oip_request {
+    bool has_id;
+    bool sequence_start, sequence_end;
+    bool binary_data_output; /* form of outputs that do not say; all of them when none is listed */
+    struct span id;
+    uint64_t sequence_id;      /* 0 = none or a string */
+    struct span sequence_name; /* a sequence_id that is a string */
+    uint64_t priority, timeout_us;
+    struct oip_parameter *parameters; /* the others; all arrays live in the arena */
+    struct oip_request_input *inputs;
+    struct oip_request_output *outputs;
+    size_t parameter_count, input_count, output_count;
+};
+
+struct oip_body {
+    bool is_raw; /* no JSON: |binary| is the one input */
+    struct span json, binary;
+};
+
+/* |json_bytes| is the value of Inference-Header-Content-Length, or NULL when it was not sent. */
+MUST_CHECK enum status oip_split_body(struct span body, const struct span *json_bytes,
+                                      struct oip_body *out, struct error *err);
+
+MUST_CHECK enum status oip_parse_infer(const struct oip_body *body, const struct oip_limits *limits,
+                                       struct arena *arena, struct oip_request *out,
+                                       struct error *err);
+
+/* A request without JSON for a model with the single input |meta|: at most one dim is -1. */
+MUST_CHECK enum status oip_parse_raw(struct span binary, const struct oip_tensor_meta *meta,
+                                     const struct oip_limits *limits, struct arena *arena,
+                                     struct oip_request *out, struct error *err);
+
+/* NULL = absent. */
+const struct oip_request_input *oip_find_input(const struct oip_request *request, const char *name);
+
+/* The input's type and shape are ones that the model takes. */
+MUST_CHECK enum status oip_verify_input(const struct oip_request_input *input,
+                                        const struct oip_tensor_meta *meta, struct error *err);
+
+/* Writes input->bytes bytes to |dst|; not for BYTES. Binary BOOLs become 0 or 1. */
+MUST_CHECK enum status oip_decode_input(const struct oip_request_input *input, void *dst,
+                                        size_t bytes, struct error *err);
+
+/* May |input->data| be used where it is, at this alignment, instead of being decoded? */
+bool oip_input_is_direct(const struct oip_request_input *input, size_t align);
+
+/* The elements of a BYTES input; they borrow from the body or live in |arena|. */
+MUST_CHECK enum status oip_decode_strings(const struct oip_request_input *input,
+                                          struct arena *arena, struct span **out_strings,
+                                          struct error *err);
+
+/* Body of POST /v2/repository/index: empty, or {"ready": bool}. */
+MUST_CHECK enum status oip_parse_index(struct span body, bool *out_ready_only, struct error *err);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What we answer in the Open Inference Protocol v2: plain structs in, bytes out. Printing does not
+ * fail but for the size of the buffer, which buf_failed() tells. Tensors that go out in binary are
+ * not copied: the reply is a list of spans, the JSON first and then the results' own memory.
+ *
+ * Loop thread or worker: no state is shared.
+ */
+#ifndef PTED_PROTOCOL_OIP_REPLY_H
+#define PTED_PROTOCOL_OIP_REPLY_H
+
+#include "base/buf.h"
+#include "protocol/oip.h"
+
+struct oip_server_meta {
+    const char *name, *version;
+    const char *const *extensions;
+    size_t extension_count;
+};
+
+struct oip_model_meta {
+    const char *name, *platform;
+    const char *const *versions;
+    const struct oip_tensor_meta *inputs, *outputs;
+    size_t version_count, input_count, output_count;
+};
+
+/* One row of the repository index; NULL members are left out. */
+struct oip_index_row {
+    const char *name, *version, *state, *reason;
+};
+
+struct oip_result {
+    struct span name;
+    struct oip_type type;
+    struct shape shape;
+    bool is_binary;
+    struct span data;           /* the tensor's memory; borrowed until the reply is written */
+    const struct span *strings; /* BYTES: shape_numel() of them */
+};
+
+struct oip_reply {
+    bool has_id;
+    struct span id;
+    const char *model_name, *model_version;
+    const struct oip_result *results;
+    size_t result_count;
+};
+
+/* What oip_print_infer() made. Spans point into its buffer and into the results' memory. */
+struct oip_encoded {
+    size_t json_bytes;   /* value of Inference-Header-Content-Length */
+    bool has_binary;     /* the header is sent, and the type is application/octet-stream */
+    size_t total_bytes;  /* Content-Length */
+    size_t span_count;   /* JSON and blobs, in the order of the wire */
+    struct span *spans;  /* the caller's: room for 1 + result_count */
+};
+
+#define OIP_BLOB_ALIGN 64 /* of the first blob behind the JSON, by trailing spaces */
+
+/* ST_TOO_LARGE when |out| has no room. |encoded->spans| is set by the caller. */
+MUST_CHECK enum status oip_print_infer(const struct oip_reply *reply, struct buf *out,
+                                       struct oip_encoded *encoded, struct error *err);
+
+void oip_print_server(struct buf *out, const struct oip_server_meta *meta);
+void oip_print_model(struct buf *out, const struct oip_model_meta *meta);
+void oip_print_model_ready(struct buf *out, const char *name, bool is_ready);
+void oip_print_index(struct buf *out, const struct oip_index_row *rows, size_t count);
+void oip_print_error(struct buf *out, const char *text);
+
+#endif

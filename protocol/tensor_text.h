@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tensor contents <-> JSON arrays, straight between text and typed memory.
+ *
+ * Reading accepts one flat array in row-major order, or arrays nested exactly as the shape says;
+ * nothing in between. Integers must be integer tokens in the range of their type, BOOL takes true,
+ * false, 1 and 0, floats take any number that their type can hold, NaN, Infinity and -Infinity.
+ * Nothing is written outside the given memory whatever the text is. Errors begin with the index
+ * path, "[3][1]: expected a number, got a string (byte 57)", for the caller to put a name before.
+ *
+ * Any thread; workers for big tensors.
+ */
+#ifndef PTED_PROTOCOL_TENSOR_TEXT_H
+#define PTED_PROTOCOL_TENSOR_TEXT_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/bytes.h"
+#include "base/dtype.h"
+#include "base/shape.h"
+#include "base/status.h"
+
+/* Fewest bytes of JSON that can hold |count| elements; saturates. */
+size_t tensor_text_bytes_min(int64_t count);
+
+/* |text| is the whole array with its brackets. |dst| has exactly |bytes| = shape x dtype and may
+ * have any alignment. Part of it is written even when the text turns out to be bad. */
+MUST_CHECK enum status tensor_text_parse(struct span text, enum dtype dtype,
+                                         const struct shape *shape, void *dst, size_t bytes,
+                                         struct error *err);
+
+/* As above for an array of strings: |out_strings| gets shape_numel() spans, decoded, which borrow
+ * from |text| where nothing is escaped and live in |arena| otherwise. */
+MUST_CHECK enum status tensor_text_parse_strings(struct span text, const struct shape *shape,
+                                                 struct arena *arena, struct span **out_strings,
+                                                 struct error *err);
+
+/* Appends a flat array of |count| elements. */
+void tensor_text_print(struct buf *out, enum dtype dtype, const void *src, size_t count);
+void tensor_text_print_strings(struct buf *out, const struct span *strings, size_t count);
+
+#endif
