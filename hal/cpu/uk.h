@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Micro-kernels: the inner loops of the CPU halves of kernels, as plain functions over plain
+ * pointers, one table of them an instruction set level. hal_cpu_uk() is the table in use.
+ *
+ * All of them: may be called by any thread, keep no state, allocate nothing, cannot fail and check
+ * nothing (shapes are verified where a dispatch is recorded). Float pointers need only the alignment
+ * of a float unless said otherwise. An output may be exactly an input (same address and strides),
+ * but not overlap it in part.
+ *
+ * What an element becomes depends on its own inputs and their order only, never on where it stands,
+ * on how the work was cut into calls or on which thread ran it. Levels may differ in the last bits.
+ * NaN goes through everything, clamps, max and relu included.
+ */
+#ifndef PTED_HAL_CPU_UK_H
+#define PTED_HAL_CPU_UK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * C[i][j] = clamp(bias[j] + sum over k of A[i][k] * B[k][j] + residual[i][j], min, max), where row i
+ * of A is gathered in runs of |run| contiguous floats: this is a matrix product (one run, segments
+ * NULL) and, without an im2col copy, a convolution (a run is the channels of one tap, or of a whole
+ * kernel row where that is contiguous).
+ *
+ * Rows form |lines| lines of |m| each, so that one call covers a block of an output image. All
+ * strides count floats. Columns are the panels of a matrix packed by pack_f32: to do panels [p, q)
+ * only, advance b by p * f32_nr * k and bias, residual, c by p * f32_nr, and set n accordingly.
+ * A tap that falls into the padding is left out of |segments|: the k of the others stay as they are.
+ */
+struct uk_segment {
+    ptrdiff_t a; /* where the run begins, from the beginning of the row */
+    size_t k;    /* its first row in the panels of B */
+};
+
+struct uk_gemm_f32 {
+    const float *a;
+    ptrdiff_t a_line, a_row;
+    const struct uk_segment *segments; /* |segment_count|; NULL: one, {0, 0} */
+    uint32_t segment_count, run;
+    const float *b; /* packed, 64-byte aligned */
+    size_t k;       /* rows of a panel of B as packed, whether or not |segments| name them all */
+    const float *bias;     /* n; NULL: none */
+    const float *residual; /* NULL: none. May be c, with c's strides */
+    ptrdiff_t residual_line, residual_row;
+    float *c;
+    ptrdiff_t c_line, c_row;
+    uint32_t lines, m, n;
+    float min, max; /* -INFINITY, INFINITY: no clamp */
+};
+
+/*
+ * Where B comes from: B[k][j] = src[j * column + outer * outer_stride + inner * inner_stride] with
+ * k = outer * inner_count + inner.
+ *   [K][N] with rows of |ld|:        column 1, inner_count K, inner_stride ld, outer_count 1
+ *   [N][K], the weights of a linear: column K, inner_count K, inner_stride 1, outer_count 1
+ *   OIHW, a group of a convolution:  column I*H*W, outer_count H*W, outer_stride 1,
+ *                                    inner_count I, inner_stride H*W; k is tap * I + channel
+ *   OHWI:                            column H*W*I, inner_count H*W*I, inner_stride 1, outer_count 1
+ */
+struct uk_pack_f32 {
+    const float *src;
+    ptrdiff_t column, outer_stride, inner_stride;
+    uint32_t n, outer_count, inner_count;
+    float *packed; /* uk_packed_f32_floats(), 64-byte aligned */
+};
+
+/*
+ * Depthwise convolution of one image, pixels of |channels| floats. Taps in the padding are left out.
+ * The taps are summed in row order after the bias.
+ */
+struct uk_dw_f32 {
+    const float *x;
+    ptrdiff_t x_line, x_pixel;
+    const float *w;    /* [kernel_h][kernel_w][channels] */
+    const float *bias; /* channels; NULL: none */
+    float *y;          /* of output row 0, column 0 */
+    ptrdiff_t y_line, y_pixel;
+    uint32_t channels, height, width; /* of x */
+    uint32_t out_width, row_begin, row_end; /* output rows to do */
+    uint32_t kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w, pad_top, pad_left;
+    float min, max;
+};
+
+/* clang-format off */
+#define UK_UNARY_F32(XX) \
+    XX(ABS, abs) XX(NEG, neg) XX(RELU, relu) XX(SQRT, sqrt) XX(RSQRT, rsqrt) \
+    XX(RECIPROCAL, reciprocal) XX(SQUARE, square) XX(FLOOR, floor) XX(CEIL, ceil) \
+    XX(TRUNC, trunc) XX(ROUND, round) /* half to even */ XX(SIGN, sign) \
+    XX(EXP, exp) XX(LOG, log) XX(SIN, sin) XX(COS, cos) XX(TANH, tanh) XX(ERF, erf) \
+    XX(SIGMOID, sigmoid) XX(SILU, silu) XX(GELU, gelu) XX(GELU_TANH, gelu_tanh) \
+    XX(HARDSIGMOID, hardsigmoid) XX(HARDSWISH, hardswish)
+#define UK_BINARY_F32(XX) XX(ADD, add) XX(SUB, sub) XX(MUL, mul) XX(DIV, div) XX(MIN, min) XX(MAX, max)
+/* clang-format on */
+
+#define XX(upper, lower) UK_##upper,
+enum uk_unary { UK_UNARY_F32(XX) UK_UNARY_COUNT };
+enum uk_binary { UK_BINARY_F32(XX) UK_BINARY_COUNT };
+#undef XX
+
+typedef void uk_unary_f32_f(float *y, const float *x, size_t n);
+/* y[i] = a[i] op b[i] */
+typedef void uk_binary_f32_f(float *y, const float *a, const float *b, size_t n);
+/* y[i] = x[i] op s; the reversed form y[i] = s op x[i] */
+typedef void uk_scalar_f32_f(float *y, const float *x, float s, size_t n);
+typedef float uk_reduce_f32_f(const float *x, size_t n);
+
+/* y = (x - mean) * (1 / sqrt(variance + epsilon)) * scale + shift; the variance in two passes. */
+struct uk_norm_f32 {
+    float *y;
+    const float *x;
+    const float *scale, *shift; /* n; NULL: 1, 0 */
+    size_t n;
+    float epsilon;
+};
+
+struct hal_cpu_uk {
+    const char *name; /* "generic", "avx2", "avx512" */
+    uint32_t f32_nr;  /* columns of a packed panel */
+    uint32_t f32_mr;  /* rows of a register tile: m's that waste nothing are its multiples */
+
+    void (*gemm_f32)(const struct uk_gemm_f32 *g);
+    void (*pack_f32)(const struct uk_pack_f32 *p, uint32_t panel_begin, uint32_t panel_end);
+    void (*dw_f32)(const struct uk_dw_f32 *d);
+
+    uk_unary_f32_f *unary_f32[UK_UNARY_COUNT];
+    uk_binary_f32_f *binary_f32[UK_BINARY_COUNT];
+    uk_scalar_f32_f *scalar_f32[UK_BINARY_COUNT];
+    uk_scalar_f32_f *reversed_f32[UK_BINARY_COUNT];
+    void (*clamp_f32)(float *y, const float *x, float min, float max, size_t n);
+    void (*leaky_relu_f32)(float *y, const float *x, float slope, size_t n);
+    /* y = a + alpha * b */
+    void (*add_scaled_f32)(float *y, const float *a, const float *b, float alpha, size_t n);
+
+    /* In an order that depends on n only. Of no elements: 0, and -INFINITY for max. */
+    uk_reduce_f32_f *sum_f32, *sum_squares_f32, *max_f32;
+    float (*dot_f32)(const float *a, const float *b, size_t n);
+    void (*softmax_f32)(float *y, const float *x, size_t n);
+    void (*log_softmax_f32)(float *y, const float *x, size_t n);
+    void (*layer_norm_f32)(const struct uk_norm_f32 *l);
+    /* acc[j] += (or max=) x[i * row + j], rows in order: column sums, pooling windows */
+    void (*rows_add_f32)(float *acc, const float *x, size_t rows, ptrdiff_t row, size_t n);
+    void (*rows_max_f32)(float *acc, const float *x, size_t rows, ptrdiff_t row, size_t n);
+
+    /* To nearest even; a NaN stays one. */
+    void (*f16_to_f32)(float *y, const uint16_t *x, size_t n);
+    void (*f32_to_f16)(uint16_t *y, const float *x, size_t n);
+    void (*bf16_to_f32)(float *y, const uint16_t *x, size_t n);
+    void (*f32_to_bf16)(uint16_t *y, const float *x, size_t n);
+};
+
+static inline uint32_t uk_panels_f32(const struct hal_cpu_uk *uk, uint32_t n)
+{
+    return n / uk->f32_nr + (n % uk->f32_nr != 0);
+}
+
+/* Size of a packed k x n matrix; 0: more than a size_t of bytes. */
+static inline size_t uk_packed_f32_floats(const struct hal_cpu_uk *uk, size_t k, uint32_t n)
+{
+    size_t width = (size_t)uk_panels_f32(uk, n) * uk->f32_nr;
+    size_t max = SIZE_MAX / sizeof(float);
+    return width && k > max / width ? 0 : k * width;
+}
+
+/* The table in use: the best level this machine has, or the one it was held to. Any thread. */
+const struct hal_cpu_uk *hal_cpu_uk(void);
+
+#endif
