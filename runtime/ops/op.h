@@ -58,6 +58,7 @@ struct rt_op {
     rt_op_emit_f *emit;
     uint32_t flags;
     enum rt_op_layout layout;
+    const void *detail; /* what the family's own functions want to know of the row */
 };
 
 /* Families end with a row whose name is NULL. */
@@ -140,6 +141,8 @@ struct rt_tensor {
     struct hal_binding binding; /* whole tensor */
 };
 
+/* The node's row. */
+const struct rt_op *rt_emit_op(const struct rt_emit *emit);
 /* Argument |index|, which is a tensor; NULL when it is none. Valid during the emit call. */
 const struct rt_tensor *rt_emit_arg(struct rt_emit *emit, uint32_t index);
 const struct rt_tensor *rt_emit_out(struct rt_emit *emit, uint32_t index);

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: MIT
+# Operators: compiled without the conversion warnings, which typed inner loops would drown in.
+noinst_LIBRARIES += %D%/libops.a
+%C%_libops_a_CFLAGS = $(AM_CFLAGS)
+%C%_libops_a_SOURCES = \
+	%D%/iter.c %D%/iter.h \
+	%D%/op.h
