@@ -1,0 +1,433 @@
+# SPDX-License-Identifier: MIT
+"""The bundled test models: each covers one family of operators or one corner of the format.
+
+A function decorated with @model returns a Model; its name is the file's name. All use portable
+operators only (no delegate). Weights are random but for the trained `digits`.
+"""
+from dataclasses import dataclass, field
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.export import Dim
+
+import digits as digits_data
+
+MODELS = {}
+
+
+def model(function):
+    MODELS[function.__name__] = function
+    return function
+
+
+@dataclass
+class Method:
+    module: nn.Module
+    args: tuple                      # example inputs
+    dynamic: tuple | None = None     # dynamic_shapes of torch.export
+
+
+@dataclass
+class Case:
+    args: tuple = ()
+    method: str = "forward"
+    extra: dict = field(default_factory=dict)
+
+
+@dataclass
+class Model:
+    description: str
+    methods: dict[str, Method]
+    cases: list[Case]
+    constants: dict = field(default_factory=dict)    # methods that only return a stored value
+    rtol: float = 1e-4
+    atol: float = 1e-5
+    weights: str = "random, seeded by the name"
+    licence: str = ""
+    facts: dict = field(default_factory=dict)
+    name: str = ""
+
+
+class Function(nn.Module):
+    """A module without parameters around a function."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args):
+        return self.function(*args)
+
+
+def forward(description, module, calls, dynamic=None, **options):
+    """A model of one method; the first call is also its example input."""
+    if dynamic and isinstance(module, Function):
+        dynamic = (dynamic,)         # torch.export sees *args as one tuple
+    return Model(description, {"forward": Method(module, calls[0], dynamic)},
+                 [Case(call) for call in calls], **options)
+
+
+def randomize_norms(net):
+    """Batch norms as after training: otherwise they are the identity and prove nothing."""
+    for module in net.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            module.running_mean.normal_(0, 0.3)
+            module.running_var.uniform_(0.5, 2)
+            nn.init.uniform_(module.weight, 0.5, 1.5)
+            nn.init.normal_(module.bias, 0, 0.2)
+    return net
+
+
+# ---- small programs -----------------------------------------------------------------------------
+
+@model
+def add():
+    infinity, nan = torch.full((2, 3), float("inf")), torch.full((2, 3), float("nan"))
+    return forward("a + b, static shapes; also infinities and NaN", Function(lambda a, b: a + b),
+                   [(torch.randn(2, 3), torch.randn(2, 3)), (infinity, -infinity),
+                    (torch.randn(2, 3), nan)])
+
+
+@model
+def mlp():
+    net = nn.Sequential(nn.Linear(12, 24), nn.ReLU(), nn.Linear(24, 24), nn.Tanh(),
+                        nn.Linear(24, 5), nn.Softmax(-1))
+    return forward("three linear layers and a softmax, dynamic batch 1 to 32", net,
+                   [(torch.randn(n, 12),) for n in (4, 1, 3, 32)],
+                   ({0: Dim("batch", min=1, max=32)},))
+
+
+@model
+def linear():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.wide, self.narrow = nn.Linear(70, 33), nn.Linear(33, 1, bias=False)
+
+        def forward(self, x, y):
+            hidden = self.wide(x * 0.5)
+            return self.narrow(hidden) * 2, hidden @ y, F.softmax(hidden, 0)
+    return forward("matrix products with odd sizes and a scalar multiply, dynamic batch 1 to 16",
+                   Net(), [(torch.randn(n, 70), torch.randn(33, 17)) for n in (4, 1, 7, 16)],
+                   ({0: Dim("rows", min=1, max=16)}, None))
+
+
+@model
+def methods():
+    class Encode(nn.Module):
+        def __init__(self, linear):
+            super().__init__()
+            self.linear = linear
+
+        def forward(self, x):
+            return torch.tanh(self.linear(x))
+
+    class Decode(nn.Module):
+        def __init__(self, linear):
+            super().__init__()
+            self.linear = linear
+
+        def forward(self, code, scale):
+            return (code @ self.linear.weight) * scale
+    shared, batch = nn.Linear(10, 4), Dim("batch", min=1, max=8)
+    constants = {"get_name": "autoencoder \u00e9", "get_width": 10, "get_scale": 0.1,
+                 "is_trained": False, "get_shape": [10, 4], "get_table": torch.arange(5) * 3}
+    return Model(
+        "two methods that share a weight; constant methods: string, int, float, bool, list, tensor",
+        {"encode": Method(Encode(shared), (torch.randn(3, 10),), ({0: batch},)),
+         "decode": Method(Decode(shared), (torch.randn(3, 4), torch.randn(1)), ({0: batch}, None))},
+        [Case((torch.randn(n, 10),), "encode") for n in (1, 8)]
+        + [Case((torch.randn(n, 4), torch.randn(1)), "decode") for n in (2, 5)]
+        + [Case(method=name) for name in constants], constants)
+
+
+@model
+def scalars():
+    class Net(nn.Module):
+        def forward(self, x, count: int, scale: float, flag: bool, absent, offset):
+            y = x[:count] * scale
+            if flag:
+                y = y + offset
+            return y, count, None, scale, flag, x.sum(), x.new_tensor(3.0)
+    return forward("int, float and bool inputs whose values the export fixed, a None input, None "
+                   "and scalar outputs, tensors of rank 0", Net(),
+                   [(torch.randn(6), 4, 0.5, True, None, torch.tensor(value))
+                    for value in (0.25, -7.0)])
+
+
+@model
+def zero_size():
+    def function(x, empty):
+        return (torch.cat([empty, x]), empty.sum(), empty * 2, x[:, :0], torch.softmax(empty, -1))
+    return forward("a dimension of zero in inputs, outputs and between", Function(function),
+                   [(torch.randn(3, 4), torch.empty(0, 4)) for _ in range(2)])
+
+
+@model
+def zero_batch():
+    net = nn.Sequential(nn.Linear(6, 3), nn.ReLU())
+    return forward("a dynamic batch of 0 to 4 rows", net,
+                   [(torch.randn(n, 6),) for n in (3, 0, 1, 4)],
+                   ({0: Dim("batch", min=0, max=4)},))
+
+
+# ---- operator families --------------------------------------------------------------------------
+
+ELEMENT_TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int8,
+                 torch.uint8, torch.int16, torch.int32, torch.int64, torch.bool)
+
+
+def example(dtype, *shape):
+    """Values that every type holds; exact in half precision, a sum of two fits 8 bits."""
+    if dtype == torch.bool:
+        return torch.rand(shape) > 0.5
+    low = 0 if dtype == torch.uint8 else -40
+    return torch.randint(low, 41, shape).to(dtype)
+
+
+@model
+def pointwise():
+    def function(x, row, column, rank0):
+        # Broadcasting in every direction, Scalar and Tensor arguments, alpha, chains.
+        y = torch.add(x, row, alpha=2.5)
+        z = torch.sub(column, row, alpha=0.5)
+        return (y, z, x * rank0, -x, x.abs().clamp(0.25, 1.5), F.relu(x) - 1, F.relu6(x * 4),
+                torch.tanh(x), torch.fmod(x, 0.75), torch.where(x <= 0.5, y, z), x.clamp(min=-1),
+                F.hardtanh(x, -0.5, 0.75), (x + row) * column - rank0)
+
+    def call(batch):
+        return (torch.randn(batch, 3, 5), torch.randn(5), torch.randn(3, 1), torch.randn(()))
+    special = torch.tensor([float("nan"), float("inf"), -float("inf"), -0.0, 1e-38]).repeat(2, 3, 1)
+    return forward("elementwise operators with broadcasting, alpha and special values, dynamic "
+                   "batch 1 to 8", Function(function),
+                   [call(2), call(1), call(8), (special, *call(1)[1:])],
+                   ({0: Dim("batch", min=1, max=8)}, None, None, None))
+
+
+@model
+def pointwise_types():
+    def function(*tensors):
+        out = []
+        for x, y in zip(tensors[::2], tensors[1::2]):
+            if x.dtype == torch.bool:
+                out += [torch.where(x, y, x)]
+                continue
+            out += [x + y, x * 3, x - y, x.clamp(1, 20), torch.where(x <= 5, x, y)]
+            if x.dtype.is_signed:
+                out += [-x, x.abs()]
+        return tuple(out)
+    return forward("elementwise operators on every element type", Function(function),
+                   [tuple(example(dtype, 3, size) for dtype in ELEMENT_TYPES for size in (7, 1))
+                    for _ in range(2)])
+
+
+@model
+def promotion():
+    def function(i32, i64, f16, f32, flag):
+        return (i32 + f32, i64 * 2.5, f16 + f32, i32 - i64, f32.to(torch.int32),
+                i64.to(torch.float16), flag.to(torch.float32), f32.to(torch.bool), i32 + flag,
+                i64.to(torch.float32) / 4)
+    types = (torch.int32, torch.int64, torch.float16, torch.float32, torch.bool)
+    return forward("operands of different element types, and conversions", Function(function),
+                   [tuple(example(dtype, 2, 3) for dtype in types) for _ in range(2)])
+
+
+@model
+def int64_exact():
+    def function(x, y):
+        return x + y, x - y, x * 3, torch.where(x <= y, x, y), torch.cat([x, y]), x.flip(0)
+    big = torch.tensor([2**53 + 1, -(2**53) - 1, 2**62, -(2**63), 2**63 - 1, 0])
+    small = torch.tensor([1, -1, 3, 1, -1, 2**53 + 1])
+    return forward("int64 values beyond what a double holds", Function(function),
+                   [(big, small), (small, big)])
+
+
+@model
+def view_ops():
+    def function(x):
+        b, t, d = x.shape
+        y = x.view(b, t, 2, d // 2).transpose(1, 2)
+        left, right = x.split([2, d - 2], dim=-1)
+        parts = x.unbind(-1)
+        return (y.reshape(b * 2, t, d // 2), y.permute(3, 0, 2, 1), left, right,
+                parts[0] + parts[3], x.unsqueeze(1).expand(-1, 3, -1, -1),
+                torch.stack([x, -x], 1).flatten(1, 2), x.repeat(1, 1, 2), x.flip(1), x.flip(0, 2),
+                x.roll(1, 2), x.roll(-2, 2), torch.cat([x, left], 2), x.select(1, 0),
+                x[:, -1:].squeeze(1), x[:, ::2, 1:5:3], x.tril(), x.tril(1), x.unfold(2, 3, 1),
+                x.unfold(2, 2, 2), x.diagonal(0, 1, 2), torch.slice_scatter(x, left * 0, 2, 1, 3),
+                torch.arange(t), torch.full((b, 2), 7.0), x.chunk(3, -1)[2])
+    return forward("views, permutes, slices, splits, repeats with two dynamic dimensions",
+                   Function(function),
+                   [(torch.randn(b, t, 6),) for b, t in ((2, 4), (1, 3), (4, 7))],
+                   ({0: Dim("b", min=1, max=4), 1: Dim("t", min=3, max=7)},))
+
+
+@model
+def view_types():
+    def function(*tensors):
+        out = []
+        for x in tensors:
+            out += [x.permute(2, 0, 1), torch.cat([x, x[:, :1]], 1), x[:, ::2].flip(2),
+                    x.unsqueeze(0).expand(2, -1, -1, -1), x.repeat(1, 2, 1)]
+        return tuple(out)
+    return forward("data movement on every element type", Function(function),
+                   [tuple(example(dtype, 2, 3, 4) for dtype in ELEMENT_TYPES)])
+
+
+@model
+def select_ops():
+    def function(x, places, mask):
+        return (x.index_select(0, places), x.index_select(2, places), x[places],
+                x[:, :, places.flip(0)], torch.where(mask, x, -x), x.masked_fill(mask, 9.0),
+                torch.full((2, 3), 4), torch.arange(2, 9, 3), torch.arange(0.5, 3, 0.75),
+                x.diagonal(1, 0, 2), x.transpose(0, 2).contiguous())
+
+    def call():
+        return torch.randn(4, 3, 5), torch.tensor([2, 0, 3, 2]), torch.rand(3, 5) > 0.5
+    return forward("index_select, index, where, masks, arange, full, diagonal", Function(function),
+                   [call(), call()])
+
+
+@model
+def reduce_ops():
+    def function(x):
+        return (x.sum(), x.sum(1), x.sum((0, 2), keepdim=True), x.mean(-1), x.mean((1, 2)),
+                F.softmax(x, 0), F.softmax(x, 1), F.softmax(x * 100, -1))
+    return forward("sums, means and softmax over different dimensions, dynamic batch 2 to 6",
+                   Function(function), [(torch.randn(b, 7, 9),) for b in (3, 2, 6)],
+                   ({0: Dim("batch", min=2, max=6)},))
+
+
+@model
+def conv_ops():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.line = nn.Conv1d(4, 6, 3, padding=1, groups=2)
+            self.strided = nn.Conv2d(4, 8, 3, stride=2, padding=1, bias=False)
+            self.dilated = nn.Conv2d(8, 8, 3, padding=2, dilation=2, groups=8)
+            self.grouped = nn.Conv2d(4, 6, (3, 5), stride=(1, 2), padding=(0, 2), groups=2)
+            self.pointwise = nn.Conv2d(4, 17, 1)
+            self.up = nn.ConvTranspose2d(8, 4, 3, stride=2, padding=1, output_padding=1)
+            self.up_grouped = nn.ConvTranspose2d(8, 6, 2, stride=2, groups=2, bias=False)
+            self.group, self.batch = nn.GroupNorm(2, 8), nn.BatchNorm2d(8)
+            self.layer = nn.LayerNorm(8)
+
+        def forward(self, line, image):
+            a = self.line(F.pad(line, (2, 1), mode="reflect"))
+            b = self.batch(self.dilated(self.group(self.strided(image))))
+            c = self.up(F.max_pool2d(F.relu(b), 2))
+            return (a, c, self.up_grouped(b), self.grouped(image), self.pointwise(image),
+                    F.interpolate(c, scale_factor=2.0, mode="bilinear", align_corners=False),
+                    F.interpolate(c, size=(7, 5), mode="bilinear", align_corners=True),
+                    F.interpolate(c, size=(12, 16), mode="nearest"),
+                    F.avg_pool2d(F.pad(image, (1, 2, 1, 0), mode="replicate"), 3, stride=2,
+                                 count_include_pad=False),
+                    F.avg_pool2d(image, 3, stride=2, padding=1, ceil_mode=True),
+                    F.max_pool2d(image, 3, stride=2, padding=1, ceil_mode=True),
+                    self.layer(F.adaptive_avg_pool2d(b, 1).flatten(1)), F.pixel_shuffle(b, 2),
+                    F.pad(image, (0, 1, 2, 3), value=-1.0))
+    net = randomize_norms(Net())
+    return forward("1-d, 2-d, transposed, grouped and dilated convolution, pools, norms, pads, "
+                   "resizes", net,
+                   [(torch.randn(2, 4, 9), torch.randn(2, 4, 12, 12)) for _ in range(2)], atol=1e-4)
+
+
+# ---- networks -----------------------------------------------------------------------------------
+
+def conv_norm(inputs, outputs, kernel=3, stride=1, groups=1, act=nn.ReLU):
+    layers = [nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, groups=groups, bias=False),
+              nn.BatchNorm2d(outputs)]
+    return nn.Sequential(*layers, act()) if act else nn.Sequential(*layers)
+
+
+class Residual(nn.Module):
+    """x + body(x), through a projection where the shape changes."""
+
+    def __init__(self, body, project=None, act=None):
+        super().__init__()
+        self.body, self.project, self.act = body, project or nn.Identity(), act or nn.Identity()
+
+    def forward(self, x):
+        return self.act(self.project(x) + self.body(x))
+
+
+@model
+def digits():
+    images, labels, test_images, test_labels = digits_data.split()
+    net = digits_data.train(digits_data.network(), images, labels)
+    accuracy = digits_data.accuracy(net, test_images, test_labels)
+    cases, first = [], 0
+    for count in (1, 8, digits_data.TEST_IMAGES):
+        rows = slice(first, first + count) if count < digits_data.TEST_IMAGES else slice(None)
+        cases.append(Case((test_images[rows].float() / 16,),
+                          extra={"labels": test_labels[rows].tolist()}))
+        first += count
+    batch = Dim("batch", min=1, max=digits_data.TEST_IMAGES)
+    return Model("trained classifier of handwritten digits, batch norm kept, dynamic batch",
+                 {"forward": Method(net, cases[1].args, ({0: batch},))}, cases,
+                 rtol=1e-3, atol=1e-3, weights="trained on the scikit-learn digits by digits.py",
+                 licence="data: UCI handwritten digits, CC BY 4.0", facts={
+                     "float_test_accuracy": round(accuracy, 4),
+                     "test_images": digits_data.TEST_IMAGES})
+
+
+@model
+def mobile():
+    def inverted(inputs, outputs, expand, stride=1):
+        hidden = inputs * expand
+        body = nn.Sequential(conv_norm(inputs, hidden, 1, act=nn.ReLU6),
+                             conv_norm(hidden, hidden, 3, stride, hidden, act=nn.ReLU6),
+                             conv_norm(hidden, outputs, 1, act=None))
+        return Residual(body) if stride == 1 and inputs == outputs else body
+    net = nn.Sequential(conv_norm(3, 8, 3, 2, act=nn.ReLU6), inverted(8, 12, 2, 2),
+                        inverted(12, 12, 4), inverted(12, 20, 3, 2), inverted(20, 20, 3),
+                        conv_norm(20, 40, 1, act=nn.ReLU6), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
+                        nn.Linear(40, 10))
+    return forward("inverted residuals: depthwise and pointwise convolution, relu6",
+                   randomize_norms(net), [(torch.randn(1, 3, 32, 32),) for _ in range(2)],
+                   rtol=1e-3, atol=1e-3)
+
+
+@model
+def residual():
+    def block(inputs, outputs, stride):
+        body = nn.Sequential(conv_norm(inputs, outputs, 3, stride),
+                             conv_norm(outputs, outputs, act=None))
+        change = stride > 1 or inputs != outputs
+        return Residual(body, conv_norm(inputs, outputs, 1, stride, act=None) if change else None,
+                        nn.ReLU())
+    net = nn.Sequential(conv_norm(3, 8, 7, 2), nn.MaxPool2d(3, 2, 1), block(8, 8, 1),
+                        block(8, 16, 2), block(16, 24, 2), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
+                        nn.Linear(24, 10))
+    return forward("residual blocks with strides and projections, dynamic batch 1 to 4",
+                   randomize_norms(net), [(torch.randn(n, 3, 33, 33),) for n in (2, 1, 4)],
+                   ({0: Dim("batch", min=1, max=4)},), rtol=1e-3, atol=1e-3)
+
+
+@model
+def unet():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.down = nn.ModuleList([conv_norm(3, 8), conv_norm(8, 12)])
+            self.bottom = conv_norm(12, 16)
+            self.grow = nn.ModuleList([nn.ConvTranspose2d(16, 12, 2, 2),
+                                       nn.ConvTranspose2d(12, 8, 2, 2)])
+            self.up = nn.ModuleList([conv_norm(24, 12), conv_norm(16, 8)])
+            self.head = nn.Conv2d(8, 2, 1)
+
+        def forward(self, x):
+            skips = []
+            for layer in self.down:
+                x = layer(x)
+                skips.append(x)
+                x = F.max_pool2d(x, 2)
+            x = self.bottom(x)
+            for grow, layer in zip(self.grow, self.up):
+                x = layer(torch.cat([grow(x), skips.pop()], 1))
+            return self.head(x)
+    return forward("contracting and expanding path: max pool, transposed convolution, cat",
+                   randomize_norms(Net()), [(torch.randn(1, 3, 24, 20),) for _ in range(2)],
+                   rtol=1e-3, atol=1e-3)
