@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From the flatbuffer to struct pte_program. decode.c reads the tables of the program, plan.c those
+ * of a method, value.c and tensor.c its values, instr.c its instructions; verify.c looks at how
+ * they relate. Each checks every number before it stores it, and stores what it checked.
+ *
+ * |err| is never NULL here: several steps put the place before the text.
+ */
+#ifndef PTED_RUNTIME_PTE_DECODE_H
+#define PTED_RUNTIME_PTE_DECODE_H
+
+#include "base/arena.h"
+#include "runtime/pte/flatbuf.h"
+#include "runtime/pte/pte.h"
+
+struct pte_segment;
+
+/* Where tensors find their bytes: offsets into a segment, or inline buffers. */
+struct pte_constants {
+    struct span segment;
+    struct flatbuf_vector offsets; /* of u64; entry 0 is a placeholder */
+    struct flatbuf_vector buffers; /* of tables; used when there are no offsets */
+};
+
+struct pte_decoder {
+    struct flatbuf fb;
+    struct arena *arena; /* borrowed from the program */
+    const struct pte_segment *segments;
+    uint32_t segment_count;
+    struct pte_constants constants, mutables;
+    struct flatbuf_vector inline_delegates; /* of tables */
+    struct pte_plan *plan;                  /* the one being decoded */
+};
+
+/* Everything of |program| but its container. */
+MUST_CHECK enum status pte_decode_program(struct pte_program *program, struct error *err);
+
+/* Each fills its part of decoder->plan from the plan's table. */
+MUST_CHECK enum status pte_decode_plan(struct pte_decoder *decoder,
+                                       const struct flatbuf_table *table, struct error *err);
+MUST_CHECK enum status pte_decode_values(struct pte_decoder *decoder,
+                                         const struct flatbuf_table *table, struct error *err);
+MUST_CHECK enum status pte_decode_instrs(struct pte_decoder *decoder,
+                                         const struct flatbuf_table *table, struct error *err);
+MUST_CHECK enum status pte_decode_tensor(struct pte_decoder *decoder,
+                                         const struct flatbuf_table *table,
+                                         const struct pte_tensor **out_tensor, struct error *err);
+
+/* What no single table shows: inputs, moves, jumps. May mark the plan unsupported. */
+MUST_CHECK enum status pte_verify_plan(struct pte_decoder *decoder, struct error *err);
+
+/* ---- for the above ---- */
+
+/* Zeroed storage of the program, or NULL with the reason in |err|. */
+void *pte_decode_array(struct pte_decoder *decoder, size_t count, size_t size, struct error *err);
+
+/* A copy of text that may be logged; "" when absent. */
+MUST_CHECK enum status pte_decode_text(struct pte_decoder *decoder,
+                                       const struct flatbuf_table *table,
+                                       struct flatbuf_field field, uint32_t bytes_max,
+                                       const char **out_text, struct error *err);
+
+/* A vector of at most |max| elements; the second form wants it to be there. */
+MUST_CHECK enum status pte_decode_vector(struct pte_decoder *decoder,
+                                         const struct flatbuf_table *table,
+                                         struct flatbuf_field field, uint32_t element_bytes,
+                                         uint32_t max, struct flatbuf_vector *out_vector,
+                                         struct error *err);
+MUST_CHECK enum status pte_decode_required(struct pte_decoder *decoder,
+                                           const struct flatbuf_table *table,
+                                           struct flatbuf_field field, uint32_t element_bytes,
+                                           uint32_t max, struct flatbuf_vector *out_vector,
+                                           struct error *err);
+
+/* An index into the plan's values; |what| and |i| say whose. */
+MUST_CHECK enum status pte_decode_index(const struct pte_decoder *decoder, int64_t index,
+                                        const char *what, uint32_t i, uint32_t *out_index,
+                                        struct error *err);
+
+/* The same for a whole vector of i32. */
+MUST_CHECK enum status pte_decode_indices(struct pte_decoder *decoder, struct flatbuf_vector vector,
+                                          const char *what, const uint32_t **out_indices,
+                                          struct error *err);
+
+/* The plan cannot run in this build; the first reason stays. */
+MUST_CHECK enum status pte_decode_unsupported(struct pte_decoder *decoder, struct error *err,
+                                              const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

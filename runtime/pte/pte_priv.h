@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* The inside of a program, for the files of runtime/pte. */
+#ifndef PTED_RUNTIME_PTE_PTE_PRIV_H
+#define PTED_RUNTIME_PTE_PTE_PRIV_H
+
+#include <stdatomic.h>
+
+#include "base/arena.h"
+#include "runtime/pte/container.h"
+#include "runtime/pte/pte.h"
+
+struct pte_segment {
+    uint64_t offset; /* from the start of the segments */
+    struct span bytes;
+};
+
+struct pte_program {
+    atomic_uint refs;
+    bool is_mapped;     /* |file| goes back through pte_file_unmap() */
+    struct span file;   /* all bytes */
+    struct arena arena; /* the storage of what follows */
+    struct pte_container container;
+    const struct pte_segment *segments;
+    const struct pte_plan *plans;
+    const struct pte_named_data *named_data;
+    const struct pte_named_data **named_sorted; /* by key */
+    uint32_t segment_count, plan_count, named_count;
+    uint32_t inline_constant_count, segment_constant_count, mutable_constant_count;
+};
+
+#endif
