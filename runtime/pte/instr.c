@@ -171,7 +171,7 @@ enum status pte_decode_instrs(struct pte_decoder *decoder, const struct flatbuf_
                               struct error *err)
 {
     struct flatbuf_vector chains;
-    uint32_t count;
+    uint32_t count = 0;
     TRY(pte_decode_required(decoder, table, plan_chains, 4, PTE_CHAINS_MAX, &chains, err));
     if (chains.count == 0) {
         return error_set(err, ST_CORRUPT, "chains: empty");
