@@ -3,5 +3,10 @@
 noinst_LIBRARIES += %D%/libops.a
 %C%_libops_a_CFLAGS = $(AM_CFLAGS)
 %C%_libops_a_SOURCES = \
+	%D%/copy.c %D%/copy.h \
 	%D%/iter.c %D%/iter.h \
-	%D%/op.h
+	%D%/op.h \
+	%D%/slice.c \
+	%D%/stride.c \
+	%D%/view.c \
+	%D%/view_priv.c %D%/view_priv.h

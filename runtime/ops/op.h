@@ -62,8 +62,9 @@ struct rt_op {
 };
 
 /* Families end with a row whose name is NULL. */
-extern const struct rt_op rt_ops_conv[], rt_ops_create[], rt_ops_index[], rt_ops_matmul[],
-    rt_ops_norm[], rt_ops_pointwise[], rt_ops_pool[], rt_ops_reduce[], rt_ops_scalar[],
+extern const struct rt_op rt_ops_along[], rt_ops_conv[], rt_ops_create[], rt_ops_index[],
+    rt_ops_matmul[], rt_ops_norm[], rt_ops_pad[], rt_ops_pointwise[], rt_ops_pool[],
+    rt_ops_reduce[], rt_ops_scalar[], rt_ops_slice[], rt_ops_stride[], rt_ops_upsample[],
     rt_ops_view[];
 
 /* By graph name, or by the name a kernel call uses; NULL when there is none. */
@@ -94,6 +95,9 @@ static inline enum dtype rt_out_dtype(const struct rt_shape_call *call, uint32_t
 /* Sets output |index|'s dims; dims that the file declared for it must agree. */
 MUST_CHECK enum status rt_set_out(struct rt_shape_call *call, uint32_t index, uint8_t rank,
                                   const struct rt_dim *dims);
+/* The same for item |item| of output |index|, which is a list of tensors. */
+MUST_CHECK enum status rt_set_out_item(struct rt_shape_call *call, uint32_t index, uint32_t item,
+                                       uint8_t rank, const struct rt_dim *dims);
 /* As the dims of argument |arg|. */
 MUST_CHECK enum status rt_set_out_like(struct rt_shape_call *call, uint32_t index, uint32_t arg);
 

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Strided copies. rt_emit_copy() lets a loop nest order and merge the dims by the target's strides
+ * and then picks one of two kernels: runs along the innermost dim (memcpy where both sides are
+ * contiguous), or, where source and target are contiguous along different dims, blocks of a
+ * transposition small enough for the first-level cache.
+ *
+ * Elements are only moved, so they are units of bytes: a short contiguous run of them is taken as
+ * one wider element. Nothing is assumed of alignment. Kernels run on any worker.
+ */
+#include "config.h"
+
+#include "runtime/ops/copy.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "runtime/ops/iter.h"
+
+#define WIDTH_MAX 16
+#define TILE_BYTES (128 * 1024) /* some 20 us from memory */
+#define BLOCK 16                /* a cache line of f32 each way; 2 x 16 lines stay in L1 */
+
+struct copy_constants {
+    struct rt_loop loop; /* operand 0 is the target, 1 the source */
+    uint32_t width;      /* bytes of an element */
+    int64_t tile_i, tile_j, tile_outer;
+};
+
+struct wide {
+    uint64_t half[2];
+};
+
+/* ---- runs -------------------------------------------------------------------------------------- */
+
+/* memcpy of a constant size is one move of any alignment. */
+#define DEFINE_RUN(name, type)                                                                     \
+    static void name(char *dst, int64_t dst_stride, const char *src, int64_t src_stride,           \
+                     int64_t n)                                                                    \
+    {                                                                                              \
+        type value;                                                                                \
+        if (src_stride == 0) {                                                                     \
+            memcpy(&value, src, sizeof(value));                                                    \
+            for (int64_t i = 0; i < n; i++) {                                                      \
+                memcpy(dst + i * dst_stride, &value, sizeof(value));                               \
+            }                                                                                      \
+            return;                                                                                \
+        }                                                                                          \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            memcpy(&value, src + i * src_stride, sizeof(value));                                   \
+            memcpy(dst + i * dst_stride, &value, sizeof(value));                                   \
+        }                                                                                          \
+    }
+
+DEFINE_RUN(run_1, uint8_t)
+DEFINE_RUN(run_2, uint16_t)
+DEFINE_RUN(run_4, uint32_t)
+DEFINE_RUN(run_8, uint64_t)
+DEFINE_RUN(run_16, struct wide)
+
+void rt_copy_run(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n,
+                 uint32_t width)
+{
+    if (dst_stride == width && src_stride == width) {
+        memcpy(dst, src, (size_t)n * width);
+        return;
+    }
+    switch (width) {
+    case 1:
+        run_1(dst, dst_stride, src, src_stride, n);
+        break;
+    case 2:
+        run_2(dst, dst_stride, src, src_stride, n);
+        break;
+    case 4:
+        run_4(dst, dst_stride, src, src_stride, n);
+        break;
+    case 8:
+        run_8(dst, dst_stride, src, src_stride, n);
+        break;
+    default:
+        run_16(dst, dst_stride, src, src_stride, n);
+        break;
+    }
+}
+
+static void copy_runs(const struct hal_args *args, struct hal_tile tile)
+{
+    const struct copy_constants *c = args->constants;
+    struct rt_cursor cursor;
+
+    rt_cursor_init(&cursor, &c->loop, args->bindings, tile.x);
+    while (rt_cursor_next(&cursor)) {
+        rt_copy_run(cursor.ptrs[0], rt_cursor_stride(&cursor, 0), cursor.ptrs[1],
+                    rt_cursor_stride(&cursor, 1), cursor.count, c->width);
+    }
+}
+
+static const struct hal_kernel kernel_runs = {.name = "copy", .cpu = copy_runs};
+
+/* ---- transposition ----------------------------------------------------------------------------- */
+
+/*
+ * A plane of n_i x n_j elements: the target is contiguous along i and steps |dst_j| bytes along j,
+ * the source is contiguous along j and steps |src_i| bytes along i.
+ */
+struct plane {
+    char *dst;
+    const char *src;
+    int64_t n_i, n_j, dst_j, src_i;
+};
+
+#define DEFINE_TURN(name, type)                                                                    \
+    static void name(struct plane p)                                                               \
+    {                                                                                              \
+        for (int64_t j = 0; j < p.n_j; j++) {                                                      \
+            char *dst = p.dst + j * p.dst_j;                                                       \
+            const char *src = p.src + j * (int64_t)sizeof(type);                                   \
+            for (int64_t i = 0; i < p.n_i; i++) {                                                  \
+                memcpy(dst + i * (int64_t)sizeof(type), src + i * p.src_i, sizeof(type));          \
+            }                                                                                      \
+        }                                                                                          \
+    }
+
+DEFINE_TURN(turn_1, uint8_t)
+DEFINE_TURN(turn_2, uint16_t)
+DEFINE_TURN(turn_4, uint32_t)
+DEFINE_TURN(turn_8, uint64_t)
+DEFINE_TURN(turn_16, struct wide)
+
+static void turn(struct plane p, uint32_t width)
+{
+    switch (width) {
+    case 1:
+        turn_1(p);
+        break;
+    case 2:
+        turn_2(p);
+        break;
+    case 4:
+        turn_4(p);
+        break;
+    case 8:
+        turn_8(p);
+        break;
+    default:
+        turn_16(p);
+        break;
+    }
+}
+
+typedef uint32_t vec4 __attribute__((vector_size(16)));
+
+static inline vec4 load_vec4(const char *src)
+{
+    vec4 v;
+    memcpy(&v, src, sizeof(v));
+    return v;
+}
+
+/* 4 x 4 elements of 4 bytes in registers. */
+static inline void turn_4x4(char *dst, int64_t dst_j, const char *src, int64_t src_i)
+{
+    vec4 a = load_vec4(src), b = load_vec4(src + src_i);
+    vec4 c = load_vec4(src + 2 * src_i), d = load_vec4(src + 3 * src_i);
+    vec4 ac_low = __builtin_shufflevector(a, c, 0, 4, 1, 5);
+    vec4 ac_high = __builtin_shufflevector(a, c, 2, 6, 3, 7);
+    vec4 bd_low = __builtin_shufflevector(b, d, 0, 4, 1, 5);
+    vec4 bd_high = __builtin_shufflevector(b, d, 2, 6, 3, 7);
+    vec4 rows[4] = {__builtin_shufflevector(ac_low, bd_low, 0, 4, 1, 5),
+                    __builtin_shufflevector(ac_low, bd_low, 2, 6, 3, 7),
+                    __builtin_shufflevector(ac_high, bd_high, 0, 4, 1, 5),
+                    __builtin_shufflevector(ac_high, bd_high, 2, 6, 3, 7)};
+    memcpy(dst, &rows[0], sizeof(vec4));
+    memcpy(dst + dst_j, &rows[1], sizeof(vec4));
+    memcpy(dst + 2 * dst_j, &rows[2], sizeof(vec4));
+    memcpy(dst + 3 * dst_j, &rows[3], sizeof(vec4));
+}
+
+/* A plane of at most BLOCK x BLOCK. */
+static void turn_block(struct plane p, uint32_t width)
+{
+    if (width != 4) {
+        turn(p, width);
+        return;
+    }
+    int64_t whole_i = p.n_i & ~INT64_C(3), whole_j = p.n_j & ~INT64_C(3);
+    for (int64_t j = 0; j < whole_j; j += 4) {
+        for (int64_t i = 0; i < whole_i; i += 4) {
+            turn_4x4(p.dst + j * p.dst_j + i * 4, p.dst_j, p.src + i * p.src_i + j * 4, p.src_i);
+        }
+    }
+    if (whole_i < p.n_i) {
+        turn_4((struct plane){p.dst + whole_i * 4, p.src + whole_i * p.src_i, p.n_i - whole_i,
+                              whole_j, p.dst_j, p.src_i});
+    }
+    if (whole_j < p.n_j) {
+        turn_4((struct plane){p.dst + whole_j * p.dst_j, p.src + whole_j * 4, p.n_i,
+                              p.n_j - whole_j, p.dst_j, p.src_i});
+    }
+}
+
+static inline int64_t min_i64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Where one side is narrower than a vector, whole lines of the other are better than blocks. */
+static void turn_plane(struct plane p, uint32_t width)
+{
+    if (p.n_i < 4 || p.n_j < 4) {
+        turn(p, width);
+        return;
+    }
+    for (int64_t j = 0; j < p.n_j; j += BLOCK) {
+        for (int64_t i = 0; i < p.n_i; i += BLOCK) {
+            turn_block((struct plane){p.dst + j * p.dst_j + i * width,
+                                      p.src + i * p.src_i + j * width, min_i64(BLOCK, p.n_i - i),
+                                      min_i64(BLOCK, p.n_j - j), p.dst_j, p.src_i},
+                       width);
+        }
+    }
+}
+
+/* The plane is the two innermost dims, j and i; tile z is a range of positions of the others. */
+static void copy_transpose(const struct hal_args *args, struct hal_tile tile)
+{
+    const struct copy_constants *c = args->constants;
+    const struct rt_loop *loop = &c->loop;
+    uint32_t i = loop->rank - 1, j = loop->rank - 2;
+    int64_t begin_i = tile.x * c->tile_i, begin_j = tile.y * c->tile_j;
+    int64_t outer_count = loop->numel / (loop->dims[i] * loop->dims[j]);
+    int64_t begin = tile.z * c->tile_outer, end = min_i64(begin + c->tile_outer, outer_count);
+    struct plane p = {.n_i = min_i64(c->tile_i, loop->dims[i] - begin_i),
+                      .n_j = min_i64(c->tile_j, loop->dims[j] - begin_j),
+                      .dst_j = loop->strides[0][j],
+                      .src_i = loop->strides[1][i]};
+
+    for (int64_t outer = begin; outer < end; outer++) {
+        int64_t dst = loop->offsets[0] + begin_j * p.dst_j + begin_i * c->width;
+        int64_t src = loop->offsets[1] + begin_i * p.src_i + begin_j * c->width;
+        int64_t rest = outer;
+        for (uint32_t d = j; d-- > 0;) {
+            int64_t index = rest % loop->dims[d];
+            rest /= loop->dims[d];
+            dst += index * loop->strides[0][d];
+            src += index * loop->strides[1][d];
+        }
+        p.dst = (char *)args->bindings[0] + dst;
+        p.src = (const char *)args->bindings[1] + src;
+        turn_plane(p, c->width);
+    }
+}
+
+static const struct hal_kernel kernel_transpose = {.name = "transpose", .cpu = copy_transpose};
+
+/* ---- recording --------------------------------------------------------------------------------- */
+
+struct rt_copy rt_copy_to(const struct rt_tensor *dst)
+{
+    struct rt_copy copy = {.rank = dst->rank};
+    for (uint32_t d = 0; d < dst->rank; d++) {
+        copy.dims[d] = dst->dims[d];
+        copy.dst[d] = dst->strides[d];
+    }
+    return copy;
+}
+
+bool rt_copy_add_dim(struct rt_copy *copy, int64_t dim, int64_t dst, int64_t src)
+{
+    if (dim == 1) {
+        return true;
+    }
+    if (copy->rank == SHAPE_RANK_MAX) {
+        return false;
+    }
+    copy->dims[copy->rank] = dim;
+    copy->dst[copy->rank] = dst;
+    copy->src[copy->rank++] = src;
+    return true;
+}
+
+/* Do all positions fall inside |tensor|? */
+static bool is_inside(const struct rt_tensor *tensor, const struct rt_copy *copy,
+                      const int64_t *strides, int64_t offset)
+{
+    int64_t low = offset, high = offset;
+    for (uint32_t d = 0; d < copy->rank; d++) {
+        int64_t reach = (copy->dims[d] - 1) * strides[d];
+        low += reach < 0 ? reach : 0;
+        high += reach > 0 ? reach : 0;
+    }
+    return low >= 0 && high < tensor->numel;
+}
+
+/* Takes a short contiguous run as one element. */
+static void widen(struct copy_constants *c)
+{
+    struct rt_loop *loop = &c->loop;
+    uint32_t last = loop->rank - 1;
+    int64_t bytes = c->width * loop->dims[last];
+
+    if (last > 0 && loop->strides[0][last] == c->width && loop->strides[1][last] == c->width &&
+        bytes <= WIDTH_MAX && (bytes & (bytes - 1)) == 0) {
+        loop->numel /= loop->dims[last];
+        loop->rank = last;
+        c->width = (uint32_t)bytes;
+    }
+}
+
+/* Brings the dim along which the source is contiguous next to the innermost, if there is one. */
+static bool find_plane(struct copy_constants *c)
+{
+    struct rt_loop *loop = &c->loop;
+    uint32_t last = loop->rank - 1;
+
+    if (loop->strides[0][last] != c->width) {
+        return false;
+    }
+    for (uint32_t j = 0; j < last; j++) {
+        if (loop->strides[1][j] != c->width) {
+            continue;
+        }
+        int64_t dim = loop->dims[j], dst = loop->strides[0][j], src = loop->strides[1][j];
+        for (uint32_t d = j; d + 1 < last; d++) {
+            loop->dims[d] = loop->dims[d + 1];
+            loop->strides[0][d] = loop->strides[0][d + 1];
+            loop->strides[1][d] = loop->strides[1][d + 1];
+        }
+        loop->dims[last - 1] = dim;
+        loop->strides[0][last - 1] = dst;
+        loop->strides[1][last - 1] = src;
+        return true;
+    }
+    return false;
+}
+
+static uint32_t tiles_of(int64_t n, int64_t tile)
+{
+    int64_t tiles = (n - 1) / tile + 1;
+    must(tiles <= UINT32_MAX);
+    return (uint32_t)tiles;
+}
+
+/* Near-square tiles, longer where the other dim is short, several planes where both are. */
+static void tile_planes(struct copy_constants *c, struct hal_dispatch *dispatch)
+{
+    const struct rt_loop *loop = &c->loop;
+    int64_t n_i = loop->dims[loop->rank - 1], n_j = loop->dims[loop->rank - 2];
+    int64_t positions = TILE_BYTES / c->width, side = 8 * BLOCK;
+
+    c->tile_i = min_i64(n_i, positions / min_i64(n_j, side));
+    if (n_j > side) {
+        c->tile_i = min_i64(n_i, side);
+    }
+    c->tile_j = min_i64(n_j, positions / c->tile_i);
+    c->tile_outer = positions / (c->tile_i * c->tile_j);
+    dispatch->kernel = &kernel_transpose;
+    dispatch->grid[0] = tiles_of(n_i, c->tile_i);
+    dispatch->grid[1] = tiles_of(n_j, c->tile_j);
+    dispatch->grid[2] = tiles_of(loop->numel / (n_i * n_j), c->tile_outer);
+}
+
+enum status rt_emit_copy(struct rt_emit *emit, const struct rt_tensor *dst,
+                         const struct rt_tensor *src, const struct rt_copy *copy,
+                         struct error *err)
+{
+    struct copy_constants c = {.width = (uint32_t)dtype_bytes(dst->dtype)};
+    int64_t dst_strides[SHAPE_RANK_MAX], src_strides[SHAPE_RANK_MAX];
+    struct hal_dispatch dispatch = {
+        .constants = &c,
+        .constants_bytes = sizeof(c),
+        .bindings = (struct hal_binding[]){dst->binding, src->binding},
+        .binding_count = 2,
+    };
+
+    must(dtype_bytes(src->dtype) == c.width);
+    rt_loop_init(&c.loop, (uint8_t)copy->rank, copy->dims);
+    if (c.loop.numel == 0) {
+        return ST_OK;
+    }
+    must(is_inside(dst, copy, copy->dst, copy->dst_offset));
+    must(is_inside(src, copy, copy->src, copy->src_offset));
+    for (uint32_t d = 0; d < copy->rank; d++) {
+        dst_strides[d] = copy->dst[d] * c.width;
+        src_strides[d] = copy->src[d] * c.width;
+    }
+    rt_loop_add_strides(&c.loop, dst_strides, copy->dst_offset * c.width);
+    rt_loop_add_strides(&c.loop, src_strides, copy->src_offset * c.width);
+    dispatch.cost = (uint64_t)(c.loop.numel * c.width) / 5;
+    rt_loop_close(&c.loop, TILE_BYTES / c.width);
+    widen(&c);
+    if (find_plane(&c)) {
+        tile_planes(&c, &dispatch);
+    } else {
+        c.loop.tile = TILE_BYTES / c.width;
+        dispatch.kernel = &kernel_runs;
+        dispatch.grid[0] = rt_loop_tiles(&c.loop);
+        dispatch.grid[1] = dispatch.grid[2] = 1;
+    }
+    return rt_emit_dispatch(emit, &dispatch, err);
+}

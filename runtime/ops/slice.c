@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Operators that take part of a tensor, or walk it in steps: slices, selections, splits, diagonals,
+ * windows, flips, and the two that put a part back. Each is one strided copy; putting a part back is
+ * a few that touch different elements.
+ *
+ * Bounds may be symbolic and come from the request. Those of slices are clamped, as in PyTorch;
+ * those of selections and of as_strided are checked when the dims are known.
+ */
+#include "config.h"
+
+#include <inttypes.h>
+
+#include "base/bytes.h"
+#include "runtime/ops/copy.h"
+#include "runtime/ops/op.h"
+#include "runtime/ops/view_priv.h"
+
+/* The dims of argument 0 with dim |dim| of |size|. */
+static void dims_with(const struct rt_value *self, uint8_t dim, struct rt_dim size,
+                      struct rt_dim out[SHAPE_RANK_MAX])
+{
+    for (uint8_t d = 0; d < self->rank; d++) {
+        out[d] = d == dim ? size : self->dims[d];
+    }
+}
+
+static void dims_without(const struct rt_value *self, uint8_t dim,
+                         struct rt_dim out[SHAPE_RANK_MAX])
+{
+    for (uint8_t d = 0; d + 1 < self->rank; d++) {
+        out[d] = self->dims[d < dim ? d : d + 1];
+    }
+}
+
+static enum status need_rank(struct rt_shape_call *call, uint8_t rank)
+{
+    if (rt_arg(call, 0)->rank < rank) {
+        return rt_refuse(call, "rank %u, expected %u or more", rt_arg(call, 0)->rank, rank);
+    }
+    return ST_OK;
+}
+
+/* Every |step|th element of |dim| from |offset| on: |part| with the strides of |whole|. */
+static struct rt_copy copy_part(const struct rt_tensor *part, const struct rt_tensor *whole,
+                                uint8_t dim, int64_t offset, int64_t step)
+{
+    struct rt_copy copy = rt_copy_to(part);
+    for (uint8_t d = 0; d < part->rank; d++) {
+        copy.src[d] = whole->strides[d] * (d == dim ? step : 1);
+    }
+    copy.src_offset = offset * whole->strides[dim];
+    return copy;
+}
+
+/* Index |index| of |dim|, which |part| has not. */
+static struct rt_copy copy_selected(const struct rt_tensor *part, const struct rt_tensor *whole,
+                                    uint8_t dim, int64_t index)
+{
+    struct rt_copy copy = rt_copy_to(part);
+    for (uint8_t d = 0; d < part->rank; d++) {
+        copy.src[d] = whole->strides[d < dim ? d : d + 1];
+    }
+    copy.src_offset = index * whole->strides[dim];
+    return copy;
+}
+
+/* ---- slices ------------------------------------------------------------------------------------ */
+
+/* start, end, step of a slice of a dim, as arguments |first| and the two behind it. */
+static enum status slice_length(struct rt_shape_call *call, uint32_t first, struct rt_dim size,
+                                struct rt_dim *out_length)
+{
+    struct rt_dims *dims = &call->graph->dims;
+    struct rt_dim start = rt_dim_of(0), end = size, zero = rt_dim_of(0);
+    int64_t step;
+
+    TRY(rt_need_const(call, first + 2, &step));
+    if (step < 1) {
+        return rt_refuse(call, "step %" PRId64 ", expected 1 or more", step);
+    }
+    if (!rt_arg_is_none(call, first)) {
+        start = rt_view_wrap(dims, rt_arg(call, first)->i, size);
+        start = rt_dim_max(dims, zero, rt_dim_min(dims, start, size));
+    }
+    if (!rt_arg_is_none(call, first + 1) && !rt_dim_is(rt_arg(call, first + 1)->i, INT64_MAX)) {
+        end = rt_view_wrap(dims, rt_arg(call, first + 1)->i, size);
+        end = rt_dim_max(dims, zero, rt_dim_min(dims, end, size));
+    }
+    *out_length = rt_dim_ceildiv(dims, rt_dim_max(dims, zero, rt_dim_sub(dims, end, start)),
+                                 rt_dim_of(step));
+    return ST_OK;
+}
+
+/* The same at concrete dims: where the slice begins, in [0, size]. */
+static int64_t slice_start(const struct rt_emit *emit, uint32_t index, int64_t size)
+{
+    if (rt_emit_value(emit, index)->kind == RT_NONE) {
+        return 0;
+    }
+    int64_t start = rt_emit_int(emit, index);
+    start = start < 0 ? start + size : start;
+    return start < 0 ? 0 : start > size ? size : start;
+}
+
+static enum status slice_shape(struct rt_shape_call *call)
+{
+    const struct rt_value *self = rt_arg(call, 0);
+    struct rt_dim out[SHAPE_RANK_MAX], length;
+    uint8_t dim;
+
+    TRY(rt_view_same_dtype(call));
+    TRY(need_rank(call, 1));
+    TRY(rt_view_need_dim(call, 1, &dim));
+    TRY(slice_length(call, 2, self->dims[dim], &length));
+    dims_with(self, dim, length, out);
+    return rt_set_out(call, 0, self->rank, out);
+}
+
+static enum status slice_emit(struct rt_emit *emit, struct error *err)
+{
+    const struct rt_tensor *self = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
+    uint8_t dim = rt_view_dim(rt_emit_int(emit, 1), self->rank);
+    struct rt_copy copy = copy_part(out, self, dim, slice_start(emit, 2, self->dims[dim]),
+                                    rt_emit_int(emit, 4));
+
+    return rt_emit_copy(emit, out, self, &copy, err);
+}
+
+static enum status narrow_shape(struct rt_shape_call *call)
+{
+    const struct rt_value *self = rt_arg(call, 0);
+    struct rt_dim out[SHAPE_RANK_MAX], length = rt_arg(call, 3)->i;
+    uint8_t dim;
+
+    TRY(rt_view_same_dtype(call));
+    TRY(need_rank(call, 1));
+    TRY(rt_view_need_dim(call, 1, &dim));
+    if (rt_dim_is_const(length) && length.value < 0) {
+        return rt_refuse(call, "length %" PRId64, length.value);
+    }
+    dims_with(self, dim, length, out);
+    return rt_set_out(call, 0, self->rank, out);
+}
+
+static enum status narrow_emit(struct rt_emit *emit, struct error *err)
+{
+    const struct rt_tensor *self = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
+    uint8_t dim = rt_view_dim(rt_emit_int(emit, 1), self->rank);
+    int64_t size = self->dims[dim], start = rt_emit_int(emit, 2), length = rt_emit_int(emit, 3);
+
+    start = start < 0 ? start + size : start;
+    if (start < 0 || start > size || length > size - start) {
+        return error_set(err, ST_INVALID,
+                         "narrow: %" PRId64 " elements from %" PRId64 " on of a dim of %" PRId64,
+                         length, start, size);
+    }
+    struct rt_copy copy = copy_part(out, self, dim, start, 1);
+    return rt_emit_copy(emit, out, self, &copy, err);
+}
+
+static enum status select_shape(struct rt_shape_call *call)
+{
+    const struct rt_value *self = rt_arg(call, 0);
+    struct rt_dim out[SHAPE_RANK_MAX], index = rt_arg(call, 2)->i;
+    uint8_t dim;
+
+    TRY(rt_view_same_dtype(call));
+    TRY(need_rank(call, 1));
+    TRY(rt_view_need_dim(call, 1, &dim));
+    int64_t size = self->dims[dim].value; /* or its bound */
+    if (rt_dim_is_const(index) && (index.value >= size || index.value < -size)) {
+        return rt_refuse(call, "index %" PRId64 " of dim %u of %" PRId64, index.value, dim, size);
+    }
+    dims_without(self, dim, out);
+    return rt_set_out(call, 0, self->rank - 1, out);
+}
+
+/* Argument |index| as a place in a dim of |size|. */
+static enum status emit_index(const struct rt_emit *emit, uint32_t index, int64_t size,
+                              int64_t *out_place, struct error *err)
+{
+    int64_t place = rt_emit_int(emit, index);
+    if (place < -size || place >= size) {
+        return error_set(err, ST_INVALID, "index %" PRId64 " of a dim of %" PRId64, place, size);
+    }
+    *out_place = place < 0 ? place + size : place;
+    return ST_OK;
+}
+
+static enum status select_emit(struct rt_emit *emit, struct error *err)
+{
+    const struct rt_tensor *self = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
+    uint8_t dim = rt_view_dim(rt_emit_int(emit, 1), self->rank);
+    int64_t place = 0;
+
+    TRY(emit_index(emit, 2, self->dims[dim], &place, err));
+    struct rt_copy copy = copy_selected(out, self, dim, place);
+    return rt_emit_copy(emit, out, self, &copy, err);
+}
+
+/* ---- splits ------------------------------------------------------------------------------------ */
+
+static uint32_t out_count(const struct rt_shape_call *call)
+{
+    return rt_node_out(call->graph, call->node, 0)->count;
+}
+
+static enum status set_piece(struct rt_shape_call *call, uint32_t item, uint8_t dim,
+                             struct rt_dim size)
+{
+    const struct rt_value *self = rt_arg(call, 0);
+    struct rt_dim out[SHAPE_RANK_MAX];
+
+    dims_with(self, dim, size, out);
+    return rt_set_out_item(call, 0, item, self->rank, out);
+}
+
+static enum status split_shape(struct rt_shape_call *call)
+{
+    struct rt_dims *dims = &call->graph->dims;
+    uint32_t count = out_count(call);
+    int64_t piece;
+    uint8_t dim;
+
+    TRY(need_rank(call, 1));
+    TRY(rt_need_const(call, 1, &piece));
+    TRY(rt_view_need_dim(call, 2, &dim));
+    if (piece < 1 || count == 0) {
+        return rt_refuse(call, "%u pieces of %" PRId64, count, piece);
+    }
+    struct rt_dim size = rt_arg(call, 0)->dims[dim];
+    struct rt_dim pieces =
+        rt_dim_ceildiv(dims, rt_dim_max(dims, size, rt_dim_of(1)), rt_dim_of(piece));
+    TRY(rt_dim_require_equal(dims, pieces, rt_dim_of(count),
+                             "a split has another number of pieces", call->err));
+    struct rt_dim before = rt_dim_mul(dims, rt_dim_of(piece), rt_dim_of(count - 1));
+    for (uint32_t i = 0; i < count; i++) {
+        bool is_last = i + 1 == count;
+        TRY(set_piece(call, i, dim, is_last ? rt_dim_sub(dims, size, before) : rt_dim_of(piece)));
+    }
+    return ST_OK;
+}
+
+static enum status split_sizes_shape(struct rt_shape_call *call)
+{
+    struct rt_dims *dims = &call->graph->dims;
+    const struct rt_value *sizes = rt_arg(call, 1);
+    struct rt_dim sum = rt_dim_of(0);
+    uint8_t dim;
+
+    TRY(need_rank(call, 1));
+    TRY(rt_view_need_dim(call, 2, &dim));
+    if (sizes->count != out_count(call)) {
+        return rt_refuse(call, "%u sizes for %u outputs", sizes->count, out_count(call));
+    }
+    for (uint32_t i = 0; i < sizes->count; i++) {
+        if (rt_dim_is_const(sizes->ints[i]) && sizes->ints[i].value < 0) {
+            return rt_refuse(call, "size %" PRId64 " of piece %u", sizes->ints[i].value, i);
+        }
+        sum = rt_dim_add(dims, sum, sizes->ints[i]);
+        TRY(set_piece(call, i, dim, sizes->ints[i]));
+    }
+    return rt_dim_require_equal(dims, sum, rt_arg(call, 0)->dims[dim],
+                                "the pieces of a split are not the whole", call->err);
+}
+
+/* The piece of |out| elements at |offset|; one that nothing uses is not there. */
+static enum status emit_piece(struct rt_emit *emit, const struct rt_tensor *out, uint8_t dim,
+                              int64_t offset, struct error *err)
+{
+    const struct rt_tensor *self = rt_emit_arg(emit, 0);
+
+    if (!out) {
+        return ST_OK;
+    }
+    struct rt_copy copy = copy_part(out, self, dim, offset, 1);
+    return rt_emit_copy(emit, out, self, &copy, err);
+}
+
+static enum status split_emit(struct rt_emit *emit, struct error *err)
+{
+    const struct rt_tensor *self = rt_emit_arg(emit, 0);
+    uint8_t dim = rt_view_dim(rt_emit_int(emit, 2), self->rank);
+    int64_t piece = rt_emit_int(emit, 1), offset = 0;
+
+    for (uint32_t i = 0; offset < self->dims[dim]; i++) {
+        TRY(emit_piece(emit, rt_emit_out_item(emit, 0, i), dim, offset, err));
+        if (piece > self->dims[dim] - offset) {
+            break;
+        }
+        offset += piece;
+    }
+    return ST_OK;
+}
+
+static enum status split_sizes_emit(struct rt_emit *emit, struct error *err)
+{
+    const struct rt_tensor *self = rt_emit_arg(emit, 0);
+    uint8_t dim = rt_view_dim(rt_emit_int(emit, 2), self->rank);
+    int64_t offset = 0;
+
+    for (uint32_t i = 0; i < rt_emit_value(emit, 1)->count; i++) {
+        TRY(emit_piece(emit, rt_emit_out_item(emit, 0, i), dim, offset, err));
+        offset += rt_emit_ints(emit, 1, i);
+    }
+    return ST_OK;
+}
+
+static enum status unbind_shape(struct rt_shape_call *call)
+{
+    const struct rt_value *self = rt_arg(call, 0);
+    struct rt_dim out[SHAPE_RANK_MAX];
+    uint8_t dim;
+
+    TRY(need_rank(call, 1));
+    TRY(rt_view_need_dim(call, 1, &dim));
+    TRY(rt_dim_require_equal(&call->graph->dims, self->dims[dim], rt_dim_of(out_count(call)),
+                             "a dim has another size than it has outputs", call->err));
+    dims_without(self, dim, out);
+    for (uint32_t i = 0; i < out_count(call); i++) {
+        TRY(rt_set_out_item(call, 0, i, self->rank - 1, out));
+    }
+    return ST_OK;
+}
+
+static enum status unbind_emit(struct rt_emit *emit, struct error *err)
+{
+    const struct rt_tensor *self = rt_emit_arg(emit, 0);
+    uint8_t dim = rt_view_dim(rt_emit_int(emit, 1), self->rank);
+
+    for (uint32_t i = 0; i < self->dims[dim]; i++) {
+        const struct rt_tensor *out = rt_emit_out_item(emit, 0, i);
+        if (out) {
+            struct rt_copy copy = copy_selected(out, self, dim, i);
+            TRY(rt_emit_copy(emit, out, self, &copy, err));
+        }
+    }
+    return ST_OK;
+}
+
+/* ---- parts put back ---------------------------------------------------------------------------- */
+
+static enum status slice_scatter_shape(struct rt_shape_call *call)
+{
+    const struct rt_value *self = rt_arg(call, 0), *part = rt_arg(call, 1);
+    struct rt_dim length;
+    uint8_t dim;
+
+    TRY(rt_view_same_dtype(call));
+    TRY(rt_need_dtype(call, 1, 1u << self->dtype));
+    TRY(need_rank(call, 1));
+    TRY(rt_view_need_dim(call, 2, &dim));
+    TRY(slice_length(call, 3, self->dims[dim], &length));
+    if (part->rank != self->rank) {
+        return rt_refuse(call, "a part of rank %u, expected %u", part->rank, self->rank);
+    }
+    for (uint8_t d = 0; d < self->rank; d++) {
+        TRY(rt_dim_require_equal(&call->graph->dims, part->dims[d],
+                                 d == dim ? length : self->dims[d],
+                                 "a part is not as large as its place", call->err));
+    }
+    return rt_set_out_like(call, 0, 0);
+}
+
+static enum status select_scatter_shape(struct rt_shape_call *call)
+{
+    const struct rt_value *self = rt_arg(call, 0), *part = rt_arg(call, 1);
+    struct rt_dim rest[SHAPE_RANK_MAX];
+    uint8_t dim;
+
+    TRY(rt_view_same_dtype(call));
+    TRY(rt_need_dtype(call, 1, 1u << self->dtype));
+    TRY(need_rank(call, 1));
+    TRY(rt_view_need_dim(call, 2, &dim));
+    if (part->rank != self->rank - 1) {
+        return rt_refuse(call, "a part of rank %u, expected %u", part->rank, self->rank - 1);
+    }
+    dims_without(self, dim, rest);
+    for (uint8_t d = 0; d < part->rank; d++) {
+        TRY(rt_dim_require_equal(&call->graph->dims, part->dims[d], rest[d],
+                                 "a part is not as large as its place", call->err));
+    }
+    return rt_set_out_like(call, 0, 0);
+}
+
+/*
+ * Copies argument 0 to the output but for the elements first, first + step, .. (|count| of them) of
+ * |dim|: what lies before, what lies between (a dim of step - 1 inside one of step), what is after.
+ */
+static enum status emit_around(struct rt_emit *emit, uint8_t dim, int64_t first, int64_t step,
+                               int64_t count, struct error *err)
+{
+    const struct rt_tensor *self = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
+    int64_t size = self->dims[dim], behind = count ? first + (count - 1) * step + 1 : first;
+    struct rt_copy all = rt_copy_to(out), copy;
+
+    for (uint8_t d = 0; d < out->rank; d++) {
+        all.src[d] = self->strides[d];
+    }
+    copy = all;
+    copy.dims[dim] = first;
+    TRY(rt_emit_copy(emit, out, self, &copy, err));
+    copy = all;
+    copy.dims[dim] = size - behind;
+    copy.dst_offset = behind * out->strides[dim];
+    copy.src_offset = behind * self->strides[dim];
+    TRY(rt_emit_copy(emit, out, self, &copy, err));
+    if (step == 1 || count < 2) {
+        return ST_OK;
+    }
+    copy = all;
+    copy.dims[dim] = count - 1;
+    copy.dst[dim] *= step;
+    copy.src[dim] *= step;
+    copy.dst_offset = (first + 1) * out->strides[dim];
+    copy.src_offset = (first + 1) * self->strides[dim];
+    if (!rt_copy_add_dim(&copy, step - 1, out->strides[dim], self->strides[dim])) {
+        return error_set(err, ST_UNSUPPORTED, "slice_scatter: more than %d dims to walk",
+                         SHAPE_RANK_MAX);
+    }
+    return rt_emit_copy(emit, out, self, &copy, err);
+}
+
+static enum status slice_scatter_emit(struct rt_emit *emit, struct error *err)
+{
+    const struct rt_tensor *part = rt_emit_arg(emit, 1), *out = rt_emit_out(emit, 0);
+    uint8_t dim = rt_view_dim(rt_emit_int(emit, 2), out->rank);
+    int64_t start = slice_start(emit, 3, out->dims[dim]), step = rt_emit_int(emit, 5);
+    struct rt_copy copy = {.rank = out->rank, .dst_offset = start * out->strides[dim]};
+
+    for (uint8_t d = 0; d < out->rank; d++) {
+        copy.dims[d] = part->dims[d];
+        copy.dst[d] = out->strides[d] * (d == dim ? step : 1);
+        copy.src[d] = part->strides[d];
+    }
+    TRY(rt_emit_copy(emit, out, part, &copy, err));
+    return emit_around(emit, dim, start, step, part->dims[dim], err);
+}
+
+static enum status select_scatter_emit(struct rt_emit *emit, struct error *err)
+{
+    const struct rt_tensor *part = rt_emit_arg(emit, 1), *out = rt_emit_out(emit, 0);
+    uint8_t dim = rt_view_dim(rt_emit_int(emit, 2), out->rank);
+    struct rt_copy copy = {.rank = part->rank};
+    int64_t place = 0;
+
+    TRY(emit_index(emit, 3, out->dims[dim], &place, err));
+    copy.dst_offset = place * out->strides[dim];
+    for (uint8_t d = 0; d < part->rank; d++) {
+        copy.dims[d] = part->dims[d];
+        copy.dst[d] = out->strides[d < dim ? d : d + 1];
+        copy.src[d] = part->strides[d];
+    }
+    TRY(rt_emit_copy(emit, out, part, &copy, err));
+    return emit_around(emit, dim, place, 1, 1, err);
+}
+
+/* clang-format off */
+const struct rt_op rt_ops_slice[] = {
+    {.name = "slice", .kernels = "aten::slice_copy.Tensor_out",
+     .args = "TII?I?I>T", .shape = slice_shape, .emit = slice_emit, .layout = RT_LAYOUT_ELEMENTWISE},
+    {.name = "narrow", .kernels = "aten::narrow_copy.out",
+     .args = "TIII>T", .shape = narrow_shape, .emit = narrow_emit, .layout = RT_LAYOUT_ELEMENTWISE},
+    {.name = "select", .kernels = "aten::select_copy.int_out",
+     .args = "TII>T", .shape = select_shape, .emit = select_emit, .layout = RT_LAYOUT_ANY},
+    {.name = "split", .kernels = "aten::split_copy.Tensor_out",
+     .args = "TII>X", .shape = split_shape, .emit = split_emit, .layout = RT_LAYOUT_ANY},
+    {.name = "split_sizes", .kernels = "aten::split_with_sizes_copy.out",
+     .args = "TLI>X", .shape = split_sizes_shape, .emit = split_sizes_emit, .layout = RT_LAYOUT_ANY},
+    {.name = "unbind", .kernels = "aten::unbind_copy.int_out",
+     .args = "TI>X", .shape = unbind_shape, .emit = unbind_emit, .layout = RT_LAYOUT_ANY},
+    {.name = "slice_scatter", .kernels = "aten::slice_scatter.out",
+     .args = "TTII?I?I>T", .shape = slice_scatter_shape, .emit = slice_scatter_emit,
+     .layout = RT_LAYOUT_ELEMENTWISE},
+    {.name = "select_scatter", .kernels = "aten::select_scatter.out",
+     .args = "TTII>T", .shape = select_scatter_shape, .emit = select_scatter_emit,
+     .layout = RT_LAYOUT_ELEMENTWISE},
+    {0},
+};
+/* clang-format on */

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* Checks that the families of operators that move elements share. */
+#include "config.h"
+
+#include "runtime/ops/view_priv.h"
+
+enum status rt_view_same_dtype(struct rt_shape_call *call)
+{
+    const struct rt_value *self = rt_arg(call, 0), *out = rt_node_out(call->graph, call->node, 0);
+
+    if (out->kind == RT_TENSOR && out->dtype != self->dtype) {
+        return rt_refuse(call, "output is %s, expected %s as the input", dtype_text(out->dtype),
+                         dtype_text(self->dtype));
+    }
+    return ST_OK;
+}
+
+enum status rt_view_rank(struct rt_shape_call *call, uint32_t rank)
+{
+    if (rank > SHAPE_RANK_MAX) {
+        return rt_refuse(call, "rank %u, expected at most %d", rank, SHAPE_RANK_MAX);
+    }
+    return ST_OK;
+}
+
+enum status rt_view_dims(struct rt_shape_call *call, uint32_t index, uint8_t dims[SHAPE_RANK_MAX],
+                         uint32_t *out_mask)
+{
+    const struct rt_value *self = rt_arg(call, 0), *list = rt_arg(call, index);
+    uint32_t mask = 0;
+
+    TRY(rt_view_rank(call, list->count));
+    for (uint32_t i = 0; i < list->count; i++) {
+        if (!rt_dim_is_const(list->ints[i])) {
+            return rt_unsupported(call, "argument %u depends on the inputs' dims", index);
+        }
+        TRY(rt_need_dim(call, list->ints[i].value, self->rank, &dims[i]));
+        if (mask >> dims[i] & 1) {
+            return rt_refuse(call, "dim %u twice", dims[i]);
+        }
+        mask |= 1u << dims[i];
+    }
+    *out_mask = mask;
+    return ST_OK;
+}
+
+enum status rt_view_need_dim(struct rt_shape_call *call, uint32_t index, uint8_t *out_dim)
+{
+    int64_t number;
+
+    TRY(rt_need_const(call, index, &number));
+    return rt_need_dim(call, number, rt_arg(call, 0)->rank, out_dim);
+}
+
+/* An index whose sign is not known adds |size| times min(1, max(0, -index)). */
+struct rt_dim rt_view_wrap(struct rt_dims *dims, struct rt_dim index, struct rt_dim size)
+{
+    struct rt_dim minus = rt_dim_sub(dims, rt_dim_of(0), index);
+    struct rt_dim is_negative =
+        rt_dim_min(dims, rt_dim_of(1), rt_dim_max(dims, rt_dim_of(0), minus));
+    return rt_dim_add(dims, index, rt_dim_mul(dims, is_negative, size));
+}
