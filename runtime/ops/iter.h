@@ -35,8 +35,7 @@ struct rt_loop {
     int64_t strides[RT_LOOP_OPERANDS_MAX][SHAPE_RANK_MAX]; /* bytes; 0: broadcast */
 };
 
-/* ---- recording
- * -------------------------------------------------------------------------------------- */
+/* ---- recording ----------------------------------------------------------------------------- */
 
 void rt_loop_init(struct rt_loop *loop, uint8_t rank, const int64_t *dims);
 
@@ -52,8 +51,7 @@ void rt_loop_close(struct rt_loop *loop, int64_t tile);
 /* The grid's x; 0 when a dim is 0. */
 uint32_t rt_loop_tiles(const struct rt_loop *loop);
 
-/* ---- in kernels
- * ------------------------------------------------------------------------------------- */
+/* ---- in kernels ---------------------------------------------------------------------------- */
 
 struct rt_cursor {
     const struct rt_loop *loop;

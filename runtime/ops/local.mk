@@ -3,9 +3,11 @@
 noinst_LIBRARIES += %D%/libops.a
 %C%_libops_a_CFLAGS = $(AM_CFLAGS)
 %C%_libops_a_SOURCES = \
+	%D%/convert.c %D%/convert.h \
 	%D%/copy.c %D%/copy.h \
 	%D%/iter.c %D%/iter.h \
 	%D%/op.h \
+	%D%/pointwise.c %D%/pointwise.h %D%/pointwise_loops.c \
 	%D%/slice.c \
 	%D%/stride.c \
 	%D%/view.c \

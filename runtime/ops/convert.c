@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Conversions between element types and classes: a function for each pair, from one list of types.
+ * Halves go through float in blocks, by the micro-kernels. Runs in kernels, on any worker.
+ */
+#include "config.h"
+
+#include "runtime/ops/convert.h"
+
+#include "hal/cpu/uk.h"
+
+/* Types that C has: NATIVE(dtype, C type, value of v as a number, v made of a number). */
+/* clang-format off */
+#define NATIVE_TYPES(XX)                                                                           \
+    XX(F32, float, v, FLOAT) XX(F64, double, v, FLOAT)                                             \
+    XX(I8, int8_t, v, INT) XX(I16, int16_t, v, INT) XX(I32, int32_t, v, INT)                       \
+    XX(I64, int64_t, v, INT) XX(U8, uint8_t, v, INT) XX(U16, uint16_t, v, INT)                     \
+    XX(U32, uint32_t, v, INT) XX(U64, uint64_t, v, U64) XX(BOOL, uint8_t, v != 0, BOOL)
+#define HALF_TYPES(XX) XX(F16, f16) XX(BF16, bf16)
+/* clang-format on */
+
+/* A class's number |v| as a value of a type of each kind. */
+#define FLOAT_FROM_FLOAT(type) (type) v
+#define FLOAT_FROM_INT(type) (type) v
+#define INT_FROM_FLOAT(type) (type) rt_to_i64((double)v)
+#define INT_FROM_INT(type) (type) v
+#define U64_FROM_FLOAT(type) to_u64((double)v)
+#define U64_FROM_INT(type) (type) v
+#define BOOL_FROM_FLOAT(type) (type)(v != 0)
+#define BOOL_FROM_INT(type) (type)(v != 0)
+/* A type's value |v| as a class's number. */
+#define I64_OF_FLOAT rt_to_i64((double)v)
+#define I64_OF_INT (int64_t) v
+#define I64_OF_U64 (int64_t) v
+#define I64_OF_BOOL v != 0
+
+static uint64_t to_u64(double v)
+{
+    return v >= 0x1p63 && v < 0x1p64 ? (uint64_t)v : (uint64_t)rt_to_i64(v);
+}
+
+/* The loop twice, so that the compiler sees the packed one. */
+#define EACH(packed_stride, body)                                                                  \
+    if (stride == (int64_t)(packed_stride)) {                                                      \
+        for (int64_t i = 0, at = 0; i < count; i++, at += (int64_t)(packed_stride)) {              \
+            body;                                                                                  \
+        }                                                                                          \
+    } else {                                                                                       \
+        for (int64_t i = 0, at = 0; i < count; i++, at += stride) {                                \
+            body;                                                                                  \
+        }                                                                                          \
+    }
+
+#define LOAD(name, type, class_type, value)                                                        \
+    static void name(void *to, const char *from, int64_t stride, int64_t count)                    \
+    {                                                                                              \
+        class_type *y = to;                                                                        \
+        EACH(sizeof(type), const type v = *(const type *)(const void *)(from + at);                \
+             y[i] = (class_type)(value))                                                           \
+    }
+
+#define STORE(name, type, class_type, value)                                                       \
+    static void name(char *to, int64_t stride, const void *from, int64_t count)                    \
+    {                                                                                              \
+        const class_type *x = from;                                                                \
+        EACH(sizeof(type), const class_type v = x[i]; *(type *)(void *)(to + at) = value)          \
+    }
+
+#define XX(dtype, type, number, kind)                                                              \
+    LOAD(load_##dtype##_f32, type, float, number)                                                  \
+    LOAD(load_##dtype##_f64, type, double, number)                                                 \
+    LOAD(load_##dtype##_i64, type, int64_t, I64_OF_##kind)                                         \
+    LOAD(load_##dtype##_truth, type, uint8_t, v != 0)                                              \
+    STORE(store_##dtype##_f32, type, float, kind##_FROM_FLOAT(type))                               \
+    STORE(store_##dtype##_f64, type, double, kind##_FROM_FLOAT(type))                              \
+    STORE(store_##dtype##_i64, type, int64_t, kind##_FROM_INT(type))                               \
+    STORE(store_##dtype##_truth, type, uint8_t, (type)(v != 0))
+NATIVE_TYPES(XX)
+#undef XX
+
+/* ---- halves -------------------------------------------------------------------------------- */
+
+#define BLOCK 64
+
+typedef void widen_f(float *y, const uint16_t *x, size_t n);
+typedef void narrow_f(uint16_t *y, const float *x, size_t n);
+
+static void load_half(widen_f *widen, rt_load_f *convert, char *to, size_t to_bytes,
+                      const char *from, int64_t stride, int64_t count)
+{
+    uint16_t halves[BLOCK];
+    float floats[BLOCK];
+
+    for (int64_t done = 0; done < count; done += BLOCK) {
+        int64_t n = count - done < BLOCK ? count - done : BLOCK;
+        for (int64_t i = 0; i < n; i++) {
+            halves[i] = *(const uint16_t *)(const void *)(from + (done + i) * stride);
+        }
+        widen(floats, halves, (size_t)n);
+        convert(to + (size_t)done * to_bytes, (const char *)floats, sizeof(float), n);
+    }
+}
+
+static void store_half(narrow_f *narrow, rt_load_f *convert, char *to, int64_t stride,
+                       const char *from, size_t from_bytes, int64_t count)
+{
+    uint16_t halves[BLOCK];
+    float floats[BLOCK];
+
+    for (int64_t done = 0; done < count; done += BLOCK) {
+        int64_t n = count - done < BLOCK ? count - done : BLOCK;
+        convert(floats, from + (size_t)done * from_bytes, (int64_t)from_bytes, n);
+        narrow(halves, floats, (size_t)n);
+        for (int64_t i = 0; i < n; i++) {
+            *(uint16_t *)(void *)(to + (done + i) * stride) = halves[i];
+        }
+    }
+}
+
+#define HALF(dtype, lower, class, class_type, class_dtype)                                         \
+    static void load_##dtype##_##class(void *to, const char *from, int64_t stride, int64_t count)  \
+    {                                                                                              \
+        load_half(hal_cpu_uk()->lower##_to_f32, load_F32_##class, to, sizeof(class_type), from,    \
+                  stride, count);                                                                  \
+    }                                                                                              \
+    static void store_##dtype##_##class(char *to, int64_t stride, const void *from, int64_t count) \
+    {                                                                                              \
+        store_half(hal_cpu_uk()->f32_to_##lower, load_##class_dtype##_f32, to, stride, from,       \
+                   sizeof(class_type), count);                                                     \
+    }
+
+#define XX(dtype, lower)                                                                           \
+    HALF(dtype, lower, f64, double, F64)                                                           \
+    HALF(dtype, lower, i64, int64_t, I64)                                                          \
+    HALF(dtype, lower, truth, uint8_t, BOOL)                                                       \
+    static void load_##dtype##_f32(void *to, const char *from, int64_t stride, int64_t count)      \
+    {                                                                                              \
+        if (stride == (int64_t)sizeof(uint16_t)) {                                                 \
+            hal_cpu_uk()->lower##_to_f32(to, (const uint16_t *)(const void *)from, (size_t)count); \
+        } else {                                                                                   \
+            load_half(hal_cpu_uk()->lower##_to_f32, load_F32_f32, to, sizeof(float), from, stride, \
+                      count);                                                                      \
+        }                                                                                          \
+    }                                                                                              \
+    static void store_##dtype##_f32(char *to, int64_t stride, const void *from, int64_t count)     \
+    {                                                                                              \
+        if (stride == (int64_t)sizeof(uint16_t)) {                                                 \
+            hal_cpu_uk()->f32_to_##lower((uint16_t *)(void *)to, from, (size_t)count);             \
+        } else {                                                                                   \
+            store_half(hal_cpu_uk()->f32_to_##lower, load_F32_f32, to, stride, from,               \
+                       sizeof(float), count);                                                      \
+        }                                                                                          \
+    }
+HALF_TYPES(XX)
+#undef XX
+
+/* ---- tables -------------------------------------------------------------------------------- */
+
+#define LOADS(dtype)                                                                               \
+    [DT_##dtype] = {load_##dtype##_f32, load_##dtype##_f64, load_##dtype##_i64,                    \
+                    load_##dtype##_truth},
+#define STORES(dtype)                                                                              \
+    [DT_##dtype] = {store_##dtype##_f32, store_##dtype##_f64, store_##dtype##_i64,                 \
+                    store_##dtype##_truth},
+
+static rt_load_f *const loads[DTYPE_COUNT][RT_CLASS_COUNT] = {
+#define DTYPE(name, ...) LOADS(name)
+#include "base/dtype.def"
+#undef DTYPE
+};
+
+static rt_store_f *const stores[DTYPE_COUNT][RT_CLASS_COUNT] = {
+#define DTYPE(name, ...) STORES(name)
+#include "base/dtype.def"
+#undef DTYPE
+};
+
+rt_load_f *rt_load(enum dtype from, enum rt_class to)
+{
+    return loads[from][to];
+}
+
+rt_store_f *rt_store(enum rt_class from, enum dtype to)
+{
+    return stores[to][from];
+}
+
+size_t rt_class_bytes(enum rt_class class)
+{
+    static const size_t bytes[RT_CLASS_COUNT] = {sizeof(float), sizeof(double), sizeof(int64_t),
+                                                 sizeof(uint8_t)};
+    return bytes[class];
+}
+
+enum rt_class rt_class_of(enum dtype dtype)
+{
+    if (dtype == DT_F64) {
+        return RT_CLASS_F64;
+    }
+    return dtype_infos[dtype].kind == DTYPE_FLOAT ? RT_CLASS_F32 : RT_CLASS_I64;
+}
+
+bool rt_class_is_direct(enum rt_class class, enum dtype dtype)
+{
+    static const enum dtype direct[RT_CLASS_COUNT] = {DT_F32, DT_F64, DT_I64, DT_BOOL};
+    return direct[class] == dtype;
+}
+
+/* Of two integers: the wider; of two as wide, or an unsigned wider than a signed, one that holds
+ * both where there is one. */
+static enum dtype promote_ints(enum dtype a, enum dtype b)
+{
+    static const enum dtype twice[9] = {[1] = DT_I16, [2] = DT_I32, [4] = DT_I64, [8] = DT_I64};
+
+    if (dtype_infos[a].kind == dtype_infos[b].kind) {
+        return dtype_bytes(a) >= dtype_bytes(b) ? a : b;
+    }
+    enum dtype with_sign = dtype_infos[a].kind == DTYPE_INT ? a : b;
+    enum dtype without = with_sign == a ? b : a;
+    return dtype_bytes(with_sign) > dtype_bytes(without) ? with_sign : twice[dtype_bytes(without)];
+}
+
+enum dtype rt_promote(enum dtype a, enum dtype b)
+{
+    bool a_is_float = dtype_infos[a].kind == DTYPE_FLOAT;
+    bool b_is_float = dtype_infos[b].kind == DTYPE_FLOAT;
+
+    if (a == b || b == DT_BOOL) {
+        return a;
+    }
+    if (a == DT_BOOL) {
+        return b;
+    }
+    if (a_is_float && b_is_float) {
+        return a == DT_F64 || b == DT_F64 ? DT_F64 : DT_F32;
+    }
+    if (a_is_float || b_is_float) {
+        return a_is_float ? a : b;
+    }
+    return promote_ints(a, b);
+}

@@ -1,0 +1,531 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pointwise operators: each output element from the elements at the same place. A row says which
+ * loop it is, which arguments are the loop's operands (tensors, broadcast, or numbers) and which
+ * its parameters, and how the type to compute in is found; everything else is common.
+ *
+ * The type is PyTorch's: promoted over the operands, whose rank plays no part, then converted to
+ * the type that the output was declared with. uint64 can only be copied and converted.
+ */
+#include "config.h"
+
+#include "runtime/ops/op.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "runtime/ops/pointwise.h"
+
+enum rule {
+    PROMOTE, /* the operands' common type */
+    KEEP,    /* that of the tensors among them */
+    REAL,    /* the common type, integers as float32 */
+    CONVERT, /* one operand, any type to any type */
+    SAME,    /* one operand; the output's type is its own */
+};
+
+/* Another loop when a string argument says so. */
+struct variant {
+    const char *text; /* NULL: the argument is none */
+    enum rt_pw_op op;
+    enum rule rule;
+};
+
+struct row {
+    const char *operands; /* numbers of the arguments, in the loop's order */
+    enum rt_pw_op op;
+    enum rule rule;
+    uint32_t dtypes;     /* of tensor operands */
+    const char *params;  /* numbers of the arguments, or NULL */
+    bool params_promote; /* parameters take part in the type */
+    bool is_like;        /* the output's dims are argument 0's; otherwise the operands' */
+    uint8_t variant_arg;
+    const struct variant *variants; /* ends with a row that is any text */
+};
+
+/* A row applied to a node's arguments. */
+struct choice {
+    enum rt_pw_op op;
+    enum rule rule;
+    enum dtype dtype; /* promoted */
+    enum rt_class class;
+};
+
+typedef const struct rt_value *value_f(const void *from, uint32_t index);
+
+static const struct rt_value *shape_value(const void *from, uint32_t index)
+{
+    return rt_arg(from, index);
+}
+
+static const struct rt_value *emit_value(const void *from, uint32_t index)
+{
+    return rt_emit_value(from, index);
+}
+
+static uint32_t digit(char c)
+{
+    return (uint32_t)(c - '0');
+}
+
+static const char *params_of(const struct row *row)
+{
+    return row->params ? row->params : "";
+}
+
+/* ---- which loop, which type ---------------------------------------------------------------- */
+
+/* A number never widens a type of its own kind. */
+static enum dtype promote_value(enum dtype dtype, const struct rt_value *value)
+{
+    bool is_float = dtype_infos[dtype].kind == DTYPE_FLOAT;
+
+    switch (value->kind) {
+    case RT_TENSOR:
+        return rt_promote(dtype, value->dtype);
+    case RT_FLOAT:
+        return is_float ? dtype : DT_F32;
+    case RT_INT:
+        return dtype == DT_BOOL ? DT_I64 : dtype;
+    default:
+        return dtype;
+    }
+}
+
+/* Tensors first: a number only matters beside what they come to. */
+static enum dtype promote_args(const char *args, uint32_t but, enum dtype dtype, bool tensors,
+                               value_f *value_at, const void *from)
+{
+    for (uint32_t i = 0; args[i] != '\0'; i++) {
+        const struct rt_value *value = value_at(from, digit(args[i]));
+        if ((but >> i & 1) == 0 && (value->kind == RT_TENSOR) == tensors) {
+            dtype = promote_value(dtype, value);
+        }
+    }
+    return dtype;
+}
+
+static void choose_variant(const struct row *row, struct choice *choice, value_f *value_at,
+                           const void *from)
+{
+    const struct rt_value *text = value_at(from, row->variant_arg);
+
+    for (const struct variant *v = row->variants; v->op != RT_PW_COUNT; v++) {
+        if (v->text ? text->kind == RT_STRING && span_is(text->bytes, v->text)
+                    : text->kind == RT_NONE) {
+            choice->op = v->op;
+            choice->rule = v->rule;
+            return;
+        }
+    }
+    choice->op = RT_PW_COUNT;
+}
+
+/* choice->op is RT_PW_COUNT when the string argument is none that the row knows. */
+static struct choice choose(const struct row *row, value_f *value_at, const void *from)
+{
+    struct choice choice = {.op = row->op, .rule = row->rule};
+
+    if (row->variants) {
+        choose_variant(row, &choice, value_at, from);
+        if (choice.op == RT_PW_COUNT) {
+            return choice;
+        }
+    }
+    uint32_t truths = rt_pw_infos[choice.op].truths;
+    const char *more = row->params_promote ? params_of(row) : "";
+    choice.dtype = promote_args(row->operands, truths, DT_BOOL, true, value_at, from);
+    if (choice.rule != KEEP) {
+        choice.dtype = promote_args(row->operands, truths, choice.dtype, false, value_at, from);
+    }
+    choice.dtype = promote_args(more, 0, choice.dtype, false, value_at, from);
+    if (choice.rule == REAL && dtype_infos[choice.dtype].kind != DTYPE_FLOAT) {
+        choice.dtype = DT_F32;
+    }
+    if (choice.op == RT_PW_bitwise_not && choice.dtype == DT_BOOL) {
+        choice.op = RT_PW_logical_not;
+    }
+    choice.class = rt_class_of(choice.dtype);
+    if (rt_pw_infos[choice.op].truths == (1u << rt_pw_infos[choice.op].inputs) - 1) {
+        choice.class = RT_CLASS_TRUTH;
+    }
+    return choice;
+}
+
+/* ---- shapes -------------------------------------------------------------------------------- */
+
+static enum status find_dims(struct rt_shape_call *call, const struct row *row,
+                             struct rt_dim dims[SHAPE_RANK_MAX], uint8_t *out_rank)
+{
+    *out_rank = 0;
+    for (const char *arg = row->operands; *arg != '\0'; arg++) {
+        const struct rt_value *value = rt_arg(call, digit(*arg));
+        struct rt_dim both[SHAPE_RANK_MAX];
+        if (value->kind == RT_TENSOR) {
+            TRY(rt_need_dtype(call, digit(*arg), row->dtypes));
+            TRY(rt_broadcast(call, *out_rank, dims, value->rank, value->dims, both, out_rank));
+            memcpy(dims, both, *out_rank * sizeof(*dims));
+        }
+    }
+    return ST_OK;
+}
+
+/* The operands must fit argument 0 without making it any larger. */
+static enum status set_out_like(struct rt_shape_call *call, uint8_t rank, const struct rt_dim *dims)
+{
+    const struct rt_value *self = rt_arg(call, 0);
+    struct rt_dim both[SHAPE_RANK_MAX];
+    uint8_t both_rank;
+
+    TRY(rt_broadcast(call, self->rank, self->dims, rank, dims, both, &both_rank));
+    if (both_rank != self->rank) {
+        return rt_refuse(call, "a tensor of rank %d does not fit into one of rank %d", rank,
+                         self->rank);
+    }
+    for (uint8_t d = 0; d < both_rank; d++) {
+        TRY(rt_dim_require_equal(&call->graph->dims, both[d], self->dims[d],
+                                 "the source fits the destination", call->err));
+    }
+    return rt_set_out_like(call, 0, 0);
+}
+
+static enum status check_types(struct rt_shape_call *call, const struct row *row,
+                               const struct choice *choice)
+{
+    enum dtype out = rt_out_dtype(call, 0);
+    const char *from = dtype_text(choice->dtype), *to = dtype_text(out);
+
+    if (choice->rule == SAME && choice->dtype != out) {
+        return rt_refuse(call, "a copy of %s cannot be %s", from, to);
+    }
+    if (choice->rule == CONVERT || choice->rule == SAME || rt_pw_infos[choice->op].gives_truth) {
+        return ST_OK;
+    }
+    if (out == DT_U64 || (choice->class != RT_CLASS_I64 && dtype_infos[out].kind != DTYPE_FLOAT) ||
+        (out == DT_BOOL && choice->dtype != DT_BOOL)) {
+        return rt_refuse(call, "a result of type %s cannot be %s", from, to);
+    }
+    for (const char *p = params_of(row); *p != '\0' && choice->class == RT_CLASS_I64; p++) {
+        const struct rt_value *value = rt_arg(call, digit(*p));
+        if (value->kind == RT_FLOAT && value->f != (double)rt_to_i64(value->f)) {
+            return rt_refuse(call, "%g is no integer, but the tensors are %s", value->f, from);
+        }
+    }
+    return ST_OK;
+}
+
+static enum status pointwise_shape(struct rt_shape_call *call)
+{
+    const struct row *row = call->node->op->detail;
+    struct rt_dim dims[SHAPE_RANK_MAX];
+    struct choice choice = choose(row, shape_value, call);
+    uint8_t rank;
+
+    if (choice.op == RT_PW_COUNT) {
+        struct span text = rt_arg(call, row->variant_arg)->bytes;
+        return rt_unsupported(call, "mode \"%.*s\"", SPAN_FMT(text));
+    }
+    TRY(find_dims(call, row, dims, &rank));
+    TRY(check_types(call, row, &choice));
+    return row->is_like ? set_out_like(call, rank, dims) : rt_set_out(call, 0, rank, dims);
+}
+
+/* ---- recording ----------------------------------------------------------------------------- */
+
+/* What stands for a bound that is not given: the first is a lower one, the other an upper. */
+static struct rt_pw_number missing(enum rt_pw_op op, uint32_t position)
+{
+    if (op == RT_PW_logit) {
+        return (struct rt_pw_number){.f = -1};
+    }
+    return position == 0 ? (struct rt_pw_number){-INFINITY, INT64_MIN}
+                         : (struct rt_pw_number){INFINITY, INT64_MAX};
+}
+
+static struct rt_pw_number number_at(struct rt_emit *emit, uint32_t index)
+{
+    const struct rt_value *value = rt_emit_value(emit, index);
+
+    if (value->kind == RT_FLOAT) {
+        return (struct rt_pw_number){value->f, rt_to_i64(value->f)};
+    }
+    if (value->kind == RT_BOOL) {
+        return (struct rt_pw_number){value->b, value->b};
+    }
+    int64_t number = rt_emit_int(emit, index);
+    return (struct rt_pw_number){(double)number, number};
+}
+
+/* Powers that are cheaper, and as PyTorch has it, another operation. */
+static enum rt_pw_op cheaper_power(double exponent)
+{
+    static const struct {
+        double exponent;
+        enum rt_pw_op op;
+    } powers[] = {{2, RT_PW_square},
+                  {0.5, RT_PW_sqrt},
+                  {-0.5, RT_PW_rsqrt},
+                  {1, RT_PW_copy},
+                  {-1, RT_PW_reciprocal}};
+
+    for (size_t i = 0; i < sizeof(powers) / sizeof(powers[0]); i++) {
+        if (exponent == powers[i].exponent) {
+            return powers[i].op;
+        }
+    }
+    return RT_PW_pow;
+}
+
+/* The nest's operands and the loop's inputs; returns the number of bindings. */
+static uint32_t open_operands(struct rt_emit *emit, const struct row *row,
+                              struct rt_pw_constants *k, struct hal_binding *bindings)
+{
+    uint32_t count = 1;
+
+    for (uint32_t i = 0; row->operands[i] != '\0'; i++) {
+        uint32_t arg = digit(row->operands[i]);
+        enum rt_kind kind = rt_emit_value(emit, arg)->kind;
+        if (kind == RT_TENSOR) {
+            const struct rt_tensor *tensor = rt_emit_arg(emit, arg);
+            rt_loop_add(&k->loop, tensor);
+            bindings[count] = tensor->binding;
+            k->inputs[i] = (struct rt_pw_operand){.loop = count++, .dtype = tensor->dtype};
+        } else {
+            k->inputs[i].number = kind == RT_NONE ? missing(k->op, i - 1) : number_at(emit, arg);
+        }
+    }
+    return count;
+}
+
+/* A number, or an integer that becomes a float, is rounded once and tested for 0 before that. */
+static enum rt_class conversion_class(const struct rt_pw_operand *input, enum dtype out)
+{
+    enum dtype_kind to = dtype_infos[out].kind;
+
+    if (input->loop == 0) {
+        return to == DTYPE_INT || to == DTYPE_UINT ? RT_CLASS_I64 : RT_CLASS_F64;
+    }
+    if (dtype_infos[input->dtype].kind == DTYPE_FLOAT || to != DTYPE_FLOAT) {
+        return rt_class_of(input->dtype);
+    }
+    return rt_class_of(out);
+}
+
+/* A dispatch is cut so that tiles of cheap and of dear elements take about as long. */
+static int64_t tile_of(uint32_t cost)
+{
+    return cost > 20 ? RT_LOOP_TILE / 8 : RT_LOOP_TILE;
+}
+
+static enum status pointwise_emit(struct rt_emit *emit, struct error *err)
+{
+    const struct row *row = rt_emit_op(emit)->detail;
+    const struct rt_tensor *out = rt_emit_out(emit, 0);
+    struct choice choice = choose(row, emit_value, emit);
+    struct hal_binding bindings[RT_LOOP_OPERANDS_MAX] = {out->binding};
+    struct rt_pw_constants k = {.op = choice.op, .class = choice.class, .out = out->dtype};
+    const char *params = params_of(row);
+
+    for (uint32_t i = 0; params[i] != '\0'; i++) {
+        uint32_t arg = digit(params[i]);
+        bool is_none = rt_emit_value(emit, arg)->kind == RT_NONE;
+        k.params[i] = is_none ? missing(k.op, i) : number_at(emit, arg);
+    }
+    rt_loop_init(&k.loop, out->rank, out->dims);
+    rt_loop_add(&k.loop, out);
+    uint32_t count = open_operands(emit, row, &k, bindings);
+    if (k.op == RT_PW_pow && k.inputs[1].loop == 0 && k.class != RT_CLASS_I64) {
+        k.op = cheaper_power(k.inputs[1].number.f);
+    }
+    if (choice.rule == CONVERT) {
+        k.class = conversion_class(&k.inputs[0], out->dtype);
+    }
+    uint32_t cost = rt_pw_infos[k.op].cost;
+    rt_loop_close(&k.loop, tile_of(cost));
+    return rt_emit_dispatch(emit,
+                            &(struct hal_dispatch){
+                                .kernel = &rt_pw_kernel,
+                                .grid = {rt_loop_tiles(&k.loop), 1, 1},
+                                .constants = &k,
+                                .constants_bytes = sizeof(k),
+                                .bindings = bindings,
+                                .binding_count = count,
+                                .scratch_bytes = RT_PW_SCRATCH_BYTES,
+                                .cost = (uint64_t)out->numel * cost / 10,
+                            },
+                            err);
+}
+
+/* ---- the operators ------------------------------------------------------------------------- */
+
+/* uint64 does not fit the class that integers are computed in. */
+#define ALL (RT_DTYPES_ALL & ~(1u << DT_U64))
+#define REALS (RT_DTYPES_REAL & ~(1u << DT_U64))
+#define WHOLE (ALL & ~RT_DTYPES_FLOAT)
+#define INTS (WHOLE & ~(1u << DT_BOOL))
+
+#define ROW_AS(name_, kernels_, args_, flags_, operands_, op_, rule_, dtypes_, ...)                \
+    {                                                                                              \
+        .name = (name_), .kernels = (kernels_), .args = (args_), .shape = pointwise_shape,         \
+        .emit = pointwise_emit, .flags = (flags_), .layout = RT_LAYOUT_ELEMENTWISE,                \
+        .detail = &(const struct row)                                                              \
+        {                                                                                          \
+            .operands = (operands_), .op = (op_), .rule = (rule_), .dtypes = (dtypes_),            \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    }
+/* Argument 0 is an operand, read where it is overwritten. */
+#define ROW(name, kernels, args, ...) ROW_AS(name, kernels, args, RT_OP_IN_PLACE, __VA_ARGS__)
+#define UNARY(name, op, rule, dtypes)                                                              \
+    ROW(name, "aten::" name ".out", "T>T", "0", RT_PW_##op, rule, dtypes, )
+#define BINARY(name, kernels, op, rule, dtypes)                                                    \
+    ROW(name, kernels, "TT>T", "01", RT_PW_##op, rule, dtypes, )
+#define SCALAR(name, kernels, op, rule, dtypes)                                                    \
+    ROW(name, kernels, "TS>T", "01", RT_PW_##op, rule, dtypes, )
+/* Both forms of a comparison. */
+#define COMPARISON(name)                                                                           \
+    BINARY(#name, "aten::" #name ".Tensor_out", name, PROMOTE, ALL),                               \
+        SCALAR(#name "_scalar", "aten::" #name ".Scalar_out", name, PROMOTE, ALL)
+#define BITWISE(name)                                                                              \
+    BINARY(#name, "aten::" #name ".Tensor_out", name, PROMOTE, WHOLE),                             \
+        SCALAR(#name "_scalar", "aten::" #name ".Scalar_out", name, PROMOTE, WHOLE)
+
+static const struct variant div_modes[] = {
+    {NULL, RT_PW_div, REAL},
+    {"trunc", RT_PW_div_trunc, PROMOTE},
+    {"floor", RT_PW_div_floor, PROMOTE},
+    {NULL, RT_PW_COUNT, PROMOTE},
+};
+static const struct variant gelu_forms[] = {
+    {"none", RT_PW_gelu, REAL},
+    {"tanh", RT_PW_gelu_tanh, REAL},
+    {NULL, RT_PW_COUNT, REAL},
+};
+
+const struct rt_op rt_ops_pointwise[] = {
+    /* arithmetic */
+    ROW("add", "aten::add.out", "TTS>T", "01", RT_PW_add, PROMOTE, ALL, .params = "2"),
+    ROW("add_scalar", "aten::add.Scalar_out", "TSS>T", "01", RT_PW_add, PROMOTE, ALL,
+        .params = "2"),
+    ROW("sub", "aten::sub.out", "TTS>T", "01", RT_PW_sub, PROMOTE, REALS, .params = "2"),
+    ROW("sub_scalar", "aten::sub.Scalar_out", "TSS>T", "01", RT_PW_sub, PROMOTE, REALS,
+        .params = "2"),
+    ROW("rsub_scalar", "aten::rsub.Scalar_out", "TSS>T", "10", RT_PW_sub, PROMOTE, REALS,
+        .params = "2"),
+    BINARY("mul", "aten::mul.out", mul, PROMOTE, ALL),
+    SCALAR("mul_scalar", "aten::mul.Scalar_out", mul, PROMOTE, ALL),
+    BINARY("div", "aten::div.out", div, REAL, ALL),
+    SCALAR("div_scalar", "aten::div.Scalar_out", div, REAL, ALL),
+    ROW("div_mode", "aten::div.out_mode", "TTZ?>T", "01", RT_PW_div, REAL, ALL, .variant_arg = 2,
+        .variants = div_modes),
+    ROW("div_scalar_mode", "aten::div.Scalar_mode_out", "TSZ?>T", "01", RT_PW_div, REAL, ALL,
+        .variant_arg = 2, .variants = div_modes),
+    BINARY("floor_divide", "aten::floor_divide.out", div_floor, PROMOTE, ALL),
+    BINARY("fmod", "aten::fmod.Tensor_out", fmod, PROMOTE, ALL),
+    SCALAR("fmod_scalar", "aten::fmod.Scalar_out", fmod, PROMOTE, ALL),
+    BINARY("remainder", "aten::remainder.Tensor_out", remainder, PROMOTE, ALL),
+    SCALAR("remainder_scalar", "aten::remainder.Scalar_out", remainder, PROMOTE, ALL),
+    BINARY("pow", "aten::pow.Tensor_Tensor_out", pow, PROMOTE, REALS),
+    SCALAR("pow_scalar", "aten::pow.Tensor_Scalar_out", pow, PROMOTE, REALS),
+    ROW_AS("scalar_pow", "aten::pow.Scalar_out", "ST>T", 0, "01", RT_PW_pow, PROMOTE, REALS, ),
+    BINARY("atan2", "aten::atan2.out", atan2, REAL, ALL),
+    BINARY("maximum", "aten::maximum.out", maximum, PROMOTE, ALL),
+    BINARY("minimum", "aten::minimum.out", minimum, PROMOTE, ALL),
+
+    /* comparisons, logic, bits */
+    COMPARISON(eq),
+    COMPARISON(ne),
+    COMPARISON(lt),
+    COMPARISON(le),
+    COMPARISON(gt),
+    COMPARISON(ge),
+    BINARY("logical_and", "aten::logical_and.out", logical_and, PROMOTE, RT_DTYPES_ALL),
+    BINARY("logical_or", "aten::logical_or.out", logical_or, PROMOTE, RT_DTYPES_ALL),
+    BINARY("logical_xor", "aten::logical_xor.out", logical_xor, PROMOTE, RT_DTYPES_ALL),
+    UNARY("logical_not", logical_not, PROMOTE, RT_DTYPES_ALL),
+    BITWISE(bitwise_and),
+    BITWISE(bitwise_or),
+    BITWISE(bitwise_xor),
+    UNARY("bitwise_not", bitwise_not, PROMOTE, WHOLE),
+    BINARY("bitwise_left_shift", "aten::bitwise_left_shift.Tensor_out", shift_left, PROMOTE, INTS),
+    SCALAR("bitwise_left_shift_scalar", "aten::bitwise_left_shift.Tensor_Scalar_out", shift_left,
+           PROMOTE, INTS),
+    BINARY("bitwise_right_shift", "aten::bitwise_right_shift.Tensor_out", shift_right, PROMOTE,
+           INTS),
+    SCALAR("bitwise_right_shift_scalar", "aten::bitwise_right_shift.Tensor_Scalar_out", shift_right,
+           PROMOTE, INTS),
+    UNARY("isnan", isnan, REAL, ALL),
+    UNARY("isinf", isinf, REAL, ALL),
+
+    /* choices */
+    ROW_AS("where", "aten::where.self_out", "TTT>T", 0, "012", RT_PW_where, PROMOTE, ALL, ),
+    ROW("masked_fill", "aten::masked_fill.Scalar_out", "TTS>T", "120", RT_PW_where, KEEP, ALL, ),
+    ROW("clamp", "aten::clamp.out", "TS?S?>T", "0", RT_PW_clamp, PROMOTE, REALS, .params = "12",
+        .params_promote = true),
+    ROW("clamp_tensor", "aten::clamp.Tensor_out", "TT?T?>T", "012", RT_PW_bounds, PROMOTE, REALS, ),
+    ROW("hardtanh", "aten::hardtanh.out", "TSS>T", "0", RT_PW_clamp, PROMOTE, REALS,
+        .params = "12"),
+
+    /* activations */
+    UNARY("relu", relu, PROMOTE, REALS),
+    ROW("leaky_relu", "aten::leaky_relu.out", "TS>T", "0", RT_PW_leaky_relu, PROMOTE,
+        RT_DTYPES_FLOAT, .params = "1"),
+    ROW("elu", "aten::elu.out", "TSSS>T", "0", RT_PW_elu, PROMOTE, RT_DTYPES_FLOAT,
+        .params = "123"),
+    ROW("gelu", "aten::gelu.out", "TZ>T", "0", RT_PW_gelu, REAL, RT_DTYPES_FLOAT, .variant_arg = 1,
+        .variants = gelu_forms),
+    UNARY("sigmoid", sigmoid, REAL, ALL),
+    ROW("logit", "aten::logit.out", "TF?>T", "0", RT_PW_logit, REAL, ALL, .params = "1"),
+
+    /* functions */
+    UNARY("abs", abs, PROMOTE, ALL),
+    UNARY("neg", neg, PROMOTE, REALS),
+    UNARY("sign", sign, PROMOTE, ALL),
+    UNARY("exp", exp, REAL, ALL),
+    UNARY("expm1", expm1, REAL, ALL),
+    UNARY("log", log, REAL, ALL),
+    UNARY("log1p", log1p, REAL, ALL),
+    UNARY("log2", log2, REAL, ALL),
+    UNARY("log10", log10, REAL, ALL),
+    UNARY("sqrt", sqrt, REAL, ALL),
+    UNARY("rsqrt", rsqrt, REAL, ALL),
+    UNARY("reciprocal", reciprocal, REAL, ALL),
+    UNARY("erf", erf, REAL, ALL),
+    UNARY("sin", sin, REAL, ALL),
+    UNARY("cos", cos, REAL, ALL),
+    UNARY("tan", tan, REAL, ALL),
+    UNARY("asin", asin, REAL, ALL),
+    UNARY("acos", acos, REAL, ALL),
+    UNARY("atan", atan, REAL, ALL),
+    UNARY("sinh", sinh, REAL, ALL),
+    UNARY("cosh", cosh, REAL, ALL),
+    UNARY("tanh", tanh, REAL, ALL),
+    UNARY("asinh", asinh, REAL, ALL),
+    UNARY("acosh", acosh, REAL, ALL),
+    UNARY("atanh", atanh, REAL, ALL),
+    UNARY("floor", floor, PROMOTE, REALS),
+    UNARY("ceil", ceil, PROMOTE, REALS),
+    UNARY("trunc", trunc, PROMOTE, REALS),
+    UNARY("round", round, PROMOTE, REALS),
+
+    /* copies and conversions */
+    ROW("to_dtype", "dim_order_ops::_to_dim_order_copy.out", "TBL?>T", "0", RT_PW_copy, CONVERT,
+        RT_DTYPES_ALL, ),
+    ROW("to_dtype_format", "aten::_to_copy.out", "TBI?>T", "0", RT_PW_copy, CONVERT,
+        RT_DTYPES_ALL, ),
+    ROW("clone", "dim_order_ops::_clone_dim_order.out", "TBL?>T", "0", RT_PW_copy, SAME,
+        RT_DTYPES_ALL, ),
+    ROW("clone_format", "aten::clone.out", "TI?>T", "0", RT_PW_copy, SAME, RT_DTYPES_ALL, ),
+    ROW("alias",
+        "aten::alias_copy.out aten::detach_copy.out aten::lift_fresh_copy.out "
+        "et_copy::_h2d_copy.out et_copy::_d2h_copy.out",
+        "T>T", "0", RT_PW_copy, SAME, RT_DTYPES_ALL, ),
+    ROW_AS("copy", "aten::copy.out", "TTB>T", 0, "1", RT_PW_copy, CONVERT, RT_DTYPES_ALL,
+           .is_like = true),
+    ROW_AS("fill", "aten::fill.Scalar_out", "TS>T", 0, "1", RT_PW_copy, CONVERT, RT_DTYPES_ALL,
+           .is_like = true),
+    ROW_AS("fill_tensor", "aten::fill.Tensor_out", "TT>T", 0, "1", RT_PW_copy, CONVERT,
+           RT_DTYPES_ALL, .is_like = true),
+    {.name = NULL},
+};
