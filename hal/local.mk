@@ -17,4 +17,4 @@ noinst_LIBRARIES += %D%/libhal.a
 	%D%/queue.h \
 	%D%/semaphore.h \
 	%D%/cpu/isa.c %D%/cpu/isa.h \
-	%D%/cpu/uk.h
+	%D%/cpu/uk.c %D%/cpu/uk.h

@@ -4,9 +4,9 @@
  * pointers, one table of them an instruction set level. hal_cpu_uk() is the table in use.
  *
  * All of them: may be called by any thread, keep no state, allocate nothing, cannot fail and check
- * nothing (shapes are verified where a dispatch is recorded). Float pointers need only the alignment
- * of a float unless said otherwise. An output may be exactly an input (same address and strides),
- * but not overlap it in part.
+ * nothing (shapes are verified where a dispatch is recorded). Float pointers need only the
+ * alignment of a float unless said otherwise. An output may be exactly an input (same address and
+ * strides), but not overlap it in part.
  *
  * What an element becomes depends on its own inputs and their order only, never on where it stands,
  * on how the work was cut into calls or on which thread ran it. Levels may differ in the last bits.
@@ -18,16 +18,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "hal/cpu/isa.h"
+
 /*
- * C[i][j] = clamp(bias[j] + sum over k of A[i][k] * B[k][j] + residual[i][j], min, max), where row i
- * of A is gathered in runs of |run| contiguous floats: this is a matrix product (one run, segments
- * NULL) and, without an im2col copy, a convolution (a run is the channels of one tap, or of a whole
- * kernel row where that is contiguous).
+ * C[i][j] = clamp(bias[j] + sum over k of A[i][k] * B[k][j] + residual[i][j], min, max), where row
+ * i of A is gathered in runs of |run| contiguous floats: this is a matrix product (one run,
+ * segments NULL) and, without an im2col copy, a convolution (a run is the channels of one tap, or
+ * of a whole kernel row where that is contiguous).
  *
  * Rows form |lines| lines of |m| each, so that one call covers a block of an output image. All
  * strides count floats. Columns are the panels of a matrix packed by pack_f32: to do panels [p, q)
  * only, advance b by p * f32_nr * k and bias, residual, c by p * f32_nr, and set n accordingly.
- * A tap that falls into the padding is left out of |segments|: the k of the others stay as they are.
+ * A tap that falls into the padding is left out of |segments|: the k of the others stay as they
+ * are.
  */
 struct uk_segment {
     ptrdiff_t a; /* where the run begins, from the beginning of the row */
@@ -39,9 +42,9 @@ struct uk_gemm_f32 {
     ptrdiff_t a_line, a_row;
     const struct uk_segment *segments; /* |segment_count|; NULL: one, {0, 0} */
     uint32_t segment_count, run;
-    const float *b; /* packed, 64-byte aligned */
-    size_t k;       /* rows of a panel of B as packed, whether or not |segments| name them all */
-    const float *bias;     /* n; NULL: none */
+    const float *b;    /* packed, 64-byte aligned */
+    size_t k;          /* rows of a panel of B as packed, whether or not |segments| name them all */
+    const float *bias; /* n; NULL: none */
     const float *residual; /* NULL: none. May be c, with c's strides */
     ptrdiff_t residual_line, residual_row;
     float *c;
@@ -67,8 +70,8 @@ struct uk_pack_f32 {
 };
 
 /*
- * Depthwise convolution of one image, pixels of |channels| floats. Taps in the padding are left out.
- * The taps are summed in row order after the bias.
+ * Depthwise convolution of one image, pixels of |channels| floats. Taps in the padding are left
+ * out. The taps are summed in row order after the bias.
  */
 struct uk_dw_f32 {
     const float *x;
@@ -77,7 +80,7 @@ struct uk_dw_f32 {
     const float *bias; /* channels; NULL: none */
     float *y;          /* of output row 0, column 0 */
     ptrdiff_t y_line, y_pixel;
-    uint32_t channels, height, width; /* of x */
+    uint32_t channels, height, width;       /* of x */
     uint32_t out_width, row_begin, row_end; /* output rows to do */
     uint32_t kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w, pad_top, pad_left;
     float min, max;
@@ -163,7 +166,10 @@ static inline size_t uk_packed_f32_floats(const struct hal_cpu_uk *uk, size_t k,
     return width && k > max / width ? 0 : k * width;
 }
 
-/* The table in use: the best level this machine has, or the one it was held to. Any thread. */
+/* The table of the level in use. Any thread. */
 const struct hal_cpu_uk *hal_cpu_uk(void);
+
+/* The table for a level: its own, or that of the nearest below it. */
+const struct hal_cpu_uk *hal_cpu_uk_find(enum hal_cpu_isa isa);
 
 #endif

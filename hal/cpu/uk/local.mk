@@ -1,1 +1,33 @@
 # SPDX-License-Identifier: MIT
+# One archive a level, all of the same sources; simd.h says what a level is. libhal.a takes their
+# objects in.
+UK_SOURCES = \
+	%D%/conv_dw_f32.c \
+	%D%/convert.c \
+	%D%/gemm_f32.c \
+	%D%/level.h \
+	%D%/math_f32.h \
+	%D%/pack_f32.c \
+	%D%/reduce_f32.c \
+	%D%/simd.h \
+	%D%/table.c \
+	%D%/vec_f32.c
+
+# Sums are written in the order they are meant in; a product and the sum it goes into may be one
+# instruction, and nobody reads errno or the exception flags.
+UK_CFLAGS = $(AM_CFLAGS) -ffp-contract=fast -fno-math-errno -fno-trapping-math
+
+noinst_LIBRARIES += %D%/libuk_generic.a
+%C%_libuk_generic_a_SOURCES = $(UK_SOURCES)
+%C%_libuk_generic_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL_GENERIC
+UK_OBJECTS += $(%C%_libuk_generic_a_OBJECTS)
+
+if CPU_X86
+noinst_LIBRARIES += %D%/libuk_avx2.a %D%/libuk_avx512.a
+%C%_libuk_avx2_a_SOURCES = $(UK_SOURCES)
+%C%_libuk_avx2_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL_AVX2 -mavx2 -mfma -mf16c
+%C%_libuk_avx512_a_SOURCES = $(UK_SOURCES)
+%C%_libuk_avx512_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL_AVX512 -mavx512f -mavx512bw -mavx512dq \
+	-mavx512vl -mfma -mf16c -mprefer-vector-width=512
+UK_OBJECTS += $(%C%_libuk_avx2_a_OBJECTS) $(%C%_libuk_avx512_a_OBJECTS)
+endif

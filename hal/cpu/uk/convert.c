@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Between float and its halves, to nearest even; what is too large becomes infinity, a NaN stays
+ * one (quiet). Where the machine has instructions for binary16 they are used a vector at a time.
+ */
+#include "config.h"
+
+#include "hal/cpu/uk/level.h"
+
+static inline uint32_t bits_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof(bits));
+    return bits;
+}
+
+static inline float float_of(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof(x));
+    return x;
+}
+
+#if defined UK_LEVEL_GENERIC
+#define HALVES 1 /* how many at a time */
+
+static inline void widen(float *y, const uint16_t *x)
+{
+    /* Exponent and fraction where float has them, then the difference of the biases: 127 - 15. */
+    uint32_t magnitude = (uint32_t)(*x & 0x7fff) << 13, sign = (uint32_t)(*x & 0x8000) << 16;
+    uint32_t bits = bits_of(float_of(magnitude) * 0x1p112f);
+    if (magnitude >= 0x0f800000u) {
+        bits = magnitude | 0x7f800000u; /* infinity, or a NaN, made quiet */
+        bits |= magnitude > 0x0f800000u ? 0x00400000u : 0;
+    }
+    *y = float_of(bits | sign);
+}
+
+static inline void narrow(uint16_t *y, const float *x)
+{
+    uint32_t bits = bits_of(*x), magnitude = bits & 0x7fffffffu, half;
+    if (magnitude > 0x7f800000u) {
+        half = 0x7e00u | (magnitude >> 13 & 0x01ffu);
+    } else if (magnitude >= 0x477ff000u) { /* 65520 and more */
+        half = 0x7c00u;
+    } else if (magnitude < 0x38800000u) {
+        /* Subnormal: the sum with 0.5 rounds at 2^-24. */
+        half = bits_of(float_of(magnitude) + 0.5f) - 0x3f000000u;
+    } else {
+        half = (magnitude - 0x38000000u + 0x0fffu + (magnitude >> 13 & 1u)) >> 13;
+    }
+    *y = (uint16_t)(half | (bits >> 16 & 0x8000u));
+}
+#elif defined UK_LEVEL_AVX512
+#define HALVES 16
+
+static inline void widen(float *y, const uint16_t *x)
+{
+    _mm512_storeu_ps(y, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)x)));
+}
+
+static inline void narrow(uint16_t *y, const float *x)
+{
+    _mm256_storeu_si256((__m256i *)(void *)y,
+                        _mm512_cvtps_ph(_mm512_loadu_ps(x), _MM_FROUND_TO_NEAREST_INT));
+}
+#else
+#define HALVES 8
+
+static inline void widen(float *y, const uint16_t *x)
+{
+    _mm256_storeu_ps(y, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)x)));
+}
+
+static inline void narrow(uint16_t *y, const float *x)
+{
+    _mm_storeu_si128((__m128i *)(void *)y,
+                     _mm256_cvtps_ph(_mm256_loadu_ps(x), _MM_FROUND_TO_NEAREST_INT));
+}
+#endif
+
+void UK_NAME(f16_to_f32)(float *y, const uint16_t *x, size_t n)
+{
+    size_t i = 0;
+    for (; n - i >= HALVES; i += HALVES) {
+        widen(y + i, x + i);
+    }
+    if (i < n) {
+        uint16_t from[HALVES] = {0};
+        float to[HALVES];
+        memcpy(from, x + i, (n - i) * sizeof(*x));
+        widen(to, from);
+        memcpy(y + i, to, (n - i) * sizeof(*y));
+    }
+}
+
+void UK_NAME(f32_to_f16)(uint16_t *y, const float *x, size_t n)
+{
+    size_t i = 0;
+    for (; n - i >= HALVES; i += HALVES) {
+        narrow(y + i, x + i);
+    }
+    if (i < n) {
+        float from[HALVES] = {0};
+        uint16_t to[HALVES];
+        memcpy(from, x + i, (n - i) * sizeof(*x));
+        narrow(to, from);
+        memcpy(y + i, to, (n - i) * sizeof(*y));
+    }
+}
+
+void UK_NAME(bf16_to_f32)(float *y, const uint16_t *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        y[i] = float_of((uint32_t)x[i] << 16);
+    }
+}
+
+void UK_NAME(f32_to_bf16)(uint16_t *y, const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits = bits_of(x[i]);
+        uint32_t rounded = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+        uint32_t quiet = bits >> 16 | 0x0040u;
+        y[i] = (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? quiet : rounded);
+    }
+}

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Matrix product and convolution in float, one row tile of A times one packed panel of B at a time.
+ *
+ * The tile keeps its sums in registers; a step of k is two vectors of B and one broadcast of A a
+ * row. A is read in place. Around it, from the outside: blocks of k, blocks of panels that stay in
+ * the second level cache, row tiles, panels. Between blocks of k the sums rest in C, which is
+ * exact, so an element is always bias, then its products in order of k, then the residual, then the
+ * clamp, however the work is cut.
+ */
+#include "config.h"
+
+#include "hal/cpu/uk/level.h"
+#include "hal/cpu/uk/simd.h"
+
+#define K_BLOCK 512
+#define B_BLOCK (160 * 1024)    /* floats of B kept in the second level cache, of 1 MiB */
+#define B_RESIDENT (200 * 1024) /* B this small stays there whole, and k is not split */
+#define SKEW UK_VL              /* floats; puts the rows of a copied tile into different sets */
+#define SKEW_PANELS_MIN 4       /* the copy pays when this many panels read it */
+
+/* One pass over one tile: |rows| x (|vectors| * UK_VL) of C, a part of k. */
+struct tile {
+    const float *a;
+    ptrdiff_t a_row;
+    const struct uk_segment *segments;
+    size_t segment_count, run;
+    const float *b;
+    const float *bias; /* NULL: none */
+    const float *residual;
+    ptrdiff_t residual_row;
+    float *c;
+    ptrdiff_t c_row;
+    float min, max;
+    bool first, last; /* begins with the bias, or with C; ends with residual and clamp, or not */
+};
+
+typedef void tile_f(const struct tile *t);
+
+/* The part of k that one round does: |run| floats from |begin| of each segment of the range. */
+struct k_block {
+    size_t segment_begin, segment_end, begin, run;
+    bool first, last;
+};
+
+/*
+ * acc += the rows of one run. Three rows share a base, because base, base + stride and base + 2 *
+ * stride are addresses x86 has, and fourteen pointers are more than it has registers; the empty
+ * statement keeps the compiler from undoing that.
+ */
+UK_INLINE void accumulate(vf acc[UK_MR][2], const float *a, ptrdiff_t stride, const float *b,
+                          size_t run, const int rows, const int vectors)
+{
+    const float *base[(UK_MR + 2) / 3];
+    UK_UNROLL
+    for (int i = 0; i < (rows + 2) / 3; i++) {
+        base[i] = a + 3 * i * stride;
+    }
+    for (size_t k = 0; k < run; k++) {
+        vf row_of_b[2];
+        UK_UNROLL
+        for (int i = 0; i < (rows + 2) / 3; i++) {
+            __asm__("" : "+r"(base[i]), "+r"(stride));
+        }
+        UK_UNROLL
+        for (int j = 0; j < vectors; j++) {
+            row_of_b[j] = v_load_aligned(b + j * UK_VL);
+        }
+        UK_UNROLL
+        for (int i = 0; i < rows; i++) {
+            vf x = v_splat(base[i / 3][i % 3 * stride]);
+            UK_UNROLL
+            for (int j = 0; j < vectors; j++) {
+                acc[i][j] += x * row_of_b[j];
+            }
+        }
+        UK_UNROLL
+        for (int i = 0; i < (rows + 2) / 3; i++) {
+            base[i]++;
+        }
+        b += UK_NR;
+    }
+}
+
+/* acc = the |rows| x |vectors| at p. */
+UK_INLINE void load_tile(vf acc[UK_MR][2], const float *p, ptrdiff_t row, const int rows,
+                         const int vectors)
+{
+    UK_UNROLL
+    for (int i = 0; i < rows; i++) {
+        UK_UNROLL
+        for (int j = 0; j < vectors; j++) {
+            acc[i][j] = v_load(p + i * row + j * UK_VL);
+        }
+    }
+}
+
+UK_INLINE void begin(vf acc[UK_MR][2], const struct tile *t, const int rows, const int vectors)
+{
+    if (!t->first) {
+        load_tile(acc, t->c, t->c_row, rows, vectors);
+    } else if (t->bias) {
+        load_tile(acc, t->bias, 0, rows, vectors);
+    } else {
+        UK_UNROLL
+        for (int i = 0; i < rows; i++) {
+            acc[i][0] = acc[i][1] = (vf){0};
+        }
+    }
+}
+
+UK_INLINE void finish(vf acc[UK_MR][2], const struct tile *t, const int rows, const int vectors)
+{
+    vf min = v_splat(t->min), max = v_splat(t->max);
+    if (t->last && t->residual) {
+        UK_UNROLL
+        for (int i = 0; i < rows; i++) {
+            UK_UNROLL
+            for (int j = 0; j < vectors; j++) {
+                acc[i][j] += v_load(t->residual + i * t->residual_row + j * UK_VL);
+            }
+        }
+    }
+    if (t->last) {
+        UK_UNROLL
+        for (int i = 0; i < rows; i++) {
+            UK_UNROLL
+            for (int j = 0; j < vectors; j++) {
+                acc[i][j] = v_clamp(acc[i][j], min, max);
+            }
+        }
+    }
+    UK_UNROLL
+    for (int i = 0; i < rows; i++) {
+        UK_UNROLL
+        for (int j = 0; j < vectors; j++) {
+            v_store(t->c + i * t->c_row + j * UK_VL, acc[i][j]);
+        }
+    }
+}
+
+UK_INLINE void run_tile(const struct tile *t, const int rows, const int vectors)
+{
+    vf acc[UK_MR][2];
+    begin(acc, t, rows, vectors);
+    for (size_t s = 0; s < t->segment_count; s++) {
+        accumulate(acc, t->a + t->segments[s].a, t->a_row, t->b + t->segments[s].k * UK_NR, t->run,
+                   rows, vectors);
+    }
+    finish(acc, t, rows, vectors);
+}
+
+/* clang-format off */
+#if UK_MR == 14
+#define EACH_ROWS(XX) XX(1) XX(2) XX(3) XX(4) XX(5) XX(6) XX(7) XX(8) XX(9) XX(10) XX(11) XX(12) XX(13) XX(14)
+#elif UK_MR == 12
+#define EACH_ROWS(XX) XX(1) XX(2) XX(3) XX(4) XX(5) XX(6) XX(7) XX(8) XX(9) XX(10) XX(11) XX(12)
+#else
+#define EACH_ROWS(XX) XX(1) XX(2) XX(3) XX(4) XX(5) XX(6)
+#endif
+/* clang-format on */
+
+#define TILE(rows)                                                                                 \
+    static void tile_##rows##_narrow(const struct tile *t)                                         \
+    {                                                                                              \
+        run_tile(t, rows, 1);                                                                      \
+    }                                                                                              \
+    static void tile_##rows##_wide(const struct tile *t)                                           \
+    {                                                                                              \
+        run_tile(t, rows, 2);                                                                      \
+    }
+EACH_ROWS(TILE)
+
+#define TILE_ROW(rows) {tile_##rows##_narrow, tile_##rows##_wide},
+static tile_f *const tiles[UK_MR][2] = {EACH_ROWS(TILE_ROW)};
+
+/* A tile whose last columns are not all there: goes through whole ones of its own. */
+static void run_ragged(const struct tile *t, size_t rows, size_t width)
+{
+    float c[UK_MR * UK_NR], residual[UK_MR * UK_NR], bias[UK_NR] = {0};
+    struct tile whole = *t;
+    size_t bytes = width * sizeof(float);
+    memset(c, 0, sizeof(c));
+    memset(residual, 0, sizeof(residual));
+    for (size_t i = 0; i < rows; i++) {
+        if (!t->first) {
+            memcpy(c + i * UK_NR, t->c + (ptrdiff_t)i * t->c_row, bytes);
+        }
+        if (t->residual) {
+            memcpy(residual + i * UK_NR, t->residual + (ptrdiff_t)i * t->residual_row, bytes);
+            whole.residual = residual;
+        }
+    }
+    if (t->bias) {
+        memcpy(bias, t->bias, bytes);
+        whole.bias = bias;
+    }
+    whole.c = c;
+    whole.c_row = whole.residual_row = UK_NR;
+    tiles[rows - 1][width > UK_VL](&whole);
+    for (size_t i = 0; i < rows; i++) {
+        memcpy(t->c + (ptrdiff_t)i * t->c_row, c + i * UK_NR, bytes);
+    }
+}
+
+/* Panels [begin, end) for a tile whose b, bias, residual and c are those of panel 0. */
+static void run_panels(const struct uk_gemm_f32 *g, const struct tile *first, size_t rows,
+                       size_t panel_begin, size_t panel_end)
+{
+    for (size_t p = panel_begin; p < panel_end; p++) {
+        struct tile t = *first;
+        size_t column = p * UK_NR, width = g->n - column;
+        t.b += p * g->k * UK_NR;
+        t.c += column;
+        if (t.bias) {
+            t.bias += column;
+        }
+        if (t.residual) {
+            t.residual += column;
+        }
+        if (width >= UK_NR || width == UK_VL) {
+            tiles[rows - 1][width != UK_VL](&t);
+        } else {
+            run_ragged(&t, rows, width);
+        }
+    }
+}
+
+/*
+ * Rows whose distance is a multiple of a page fall into the same few sets of the first level cache
+ * and push each other out. Their tile is then copied to rows that do not. Runs of one segment only:
+ * the rows of a convolution are rarely that long.
+ */
+static bool needs_skew(const struct uk_gemm_f32 *g)
+{
+    return g->a_row % 1024 == 0 && g->m > 1 && g->segment_count <= 1 &&
+           g->n >= SKEW_PANELS_MIN * UK_NR;
+}
+
+static __attribute__((noinline)) void run_skewed(const struct uk_gemm_f32 *g, const struct tile *t,
+                                                 size_t rows, size_t panel_begin, size_t panel_end)
+{
+    float copy[UK_MR * (K_BLOCK + SKEW)];
+    struct uk_segment segment = {0, t->segments->k};
+    struct tile skewed = *t;
+    for (size_t i = 0; i < rows; i++) {
+        memcpy(copy + i * (K_BLOCK + SKEW), t->a + t->segments->a + (ptrdiff_t)i * t->a_row,
+               t->run * sizeof(float));
+    }
+    skewed.a = copy;
+    skewed.a_row = K_BLOCK + SKEW;
+    skewed.segments = &segment;
+    run_panels(g, &skewed, rows, panel_begin, panel_end);
+}
+
+/* Every line and row for panels [begin, end) and one block of k. */
+static void run_block(const struct uk_gemm_f32 *g, const struct uk_segment *segments,
+                      const struct k_block *k, size_t panel_begin, size_t panel_end)
+{
+    size_t tile_count = (g->m + UK_MR - 1) / UK_MR;
+    bool skew = needs_skew(g) && k->run <= K_BLOCK;
+    struct tile t = {.a_row = g->a_row,
+                     .segments = segments + k->segment_begin,
+                     .segment_count = k->segment_end - k->segment_begin,
+                     .run = k->run,
+                     .b = g->b + k->begin * UK_NR,
+                     .bias = g->bias,
+                     .residual_row = g->residual_row,
+                     .c_row = g->c_row,
+                     .min = g->min,
+                     .max = g->max,
+                     .first = k->first,
+                     .last = k->last};
+    for (size_t line = 0; line < g->lines; line++) {
+        for (size_t i = 0; i < tile_count; i++) {
+            /* Even shares, so that no tile is left with a row or two. */
+            size_t row = g->m * i / tile_count, row_end = g->m * (i + 1) / tile_count;
+            ptrdiff_t y = (ptrdiff_t)line, x = (ptrdiff_t)row;
+            t.a = g->a + y * g->a_line + x * g->a_row + (ptrdiff_t)k->begin;
+            t.c = g->c + y * g->c_line + x * g->c_row;
+            t.residual =
+                g->residual ? g->residual + y * g->residual_line + x * g->residual_row : NULL;
+            if (skew) {
+                run_skewed(g, &t, row_end - row, panel_begin, panel_end);
+            } else {
+                run_panels(g, &t, row_end - row, panel_begin, panel_end);
+            }
+        }
+    }
+}
+
+/* All of k in blocks of about |limit|: whole segments, or even parts of one that is longer. */
+static void run_blocks(const struct uk_gemm_f32 *g, const struct uk_segment *segments, size_t limit,
+                       size_t panel_begin, size_t panel_end)
+{
+    size_t segment_count = g->segments ? g->segment_count : 1;
+    size_t parts = g->run > limit ? (g->run + limit - 1) / limit : 1;
+    size_t group = g->run && g->run <= limit ? limit / g->run : 1;
+    for (size_t s = 0; s < segment_count || s == 0; s += group) {
+        size_t segment_end = segment_count - s > group ? s + group : segment_count;
+        for (size_t part = 0; part < parts; part++) {
+            size_t from = g->run * part / parts, to = g->run * (part + 1) / parts;
+            struct k_block k = {.segment_begin = s,
+                                .segment_end = segment_end,
+                                .begin = from,
+                                .run = to - from,
+                                .first = s == 0 && part == 0,
+                                .last = segment_end == segment_count && part == parts - 1};
+            run_block(g, segments, &k, panel_begin, panel_end);
+        }
+    }
+}
+
+void UK_NAME(gemm_f32)(const struct uk_gemm_f32 *g)
+{
+    const struct uk_segment from_start = {0, 0};
+    const struct uk_segment *segments = g->segments ? g->segments : &from_start;
+    size_t depth = (size_t)g->run * (g->segments ? g->segment_count : 1);
+    size_t panels = ((size_t)g->n + UK_NR - 1) / UK_NR;
+    bool one_pass = depth * panels * UK_NR <= B_RESIDENT || (g->lines == 1 && g->m <= UK_MR);
+    /* A residual in C itself leaves no place for sums. */
+    bool whole_k = g->residual == g->c || (one_pass && !needs_skew(g));
+    size_t limit = whole_k ? depth : K_BLOCK;
+    size_t block = panels;
+    if (!one_pass) {
+        size_t panel_floats = (depth < limit ? depth : limit) * UK_NR;
+        block = panel_floats < B_BLOCK ? B_BLOCK / panel_floats : 1;
+    }
+    for (size_t p = 0; p < panels; p += block) {
+        run_blocks(g, segments, limit, p, panels - p > block ? p + block : panels);
+    }
+}

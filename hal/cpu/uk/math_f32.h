@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Functions of one vector of floats. Argument reduction, then a polynomial of least maximal
+ * relative error on the reduced range (our own fits); within 2 to 3 units in the last place of the
+ * true value over the whole range of floats, infinities, NaN and subnormals included, except where
+ * a comment says less. tests/hal/test_uk_math.c measures it.
+ */
+#ifndef PTED_HAL_CPU_UK_MATH_F32_H
+#define PTED_HAL_CPU_UK_MATH_F32_H
+
+#include <math.h>
+
+#include "hal/cpu/uk/simd.h"
+
+#if defined UK_LEVEL_GENERIC && defined __SSE2__
+#include <xmmintrin.h>
+#endif
+
+#define SIGN_BIT 0x80000000u
+#define MAGIC 12582912.0f /* 1.5 * 2^23: adding it rounds to an integer, in the low bits */
+
+UK_INLINE vf v_abs(vf x)
+{
+    return (vf)((vu)x & ~SIGN_BIT);
+}
+
+UK_INLINE vf v_neg(vf x)
+{
+    return (vf)((vu)x ^ SIGN_BIT);
+}
+
+/* |x| is not negative: takes the sign of |sign|. */
+UK_INLINE vf v_with_sign(vf x, vf sign)
+{
+    return (vf)((vu)x | ((vu)sign & SIGN_BIT));
+}
+
+UK_INLINE vf v_relu(vf x)
+{
+    return v_select(x < 0.0f, (vf){0}, x);
+}
+
+UK_INLINE vf v_sqrt(vf x)
+{
+#if defined UK_LEVEL_AVX512
+    return (vf)_mm512_sqrt_ps((__m512)x);
+#elif defined UK_LEVEL_AVX2
+    return (vf)_mm256_sqrt_ps((__m256)x);
+#elif defined __SSE2__
+    return (vf)_mm_sqrt_ps((__m128)x);
+#else
+    UK_UNROLL
+    for (int i = 0; i < UK_VL; i++) {
+        x[i] = sqrtf(x[i]);
+    }
+    return x;
+#endif
+}
+
+UK_INLINE vf v_rsqrt(vf x)
+{
+    return 1.0f / v_sqrt(x);
+}
+
+UK_INLINE vf v_reciprocal(vf x)
+{
+    return 1.0f / x;
+}
+
+UK_INLINE vf v_square(vf x)
+{
+    return x * x;
+}
+
+/* From 2^23 on, and at infinity and NaN, a float is an integer already. */
+UK_INLINE vi v_has_fraction(vf x)
+{
+    return v_abs(x) < 8388608.0f;
+}
+
+UK_INLINE vf v_trunc(vf x)
+{
+    vi fraction = v_has_fraction(x);
+    vi whole = __builtin_convertvector((vf)(fraction & (vi)x), vi);
+    return v_select(fraction, v_with_sign(__builtin_convertvector(whole, vf), x), x);
+}
+
+UK_INLINE vf v_floor(vf x)
+{
+    vf t = v_trunc(x);
+    return v_select(t > x, t - 1.0f, t);
+}
+
+UK_INLINE vf v_ceil(vf x)
+{
+    vf t = v_trunc(x);
+    return v_select(t < x, v_with_sign(v_abs(t + 1.0f), x), t);
+}
+
+UK_INLINE vf v_round(vf x)
+{
+    vf r = (v_abs(x) + 8388608.0f) - 8388608.0f;
+    return v_select(v_has_fraction(x), v_with_sign(r, x), x);
+}
+
+UK_INLINE vf v_sign(vf x)
+{
+    vf one = v_with_sign(v_splat(1.0f), x);
+    return v_select((x < 0.0f) | (x > 0.0f), one, v_select(x == x, (vf){0}, x));
+}
+
+/* 2^n for n in the exponents of normal floats. */
+UK_INLINE vf v_power_of_two(vi n)
+{
+    return (vf)(((vu)n + 127u) << 23);
+}
+
+/* x = n * ln 2 + r; e^x = 2^n * e^r, the power in two factors, since the result may be subnormal.
+ */
+UK_INLINE vf v_exp(vf x)
+{
+    vf clamped = v_clamp(x, v_splat(-104.0f), v_splat(89.0f));
+    vf biased = clamped * 1.44269504f + MAGIC;
+    vf n = biased - MAGIC;
+    vi whole = (vi)((vu)biased - 0x4b400000u);
+    vf r = clamped - n * 0.693115234f;
+    r = r - n * 3.19461850e-5f;
+    vf p = v_splat(0.00138144649f);
+    p = p * r + 0.00836878084f;
+    p = p * r + 0.0416683927f;
+    p = p * r + 0.166665196f;
+    p = p * r + 0.49999994f;
+    p = p * (r * r) + r + 1.0f;
+    vi half = whole >> 1;
+    return p * v_power_of_two(half) * v_power_of_two((vi)((vu)whole - (vu)half));
+}
+
+/* x = 2^e * m, m in [sqrt 1/2, sqrt 2): log x = e * ln 2 + log m. */
+UK_INLINE vf v_log(vf x)
+{
+    vi tiny = x < 1.17549435e-38f;
+    vf normal = v_select(tiny, x * 8388608.0f, x);
+    vu bits = (vu)normal - 0x3f3504f3u;
+    vi e = (vi)bits >> 23;
+    vf exponent = __builtin_convertvector(e, vf) - v_select(tiny, v_splat(23.0f), (vf){0});
+    vf f = (vf)((bits & 0x007fffffu) + 0x3f3504f3u) - 1.0f;
+    vf p = v_splat(0.0675205886f);
+    p = p * f - 0.116849706f;
+    p = p * f + 0.11890848f;
+    p = p * f - 0.124043435f;
+    p = p * f + 0.142190531f;
+    p = p * f - 0.166680425f;
+    p = p * f + 0.200021431f;
+    p = p * f - 0.250000089f;
+    p = p * f + 0.333333135f;
+    vf square = f * f;
+    vf low = p * (f * square) + exponent * 3.19461850e-5f;
+    vf r = exponent * 0.693115234f + (f - (square * 0.5f - low));
+    r = v_select(x < v_splat(INFINITY), r, x); /* infinity and NaN */
+    r = v_select(x == 0.0f, v_splat(-INFINITY), r);
+    return v_select(x < 0.0f, v_splat(NAN), r);
+}
+
+/* The quadrant of x and its distance from the middle of it, for |x| up to 8192. */
+UK_INLINE vf v_reduce_angle(vf x, vu *out_quadrant)
+{
+    vf biased = x * 0.636619772f + MAGIC;
+    vf n = biased - MAGIC;
+    *out_quadrant = (vu)biased;
+    vf r = x - n * 1.5703125f;
+    r = r - n * 0.00048375129699707031f;
+    r = r - n * 7.549533620476723e-8f;
+    return r - n * 2.5633440682570896e-12f;
+}
+
+/* sin (quadrant 0), cos (1), -sin, -cos of r in [-pi/4, pi/4]. */
+UK_INLINE vf v_sin_quadrant(vf r, vu quadrant)
+{
+    vf z = r * r;
+    vf s = v_splat(-0.000195166547f);
+    s = s * z + 0.00833217334f;
+    s = s * z - 0.166666552f;
+    s = s * (z * r) + r;
+    vf c = v_splat(2.44377279e-5f);
+    c = c * z - 0.00138873619f;
+    c = c * z + 0.0416666456f;
+    c = c * (z * z) + (1.0f - 0.5f * z);
+    vf v = v_select((vi)((quadrant & 1u) != 0u), c, s);
+    return (vf)((vu)v ^ ((quadrant & 2u) << 30));
+}
+
+/* Beyond the reach of the reduction: the C library's, for the lanes concerned. */
+UK_INLINE vf v_sin_far(vf x, vf r, float (*far)(float))
+{
+    vi near = v_abs(x) <= 8192.0f;
+    for (int i = 0; i < UK_VL; i++) {
+        if (!near[i]) {
+            r[i] = far(x[i]);
+        }
+    }
+    return r;
+}
+
+UK_INLINE bool v_all(vi mask)
+{
+    int32_t all = -1;
+    UK_UNROLL
+    for (int i = 0; i < UK_VL; i++) {
+        all &= mask[i];
+    }
+    return all;
+}
+
+UK_INLINE vf v_sin(vf x)
+{
+    vu quadrant;
+    vf near = v_clamp(x, v_splat(-8192.0f), v_splat(8192.0f));
+    vf r = v_reduce_angle(near, &quadrant);
+    r = v_sin_quadrant(r, quadrant);
+    r = v_select(x == 0.0f, x, r);
+    return v_all(v_abs(x) <= 8192.0f) ? r : v_sin_far(x, r, sinf);
+}
+
+UK_INLINE vf v_cos(vf x)
+{
+    vu quadrant;
+    vf near = v_clamp(x, v_splat(-8192.0f), v_splat(8192.0f));
+    vf r = v_reduce_angle(near, &quadrant);
+    r = v_sin_quadrant(r, quadrant + 1u);
+    return v_all(v_abs(x) <= 8192.0f) ? r : v_sin_far(x, r, cosf);
+}
+
+UK_INLINE vf v_tanh(vf x)
+{
+    vf t = v_abs(x), z = x * x;
+    vf p = v_splat(-0.00571703678f);
+    p = p * z + 0.0206505787f;
+    p = p * z - 0.0537434965f;
+    p = p * z + 0.133314908f;
+    p = p * z - 0.333332837f;
+    vf small = p * (z * x) + x;
+    vf large = 1.0f - 2.0f / (v_exp(t + t) + 1.0f);
+    return v_select(t < 0.625f, small, v_with_sign(large, x));
+}
+
+/* Up to 0.92 a polynomial, beyond it 1 - erfc, the logarithm of which is a polynomial too. */
+UK_INLINE vf v_erf(vf x)
+{
+    vf t = v_abs(x), z = x * x;
+    vf p = v_splat(8.38238775e-5f);
+    p = p * z - 0.000814559695f;
+    p = p * z + 0.00520128617f;
+    p = p * z - 0.0268594995f;
+    p = p * z + 0.112836972f;
+    p = p * z - 0.376126349f;
+    p = p * z + 0.128379166f;
+    vf small = p * x + x;
+    vf u = v_clamp(t, (vf){0}, v_splat(4.0f));
+    vf q = v_splat(0.000197085843f);
+    q = q * u - 0.00305445236f;
+    q = q * u + 0.0222715698f;
+    q = q * u - 0.104023926f;
+    q = q * u - 0.637077391f;
+    q = q * u - 1.12773764f;
+    q = q * u - 0.00018071731f;
+    vf large = 1.0f - v_exp(q);
+    return v_select(t < 0.92f, small, v_with_sign(large, x));
+}
+
+UK_INLINE vf v_sigmoid(vf x)
+{
+    vf e = v_exp(v_neg(v_abs(x)));
+    return v_select(x < 0.0f, e, v_splat(1.0f)) / (1.0f + e);
+}
+
+UK_INLINE vf v_silu(vf x)
+{
+    return x * v_sigmoid(x);
+}
+
+/* The two gelus are as exact as 1 + erf is: far below zero to 2^-25 of x. */
+UK_INLINE vf v_gelu(vf x)
+{
+    return 0.5f * x * (1.0f + v_erf(x * 0.707106781f));
+}
+
+UK_INLINE vf v_gelu_tanh(vf x)
+{
+    vf inner = 0.797884561f * (x + 0.044715f * (x * x * x));
+    return 0.5f * x * (1.0f + v_tanh(inner));
+}
+
+UK_INLINE vf v_hardsigmoid(vf x)
+{
+    return v_clamp(x + 3.0f, (vf){0}, v_splat(6.0f)) * (1.0f / 6.0f);
+}
+
+UK_INLINE vf v_hardswish(vf x)
+{
+    return x * v_hardsigmoid(x);
+}
+
+#endif

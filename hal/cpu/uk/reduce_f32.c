@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rows to numbers, and what is made of a row and its numbers. A row is summed in four vectors of
+ * partial sums, folded at the end: an order that depends on its length only.
+ */
+#include "config.h"
+
+#include "hal/cpu/uk/level.h"
+#include "hal/cpu/uk/math_f32.h"
+
+/* Halves until one is left, which the compiler knows how to do in registers. */
+UK_INLINE float fold_sum(vf v)
+{
+    UK_UNROLL
+    for (int width = UK_VL / 2; width > 0; width /= 2) {
+        UK_UNROLL
+        for (int i = 0; i < width; i++) {
+            v[i] += v[i + width];
+        }
+    }
+    return v[0];
+}
+
+UK_INLINE float max_of(float a, float b)
+{
+    return a != a ? a : b != b ? b : a > b ? a : b;
+}
+
+UK_INLINE float fold_max(vf v)
+{
+    float max = v[0];
+    for (int i = 1; i < UK_VL; i++) {
+        max = max_of(max, v[i]);
+    }
+    return max;
+}
+
+enum term { TERM_X, TERM_SQUARE, TERM_PRODUCT };
+
+/* What an element adds: x, (x - shift)^2 or x * y. */
+UK_INLINE vf term(vf x, vf y, vf shift, const enum term kind)
+{
+    vf d = x - shift;
+    return kind == TERM_X ? x : kind == TERM_SQUARE ? d * d : x * y;
+}
+
+UK_INLINE float sum_terms(const float *x, const float *y, float shift, size_t n,
+                          const enum term kind)
+{
+    vf sum[4] = {{0}}, vshift = v_splat(shift);
+    size_t i = 0;
+    for (; n - i >= 4 * UK_VL; i += 4 * UK_VL) {
+        UK_UNROLL
+        for (size_t j = 0; j < 4; j++) {
+            sum[j] += term(v_load(x + i + j * UK_VL), v_load(y + i + j * UK_VL), vshift, kind);
+        }
+    }
+    for (; n - i >= UK_VL; i += UK_VL) {
+        sum[0] += term(v_load(x + i), v_load(y + i), vshift, kind);
+    }
+    if (i < n) {
+        /* The lanes that are not there: the shift, which adds nothing. */
+        vf last = vshift;
+        memcpy(&last, x + i, (n - i) * sizeof(float));
+        sum[1] += term(last, v_load_part(y + i, n - i), vshift, kind);
+    }
+    return fold_sum((sum[0] + sum[1]) + (sum[2] + sum[3]));
+}
+
+float UK_NAME(sum_f32)(const float *x, size_t n)
+{
+    return sum_terms(x, x, 0.0f, n, TERM_X);
+}
+
+float UK_NAME(sum_squares_f32)(const float *x, size_t n)
+{
+    return sum_terms(x, x, 0.0f, n, TERM_SQUARE);
+}
+
+float UK_NAME(dot_f32)(const float *x, const float *y, size_t n)
+{
+    return sum_terms(x, y, 0.0f, n, TERM_PRODUCT);
+}
+
+float UK_NAME(max_f32)(const float *x, size_t n)
+{
+    vf max[2] = {v_splat(-INFINITY), v_splat(-INFINITY)};
+    size_t i = 0;
+    for (; n - i >= 2 * UK_VL; i += 2 * UK_VL) {
+        max[0] = v_max(max[0], v_load(x + i));
+        max[1] = v_max(max[1], v_load(x + i + UK_VL));
+    }
+    float rest = -INFINITY;
+    for (; i < n; i++) {
+        rest = max_of(rest, x[i]);
+    }
+    return max_of(fold_max(v_max(max[0], max[1])), rest);
+}
+
+/* y = e^(x - max), and their sum in the order of sum_terms. */
+static float exp_sum(float *y, const float *x, float max, size_t n)
+{
+    vf vmax = v_splat(max);
+    size_t i = 0;
+    for (; n - i >= UK_VL; i += UK_VL) {
+        v_store(y + i, v_exp(v_load(x + i) - vmax));
+    }
+    if (i < n) {
+        v_store_part(y + i, v_exp(v_load_part(x + i, n - i) - vmax), n - i);
+    }
+    return sum_terms(y, y, 0.0f, n, TERM_X);
+}
+
+void UK_NAME(softmax_f32)(float *y, const float *x, size_t n)
+{
+    float sum = exp_sum(y, x, UK_NAME(max_f32)(x, n), n);
+    UK_NAME(mul_scalar_f32)(y, y, 1.0f / sum, n);
+}
+
+/* x - max - log sum e^(x - max), the sum a vector at a time since y may be x. */
+void UK_NAME(log_softmax_f32)(float *y, const float *x, size_t n)
+{
+    float max = UK_NAME(max_f32)(x, n), part[4 * UK_VL];
+    double sum = 0.0;
+    for (size_t i = 0; i < n; i += 4 * UK_VL) {
+        size_t count = n - i < 4 * UK_VL ? n - i : 4 * UK_VL;
+        sum += (double)exp_sum(part, x + i, max, count);
+    }
+    float log_sum = (float)log(sum);
+    UK_NAME(sub_scalar_f32)(y, x, max, n);
+    UK_NAME(sub_scalar_f32)(y, y, log_sum, n);
+}
+
+void UK_NAME(layer_norm_f32)(const struct uk_norm_f32 *l)
+{
+    const size_t n = l->n;
+    float mean = sum_terms(l->x, l->x, 0.0f, n, TERM_X) / (float)n;
+    float variance = sum_terms(l->x, l->x, mean, n, TERM_SQUARE) / (float)n;
+    vf vmean = v_splat(mean), rstd = v_splat(1.0f / sqrtf(variance + l->epsilon));
+    size_t i = 0;
+    for (; n - i >= UK_VL; i += UK_VL) {
+        vf v = (v_load(l->x + i) - vmean) * rstd;
+        vf scale = l->scale ? v_load(l->scale + i) : v_splat(1.0f);
+        vf shift = l->shift ? v_load(l->shift + i) : (vf){0};
+        v_store(l->y + i, v * scale + shift);
+    }
+    if (i < n) {
+        size_t rest = n - i;
+        vf v = (v_load_part(l->x + i, rest) - vmean) * rstd;
+        vf scale = l->scale ? v_load_part(l->scale + i, rest) : v_splat(1.0f);
+        vf shift = l->shift ? v_load_part(l->shift + i, rest) : (vf){0};
+        v_store_part(l->y + i, v * scale + shift, rest);
+    }
+}
+
+enum row_op { ROW_ADD, ROW_MAX };
+
+/* One or more vectors of columns through all rows, the accumulators in registers. */
+UK_INLINE void fold_columns(float *acc, const float *x, size_t rows, ptrdiff_t row,
+                            const int vectors, const enum row_op op)
+{
+    vf v[4];
+    UK_UNROLL
+    for (int j = 0; j < vectors; j++) {
+        v[j] = v_load(acc + j * UK_VL);
+    }
+    for (size_t i = 0; i < rows; i++) {
+        UK_UNROLL
+        for (int j = 0; j < vectors; j++) {
+            vf in = v_load(x + (ptrdiff_t)i * row + j * UK_VL);
+            v[j] = op == ROW_ADD ? v[j] + in : v_max(v[j], in);
+        }
+    }
+    UK_UNROLL
+    for (int j = 0; j < vectors; j++) {
+        v_store(acc + j * UK_VL, v[j]);
+    }
+}
+
+UK_INLINE void fold_rows(float *acc, const float *x, size_t rows, ptrdiff_t row, size_t n,
+                         const enum row_op op)
+{
+    size_t c = 0;
+    for (; n - c >= 4 * UK_VL; c += 4 * UK_VL) {
+        fold_columns(acc + c, x + c, rows, row, 4, op);
+    }
+    for (; n - c >= UK_VL; c += UK_VL) {
+        fold_columns(acc + c, x + c, rows, row, 1, op);
+    }
+    if (c < n) {
+        vf v = v_load_part(acc + c, n - c);
+        for (size_t i = 0; i < rows; i++) {
+            vf in = v_load_part(x + (ptrdiff_t)i * row + c, n - c);
+            v = op == ROW_ADD ? v + in : v_max(v, in);
+        }
+        v_store_part(acc + c, v, n - c);
+    }
+}
+
+void UK_NAME(rows_add_f32)(float *acc, const float *x, size_t rows, ptrdiff_t row, size_t n)
+{
+    fold_rows(acc, x, rows, row, n, ROW_ADD);
+}
+
+void UK_NAME(rows_max_f32)(float *acc, const float *x, size_t rows, ptrdiff_t row, size_t n)
+{
+    fold_rows(acc, x, rows, row, n, ROW_MAX);
+}

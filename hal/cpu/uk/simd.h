@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the micro-kernels are written in: GCC vector extensions of the width of the level. Every
+ * file of this folder is compiled once a level, with the level's own -m flags and -DUK_LEVEL_...;
+ * so everything in here is static, and everything else a file defines is named with UK_NAME().
+ */
+#ifndef PTED_HAL_CPU_UK_SIMD_H
+#define PTED_HAL_CPU_UK_SIMD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined __AVX2__
+#include <immintrin.h>
+#endif
+
+/*
+ * The register tile of the matrix product is UK_MR rows of two vectors: as many as leave room for
+ * the two of B and one broadcast. UK_GEMV_PANELS: how many panels a single row takes at once, so
+ * that the additions that wait for each other do not bound it.
+ */
+#if defined UK_LEVEL_AVX512
+#define UK_LEVEL avx512
+#define UK_VECTOR_BYTES 64
+#define UK_MR 14
+#define UK_GEMV_PANELS 1
+#elif defined UK_LEVEL_AVX2
+#define UK_LEVEL avx2
+#define UK_VECTOR_BYTES 32
+#define UK_MR 6
+#define UK_GEMV_PANELS 2
+#elif defined UK_LEVEL_GENERIC
+#define UK_LEVEL generic
+#define UK_VECTOR_BYTES 16
+#ifdef __aarch64__
+#define UK_MR 12
+#else
+#define UK_MR 6
+#endif
+#define UK_GEMV_PANELS 4
+#else
+#error "compile with -DUK_LEVEL_GENERIC or another level"
+#endif
+
+#define UK_CAT_(a, b) a##_##b
+#define UK_CAT(a, b) UK_CAT_(a, b)
+#define UK_NAME(name) UK_CAT(name, UK_LEVEL)
+#define UK_STRING_(a) #a
+#define UK_STRING(a) UK_STRING_(a)
+
+#define UK_INLINE static inline __attribute__((always_inline))
+
+/* Unrolls the loop that follows wholly: its count is a constant up to 32. */
+#ifdef __clang__
+#define UK_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UK_UNROLL _Pragma("GCC unroll 32")
+#endif
+
+#define UK_VL (UK_VECTOR_BYTES / 4) /* floats in a vector */
+#define UK_NR (2 * UK_VL)
+
+typedef float vf __attribute__((vector_size(UK_VECTOR_BYTES)));
+typedef int32_t vi __attribute__((vector_size(UK_VECTOR_BYTES)));
+typedef uint32_t vu __attribute__((vector_size(UK_VECTOR_BYTES)));
+typedef float vf_unaligned __attribute__((vector_size(UK_VECTOR_BYTES), aligned(4), may_alias));
+
+UK_INLINE vf v_load(const float *p)
+{
+    return *(const vf_unaligned *)p;
+}
+
+UK_INLINE vf v_load_aligned(const float *p)
+{
+    return *(const vf *)(const void *)p;
+}
+
+UK_INLINE void v_store(float *p, vf v)
+{
+    *(vf_unaligned *)p = v;
+}
+
+UK_INLINE vf v_splat(float x)
+{
+    return x - (vf){0};
+}
+
+UK_INLINE vu v_splat_bits(uint32_t x)
+{
+    return x - (vu){0};
+}
+
+/* The first |n| < UK_VL floats, the others zero; and their storing. */
+#if defined UK_LEVEL_AVX512
+UK_INLINE vf v_load_part(const float *p, size_t n)
+{
+    return (vf)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p);
+}
+
+UK_INLINE void v_store_part(float *p, vf v, size_t n)
+{
+    _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), (__m512)v);
+}
+#elif defined UK_LEVEL_AVX2
+UK_INLINE __m256i v_part(size_t n)
+{
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+UK_INLINE vf v_load_part(const float *p, size_t n)
+{
+    return (vf)_mm256_maskload_ps(p, v_part(n));
+}
+
+UK_INLINE void v_store_part(float *p, vf v, size_t n)
+{
+    _mm256_maskstore_ps(p, v_part(n), (__m256)v);
+}
+#else
+UK_INLINE vf v_load_part(const float *p, size_t n)
+{
+    vf v = {0};
+    memcpy(&v, p, n * sizeof(float));
+    return v;
+}
+
+UK_INLINE void v_store_part(float *p, vf v, size_t n)
+{
+    memcpy(p, &v, n * sizeof(float));
+}
+#endif
+
+/* mask ? a : b; a mask is all ones or all zeros in each lane, as comparisons make it. */
+UK_INLINE vf v_select(vi mask, vf a, vf b)
+{
+    return (vf)((mask & (vi)a) | (~mask & (vi)b));
+}
+
+/* A NaN in x stays; not one in the bounds. */
+UK_INLINE vf v_clamp(vf x, vf min, vf max)
+{
+    x = v_select(x < min, min, x);
+    return v_select(x > max, max, x);
+}
+
+UK_INLINE vf v_max(vf a, vf b)
+{
+    /* Not a <= b: then a is the larger or one of them is a NaN; a + b is that NaN. */
+    vf larger = v_select(a > b, a, b);
+    return v_select((a == a) & (b == b), larger, a + b);
+}
+
+UK_INLINE vf v_min(vf a, vf b)
+{
+    vf smaller = v_select(a < b, a, b);
+    return v_select((a == a) & (b == b), smaller, a + b);
+}
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* What the tests of the micro-kernels share: every level of this machine, numbers to feed them. */
+#ifndef PTED_TESTS_HAL_UK_LEVELS_H
+#define PTED_TESTS_HAL_UK_LEVELS_H
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hal/cpu/uk.h"
+
+typedef void uk_test_f(const struct hal_cpu_uk *uk);
+
+/* Runs |test| on every table this machine can run, once each, and says which it cannot. */
+static inline void each_level(uk_test_f *test)
+{
+    const struct hal_cpu_uk *before = NULL;
+    for (int isa = 0; isa < HAL_CPU_ISA_COUNT; isa++) {
+        const struct hal_cpu_uk *uk = hal_cpu_uk_find((enum hal_cpu_isa)isa);
+        if (uk == before) {
+            continue;
+        }
+        before = uk;
+        if (hal_cpu_isa_supported((enum hal_cpu_isa)isa)) {
+            test(uk);
+        } else {
+            printf("SKIP: no %s on this machine\n", uk->name);
+        }
+    }
+}
+
+static inline uint32_t next_random(uint32_t *state)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return *state >> 8;
+}
+
+/* Floats in [-1, 1); 64-byte aligned; free() them. */
+static inline float *random_floats(size_t n, uint32_t seed)
+{
+    size_t bytes = (n * sizeof(float) + 64) / 64 * 64;
+    float *x = aligned_alloc(64, bytes);
+    if (!x) {
+        abort();
+    }
+    for (size_t i = 0; i < n; i++) {
+        x[i] = (float)next_random(&seed) / 0x1p23f - 1.0f;
+    }
+    return x;
+}
+
+#endif
