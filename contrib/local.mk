@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: MIT
-EXTRA_DIST += \
+EXTRA_DIST += %D%/check.sh %D%/quickstart.sh %D%/load/body.awk %D%/load/load.sh \
 	%D%/export/README.md %D%/export/digits.py %D%/export/export.py %D%/export/models.py \
 	%D%/export/requirements.txt

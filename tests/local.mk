@@ -8,3 +8,5 @@ include tests/models/local.mk
 include tests/fuzz/local.mk
 include tests/oom/local.mk
 include tests/bench/local.mk
+
+EXTRA_DIST += %D%/lint.sh

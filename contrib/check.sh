@@ -1,0 +1,120 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# Installs what the tests need on Debian 12, then builds and runs all of them in several ways, each
+# in its own tree build/check-STEP with its log beside it. The last line counts the tests of all
+# steps; a step that does not build, breaks off or runs no test counts as one failure more.
+#
+#   contrib/check.sh          every step
+#   contrib/check.sh STEP...  some: gcc clang memory threads dist quickstart
+
+set -u
+cd "$(dirname "$0")/.." || exit 1
+
+PACKAGES='build-essential autoconf automake pkg-config libuv1-dev node-llhttp libcjson-dev
+    libcurl4-openssl-dev zlib1g-dev curl clang libcmocka-dev libvulkan-dev python3 shellcheck'
+STEPS='gcc clang memory threads dist quickstart'
+STEP_SECONDS=900
+passed=0
+failed=0
+skipped=0
+
+install_packages() {
+    command -v dpkg >/dev/null || return 0
+    missing=
+    for package in $PACKAGES; do
+        dpkg -s "$package" >/dev/null 2>&1 || missing="$missing $package"
+    done
+    [ -n "$missing" ] || return 0
+    root=
+    [ "$(id -u)" -eq 0 ] || root=sudo
+    echo "installing$missing"
+    # shellcheck disable=SC2086 # both are lists of words
+    $root apt-get -qq update && $root env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y \
+        --no-install-recommends $missing </dev/null >/dev/null
+}
+
+compile() {
+    ../../configure --quiet --enable-werror "$@" && make -s -j"$(nproc)" all
+}
+
+check() {
+    VERBOSE=1 make -s -j"$(nproc)" "${@:-check}"
+}
+
+# The tests in which threads meet: those of the HAL and those against a running server.
+thread_tests() {
+    # shellcheck disable=SC2016 # for make, not for the shell
+    printf 'include Makefile\nprint:\n\t@echo $(TESTS)\n' | make -s -f - print | tr ' ' '\n' |
+        grep -E '^tests/(hal|http)/' | tr '\n' ' '
+}
+
+# One step, inside its tree.
+step() {
+    case $1 in
+    gcc) compile CC=gcc && check ;;
+    clang) compile CC=clang --without-vulkan && check ;;
+    memory) compile CC=gcc --enable-asan --enable-ubsan && check ;;
+    threads)
+        # The sanitizer's shadow memory does not fit every random layout of the address space.
+        fixed=$(uname -m)
+        setarch "$fixed" -R true 2>/dev/null && fixed="setarch $fixed -R" || fixed=
+        export TSAN_OPTIONS=halt_on_error=1
+        # shellcheck disable=SC2086 # a command or nothing
+        compile CC=gcc --enable-tsan && $fixed make -s VERBOSE=1 check TESTS="$(thread_tests)"
+        ;;
+    dist) ../../configure --quiet && check distcheck ;;
+    quickstart)
+        ../../contrib/quickstart.sh --once | tee answer
+        grep -q '^prediction: 2, .*(written as 2)' answer && echo '# PASS: 1'
+        ;;
+    *) echo "no step is called $1"; return 64 ;;
+    esac
+}
+
+# Prints "PASSED FAILED SKIPPED" over every automake summary in a log.
+totals() {
+    awk '/^# (PASS|XFAIL): / { pass += $3 }
+        /^# (FAIL|XPASS|ERROR): / { fail += $3 }
+        /^# SKIP: / { skip += $3 }
+        END { print pass + 0, fail + 0, skip + 0 }' "$1"
+}
+
+run() {
+    log=build/check-$1.log
+    printf '%-11s' "$1"
+    rm -rf "build/check-$1"
+    mkdir -p "build/check-$1"
+    timeout "$STEP_SECONDS" contrib/check.sh --inside "$1" >"$log" 2>&1 </dev/null
+    status=$?
+    # shellcheck disable=SC2046 # three numbers
+    set -- "$1" $(totals "$log")
+    if [ "$3" -eq 0 ] && { [ $status -ne 0 ] || [ "$2" -eq 0 ]; }; then
+        set -- "$1" "$2" 1 "$4"
+    fi
+    passed=$((passed + $2))
+    failed=$((failed + $3))
+    skipped=$((skipped + $4))
+    echo "$2 passed, $3 failed, $4 skipped"
+    if [ "$3" -gt 0 ]; then
+        echo "exit status $status, from the end of $log:"
+        grep -E '^(FAIL|XPASS|ERROR)[: ]|: error: |ERROR: .*Sanitizer|runtime error:' "$log" |
+            head -n 40
+        tail -n 60 "$log"
+    fi
+}
+
+if [ "${1-}" = --inside ]; then
+    cd "build/check-$2" && step "$2"
+    exit
+fi
+install_packages || exit 1
+mkdir -p build
+autoreconf -fi >build/check-autoreconf.log 2>&1 || { cat build/check-autoreconf.log; exit 1; }
+# shellcheck disable=SC2086 # a list of words
+[ $# -gt 0 ] || set -- $STEPS
+for name; do
+    run "$name"
+done
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed -eq 0 ]

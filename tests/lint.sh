@@ -1,0 +1,153 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# Rules of the house that a compiler does not know. Each violation is printed as FILE:LINE: rule.
+# Who may include whom is in include_rules(); ARCHITECTURE.md draws it.
+
+set -u
+cd "${top_srcdir:-$(dirname "$0")/..}" || exit 1
+LC_ALL=C.UTF-8
+export LC_ALL
+
+report=$(mktemp) || exit 1
+trap 'rm -f "$report"' EXIT
+FOLDERS='base protocol hal runtime server tests contrib'
+NL='
+'
+
+# files PATTERN...: the sources whose names match; no name in the tree holds a blank.
+files() {
+    for pattern; do
+        # shellcheck disable=SC2086 # a list of words
+        find $FOLDERS -type f -name "$pattern" ! -path '*/__pycache__/*'
+    done | sort
+}
+
+C_FILES=$(files '*.c' '*.h')
+CODE_FILES="$C_FILES$NL$(files '*.def')"
+PTE_FILES=$(echo "$C_FILES" | grep '^runtime/pte/')
+SCRIPTS=$(files '*.sh')
+TEXT_FILES="$CODE_FILES$NL$SCRIPTS$NL$(files '*.py' '*.awk')"
+
+# A program's list of files may be empty in a young tree; /dev/null keeps grep from reading stdin
+# and makes it print names.
+# shellcheck disable=SC2086 # lists of words from here to the end of the file
+forbid() {
+    rule=$1
+    pattern=$2
+    shift 2
+    grep -nE "$pattern" /dev/null "$@" | sed "s|^\([^:]*:[0-9]*\):.*|\1: $rule|" >>"$report"
+}
+
+# Prints FILE:LINE: for every include that crosses a border the wrong way.
+include_rules() {
+    # shellcheck disable=SC2086
+    grep -nE '^ *# *include *[<"]' /dev/null $C_FILES | awk '
+        # The folders and files that a folder may include, as one expression.
+        function allowed(file) {
+            if (file ~ /^base\//) return "^(config\\.h$|base/)"
+            if (file ~ /^protocol\//) return "^(config\\.h$|base/|protocol/)"
+            if (file ~ /^hal\/(cpu|vulkan)\//) {
+                split(file, part, "/")
+                return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|hal/" part[2] "/)"
+            }
+            if (file == "hal/drivers.c") return "^(config\\.h$|base/|hal/)"
+            if (file ~ /^hal\//) return "^(config\\.h$|base/|hal/[a-z_]+\\.h$)"
+            if (file ~ /^runtime\/ops\//)
+                return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|hal/cpu/uk[a-z_]*\\.h$|runtime/)"
+            if (file ~ /^runtime\//)
+                return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|runtime/|" \
+                    "protocol/(rawsig|sip|sig|pytree)\\.h$)"
+            if (file ~ /^server\//)
+                return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|runtime/|protocol/|server/)"
+            return "."
+        }
+        # Libraries that one folder hides from the others.
+        function library_folder(name) {
+            if (name ~ /^(uv\.h|llhttp\.h|curl\/|zlib\.h)/) return "^server/"
+            if (name ~ /^(cjson\/)?cJSON\.h/) return "^(protocol|server)/"
+            if (name ~ /^vulkan\//) return "^hal/vulkan/"
+            return "."
+        }
+        {
+            file = $0; sub(/:.*/, "", file)
+            line = $0; sub(/^[^:]*:/, "", line); sub(/:.*/, "", line)
+            name = $0; sub(/^[^<"]*[<"]/, "", name); sub(/[>"].*/, "", name)
+            if (file ~ /^tests\//) next
+            if ($0 ~ /<[^>]*>/ && file !~ library_folder(name))
+                print file ":" line ": <" name "> belongs to " library_folder(name)
+            if ($0 ~ /"[^"]*"/ && name !~ allowed(file))
+                print file ":" line ": may not include \"" name "\""
+        }' >>"$report"
+}
+
+first_lines() {
+    for file in $CODE_FILES $(files '*.mk'); do
+        sed -n 1p "$file" | grep -q 'SPDX-License-Identifier: MIT' ||
+            echo "$file:1: the first line is the SPDX line"
+    done
+    for file in $SCRIPTS $(files '*.py' '*.awk'); do
+        sed -n 1,2p "$file" | grep -q 'SPDX-License-Identifier: MIT' ||
+            echo "$file:1: the SPDX line is in the first two lines"
+    done
+    for file in $(files '*.c'); do
+        grep -n '^ *# *include' "$file" | head -n 1 | grep -v '"config\.h"' |
+            sed "s|^\([0-9]*\):.*|$file:\1: config.h is the first include|"
+    done
+}
+
+headers_guarded() {
+    for file in $(files '*.h' | grep -v '^tests/'); do
+        guard=PTED_$(echo "$file" | tr 'a-z/.-' 'A-Z___')
+        grep -q "^#ifndef $guard\$" "$file" || echo "$file:1: the include guard is $guard"
+    done
+}
+
+# Two objects with one magic word would pass for each other.
+magics_unique() {
+    # shellcheck disable=SC2086
+    grep -nE '\b[A-Z0-9_]*MAGIC[A-Z0-9_]* *=? *\(?(UINT32_C\()?0x' /dev/null $C_FILES |
+        awk '{
+            word = tolower($0); sub(/.*0x/, "", word); gsub(/[^0-9a-f].*/, "", word)
+            split($0, part, ":"); place = part[1] ":" part[2]
+            if (word in seen) print place ": magic 0x" word " is taken in " seen[word]
+            seen[word] = place
+        }'
+}
+
+shell_scripts() {
+    for file in $SCRIPTS; do
+        sh -n "$file" 2>&1 | sed "s|^|$file:1: sh -n: |"
+    done
+    command -v shellcheck >/dev/null || return
+    # shellcheck disable=SC2086
+    shellcheck -f gcc $SCRIPTS
+}
+
+# shellcheck disable=SC2086
+{
+    include_rules
+    {
+        first_lines
+        headers_guarded
+        magics_unique
+        shell_scripts
+    } >>"$report"
+    forbid 'structs are not typedefed' '\btypedef +(struct|union|enum)\b[^(]*[{;]' $CODE_FILES
+    forbid 'a function without bounds' \
+        '\b(strcpy|strcat|stpcpy|sprintf|vsprintf|gets|alloca|atoi|atol|atoll|atof|strtok)\(' \
+        $CODE_FILES
+    forbid 'an open end' '\b(TO''DO|FIX''ME|XX''X|HA''CK)\b' $TEXT_FILES
+    forbid 'more than 100 columns' '^.{101}' $TEXT_FILES
+    forbid 'a tab or a blank at the end of the line' "[[:blank:]]\$|$(printf '\t')" \
+        $CODE_FILES $SCRIPTS
+    # A sum of two numbers from a file may wrap: in_range() subtracts.
+    sum='(off|offset|start|begin|pos|at|base)[a-z_]* *\+ *[a-z_>.-]*(len|length|size|count|bytes|n)'
+    forbid 'ranges are checked by in_range()' "${sum}[a-z_]* *[<>]|[<>]=? *[a-z_>.-]*${sum}\\b" \
+        $PTE_FILES
+}
+
+cat "$report"
+violations=$(wc -l <"$report")
+echo "lint: $(echo "$TEXT_FILES" | grep -c .) files, $violations violations"
+[ "$violations" -eq 0 ]

@@ -1,0 +1,352 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Runs every stored case of the test models through `pte run` and through a real pted.
+
+A description NAME.json (contrib/export/README.md) names the inputs and the outputs that PyTorch
+gave. Each case runs three ways: pte with files, HTTP with JSON tensors, HTTP with binary tensors;
+every output must have its type and shape and be within the model's tolerance. Models with labels
+must also classify as many images rightly as PyTorch did.
+
+usage: run_models.py [NAME...], with top_srcdir and top_builddir in the environment.
+"""
+import ast
+import http.client
+import json
+import math
+import os
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+SOURCE = Path(os.environ.get("top_srcdir", Path(__file__).resolve().parents[2]))
+BUILD = Path(os.environ.get("top_builddir", SOURCE))
+PTED = os.environ.get("PTED", str(BUILD / "pted"))
+PTE = os.environ.get("PTE", str(BUILD / "pte"))
+BUNDLED = SOURCE / "tests" / "models"
+# A larger collection that may lie in or beside the source tree; these need only operators we have.
+CORPUS = next((folder / "shared/models/public" for folder in (SOURCE, SOURCE.parent)
+               if (folder / "shared/models/public").is_dir()), None)
+CORPUS_MODELS = ("add", "mul_linear", "mlp", "conv_ops", "digits_cnn", "mobilenet_v2_035",
+                 "resnet18_narrow", "unet", "methods", "scalars", "view_ops", "zero_size")
+TIMEOUT_S = 120
+
+# dtype of a description: name in the protocol, type in an .npy file, format of struct.
+TYPES = {
+    "float32": ("FP32", "<f4", "f"), "float64": ("FP64", "<f8", "d"),
+    "float16": ("FP16", "<f2", "e"), "bfloat16": ("BF16", "<V2", "H"),
+    "int8": ("INT8", "|i1", "b"), "uint8": ("UINT8", "|u1", "B"), "int16": ("INT16", "<i2", "h"),
+    "int32": ("INT32", "<i4", "i"), "int64": ("INT64", "<i8", "q"), "bool": ("BOOL", "|b1", "?"),
+}
+SCALARS = {"int": "int64", "float": "float64", "bool": "bool"}
+
+
+class Failure(Exception):
+    """A case that went wrong, and how."""
+
+
+class Tensor:
+    """A dtype, a shape and the bytes; a scalar argument is a tensor of rank 0."""
+
+    def __init__(self, dtype, shape, raw):
+        self.dtype, self.shape, self.raw = dtype, list(shape), raw
+
+    @property
+    def values(self):
+        form = TYPES[self.dtype][2]
+        found = [item for item, in struct.iter_unpack("<" + form, self.raw)]
+        return found if self.dtype != "bfloat16" else [widen(bits) for bits in found]
+
+
+def widen(bits):
+    return struct.unpack("<f", struct.pack("<I", bits << 16))[0]
+
+
+def read_leaf(folder, leaf):
+    """A leaf of a case as a Tensor, a str, or None for a None."""
+    if leaf["kind"] == "none":
+        return None
+    if leaf["kind"] == "string":
+        return leaf["value"]
+    if leaf["kind"] == "tensor":
+        return Tensor(leaf["dtype"], leaf["shape"], (folder / leaf["file"]).read_bytes())
+    dtype = SCALARS[leaf["kind"]]
+    return Tensor(dtype, [], struct.pack("<" + TYPES[dtype][2], leaf["value"]))
+
+
+# ---- comparing ----------------------------------------------------------------------------------
+
+def close(got, want, rtol, atol):
+    if got == want or (got != got and want != want):
+        return True
+    return math.isfinite(got) and math.isfinite(want) and abs(got - want) <= atol + rtol * abs(want)
+
+
+def compare(name, got, want, tolerance):
+    """Raises Failure unless got, as (type name, shape, values), is what PyTorch gave."""
+    if isinstance(want, str):
+        expected = ("BYTES", [1], [want])
+        if got != expected:
+            raise Failure(f"{name}: {got}, expected {expected}")
+        return
+    datatype, shape, values = got
+    if (datatype, shape) != (TYPES[want.dtype][0], want.shape):
+        raise Failure(f"{name}: {datatype} {shape}, expected {want.dtype} {want.shape}")
+    wanted = want.values
+    if len(values) != len(wanted):
+        raise Failure(f"{name}: {len(values)} elements, expected {len(wanted)}")
+    inexact = "float" in want.dtype or tolerance["atol"] >= 0.5
+    rtol, atol = (tolerance["rtol"], tolerance["atol"]) if inexact else (0, 0)
+    wrong = [i for i, (a, b) in enumerate(zip(values, wanted)) if not close(a, b, rtol, atol)]
+    if wrong:
+        i = wrong[0]
+        raise Failure(f"{name}: element {i} of {want.shape} is {values[i]}, expected {wanted[i]}; "
+                      f"{len(wrong)} of {len(wanted)} differ")
+
+
+def compare_all(got, case, folder, tolerance):
+    """got: name of an output to (type name, shape, values)."""
+    expected = {f"output_{i}": read_leaf(folder, leaf) for i, leaf in enumerate(case["outputs"])}
+    expected = {name: leaf for name, leaf in expected.items() if leaf is not None}
+    if list(got) != list(expected):
+        raise Failure(f"outputs {list(got)}, expected {list(expected)}")
+    for name, want in expected.items():
+        compare(name, got[name], want, tolerance)
+
+
+def count_right(logits, labels):
+    """How many rows have their largest value where the label says."""
+    classes = len(logits) // len(labels)
+    rows = (logits[i * classes:(i + 1) * classes] for i in range(len(labels)))
+    return sum(row.index(max(row)) == label for row, label in zip(rows, labels))
+
+
+def check_accuracy(got, labels, facts):
+    """Only a case over the whole test set has an accuracy to compare."""
+    if len(labels) != facts.get("test_images"):
+        return
+    accuracy = round(count_right(got["output_0"][2], labels) / len(labels), 4)
+    if accuracy != facts["float_test_accuracy"]:
+        raise Failure(f"accuracy {accuracy}, PyTorch's is {facts['float_test_accuracy']}")
+
+
+# ---- pte run ------------------------------------------------------------------------------------
+
+def read_npy(path):
+    """(type name, shape, values) of an .npy file of version 1.0."""
+    data = path.read_bytes()
+    if data[:8] != b"\x93NUMPY\x01\x00":
+        raise Failure(f"{path.name}: not an .npy file of version 1.0")
+    size, = struct.unpack_from("<H", data, 8)
+    header = ast.literal_eval(data[10:10 + size].decode("latin-1"))
+    if (10 + size) % 64 or header["fortran_order"]:
+        raise Failure(f"{path.name}: header of {size} bytes, {header}")
+    raw = data[10 + size:]
+    if header["descr"].startswith("|S"):
+        return "BYTES", list(header["shape"]), [raw.decode()]
+    dtype = next((d for d, names in TYPES.items() if names[1] == header["descr"]), None)
+    if dtype is None:
+        raise Failure(f"{path.name}: type {header['descr']}")
+    return TYPES[dtype][0], list(header["shape"]), Tensor(dtype, header["shape"], raw).values
+
+
+def pte_input(folder, index, leaf):
+    """The argument of --input: a raw file with its dims, or JSON text where there are none."""
+    tensor = read_leaf(folder, leaf)
+    if not tensor.shape:
+        return f"input_{index}={json.dumps(tensor.values[0])}"
+    return f"input_{index}={folder / leaf['file']}:{'x'.join(map(str, tensor.shape))}"
+
+
+def run_pte(program, case, folder):
+    command = [PTE, "run", str(program), "--method", case["method"]]
+    for index, leaf in enumerate(case["inputs"]):
+        if leaf["kind"] != "none":
+            command += ["--input", pte_input(folder, index, leaf)]
+    with tempfile.TemporaryDirectory() as output:
+        done = subprocess.run(command + ["--output", output], stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+        if done.returncode != 0:
+            raise Failure(f"exit status {done.returncode}: {done.stderr.strip()}")
+        files = sorted(Path(output).iterdir(), key=lambda path: int(path.stem.split("_")[1]))
+        return {path.stem: read_npy(path) for path in files}
+
+
+# ---- the daemon ---------------------------------------------------------------------------------
+
+class Daemon:
+    """pted serving one program on a port that the system chose."""
+
+    def __init__(self, program):
+        # A file and not a pipe: nobody reads along, and a pipe that is full would stop the daemon.
+        self.log = tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen([PTED, "--listen", "127.0.0.1:0", str(program)],
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                        stderr=self.log)
+        self.connection = None
+
+    def read_log(self):
+        self.log.seek(0)
+        return self.log.read()
+
+    def __enter__(self):
+        deadline = time.monotonic() + TIMEOUT_S
+        while time.monotonic() < deadline and self.process.poll() is None:
+            address = re.search(r"listening on 127\.0\.0\.1:(\d+)\n", self.read_log())
+            if address:
+                self.connection = http.client.HTTPConnection("127.0.0.1", int(address[1]),
+                                                             timeout=TIMEOUT_S)
+                return self
+            time.sleep(0.01)
+        self.process.kill()
+        raise Failure(f"pted did not start: {self.read_log().strip()}")
+
+    def __exit__(self, *_):
+        """SIGTERM must drain and exit with 0; a sanitizer's complaint makes it another number."""
+        self.connection.close()
+        self.process.terminate()
+        if self.process.wait(TIMEOUT_S) != 0:
+            raise Failure(f"pted ended with {self.process.returncode}: {self.read_log().strip()}")
+
+    def request(self, method, path, body=None, headers=None):
+        self.connection.request(method, path, body, headers or {})
+        answer = self.connection.getresponse()
+        content = answer.read()
+        if answer.status != 200:
+            raise Failure(f"{path}: status {answer.status}: {content.decode(errors='replace')}")
+        return answer, content
+
+
+def describe_inputs(case, folder):
+    """(entry without data, tensor, leaf) of each argument that a request can carry."""
+    for index, leaf in enumerate(case["inputs"]):
+        tensor = read_leaf(folder, leaf)
+        if tensor is not None:
+            yield {"name": f"input_{index}", "shape": tensor.shape,
+                   "datatype": TYPES[tensor.dtype][0]}, tensor, leaf
+
+
+def infer_json(daemon, model, case, folder):
+    inputs = [{**entry, "data": tensor.values}
+              for entry, tensor, _ in describe_inputs(case, folder)]
+    _, content = daemon.request("POST", f"/v2/models/{model}/infer",
+                                json.dumps({"id": "json", "inputs": inputs}),
+                                {"Content-Type": "application/json"})
+    answer = json.loads(content)
+    if (answer.get("id"), answer.get("model_name")) != ("json", model):
+        raise Failure(f"answer to {answer.get('id')} of {answer.get('model_name')}")
+    return {entry["name"]: (entry["datatype"], entry["shape"], entry["data"])
+            for entry in answer["outputs"]}
+
+
+def infer_binary(daemon, model, case, folder):
+    """Scalars are left out: the program's own value is meant then."""
+    given = [(entry, tensor.raw) for entry, tensor, leaf in describe_inputs(case, folder)
+             if leaf["kind"] == "tensor"]
+    head = json.dumps({
+        "inputs": [{**entry, "parameters": {"binary_data_size": len(raw)}} for entry, raw in given],
+        "parameters": {"binary_data_output": True}}).encode()
+    answer, content = daemon.request(
+        "POST", f"/v2/models/{model}/infer", head + b"".join(raw for _, raw in given),
+        {"Content-Type": "application/octet-stream",
+         "Inference-Header-Content-Length": str(len(head))})
+    size = int(answer.getheader("Inference-Header-Content-Length", len(content)))
+    found, offset = {}, size
+    for entry in json.loads(content[:size])["outputs"]:
+        end = offset + entry["parameters"]["binary_data_size"]
+        found[entry["name"]] = (entry["datatype"], entry["shape"],
+                                decode(entry["datatype"], entry["shape"], content[offset:end]))
+        offset = end
+    if offset != len(content):
+        raise Failure(f"{len(content) - offset} bytes after the last output")
+    return found
+
+
+def decode(datatype, shape, raw):
+    if datatype == "BYTES":
+        size, = struct.unpack_from("<I", raw)
+        return [raw[4:4 + size].decode()]
+    dtype = next(d for d, names in TYPES.items() if names[0] == datatype)
+    return Tensor(dtype, shape, raw).values
+
+
+def check_bundled_images(daemon, model, facts):
+    """The images as they are stored, one byte a pixel, against the accuracy PyTorch had."""
+    pixels = (BUNDLED / "digits" / "images.u8").read_bytes()
+    labels = list((BUNDLED / "digits" / "labels.u8").read_bytes())
+    body = {"inputs": [{"name": "input_0", "datatype": "FP32", "shape": [len(labels), 1, 8, 8],
+                        "data": [pixel / 16 for pixel in pixels]}]}
+    _, content = daemon.request("POST", f"/v2/models/{model}/infer", json.dumps(body))
+    got = {"output_0": (None, None, json.loads(content)["outputs"][0]["data"])}
+    check_accuracy(got, labels, facts)
+
+
+# ---- one model ----------------------------------------------------------------------------------
+
+def served_name(description, method):
+    """A program's only method, and `forward`, are served under the program's name."""
+    plain = method == "forward" or len(description["methods"]) == 1
+    return description["name"] if plain else f"{description['name']}.{method}"
+
+
+class Report:
+    def __init__(self):
+        self.count = self.failed = 0
+
+    def run(self, what, check, *args):
+        try:
+            check(*args)
+            self.count += 1
+            print(f"ok {self.count} - {what}", flush=True)
+        except (Failure, OSError, ValueError, KeyError, http.client.HTTPException,
+                subprocess.TimeoutExpired) as error:
+            self.count += 1
+            self.failed += 1
+            kind = "" if isinstance(error, Failure) else f"{type(error).__name__}: "
+            print(f"not ok {self.count} - {what}: {kind}{error}", flush=True)
+
+
+def check_case(run, description, case, folder):
+    got = run(case)
+    compare_all(got, case, folder, description["tolerance"])
+    if "labels" in case:
+        check_accuracy(got, case["labels"], description["facts"])
+
+
+def check_model(report, path):
+    description, folder = json.loads(path.read_text()), path.parent
+    name, program = description["name"], folder / description["file"]
+
+    def run_all(way, run):
+        for number, case in enumerate(description["cases"]):
+            report.run(f"{name} case {number} {case['method']} {way}", check_case, run, description,
+                       case, folder)
+    run_all("pte", lambda case: run_pte(program, case, folder))
+    with Daemon(program) as daemon:
+        for way, infer in (("json", infer_json), ("binary", infer_binary)):
+            run_all(way, lambda case, infer=infer: infer(
+                daemon, served_name(description, case["method"]), case, folder))
+        if folder == BUNDLED and "float_test_accuracy" in description["facts"]:
+            report.run(f"{name} bundled images", check_bundled_images, daemon, name,
+                       description["facts"])
+
+
+def main(names):
+    paths = sorted(BUNDLED.glob("*.json"))
+    if CORPUS:
+        paths += [CORPUS / f"{name}.json" for name in CORPUS_MODELS]
+    else:
+        print("# skipped: the collection shared/models/public is not here")
+    paths = [path for path in paths if not names or path.stem in names]
+    report = Report()
+    for path in paths:
+        report.run(f"{path.stem} in {path.parent.name}", check_model, report, path)
+    print(f"1..{report.count}\n# {len(paths)} models, {report.failed} of {report.count} failed")
+    return report.failed > 0 or not paths
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
