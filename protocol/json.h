@@ -60,7 +60,8 @@ struct json_level {
 
 struct json {
     const uint8_t *start, *at, *end;
-    bool is_closed; /* the last json_member() or json_element() met the closing bracket */
+    const uint8_t *value; /* where the value read last begins */
+    bool is_closed;       /* the last json_member() or json_element() met the closing bracket */
     uint16_t depth, key_count;
     struct json_level levels[JSON_DEPTH_MAX];
     struct json_string keys[JSON_KEYS_MAX];
@@ -96,7 +97,7 @@ MUST_CHECK enum status json_array_text(struct json *in, struct span *out, struct
 /* Nothing but white space is left. */
 MUST_CHECK enum status json_end(struct json *in, struct error *err);
 
-/* The caller's own complaint about the value just read: path and offset are added. */
+/* The caller's own complaint about the value read last: path and offset are added. */
 enum status json_fail(const struct json *in, struct error *err, enum status code, const char *fmt,
                       ...) __attribute__((format(printf, 4, 5)));
 
@@ -104,7 +105,8 @@ enum status json_fail(const struct json *in, struct error *err, enum status code
 void json_string_decode(const struct json_string *string, uint8_t *dst);
 bool json_string_is(const struct json_string *string, const char *text);
 
-/* Writes |text| quoted. Bytes that are not UTF-8 become U+FFFD, so that the output is always JSON. */
+/* Writes |text| quoted. Bytes that are not UTF-8 become U+FFFD, so that the output is always JSON.
+ */
 void json_print_string(struct buf *out, struct span text);
 
 #endif

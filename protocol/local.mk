@@ -1,1 +1,19 @@
 # SPDX-License-Identifier: MIT
+noinst_LIBRARIES += %D%/libprotocol.a
+%C%_libprotocol_a_CFLAGS = $(STRICT_CFLAGS)
+%C%_libprotocol_a_SOURCES = \
+	%D%/json.c %D%/json.h \
+	%D%/json_priv.h \
+	%D%/json_string.c \
+	%D%/number.c %D%/number.h \
+	%D%/number_exact.c \
+	%D%/number_half.c \
+	%D%/number_pow10.def \
+	%D%/number_print.c \
+	%D%/number_priv.h \
+	%D%/oip.c %D%/oip.h \
+	%D%/oip_input.c \
+	%D%/oip_priv.h \
+	%D%/oip_reply.c %D%/oip_reply.h \
+	%D%/tensor_print.c \
+	%D%/tensor_text.c %D%/tensor_text.h

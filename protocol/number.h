@@ -39,7 +39,8 @@ size_t number_print_u64(uint8_t *text, uint64_t value);
 size_t number_print_f32(uint8_t *text, float value);
 size_t number_print_f64(uint8_t *text, double value);
 
-/* IEEE binary16 and bfloat16 as bits; narrowing rounds to nearest even and overflows to infinity. */
+/* IEEE binary16 and bfloat16 as bits; narrowing rounds to nearest even and overflows to infinity.
+ */
 float number_from_f16(uint16_t bits);
 float number_from_bf16(uint16_t bits);
 uint16_t number_to_f16(double value);

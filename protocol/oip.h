@@ -2,14 +2,15 @@
 /*
  * Requests of the Open Inference Protocol v2 with the binary tensor extension.
  *
- * Parsing has two phases, so that the memory of the inputs is reserved at its exact size in between:
- * oip_parse_infer() reads the envelope and checks everything but the elements of JSON arrays;
- * oip_decode_input() then writes one input into memory of the caller. What a request makes us
- * allocate comes from the arena that the caller bounded. Everything else borrows from the body,
+ * Parsing has two phases, so that the memory of the inputs is reserved at its exact size in
+ * between: oip_parse_infer() reads the envelope and checks everything but the elements of JSON
+ * arrays; oip_decode_input() then writes one input into memory of the caller. What a request makes
+ * us allocate comes from the arena that the caller bounded. Everything else borrows from the body,
  * which has to outlive the request.
  *
- * A body is JSON, or JSON followed by raw tensor bytes (oip_split_body() tells by the request header
- * Inference-Header-Content-Length), or nothing but the bytes of a single input (oip_parse_raw()).
+ * A body is JSON, or JSON followed by raw tensor bytes (oip_split_body() tells by the request
+ * header Inference-Header-Content-Length), or nothing but the bytes of a single input
+ * (oip_parse_raw()).
  *
  * Loop thread or worker: no state is shared.
  */
@@ -64,12 +65,14 @@ struct oip_request_input {
     struct shape shape;
     size_t bytes; /* shape x type; for BYTES 0 */
     bool is_binary;
-    struct span data; /* the JSON array, or the tensor's bytes */
+    bool is_one_string; /* BYTES of a request without JSON: |data| is the element itself */
+    struct span data;   /* the JSON array, or the tensor's bytes */
 };
 
 struct oip_request_output {
     struct span name;
     bool is_binary;
+    bool has_form;        /* the request says |is_binary| of this output itself */
     uint32_t class_count; /* of the classification extension; 0 = the tensor itself */
 };
 

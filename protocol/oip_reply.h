@@ -49,11 +49,11 @@ struct oip_reply {
 
 /* What oip_print_infer() made. Spans point into its buffer and into the results' memory. */
 struct oip_encoded {
-    size_t json_bytes;   /* value of Inference-Header-Content-Length */
-    bool has_binary;     /* the header is sent, and the type is application/octet-stream */
-    size_t total_bytes;  /* Content-Length */
-    size_t span_count;   /* JSON and blobs, in the order of the wire */
-    struct span *spans;  /* the caller's: room for 1 + result_count */
+    size_t json_bytes;  /* value of Inference-Header-Content-Length */
+    bool has_binary;    /* the header is sent, and the type is application/octet-stream */
+    size_t total_bytes; /* Content-Length */
+    size_t span_count;  /* JSON and blobs, in the order of the wire */
+    struct span *spans; /* the caller's: room for 1 + result_count */
 };
 
 #define OIP_BLOB_ALIGN 64 /* of the first blob behind the JSON, by trailing spaces */

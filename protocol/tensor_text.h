@@ -6,7 +6,7 @@
  * nothing in between. Integers must be integer tokens in the range of their type, BOOL takes true,
  * false, 1 and 0, floats take any number that their type can hold, NaN, Infinity and -Infinity.
  * Nothing is written outside the given memory whatever the text is. Errors begin with the index
- * path, "[3][1]: expected a number, got a string (byte 57)", for the caller to put a name before.
+ * path, "[3][1]: expected a number, got a string", for the caller to put a name before.
  *
  * Any thread; workers for big tensors.
  */

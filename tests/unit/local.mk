@@ -3,8 +3,10 @@
 if HAVE_CMOCKA
 UNIT_BASE_TESTS = %D%/test_arena %D%/test_buf %D%/test_shape %D%/test_status
 
-check_PROGRAMS += $(UNIT_BASE_TESTS)
-TESTS += $(UNIT_BASE_TESTS)
+UNIT_PROTOCOL_TESTS = %D%/test_number
+
+check_PROGRAMS += $(UNIT_BASE_TESTS) $(UNIT_PROTOCOL_TESTS)
+TESTS += $(UNIT_BASE_TESTS) $(UNIT_PROTOCOL_TESTS)
 
 %C%_test_arena_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_arena_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
@@ -14,5 +16,8 @@ TESTS += $(UNIT_BASE_TESTS)
 %C%_test_shape_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 %C%_test_status_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_status_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
+
+%C%_test_number_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_number_LDADD = $(PROTOCOL_LIBS) $(CMOCKA_LIBS)
 endif
 EXTRA_DIST += %D%/unit.h

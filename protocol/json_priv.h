@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* What the reader of JSON and its strings share. */
+#ifndef PTED_PROTOCOL_JSON_PRIV_H
+#define PTED_PROTOCOL_JSON_PRIV_H
+
+#include "protocol/json.h"
+
+/* Checks the string whose opening quote is at |*at| and passes it. Returns NULL, or what is wrong
+ * with the byte that |*at| then points to. */
+const char *json_string_scan(const uint8_t **at, const uint8_t *end, struct json_string *out);
+
+/* "an array", or what else |in| comes to next, for "expected ..., got ...". */
+#define JSON_NEXT_TEXT_MAX 24
+const char *json_next_text(struct json *in, char text[JSON_NEXT_TEXT_MAX]);
+
+/* The number token at |at|, shortened, for error texts. */
+struct span json_number_text(const uint8_t *at, const uint8_t *end);
+
+/* Do they decode to the same bytes? */
+bool json_string_equal(const struct json_string *a, const struct json_string *b);
+
+#endif

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Strings of JSON. One is checked once, by json_string_scan() when it is met; whoever decodes or
+ * compares it later trusts its escapes and its UTF-8.
+ */
+#include "config.h"
+
+#include "protocol/json.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "protocol/json_priv.h"
+
+static int hex_value(uint8_t c)
+{
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Four hexadecimal digits, or -1. */
+static int32_t read_hex4(const uint8_t *p, const uint8_t *end)
+{
+    int32_t value = 0;
+    if (end - p < 4) {
+        return -1;
+    }
+    for (int i = 0; i < 4; i++) {
+        int digit = hex_value(p[i]);
+        if (digit < 0) {
+            return -1;
+        }
+        value = value << 4 | digit;
+    }
+    return value;
+}
+
+static unsigned utf8_bytes(int32_t code)
+{
+    return code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+}
+
+/* The code point of "\uXXXX" or of a surrogate pair at |*p|, which is behind the 'u'; -1 if bad. */
+static int32_t read_unicode_escape(const uint8_t **p, const uint8_t *end)
+{
+    int32_t code = read_hex4(*p, end);
+    if (code < 0) {
+        return -1;
+    }
+    *p += 4;
+    if (code < 0xd800 || code > 0xdfff) {
+        return code;
+    }
+    if (code > 0xdbff || end - *p < 6 || (*p)[0] != '\\' || (*p)[1] != 'u') {
+        return -1;
+    }
+    int32_t low = read_hex4(*p + 2, end);
+    if (low < 0xdc00 || low > 0xdfff) {
+        return -1;
+    }
+    *p += 6;
+    return 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+}
+
+/* The length of the well-formed UTF-8 sequence at |p|, which is not ASCII; 0 if there is none. */
+static size_t utf8_sequence(const uint8_t *p, const uint8_t *end)
+{
+    size_t len = *p >= 0xf0 ? 4 : *p >= 0xe0 ? 3 : 2;
+    if (*p < 0xc2 || *p > 0xf4 || (size_t)(end - p) < len) {
+        return 0;
+    }
+    for (size_t i = 1; i < len; i++) {
+        if ((p[i] & 0xc0) != 0x80) {
+            return 0;
+        }
+    }
+    bool is_bad = (*p == 0xe0 && p[1] < 0xa0) || (*p == 0xed && p[1] > 0x9f) ||
+                  (*p == 0xf0 && p[1] < 0x90) || (*p == 0xf4 && p[1] > 0x8f);
+    return is_bad ? 0 : len;
+}
+
+/* Are these eight bytes surely ASCII that stands for itself in a string? May say no for yes. */
+static bool is_plain_ascii(const uint8_t *p)
+{
+    const uint64_t ones = 0x0101010101010101u, highs = 0x8080808080808080u;
+    uint64_t word = load_le64(p);
+    uint64_t quote = word ^ ones * '"', backslash = word ^ ones * '\\';
+    return (((word - ones * 0x20) | (quote - ones) | (backslash - ones) | word) & highs) == 0;
+}
+
+/* A byte after a backslash as what it stands for; 0 for 'u' and for what is no escape. */
+static uint8_t unescape(uint8_t c)
+{
+    switch (c) {
+    case '"':
+    case '\\':
+    case '/':
+        return c;
+    case 'b':
+        return '\b';
+    case 'f':
+        return '\f';
+    case 'n':
+        return '\n';
+    case 'r':
+        return '\r';
+    case 't':
+        return '\t';
+    default:
+        return 0;
+    }
+}
+
+/* Passes the escape at |*at| and adds the bytes it stands for; says what is wrong with it, or NULL.
+ */
+static const char *check_escape(const uint8_t **at, const uint8_t *end, size_t *bytes)
+{
+    const uint8_t *p = *at + 1;
+    if (p < end && unescape(*p)) {
+        *at = p + 1;
+        *bytes += 1;
+        return NULL;
+    }
+    if (p == end || *p != 'u') {
+        return "unknown escape in a string";
+    }
+    p++;
+    int32_t code = read_unicode_escape(&p, end);
+    if (code < 0) {
+        return "malformed \\u escape or lone surrogate in a string";
+    }
+    *at = p;
+    *bytes += utf8_bytes(code);
+    return NULL;
+}
+
+const char *json_string_scan(const uint8_t **at, const uint8_t *end, struct json_string *out)
+{
+    const uint8_t *first = ++*at;
+    size_t bytes = 0;
+    while (true) {
+        while (end - *at >= 8 && is_plain_ascii(*at)) {
+            *at += 8;
+            bytes += 8;
+        }
+        if (*at == end) {
+            return "the text ends in a string";
+        }
+        uint8_t c = **at;
+        if (c == '"') {
+            break;
+        }
+        if (c == '\\') {
+            const char *wrong = check_escape(at, end, &bytes);
+            if (wrong) {
+                return wrong;
+            }
+            continue;
+        }
+        if (c < 0x20) {
+            return "control character in a string";
+        }
+        size_t len = c < 0x80 ? 1 : utf8_sequence(*at, end);
+        if (len == 0) {
+            return "invalid UTF-8 in a string";
+        }
+        *at += len;
+        bytes += len;
+    }
+    *out = (struct json_string){span_of(first, (size_t)(*at - first)), bytes};
+    ++*at;
+    return NULL;
+}
+
+/* What one character or escape of a checked string stands for: 1 to 4 bytes. */
+static unsigned decode_one(const uint8_t **p, const uint8_t *end, uint8_t out[4])
+{
+    uint8_t c = *(*p)++;
+    if (c != '\\') {
+        out[0] = c;
+        return 1;
+    }
+    c = *(*p)++;
+    if (c != 'u') {
+        out[0] = unescape(c);
+        return 1;
+    }
+    uint32_t code = (uint32_t)read_unicode_escape(p, end);
+    unsigned len = utf8_bytes((int32_t)code);
+    if (len == 1) {
+        out[0] = (uint8_t)code;
+        return 1;
+    }
+    for (unsigned i = len - 1; i > 0; i--) {
+        out[i] = (uint8_t)(0x80 | (code & 0x3f));
+        code >>= 6;
+    }
+    out[0] = (uint8_t)(0xf00u >> len | code);
+    return len;
+}
+
+void json_string_decode(const struct json_string *string, uint8_t *dst)
+{
+    const uint8_t *p = string->raw.ptr, *end = p + string->raw.len;
+    if (string->raw.len == string->bytes) {
+        if (string->bytes) {
+            memcpy(dst, p, string->bytes);
+        }
+        return;
+    }
+    const uint8_t *first = dst;
+    while (p < end) {
+        uint8_t bytes[4];
+        unsigned len = decode_one(&p, end, bytes);
+        memcpy(dst, bytes, len);
+        dst += len;
+    }
+    must((size_t)(dst - first) == string->bytes);
+}
+
+/* Walks a string byte by decoded byte. */
+struct cursor {
+    const uint8_t *at, *end;
+    unsigned next, count;
+    uint8_t bytes[4];
+};
+
+static int next_byte(struct cursor *cursor)
+{
+    if (cursor->next == cursor->count) {
+        if (cursor->at == cursor->end) {
+            return -1;
+        }
+        cursor->next = 0;
+        cursor->count = decode_one(&cursor->at, cursor->end, cursor->bytes);
+    }
+    return cursor->bytes[cursor->next++];
+}
+
+bool json_string_equal(const struct json_string *a, const struct json_string *b)
+{
+    if (a->bytes != b->bytes) {
+        return false;
+    }
+    if (a->raw.len == a->bytes && b->raw.len == b->bytes) {
+        return span_equal(a->raw, b->raw);
+    }
+    struct cursor left = {.at = a->raw.ptr, .end = a->raw.ptr + a->raw.len};
+    struct cursor right = {.at = b->raw.ptr, .end = b->raw.ptr + b->raw.len};
+    int c;
+    do {
+        c = next_byte(&left);
+        if (c != next_byte(&right)) {
+            return false;
+        }
+    } while (c >= 0);
+    return true;
+}
+
+bool json_string_is(const struct json_string *string, const char *text)
+{
+    /* |text| is one of our names, so it has nothing that would have to be escaped. */
+    struct json_string other = {span_str(text), strlen(text)};
+    return json_string_equal(string, &other);
+}
+
+static void print_escape(struct buf *out, uint8_t c)
+{
+    static const char shorts[] = "\"\"\\\\\bb\ff\nn\rr\tt";
+    for (const char *s = shorts; *s; s += 2) {
+        if ((uint8_t)s[0] == c) {
+            buf_add_char(out, '\\');
+            buf_add_char(out, s[1]);
+            return;
+        }
+    }
+    buf_printf(out, "\\u%04x", c);
+}
+
+void json_print_string(struct buf *out, struct span text)
+{
+    const uint8_t *p = text.ptr, *end = p + text.len;
+    buf_add_char(out, '"');
+    while (p < end) {
+        const uint8_t *plain = p;
+        size_t len = 1;
+        while (p < end && len && *p >= 0x20 && *p != '"' && *p != '\\') {
+            len = *p < 0x80 ? 1 : utf8_sequence(p, end);
+            p += len;
+        }
+        buf_add(out, plain, (size_t)(p - plain));
+        if (p == end) {
+            break;
+        }
+        if (len == 0) {
+            buf_add_str(out, "\xef\xbf\xbd");
+        } else {
+            print_escape(out, *p);
+        }
+        p++;
+    }
+    buf_add_char(out, '"');
+}

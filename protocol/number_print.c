@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Numbers -> text. The shortest decimal that reads back to a float is found as R. Giulietti
+ * describes it in "The Schubfach way to render doubles" (2020): the interval of all reals that
+ * round to the float is scaled by a power of ten that leaves it between 2 and 20 units wide, so
+ * that at most a few whole numbers have to be looked at. One routine serves both widths; a float32
+ * differs only in its interval.
+ */
+#include "config.h"
+
+#include "protocol/number.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "protocol/number_priv.h"
+
+const struct pow10 number_pow10[POW10_MAX - POW10_MIN + 1] = {
+#define POW10(high, low) {high, low},
+#include "protocol/number_pow10.def"
+#undef POW10
+};
+
+/* Fixed notation for values in [1e-5, 1e16), scientific outside. */
+#define POINT_MIN (-4)
+#define POINT_MAX 16
+
+static const char digit_pairs[] = "00010203040506070809101112131415161718192021222324"
+                                  "25262728293031323334353637383940414243444546474849"
+                                  "50515253545556575859606162636465666768697071727374"
+                                  "75767778798081828384858687888990919293949596979899";
+
+struct shortest {
+    uint64_t digits;
+    int exponent;
+};
+
+/* floor(g x cp / 2^128) with the lowest bit saying whether anything was cut off. */
+static uint64_t multiply_to_odd(struct pow10 g, uint64_t cp)
+{
+    unsigned __int128 low = (unsigned __int128)g.low * cp;
+    unsigned __int128 high = (unsigned __int128)g.high * cp + (uint64_t)(low >> 64);
+    return (uint64_t)(high >> 64) | ((uint64_t)high > 1);
+}
+
+/* Of all decimals that round to c x 2^q: the shortest, and of these the closest. |is_lopsided|: the
+ * float below is at half the distance, because c is the first of its binade. */
+static struct shortest find_shortest(uint64_t c, int q, bool is_lopsided)
+{
+    bool is_odd = c & 1; /* the ends of the interval round to even, so to somebody else */
+    int k = (q * 1262611 - (is_lopsided ? 524031 : 0)) >> 22;
+    int shift = q + floor_log2_pow10(-k) + 1;
+    struct pow10 g = pow10_ceil(-k);
+    uint64_t middle = multiply_to_odd(g, (4 * c) << shift);
+    uint64_t lower = multiply_to_odd(g, (4 * c - 2 + is_lopsided) << shift) + is_odd;
+    uint64_t upper = multiply_to_odd(g, (4 * c + 2) << shift) - is_odd;
+    uint64_t s = middle / 4;
+    if (s >= 10) {
+        uint64_t tens = s / 10;
+        bool under_fits = lower <= 40 * tens;
+        bool over_fits = 40 * tens + 40 <= upper;
+        if (under_fits != over_fits) {
+            return (struct shortest){tens + over_fits, k + 1};
+        }
+    }
+    bool under_fits = lower <= 4 * s;
+    bool over_fits = 4 * s + 4 <= upper;
+    if (under_fits != over_fits) {
+        return (struct shortest){s + over_fits, k};
+    }
+    uint64_t half = 4 * s + 2;
+    return (struct shortest){s + (middle > half || (middle == half && (s & 1))), k};
+}
+
+static size_t count_decimals(uint64_t value)
+{
+    size_t count = 1;
+    for (; value >= 10000; value /= 10000) {
+        count += 4;
+    }
+    return count + (value >= 10) + (value >= 100) + (value >= 1000);
+}
+
+/* Writes |value| so that it ends before |end|. */
+static void write_backwards(uint8_t *end, uint64_t value)
+{
+    while (value >= 100) {
+        end -= 2;
+        memcpy(end, digit_pairs + value % 100 * 2, 2);
+        value /= 100;
+    }
+    if (value >= 10) {
+        memcpy(end - 2, digit_pairs + value * 2, 2);
+    } else {
+        end[-1] = (uint8_t)('0' + value);
+    }
+}
+
+size_t number_print_u64(uint8_t *text, uint64_t value)
+{
+    size_t len = count_decimals(value);
+    write_backwards(text + len, value);
+    return len;
+}
+
+size_t number_print_i64(uint8_t *text, int64_t value)
+{
+    if (value >= 0) {
+        return number_print_u64(text, (uint64_t)value);
+    }
+    *text = '-';
+    return 1 + number_print_u64(text + 1, 0 - (uint64_t)value);
+}
+
+/* d.ddde-12; |point| is where the decimal point stands, counted from the first digit. */
+static size_t write_scientific(uint8_t *text, uint64_t digits, size_t count, int point)
+{
+    uint8_t *p = text;
+    write_backwards(p + 1 + count, digits);
+    p[0] = p[1];
+    if (count > 1) {
+        p[1] = '.';
+        p += 1 + count;
+    } else {
+        p += 1;
+    }
+    *p++ = 'e';
+    p += number_print_i64(p, point - 1);
+    return (size_t)(p - text);
+}
+
+static size_t write_shortest(uint8_t *text, struct shortest value)
+{
+    while (value.digits % 10 == 0) {
+        value.digits /= 10;
+        value.exponent++;
+    }
+    size_t count = count_decimals(value.digits);
+    int point = (int)count + value.exponent;
+    if (point < POINT_MIN || point > POINT_MAX) {
+        return write_scientific(text, value.digits, count, point);
+    }
+    if (point <= 0) {
+        memcpy(text, "0.000000", 8);
+        size_t zeros = 2 + (size_t)-point;
+        write_backwards(text + zeros + count, value.digits);
+        return zeros + count;
+    }
+    size_t before = (size_t)point;
+    if (before >= count) {
+        memset(text + count, '0', before - count);
+        write_backwards(text + count, value.digits);
+        memcpy(text + before, ".0", 2);
+        return before + 2;
+    }
+    write_backwards(text + 1 + count, value.digits);
+    memmove(text, text + 1, before);
+    text[before] = '.';
+    return count + 1;
+}
+
+static size_t write_nonfinite(uint8_t *text, double value)
+{
+    const char *word = isnan(value) ? "NaN" : value < 0 ? "-Infinity" : "Infinity";
+    size_t len = strlen(word);
+    memcpy(text, word, len);
+    return len;
+}
+
+/* A positive finite float by the fields of its bits. */
+static size_t write_float(uint8_t *text, uint64_t mantissa, int field, int mantissa_bits, int bias)
+{
+    if (field == 0 && mantissa == 0) {
+        memcpy(text, "0.0", 3);
+        return 3;
+    }
+    uint64_t c = field ? mantissa | (uint64_t)1 << mantissa_bits : mantissa;
+    int q = (field ? field : 1) - bias - mantissa_bits;
+    return write_shortest(text, find_shortest(c, q, mantissa == 0 && field > 1));
+}
+
+size_t number_print_f64(uint8_t *text, double value)
+{
+    if (!isfinite(value)) {
+        return write_nonfinite(text, value);
+    }
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    size_t sign = bits >> 63;
+    *text = '-'; /* overwritten unless negative */
+    return sign +
+           write_float(text + sign, bits & 0xfffffffffffff, (int)(bits >> 52 & 0x7ff), 52, 1023);
+}
+
+size_t number_print_f32(uint8_t *text, float value)
+{
+    if (!isfinite(value)) {
+        return write_nonfinite(text, (double)value);
+    }
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    size_t sign = bits >> 31;
+    *text = '-';
+    return sign + write_float(text + sign, bits & 0x7fffff, (int)(bits >> 23 & 0xff), 23, 127);
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/* Typed memory -> JSON arrays: flat, row-major, every float as its shortest text. */
+#include "config.h"
+
+#include "protocol/tensor_text.h"
+
+#include <string.h>
+
+#include "protocol/json.h"
+#include "protocol/number.h"
+
+/* Room is reserved for this many elements at a time, so near its maximum a buffer counts as full
+ * ELEMENTS x (NUMBER_TEXT_MAX + 1) bytes early at most. */
+#define ELEMENTS 64
+
+/* Writes the element at |src|, of any alignment, and returns the bytes it took. */
+typedef size_t print_element_f(uint8_t *text, const uint8_t *src);
+
+static size_t print_f32(uint8_t *text, const uint8_t *src)
+{
+    float value;
+    memcpy(&value, src, sizeof(value));
+    return number_print_f32(text, value);
+}
+
+static size_t print_f64(uint8_t *text, const uint8_t *src)
+{
+    double value;
+    memcpy(&value, src, sizeof(value));
+    return number_print_f64(text, value);
+}
+
+static size_t print_f16(uint8_t *text, const uint8_t *src)
+{
+    return number_print_f32(text, number_from_f16(load_le16(src)));
+}
+
+static size_t print_bf16(uint8_t *text, const uint8_t *src)
+{
+    return number_print_f32(text, number_from_bf16(load_le16(src)));
+}
+
+static size_t print_i8(uint8_t *text, const uint8_t *src)
+{
+    return number_print_i64(text, (int8_t)*src);
+}
+
+static size_t print_i16(uint8_t *text, const uint8_t *src)
+{
+    return number_print_i64(text, (int16_t)load_le16(src));
+}
+
+static size_t print_i32(uint8_t *text, const uint8_t *src)
+{
+    return number_print_i64(text, (int32_t)load_le32(src));
+}
+
+static size_t print_i64(uint8_t *text, const uint8_t *src)
+{
+    return number_print_i64(text, (int64_t)load_le64(src));
+}
+
+static size_t print_u8(uint8_t *text, const uint8_t *src)
+{
+    return number_print_u64(text, *src);
+}
+
+static size_t print_u16(uint8_t *text, const uint8_t *src)
+{
+    return number_print_u64(text, load_le16(src));
+}
+
+static size_t print_u32(uint8_t *text, const uint8_t *src)
+{
+    return number_print_u64(text, load_le32(src));
+}
+
+static size_t print_u64(uint8_t *text, const uint8_t *src)
+{
+    return number_print_u64(text, load_le64(src));
+}
+
+static size_t print_bool(uint8_t *text, const uint8_t *src)
+{
+    const char *word = *src ? "true" : "false";
+    size_t len = strlen(word);
+    memcpy(text, word, len);
+    return len;
+}
+
+static print_element_f *const printers[DTYPE_COUNT] = {
+    [DT_F32] = print_f32,   [DT_F64] = print_f64, [DT_F16] = print_f16, [DT_BF16] = print_bf16,
+    [DT_I8] = print_i8,     [DT_I16] = print_i16, [DT_I32] = print_i32, [DT_I64] = print_i64,
+    [DT_U8] = print_u8,     [DT_U16] = print_u16, [DT_U32] = print_u32, [DT_U64] = print_u64,
+    [DT_BOOL] = print_bool,
+};
+
+void tensor_text_print(struct buf *out, enum dtype dtype, const void *src, size_t count)
+{
+    const uint8_t *p = src;
+    buf_add_char(out, '[');
+    for (size_t done = 0; done < count;) {
+        size_t chunk = count - done < ELEMENTS ? count - done : ELEMENTS;
+        uint8_t *room = buf_reserve(out, chunk * (NUMBER_TEXT_MAX + 1));
+        if (!room) {
+            return;
+        }
+        uint8_t *text = room;
+        for (size_t i = 0; i < chunk; i++, p += dtype_bytes(dtype)) {
+            text += printers[dtype](text, p);
+            *text++ = ',';
+        }
+        done += chunk;
+        buf_commit(out, (size_t)(text - room) - (done == count)); /* no comma behind the last */
+    }
+    buf_add_char(out, ']');
+}
+
+void tensor_text_print_strings(struct buf *out, const struct span *strings, size_t count)
+{
+    buf_add_char(out, '[');
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0) {
+            buf_add_char(out, ',');
+        }
+        json_print_string(out, strings[i]);
+    }
+    buf_add_char(out, ']');
+}
