@@ -22,7 +22,8 @@ struct arena {
 void arena_init(struct arena *arena, size_t max_bytes);
 void arena_fini(struct arena *arena);
 
-/* Forgets every allocation but keeps the largest chunk, so that a warmed-up arena does not malloc. */
+/* Forgets every allocation but keeps the largest chunk, so that a warmed-up
+ * arena does not malloc. */
 void arena_reset(struct arena *arena);
 
 /* |size| zeroed bytes aligned to 16, or NULL when the maximum or the heap is exhausted. */

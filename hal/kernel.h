@@ -5,8 +5,8 @@
  * same things: an array of bindings (memory), a block of constants and a grid of tiles.
  *
  * The CPU form is called once a tile, by any worker, in any order, several tiles at once. It must
- * write only what belongs to its tile, must not allocate, lock or fail, and must give the same bytes
- * whoever runs it. What can go wrong with a dispatch is found before it is recorded.
+ * write only what belongs to its tile, must not allocate, lock or fail, and must give the same
+ * bytes whoever runs it. What can go wrong with a dispatch is found before it is recorded.
  */
 #ifndef PTED_HAL_KERNEL_H
 #define PTED_HAL_KERNEL_H

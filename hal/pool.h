@@ -2,11 +2,11 @@
 /*
  * A ring of device memory for what lives from one submission to another: request inputs, results,
  * arenas of invocations. Reservations are contiguous and handed out in ring order; each is a
- * hal_buffer whose memory goes back to the ring when its last reference is dropped. Order of release
- * does not matter: the tail moves over the longest released prefix.
+ * hal_buffer whose memory goes back to the ring when its last reference is dropped. Order of
+ * release does not matter: the tail moves over the longest released prefix.
  *
- * The ring never grows. hal_pool_reserve() answers ST_EXHAUSTED when the rest is too small, which is
- * back-pressure and not a failure. After the first lap a reservation does not malloc: the buffer
+ * The ring never grows. hal_pool_reserve() answers ST_EXHAUSTED when the rest is too small, which
+ * is back-pressure and not a failure. After the first lap a reservation does not malloc: the buffer
  * objects are recycled.
  */
 #ifndef PTED_HAL_POOL_H

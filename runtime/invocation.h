@@ -37,12 +37,14 @@ struct rt_result {
 };
 
 /*
- * Called when the work has completed or failed: from a worker, or from inside rt_invocation_submit()
- * when that ran it inline. Must not block. The invocation may be freed from here.
+ * Called when the work has completed or failed: from a worker, or from inside
+ * rt_invocation_submit() when that ran it inline. Must not block. The invocation may be freed from
+ * here.
  */
 typedef void rt_invocation_done_f(struct rt_invocation *invocation, enum status status, void *arg);
 
-/* |method| has no failure; |pool| outlives the invocation. The invocation keeps its program alive. */
+/* |method| has no failure; |pool| outlives the invocation. The invocation keeps
+ * its program alive. */
 MUST_CHECK enum status rt_invocation_new(struct rt_method *method, struct hal_pool *pool,
                                          struct rt_invocation **out_invocation,
                                          struct error *err);
@@ -91,7 +93,8 @@ void rt_invocation_submit(struct rt_invocation *invocation, bool may_run_inline,
 /* Any thread, any time between submit and done: the rest is not run; done gets ST_CANCELLED. */
 void rt_invocation_cancel(struct rt_invocation *invocation);
 
-/* Known after prepare (shape, and values that do not depend on tensors); bytes are valid after done. */
+/* Known after prepare (shape, and values that do not depend on tensors); bytes are
+ * valid after done. */
 const struct rt_result *rt_invocation_result(const struct rt_invocation *invocation,
                                              uint32_t index);
 

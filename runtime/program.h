@@ -25,7 +25,7 @@ struct rt_program;
 
 struct rt_program_options {
     struct hal_device *device; /* borrowed; the program takes its own reference */
-    bool poison_arenas;        /* fill arenas with 0xff before each run: finds reads of stale memory */
+    bool poison_arenas; /* fill arenas with 0xff before each run: finds reads of stale memory */
 };
 
 MUST_CHECK enum status rt_program_load(const char *path, const struct rt_program_options *options,
@@ -44,7 +44,7 @@ struct rt_method *rt_program_default_method(const struct rt_program *program);
 /* What `pte inspect FILE` prints: the container, its methods and their operators. */
 void rt_program_print(const struct rt_program *program, struct buf *out);
 
-/* ---- methods ------------------------------------------------------------------------------------ */
+/* ---- methods --------------------------------------------------------------------------------- */
 
 enum rt_io_kind { RT_IO_NONE, RT_IO_TENSOR, RT_IO_INT, RT_IO_FLOAT, RT_IO_BOOL, RT_IO_STRING };
 
@@ -75,7 +75,8 @@ uint32_t rt_method_result_count(const struct rt_method *method);
 const struct rt_io *rt_method_input(const struct rt_method *method, uint32_t index);
 const struct rt_io *rt_method_result(const struct rt_method *method, uint32_t index);
 
-/* `pte inspect --graph` and `--plan`: deterministic texts; the plan is the one at the upper bounds. */
+/* `pte inspect --graph` and `--plan`: deterministic texts; the plan is the one at
+ * the upper bounds. */
 MUST_CHECK enum status rt_method_print_graph(struct rt_method *method, struct buf *out,
                                              struct error *err);
 MUST_CHECK enum status rt_method_print_plan(struct rt_method *method, struct buf *out,

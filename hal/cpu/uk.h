@@ -94,7 +94,8 @@ struct uk_dw_f32 {
     XX(EXP, exp) XX(LOG, log) XX(SIN, sin) XX(COS, cos) XX(TANH, tanh) XX(ERF, erf) \
     XX(SIGMOID, sigmoid) XX(SILU, silu) XX(GELU, gelu) XX(GELU_TANH, gelu_tanh) \
     XX(HARDSIGMOID, hardsigmoid) XX(HARDSWISH, hardswish)
-#define UK_BINARY_F32(XX) XX(ADD, add) XX(SUB, sub) XX(MUL, mul) XX(DIV, div) XX(MIN, min) XX(MAX, max)
+#define UK_BINARY_F32(XX) \
+    XX(ADD, add) XX(SUB, sub) XX(MUL, mul) XX(DIV, div) XX(MIN, min) XX(MAX, max)
 /* clang-format on */
 
 #define XX(upper, lower) UK_##upper,

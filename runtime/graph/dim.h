@@ -110,8 +110,9 @@ MUST_CHECK enum status rt_dim_require_equal(struct rt_dims *dims, struct rt_dim 
                                             const char *what, struct error *err);
 
 /*
- * Evaluates every expression: values[e] for expression e, from values of the symbols that the caller
- * has put in place. ST_INVALID on overflow, division by zero or a broken requirement. Any thread.
+ * Evaluates every expression: values[e] for expression e, from values of the symbols that the
+ * caller has put in place. ST_INVALID on overflow, division by zero or a broken requirement. Any
+ * thread.
  */
 MUST_CHECK enum status rt_dims_eval(const struct rt_dims *dims, int64_t *values,
                                     struct error *err);
