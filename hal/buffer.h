@@ -8,6 +8,7 @@
 #ifndef PTED_HAL_BUFFER_H
 #define PTED_HAL_BUFFER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/status.h"

@@ -38,13 +38,13 @@ struct hal_binding {
 
 struct hal_dispatch {
     const struct hal_kernel *kernel;
-    uint32_t grid[3];           /* a 0 anywhere: nothing to do */
-    const void *constants;      /* copied */
-    size_t constants_bytes;     /* <= HAL_CONSTANTS_MAX */
+    uint32_t grid[3];       /* a 0 anywhere: nothing to do */
+    const void *constants;  /* copied */
+    size_t constants_bytes; /* <= HAL_CONSTANTS_MAX */
     const struct hal_binding *bindings;
-    uint32_t binding_count;     /* <= HAL_BINDINGS_MAX */
-    size_t scratch_bytes;       /* what the kernel needs for each worker */
-    uint64_t cost;              /* rough ns of all tiles on one core: whether waking others pays */
+    uint32_t binding_count; /* <= HAL_BINDINGS_MAX */
+    size_t scratch_bytes;   /* what the kernel needs for each worker */
+    uint64_t cost;          /* rough ns of all tiles on one core: whether waking others pays */
 };
 
 /* |slot_count| <= HAL_SLOTS_MAX. The caller owns a reference. */
@@ -54,8 +54,7 @@ struct hal_command *hal_command_ref(struct hal_command *command);
 void hal_command_unref(struct hal_command *command); /* NULL is fine */
 
 MUST_CHECK enum status hal_command_dispatch(struct hal_command *command,
-                                            const struct hal_dispatch *dispatch,
-                                            struct error *err);
+                                            const struct hal_dispatch *dispatch, struct error *err);
 /* |pattern| is repeated; |pattern_bytes| is 1, 2, 4 or 8 and divides the target's length. */
 MUST_CHECK enum status hal_command_fill(struct hal_command *command, struct hal_binding target,
                                         const void *pattern, size_t pattern_bytes,

@@ -24,12 +24,14 @@ enum hal_device_kind { HAL_DEVICE_CPU, HAL_DEVICE_VULKAN };
 /* What plans and metadata need to know; filled by the driver, constant afterwards. */
 struct hal_device_props {
     enum hal_device_kind kind;
-    char name[16];          /* "cpu", "vulkan:0": what opens it again */
-    char description[96];   /* "avx512_vnni, 4 workers" */
-    uint32_t workers;       /* threads, or 1 */
-    size_t buffer_align;    /* of every buffer's address and of binding offsets */
-    size_t memory_bytes_max; /* largest single buffer */
-    bool host_visible;      /* hal_buffer_map() works on every buffer */
+    char name[16];            /* "cpu", "vulkan:0": what opens it again */
+    char description[96];     /* "avx512_vnni, 4 workers" */
+    uint32_t workers;         /* threads, or 1 */
+    size_t buffer_align;      /* of every buffer's address, a power of two */
+    size_t offset_align;      /* of binding offsets; 1: only what the kernel itself needs */
+    size_t memory_bytes_max;  /* largest single buffer */
+    size_t scratch_bytes_max; /* that a dispatch may ask for */
+    bool host_visible;        /* hal_buffer_map() works on every buffer */
 };
 
 /* What opening a device can be told. Zero means: choose. */
@@ -46,7 +48,10 @@ MUST_CHECK enum status hal_device_open(const char *name, const struct hal_device
 void hal_device_list(struct buf *out);
 
 struct hal_device *hal_device_ref(struct hal_device *device);
-/* The last one waits until everything submitted has completed. Not from a completion callback. */
+/*
+ * The last one waits until everything submitted has completed. Not from a completion callback.
+ * Buffers, pools and command buffers do not keep their device: they go before it (asserted).
+ */
 void hal_device_unref(struct hal_device *device);
 
 const struct hal_device_props *hal_device_props(const struct hal_device *device);

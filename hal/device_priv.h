@@ -18,9 +18,8 @@ struct hal_device_ops {
                               struct hal_buffer **out_buffer, struct error *err);
     /* (optional) Default: ST_UNSUPPORTED. */
     enum status (*buffer_import)(struct hal_device *device, void *ptr, size_t size,
-                                 bool read_only, struct hal_buffer **out_buffer,
-                                 struct error *err);
-    /* Frees the driver's part of a buffer made by one of the two above. */
+                                 struct hal_buffer **out_buffer, struct error *err);
+    /* Frees a buffer made by one of the two above, with its memory unless imported. */
     void (*buffer_free)(struct hal_buffer *buffer);
     /* (optional) Turns what was recorded into the device's own form, at hal_command_end(). */
     enum status (*command_compile)(struct hal_command *command, struct error *err);
@@ -33,7 +32,37 @@ struct hal_device_ops {
 struct hal_device {
     const struct hal_device_ops *ops;
     atomic_uint refs;
+    atomic_size_t objects; /* buffers and command buffers: none is left when the device goes */
     struct hal_device_props props;
 };
+
+struct hal_buffer {
+    struct hal_device *device;
+    atomic_uint refs;
+    bool read_only;
+    size_t size;
+    void *host; /* NULL: no bytes, or not visible to the host */
+    /* A range of a pool lies in the driver's buffer |root|; any other buffer is its own root. */
+    struct hal_buffer *root;
+    size_t root_offset;
+    void (*recycle)(struct hal_buffer *buffer); /* instead of freeing; NULL: not a pool's */
+    hal_buffer_release_f *release;              /* NULL: nothing to tell anybody */
+    void *release_arg;
+};
+
+/* A kind of device. Its |open| gets the whole name, "vulkan:1". */
+struct hal_driver {
+    const char *name;
+    enum status (*open)(const char *name, const struct hal_device_options *options,
+                        struct hal_device **out_device, struct error *err);
+    /* A line for each device of this kind, or nothing. */
+    void (*list)(struct buf *out);
+};
+
+extern const struct hal_driver *const hal_drivers[]; /* NULL ends it */
+
+/* What a driver's open and buffer functions begin with. */
+void hal_device_init(struct hal_device *device, const struct hal_device_ops *ops);
+void hal_buffer_init(struct hal_buffer *buffer, struct hal_device *device, size_t size, void *host);
 
 #endif

@@ -24,19 +24,19 @@ struct hal_tile {
 };
 
 struct hal_args {
-    void *const *bindings;  /* |binding_count| addresses; NULL for a binding of no bytes */
-    const size_t *lengths;  /* bytes behind each */
-    const void *constants;  /* as recorded; 16-byte aligned */
-    uint32_t grid[3];       /* number of tiles in x, y, z */
-    void *scratch;          /* the kernel's scratch_bytes, 64-byte aligned, this worker's alone */
+    void *const *bindings; /* |binding_count| addresses; NULL for a binding of no bytes */
+    const size_t *lengths; /* bytes behind each */
+    const void *constants; /* as recorded; 16-byte aligned */
+    uint32_t grid[3];      /* number of tiles in x, y, z */
+    void *scratch;         /* the kernel's scratch_bytes, 64-byte aligned, this worker's alone */
 };
 
 typedef void hal_cpu_kernel_f(const struct hal_args *args, struct hal_tile tile);
 
 struct hal_kernel {
-    const char *name;       /* printed by `pte inspect --plan` */
-    hal_cpu_kernel_f *cpu;  /* NULL: not on this device kind */
-    struct span spirv;      /* empty: not on this device kind */
+    const char *name;      /* printed by `pte inspect --plan` */
+    hal_cpu_kernel_f *cpu; /* NULL: not on this device kind */
+    struct span spirv;     /* empty: not on this device kind */
 };
 
 #endif

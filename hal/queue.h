@@ -4,12 +4,13 @@
  * signal. A submission may be made before anything it waits for has been submitted. When a wait
  * fails, the submission does not run and its signals fail with the same status.
  *
- * Submissions without an order between them run in any order and at the same time; the device starts
- * older ones first.
+ * Submissions without an order between them run in any order and at the same time; the device
+ * starts older ones first.
  */
 #ifndef PTED_HAL_QUEUE_H
 #define PTED_HAL_QUEUE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -17,17 +18,16 @@
 #include "hal/command.h"
 #include "hal/semaphore.h"
 
-struct hal_submission_state; /* the driver's */
-
 #define HAL_TIMEPOINTS_MAX 8
 
 struct hal_submission {
     struct hal_command *command; /* the submission takes its own reference */
-    const struct hal_binding *slots; /* |slot_count| direct bindings, copied; buffers are retained */
-    uint32_t slot_count;         /* as the command buffer was made with */
+    const struct hal_binding
+        *slots;          /* |slot_count| direct bindings, copied; buffers are retained */
+    uint32_t slot_count; /* as the command buffer was made with */
     struct hal_timepoint wait[HAL_TIMEPOINTS_MAX];
     uint32_t wait_count;
-    struct hal_timepoint signal[HAL_TIMEPOINTS_MAX]; /* semaphores are retained */
+    struct hal_timepoint signal[HAL_TIMEPOINTS_MAX]; /* all semaphores are retained */
     uint32_t signal_count;
     /*
      * Set when the caller's thread may do the work itself before the call returns, if the command
@@ -41,9 +41,11 @@ struct hal_submission {
     const atomic_bool *cancel;
 };
 
-/* ST_EXHAUSTED when no submission object can be had. After warm-up this does not malloc. */
+/*
+ * ST_EXHAUSTED when no submission object can be had. After warm-up this does not malloc.
+ * The buffers in the slots are let go before the signals are given, the command buffer soon after.
+ */
 MUST_CHECK enum status hal_queue_submit(struct hal_device *device,
-                                        const struct hal_submission *submission,
-                                        struct error *err);
+                                        const struct hal_submission *submission, struct error *err);
 
 #endif

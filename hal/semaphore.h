@@ -9,6 +9,7 @@
 #ifndef PTED_HAL_SEMAPHORE_H
 #define PTED_HAL_SEMAPHORE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,7 +18,10 @@
 
 struct hal_semaphore;
 
-/* A point on a timeline: reached when the semaphore's value is >= |value|, or it has failed. */
+/*
+ * A point on a timeline: reached when the semaphore's value is >= |value|. When the semaphore
+ * fails, so do its points that had not been reached.
+ */
 struct hal_timepoint {
     struct hal_semaphore *semaphore; /* borrowed; kept alive by whoever made the timepoint */
     uint64_t value;
@@ -41,7 +45,8 @@ void hal_semaphore_unref(struct hal_semaphore *semaphore);
 /* The current value; ST_OK, or the status it failed with. */
 enum status hal_semaphore_query(struct hal_semaphore *semaphore, uint64_t *out_value);
 
-/* |value| is greater than the current one (asserted), unless the semaphore has failed: no effect. */
+/* |value| is greater than the current one (asserted), unless the semaphore has failed: no effect.
+ */
 void hal_semaphore_signal(struct hal_semaphore *semaphore, uint64_t value);
 
 /* First failure wins. |status| is not ST_OK. */
@@ -51,7 +56,8 @@ void hal_semaphore_fail(struct hal_semaphore *semaphore, enum status status);
 MUST_CHECK enum status hal_semaphore_wait(struct hal_semaphore *semaphore, uint64_t value,
                                           uint64_t timeout_ns);
 
-/* |waiter|'s value and fn are set. Calls fn at once, from here, when there is nothing to wait for. */
+/* |waiter|'s value and fn are set. Calls fn at once, from here, when there is nothing to wait for.
+ */
 void hal_semaphore_on(struct hal_semaphore *semaphore, struct hal_semaphore_waiter *waiter);
 
 /* Takes a waiter back. False: it has been called, or is being called on another thread. */

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* Tells AddressSanitizer which parts of memory that we manage ourselves may be touched. */
+#ifndef PTED_HAL_ASAN_H
+#define PTED_HAL_ASAN_H
+
+#include <stddef.h>
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HAL_ASAN 1
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define HAL_ASAN 1
+#endif
+
+#ifdef HAL_ASAN
+#include <sanitizer/asan_interface.h>
+#endif
+
+static inline void hal_asan_poison(void *ptr, size_t size)
+{
+#ifdef HAL_ASAN
+    __asan_poison_memory_region(ptr, size);
+#else
+    (void)ptr;
+    (void)size;
+#endif
+}
+
+static inline void hal_asan_unpoison(void *ptr, size_t size)
+{
+#ifdef HAL_ASAN
+    __asan_unpoison_memory_region(ptr, size);
+#else
+    (void)ptr;
+    (void)size;
+#endif
+}
+
+#endif

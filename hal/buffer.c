@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "hal/buffer.h"
+
+#include "base/check.h"
+#include "hal/device_priv.h"
+
+void hal_buffer_init(struct hal_buffer *buffer, struct hal_device *device, size_t size, void *host)
+{
+    *buffer = (struct hal_buffer){.device = device, .size = size, .host = host, .root = buffer};
+    atomic_init(&buffer->refs, 1);
+    atomic_fetch_add_explicit(&device->objects, 1, memory_order_relaxed);
+}
+
+static enum status check_size(struct hal_device *device, size_t size, struct error *err)
+{
+    size_t max = device->props.memory_bytes_max;
+    if (size > max) {
+        return error_set(err, ST_TOO_LARGE, "%s: a buffer of %zu bytes, at most %zu are possible",
+                         device->props.name, size, max);
+    }
+    return ST_OK;
+}
+
+enum status hal_buffer_new(struct hal_device *device, size_t size, struct hal_buffer **out_buffer,
+                           struct error *err)
+{
+    TRY(check_size(device, size, err));
+    return device->ops->buffer_new(device, size, out_buffer, err);
+}
+
+enum status hal_buffer_import(struct hal_device *device, void *ptr, size_t size, bool read_only,
+                              hal_buffer_release_f *release, void *arg,
+                              struct hal_buffer **out_buffer, struct error *err)
+{
+    must(ptr || size == 0);
+    if (!device->ops->buffer_import) {
+        return error_set(err, ST_UNSUPPORTED, "%s: host memory cannot be used in place",
+                         device->props.name);
+    }
+    TRY(check_size(device, size, err));
+    TRY(device->ops->buffer_import(device, ptr, size, out_buffer, err));
+    (*out_buffer)->read_only = read_only;
+    (*out_buffer)->release = release;
+    (*out_buffer)->release_arg = arg;
+    return ST_OK;
+}
+
+struct hal_buffer *hal_buffer_ref(struct hal_buffer *buffer)
+{
+    atomic_fetch_add_explicit(&buffer->refs, 1, memory_order_relaxed);
+    return buffer;
+}
+
+static void free_buffer(struct hal_buffer *buffer)
+{
+    struct hal_device *device = buffer->device;
+    hal_buffer_release_f *release = buffer->release;
+    void *arg = buffer->release_arg;
+
+    device->ops->buffer_free(buffer);
+    if (release) {
+        release(arg);
+    }
+    atomic_fetch_sub_explicit(&device->objects, 1, memory_order_release);
+}
+
+void hal_buffer_unref(struct hal_buffer *buffer)
+{
+    if (!buffer || atomic_fetch_sub_explicit(&buffer->refs, 1, memory_order_acq_rel) != 1) {
+        return;
+    }
+    if (buffer->recycle) {
+        buffer->recycle(buffer);
+    } else {
+        free_buffer(buffer);
+    }
+}
+
+size_t hal_buffer_size(const struct hal_buffer *buffer)
+{
+    return buffer->size;
+}
+
+struct hal_device *hal_buffer_device(const struct hal_buffer *buffer)
+{
+    return buffer->device;
+}
+
+void *hal_buffer_map(struct hal_buffer *buffer)
+{
+    return buffer->host;
+}

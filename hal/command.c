@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Recording. All of a command buffer lives in one arena, and a record says the same about every
+ * kind of command: what it binds, its constants and its cost. Drivers turn the list into their own
+ * form at hal_command_end().
+ */
+#include "config.h"
+
+#include "hal/command.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "hal/command_priv.h"
+#include "hal/device_priv.h"
+
+#define COMMAND_BYTES_MAX ((size_t)256 << 20)
+#define BYTES_PER_NS 8 /* that one core moves, for the cost of fills, copies and updates */
+
+enum status hal_command_new(struct hal_device *device, uint32_t slot_count,
+                            struct hal_command **out_command, struct error *err)
+{
+    must(slot_count <= HAL_SLOTS_MAX);
+    struct hal_command *command = calloc(1, sizeof(*command));
+    if (!command) {
+        return error_set(err, ST_EXHAUSTED, "no memory for a command buffer");
+    }
+    arena_init(&command->arena, COMMAND_BYTES_MAX);
+    command->slots = arena_array(&command->arena, slot_count, sizeof(*command->slots));
+    if (!command->slots) {
+        free(command);
+        return error_set(err, ST_EXHAUSTED, "no memory for the %u slots of a command buffer",
+                         slot_count);
+    }
+    atomic_init(&command->refs, 1);
+    command->slot_count = slot_count;
+    command->device = device;
+    atomic_fetch_add_explicit(&device->objects, 1, memory_order_relaxed);
+    *out_command = command;
+    return ST_OK;
+}
+
+struct hal_command *hal_command_ref(struct hal_command *command)
+{
+    atomic_fetch_add_explicit(&command->refs, 1, memory_order_relaxed);
+    return command;
+}
+
+static void free_command(struct hal_command *command)
+{
+    struct hal_device *device = command->device;
+    if (command->compiled && device->ops->command_free) {
+        device->ops->command_free(command);
+    }
+    for (const struct hal_record *record = command->records; record; record = record->next) {
+        for (uint32_t i = 0; i < record->binding_count; i++) {
+            hal_buffer_unref(record->bindings[i].buffer);
+        }
+    }
+    arena_fini(&command->arena);
+    free(command);
+    atomic_fetch_sub_explicit(&device->objects, 1, memory_order_release);
+}
+
+void hal_command_unref(struct hal_command *command)
+{
+    if (command && atomic_fetch_sub_explicit(&command->refs, 1, memory_order_acq_rel) == 1) {
+        free_command(command);
+    }
+}
+
+static void check_binding(struct hal_command *command, const struct hal_binding *binding,
+                          bool written)
+{
+    must(binding->offset % command->device->props.offset_align == 0);
+    if (binding->buffer) {
+        must(binding->buffer->device == command->device);
+        must(in_range(binding->offset, binding->length, binding->buffer->size));
+        must(!written || !binding->buffer->read_only);
+        return;
+    }
+    must(binding->slot < command->slot_count);
+    struct hal_slot_need *need = &command->slots[binding->slot];
+    size_t end;
+    must(add_size(binding->offset, binding->length, &end));
+    need->length = end > need->length ? end : need->length;
+    need->written |= written;
+}
+
+/* |record| without its place in the list is |like|; its bindings and constants are copied. */
+static enum status append(struct hal_command *command, const struct hal_record *like,
+                          struct error *err)
+{
+    must(!command->ended);
+    struct arena *arena = &command->arena;
+    struct hal_record *record = arena_alloc(arena, sizeof(*record));
+    struct hal_binding *bindings = arena_array(arena, like->binding_count, sizeof(*bindings));
+    void *constants = arena_alloc(arena, like->constants_bytes);
+    if (!record || !bindings || !constants) {
+        return error_set(err, ST_EXHAUSTED, "no memory to record a command, %zu bytes are in use",
+                         arena->used_bytes);
+    }
+    *record = *like;
+    for (uint32_t i = 0; i < like->binding_count; i++) {
+        bindings[i] = like->bindings[i];
+        if (bindings[i].buffer) {
+            hal_buffer_ref(bindings[i].buffer);
+        }
+    }
+    if (like->constants_bytes) {
+        memcpy(constants, like->constants, like->constants_bytes);
+    }
+    record->bindings = bindings;
+    record->constants = constants;
+    *(command->last ? &command->last->next : &command->records) = record;
+    command->last = record;
+    command->cost += record->cost;
+    return ST_OK;
+}
+
+static bool has_form(const struct hal_kernel *kernel, enum hal_device_kind kind)
+{
+    switch (kind) {
+    case HAL_DEVICE_CPU:
+        return kernel->cpu != NULL;
+    case HAL_DEVICE_VULKAN:
+        return kernel->spirv.len != 0;
+    }
+    unreachable();
+}
+
+enum status hal_command_dispatch(struct hal_command *command, const struct hal_dispatch *dispatch,
+                                 struct error *err)
+{
+    const struct hal_device_props *props = &command->device->props;
+    const struct hal_kernel *kernel = dispatch->kernel;
+    must(dispatch->binding_count <= HAL_BINDINGS_MAX);
+    must(dispatch->constants_bytes <= HAL_CONSTANTS_MAX);
+    if (!has_form(kernel, props->kind)) {
+        return error_set(err, ST_UNSUPPORTED, "kernel '%s' has no form for %s", kernel->name,
+                         props->name);
+    }
+    if (dispatch->scratch_bytes > props->scratch_bytes_max) {
+        return error_set(err, ST_TOO_LARGE, "kernel '%s' asks for %zu bytes of scratch, %s has %zu",
+                         kernel->name, dispatch->scratch_bytes, props->name,
+                         props->scratch_bytes_max);
+    }
+    for (uint32_t i = 0; i < dispatch->binding_count; i++) {
+        check_binding(command, &dispatch->bindings[i], false);
+    }
+    const struct hal_record record = {
+        .kind = HAL_DISPATCH,
+        .binding_count = dispatch->binding_count,
+        .bindings = dispatch->bindings,
+        .constants = dispatch->constants,
+        .constants_bytes = dispatch->constants_bytes,
+        .cost = dispatch->cost,
+        .kernel = kernel,
+        .grid = {dispatch->grid[0], dispatch->grid[1], dispatch->grid[2]},
+        .scratch_bytes = dispatch->scratch_bytes,
+    };
+    return append(command, &record, err);
+}
+
+enum status hal_command_fill(struct hal_command *command, struct hal_binding target,
+                             const void *pattern, size_t pattern_bytes, struct error *err)
+{
+    must(pattern_bytes == 1 || pattern_bytes == 2 || pattern_bytes == 4 || pattern_bytes == 8);
+    must(target.length % pattern_bytes == 0);
+    check_binding(command, &target, true);
+    uint8_t repeated[HAL_PATTERN_BYTES];
+    for (size_t i = 0; i < sizeof(repeated); i += pattern_bytes) {
+        memcpy(repeated + i, pattern, pattern_bytes);
+    }
+    const struct hal_record record = {
+        .kind = HAL_FILL,
+        .binding_count = 1,
+        .bindings = &target,
+        .constants = repeated,
+        .constants_bytes = sizeof(repeated),
+        .cost = target.length / BYTES_PER_NS,
+    };
+    return append(command, &record, err);
+}
+
+enum status hal_command_copy(struct hal_command *command, struct hal_binding source,
+                             struct hal_binding target, struct error *err)
+{
+    must(source.length == target.length);
+    check_binding(command, &source, false);
+    check_binding(command, &target, true);
+    const struct hal_record record = {
+        .kind = HAL_COPY,
+        .binding_count = 2,
+        .bindings = (const struct hal_binding[]){source, target},
+        .cost = target.length / BYTES_PER_NS,
+    };
+    return append(command, &record, err);
+}
+
+enum status hal_command_update(struct hal_command *command, const void *bytes,
+                               struct hal_binding target, struct error *err)
+{
+    must(target.length <= HAL_UPDATE_MAX);
+    check_binding(command, &target, true);
+    const struct hal_record record = {
+        .kind = HAL_UPDATE,
+        .binding_count = 1,
+        .bindings = &target,
+        .constants = bytes,
+        .constants_bytes = target.length,
+        .cost = target.length / BYTES_PER_NS,
+    };
+    return append(command, &record, err);
+}
+
+enum status hal_command_barrier(struct hal_command *command, struct error *err)
+{
+    const struct hal_record record = {.kind = HAL_BARRIER};
+    return append(command, &record, err);
+}
+
+enum status hal_command_end(struct hal_command *command, struct error *err)
+{
+    const struct hal_device_ops *ops = command->device->ops;
+    must(!command->ended);
+    if (ops->command_compile) {
+        TRY(ops->command_compile(command, err));
+    }
+    command->ended = true;
+    return ST_OK;
+}
+
+uint64_t hal_command_cost(const struct hal_command *command)
+{
+    return command->cost;
+}
+
+static void print_bindings(const struct hal_record *record, struct buf *out)
+{
+    for (uint32_t i = 0; i < record->binding_count; i++) {
+        const struct hal_binding *binding = &record->bindings[i];
+        if (binding->buffer) {
+            buf_add_str(out, " buffer");
+        } else {
+            buf_printf(out, " slot%u", binding->slot);
+        }
+        buf_printf(out, "+%zu:%zu", binding->offset, binding->length);
+    }
+}
+
+static void print_pattern(const struct hal_record *record, struct buf *out)
+{
+    const uint8_t *bytes = record->constants;
+    buf_add_str(out, " pattern ");
+    for (size_t i = 0; i < record->constants_bytes; i++) {
+        buf_printf(out, "%02x", bytes[i]);
+    }
+}
+
+static void print_dispatch(const struct hal_record *record, struct buf *out)
+{
+    buf_printf(out, " %s grid %ux%ux%u", record->kernel->name, record->grid[0], record->grid[1],
+               record->grid[2]);
+    if (record->constants_bytes) {
+        buf_printf(out, " constants %zu", record->constants_bytes);
+    }
+    if (record->scratch_bytes) {
+        buf_printf(out, " scratch %zu", record->scratch_bytes);
+    }
+    if (record->binding_count) {
+        buf_add_str(out, " bindings");
+    }
+}
+
+void hal_command_print(const struct hal_command *command, struct buf *out)
+{
+    static const char *const words[] = {
+        [HAL_DISPATCH] = "dispatch", [HAL_FILL] = "fill",       [HAL_COPY] = "copy",
+        [HAL_UPDATE] = "update",     [HAL_BARRIER] = "barrier",
+    };
+    for (const struct hal_record *record = command->records; record; record = record->next) {
+        buf_add_str(out, words[record->kind]);
+        if (record->kind == HAL_DISPATCH) {
+            print_dispatch(record, out);
+        } else if (record->kind == HAL_FILL) {
+            print_pattern(record, out);
+        }
+        print_bindings(record, out);
+        buf_add_char(out, '\n');
+    }
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * For drivers: what a command buffer holds once it has been recorded. Everything behind the
+ * pointers is checked, copied and owned by the command buffer; direct buffers are retained.
+ */
+#ifndef PTED_HAL_COMMAND_PRIV_H
+#define PTED_HAL_COMMAND_PRIV_H
+
+#include <stdatomic.h>
+
+#include "base/arena.h"
+#include "hal/command.h"
+
+#define HAL_UPDATE_MAX 65536 /* bytes */
+#define HAL_PATTERN_BYTES 8  /* a recorded pattern is repeated up to this length */
+
+enum hal_record_kind { HAL_DISPATCH, HAL_FILL, HAL_COPY, HAL_UPDATE, HAL_BARRIER };
+
+struct hal_record {
+    struct hal_record *next;
+    enum hal_record_kind kind;
+    uint32_t binding_count; /* fill, update: the target; copy: source, target */
+    const struct hal_binding *bindings;
+    const void *constants; /* fill: the repeated pattern; update: the bytes */
+    size_t constants_bytes;
+    uint64_t cost;
+    /* Of a dispatch only. */
+    const struct hal_kernel *kernel;
+    uint32_t grid[3];
+    size_t scratch_bytes;
+};
+
+/* What the submissions of a command buffer must put into a slot. */
+struct hal_slot_need {
+    size_t length;
+    bool written; /* by a fill, copy or update */
+};
+
+struct hal_command {
+    atomic_uint refs;
+    bool ended;
+    uint32_t slot_count;
+    struct hal_device *device;
+    struct arena arena; /* everything below */
+    struct hal_slot_need *slots;
+    struct hal_record *records, *last; /* in order; barriers separate regions */
+    uint64_t cost;
+    void *compiled; /* the driver's */
+};
+
+#endif

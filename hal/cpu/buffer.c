@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Small buffers come from the heap, large ones are mappings of their own: those are zero without
+ * being touched, and go back to the system when they are freed.
+ */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/check.h"
+#include "hal/cpu/device.h"
+
+#define MAPPED_MIN 65536 /* bytes */
+#define IMPORT_ALIGN 16  /* no element is larger */
+
+enum origin { HEAP, MAPPED, IMPORTED };
+
+struct cpu_buffer {
+    struct hal_buffer base;
+    enum origin origin;
+};
+
+static void *allocate(size_t size, enum origin *out_origin)
+{
+    void *host = NULL;
+    if (size >= MAPPED_MIN) {
+        *out_origin = MAPPED;
+        host = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                    -1, 0);
+        return host == MAP_FAILED ? NULL : host;
+    }
+    *out_origin = HEAP;
+    if (posix_memalign(&host, HAL_CPU_BUFFER_ALIGN, size) != 0) {
+        return NULL;
+    }
+    return memset(host, 0, size);
+}
+
+enum status hal_cpu_buffer_new(struct hal_device *device, size_t size,
+                               struct hal_buffer **out_buffer, struct error *err)
+{
+    enum origin origin = HEAP;
+    void *host = size ? allocate(size, &origin) : NULL;
+    struct cpu_buffer *buffer = malloc(sizeof(*buffer));
+    if (!buffer || (size && !host)) {
+        if (host && origin == MAPPED) {
+            munmap(host, size);
+        } else {
+            free(host);
+        }
+        free(buffer);
+        return error_set(err, ST_EXHAUSTED, "no memory for a buffer of %zu bytes", size);
+    }
+    hal_buffer_init(&buffer->base, device, size, host);
+    buffer->origin = origin;
+    *out_buffer = &buffer->base;
+    return ST_OK;
+}
+
+enum status hal_cpu_buffer_import(struct hal_device *device, void *ptr, size_t size,
+                                  struct hal_buffer **out_buffer, struct error *err)
+{
+    if ((uintptr_t)ptr % IMPORT_ALIGN != 0) {
+        return error_set(err, ST_UNSUPPORTED, "memory at %p is not aligned to %d bytes", ptr,
+                         IMPORT_ALIGN);
+    }
+    struct cpu_buffer *buffer = malloc(sizeof(*buffer));
+    if (!buffer) {
+        return error_set(err, ST_EXHAUSTED, "no memory for a buffer");
+    }
+    hal_buffer_init(&buffer->base, device, size, size ? ptr : NULL);
+    buffer->origin = IMPORTED;
+    *out_buffer = &buffer->base;
+    return ST_OK;
+}
+
+void hal_cpu_buffer_free(struct hal_buffer *base)
+{
+    struct cpu_buffer *buffer = (struct cpu_buffer *)base;
+    switch (buffer->origin) {
+    case HEAP:
+        free(base->host);
+        break;
+    case MAPPED:
+        must(munmap(base->host, base->size) == 0);
+        break;
+    case IMPORTED:
+        break;
+    }
+    free(buffer);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "hal/cpu/device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "hal/command_priv.h"
+#include "hal/cpu/cpus.h"
+#include "hal/cpu/program.h"
+
+static void cpu_free(struct hal_device *base)
+{
+    struct hal_cpu_device *device = (struct hal_cpu_device *)base;
+    hal_cpu_queue_drain(device);
+    must(atomic_load(&device->base.objects) == 0);
+    hal_cpu_workers_free(device->workers);
+    hal_cpu_queue_fini(device);
+    hal_cpu_isa_release();
+    free(device);
+}
+
+static enum status command_compile(struct hal_command *command, struct error *err)
+{
+    const struct hal_cpu_program *program;
+    TRY(hal_cpu_program_new(command, command->device->props.workers, &program, err));
+    command->compiled = (void *)(uintptr_t)program;
+    return ST_OK;
+}
+
+static const struct hal_device_ops ops = {
+    .free = cpu_free,
+    .buffer_new = hal_cpu_buffer_new,
+    .buffer_import = hal_cpu_buffer_import,
+    .buffer_free = hal_cpu_buffer_free,
+    .command_compile = command_compile,
+    .submit = hal_cpu_queue_submit,
+};
+
+static void describe(char *text, size_t size, enum hal_cpu_isa isa, uint32_t workers)
+{
+    snprintf(text, size, "%s, %u worker%s", hal_cpu_isa_name(isa), workers,
+             workers == 1 ? "" : "s");
+}
+
+static void fill_props(struct hal_cpu_device *device, uint32_t workers)
+{
+    struct hal_device_props *props = &device->base.props;
+    *props = (struct hal_device_props){
+        .kind = HAL_DEVICE_CPU,
+        .name = "cpu",
+        .workers = workers,
+        .buffer_align = HAL_CPU_BUFFER_ALIGN,
+        .offset_align = 1,
+        .memory_bytes_max = PTRDIFF_MAX,
+        .scratch_bytes_max = HAL_CPU_SCRATCH_BYTES,
+        .host_visible = true,
+    };
+    describe(props->description, sizeof(props->description), device->isa, workers);
+}
+
+/* Everything that can fail; what has been made is unmade again. */
+static enum status init(struct hal_cpu_device *device, uint32_t workers, const char *level,
+                        struct error *err)
+{
+    TRY(hal_cpu_isa_acquire(level, &device->isa, err));
+    enum status status = hal_cpu_queue_init(device, err);
+    if (status != ST_OK) {
+        hal_cpu_isa_release();
+        return status;
+    }
+    status = hal_cpu_workers_new(workers, &device->workers, err);
+    if (status != ST_OK) {
+        hal_cpu_queue_fini(device);
+        hal_cpu_isa_release();
+    }
+    return status;
+}
+
+static uint32_t default_workers(void)
+{
+    unsigned cpus = hal_cpu_count();
+    return cpus < HAL_CPU_WORKERS_MAX ? cpus : HAL_CPU_WORKERS_MAX;
+}
+
+static enum status cpu_open(const char *name, const struct hal_device_options *options,
+                            struct hal_device **out_device, struct error *err)
+{
+    uint32_t workers = options->workers ? options->workers : default_workers();
+    if (strcmp(name, "cpu") != 0) {
+        return error_set(err, ST_NOT_FOUND, "device '%.64s': there is one CPU device, 'cpu'", name);
+    }
+    if (workers > HAL_CPU_WORKERS_MAX) {
+        return error_set(err, ST_INVALID, "cpu: %u workers, at most %d are possible", workers,
+                         HAL_CPU_WORKERS_MAX);
+    }
+    struct hal_cpu_device *device = calloc(1, sizeof(*device));
+    if (!device) {
+        return error_set(err, ST_EXHAUSTED, "no memory for the CPU device");
+    }
+    enum status status = init(device, workers, options->cpu_level, err);
+    if (status != ST_OK) {
+        free(device);
+        return status;
+    }
+    hal_device_init(&device->base, &ops);
+    fill_props(device, workers);
+    *out_device = &device->base;
+    return ST_OK;
+}
+
+static void cpu_list(struct buf *out)
+{
+    char text[96];
+    describe(text, sizeof(text), hal_cpu_isa(), default_workers());
+    buf_printf(out, "cpu\t%s\n", text);
+}
+
+const struct hal_driver hal_cpu_driver = {.name = "cpu", .open = cpu_open, .list = cpu_list};

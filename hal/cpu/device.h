@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* The CPU device: the parts that its files share. */
+#ifndef PTED_HAL_CPU_DEVICE_H
+#define PTED_HAL_CPU_DEVICE_H
+
+#include <pthread.h>
+
+#include "base/list.h"
+#include "hal/cpu/isa.h"
+#include "hal/cpu/workers.h"
+#include "hal/device_priv.h"
+
+#define HAL_CPU_BUFFER_ALIGN 64
+#define HAL_CPU_INLINE_MAX                                                                         \
+    16 /* threads that may run submissions with scratch themselves, at once */
+
+struct hal_cpu_device {
+    struct hal_device base;
+    enum hal_cpu_isa isa;
+    struct hal_cpu_workers *workers;
+
+    pthread_mutex_t lock; /* for everything below */
+    pthread_cond_t idle;  /* in_flight has become 0 */
+    unsigned in_flight;
+    struct list free_submissions;
+    struct hal_cpu_slab *slabs;
+    unsigned scratch_free, scratch_made;
+    void *scratches[HAL_CPU_INLINE_MAX]; /* the free ones first */
+};
+
+extern const struct hal_driver hal_cpu_driver;
+
+/* hal/cpu/buffer.c */
+enum status hal_cpu_buffer_new(struct hal_device *device, size_t size,
+                               struct hal_buffer **out_buffer, struct error *err);
+enum status hal_cpu_buffer_import(struct hal_device *device, void *ptr, size_t size,
+                                  struct hal_buffer **out_buffer, struct error *err);
+void hal_cpu_buffer_free(struct hal_buffer *buffer);
+
+/* hal/cpu/queue.c */
+MUST_CHECK enum status hal_cpu_queue_init(struct hal_cpu_device *device, struct error *err);
+/* Waits until nothing is in flight. */
+void hal_cpu_queue_drain(struct hal_cpu_device *device);
+void hal_cpu_queue_fini(struct hal_cpu_device *device);
+enum status hal_cpu_queue_submit(struct hal_device *device, const struct hal_submission *submission,
+                                 struct error *err);
+
+#endif

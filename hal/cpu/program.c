@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "hal/cpu/program.h"
+
+#include <string.h>
+
+#include "base/bytes.h"
+#include "hal/asan.h"
+#include "hal/command_priv.h"
+#include "hal/device_priv.h"
+
+/*
+ * Waking a parked worker takes a few us on its side and a system call on ours, so a worker should
+ * find this much to do; a batch should outweigh the cache line that is fought over for it.
+ */
+#define WORKER_COST_NS 20000
+#define BATCH_COST_NS 2000
+#define BATCHES_PER_WORKER 4
+
+struct builder {
+    struct arena *arena;
+    uint32_t workers;
+    struct hal_cpu_region *region;     /* being built */
+    struct hal_cpu_dispatch *dispatch; /* where the next one goes */
+    uint64_t cost;                     /* of the region */
+};
+
+static uint32_t min_u32(uint64_t a, uint64_t b)
+{
+    return (uint32_t)(a < b ? a : b);
+}
+
+/* Tiles of a grid; beyond the limit of a region the exact number no longer matters. */
+static uint64_t grid_tiles(const uint32_t grid[3])
+{
+    uint64_t plane = (uint64_t)grid[0] * grid[1];
+    if (plane > HAL_CPU_TILES_MAX && grid[2]) {
+        return plane;
+    }
+    return plane * grid[2];
+}
+
+/* Ends the region, if anything is in it. */
+static void end_region(struct builder *b, struct hal_cpu_program *program)
+{
+    struct hal_cpu_region *region = b->region;
+    if (region->tiles == 0) {
+        return;
+    }
+    region->helpers = min_u32(b->cost / WORKER_COST_NS, region->tiles - 1);
+    region->helpers = min_u32(region->helpers, b->workers - 1);
+    if (region->helpers) {
+        uint64_t tile_cost = b->cost / region->tiles + 1;
+        uint64_t fair = region->tiles / ((uint64_t)b->workers * BATCHES_PER_WORKER);
+        uint64_t worthwhile =
+            min_u32(BATCH_COST_NS / tile_cost, region->tiles / (region->helpers + 1));
+        region->batch = min_u32(fair > worthwhile ? fair : worthwhile, HAL_CPU_BATCH_MAX);
+        region->batch = region->batch ? region->batch : 1;
+    } else {
+        region->batch = min_u32(region->tiles, HAL_CPU_BATCH_MAX);
+    }
+    program->region_count++;
+    b->cost = 0;
+    *++b->region = (struct hal_cpu_region){.dispatches = b->dispatch};
+}
+
+static enum status bind(struct builder *b, const struct hal_record *record, struct error *err)
+{
+    size_t count = record->binding_count;
+    struct hal_cpu_binding *bindings = arena_array(b->arena, count, sizeof(*bindings));
+    size_t *lengths = arena_array(b->arena, count, sizeof(*lengths));
+    if (!bindings || !lengths) {
+        return error_set(err, ST_EXHAUSTED, "no memory to compile a command buffer");
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct hal_binding *from = &record->bindings[i];
+        lengths[i] = from->length;
+        bindings[i] = (struct hal_cpu_binding){.slot = from->slot, .offset = from->offset};
+        if (from->buffer && from->length) {
+            bindings[i].host = (uint8_t *)from->buffer->host + from->offset;
+        }
+    }
+    b->dispatch->bindings = bindings;
+    b->dispatch->lengths = lengths;
+    b->dispatch->binding_count = record->binding_count;
+    return ST_OK;
+}
+
+static enum status add_dispatch(struct builder *b, const struct hal_record *record,
+                                struct hal_cpu_program *program, struct error *err)
+{
+    struct hal_cpu_dispatch *dispatch = b->dispatch;
+    if (record->kind == HAL_DISPATCH) {
+        dispatch->fn = record->kernel->cpu;
+        memcpy(dispatch->grid, record->grid, sizeof(dispatch->grid));
+    } else {
+        hal_cpu_transfer(record, &dispatch->fn, dispatch->grid);
+    }
+    uint64_t tiles = grid_tiles(dispatch->grid);
+    if (tiles == 0) {
+        return ST_OK;
+    }
+    if (tiles > HAL_CPU_TILES_MAX - b->region->tiles) {
+        return error_set(err, ST_TOO_LARGE, "a region of more than %u tiles",
+                         (unsigned)HAL_CPU_TILES_MAX);
+    }
+    TRY(bind(b, record, err));
+    dispatch->constants = record->constants;
+    dispatch->scratch_bytes = record->scratch_bytes;
+    dispatch->tile_first = b->region->tiles;
+    dispatch->tiles = (uint32_t)tiles;
+    program->needs_scratch |= record->scratch_bytes != 0;
+    b->region->tiles += dispatch->tiles;
+    b->region->dispatch_count++;
+    b->cost += record->cost;
+    b->dispatch++;
+    return ST_OK;
+}
+
+enum status hal_cpu_program_new(struct hal_command *command, uint32_t workers,
+                                const struct hal_cpu_program **out_program, struct error *err)
+{
+    struct arena *arena = &command->arena;
+    size_t dispatches = 1, regions = 2; /* the builder stands one behind the last of each */
+    for (const struct hal_record *r = command->records; r; r = r->next) {
+        *(r->kind == HAL_BARRIER ? &regions : &dispatches) += 1;
+    }
+    struct hal_cpu_program *program = arena_alloc(arena, sizeof(*program));
+    struct builder b = {
+        .arena = arena,
+        .workers = workers,
+        .region = arena_array(arena, regions, sizeof(*b.region)),
+        .dispatch = arena_array(arena, dispatches, sizeof(*b.dispatch)),
+    };
+    if (!program || !b.region || !b.dispatch) {
+        return error_set(err, ST_EXHAUSTED, "no memory to compile a command buffer");
+    }
+    program->regions = b.region;
+    b.region->dispatches = b.dispatch;
+    for (const struct hal_record *r = command->records; r; r = r->next) {
+        if (r->kind == HAL_BARRIER) {
+            end_region(&b, program);
+        } else {
+            TRY(add_dispatch(&b, r, program, err));
+        }
+    }
+    end_region(&b, program);
+    *out_program = program;
+    return ST_OK;
+}
+
+/* The dispatch that tile |number| belongs to. */
+static const struct hal_cpu_dispatch *find_dispatch(const struct hal_cpu_region *region,
+                                                    uint32_t number)
+{
+    uint32_t low = 0, high = region->dispatch_count;
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        if (region->dispatches[middle].tile_first <= number) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return &region->dispatches[low];
+}
+
+static void resolve(const struct hal_cpu_dispatch *dispatch, uint8_t *const *slots,
+                    void *out_addresses[HAL_BINDINGS_MAX])
+{
+    for (uint32_t i = 0; i < dispatch->binding_count; i++) {
+        const struct hal_cpu_binding *binding = &dispatch->bindings[i];
+        if (binding->host) {
+            out_addresses[i] = binding->host;
+        } else if (dispatch->lengths[i]) {
+            out_addresses[i] = slots[binding->slot] + binding->offset;
+        } else {
+            out_addresses[i] = NULL;
+        }
+    }
+}
+
+static struct hal_tile tile_of(const uint32_t grid[3], uint32_t number)
+{
+    uint32_t rows = number / grid[0];
+    return (struct hal_tile){number % grid[0], rows % grid[1], rows / grid[1]};
+}
+
+static bool run_dispatch(const struct hal_cpu_dispatch *dispatch, uint32_t first, uint32_t count,
+                         const struct hal_args *args, const atomic_bool *cancel)
+{
+    const uint32_t *grid = dispatch->grid;
+    struct hal_tile tile = tile_of(grid, first);
+    for (; count; count--) {
+        if (cancel && atomic_load_explicit(cancel, memory_order_relaxed)) {
+            return false;
+        }
+        dispatch->fn(args, tile);
+        if (++tile.x == grid[0]) {
+            tile.x = 0;
+            if (++tile.y == grid[1]) {
+                tile.y = 0;
+                tile.z++;
+            }
+        }
+    }
+    return true;
+}
+
+bool hal_cpu_run_tiles(const struct hal_cpu_region *region, uint32_t first, uint32_t count,
+                       uint8_t *const *slots, const atomic_bool *cancel, void *scratch)
+{
+    const struct hal_cpu_dispatch *dispatch = find_dispatch(region, first);
+    void *addresses[HAL_BINDINGS_MAX];
+    for (; count; dispatch++) {
+        uint32_t begin = first - dispatch->tile_first;
+        uint32_t run = min_u32(count, dispatch->tiles - begin);
+        const struct hal_args args = {
+            .bindings = addresses,
+            .lengths = dispatch->lengths,
+            .constants = dispatch->constants,
+            .grid = {dispatch->grid[0], dispatch->grid[1], dispatch->grid[2]},
+            .scratch = scratch,
+        };
+        resolve(dispatch, slots, addresses);
+        hal_asan_unpoison(scratch, dispatch->scratch_bytes);
+        bool done = run_dispatch(dispatch, begin, run, &args, cancel);
+        hal_asan_poison(scratch, dispatch->scratch_bytes);
+        if (!done) {
+            return false;
+        }
+        first += run;
+        count -= run;
+    }
+    return true;
+}

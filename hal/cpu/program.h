@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A command buffer as the CPU runs it: a flat list of regions, each a list of dispatches whose
+ * tiles are numbered through, so that any range of tile numbers of a region is a piece of work.
+ * Regions and dispatches without tiles are left out; fills, copies and updates have become
+ * dispatches.
+ */
+#ifndef PTED_HAL_CPU_PROGRAM_H
+#define PTED_HAL_CPU_PROGRAM_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "hal/kernel.h"
+
+struct hal_command;
+struct hal_record;
+
+#define HAL_CPU_TILES_MAX (UINT32_MAX / 2) /* of a region */
+#define HAL_CPU_BATCH_MAX 65536            /* tiles */
+
+struct hal_cpu_binding {
+    uint8_t *host; /* NULL: the address in |slot| plus |offset| */
+    uint32_t slot;
+    size_t offset;
+};
+
+struct hal_cpu_dispatch {
+    hal_cpu_kernel_f *fn;
+    const void *constants;
+    const struct hal_cpu_binding *bindings;
+    const size_t *lengths;
+    uint32_t binding_count;
+    uint32_t tile_first, tiles; /* within the region */
+    uint32_t grid[3];
+    size_t scratch_bytes;
+};
+
+struct hal_cpu_region {
+    const struct hal_cpu_dispatch *dispatches;
+    uint32_t dispatch_count;
+    uint32_t tiles;
+    uint32_t batch;   /* tiles that a worker takes at once */
+    uint32_t helpers; /* further workers that are worth waking */
+};
+
+struct hal_cpu_program {
+    const struct hal_cpu_region *regions;
+    uint32_t region_count;
+    bool needs_scratch;
+};
+
+/* Into |command|'s arena, for a pool of |workers|. */
+MUST_CHECK enum status hal_cpu_program_new(struct hal_command *command, uint32_t workers,
+                                           const struct hal_cpu_program **out_program,
+                                           struct error *err);
+
+/*
+ * Runs |count| tiles of |region| from number |first| on. |slots| are addresses. False: |cancel|
+ * (may be NULL) was set and the rest has been left out.
+ */
+bool hal_cpu_run_tiles(const struct hal_cpu_region *region, uint32_t first, uint32_t count,
+                       uint8_t *const *slots, const atomic_bool *cancel, void *scratch);
+
+/* The kernel and the grid of a fill, copy or update (transfer.c). */
+void hal_cpu_transfer(const struct hal_record *record, hal_cpu_kernel_f **out_fn, uint32_t grid[3]);
+
+#endif

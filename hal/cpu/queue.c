@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From a submission to work for the workers and from finished work to signals. A submission waits
+ * by counting down its timepoints; whoever takes the last one, be it the submitting thread or one
+ * that signals, hands it to the workers. One whose wait failed goes the same way, so that a long
+ * chain of failures is no deep recursion.
+ */
+#include "config.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "hal/command_priv.h"
+#include "hal/cpu/device.h"
+#include "hal/cpu/submission.h"
+
+#define INLINE_COST_NS 30000 /* beneath it, handing over to a worker and back costs more */
+#define SLAB_SUBMISSIONS 32
+
+struct hal_cpu_slab {
+    struct hal_cpu_slab *next;
+    struct hal_cpu_submission submissions[SLAB_SUBMISSIONS];
+};
+
+/* With the lock held, or before anybody else knows the device. */
+static bool add_slab(struct hal_cpu_device *device)
+{
+    struct hal_cpu_slab *slab = aligned_alloc(64, sizeof(*slab));
+    if (!slab) {
+        return false;
+    }
+    slab->next = device->slabs;
+    device->slabs = slab;
+    for (unsigned i = 0; i < SLAB_SUBMISSIONS; i++) {
+        list_push_back(&device->free_submissions, &slab->submissions[i].link);
+    }
+    return true;
+}
+
+enum status hal_cpu_queue_init(struct hal_cpu_device *device, struct error *err)
+{
+    must(pthread_mutex_init(&device->lock, NULL) == 0);
+    must(pthread_cond_init(&device->idle, NULL) == 0);
+    list_init(&device->free_submissions);
+    if (!add_slab(device)) {
+        hal_cpu_queue_fini(device);
+        return error_set(err, ST_EXHAUSTED, "no memory for submissions");
+    }
+    return ST_OK;
+}
+
+void hal_cpu_queue_drain(struct hal_cpu_device *device)
+{
+    pthread_mutex_lock(&device->lock);
+    while (device->in_flight) {
+        pthread_cond_wait(&device->idle, &device->lock);
+    }
+    pthread_mutex_unlock(&device->lock);
+}
+
+void hal_cpu_queue_fini(struct hal_cpu_device *device)
+{
+    for (struct hal_cpu_slab *slab = device->slabs, *next; slab; slab = next) {
+        next = slab->next;
+        free(slab);
+    }
+    must(device->scratch_free == device->scratch_made);
+    for (unsigned i = 0; i < device->scratch_made; i++) {
+        hal_cpu_scratch_free(device->scratches[i]);
+    }
+    pthread_cond_destroy(&device->idle);
+    pthread_mutex_destroy(&device->lock);
+}
+
+void hal_cpu_submission_fail(struct hal_cpu_submission *submission, enum status status)
+{
+    int ok = ST_OK;
+    atomic_compare_exchange_strong(&submission->status, &ok, (int)status);
+}
+
+static void give(const struct hal_timepoint *signal, enum status status)
+{
+    if (status == ST_OK) {
+        hal_semaphore_signal(signal->semaphore, signal->value);
+    } else {
+        hal_semaphore_fail(signal->semaphore, status);
+    }
+}
+
+void hal_cpu_submission_complete(struct hal_cpu_submission *submission)
+{
+    enum status status = (enum status)atomic_load(&submission->status);
+    for (uint32_t i = 0; i < submission->slot_count; i++) {
+        hal_buffer_unref(submission->buffers[i]);
+    }
+    for (uint32_t i = 0; i < submission->wait_count; i++) {
+        hal_semaphore_unref(submission->waits[i].semaphore);
+    }
+    for (uint32_t i = 0; i < submission->signal_count; i++) {
+        give(&submission->signals[i], status);
+        hal_semaphore_unref(submission->signals[i].semaphore);
+    }
+}
+
+void hal_cpu_submission_recycle(struct hal_cpu_submission *submission)
+{
+    struct hal_cpu_device *device = submission->device;
+    hal_command_unref(submission->command);
+    pthread_mutex_lock(&device->lock);
+    list_push_front(&device->free_submissions, &submission->link);
+    if (--device->in_flight == 0) {
+        pthread_cond_broadcast(&device->idle);
+    }
+    pthread_mutex_unlock(&device->lock);
+}
+
+static struct hal_cpu_submission *take_submission(struct hal_cpu_device *device)
+{
+    struct hal_cpu_submission *submission = NULL;
+    pthread_mutex_lock(&device->lock);
+    if (!list_is_empty(&device->free_submissions) || add_slab(device)) {
+        struct list *link = device->free_submissions.next;
+        list_remove(link);
+        submission = LIST_ENTRY(link, struct hal_cpu_submission, link);
+        device->in_flight++;
+    }
+    pthread_mutex_unlock(&device->lock);
+    return submission;
+}
+
+static uint8_t *slot_address(const struct hal_binding *slot)
+{
+    uint8_t *host = slot->buffer ? slot->buffer->host : NULL;
+    return host ? host + slot->offset : NULL;
+}
+
+static void fill_slots(struct hal_cpu_submission *submission, const struct hal_submission *from)
+{
+    submission->slot_count = from->slot_count;
+    for (uint32_t i = 0; i < from->slot_count; i++) {
+        struct hal_buffer *buffer = from->slots[i].buffer;
+        submission->buffers[i] = buffer ? hal_buffer_ref(buffer) : NULL;
+        submission->slots[i] = slot_address(&from->slots[i]);
+    }
+}
+
+/* One thing less to wait for; with the last, the submission belongs to the workers. */
+static void count_down(struct hal_cpu_submission *submission)
+{
+    if (atomic_fetch_sub_explicit(&submission->waits_left, 1, memory_order_acq_rel) != 1) {
+        return;
+    }
+    submission->nothing_to_run =
+        submission->program->region_count == 0 || atomic_load(&submission->status) != ST_OK;
+    hal_cpu_workers_add(submission->device->workers, submission);
+}
+
+static void on_wait(struct hal_semaphore_waiter *waiter, enum status status)
+{
+    struct hal_cpu_wait *wait = (struct hal_cpu_wait *)waiter;
+    if (status != ST_OK) {
+        hal_cpu_submission_fail(wait->submission, status);
+    }
+    count_down(wait->submission);
+}
+
+static void fill_timepoints(struct hal_cpu_submission *submission,
+                            const struct hal_submission *from)
+{
+    submission->wait_count = from->wait_count;
+    submission->signal_count = from->signal_count;
+    for (uint32_t i = 0; i < from->wait_count; i++) {
+        submission->waits[i] = (struct hal_cpu_wait){
+            .waiter = {.value = from->wait[i].value, .fn = on_wait},
+            .submission = submission,
+            .semaphore = hal_semaphore_ref(from->wait[i].semaphore),
+        };
+    }
+    for (uint32_t i = 0; i < from->signal_count; i++) {
+        submission->signals[i] = from->signal[i];
+        hal_semaphore_ref(from->signal[i].semaphore);
+    }
+}
+
+static bool waits_are_over(const struct hal_submission *submission)
+{
+    for (uint32_t i = 0; i < submission->wait_count; i++) {
+        uint64_t value;
+        enum status status = hal_semaphore_query(submission->wait[i].semaphore, &value);
+        if (status != ST_OK || value < submission->wait[i].value) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Scratch for a thread that is no worker, or NULL when too many are at it. */
+static void *take_scratch(struct hal_cpu_device *device)
+{
+    void *scratch = NULL;
+    pthread_mutex_lock(&device->lock);
+    if (device->scratch_free) {
+        scratch = device->scratches[--device->scratch_free];
+    } else if (device->scratch_made < HAL_CPU_INLINE_MAX) {
+        scratch = hal_cpu_scratch_new();
+        device->scratch_made += scratch != NULL;
+    }
+    pthread_mutex_unlock(&device->lock);
+    return scratch;
+}
+
+static void put_scratch(struct hal_cpu_device *device, void *scratch)
+{
+    pthread_mutex_lock(&device->lock);
+    device->scratches[device->scratch_free++] = scratch;
+    pthread_mutex_unlock(&device->lock);
+}
+
+/* On the caller's thread, who holds everything that the submission refers to. False: not possible.
+ */
+static bool run_inline(struct hal_cpu_device *device, const struct hal_submission *submission)
+{
+    const struct hal_cpu_program *program = submission->command->compiled;
+    uint8_t *slots[HAL_SLOTS_MAX];
+    void *scratch = NULL;
+    bool done = true;
+
+    if (program->needs_scratch && !(scratch = take_scratch(device))) {
+        return false;
+    }
+    for (uint32_t i = 0; i < submission->slot_count; i++) {
+        slots[i] = slot_address(&submission->slots[i]);
+    }
+    for (uint32_t i = 0; i < program->region_count && done; i++) {
+        const struct hal_cpu_region *region = &program->regions[i];
+        done = hal_cpu_run_tiles(region, 0, region->tiles, slots, submission->cancel, scratch);
+    }
+    if (scratch) {
+        put_scratch(device, scratch);
+    }
+    for (uint32_t i = 0; i < submission->signal_count; i++) {
+        give(&submission->signal[i], done ? ST_OK : ST_CANCELLED);
+    }
+    return true;
+}
+
+enum status hal_cpu_queue_submit(struct hal_device *base, const struct hal_submission *from,
+                                 struct error *err)
+{
+    struct hal_cpu_device *device = (struct hal_cpu_device *)base;
+    if (from->may_run_inline && from->command->cost <= INLINE_COST_NS && waits_are_over(from) &&
+        run_inline(device, from)) {
+        return ST_OK;
+    }
+    struct hal_cpu_submission *submission = take_submission(device);
+    if (!submission) {
+        return error_set(err, ST_EXHAUSTED, "no memory for another submission");
+    }
+    submission->device = device;
+    submission->command = hal_command_ref(from->command);
+    submission->program = from->command->compiled;
+    submission->cancel = from->cancel;
+    submission->finished = false;
+    atomic_init(&submission->status, ST_OK);
+    atomic_init(&submission->visitors, 0);
+    atomic_init(&submission->waits_left, from->wait_count + 1);
+    fill_slots(submission, from);
+    fill_timepoints(submission, from);
+    for (uint32_t i = 0; i < from->wait_count; i++) {
+        hal_semaphore_on(submission->waits[i].semaphore, &submission->waits[i].waiter);
+    }
+    count_down(submission);
+    return ST_OK;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A submission in flight, which is the unit that workers serve. It knows the region it is in and
+ * the next tile of it in one word, so that a worker gets a batch of tiles, and learns of which
+ * region they are, by one atomic addition. Who finishes the last tile of a region begins the next
+ * one.
+ *
+ * Objects come from slabs that are never given back before the device goes, and are used again. The
+ * tables of slots are as large as they can get: what is not touched costs address space only.
+ */
+#ifndef PTED_HAL_CPU_SUBMISSION_H
+#define PTED_HAL_CPU_SUBMISSION_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "hal/cpu/program.h"
+#include "hal/queue.h"
+
+struct hal_cpu_device;
+struct hal_cpu_submission;
+
+struct hal_cpu_wait {
+    struct hal_semaphore_waiter waiter;
+    struct hal_cpu_submission *submission;
+    struct hal_semaphore *semaphore;
+};
+
+struct hal_cpu_submission {
+    /* What workers write; nothing else is in this cache line. */
+    _Alignas(64) _Atomic uint64_t cursor; /* region << 32 | next tile; may run past the tiles */
+    atomic_uint unfinished;               /* tiles of the region that have not been run */
+    atomic_int status;                    /* the first failure */
+    atomic_uint visitors;                 /* workers in here; written under the workers' lock */
+
+    _Alignas(64) struct list link; /* in the workers' list, or the device's free list */
+    bool nothing_to_run;           /* no regions, or a wait has failed */
+    bool finished;                 /* under the workers' lock */
+    struct hal_cpu_device *device;
+    struct hal_command *command;
+    const struct hal_cpu_program *program;
+    const atomic_bool *cancel;
+
+    atomic_uint waits_left; /* and one while the submission is being made */
+    uint32_t wait_count, signal_count;
+    struct hal_cpu_wait waits[HAL_TIMEPOINTS_MAX];
+    struct hal_timepoint signals[HAL_TIMEPOINTS_MAX];
+
+    uint32_t slot_count;
+    struct hal_buffer *buffers[HAL_SLOTS_MAX];
+    uint8_t *slots[HAL_SLOTS_MAX];
+};
+
+/* Lets the buffers go and gives the signals, or fails them. By the worker that finished it. */
+void hal_cpu_submission_complete(struct hal_cpu_submission *submission);
+
+/* The object is free again. By the last worker that leaves it after it has finished. */
+void hal_cpu_submission_recycle(struct hal_cpu_submission *submission);
+
+/* First failure wins. */
+void hal_cpu_submission_fail(struct hal_cpu_submission *submission, enum status status);
+
+#endif

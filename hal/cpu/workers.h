@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The threads of a CPU device. They look for a submission that nobody serves yet, oldest first, and
+ * otherwise help with the oldest that has tiles left: many small requests take a core each, one
+ * large request spreads over all. An idle worker spins for some microseconds, then parks.
+ */
+#ifndef PTED_HAL_CPU_WORKERS_H
+#define PTED_HAL_CPU_WORKERS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+#define HAL_CPU_WORKERS_MAX 1024
+#define HAL_CPU_SCRATCH_BYTES ((size_t)16 << 20)
+
+struct hal_cpu_submission;
+struct hal_cpu_workers;
+
+MUST_CHECK enum status hal_cpu_workers_new(uint32_t count, struct hal_cpu_workers **out_workers,
+                                           struct error *err);
+/* There is nothing left to run. Joins the threads. */
+void hal_cpu_workers_free(struct hal_cpu_workers *workers);
+
+/* Hands over a submission that waits for nothing more. Any thread. */
+void hal_cpu_workers_add(struct hal_cpu_workers *workers, struct hal_cpu_submission *submission);
+
+/*
+ * HAL_CPU_SCRATCH_BYTES of address space for the scratch of one thread, page aligned and touched
+ * only as used; NULL when there is none.
+ */
+void *hal_cpu_scratch_new(void);
+void hal_cpu_scratch_free(void *scratch);
+
+#endif

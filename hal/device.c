@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "hal/device.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "hal/device_priv.h"
+
+void hal_device_init(struct hal_device *device, const struct hal_device_ops *ops)
+{
+    device->ops = ops;
+    atomic_init(&device->refs, 1);
+    atomic_init(&device->objects, 0);
+}
+
+/* "vulkan:1" is of the driver "vulkan". */
+static bool is_of(const char *name, const struct hal_driver *driver)
+{
+    size_t len = strlen(driver->name);
+    return strncmp(name, driver->name, len) == 0 && (name[len] == '\0' || name[len] == ':');
+}
+
+enum status hal_device_open(const char *name, const struct hal_device_options *options,
+                            struct hal_device **out_device, struct error *err)
+{
+    static const struct hal_device_options defaults = {0};
+    for (const struct hal_driver *const *driver = hal_drivers; *driver; driver++) {
+        if (is_of(name, *driver)) {
+            return (*driver)->open(name, options ? options : &defaults, out_device, err);
+        }
+    }
+    return error_set(err, ST_NOT_FOUND, "device '%.64s': no driver of this name", name);
+}
+
+void hal_device_list(struct buf *out)
+{
+    for (const struct hal_driver *const *driver = hal_drivers; *driver; driver++) {
+        (*driver)->list(out);
+    }
+}
+
+struct hal_device *hal_device_ref(struct hal_device *device)
+{
+    atomic_fetch_add_explicit(&device->refs, 1, memory_order_relaxed);
+    return device;
+}
+
+void hal_device_unref(struct hal_device *device)
+{
+    if (device && atomic_fetch_sub_explicit(&device->refs, 1, memory_order_acq_rel) == 1) {
+        device->ops->free(device);
+    }
+}
+
+const struct hal_device_props *hal_device_props(const struct hal_device *device)
+{
+    return &device->props;
+}

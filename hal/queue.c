@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "hal/queue.h"
+
+#include "base/check.h"
+#include "hal/command_priv.h"
+#include "hal/device_priv.h"
+
+static void check_slot(const struct hal_device *device, const struct hal_slot_need *need,
+                       const struct hal_binding *slot)
+{
+    if (need->length == 0) {
+        return;
+    }
+    must(slot->buffer && slot->buffer->device == device);
+    must(slot->offset % device->props.offset_align == 0);
+    must(in_range(slot->offset, slot->length, slot->buffer->size));
+    must(slot->length >= need->length);
+    must(!need->written || !slot->buffer->read_only);
+}
+
+enum status hal_queue_submit(struct hal_device *device, const struct hal_submission *submission,
+                             struct error *err)
+{
+    const struct hal_command *command = submission->command;
+    must(command->ended && command->device == device);
+    must(submission->slot_count == command->slot_count);
+    must(submission->wait_count <= HAL_TIMEPOINTS_MAX);
+    must(submission->signal_count <= HAL_TIMEPOINTS_MAX);
+    for (uint32_t i = 0; i < command->slot_count; i++) {
+        check_slot(device, &command->slots[i], &submission->slots[i]);
+    }
+    return device->ops->submit(device, submission, err);
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The value and the failure are written under the lock and may be read without it, so that a point
+ * that has been reached costs its waiter no lock. Waiters are kept in the order of their values: a
+ * signal takes a prefix of the list.
+ *
+ * A waiter that has been taken off the list has link.prev == NULL, which is how cancelling it finds
+ * out; link.next then chains the waiters that one signal is about to call.
+ */
+#include "config.h"
+
+#include "hal/semaphore.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/check.h"
+
+struct hal_semaphore {
+    atomic_uint refs;
+    atomic_int failure; /* an enum status */
+    _Atomic uint64_t value;
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* for hal_semaphore_wait() */
+    unsigned sleepers;
+    struct list waiters;
+};
+
+enum status hal_semaphore_new(uint64_t value, struct hal_semaphore **out_semaphore,
+                              struct error *err)
+{
+    pthread_condattr_t attr;
+    struct hal_semaphore *semaphore = calloc(1, sizeof(*semaphore));
+    if (!semaphore) {
+        return error_set(err, ST_EXHAUSTED, "no memory for a semaphore");
+    }
+    atomic_init(&semaphore->refs, 1);
+    atomic_init(&semaphore->failure, ST_OK);
+    atomic_init(&semaphore->value, value);
+    list_init(&semaphore->waiters);
+    must(pthread_mutex_init(&semaphore->lock, NULL) == 0);
+    must(pthread_condattr_init(&attr) == 0);
+    must(pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) == 0);
+    must(pthread_cond_init(&semaphore->changed, &attr) == 0);
+    pthread_condattr_destroy(&attr);
+    *out_semaphore = semaphore;
+    return ST_OK;
+}
+
+struct hal_semaphore *hal_semaphore_ref(struct hal_semaphore *semaphore)
+{
+    atomic_fetch_add_explicit(&semaphore->refs, 1, memory_order_relaxed);
+    return semaphore;
+}
+
+void hal_semaphore_unref(struct hal_semaphore *semaphore)
+{
+    if (!semaphore || atomic_fetch_sub_explicit(&semaphore->refs, 1, memory_order_acq_rel) != 1) {
+        return;
+    }
+    must(list_is_empty(&semaphore->waiters) && semaphore->sleepers == 0);
+    pthread_cond_destroy(&semaphore->changed);
+    pthread_mutex_destroy(&semaphore->lock);
+    free(semaphore);
+}
+
+static enum status failure_of(struct hal_semaphore *semaphore)
+{
+    return (enum status)atomic_load_explicit(&semaphore->failure, memory_order_acquire);
+}
+
+enum status hal_semaphore_query(struct hal_semaphore *semaphore, uint64_t *out_value)
+{
+    enum status status = failure_of(semaphore);
+    *out_value = atomic_load_explicit(&semaphore->value, memory_order_acquire);
+    return status;
+}
+
+/*
+ * Is there nothing left to wait for? Then |*out_status| says how it ended. The failure is read
+ * first: a value seen after it is final.
+ */
+static bool settled(struct hal_semaphore *semaphore, uint64_t value, enum status *out_status)
+{
+    *out_status = failure_of(semaphore);
+    if (atomic_load_explicit(&semaphore->value, memory_order_acquire) >= value) {
+        *out_status = ST_OK;
+        return true;
+    }
+    return *out_status != ST_OK;
+}
+
+/* Takes the waiters for points up to |value| off the list, as a chain. With the lock held. */
+static struct list *take_waiters(struct hal_semaphore *semaphore, uint64_t value)
+{
+    struct list *first = NULL, **last = &first;
+    while (!list_is_empty(&semaphore->waiters)) {
+        struct list *link = semaphore->waiters.next;
+        if (LIST_ENTRY(link, struct hal_semaphore_waiter, link)->value > value) {
+            break;
+        }
+        list_remove(link);
+        *link = (struct list){.next = NULL, .prev = NULL};
+        *last = link;
+        last = &link->next;
+    }
+    return first;
+}
+
+/* Tells sleepers and the chain from take_waiters(); gives up the lock in between. */
+static void tell_and_unlock(struct hal_semaphore *semaphore, struct list *chain, enum status status)
+{
+    if (semaphore->sleepers) {
+        pthread_cond_broadcast(&semaphore->changed);
+    }
+    pthread_mutex_unlock(&semaphore->lock);
+    while (chain) {
+        struct hal_semaphore_waiter *waiter = LIST_ENTRY(chain, struct hal_semaphore_waiter, link);
+        chain = chain->next;
+        waiter->fn(waiter, status);
+    }
+}
+
+void hal_semaphore_signal(struct hal_semaphore *semaphore, uint64_t value)
+{
+    pthread_mutex_lock(&semaphore->lock);
+    if (failure_of(semaphore) != ST_OK) {
+        pthread_mutex_unlock(&semaphore->lock);
+        return;
+    }
+    must(value > atomic_load_explicit(&semaphore->value, memory_order_relaxed));
+    atomic_store_explicit(&semaphore->value, value, memory_order_release);
+    tell_and_unlock(semaphore, take_waiters(semaphore, value), ST_OK);
+}
+
+void hal_semaphore_fail(struct hal_semaphore *semaphore, enum status status)
+{
+    must(status != ST_OK);
+    pthread_mutex_lock(&semaphore->lock);
+    if (failure_of(semaphore) != ST_OK) {
+        pthread_mutex_unlock(&semaphore->lock);
+        return;
+    }
+    atomic_store_explicit(&semaphore->failure, (int)status, memory_order_release);
+    tell_and_unlock(semaphore, take_waiters(semaphore, UINT64_MAX), status);
+}
+
+static struct timespec deadline_after(uint64_t timeout_ns)
+{
+    struct timespec t;
+    must(clock_gettime(CLOCK_MONOTONIC, &t) == 0);
+    uint64_t ns = (uint64_t)t.tv_nsec + timeout_ns % 1000000000;
+    t.tv_sec += (time_t)(timeout_ns / 1000000000 + ns / 1000000000);
+    t.tv_nsec = (long)(ns % 1000000000);
+    return t;
+}
+
+enum status hal_semaphore_wait(struct hal_semaphore *semaphore, uint64_t value, uint64_t timeout_ns)
+{
+    enum status status;
+    if (settled(semaphore, value, &status)) {
+        return status;
+    }
+    struct timespec deadline = {0};
+    bool for_ever = timeout_ns == UINT64_MAX;
+    if (!for_ever) {
+        deadline = deadline_after(timeout_ns);
+    }
+    int rc = 0;
+    pthread_mutex_lock(&semaphore->lock);
+    semaphore->sleepers++;
+    while (!settled(semaphore, value, &status) && rc == 0) {
+        rc = for_ever ? pthread_cond_wait(&semaphore->changed, &semaphore->lock)
+                      : pthread_cond_timedwait(&semaphore->changed, &semaphore->lock, &deadline);
+    }
+    semaphore->sleepers--;
+    if (!settled(semaphore, value, &status)) {
+        must(rc == ETIMEDOUT);
+        status = ST_TIMEOUT;
+    }
+    pthread_mutex_unlock(&semaphore->lock);
+    return status;
+}
+
+/* Behind the last waiter whose point is not later: most come in order. With the lock held. */
+static void insert_waiter(struct hal_semaphore *semaphore, struct hal_semaphore_waiter *waiter)
+{
+    struct list *at = &semaphore->waiters;
+    while (at->prev != &semaphore->waiters &&
+           LIST_ENTRY(at->prev, struct hal_semaphore_waiter, link)->value > waiter->value) {
+        at = at->prev;
+    }
+    list_push_back(at, &waiter->link);
+}
+
+void hal_semaphore_on(struct hal_semaphore *semaphore, struct hal_semaphore_waiter *waiter)
+{
+    enum status status;
+    pthread_mutex_lock(&semaphore->lock);
+    if (!settled(semaphore, waiter->value, &status)) {
+        insert_waiter(semaphore, waiter);
+        pthread_mutex_unlock(&semaphore->lock);
+        return;
+    }
+    waiter->link = (struct list){.next = NULL, .prev = NULL};
+    pthread_mutex_unlock(&semaphore->lock);
+    waiter->fn(waiter, status);
+}
+
+bool hal_semaphore_cancel(struct hal_semaphore *semaphore, struct hal_semaphore_waiter *waiter)
+{
+    pthread_mutex_lock(&semaphore->lock);
+    bool waiting = waiter->link.prev != NULL;
+    if (waiting) {
+        list_remove(&waiter->link);
+        waiter->link.prev = NULL;
+    }
+    pthread_mutex_unlock(&semaphore->lock);
+    return waiting;
+}
