@@ -3,10 +3,14 @@
 noinst_LIBRARIES += %D%/libops.a
 %C%_libops_a_CFLAGS = $(AM_CFLAGS)
 %C%_libops_a_SOURCES = \
+	%D%/along.c \
 	%D%/convert.c %D%/convert.h \
 	%D%/copy.c %D%/copy.h \
+	%D%/element.c %D%/element.h \
+	%D%/index.c \
 	%D%/iter.c %D%/iter.h \
 	%D%/op.h \
+	%D%/pad.c \
 	%D%/pointwise.c %D%/pointwise.h %D%/pointwise_loops.c \
 	%D%/slice.c \
 	%D%/stride.c \

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* Elements one by one, of any type: for arguments that are a number, and for accumulating. */
+#ifndef PTED_RUNTIME_OPS_ELEMENT_H
+#define PTED_RUNTIME_OPS_ELEMENT_H
+
+#include "runtime/ops/op.h"
+
+union rt_element {
+    uint8_t bytes[8];
+    uint64_t bits;
+};
+
+/* Argument |index|, a number of any kind, as an element of |dtype|; converted as convert.h says. */
+union rt_element rt_element_of(const struct rt_emit *emit, uint32_t index, enum dtype dtype);
+
+/* In kernels: dst[i] += src[i], contiguous; sums of halves are rounded each time, bools are or-ed. */
+void rt_element_add(char *dst, const char *src, int64_t n, enum dtype dtype);
+
+#endif

@@ -1,0 +1,656 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Indexing by tensors of places: index, index_select and embedding take from a table, index_put
+ * puts into one. All are one walk: index tensors, broadcast together, stand for some dims of the
+ * table; the other dims are the rest, walked by both sides. The list is the side that has the index
+ * dims: what take writes and put reads.
+ *
+ * A negative place counts from the end. What a file's data names outside of the table cannot fail a
+ * kernel: taken from there is zero, put there is nothing. Of several puts to one place the last in
+ * row-major order stays. Masks have extents that depend on data and are refused.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "runtime/ops/copy.h"
+#include "runtime/ops/element.h"
+#include "runtime/ops/op.h"
+#include "runtime/ops/view_priv.h"
+
+#define TILE_BYTES (128 * 1024)
+#define PLACES 1024 /* of a tile at a time */
+#define NOWHERE (-1)
+
+enum index_mode { INDEX_TAKE, INDEX_PUT, INDEX_ADD };
+
+struct index_constants {
+    enum index_mode mode;
+    enum dtype dtype;
+    uint32_t first;     /* the first index tensor's binding */
+    uint8_t count;      /* index tensors */
+    uint8_t rest, rank; /* rest dims, then index dims up to rank */
+    uint32_t i32;       /* a bit for each index tensor that is of that type, not i64 */
+    int64_t run;        /* bytes that both sides have in one piece */
+    int64_t piece;      /* of a tile */
+    int64_t rows, tile_rows;
+    int64_t places, tile_places;
+    int64_t dims[SHAPE_RANK_MAX];
+    int64_t table[SHAPE_RANK_MAX]; /* strides in bytes: of the rest dims */
+    int64_t list[SHAPE_RANK_MAX];
+    int64_t sizes[SHAPE_RANK_MAX]; /* of the table's dims that are indexed, by index tensor */
+    int64_t steps[SHAPE_RANK_MAX]; /* their strides in bytes */
+    uint16_t masks[SHAPE_RANK_MAX]; /* the index dims that a tensor has; the others it repeats */
+};
+
+_Static_assert(sizeof(struct index_constants) <= HAL_CONSTANTS_MAX, "constants of index kernels");
+
+/* Byte offsets of each place in the table, or NOWHERE, and of what belongs to it in the list. */
+struct places {
+    int64_t table[PLACES], list[PLACES];
+};
+
+/* ---- kernels ----------------------------------------------------------------------------------- */
+
+static int64_t read_place(const struct hal_args *args, const struct index_constants *c, uint32_t k,
+                          int64_t at)
+{
+    const void *tensor = args->bindings[c->first + k];
+    int64_t place = c->i32 >> k & 1 ? ((const int32_t *)tensor)[at] : ((const int64_t *)tensor)[at];
+    place = place < 0 ? place + c->sizes[k] : place;
+    return place >= 0 && place < c->sizes[k] ? place * c->steps[k] : NOWHERE;
+}
+
+/* Row-major strides of each index tensor over the index dims, 0 where it repeats. */
+static void index_strides(const struct index_constants *c,
+                          int64_t strides[SHAPE_RANK_MAX][SHAPE_RANK_MAX])
+{
+    for (uint32_t k = 0; k < c->count; k++) {
+        int64_t stride = 1;
+        for (uint32_t d = c->rank; d-- > c->rest;) {
+            bool has = c->masks[k] >> d & 1;
+            strides[k][d] = has ? stride : 0;
+            stride *= has ? c->dims[d] : 1;
+        }
+    }
+}
+
+static void find_places(const struct hal_args *args, int64_t begin, int64_t count,
+                        struct places *places)
+{
+    const struct index_constants *c = args->constants;
+    int64_t strides[SHAPE_RANK_MAX][SHAPE_RANK_MAX], coords[SHAPE_RANK_MAX];
+
+    index_strides(c, strides);
+    for (uint32_t d = c->rank; d-- > c->rest;) {
+        coords[d] = begin % c->dims[d];
+        begin /= c->dims[d];
+    }
+    for (int64_t b = 0; b < count; b++) {
+        int64_t table = 0, list = 0;
+        for (uint32_t k = 0; k < c->count; k++) {
+            int64_t at = 0;
+            for (uint32_t d = c->rest; d < c->rank; d++) {
+                at += coords[d] * strides[k][d];
+            }
+            int64_t offset = read_place(args, c, k, at);
+            table = offset == NOWHERE || table == NOWHERE ? NOWHERE : table + offset;
+        }
+        for (uint32_t d = c->rest; d < c->rank; d++) {
+            list += coords[d] * c->list[d];
+        }
+        places->table[b] = table;
+        places->list[b] = list;
+        for (uint32_t d = c->rank; d-- > c->rest && ++coords[d] == c->dims[d];) {
+            coords[d] = 0;
+        }
+    }
+}
+
+/* Where row |row| of the rest begins on both sides. */
+static void find_row(const struct index_constants *c, int64_t row, int64_t *table, int64_t *list)
+{
+    *table = *list = 0;
+    for (uint32_t d = c->rest; d-- > 0;) {
+        int64_t index = row % c->dims[d];
+        row /= c->dims[d];
+        *table += index * c->table[d];
+        *list += index * c->list[d];
+    }
+}
+
+static inline void copy_bytes(char *dst, const char *src, size_t n)
+{
+    if (n == 4) {
+        memcpy(dst, src, 4);
+    } else if (n == 8) {
+        memcpy(dst, src, 8);
+    } else {
+        memcpy(dst, src, n);
+    }
+}
+
+static void take_row(const struct places *places, int64_t count, char *list, const char *table,
+                     size_t bytes)
+{
+    for (int64_t b = 0; b < count; b++) {
+        if (places->table[b] != NOWHERE) {
+            copy_bytes(list + places->list[b], table + places->table[b], bytes);
+        } else {
+            memset(list + places->list[b], 0, bytes);
+        }
+    }
+}
+
+static inline int64_t min_i64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static void index_take(const struct hal_args *args, struct hal_tile tile)
+{
+    const struct index_constants *c = args->constants;
+    struct places *places = args->scratch;
+    int64_t begin = tile.x * c->tile_places, count = min_i64(c->tile_places, c->places - begin);
+    int64_t first = tile.y * c->tile_rows, behind = min_i64(first + c->tile_rows, c->rows);
+    int64_t offset = tile.z * c->piece, bytes = min_i64(c->piece, c->run - offset);
+
+    find_places(args, begin, count, places);
+    for (int64_t row = first; row < behind; row++) {
+        int64_t table, list;
+        find_row(c, row, &table, &list);
+        take_row(places, count, (char *)args->bindings[0] + list + offset,
+                 (const char *)args->bindings[1] + table + offset, (size_t)bytes);
+    }
+}
+
+static const struct hal_kernel kernel_take = {.name = "index", .cpu = index_take};
+
+/* What stays of the table: all places of one row, as indexed dims walk them. */
+static void keep_row(const struct index_constants *c, char *dst, const char *src, size_t bytes)
+{
+    int64_t coords[SHAPE_RANK_MAX] = {0}, offset = 0;
+    uint32_t k;
+
+    for (;;) {
+        copy_bytes(dst + offset, src + offset, bytes);
+        for (k = c->count; k-- > 0;) {
+            offset += c->steps[k];
+            if (++coords[k] < c->sizes[k]) {
+                break;
+            }
+            offset -= coords[k] * c->steps[k];
+            coords[k] = 0;
+        }
+        if (k == UINT32_MAX) {
+            return;
+        }
+    }
+}
+
+static void put_row(const struct index_constants *c, const struct places *places, int64_t count,
+                    char *table, const char *list, size_t bytes)
+{
+    for (int64_t b = 0; b < count; b++) {
+        if (places->table[b] == NOWHERE) {
+            continue;
+        }
+        if (c->mode == INDEX_PUT) {
+            copy_bytes(table + places->table[b], list + places->list[b], bytes);
+        } else {
+            rt_element_add(table + places->table[b], list + places->list[b],
+                           (int64_t)(bytes / dtype_bytes(c->dtype)), c->dtype);
+        }
+    }
+}
+
+/* A tile owns some rows of the rest: it keeps them, then puts in order. */
+static void index_put(const struct hal_args *args, struct hal_tile tile)
+{
+    const struct index_constants *c = args->constants;
+    struct places *places = args->scratch;
+    char *out = args->bindings[0];
+    const char *self = args->bindings[1], *values = args->bindings[2];
+    int64_t first = tile.y * c->tile_rows, behind = min_i64(first + c->tile_rows, c->rows);
+    int64_t offset = tile.z * c->piece, table, list;
+    size_t bytes = (size_t)min_i64(c->piece, c->run - offset);
+
+    for (int64_t row = first; out != self && row < behind; row++) {
+        find_row(c, row, &table, &list);
+        keep_row(c, out + table + offset, self + table + offset, bytes);
+    }
+    for (int64_t begin = 0; begin < c->places; begin += PLACES) {
+        int64_t count = min_i64(PLACES, c->places - begin);
+        find_places(args, begin, count, places);
+        for (int64_t row = first; row < behind; row++) {
+            find_row(c, row, &table, &list);
+            put_row(c, places, count, out + table + offset, values + list + offset, bytes);
+        }
+    }
+}
+
+static const struct hal_kernel kernel_put = {.name = "index_put", .cpu = index_put};
+
+/* ---- which dims are indexed, by what ----------------------------------------------------------- */
+
+/* The index tensors of a node: number k stands for dim dims[k] of the table. */
+struct index_dims {
+    uint8_t count;
+    uint8_t dims[SHAPE_RANK_MAX];
+    uint32_t mask; /* of the dims */
+    uint8_t first; /* rest dims before the index dims in the result */
+};
+
+static void add_dim(struct index_dims *index, uint8_t dim)
+{
+    index->dims[index->count++] = dim;
+    index->mask |= 1u << dim;
+}
+
+/* Neighbours are replaced where they stand; others go to the front. */
+static void place_dims(struct index_dims *index)
+{
+    bool is_adjacent = index->dims[index->count - 1] - index->dims[0] == index->count - 1;
+    index->first = is_adjacent ? index->dims[0] : 0;
+}
+
+/* The result's dims: those of the rest with |index_rank| ones put in at |first|. */
+static enum status result_dims(struct rt_shape_call *call, const struct index_dims *index,
+                               uint8_t index_rank, const struct rt_dim *index_dims,
+                               struct rt_dim out[SHAPE_RANK_MAX], uint8_t *out_rank)
+{
+    const struct rt_value *self = rt_arg(call, 0);
+    uint8_t rank = 0, rest = 0;
+
+    TRY(rt_view_rank(call, (uint32_t)self->rank - index->count + index_rank));
+    for (uint8_t d = 0; d <= self->rank; d++) {
+        if (rest == index->first && rank == rest) {
+            for (uint8_t i = 0; i < index_rank; i++) {
+                out[rank++] = index_dims[i];
+            }
+        }
+        if (d < self->rank && !(index->mask >> d & 1)) {
+            out[rank++] = self->dims[d];
+            rest++;
+        }
+    }
+    *out_rank = rank;
+    return ST_OK;
+}
+
+static enum status need_places(struct rt_shape_call *call, const struct rt_value *tensor)
+{
+    if (tensor->dtype == DT_BOOL || tensor->dtype == DT_U8) {
+        return rt_unsupported(call, "indexing by a mask");
+    }
+    if (tensor->dtype != DT_I64 && tensor->dtype != DT_I32) {
+        return rt_refuse(call, "indices of element type %s", dtype_text(tensor->dtype));
+    }
+    return ST_OK;
+}
+
+/* Argument 1 is a list of index tensors or nones: the result's dims. */
+static enum status list_result(struct rt_shape_call *call, struct rt_dim out[SHAPE_RANK_MAX],
+                               uint8_t *out_rank)
+{
+    const struct rt_value *self = rt_arg(call, 0), *list = rt_arg(call, 1);
+    struct index_dims index = {0};
+    struct rt_dim dims[SHAPE_RANK_MAX];
+    uint8_t rank = 0;
+
+    if (list->count > self->rank) {
+        return rt_refuse(call, "%u indices of a tensor of rank %u", list->count, self->rank);
+    }
+    for (uint32_t i = 0; i < list->count; i++) {
+        const struct rt_value *tensor = rt_graph_value(call->graph, list->values[i]);
+        if (tensor->kind == RT_NONE) {
+            continue;
+        }
+        TRY(need_places(call, tensor));
+        TRY(rt_broadcast(call, rank, dims, tensor->rank, tensor->dims, dims, &rank));
+        add_dim(&index, (uint8_t)i);
+    }
+    if (index.count == 0) {
+        return rt_refuse(call, "no indices");
+    }
+    place_dims(&index);
+    return result_dims(call, &index, rank, dims, out, out_rank);
+}
+
+static enum status index_shape(struct rt_shape_call *call)
+{
+    struct rt_dim out[SHAPE_RANK_MAX];
+    uint8_t rank;
+
+    TRY(rt_view_same_dtype(call));
+    TRY(list_result(call, out, &rank));
+    return rt_set_out(call, 0, rank, out);
+}
+
+static enum status index_put_shape(struct rt_shape_call *call)
+{
+    const struct rt_value *self = rt_arg(call, 0), *values = rt_arg(call, 2);
+    struct rt_dim result[SHAPE_RANK_MAX];
+    uint8_t rank;
+
+    TRY(rt_view_same_dtype(call));
+    TRY(rt_need_dtype(call, 2, 1u << self->dtype));
+    TRY(list_result(call, result, &rank));
+    if (values->rank > rank) {
+        return rt_refuse(call, "values of rank %u, expected at most %u", values->rank, rank);
+    }
+    for (uint8_t d = 0; d < values->rank; d++) {
+        if (!rt_dim_is(values->dims[d], 1)) {
+            TRY(rt_dim_require_equal(&call->graph->dims, values->dims[d],
+                                     result[rank - values->rank + d],
+                                     "values do not fit the indexed places", call->err));
+        }
+    }
+    return rt_set_out_like(call, 0, 0);
+}
+
+/* One index tensor, argument |arg|, stands for dim |dim|. */
+static enum status one_dim_shape(struct rt_shape_call *call, uint8_t dim, uint32_t arg)
+{
+    const struct rt_value *tensor = rt_arg(call, arg);
+    struct rt_dim out[SHAPE_RANK_MAX];
+    struct index_dims index = {0};
+    uint8_t rank;
+
+    TRY(rt_view_same_dtype(call));
+    TRY(rt_need_dtype(call, arg, 1u << DT_I32 | 1u << DT_I64));
+    add_dim(&index, dim);
+    place_dims(&index);
+    TRY(result_dims(call, &index, tensor->rank, tensor->dims, out, &rank));
+    return rt_set_out(call, 0, rank, out);
+}
+
+static enum status index_select_shape(struct rt_shape_call *call)
+{
+    const struct rt_value *self = rt_arg(call, 0), *tensor = rt_arg(call, 2);
+    uint8_t dim;
+
+    TRY(rt_view_need_dim(call, 1, &dim));
+    if (self->rank == 0 || tensor->rank != 1) {
+        return rt_refuse(call, "indices of rank %u into a tensor of rank %u", tensor->rank,
+                         self->rank);
+    }
+    return one_dim_shape(call, dim, 2);
+}
+
+static enum status embedding_shape(struct rt_shape_call *call)
+{
+    if (rt_arg(call, 0)->rank != 2) {
+        return rt_refuse(call, "weights of rank %u, expected 2", rt_arg(call, 0)->rank);
+    }
+    return one_dim_shape(call, 0, 1);
+}
+
+/* ---- recording --------------------------------------------------------------------------------- */
+
+/* A dispatch in the making: what the constants are computed from. */
+struct index_build {
+    struct index_constants c;
+    const struct rt_tensor *table, *list;
+    const struct rt_tensor *tensors[SHAPE_RANK_MAX];
+    struct index_dims index;
+};
+
+static void add_tensor(struct index_build *b, uint8_t dim, const struct rt_tensor *tensor)
+{
+    b->tensors[b->index.count] = tensor;
+    add_dim(&b->index, dim);
+}
+
+static void read_list(struct rt_emit *emit, struct index_build *b)
+{
+    for (uint32_t i = 0; i < rt_emit_value(emit, 1)->count; i++) {
+        const struct rt_tensor *tensor = rt_emit_arg_item(emit, 1, i);
+        if (tensor) {
+            add_tensor(b, (uint8_t)i, tensor);
+        }
+    }
+}
+
+/* The list's stride for dim |d| of a result of |rank| dims, to whose right end it is aligned. */
+static int64_t list_stride(const struct rt_tensor *list, uint32_t d, uint32_t rank)
+{
+    uint32_t missing = rank - list->rank;
+    if (d < missing || list->dims[d - missing] == 1) {
+        return 0;
+    }
+    return list->strides[d - missing] * (int64_t)dtype_bytes(list->dtype);
+}
+
+static void add_rest(struct index_build *b, uint32_t index_rank)
+{
+    struct index_constants *c = &b->c;
+    const struct rt_tensor *table = b->table;
+    uint32_t rank = table->rank - b->index.count + index_rank, result = 0;
+
+    for (uint32_t d = 0; d < table->rank; d++) {
+        if (b->index.mask >> d & 1) {
+            continue;
+        }
+        result += result == b->index.first ? index_rank : 0;
+        c->dims[c->rest] = table->dims[d];
+        c->table[c->rest] = table->strides[d] * (int64_t)dtype_bytes(table->dtype);
+        c->list[c->rest++] = list_stride(b->list, result++, rank);
+    }
+    c->rank = c->rest;
+}
+
+static void add_index_dims(struct index_build *b, uint32_t index_rank)
+{
+    struct index_constants *c = &b->c;
+    uint32_t rank = b->table->rank - b->index.count + index_rank;
+
+    c->places = 1;
+    for (uint32_t i = 0; i < index_rank; i++) {
+        uint32_t d = c->rank++;
+        c->dims[d] = 1;
+        c->list[d] = list_stride(b->list, b->index.first + i, rank);
+        for (uint32_t k = 0; k < b->index.count; k++) {
+            const struct rt_tensor *tensor = b->tensors[k];
+            uint32_t missing = index_rank - tensor->rank;
+            if (i >= missing && tensor->dims[i - missing] != 1) {
+                c->dims[d] = tensor->dims[i - missing];
+                c->masks[k] |= (uint16_t)(1u << d);
+            }
+        }
+        c->places *= c->dims[d];
+    }
+}
+
+/* Do both sides, or all index tensors and the list, walk the two dims as one? */
+static bool may_merge(const struct index_constants *c, uint32_t outer, uint32_t inner, bool is_rest)
+{
+    if (c->list[outer] != c->list[inner] * c->dims[inner]) {
+        return false;
+    }
+    if (is_rest) {
+        return c->table[outer] == c->table[inner] * c->dims[inner];
+    }
+    for (uint32_t k = 0; k < c->count; k++) {
+        if ((c->masks[k] >> outer & 1) != (c->masks[k] >> inner & 1)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Moves dim |from| to |to|, with what the masks say of it. */
+static void move_dim(struct index_constants *c, uint32_t to, uint32_t from)
+{
+    c->dims[to] = c->dims[from];
+    c->table[to] = c->table[from];
+    c->list[to] = c->list[from];
+    for (uint32_t k = 0; k < c->count; k++) {
+        uint32_t has = c->masks[k] >> from & 1u;
+        c->masks[k] = (uint16_t)((c->masks[k] & ~(1u << to)) | has << to);
+    }
+}
+
+static void merge_dims(struct index_constants *c)
+{
+    uint32_t kept = 0, rest = 0;
+
+    for (uint32_t d = 0; d < c->rank; d++) {
+        bool is_rest = d < c->rest;
+        if (c->dims[d] == 1) {
+            continue;
+        }
+        move_dim(c, kept, d);
+        if (kept > (is_rest ? 0 : rest) && may_merge(c, kept - 1, kept, is_rest)) {
+            int64_t dim = c->dims[kept - 1];
+            move_dim(c, kept - 1, kept);
+            c->dims[kept - 1] *= dim;
+        } else {
+            kept++;
+        }
+        rest = is_rest ? kept : rest;
+    }
+    c->rest = (uint8_t)rest;
+    c->rank = (uint8_t)kept;
+}
+
+/* The innermost rest dim, where both sides are contiguous, is a run of bytes. */
+static void find_run(struct index_constants *c)
+{
+    int64_t width = (int64_t)dtype_bytes(c->dtype);
+
+    c->run = width;
+    if (c->rest > 0 && c->table[c->rest - 1] == width && c->list[c->rest - 1] == width) {
+        c->run *= c->dims[c->rest - 1];
+        for (uint32_t d = c->rest; d < c->rank; d++) {
+            move_dim(c, d - 1, d);
+        }
+        c->rest--;
+        c->rank--;
+    }
+    c->rows = 1;
+    for (uint32_t d = 0; d < c->rest; d++) {
+        c->rows *= c->dims[d];
+    }
+}
+
+static void finish(struct index_build *b)
+{
+    struct index_constants *c = &b->c;
+    uint32_t index_rank = 0;
+
+    place_dims(&b->index);
+    c->dtype = b->table->dtype;
+    c->count = b->index.count;
+    for (uint32_t k = 0; k < c->count; k++) {
+        uint8_t dim = b->index.dims[k];
+        c->sizes[k] = b->table->dims[dim];
+        c->steps[k] = b->table->strides[dim] * (int64_t)dtype_bytes(c->dtype);
+        c->i32 |= (b->tensors[k]->dtype == DT_I32 ? 1u : 0u) << k;
+        index_rank = b->tensors[k]->rank > index_rank ? b->tensors[k]->rank : index_rank;
+    }
+    add_rest(b, index_rank);
+    add_index_dims(b, index_rank);
+    merge_dims(c);
+    find_run(c);
+}
+
+static uint32_t tiles_of(int64_t n, int64_t tile)
+{
+    int64_t tiles = (n - 1) / tile + 1;
+    must(tiles <= UINT32_MAX);
+    return (uint32_t)tiles;
+}
+
+static enum status emit_index(struct rt_emit *emit, struct index_build *b, struct error *err)
+{
+    struct index_constants *c = &b->c;
+    const struct rt_tensor *self = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
+    struct hal_binding bindings[3 + SHAPE_RANK_MAX] = {out->binding, self->binding};
+    bool is_take = c->mode == INDEX_TAKE;
+
+    if (out->numel == 0) {
+        return ST_OK;
+    }
+    finish(b);
+    c->first = is_take ? 2 : 3;
+    bindings[2] = b->list->binding;
+    for (uint32_t k = 0; k < c->count; k++) {
+        bindings[c->first + k] = b->tensors[k]->binding;
+    }
+    /* Puts go in order, so a tile has all places; it is cut along the rest only. */
+    int64_t places = is_take ? c->places : (int64_t)(self->bytes / (size_t)(c->rows * c->run));
+    c->piece = c->run < TILE_BYTES ? c->run : TILE_BYTES;
+    if (!is_take && c->rows == 1 && c->run > 4096) {
+        c->piece = 4096;
+    }
+    c->tile_places = TILE_BYTES / c->piece < PLACES ? TILE_BYTES / c->piece : PLACES;
+    c->tile_places = c->tile_places < c->places ? c->tile_places : c->places;
+    int64_t row = is_take ? c->tile_places * c->piece : places * c->piece;
+    c->tile_rows = row < TILE_BYTES ? TILE_BYTES / row : 1;
+    return rt_emit_dispatch(
+        emit,
+        &(struct hal_dispatch){
+            .kernel = is_take ? &kernel_take : &kernel_put,
+            .grid = {is_take ? tiles_of(c->places, c->tile_places) : 1,
+                     tiles_of(c->rows, c->tile_rows), tiles_of(c->run, c->piece)},
+            .constants = c,
+            .constants_bytes = sizeof(*c),
+            .bindings = bindings,
+            .binding_count = c->first + c->count,
+            .scratch_bytes = sizeof(struct places),
+            .cost = out->bytes / 4 + (uint64_t)c->places * 8,
+        },
+        err);
+}
+
+static enum status index_emit(struct rt_emit *emit, struct error *err)
+{
+    struct index_build b = {.table = rt_emit_arg(emit, 0), .list = rt_emit_out(emit, 0)};
+
+    b.c.mode = INDEX_TAKE;
+    read_list(emit, &b);
+    return emit_index(emit, &b, err);
+}
+
+static enum status index_put_emit(struct rt_emit *emit, struct error *err)
+{
+    struct index_build b = {.table = rt_emit_arg(emit, 0), .list = rt_emit_arg(emit, 2)};
+
+    b.c.mode = rt_emit_value(emit, 3)->b ? INDEX_ADD : INDEX_PUT;
+    read_list(emit, &b);
+    return emit_index(emit, &b, err);
+}
+
+static enum status index_select_emit(struct rt_emit *emit, struct error *err)
+{
+    struct index_build b = {.table = rt_emit_arg(emit, 0), .list = rt_emit_out(emit, 0)};
+
+    b.c.mode = INDEX_TAKE;
+    add_tensor(&b, rt_view_dim(rt_emit_int(emit, 1), b.table->rank), rt_emit_arg(emit, 2));
+    return emit_index(emit, &b, err);
+}
+
+static enum status embedding_emit(struct rt_emit *emit, struct error *err)
+{
+    struct index_build b = {.table = rt_emit_arg(emit, 0), .list = rt_emit_out(emit, 0)};
+
+    b.c.mode = INDEX_TAKE;
+    add_tensor(&b, 0, rt_emit_arg(emit, 1));
+    return emit_index(emit, &b, err);
+}
+
+/* clang-format off */
+const struct rt_op rt_ops_index[] = {
+    {.name = "index", .kernels = "aten::index.Tensor_out",
+     .args = "TY>T", .shape = index_shape, .emit = index_emit},
+    {.name = "index_select", .kernels = "aten::index_select.out",
+     .args = "TIT>T", .shape = index_select_shape, .emit = index_select_emit},
+    {.name = "embedding", .kernels = "aten::embedding.out",
+     .args = "TTIBB>T", .shape = embedding_shape, .emit = embedding_emit},
+    {.name = "index_put", .kernels = "aten::index_put.out aten::index_put_",
+     .args = "TYTB>T", .shape = index_put_shape, .emit = index_put_emit, .flags = RT_OP_IN_PLACE},
+    {0},
+};
+/* clang-format on */
