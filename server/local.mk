@@ -1,1 +1,48 @@
 # SPDX-License-Identifier: MIT
+# The daemon and its companion. Both mains are small; everything that tests want is in the archive.
+noinst_LIBRARIES += %D%/libserver.a
+SERVER_CFLAGS = $(AM_CFLAGS) $(UV_CFLAGS) $(LLHTTP_CFLAGS) $(ZLIB_CFLAGS)
+SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(PROTOCOL_LIBS) \
+	$(UV_LIBS) $(LLHTTP_LIBS) $(ZLIB_LIBS)
+
+%C%_libserver_a_CFLAGS = $(SERVER_CFLAGS)
+%C%_libserver_a_SOURCES = \
+	%D%/api.h %D%/api_health.c %D%/api_model.c \
+	%D%/body.c %D%/body.h \
+	%D%/coding.c %D%/coding.h \
+	%D%/conn.c %D%/conn.h \
+	%D%/head.c %D%/head.h \
+	%D%/http.c %D%/http.h \
+	%D%/infer.c %D%/infer.h \
+	%D%/listener.c %D%/listener.h \
+	%D%/log.c %D%/log.h \
+	%D%/model.c %D%/model.h \
+	%D%/notify.c %D%/notify.h \
+	%D%/options.c %D%/options.h %D%/params.def \
+	%D%/request.c %D%/request.def %D%/request.h \
+	%D%/route.c %D%/route.def %D%/route.h \
+	%D%/server.c %D%/server.h \
+	%D%/version.c %D%/version.h
+
+EXTRA_PROGRAMS = pted
+pted_SOURCES = %D%/main.c
+pted_CFLAGS = $(SERVER_CFLAGS)
+pted_LDADD = $(SERVER_LIBS)
+
+# llhttp from C sources that the system installs: compiled here, never copied into this tree, in
+# strict mode and without our warnings.
+if LLHTTP_SOURCES
+LLHTTP_ARCHIVE = %D%/libllhttp.a
+LLHTTP_OBJECTS = %D%/llhttp-llhttp.o %D%/llhttp-api.o %D%/llhttp-http.o
+CLEANFILES += $(LLHTTP_ARCHIVE) $(LLHTTP_OBJECTS)
+
+%D%/llhttp-llhttp.o: $(LLHTTP_DIR)/llhttp.c
+%D%/llhttp-api.o: $(LLHTTP_DIR)/api.c
+%D%/llhttp-http.o: $(LLHTTP_DIR)/http.c
+$(LLHTTP_OBJECTS):
+	$(AM_V_CC)$(MKDIR_P) %D% && $(CC) -DLLHTTP_STRICT_MODE=1 $(LLHTTP_CFLAGS) $(CPPFLAGS) \
+		$(SANITIZE_CFLAGS) $(CFLAGS) -c -o $@ "$(LLHTTP_DIR)"/$(@F:llhttp-%.o=%.c)
+
+$(LLHTTP_ARCHIVE): $(LLHTTP_OBJECTS)
+	$(AM_V_AR)rm -f $@ && $(AR) $(ARFLAGS) $@ $(LLHTTP_OBJECTS)
+endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Handlers of the routes that need no model run: each prints its JSON to request->out and returns
+ * ST_OK, or says why not. They run on the loop and do not block.
+ */
+#ifndef PTED_SERVER_API_H
+#define PTED_SERVER_API_H
+
+#include "base/status.h"
+
+struct request;
+
+typedef enum status api_handler_f(struct request *request, struct error *err);
+
+api_handler_f api_server, api_live, api_ready;                   /* api_health.c */
+api_handler_f api_models, api_model, api_model_ready, api_index; /* api_model.c */
+
+#endif

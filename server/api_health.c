@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* Is the process alive, does it take requests, what does it speak. */
+#include "config.h"
+
+#include "protocol/oip_reply.h"
+#include "server/api.h"
+#include "server/request.h"
+#include "server/server.h"
+
+enum status api_server(struct request *request, struct error *err)
+{
+    (void)err;
+    static const char *const extensions[] = {"binary_tensor_data", "model_repository"};
+    struct oip_server_meta meta = {
+        .name = PACKAGE_NAME,
+        .version = PACKAGE_VERSION,
+        .extensions = extensions,
+        .extension_count = sizeof(extensions) / sizeof(extensions[0]),
+    };
+    oip_print_server(&request->out, &meta);
+    return ST_OK;
+}
+
+enum status api_live(struct request *request, struct error *err)
+{
+    (void)err;
+    buf_add_str(&request->out, "{\"live\":true}");
+    return ST_OK;
+}
+
+/* Models are loaded before the first connection is accepted, so only a drain makes us not ready. */
+enum status api_ready(struct request *request, struct error *err)
+{
+    if (request->server->is_draining) {
+        return error_set(err, ST_UNAVAILABLE, "stopping");
+    }
+    buf_add_str(&request->out, "{\"ready\":true}");
+    return ST_OK;
+}

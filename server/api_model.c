@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is served and what it looks like. Everything here is known since the start; the arrays that
+ * the printers want are made in the request's arena.
+ */
+#include "config.h"
+
+#include "protocol/json.h"
+#include "protocol/oip_reply.h"
+#include "server/api.h"
+#include "server/model.h"
+#include "server/request.h"
+#include "server/server.h"
+
+static enum status no_memory(struct error *err)
+{
+    return error_set(err, ST_EXHAUSTED, "answer: out of memory");
+}
+
+static enum status check_printed(const struct request *request, struct error *err)
+{
+    return buf_failed(&request->out) ? no_memory(err) : ST_OK;
+}
+
+/* NULL with |err| set when the model is unknown or cannot be called. */
+static const struct model *find_ready(const struct request *request, struct error *err)
+{
+    const struct model *model =
+        models_find(&request->server->models, request->match.model, request->match.version, err);
+    if (model && !model_is_ready(model)) {
+        error_set(err, ST_UNAVAILABLE, "model '%s' cannot be called: %s", model->name,
+                  model->failure.text);
+        return NULL;
+    }
+    return model;
+}
+
+/* GET /v2/models: the names that can be called. */
+enum status api_models(struct request *request, struct error *err)
+{
+    const struct models *models = &request->server->models;
+    const char *last = "";
+    buf_add_str(&request->out, "{\"models\":[");
+    for (uint32_t i = 0; i < models->item_count; i++) {
+        const struct model *model = &models->items[i];
+        if (model_is_ready(model) && strcmp(model->name, last) != 0) {
+            buf_add_str(&request->out, *last ? "," : "");
+            json_print_string(&request->out, span_str(model->name));
+            last = model->name;
+        }
+    }
+    buf_add_str(&request->out, "]}");
+    return check_printed(request, err);
+}
+
+static struct oip_tensor_meta *copy_metas(struct arena *arena, const struct model_io *ios,
+                                          uint32_t count)
+{
+    struct oip_tensor_meta *metas = arena_array(arena, count, sizeof(*metas));
+    for (uint32_t i = 0; metas && i < count; i++) {
+        metas[i] = ios[i].meta;
+    }
+    return metas;
+}
+
+/* All versions of the model that can be called, or only the one that was asked for. */
+static const char **list_versions(struct request *request, const struct model *model,
+                                  size_t *out_count)
+{
+    const struct models *models = &request->server->models;
+    const char **versions =
+        arena_array(&request->infer.arena, models->item_count, sizeof(*versions));
+    size_t count = 0;
+    for (uint32_t i = 0; versions && i < models->item_count; i++) {
+        const struct model *item = &models->items[i];
+        if (strcmp(item->name, model->name) == 0 && model_is_ready(item) &&
+            (request->match.version == 0 || item == model)) {
+            versions[count++] = item->version_text;
+        }
+    }
+    *out_count = count;
+    return versions;
+}
+
+enum status api_model(struct request *request, struct error *err)
+{
+    const struct model *model = find_ready(request, err);
+    if (!model) {
+        return err->code;
+    }
+    struct arena *arena = &request->infer.arena;
+    struct oip_model_meta meta = {
+        .name = model->name,
+        .platform = "executorch_pte",
+        .inputs = copy_metas(arena, model->inputs, model->input_count),
+        .outputs = copy_metas(arena, model->outputs, model->output_count),
+        .input_count = model->input_count,
+        .output_count = model->output_count,
+    };
+    meta.versions = list_versions(request, model, &meta.version_count);
+    if (!meta.inputs || !meta.outputs || !meta.versions) {
+        return no_memory(err);
+    }
+    oip_print_model(&request->out, &meta);
+    return check_printed(request, err);
+}
+
+enum status api_model_ready(struct request *request, struct error *err)
+{
+    const struct model *model = find_ready(request, err);
+    if (!model) {
+        return err->code;
+    }
+    oip_print_model_ready(&request->out, model->name, true);
+    return check_printed(request, err);
+}
+
+/* POST /v2/repository/index: everything that was found, with the reason where it cannot be called.
+ */
+enum status api_index(struct request *request, struct error *err)
+{
+    bool is_ready_only;
+    TRY(oip_parse_index(body_span(&request->body), &is_ready_only, err));
+    const struct models *models = &request->server->models;
+    struct oip_index_row *rows =
+        arena_array(&request->infer.arena, models->item_count, sizeof(*rows));
+    if (!rows) {
+        return no_memory(err);
+    }
+    size_t count = 0;
+    for (uint32_t i = 0; i < models->item_count; i++) {
+        const struct model *model = &models->items[i];
+        bool is_ready = model_is_ready(model);
+        if (is_ready || !is_ready_only) {
+            rows[count++] = (struct oip_index_row){
+                .name = model->name,
+                .version = model->version_text,
+                .state = is_ready ? "READY" : "UNAVAILABLE",
+                .reason = is_ready ? NULL : model->failure.text,
+            };
+        }
+    }
+    oip_print_index(&request->out, rows, count);
+    return check_printed(request, err);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Content codings: gzip, and what HTTP calls deflate (the zlib format). Any thread.
+ */
+#ifndef PTED_SERVER_CODING_H
+#define PTED_SERVER_CODING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/bytes.h"
+#include "base/status.h"
+#include "server/body.h"
+
+enum coding { CODING_IDENTITY, CODING_GZIP, CODING_DEFLATE };
+
+/* The value of Content-Encoding; false for one that we do not know. "" is identity. */
+bool coding_find(struct span name, enum coding *out_coding);
+const char *coding_name(enum coding coding);
+
+/* The best of ours that Accept-Encoding allows; identity when in doubt. */
+enum coding coding_accept(struct span value);
+
+/* All of |in| to the end of |out|, which bounds it: ST_TOO_LARGE. Not for identity. */
+MUST_CHECK enum status coding_inflate(enum coding coding, struct span in, struct body *out,
+                                      struct error *err);
+
+/* Appends the coded |spans| to |out|. Not for identity. */
+MUST_CHECK enum status coding_deflate(enum coding coding, const struct span *spans, size_t count,
+                                      struct buf *out, struct error *err);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What HTTP/1.1 calls things: the fields that we read, the status that each outcome has, and the
+ * head of an answer. No sockets here. Loop thread: the date is cached.
+ */
+#ifndef PTED_SERVER_HTTP_H
+#define PTED_SERVER_HTTP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/status.h"
+
+/* Request fields that mean something to us; all others are counted and dropped. */
+enum http_field {
+    HTTP_ACCEPT_ENCODING,
+    HTTP_CONTENT_ENCODING,
+    HTTP_CONTENT_LENGTH,
+    HTTP_EXPECT,
+    HTTP_HOST,
+    HTTP_INFERENCE_HEADER_CONTENT_LENGTH,
+    HTTP_TRANSFER_ENCODING,
+    HTTP_FIELD_COUNT, /* also: none of them */
+};
+
+#define HTTP_FIELD_NAME_MAX 31
+
+/* Case does not matter. */
+enum http_field http_field_find(const char *name, size_t len);
+
+/* The only place where an outcome becomes an HTTP status. */
+int http_status_of(enum status code);
+const char *http_reason(int status);
+
+/* The head of an answer. */
+struct http_head {
+    int status;
+    const char *content_type; /* NULL: no body and no Content-Length (a 100) */
+    uint64_t content_length;
+    uint64_t json_bytes;          /* Inference-Header-Content-Length; 0: not sent */
+    const char *content_encoding; /* NULL: identity */
+    const char *allow;            /* of a 405; NULL: not sent */
+    bool retry_after;             /* "Retry-After: 1" */
+    bool close;                   /* "Connection: close" */
+    bool keep_alive;              /* "Connection: keep-alive", which HTTP/1.0 wants to hear */
+};
+
+#define HTTP_HEAD_BYTES_MAX 512
+
+/* Writes the head with its empty line to |out|; returns its length. */
+size_t http_print_head(const struct http_head *head, char out[HTTP_HEAD_BYTES_MAX]);
+
+#endif

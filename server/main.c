@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* pted: command line, exit status, and nothing else. */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sysexits.h>
+
+#include "server/log.h"
+#include "server/options.h"
+#include "server/server.h"
+#include "server/version.h"
+
+#define HELP_BYTES_MAX 16384
+
+static int exit_status_of(enum status status)
+{
+    switch (status) {
+    case ST_OK:
+        return EX_OK;
+    case ST_INVALID:
+        return EX_USAGE;
+    case ST_CORRUPT:
+    case ST_TOO_LARGE:
+        return EX_DATAERR;
+    case ST_NOT_FOUND:
+        return EX_NOINPUT;
+    case ST_UNSUPPORTED:
+        return EX_UNAVAILABLE;
+    case ST_UNAVAILABLE:
+        return EX_NOPERM;
+    case ST_EXHAUSTED:
+    case ST_SYSTEM:
+        return EX_OSERR;
+    default:
+        return EX_SOFTWARE;
+    }
+}
+
+static int print_help(void)
+{
+    struct buf text;
+    buf_init(&text, HELP_BYTES_MAX);
+    options_print_help(&text);
+    fwrite(text.ptr, 1, text.len, stdout);
+    buf_fini(&text);
+    return fflush(stdout) == 0 ? EX_OK : EX_IOERR;
+}
+
+static int serve(const struct options *options)
+{
+    log_init(options->log_level);
+    static struct server server;
+    struct error err;
+    enum status status = server_init(&server, options, &err);
+    if (status == ST_OK) {
+        status = server_run(&server, &err);
+    }
+    if (status != ST_OK) {
+        log_line(LOG_ERROR, "%s", err.text);
+    }
+    server_fini(&server);
+    return exit_status_of(status);
+}
+
+int main(int argc, char *argv[])
+{
+    static struct options options;
+    struct error err;
+    if (options_parse(argc, argv, &options, &err) != ST_OK) {
+        fprintf(stderr, "pted: %s\nusage: pted [OPTION]... [FILE.pte]...; see pted --help\n",
+                err.text);
+        return EX_USAGE;
+    }
+    switch (options.action) {
+    case OPTIONS_HELP:
+        return print_help();
+    case OPTIONS_VERSION:
+        version_print("pted");
+        return EX_OK;
+    case OPTIONS_SERVE:
+        return serve(&options);
+    }
+    return EX_SOFTWARE;
+}

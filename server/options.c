@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Long options only, "--name value" or "--name=value"; what does not start with a dash is a model
+ * file. The first wrong argument stops the parse: nothing is guessed.
+ */
+#include "config.h"
+
+#include "server/options.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "base/bytes.h"
+
+struct param_info {
+    const char *name;
+    size_t offset; /* in struct params */
+    uint64_t preset, min, max;
+    enum option_unit unit;
+    const char *doc;
+};
+
+static const struct param_info param_infos[] = {
+#define PARAM(name, preset, min, max, unit, doc)                                                   \
+    {#name, offsetof(struct params, name), preset, min, max, OPTION_##unit, doc},
+#include "server/params.def"
+#undef PARAM
+};
+
+#define PARAM_COUNT (sizeof(param_infos) / sizeof(param_infos[0]))
+
+static uint64_t *param_at(struct params *params, const struct param_info *info)
+{
+    return (uint64_t *)(void *)((char *)params + info->offset);
+}
+
+/* ---- numbers ------------------------------------------------------------------------------------
+ */
+
+struct suffix {
+    const char *text;
+    uint64_t factor;
+};
+
+static const struct suffix byte_suffixes[] = {
+    {"", 1}, {"K", 1 << 10}, {"M", 1 << 20}, {"G", 1 << 30}, {NULL, 0}};
+static const struct suffix ms_suffixes[] = {{"ms", 1}, {"s", 1000}, {"m", 60000}, {NULL, 0}};
+static const struct suffix count_suffixes[] = {{"", 1}, {NULL, 0}};
+
+static const struct suffix *unit_suffixes(enum option_unit unit)
+{
+    return unit == OPTION_BYTES ? byte_suffixes : unit == OPTION_MS ? ms_suffixes : count_suffixes;
+}
+
+static const char *unit_example(enum option_unit unit)
+{
+    return unit == OPTION_BYTES ? "a size such as 65536 or 64M"
+           : unit == OPTION_MS  ? "a time such as 500ms or 10s"
+                                : "a number";
+}
+
+enum status options_parse_number(const char *text, enum option_unit unit, uint64_t min,
+                                 uint64_t max, uint64_t *out_value, struct error *err)
+{
+    const char *p = text;
+    uint64_t value = 0;
+    bool fits = true;
+    for (; *p >= '0' && *p <= '9'; p++) {
+        fits = fits && !__builtin_mul_overflow(value, 10, &value) &&
+               !__builtin_add_overflow(value, (uint64_t)(*p - '0'), &value);
+    }
+    const struct suffix *suffix = unit_suffixes(unit);
+    while (suffix->text && strcmp(suffix->text, p) != 0) {
+        suffix++;
+    }
+    if (p == text || !suffix->text) {
+        return error_set(err, ST_INVALID, "expected %s, got '%s'", unit_example(unit), text);
+    }
+    fits = fits && !__builtin_mul_overflow(value, suffix->factor, &value);
+    if (!fits || value < min || value > max) {
+        const char *name = unit == OPTION_BYTES ? " bytes" : unit == OPTION_MS ? " ms" : "";
+        return error_set(err, ST_INVALID, "expected %llu to %llu%s, got '%s'",
+                         (unsigned long long)min, (unsigned long long)max, name, text);
+    }
+    *out_value = value;
+    return ST_OK;
+}
+
+/* ---- options that are not in params.def
+ * ----------------------------------------------------------- */
+
+typedef enum status option_set_f(struct options *options, const char *value, struct error *err);
+
+static enum status set_listen(struct options *options, const char *value, struct error *err)
+{
+    if (options->listen_count == OPTIONS_LISTEN_MAX) {
+        return error_set(err, ST_INVALID, "given more than %d times", OPTIONS_LISTEN_MAX);
+    }
+    options->listen[options->listen_count++] = value;
+    return ST_OK;
+}
+
+static enum status add_model(struct options *options, struct option_model model, struct error *err)
+{
+    if (options->model_count == OPTIONS_MODELS_MAX) {
+        return error_set(err, ST_INVALID, "more than %d models; use --models DIR",
+                         OPTIONS_MODELS_MAX);
+    }
+    options->models[options->model_count++] = model;
+    return ST_OK;
+}
+
+static enum status set_model(struct options *options, const char *value, struct error *err)
+{
+    const char *equals = strchr(value, '=');
+    if (!equals || equals == value || !equals[1]) {
+        return error_set(err, ST_INVALID, "expected NAME=FILE, got '%s'", value);
+    }
+    struct option_model model = {value, (uint32_t)(equals - value), equals + 1};
+    return add_model(options, model, err);
+}
+
+static enum status set_models(struct options *options, const char *value, struct error *err)
+{
+    if (options->models_dir) {
+        return error_set(err, ST_INVALID, "given twice");
+    }
+    options->models_dir = value;
+    return ST_OK;
+}
+
+static enum status set_cpu(struct options *options, const char *value, struct error *err)
+{
+    (void)err; /* the device knows its levels and refuses others */
+    options->cpu_level = value;
+    return ST_OK;
+}
+
+static enum status set_workers(struct options *options, const char *value, struct error *err)
+{
+    return options_parse_number(value, OPTION_COUNT, 1, 1024, &options->workers, err);
+}
+
+static enum status set_log_level(struct options *options, const char *value, struct error *err)
+{
+    if (!log_level_find(value, &options->log_level)) {
+        return error_set(err, ST_INVALID,
+                         "expected error, warning, notice, info or debug, got '%s'", value);
+    }
+    return ST_OK;
+}
+
+struct option_info {
+    const char *name, *value, *doc;
+    option_set_f *set;
+};
+
+static const struct option_info option_infos[] = {
+    {"listen", "ADDR", "ADDR:PORT, [ADDR6]:PORT or unix:PATH; repeatable (127.0.0.1:8000)",
+     set_listen},
+    {"model", "NAME=FILE", "serve FILE as NAME; repeatable", set_model},
+    {"models", "DIR", "serve DIR's NAME.pte, NAME/model.pte and NAME/VERSION/model.pte",
+     set_models},
+    {"workers", "N", "threads that compute (as many as the process may use)", set_workers},
+    {"cpu", "LEVEL", "highest instruction set: generic, avx2, avx512, ... (the best there is)",
+     set_cpu},
+    {"log-level", "LEVEL", "error, warning, notice, info or debug (info)", set_log_level},
+};
+
+#define OPTION_COUNT_OWN (sizeof(option_infos) / sizeof(option_infos[0]))
+
+/* ---- parsing ------------------------------------------------------------------------------------
+ */
+
+/* Parameter names are written with underscores in C and with dashes on the command line. */
+static bool name_matches(const char *c_name, struct span name)
+{
+    if (strlen(c_name) != name.len) {
+        return false;
+    }
+    for (size_t i = 0; i < name.len; i++) {
+        char want = c_name[i] == '_' ? '-' : c_name[i];
+        if (want != (char)name.ptr[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static enum status set_option(struct options *options, struct span name, const char *value,
+                              struct error *err)
+{
+    for (size_t i = 0; i < OPTION_COUNT_OWN; i++) {
+        if (name_matches(option_infos[i].name, name)) {
+            return option_infos[i].set(options, value, err);
+        }
+    }
+    for (size_t i = 0; i < PARAM_COUNT; i++) {
+        const struct param_info *info = &param_infos[i];
+        if (name_matches(info->name, name)) {
+            return options_parse_number(value, info->unit, info->min, info->max,
+                                        param_at(&options->params, info), err);
+        }
+    }
+    return error_set(err, ST_NOT_FOUND, "no such option");
+}
+
+static bool is_known(struct span name)
+{
+    for (size_t i = 0; i < OPTION_COUNT_OWN; i++) {
+        if (name_matches(option_infos[i].name, name)) {
+            return true;
+        }
+    }
+    for (size_t i = 0; i < PARAM_COUNT; i++) {
+        if (name_matches(param_infos[i].name, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* argv[*index] starts with "--"; takes the next one too when the value is there. */
+static enum status parse_long(struct options *options, int argc, char *const argv[], int *index,
+                              struct error *err)
+{
+    const char *arg = argv[*index];
+    const char *equals = strchr(arg, '=');
+    struct span name = span_of(arg + 2, equals ? (size_t)(equals - arg) - 2 : strlen(arg) - 2);
+    if (!is_known(name)) {
+        return error_set(err, ST_INVALID, "unknown option '--%.*s'", SPAN_FMT(name));
+    }
+    const char *value = equals ? equals + 1 : NULL;
+    if (!value) {
+        if (*index + 1 >= argc) {
+            return error_set(err, ST_INVALID, "option '%s' needs a value", arg);
+        }
+        value = argv[++*index];
+    }
+    if (set_option(options, name, value, err) != ST_OK) {
+        return error_prefix(err, "--%.*s: ", SPAN_FMT(name));
+    }
+    return ST_OK;
+}
+
+enum status options_parse(int argc, char *const argv[], struct options *out_options,
+                          struct error *err)
+{
+    struct options *options = out_options;
+    *options = (struct options){.log_level = LOG_INFO};
+    for (size_t i = 0; i < PARAM_COUNT; i++) {
+        *param_at(&options->params, &param_infos[i]) = param_infos[i].preset;
+    }
+    bool only_files = false;
+    for (int i = 1; i < argc; i++) {
+        const char *arg = argv[i];
+        if (only_files || arg[0] != '-') {
+            TRY(add_model(options, (struct option_model){.path = arg}, err));
+        } else if (strcmp(arg, "--") == 0) {
+            only_files = true;
+        } else if (strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0) {
+            options->action = OPTIONS_HELP;
+            return ST_OK;
+        } else if (strcmp(arg, "--version") == 0 || strcmp(arg, "-V") == 0) {
+            options->action = OPTIONS_VERSION;
+            return ST_OK;
+        } else if (arg[1] == '-') {
+            TRY(parse_long(options, argc, argv, &i, err));
+        } else {
+            return error_set(err, ST_INVALID, "unknown option '%s'", arg);
+        }
+    }
+    return ST_OK;
+}
+
+/* ---- help ---------------------------------------------------------------------------------------
+ */
+
+static void print_param(struct buf *out, const struct param_info *info)
+{
+    char name[40];
+    size_t len = strlen(info->name);
+    for (size_t i = 0; i <= len && i < sizeof(name); i++) {
+        name[i] = info->name[i] == '_' ? '-' : info->name[i];
+    }
+    uint64_t value = info->preset;
+    const char *suffix = "";
+    const struct suffix *suffixes = unit_suffixes(info->unit);
+    for (const struct suffix *s = suffixes; s->text; s++) {
+        if (value % s->factor == 0 && (value >= s->factor || s->factor == 1)) {
+            suffix = s->text;
+        }
+    }
+    for (const struct suffix *s = suffixes; s->text; s++) {
+        value = strcmp(s->text, suffix) == 0 ? value / s->factor : value;
+    }
+    buf_printf(out, "  --%-22s %s (%llu%s)\n", name, info->doc, (unsigned long long)value, suffix);
+}
+
+void options_print_help(struct buf *out)
+{
+    buf_add_str(out, "usage: pted [OPTION]... [FILE.pte]...\n"
+                     "Serves ExecuTorch programs over HTTP (Open Inference Protocol v2).\n\n");
+    for (size_t i = 0; i < OPTION_COUNT_OWN; i++) {
+        char name[40];
+        struct buf text;
+        buf_init(&text, sizeof(name));
+        buf_printf(&text, "%s %s", option_infos[i].name, option_infos[i].value);
+        buf_printf(out, "  --%-22.*s %s\n", SPAN_FMT(buf_span(&text)), option_infos[i].doc);
+        buf_fini(&text);
+    }
+    buf_add_str(out, "  --help                   this text\n"
+                     "  --version                version, processor and libraries\n\n"
+                     "Limits and times:\n");
+    for (size_t i = 0; i < PARAM_COUNT; i++) {
+        print_param(out, &param_infos[i]);
+    }
+    buf_add_str(
+        out, "\nSIGTERM or SIGINT: finish the open requests and exit 0; a second one: exit now.\n"
+             "Exit status: 0 asked to stop, 64 usage, 65 bad model file, 66 missing file,\n"
+             "69 no device, 70 internal, 71 system, 77 no permission.\n");
+}

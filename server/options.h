@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The command line of pted. Limits and times come from params.def; everything borrowed points into
+ * argv, which outlives the process's use of it.
+ */
+#ifndef PTED_SERVER_OPTIONS_H
+#define PTED_SERVER_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/status.h"
+#include "server/log.h"
+
+#define OPTIONS_LISTEN_MAX 16
+#define OPTIONS_MODELS_MAX 256
+
+struct params {
+#define PARAM(name, ...) uint64_t name;
+#include "server/params.def"
+#undef PARAM
+};
+
+/* One file to serve, and the name that was given to it, or NULL: named after the file. */
+struct option_model {
+    const char *name; /* borrowed; |name_len| bytes, not terminated */
+    uint32_t name_len;
+    const char *path; /* borrowed from argv */
+};
+
+enum options_action { OPTIONS_SERVE, OPTIONS_HELP, OPTIONS_VERSION };
+
+struct options {
+    enum options_action action;
+    struct params params;
+    const char *listen[OPTIONS_LISTEN_MAX];
+    uint32_t listen_count;
+    struct option_model models[OPTIONS_MODELS_MAX];
+    uint32_t model_count;
+    const char *models_dir; /* NULL: none */
+    const char *cpu_level;  /* NULL: the best there is */
+    uint64_t workers;       /* 0: what the process may use */
+    enum log_level log_level;
+};
+
+/* ST_INVALID says which argument is wrong and why. */
+MUST_CHECK enum status options_parse(int argc, char *const argv[], struct options *out_options,
+                                     struct error *err);
+
+/* The text of --help. */
+void options_print_help(struct buf *out);
+
+/* "64M" and "65536" to bytes, "10s" and "500ms" to ms; shared with pte. */
+enum option_unit { OPTION_BYTES, OPTION_MS, OPTION_COUNT };
+MUST_CHECK enum status options_parse_number(const char *text, enum option_unit unit, uint64_t min,
+                                            uint64_t max, uint64_t *out_value, struct error *err);
+
+#endif

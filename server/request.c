@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * run_steps() is the only loop over the steps, and go() the only place that changes one. A step
+ * either moves on (STEP_NEXT) or waits for somebody who will call run_steps() again: the parser for
+ * READ, a worker for ANYWHERE steps, the device for RUN, the socket for WRITE.
+ */
+#include "config.h"
+
+#include "server/request.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "runtime/invocation.h"
+#include "server/api.h"
+#include "server/conn.h"
+#include "server/http.h"
+#include "server/log.h"
+#include "server/server.h"
+
+/* Memory that a request keeps for its next use. */
+#define KEEP_BYTES_MAX (256 << 10)
+#define ERROR_BODY_BYTES_MAX 4096
+
+enum step_result { STEP_NEXT, STEP_WAIT };
+enum step_where { LOOP, ANYWHERE };
+
+typedef enum step_result step_f(struct request *request);
+
+struct step_info {
+    const char *name;
+    step_f *run;
+    enum step_where where;
+    unsigned next; /* bits of the steps that may follow */
+};
+
+#define NEXT(name) (1u << STEP_##name)
+#define STEP(name, fn, where, next) static step_f fn;
+#include "server/request.def"
+#undef STEP
+
+static const struct step_info steps[STEP_COUNT] = {
+#define STEP(name, fn, where, next) [STEP_##name] = {#name, fn, where, next},
+#include "server/request.def"
+#undef STEP
+};
+
+static api_handler_f *const handlers[ROUTE_COUNT] = {
+#define ROUTE(id, method, pattern, handler) [ROUTE_##id] = handler,
+#include "server/route.def"
+#undef ROUTE
+};
+
+bool request_step_may_follow(enum request_step from, enum request_step to)
+{
+    return from != STEP_DONE && (to == STEP_DONE || (steps[from].next & 1u << to) != 0);
+}
+
+const char *request_step_name(enum request_step step)
+{
+    return steps[step].name;
+}
+
+/* ---- taking and giving back ---------------------------------------------------------------------
+ */
+
+static struct request *request_new(struct server *server)
+{
+    struct request *request = calloc(1, sizeof(*request));
+    if (request) {
+        request->magic = REQUEST_MAGIC;
+        request->server = server;
+        head_init(&request->head, server->params);
+        body_init(&request->body, server->pool, server->params->body_bytes_max);
+        buf_init(&request->out, server->params->answer_bytes_max);
+        infer_init(&request->infer, request);
+        list_init(&request->link);
+    }
+    return request;
+}
+
+void request_free(struct request *request)
+{
+    if (request) {
+        list_remove(&request->link);
+        infer_fini(&request->infer);
+        buf_fini(&request->out);
+        body_fini(&request->body);
+        head_fini(&request->head);
+        free(request);
+    }
+}
+
+struct request *request_take(struct server *server, struct conn *conn)
+{
+    struct request *request;
+    if (list_is_empty(&server->idle_requests)) {
+        request = request_new(server);
+        if (!request) {
+            return NULL;
+        }
+    } else {
+        request = LIST_ENTRY(server->idle_requests.next, struct request, link);
+        list_remove(&request->link);
+        server->idle_request_count--;
+    }
+    server->busy_request_count++;
+    request->step = STEP_READ;
+    request->conn = conn;
+    request->http_status = 0;
+    request->err.code = ST_OK;
+    request->is_head_only = request->is_http_1_0 = request->offload = false;
+    request->is_run_done = request->is_timed_out = false;
+    request->match.allow = NULL;
+    return request;
+}
+
+/* Drops what belongs to this use and keeps the memory, most recently used first. */
+static void give_back(struct request *request)
+{
+    struct server *server = request->server;
+    infer_reset(&request->infer);
+    body_reset(&request->body);
+    head_reset(&request->head);
+    if (request->out.capacity > KEEP_BYTES_MAX) {
+        buf_fini(&request->out);
+    }
+    buf_reset(&request->out);
+    request->conn = NULL;
+    server->busy_request_count--;
+    if (server->idle_request_count < SERVER_IDLE_REQUESTS_MAX) {
+        list_push_front(&server->idle_requests, &request->link);
+        server->idle_request_count++;
+    } else {
+        request_free(request);
+    }
+}
+
+/* ---- the head -----------------------------------------------------------------------------------
+ */
+
+void request_refuse(struct request *request, int http_status)
+{
+    must(request->err.code != ST_OK);
+    request->http_status = http_status;
+}
+
+static bool has_body(const struct request_framing *framing)
+{
+    return framing->is_chunked || framing->content_length > 0;
+}
+
+/* Where the tensors begin, when the client has said so: it decides how the body is aligned. */
+static size_t announced_json_bytes(const struct request *request)
+{
+    struct span value = head_value(&request->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH);
+    size_t bytes = 0;
+    for (size_t i = 0; i < value.len && i < 9; i++) {
+        bytes = bytes * 10 + (size_t)(value.ptr[i] - '0') % 10;
+    }
+    return bytes;
+}
+
+static enum status reserve_body(struct request *request, const struct request_framing *framing)
+{
+    if (framing->content_length > request->body.max_bytes) {
+        return error_set(&request->err, ST_TOO_LARGE,
+                         "Content-Length: expected at most %zu bytes, got %llu",
+                         request->body.max_bytes, (unsigned long long)framing->content_length);
+    }
+    if (!has_body(framing)) {
+        return ST_OK;
+    }
+    return body_reserve(&request->body, (size_t)framing->content_length,
+                        announced_json_bytes(request), &request->err);
+}
+
+bool request_begin(struct request *request, const struct request_framing *framing)
+{
+    request->is_head_only = framing->method == ROUTE_HEAD_ONLY;
+    request->is_http_1_0 = framing->is_http_1_0;
+    int status =
+        route_find(head_target(&request->head), framing->method, &request->match, &request->err);
+    if (status == 200) {
+        enum status reserved = reserve_body(request, framing);
+        status = reserved == ST_OK ? 200 : http_status_of(reserved);
+    }
+    if (status == 200 && !handlers[request->match.id]) {
+        status = infer_begin(request);
+    }
+    if (status != 200) {
+        request_refuse(request, status);
+    }
+    return status == 200;
+}
+
+/* ---- the loop over the steps
+ * ---------------------------------------------------------------------- */
+
+static void go(struct request *request, enum request_step next)
+{
+    must(request_step_may_follow(request->step, next));
+    request->step = next;
+}
+
+/* On to |next|, or to the answer that says why not. */
+static enum step_result advance(struct request *request, enum status status, enum request_step next)
+{
+    if (status != ST_OK) {
+        must(request->err.code == status);
+        request_refuse(request, http_status_of(status));
+        next = STEP_WRITE;
+    }
+    go(request, next);
+    return STEP_NEXT;
+}
+
+static void on_work(uv_work_t *work);
+static void on_work_done(uv_work_t *work, int uv_status);
+
+static void run_steps(struct request *request)
+{
+    enum step_result result = STEP_NEXT;
+    while (result == STEP_NEXT) {
+        const struct step_info *info = &steps[request->step];
+        if (info->where == ANYWHERE && request->offload) {
+            int rc = uv_queue_work(&request->server->loop, &request->work, on_work, on_work_done);
+            must(rc == 0);
+            return;
+        }
+        result = info->run(request);
+    }
+}
+
+/* Worker: as far as a worker may. */
+static void on_work(uv_work_t *work)
+{
+    struct request *request;
+    OBJ_CAST(request, work->data, REQUEST_MAGIC);
+    while (steps[request->step].where == ANYWHERE) {
+        enum step_result result = steps[request->step].run(request);
+        must(result == STEP_NEXT);
+    }
+}
+
+static void on_work_done(uv_work_t *work, int uv_status)
+{
+    struct request *request;
+    OBJ_CAST(request, work->data, REQUEST_MAGIC);
+    must(uv_status == 0 || !request->conn); /* only request_abandon() cancels */
+    request->offload = false;
+    if (!request->conn) {
+        go(request, STEP_DONE);
+    }
+    run_steps(request);
+}
+
+void request_run(struct request *request, bool is_keep_alive)
+{
+    must(request->step == STEP_READ);
+    request->is_keep_alive = is_keep_alive;
+    request->work.data = request->write.data = request;
+    run_steps(request);
+}
+
+/* ---- steps, in their order
+ * ------------------------------------------------------------------------ */
+
+static enum step_result step_read(struct request *request)
+{
+    request->offload = request->body.len > request->server->params->inline_bytes_max;
+    go(request, request->http_status ? STEP_WRITE : STEP_PARSE);
+    return STEP_NEXT;
+}
+
+static enum step_result step_parse(struct request *request)
+{
+    api_handler_f *handler = handlers[request->match.id];
+    if (handler) {
+        return advance(request, handler(request, &request->err), STEP_WRITE);
+    }
+    return advance(request, infer_parse(request, &request->err), STEP_DECODE);
+}
+
+static enum step_result step_decode(struct request *request)
+{
+    return advance(request, infer_decode(request, &request->err), STEP_PREPARE);
+}
+
+static enum step_result step_prepare(struct request *request)
+{
+    return advance(request, infer_prepare(request, &request->err), STEP_RUN);
+}
+
+/* Worker, or the loop while it submits. */
+static void on_run_done(struct rt_invocation *invocation, enum status status, void *arg)
+{
+    (void)invocation;
+    struct request *request;
+    OBJ_CAST(request, arg, REQUEST_MAGIC);
+    request->run_status = status;
+    uv_thread_t self = uv_thread_self();
+    if (uv_thread_equal(&self, &request->server->thread) && request->is_submitting) {
+        request->is_run_done = true;
+    } else {
+        server_complete(request->server, request);
+    }
+}
+
+static enum step_result finish_run(struct request *request)
+{
+    enum status status = request->run_status;
+    if (request->is_timed_out) {
+        status =
+            error_set(&request->err, ST_TIMEOUT, "model '%s': not done after %llu ms",
+                      request->infer.model->name, (unsigned long long)infer_time_limit_ms(request));
+    } else if (status != ST_OK) {
+        error_set(&request->err, status, "model '%s': %s", request->infer.model->name,
+                  status_text(status));
+    } else {
+        request->offload = infer_result_bytes(request) > request->server->params->inline_bytes_max;
+    }
+    return advance(request, status, STEP_ENCODE);
+}
+
+static enum step_result step_run(struct request *request)
+{
+    conn_set_deadline(request->conn, infer_time_limit_ms(request));
+    request->is_submitting = true;
+    rt_invocation_submit(request->infer.invocation, true, on_run_done, request);
+    request->is_submitting = false;
+    return request->is_run_done ? finish_run(request) : STEP_WAIT;
+}
+
+void request_completed(struct request *request)
+{
+    must(request->step == STEP_RUN);
+    if (request->conn) {
+        finish_run(request);
+    } else {
+        go(request, STEP_DONE);
+    }
+    run_steps(request);
+}
+
+static enum step_result step_encode(struct request *request)
+{
+    return advance(request, infer_encode(request, &request->err), STEP_WRITE);
+}
+
+/* A 4xx is the client's affair, the rest is ours. */
+static void print_error(struct request *request)
+{
+    log_line(request->http_status >= 500 ? LOG_WARNING : LOG_INFO, "%d %.*s: %s",
+             request->http_status, SPAN_FMT(head_target(&request->head)), request->err.text);
+    buf_reset(&request->out);
+    oip_print_error(&request->out, request->err.text);
+}
+
+static struct http_head answer_head(struct request *request)
+{
+    struct http_head head = {
+        .status = request->http_status ? request->http_status : 200,
+        .content_type = "application/json",
+        .content_length = request->out.len,
+        .allow = request->match.allow,
+        .retry_after = request->http_status == 429 || request->http_status == 503,
+        .close = !request->is_keep_alive,
+        .keep_alive = request->is_http_1_0,
+    };
+    const struct infer *infer = &request->infer;
+    if (infer->encoded.span_count) {
+        head.content_length = infer->encoded.total_bytes;
+        if (infer->encoded.has_binary) {
+            head.content_type = "application/octet-stream";
+            head.json_bytes = infer->encoded.json_bytes;
+        }
+        if (infer->coding != CODING_IDENTITY) {
+            head.content_length = infer->deflated.len;
+            head.content_encoding = coding_name(infer->coding);
+        }
+    }
+    return head;
+}
+
+static uv_buf_t uv_buf_of(struct span span)
+{
+    return (uv_buf_t){.base = (char *)(uintptr_t)span.ptr, .len = span.len};
+}
+
+static void on_written(uv_write_t *write, int uv_status)
+{
+    struct request *request;
+    OBJ_CAST(request, write->data, REQUEST_MAGIC);
+    if (uv_status < 0 && request->conn) {
+        request->conn->is_broken = true;
+    }
+    go(request, STEP_DONE);
+    run_steps(request);
+}
+
+static enum step_result step_write(struct request *request)
+{
+    struct infer *infer = &request->infer;
+    if (request->err.code != ST_OK) {
+        infer->encoded.span_count = 0;
+        print_error(request);
+    }
+    struct http_head head = answer_head(request);
+    struct span whole = buf_span(&request->out);
+    const struct span *spans = &whole;
+    size_t count = 1;
+    if (infer->encoded.span_count && infer->coding != CODING_IDENTITY) {
+        whole = buf_span(&infer->deflated);
+    } else if (infer->encoded.span_count) {
+        spans = infer->encoded.spans;
+        count = infer->encoded.span_count;
+    }
+    uv_buf_t bufs[INFER_SPANS_MAX + 1];
+    must(count <= INFER_SPANS_MAX);
+    bufs[0] = uv_buf_of(span_of(request->head_text, http_print_head(&head, request->head_text)));
+    unsigned used = 1;
+    for (size_t i = 0; i < count && !request->is_head_only; i++) {
+        bufs[used++] = uv_buf_of(spans[i]);
+    }
+    if (!conn_write(request->conn, bufs, used, &request->write, on_written)) {
+        return STEP_WAIT;
+    }
+    go(request, STEP_DONE);
+    return STEP_NEXT;
+}
+
+static enum step_result step_done(struct request *request)
+{
+    struct conn *conn = request->conn;
+    struct server *server = request->server;
+    bool is_keep_alive = request->is_keep_alive;
+    give_back(request);
+    if (conn) {
+        conn_answered(conn, is_keep_alive);
+    } else {
+        server_check_drained(server);
+    }
+    return STEP_WAIT;
+}
+
+/* ---- leaving early
+ * ---------------------------------------------------------------------------------- */
+
+void request_abandon(struct request *request)
+{
+    request->conn = NULL;
+    if (request->step == STEP_READ) {
+        go(request, STEP_DONE);
+        run_steps(request);
+    } else if (request->step == STEP_RUN) {
+        rt_invocation_cancel(request->infer.invocation);
+    } else if (request->step != STEP_WRITE) {
+        uv_cancel((uv_req_t *)&request->work); /* too late when a worker has it: it comes back */
+    }
+}
+
+bool request_time_out(struct request *request)
+{
+    if (request->step == STEP_WRITE) {
+        return false;
+    }
+    if (request->step == STEP_RUN && !request->is_timed_out) {
+        request->is_timed_out = true;
+        rt_invocation_cancel(request->infer.invocation);
+    }
+    return true;
+}

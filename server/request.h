@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One request from its first byte to its last answered one, driven by the steps of request.def.
+ * Requests are recycled with their memory, so the usual request does not malloc.
+ *
+ * A request belongs to the loop, except while a worker runs its ANYWHERE steps or its invocation;
+ * then the loop touches nothing but |conn|, |work| and the cancellation.
+ */
+#ifndef PTED_SERVER_REQUEST_H
+#define PTED_SERVER_REQUEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <uv.h>
+
+#include "base/buf.h"
+#include "base/list.h"
+#include "base/status.h"
+#include "server/body.h"
+#include "server/head.h"
+#include "server/infer.h"
+#include "server/route.h"
+
+struct conn;
+struct server;
+
+#define REQUEST_MAGIC 0x72657175u
+
+enum request_step {
+#define STEP(name, ...) STEP_##name,
+#include "server/request.def"
+#undef STEP
+    STEP_COUNT
+};
+
+struct request {
+    uint32_t magic;
+    enum request_step step;
+    struct server *server; /* borrowed; outlives every request */
+    struct conn *conn;     /* borrowed; NULL once the client has gone */
+    struct list link;      /* in server->idle_requests */
+    struct request *next;  /* in server->completed */
+
+    struct head head;
+    struct route_match match;
+    bool is_head_only; /* HEAD: the answer's body is counted and not sent */
+    bool is_http_1_0;
+    bool is_keep_alive;
+    struct body body;
+
+    int http_status; /* of the answer; 0 while it is open */
+    struct error err;
+    struct buf out; /* the answer's JSON */
+    bool offload;   /* much to do: the next ANYWHERE steps run on a worker */
+    struct infer infer;
+
+    bool is_submitting; /* below rt_invocation_submit() on the loop */
+    bool is_run_done;   /* ...which ran it inline */
+    bool is_timed_out;
+    enum status run_status;
+
+    uv_work_t work;
+    uv_write_t write;
+    char head_text[HTTP_HEAD_BYTES_MAX];
+};
+
+/* A request in step READ for |conn|; NULL when there is no memory. */
+struct request *request_take(struct server *server, struct conn *conn);
+
+/* What the parser found out about the framing. */
+struct request_framing {
+    enum route_method method;
+    bool is_http_1_0;
+    bool is_chunked;
+    uint64_t content_length;
+};
+
+/* The head is complete: route, limits, memory. False: |http_status| and |err| say what is wrong. */
+MUST_CHECK bool request_begin(struct request *request, const struct request_framing *framing);
+
+/* The answer is settled to be an error; |err| is set. */
+void request_refuse(struct request *request, int http_status);
+
+/* The message is complete, or has been refused: runs as many steps as there are without waiting. */
+void request_run(struct request *request, bool is_keep_alive);
+
+/* Loop half of server_complete(). */
+void request_completed(struct request *request);
+
+/* The client has gone. The one way out of any step before its time; ends the request now or as soon
+ * as the worker that has it gives it back. */
+void request_abandon(struct request *request);
+
+/* The time for the current step is up. False: nothing can be done about it, cut the connection. */
+bool request_time_out(struct request *request);
+
+void request_free(struct request *request);
+
+/* Test of the step table: may |to| follow |from|? */
+bool request_step_may_follow(enum request_step from, enum request_step to);
+const char *request_step_name(enum request_step step);
+
+#endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "server/route.h"
+
+#include <strings.h>
+
+#define VERSION_DIGITS_MAX 9
+
+struct route_info {
+    const char *pattern;
+    enum route_method method;
+};
+
+#define ROUTE_GET ROUTE_GET_ONLY
+#define ROUTE_POST ROUTE_POST_ONLY
+static const struct route_info routes[ROUTE_COUNT] = {
+#define ROUTE(id, method, pattern, handler) [ROUTE_##id] = {pattern, ROUTE_##method},
+#include "server/route.def"
+#undef ROUTE
+};
+
+static int hex_digit(uint8_t c)
+{
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+bool route_decode(struct span text, char *out, size_t max)
+{
+    size_t len = 0;
+    for (size_t i = 0; i < text.len; i++) {
+        uint8_t c = text.ptr[i];
+        if (c == '%') {
+            int high = in_range(i + 1, 2, text.len) ? hex_digit(text.ptr[i + 1]) : -1;
+            int low = high >= 0 ? hex_digit(text.ptr[i + 2]) : -1;
+            if (low < 0) {
+                return false;
+            }
+            c = (uint8_t)(high << 4 | low);
+            i += 2;
+        }
+        if (c < 0x20 || c == 0x7f || len == max) {
+            return false;
+        }
+        out[len++] = (char)c;
+    }
+    out[len] = '\0';
+    return true;
+}
+
+/* "http://host/path" means the same as "/path". */
+static struct span strip_authority(struct span target)
+{
+    static const char scheme[] = "http://";
+    size_t len = sizeof(scheme) - 1;
+    if (target.len < len || strncasecmp((const char *)target.ptr, scheme, len) != 0) {
+        return target;
+    }
+    const uint8_t *slash = memchr(target.ptr + len, '/', target.len - len);
+    return slash ? span_of(slash, (size_t)(target.ptr + target.len - slash)) : span_str("/");
+}
+
+static struct span strip_query(struct span target)
+{
+    const uint8_t *query = memchr(target.ptr, '?', target.len);
+    return query ? span_of(target.ptr, (size_t)(query - target.ptr)) : target;
+}
+
+/* Takes the text up to the next slash from |*path|. */
+static struct span next_segment(struct span *path)
+{
+    const uint8_t *slash = memchr(path->ptr, '/', path->len);
+    struct span segment = slash ? span_of(path->ptr, (size_t)(slash - path->ptr)) : *path;
+    size_t used = segment.len + (slash ? 1 : 0);
+    *path = span_of(path->ptr + used, path->len - used);
+    return segment;
+}
+
+static bool parse_version(struct span text, uint32_t *out_version)
+{
+    if (text.len == 0 || text.len > VERSION_DIGITS_MAX) {
+        return false;
+    }
+    uint32_t version = 0;
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.ptr[i] < '0' || text.ptr[i] > '9') {
+            return false;
+        }
+        version = version * 10 + (uint32_t)(text.ptr[i] - '0');
+    }
+    *out_version = version;
+    return version > 0;
+}
+
+/* Both without their leading slash, segment by segment. |out| holds names of this pattern only. */
+static bool pattern_matches(const char *pattern_text, struct span path, struct span *out_model,
+                            uint32_t *out_version)
+{
+    struct span pattern = span_str(pattern_text + 1);
+    *out_model = span_of(NULL, 0);
+    *out_version = 0;
+    if (path.len && pattern.len &&
+        (path.ptr[path.len - 1] == '/') != (pattern.ptr[pattern.len - 1] == '/')) {
+        return false;
+    }
+    while (pattern.len && path.len) {
+        struct span want = next_segment(&pattern);
+        struct span got = next_segment(&path);
+        if (span_is(want, "{m}")) {
+            *out_model = got;
+        } else if (span_is(want, "{v}")) {
+            if (!parse_version(got, out_version)) {
+                return false;
+            }
+        } else if (!span_equal(want, got)) {
+            return false;
+        }
+    }
+    return pattern.len == 0 && path.len == 0;
+}
+
+static bool method_fits(enum route_method route, enum route_method method)
+{
+    return route == method || (route == ROUTE_GET_ONLY && method == ROUTE_HEAD_ONLY);
+}
+
+int route_find(struct span target, enum route_method method, struct route_match *out_match,
+               struct error *err)
+{
+    struct span path = strip_query(strip_authority(target));
+    if (path.len == 0 || path.ptr[0] != '/') {
+        error_set(err, ST_INVALID, "request target: expected a path that begins with '/'");
+        return 400;
+    }
+    path = span_of(path.ptr + 1, path.len - 1);
+    for (int i = 0; i < ROUTE_COUNT; i++) {
+        struct span model;
+        if (!pattern_matches(routes[i].pattern, path, &model, &out_match->version)) {
+            continue;
+        }
+        if (!method_fits(routes[i].method, method)) {
+            out_match->allow = routes[i].method == ROUTE_POST_ONLY ? "POST" : "GET, HEAD";
+            error_set(err, ST_INVALID, "method not allowed here: expected %s", out_match->allow);
+            return 405;
+        }
+        out_match->id = (enum route_id)i;
+        out_match->model[0] = '\0';
+        if (model.len && !route_decode(model, out_match->model, ROUTE_MODEL_MAX)) {
+            error_set(err, ST_INVALID,
+                      "model name: expected at most %d characters, with valid %%XX",
+                      ROUTE_MODEL_MAX);
+            return 400;
+        }
+        return 200;
+    }
+    error_set(err, ST_NOT_FOUND, "no such path");
+    return 404;
+}
