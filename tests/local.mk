@@ -9,4 +9,4 @@ include tests/fuzz/local.mk
 include tests/oom/local.mk
 include tests/bench/local.mk
 
-EXTRA_DIST += %D%/lint.sh
+EXTRA_DIST += %D%/lint.sh %D%/load.sh
