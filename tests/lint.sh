@@ -138,7 +138,7 @@ shell_scripts() {
         '\b(strcpy|strcat|stpcpy|sprintf|vsprintf|gets|alloca|atoi|atol|atoll|atof|strtok)\(' \
         $CODE_FILES
     forbid 'an open end' '\b(TO''DO|FIX''ME|XX''X|HA''CK)\b' $TEXT_FILES
-    forbid 'more than 100 columns' '^.{101}' $TEXT_FILES
+    forbid 'more than 100 columns' '^.{101}' $C_FILES $SCRIPTS $(files '*.py' '*.awk')
     forbid 'a tab or a blank at the end of the line' "[[:blank:]]\$|$(printf '\t')" \
         $CODE_FILES $SCRIPTS
     # A sum of two numbers from a file may wrap: in_range() subtracts.
