@@ -27,7 +27,8 @@ C_FILES=$(files '*.c' '*.h')
 CODE_FILES="$C_FILES$NL$(files '*.def')"
 PTE_FILES=$(echo "$C_FILES" | grep '^runtime/pte/')
 SCRIPTS=$(files '*.sh')
-TEXT_FILES="$CODE_FILES$NL$SCRIPTS$NL$(files '*.py' '*.awk')"
+OTHER_CODE=$(files '*.py' '*.awk')
+TEXT_FILES="$CODE_FILES$NL$SCRIPTS$NL$OTHER_CODE"
 
 # A program's list of files may be empty in a young tree; /dev/null keeps grep from reading stdin
 # and makes it print names.
@@ -86,7 +87,7 @@ first_lines() {
         sed -n 1p "$file" | grep -q 'SPDX-License-Identifier: MIT' ||
             echo "$file:1: the first line is the SPDX line"
     done
-    for file in $SCRIPTS $(files '*.py' '*.awk'); do
+    for file in $SCRIPTS $OTHER_CODE; do
         sed -n 1,2p "$file" | grep -q 'SPDX-License-Identifier: MIT' ||
             echo "$file:1: the SPDX line is in the first two lines"
     done
@@ -138,7 +139,7 @@ shell_scripts() {
         '\b(strcpy|strcat|stpcpy|sprintf|vsprintf|gets|alloca|atoi|atol|atoll|atof|strtok)\(' \
         $CODE_FILES
     forbid 'an open end' '\b(TO''DO|FIX''ME|XX''X|HA''CK)\b' $TEXT_FILES
-    forbid 'more than 100 columns' '^.{101}' $C_FILES $SCRIPTS $(files '*.py' '*.awk')
+    forbid 'more than 100 columns' '^.{101}' $C_FILES $SCRIPTS $OTHER_CODE
     forbid 'a tab or a blank at the end of the line' "[[:blank:]]\$|$(printf '\t')" \
         $CODE_FILES $SCRIPTS
     # A sum of two numbers from a file may wrap: in_range() subtracts.

@@ -86,7 +86,7 @@ static unsigned quota_cpus(void)
         }
         *(group[1] ? strrchr(group, '/') : group) = '\0';
         if (*sub && group[0] == '\0') {
-            strcpy(group, "/");
+            memcpy(group, "/", sizeof("/"));
         }
     }
     return least;

@@ -5,8 +5,8 @@
  * along the other dims they are at most as long as the table.
  *
  * A place outside of the table (PyTorch allows no negative ones here) gathers zero and scatters
- * nothing. A tile of a scatter owns a part of the other dims and goes through its index in order, so
- * the last of several to one place stays, and sums have one order.
+ * nothing. A tile of a scatter owns a part of the other dims and goes through its index in order,
+ * so the last of several to one place stays, and sums have one order.
  */
 #include "config.h"
 
@@ -60,11 +60,12 @@ struct along_row {
 
 static int64_t read_place(const struct along_constants *c, const struct along_row *row, int64_t at)
 {
-    int64_t place = c->is_i32 ? ((const int32_t *)row->index)[at] : ((const int64_t *)row->index)[at];
+    int64_t place =
+        c->is_i32 ? ((const int32_t *)row->index)[at] : ((const int64_t *)row->index)[at];
     return place >= 0 && place < c->along.table_size ? place : -1;
 }
 
-/* ---- gather ------------------------------------------------------------------------------------ */
+/* ---- gather ---------------------------------------------------------------------------------- */
 
 #define DEFINE_GATHER(name, type)                                                                  \
     static void name(const struct along_constants *c, const struct along_row *row)                 \
@@ -149,7 +150,7 @@ static void along_gather(const struct hal_args *args, struct hal_tile tile)
 
 static const struct hal_kernel kernel_gather = {.name = "gather", .cpu = along_gather};
 
-/* ---- scatter ----------------------------------------------------------------------------------- */
+/* ---- scatter --------------------------------------------------------------------------------- */
 
 static void scatter_row(const struct along_constants *c, const struct along_row *row)
 {
@@ -216,7 +217,7 @@ static void along_scatter(const struct hal_args *args, struct hal_tile tile)
 
 static const struct hal_kernel kernel_scatter = {.name = "scatter", .cpu = along_scatter};
 
-/* ---- shapes ------------------------------------------------------------------------------------ */
+/* ---- shapes ---------------------------------------------------------------------------------- */
 
 static enum status along_shape(struct rt_shape_call *call)
 {
@@ -258,7 +259,7 @@ static enum status scatter_shape(struct rt_shape_call *call)
     return rt_set_out_like(call, 0, 0);
 }
 
-/* ---- recording --------------------------------------------------------------------------------- */
+/* ---- recording ------------------------------------------------------------------------------- */
 
 static struct along_dim dim_of(const struct rt_tensor *table, const struct rt_tensor *index,
                                const struct rt_tensor *list, uint8_t d)

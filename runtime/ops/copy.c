@@ -31,7 +31,7 @@ struct wide {
     uint64_t half[2];
 };
 
-/* ---- runs -------------------------------------------------------------------------------------- */
+/* ---- runs ------------------------------------------------------------------------------------ */
 
 /* memcpy of a constant size is one move of any alignment. */
 #define DEFINE_RUN(name, type)                                                                     \
@@ -98,7 +98,7 @@ static void copy_runs(const struct hal_args *args, struct hal_tile tile)
 
 static const struct hal_kernel kernel_runs = {.name = "copy", .cpu = copy_runs};
 
-/* ---- transposition ----------------------------------------------------------------------------- */
+/* ---- transposition --------------------------------------------------------------------------- */
 
 /*
  * A plane of n_i x n_j elements: the target is contiguous along i and steps |dst_j| bytes along j,
@@ -254,7 +254,7 @@ static void copy_transpose(const struct hal_args *args, struct hal_tile tile)
 
 static const struct hal_kernel kernel_transpose = {.name = "transpose", .cpu = copy_transpose};
 
-/* ---- recording --------------------------------------------------------------------------------- */
+/* ---- recording ------------------------------------------------------------------------------- */
 
 struct rt_copy rt_copy_to(const struct rt_tensor *dst)
 {

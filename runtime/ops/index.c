@@ -51,7 +51,7 @@ struct places {
     int64_t table[PLACES], list[PLACES];
 };
 
-/* ---- kernels ----------------------------------------------------------------------------------- */
+/* ---- kernels --------------------------------------------------------------------------------- */
 
 static int64_t read_place(const struct hal_args *args, const struct index_constants *c, uint32_t k,
                           int64_t at)
@@ -232,7 +232,7 @@ static void index_put(const struct hal_args *args, struct hal_tile tile)
 
 static const struct hal_kernel kernel_put = {.name = "index_put", .cpu = index_put};
 
-/* ---- which dims are indexed, by what ----------------------------------------------------------- */
+/* ---- which dims are indexed, by what --------------------------------------------------------- */
 
 /* The index tensors of a node: number k stands for dim dims[k] of the table. */
 struct index_dims {
@@ -387,7 +387,7 @@ static enum status embedding_shape(struct rt_shape_call *call)
     return one_dim_shape(call, 0, 1);
 }
 
-/* ---- recording --------------------------------------------------------------------------------- */
+/* ---- recording ------------------------------------------------------------------------------- */
 
 /* A dispatch in the making: what the constants are computed from. */
 struct index_build {

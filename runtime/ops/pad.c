@@ -48,7 +48,7 @@ static inline int64_t max_i64(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* ---- kernel ------------------------------------------------------------------------------------ */
+/* ---- kernel ---------------------------------------------------------------------------------- */
 
 /* The input's place for place |at| of the output; -1: the constant. */
 static int64_t place_of(enum outside outside, const struct pad_dim *dim, int64_t at)
@@ -133,7 +133,7 @@ static void pad_rows(const struct hal_args *args, struct hal_tile tile)
 
 static const struct hal_kernel kernel_pad = {.name = "pad", .cpu = pad_rows};
 
-/* ---- recording --------------------------------------------------------------------------------- */
+/* ---- recording ------------------------------------------------------------------------------- */
 
 /* Outermost first as the output lies in memory. */
 static void sort_dims(struct pad_constants *c)
@@ -219,7 +219,7 @@ static enum status emit_pad(struct rt_emit *emit, struct pad_constants *c, struc
         err);
 }
 
-/* ---- pads -------------------------------------------------------------------------------------- */
+/* ---- pads ------------------------------------------------------------------------------------ */
 
 /* Pairs from the last dim backwards: before, after. */
 static enum status pad_shape(struct rt_shape_call *call)
@@ -324,7 +324,7 @@ static enum status replicate_emit(struct rt_emit *emit, struct error *err)
     return emit_edge(emit, OUTSIDE_NEAREST, err);
 }
 
-/* ---- roll -------------------------------------------------------------------------------------- */
+/* ---- roll ------------------------------------------------------------------------------------ */
 
 static enum status roll_shape(struct rt_shape_call *call)
 {
@@ -376,7 +376,7 @@ static enum status roll_emit(struct rt_emit *emit, struct error *err)
     return emit_pad(emit, &c, err);
 }
 
-/* ---- tril -------------------------------------------------------------------------------------- */
+/* ---- tril ------------------------------------------------------------------------------------ */
 
 struct tril_constants {
     int64_t height, width, diagonal;

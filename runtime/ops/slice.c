@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Operators that take part of a tensor, or walk it in steps: slices, selections, splits, diagonals,
- * windows, flips, and the two that put a part back. Each is one strided copy; putting a part back is
- * a few that touch different elements.
+ * windows, flips, and the two that put a part back. Each is one strided copy; putting a part back
+ * is a few that touch different elements.
  *
  * Bounds may be symbolic and come from the request. Those of slices are clamped, as in PyTorch;
  * those of selections and of as_strided are checked when the dims are known.
@@ -65,7 +65,7 @@ static struct rt_copy copy_selected(const struct rt_tensor *part, const struct r
     return copy;
 }
 
-/* ---- slices ------------------------------------------------------------------------------------ */
+/* ---- slices ---------------------------------------------------------------------------------- */
 
 /* start, end, step of a slice of a dim, as arguments |first| and the two behind it. */
 static enum status slice_length(struct rt_shape_call *call, uint32_t first, struct rt_dim size,
@@ -199,7 +199,7 @@ static enum status select_emit(struct rt_emit *emit, struct error *err)
     return rt_emit_copy(emit, out, self, &copy, err);
 }
 
-/* ---- splits ------------------------------------------------------------------------------------ */
+/* ---- splits ---------------------------------------------------------------------------------- */
 
 static uint32_t out_count(const struct rt_shape_call *call)
 {
@@ -339,7 +339,7 @@ static enum status unbind_emit(struct rt_emit *emit, struct error *err)
     return ST_OK;
 }
 
-/* ---- parts put back ---------------------------------------------------------------------------- */
+/* ---- parts put back -------------------------------------------------------------------------- */
 
 static enum status slice_scatter_shape(struct rt_shape_call *call)
 {
@@ -459,7 +459,8 @@ static enum status select_scatter_emit(struct rt_emit *emit, struct error *err)
 /* clang-format off */
 const struct rt_op rt_ops_slice[] = {
     {.name = "slice", .kernels = "aten::slice_copy.Tensor_out",
-     .args = "TII?I?I>T", .shape = slice_shape, .emit = slice_emit, .layout = RT_LAYOUT_ELEMENTWISE},
+     .args = "TII?I?I>T", .shape = slice_shape, .emit = slice_emit,
+     .layout = RT_LAYOUT_ELEMENTWISE},
     {.name = "narrow", .kernels = "aten::narrow_copy.out",
      .args = "TIII>T", .shape = narrow_shape, .emit = narrow_emit, .layout = RT_LAYOUT_ELEMENTWISE},
     {.name = "select", .kernels = "aten::select_copy.int_out",
@@ -467,7 +468,8 @@ const struct rt_op rt_ops_slice[] = {
     {.name = "split", .kernels = "aten::split_copy.Tensor_out",
      .args = "TII>X", .shape = split_shape, .emit = split_emit, .layout = RT_LAYOUT_ANY},
     {.name = "split_sizes", .kernels = "aten::split_with_sizes_copy.out",
-     .args = "TLI>X", .shape = split_sizes_shape, .emit = split_sizes_emit, .layout = RT_LAYOUT_ANY},
+     .args = "TLI>X", .shape = split_sizes_shape, .emit = split_sizes_emit,
+     .layout = RT_LAYOUT_ANY},
     {.name = "unbind", .kernels = "aten::unbind_copy.int_out",
      .args = "TI>X", .shape = unbind_shape, .emit = unbind_emit, .layout = RT_LAYOUT_ANY},
     {.name = "slice_scatter", .kernels = "aten::slice_scatter.out",
