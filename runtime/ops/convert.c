@@ -8,6 +8,7 @@
 #include "runtime/ops/convert.h"
 
 #include "hal/cpu/uk.h"
+#include "runtime/ops/op.h"
 
 /* Types that C has: NATIVE(dtype, C type, value of v as a number, v made of a number). */
 /* clang-format off */
@@ -238,4 +239,29 @@ enum dtype rt_promote(enum dtype a, enum dtype b)
         return a_is_float ? a : b;
     }
     return promote_ints(a, b);
+}
+
+struct rt_number rt_number_arg(const struct rt_emit *emit, uint32_t index)
+{
+    const struct rt_value *value = rt_emit_value(emit, index);
+
+    if (value->kind == RT_FLOAT) {
+        return (struct rt_number){value->f, rt_to_i64(value->f)};
+    }
+    if (value->kind == RT_BOOL) {
+        return (struct rt_number){value->b, value->b};
+    }
+    int64_t number = rt_emit_int(emit, index);
+    return (struct rt_number){(double)number, number};
+}
+
+void rt_number_store(struct rt_number number, enum dtype dtype, void *to)
+{
+    enum dtype_kind kind = dtype_infos[dtype].kind;
+
+    if (kind == DTYPE_INT || kind == DTYPE_UINT) {
+        rt_store(RT_CLASS_I64, dtype)(to, 0, &number.i, 1);
+    } else {
+        rt_store(RT_CLASS_F64, dtype)(to, 0, &number.f, 1);
+    }
 }

@@ -43,6 +43,20 @@ bool rt_class_is_direct(enum rt_class class, enum dtype dtype);
 /* What torch computes in when both types meet; dims play no part. */
 enum dtype rt_promote(enum dtype a, enum dtype b);
 
+/* A number in both forms, so that a loop takes the one of its class. */
+struct rt_number {
+    double f;
+    int64_t i;
+};
+
+struct rt_emit;
+
+/* An S or F argument at the concrete dims. */
+struct rt_number rt_number_arg(const struct rt_emit *emit, uint32_t index);
+
+/* The number as one element of any type, into |to|; how a kernel's constant is made. */
+void rt_number_store(struct rt_number number, enum dtype dtype, void *to);
+
 /* As in C, but defined for all: out of range, and NaN, is INT64_MIN. */
 static inline int64_t rt_to_i64(double v)
 {

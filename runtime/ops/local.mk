@@ -8,11 +8,14 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/copy.c %D%/copy.h \
 	%D%/element.c %D%/element.h \
 	%D%/index.c \
+	%D%/create.c \
 	%D%/iter.c %D%/iter.h \
 	%D%/op.h \
 	%D%/pad.c \
 	%D%/pointwise.c %D%/pointwise.h %D%/pointwise_loops.c \
+	%D%/reduce.c %D%/reduce.h %D%/reduce_kernels.c \
 	%D%/slice.c \
+	%D%/softmax.c \
 	%D%/stride.c \
 	%D%/view.c \
 	%D%/view_priv.c %D%/view_priv.h

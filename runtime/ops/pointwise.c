@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "runtime/ops/copy.h"
 #include "runtime/ops/pointwise.h"
 
 enum rule {
@@ -234,27 +235,13 @@ static enum status pointwise_shape(struct rt_shape_call *call)
 /* ---- recording ----------------------------------------------------------------------------- */
 
 /* What stands for a bound that is not given: the first is a lower one, the other an upper. */
-static struct rt_pw_number missing(enum rt_pw_op op, uint32_t position)
+static struct rt_number missing(enum rt_pw_op op, uint32_t position)
 {
     if (op == RT_PW_logit) {
-        return (struct rt_pw_number){.f = -1};
+        return (struct rt_number){.f = -1};
     }
-    return position == 0 ? (struct rt_pw_number){-INFINITY, INT64_MIN}
-                         : (struct rt_pw_number){INFINITY, INT64_MAX};
-}
-
-static struct rt_pw_number number_at(struct rt_emit *emit, uint32_t index)
-{
-    const struct rt_value *value = rt_emit_value(emit, index);
-
-    if (value->kind == RT_FLOAT) {
-        return (struct rt_pw_number){value->f, rt_to_i64(value->f)};
-    }
-    if (value->kind == RT_BOOL) {
-        return (struct rt_pw_number){value->b, value->b};
-    }
-    int64_t number = rt_emit_int(emit, index);
-    return (struct rt_pw_number){(double)number, number};
+    return position == 0 ? (struct rt_number){-INFINITY, INT64_MIN}
+                         : (struct rt_number){INFINITY, INT64_MAX};
 }
 
 /* Powers that are cheaper, and as PyTorch has it, another operation. */
@@ -292,7 +279,8 @@ static uint32_t open_operands(struct rt_emit *emit, const struct row *row,
             bindings[count] = tensor->binding;
             k->inputs[i] = (struct rt_pw_operand){.loop = count++, .dtype = tensor->dtype};
         } else {
-            k->inputs[i].number = kind == RT_NONE ? missing(k->op, i - 1) : number_at(emit, arg);
+            k->inputs[i].number =
+                kind == RT_NONE ? missing(k->op, i - 1) : rt_number_arg(emit, arg);
         }
     }
     return count;
@@ -318,6 +306,19 @@ static int64_t tile_of(uint32_t cost)
     return cost > 20 ? RT_LOOP_TILE / 8 : RT_LOOP_TILE;
 }
 
+/* Elements move as they are: whatever the type, and by the width that the strides allow. */
+static enum status emit_move(struct rt_emit *emit, const struct rt_tensor *out,
+                             const struct rt_tensor *in, struct error *err)
+{
+    struct rt_copy copy = rt_copy_to(out);
+    uint32_t skip = (uint32_t)(out->rank - in->rank);
+
+    for (uint32_t d = 0; d < in->rank; d++) {
+        copy.src[skip + d] = in->dims[d] == 1 ? 0 : in->strides[d];
+    }
+    return rt_emit_copy(emit, out, in, &copy, err);
+}
+
 static enum status pointwise_emit(struct rt_emit *emit, struct error *err)
 {
     const struct row *row = rt_emit_op(emit)->detail;
@@ -327,10 +328,14 @@ static enum status pointwise_emit(struct rt_emit *emit, struct error *err)
     struct rt_pw_constants k = {.op = choice.op, .class = choice.class, .out = out->dtype};
     const char *params = params_of(row);
 
+    if (k.op == RT_PW_copy && rt_emit_value(emit, digit(row->operands[0]))->kind == RT_TENSOR &&
+        choice.dtype == out->dtype) {
+        return emit_move(emit, out, rt_emit_arg(emit, digit(row->operands[0])), err);
+    }
     for (uint32_t i = 0; params[i] != '\0'; i++) {
         uint32_t arg = digit(params[i]);
         bool is_none = rt_emit_value(emit, arg)->kind == RT_NONE;
-        k.params[i] = is_none ? missing(k.op, i) : number_at(emit, arg);
+        k.params[i] = is_none ? missing(k.op, i) : rt_number_arg(emit, arg);
     }
     rt_loop_init(&k.loop, out->rank, out->dims);
     rt_loop_add(&k.loop, out);
@@ -510,17 +515,17 @@ const struct rt_op rt_ops_pointwise[] = {
     UNARY("round", round, PROMOTE, REALS),
 
     /* copies and conversions */
-    ROW("to_dtype", "dim_order_ops::_to_dim_order_copy.out", "TBL?>T", "0", RT_PW_copy, CONVERT,
-        RT_DTYPES_ALL, ),
-    ROW("to_dtype_format", "aten::_to_copy.out", "TBI?>T", "0", RT_PW_copy, CONVERT,
-        RT_DTYPES_ALL, ),
-    ROW("clone", "dim_order_ops::_clone_dim_order.out", "TBL?>T", "0", RT_PW_copy, SAME,
-        RT_DTYPES_ALL, ),
-    ROW("clone_format", "aten::clone.out", "TI?>T", "0", RT_PW_copy, SAME, RT_DTYPES_ALL, ),
-    ROW("alias",
-        "aten::alias_copy.out aten::detach_copy.out aten::lift_fresh_copy.out "
-        "et_copy::_h2d_copy.out et_copy::_d2h_copy.out",
-        "T>T", "0", RT_PW_copy, SAME, RT_DTYPES_ALL, ),
+    ROW_AS("to_dtype", "dim_order_ops::_to_dim_order_copy.out", "TBL?>T", 0, "0", RT_PW_copy,
+           CONVERT, RT_DTYPES_ALL, ),
+    ROW_AS("to_dtype_format", "aten::_to_copy.out", "TBI?>T", 0, "0", RT_PW_copy, CONVERT,
+           RT_DTYPES_ALL, ),
+    ROW_AS("clone", "dim_order_ops::_clone_dim_order.out", "TBL?>T", 0, "0", RT_PW_copy, SAME,
+           RT_DTYPES_ALL, ),
+    ROW_AS("clone_format", "aten::clone.out", "TI?>T", 0, "0", RT_PW_copy, SAME, RT_DTYPES_ALL, ),
+    ROW_AS("alias",
+           "aten::alias_copy.out aten::detach_copy.out aten::lift_fresh_copy.out "
+           "et_copy::_h2d_copy.out et_copy::_d2h_copy.out",
+           "T>T", 0, "0", RT_PW_copy, SAME, RT_DTYPES_ALL, ),
     ROW_AS("copy", "aten::copy.out", "TTB>T", 0, "1", RT_PW_copy, CONVERT, RT_DTYPES_ALL,
            .is_like = true),
     ROW_AS("fill", "aten::fill.Scalar_out", "TS>T", 0, "1", RT_PW_copy, CONVERT, RT_DTYPES_ALL,

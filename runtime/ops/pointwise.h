@@ -55,17 +55,11 @@
 enum rt_pw_op { RT_PW_LOOPS(PW) RT_PW_COUNT };
 #undef PW
 
-/* A number in both forms, so that a loop takes the one of its class. */
-struct rt_pw_number {
-    double f;
-    int64_t i;
-};
-
 /* Where an operand comes from: operand |loop| of the nest, or (0) the number. */
 struct rt_pw_operand {
     uint32_t loop;
     enum dtype dtype;
-    struct rt_pw_number number;
+    struct rt_number number;
 };
 
 struct rt_pw_constants {
@@ -74,7 +68,7 @@ struct rt_pw_constants {
     enum rt_class class;
     enum dtype out;
     struct rt_pw_operand inputs[RT_PW_INPUTS_MAX];
-    struct rt_pw_number params[RT_PW_PARAMS_MAX];
+    struct rt_number params[RT_PW_PARAMS_MAX];
 };
 _Static_assert(sizeof(struct rt_pw_constants) <= HAL_CONSTANTS_MAX, "constants are copied whole");
 

@@ -21,7 +21,7 @@
 struct run {
     void *out;
     const void *in[RT_PW_INPUTS_MAX];
-    const struct rt_pw_number *params;
+    const struct rt_number *params;
     size_t count;
 };
 
@@ -415,7 +415,7 @@ struct input {
     char *buffer;
 };
 
-static void splat(const struct rt_pw_number *number, enum rt_class class, char *buffer)
+static void splat(const struct rt_number *number, enum rt_class class, char *buffer)
 {
     enum dtype from = class == RT_CLASS_I64 ? DT_I64 : DT_F64;
     const void *value = from == DT_I64 ? (const void *)&number->i : (const void *)&number->f;

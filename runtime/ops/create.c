@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tensors out of nothing: constants, ranges, and memory whose content nobody asked for, which is
+ * zeros here, because an arena's bytes may be another request's.
+ *
+ * The length of a range of integers may depend on symbols (its step may not); with a float among
+ * its arguments all must be constants.
+ */
+#include "config.h"
+
+#include "runtime/ops/op.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "runtime/ops/convert.h"
+
+#define FILL_TILE_BYTES ((size_t)256 << 10)
+#define RANGE_TILE 8192
+#define RANGE_CHUNK 256
+#define RANGE_MAX ((int64_t)1 << 40)
+
+/* ---- shapes -------------------------------------------------------------------------------- */
+
+static enum status size_shape(struct rt_shape_call *call)
+{
+    const struct rt_value *size = rt_arg(call, 0);
+
+    if (size->count > SHAPE_RANK_MAX) {
+        return rt_refuse(call, "%u dims, at most %d are possible", size->count, SHAPE_RANK_MAX);
+    }
+    for (uint32_t d = 0; d < size->count; d++) {
+        if (size->ints[d].value < 0) {
+            return rt_refuse(call, "dim %u is %lld", d, (long long)size->ints[d].value);
+        }
+    }
+    return rt_set_out(call, 0, (uint8_t)size->count, size->ints);
+}
+
+static enum status like_shape(struct rt_shape_call *call)
+{
+    return rt_set_out_like(call, 0, 0);
+}
+
+static enum status scalar_shape(struct rt_shape_call *call)
+{
+    return rt_set_out(call, 0, 0, NULL);
+}
+
+/* The arguments of both forms; absent ones are 0 and 1. */
+struct range {
+    struct rt_dim start, end, step; /* when all are integers */
+    double f_start, f_end, f_step;
+    bool is_int;
+};
+
+static enum status read_bound(struct rt_shape_call *call, struct range *range, uint32_t index,
+                              struct rt_dim *out_i, double *out_f)
+{
+    const struct rt_value *value = rt_arg(call, index);
+
+    switch (value->kind) {
+    case RT_INT:
+        *out_i = value->i;
+        *out_f = (double)value->i.value;
+        return ST_OK;
+    case RT_FLOAT:
+        *out_i = rt_dim_of(rt_to_i64(value->f));
+        *out_f = value->f;
+        range->is_int = false;
+        return ST_OK;
+    default:
+        return rt_refuse(call, "argument %u is a bool, a number is needed", index);
+    }
+}
+
+static enum status read_range(struct rt_shape_call *call, struct range *range)
+{
+    bool is_short = call->node->arg_count == 1;
+
+    *range = (struct range){.step = rt_dim_of(1), .f_step = 1, .is_int = true};
+    if (is_short) {
+        return read_bound(call, range, 0, &range->end, &range->f_end);
+    }
+    TRY(read_bound(call, range, 0, &range->start, &range->f_start));
+    TRY(read_bound(call, range, 1, &range->end, &range->f_end));
+    return read_bound(call, range, 2, &range->step, &range->f_step);
+}
+
+static enum status int_range(struct rt_shape_call *call, const struct range *range,
+                             struct rt_dim *out_length)
+{
+    struct rt_dims *dims = &call->graph->dims;
+    struct rt_dim span;
+
+    if (!rt_dim_is_const(range->step)) {
+        return rt_unsupported(call, "a step that depends on the inputs");
+    }
+    if (range->step.value == 0 || range->step.value == INT64_MIN) {
+        return rt_refuse(call, "a step of %lld", (long long)range->step.value);
+    }
+    if (range->step.value > 0) {
+        span = rt_dim_sub(dims, range->end, range->start);
+        *out_length = rt_dim_ceildiv(dims, span, range->step);
+    } else {
+        span = rt_dim_sub(dims, range->start, range->end);
+        *out_length = rt_dim_ceildiv(dims, span, rt_dim_of(-range->step.value));
+    }
+    *out_length = rt_dim_max(dims, *out_length, rt_dim_of(0));
+    return ST_OK;
+}
+
+static enum status float_range(struct rt_shape_call *call, const struct range *range,
+                               struct rt_dim *out_length)
+{
+    if (!rt_dim_is_const(range->start) || !rt_dim_is_const(range->end) ||
+        !rt_dim_is_const(range->step)) {
+        return rt_unsupported(call, "a float range whose ends depend on the inputs");
+    }
+    double length = ceil((range->f_end - range->f_start) / range->f_step);
+    if (!(length >= 0 && length <= (double)RANGE_MAX)) {
+        return rt_refuse(call, "no range from %g to %g by %g", range->f_start, range->f_end,
+                         range->f_step);
+    }
+    *out_length = rt_dim_of((int64_t)length);
+    return ST_OK;
+}
+
+static enum status range_shape(struct rt_shape_call *call)
+{
+    struct range range;
+    struct rt_dim length = {0};
+
+    if (rt_out_dtype(call, 0) == DT_BOOL) {
+        return rt_refuse(call, "a range cannot be bool");
+    }
+    TRY(read_range(call, &range));
+    TRY(range.is_int ? int_range(call, &range, &length) : float_range(call, &range, &length));
+    return rt_set_out(call, 0, 1, &length);
+}
+
+/* ---- one value everywhere ------------------------------------------------------------------ */
+
+struct fill {
+    uint8_t pattern[16]; /* the element, repeated */
+};
+
+static void fill_tile(const struct hal_args *args, struct hal_tile tile)
+{
+    const struct fill *fill = args->constants;
+    size_t begin = tile.x * FILL_TILE_BYTES;
+    size_t left = args->lengths[0] - begin;
+    uint8_t *to = (uint8_t *)args->bindings[0] + begin;
+
+    if (left > FILL_TILE_BYTES) {
+        left = FILL_TILE_BYTES;
+    }
+    for (; left >= sizeof(fill->pattern); left -= sizeof(fill->pattern)) {
+        memcpy(to, fill->pattern, sizeof(fill->pattern));
+        to += sizeof(fill->pattern);
+    }
+    memcpy(to, fill->pattern, left);
+}
+
+static const struct hal_kernel fill_kernel = {.name = "fill", .cpu = fill_tile};
+
+static enum status emit_fill(struct rt_emit *emit, struct rt_number number, struct error *err)
+{
+    const struct rt_tensor *out = rt_emit_out(emit, 0);
+    size_t width = dtype_bytes(out->dtype);
+    struct fill fill;
+
+    for (size_t at = 0; at < sizeof(fill.pattern); at += width) {
+        rt_number_store(number, out->dtype, fill.pattern + at);
+    }
+    size_t tiles = out->bytes / FILL_TILE_BYTES + (out->bytes % FILL_TILE_BYTES != 0);
+    return rt_emit_dispatch(emit,
+                            &(struct hal_dispatch){
+                                .kernel = &fill_kernel,
+                                .grid = {(uint32_t)tiles, 1, 1},
+                                .constants = &fill,
+                                .constants_bytes = sizeof(fill),
+                                .bindings = &out->binding,
+                                .binding_count = 1,
+                                .cost = out->bytes / 16,
+                            },
+                            err);
+}
+
+static enum status zeros_emit(struct rt_emit *emit, struct error *err)
+{
+    return emit_fill(emit, (struct rt_number){0, 0}, err);
+}
+
+static enum status ones_emit(struct rt_emit *emit, struct error *err)
+{
+    return emit_fill(emit, (struct rt_number){1, 1}, err);
+}
+
+/* The value is argument 1. */
+static enum status full_emit(struct rt_emit *emit, struct error *err)
+{
+    return emit_fill(emit, rt_number_arg(emit, 1), err);
+}
+
+static enum status scalar_emit(struct rt_emit *emit, struct error *err)
+{
+    return emit_fill(emit, rt_number_arg(emit, 0), err);
+}
+
+/* ---- ranges -------------------------------------------------------------------------------- */
+
+struct range_constants {
+    struct rt_number start, step;
+    int64_t length;
+    enum dtype dtype;
+};
+
+/* Element i is start + i * step, in double or in wrapping integers, whatever tile it is in. */
+static void range_tile(const struct hal_args *args, struct hal_tile tile)
+{
+    const struct range_constants *k = args->constants;
+    bool is_float = dtype_infos[k->dtype].kind == DTYPE_FLOAT;
+    size_t width = dtype_bytes(k->dtype);
+    rt_store_f *store = rt_store(is_float ? RT_CLASS_F64 : RT_CLASS_I64, k->dtype);
+    int64_t first = (int64_t)tile.x * RANGE_TILE;
+    int64_t end = k->length - first < RANGE_TILE ? k->length : first + RANGE_TILE;
+    union {
+        double f[RANGE_CHUNK];
+        int64_t i[RANGE_CHUNK];
+    } values;
+
+    while (first < end) {
+        int64_t count = end - first < RANGE_CHUNK ? end - first : RANGE_CHUNK;
+        for (int64_t n = 0; n < count; n++) {
+            if (is_float) {
+                values.f[n] = k->start.f + (double)(first + n) * k->step.f;
+            } else {
+                values.i[n] =
+                    (int64_t)((uint64_t)k->start.i + (uint64_t)(first + n) * (uint64_t)k->step.i);
+            }
+        }
+        store((char *)args->bindings[0] + (size_t)first * width, (int64_t)width, &values, count);
+        first += count;
+    }
+}
+
+static const struct hal_kernel range_kernel = {.name = "range", .cpu = range_tile};
+
+static enum status emit_range(struct rt_emit *emit, struct rt_number start, struct rt_number step,
+                              struct error *err)
+{
+    const struct rt_tensor *out = rt_emit_out(emit, 0);
+    struct range_constants k = {start, step, out->numel, out->dtype};
+    int64_t tiles = out->numel / RANGE_TILE + (out->numel % RANGE_TILE != 0);
+
+    return rt_emit_dispatch(emit,
+                            &(struct hal_dispatch){
+                                .kernel = &range_kernel,
+                                .grid = {(uint32_t)tiles, 1, 1},
+                                .constants = &k,
+                                .constants_bytes = sizeof(k),
+                                .bindings = &out->binding,
+                                .binding_count = 1,
+                                .cost = (uint64_t)out->numel,
+                            },
+                            err);
+}
+
+static enum status arange_emit(struct rt_emit *emit, struct error *err)
+{
+    return emit_range(emit, (struct rt_number){0, 0}, (struct rt_number){1, 1}, err);
+}
+
+static enum status arange_start_emit(struct rt_emit *emit, struct error *err)
+{
+    return emit_range(emit, rt_number_arg(emit, 0), rt_number_arg(emit, 2), err);
+}
+
+/* ---- the operators ------------------------------------------------------------------------- */
+
+const struct rt_op rt_ops_create[] = {
+    {.name = "full",
+     .kernels = "aten::full.out",
+     .args = "LS>T",
+     .shape = size_shape,
+     .emit = full_emit},
+    {.name = "full_like",
+     .kernels = "aten::full_like.out",
+     .args = "TSI?>T",
+     .shape = like_shape,
+     .emit = full_emit},
+    {.name = "zeros",
+     .kernels = "aten::zeros.out",
+     .args = "L>T",
+     .shape = size_shape,
+     .emit = zeros_emit},
+    {.name = "ones",
+     .kernels = "aten::ones.out",
+     .args = "L>T",
+     .shape = size_shape,
+     .emit = ones_emit},
+    {.name = "empty_format",
+     .kernels = "aten::empty.out",
+     .args = "LI?>T",
+     .shape = size_shape,
+     .emit = zeros_emit},
+    {.name = "empty",
+     .kernels = "dim_order_ops::_empty_dim_order.out",
+     .args = "LL?>T",
+     .shape = size_shape,
+     .emit = zeros_emit},
+    {.name = "scalar_tensor",
+     .kernels = "aten::scalar_tensor.out",
+     .args = "S>T",
+     .shape = scalar_shape,
+     .emit = scalar_emit},
+    {.name = "arange",
+     .kernels = "aten::arange.out",
+     .args = "S>T",
+     .shape = range_shape,
+     .emit = arange_emit},
+    {.name = "arange_start",
+     .kernels = "aten::arange.start_out",
+     .args = "SSS>T",
+     .shape = range_shape,
+     .emit = arange_start_emit},
+    {.name = NULL},
+};

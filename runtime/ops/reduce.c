@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reductions over any set of dims, by strides. A row says which arguments name the dims, what is
+ * folded and what the outputs are made of; shapes, types, and the choice between reading rows and
+ * reading columns are common. Outputs are row-major.
+ *
+ * Refused: dims out of range or twice in a list, an extreme of no elements, a float result declared
+ * as an integer.
+ */
+#include "config.h"
+
+#include "runtime/ops/reduce.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "runtime/ops/iter.h"
+
+/* Reads of a tile. */
+#define TILE_READS 32768
+
+/* Argument 0 is the tensor, so that a 0 says that the operator has no such argument. */
+struct row {
+    enum rt_fold fold;
+    uint8_t dims_arg;       /* an int, ints or none; without it, all dims */
+    uint8_t keep_arg;       /* without it, reduced dims are dropped */
+    uint8_t correction_arg; /* of a variance: a number, a bool (1 or 0) or none (1) */
+    bool empty_is_none;     /* an empty list of dims reduces nothing; otherwise all */
+    bool is_float;          /* a float result, whatever goes in */
+    uint8_t output_count;
+    enum rt_fold_result results[2];
+};
+
+/* ---- shapes -------------------------------------------------------------------------------- */
+
+static enum status add_dim(struct rt_shape_call *call, struct rt_dim dim, uint8_t rank,
+                           uint32_t *reduced)
+{
+    uint8_t d;
+
+    if (!rt_dim_is_const(dim)) {
+        return rt_unsupported(call, "a dim number that depends on the inputs");
+    }
+    TRY(rt_need_dim(call, dim.value, rank, &d));
+    if (*reduced >> d & 1) {
+        return rt_refuse(call, "dim %d is reduced twice", d);
+    }
+    *reduced |= 1u << d;
+    return ST_OK;
+}
+
+/* The set of dims, one bit each. */
+static enum status find_reduced(struct rt_shape_call *call, const struct row *row, uint8_t rank,
+                                uint32_t *out_reduced)
+{
+    const struct rt_value *dims = row->dims_arg ? rt_arg(call, row->dims_arg) : NULL;
+    uint32_t all = (1u << rank) - 1, reduced = 0;
+
+    if (dims && dims->kind == RT_INT) {
+        TRY(add_dim(call, dims->i, rank, &reduced));
+    } else if (!dims || dims->kind == RT_NONE || (dims->count == 0 && !row->empty_is_none)) {
+        reduced = all;
+    } else {
+        for (uint32_t i = 0; i < dims->count; i++) {
+            TRY(add_dim(call, dims->ints[i], rank, &reduced));
+        }
+    }
+    *out_reduced = reduced & all; /* a scalar has dim 0 and -1, but no dims */
+    return ST_OK;
+}
+
+static enum status check_types(struct rt_shape_call *call, const struct row *row)
+{
+    enum dtype in = rt_arg(call, 0)->dtype, out = rt_out_dtype(call, 0);
+    bool in_is_float = dtype_infos[in].kind == DTYPE_FLOAT;
+    bool out_is_float = dtype_infos[out].kind == DTYPE_FLOAT;
+
+    TRY(rt_need_dtype(call, 0, RT_DTYPES_ALL & ~(1u << DT_U64)));
+    for (uint32_t o = 0; o < row->output_count; o++) {
+        enum dtype dtype = rt_out_dtype(call, o);
+        if (row->results[o] == RT_RESULT_INDEX && dtype != DT_I64) {
+            return rt_refuse(call, "indices of type %s, i64 is needed", dtype_text(dtype));
+        }
+    }
+    if (row->results[0] == RT_RESULT_INDEX || row->fold == RT_FOLD_ANY) {
+        return ST_OK;
+    }
+    if ((in_is_float || row->is_float) && !out_is_float) {
+        return rt_refuse(call, "a result of floats cannot be %s", dtype_text(out));
+    }
+    if (row->results[0] == RT_RESULT_VARIANCE && !in_is_float) {
+        return rt_refuse(call, "a variance of %s, a float type is needed", dtype_text(in));
+    }
+    return ST_OK;
+}
+
+static enum status reduce_shape(struct rt_shape_call *call)
+{
+    const struct row *row = call->node->op->detail;
+    const struct rt_value *in = rt_arg(call, 0);
+    bool keep = row->keep_arg && rt_arg(call, row->keep_arg)->b;
+    struct rt_dim dims[SHAPE_RANK_MAX];
+    uint32_t reduced;
+    uint8_t rank = 0;
+
+    TRY(check_types(call, row));
+    TRY(find_reduced(call, row, in->rank, &reduced));
+    for (uint8_t d = 0; d < in->rank; d++) {
+        if ((reduced >> d & 1) == 0) {
+            dims[rank++] = in->dims[d];
+        } else if (keep) {
+            dims[rank++] = rt_dim_of(1);
+        }
+    }
+    for (uint32_t o = 0; o < row->output_count; o++) {
+        TRY(rt_set_out(call, o, rank, dims));
+    }
+    return ST_OK;
+}
+
+/* ---- recording ----------------------------------------------------------------------------- */
+
+/* As find_reduced(), of arguments that it has accepted. */
+static uint32_t reduced_dims(struct rt_emit *emit, const struct row *row, uint8_t rank)
+{
+    uint32_t all = (1u << rank) - 1, reduced = 0;
+
+    if (row->dims_arg == 0 || rank == 0) {
+        return all;
+    }
+    const struct rt_value *dims = rt_emit_value(emit, row->dims_arg);
+    bool is_list = dims->kind == RT_INTS;
+    if (dims->kind == RT_NONE || (is_list && dims->count == 0 && !row->empty_is_none)) {
+        return all;
+    }
+    for (uint32_t i = 0; i < (is_list ? dims->count : 1); i++) {
+        int64_t d =
+            is_list ? rt_emit_ints(emit, row->dims_arg, i) : rt_emit_int(emit, row->dims_arg);
+        reduced |= 1u << (d < 0 ? d + rank : d) % SHAPE_RANK_MAX;
+    }
+    return reduced & all;
+}
+
+/*
+ * The input's dims in |set| as a nest, in their logical order or, where that is free, as they lie
+ * in memory.
+ */
+static struct rt_nest make_nest(const struct rt_tensor *in, uint32_t set, bool in_memory_order)
+{
+    int64_t dims[SHAPE_RANK_MAX], strides[SHAPE_RANK_MAX], order[SHAPE_RANK_MAX];
+    struct rt_nest nest;
+    struct rt_loop loop;
+    int64_t behind = 1;
+    uint8_t rank = 0;
+
+    for (uint8_t d = 0; d < in->rank; d++) {
+        if (set >> d & 1) {
+            dims[rank] = in->dims[d];
+            strides[rank++] = in->strides[d] * (int64_t)dtype_bytes(in->dtype);
+        }
+    }
+    for (uint8_t d = rank; d-- > 0; behind *= dims[d]) {
+        order[d] = behind;
+    }
+    rt_loop_init(&loop, rank, dims);
+    rt_loop_add_strides(&loop, in_memory_order ? strides : order, 0);
+    rt_loop_add_strides(&loop, strides, 0);
+    rt_loop_close(&loop, 1);
+    nest = (struct rt_nest){.rank = loop.rank, .numel = loop.numel};
+    memcpy(nest.dims, loop.dims, sizeof(nest.dims));
+    memcpy(nest.strides, loop.strides[1], sizeof(nest.strides));
+    return nest;
+}
+
+static double correction_of(struct rt_emit *emit, const struct row *row)
+{
+    if (row->correction_arg == 0 || rt_emit_value(emit, row->correction_arg)->kind == RT_NONE) {
+        return 1;
+    }
+    return rt_number_arg(emit, row->correction_arg).f;
+}
+
+static enum rt_class class_of(const struct row *row, enum dtype in, enum dtype out)
+{
+    if (row->fold == RT_FOLD_ANY) {
+        return RT_CLASS_TRUTH;
+    }
+    return rt_class_of(row->results[0] == RT_RESULT_INDEX ? in : rt_promote(in, out));
+}
+
+/* Columns when neighbouring outputs lie beside each other and an output's own elements do not. */
+static bool reads_columns(const struct rt_reduce_constants *k)
+{
+    int64_t width = (int64_t)dtype_bytes(k->dtype);
+    uint32_t kept = k->kept.rank - 1, reduced = k->reduced.rank - 1;
+
+    for (uint32_t o = 0; o < k->output_count; o++) {
+        enum rt_fold_result result = k->outputs[o].result;
+        if (result == RT_RESULT_INDEX || result == RT_RESULT_VARIANCE) {
+            return false;
+        }
+    }
+    return k->kept.dims[kept] > 1 && k->kept.strides[kept] == width &&
+           k->reduced.dims[reduced] > 1 && k->reduced.strides[reduced] != width;
+}
+
+static enum status record(struct rt_emit *emit, struct rt_reduce_constants *k,
+                          const struct hal_binding *bindings, struct error *err)
+{
+    int64_t reads = k->reduced.numel > 0 ? k->reduced.numel : 1;
+    int64_t width = k->kept.dims[k->kept.rank - 1];
+    bool is_columns = reads_columns(k);
+    struct hal_dispatch dispatch = {
+        .constants = k,
+        .constants_bytes = sizeof(*k),
+        .bindings = bindings,
+        .binding_count = k->output_count + 1,
+        .scratch_bytes = RT_REDUCE_SCRATCH_BYTES,
+        .cost = (uint64_t)(k->kept.numel * reads) / 2,
+    };
+
+    k->tile = TILE_READS / reads > 0 ? TILE_READS / reads : 1;
+    if (is_columns) {
+        dispatch.kernel = &rt_reduce_columns_kernel;
+        dispatch.grid[0] = (uint32_t)((width + RT_REDUCE_COLUMNS - 1) / RT_REDUCE_COLUMNS);
+        dispatch.grid[1] = (uint32_t)(k->kept.numel / width);
+    } else {
+        dispatch.kernel = &rt_reduce_rows_kernel;
+        dispatch.grid[0] = (uint32_t)((k->kept.numel + k->tile - 1) / k->tile);
+        dispatch.grid[1] = 1;
+    }
+    dispatch.grid[2] = 1;
+    return rt_emit_dispatch(emit, &dispatch, err);
+}
+
+static enum status reduce_emit(struct rt_emit *emit, struct error *err)
+{
+    const struct row *row = rt_emit_op(emit)->detail;
+    const struct rt_tensor *in = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
+    uint32_t all = (1u << in->rank) - 1, reduced = reduced_dims(emit, row, in->rank);
+    bool tells_index = row->results[row->output_count - 1] == RT_RESULT_INDEX;
+    struct hal_binding bindings[3];
+    struct rt_reduce_constants k = {
+        .kept = make_nest(in, all & ~reduced, false),
+        .reduced = make_nest(in, reduced, !tells_index),
+        .fold = row->fold,
+        .class = class_of(row, in->dtype, out->dtype),
+        .dtype = in->dtype,
+        .output_count = row->output_count,
+        .correction = correction_of(emit, row),
+    };
+
+    if (k.kept.numel == 0) {
+        return ST_OK;
+    }
+    if (k.reduced.numel == 0 && (k.fold == RT_FOLD_MAX || k.fold == RT_FOLD_MIN)) {
+        return error_set(err, ST_INVALID, "%s: no element to choose from", rt_emit_op(emit)->name);
+    }
+    for (uint32_t o = 0; o < row->output_count; o++) {
+        const struct rt_tensor *tensor = rt_emit_out(emit, o);
+        k.outputs[o] = (struct rt_reduce_output){row->results[o], tensor->dtype};
+        bindings[o] = tensor->binding;
+    }
+    bindings[row->output_count] = in->binding;
+    return record(emit, &k, bindings, err);
+}
+
+/* ---- the operators ------------------------------------------------------------------------- */
+
+#define REDUCE(name_, kernels_, args_, ...)                                                        \
+    {                                                                                              \
+        .name = (name_), .kernels = (kernels_), .args = (args_), .shape = reduce_shape,            \
+        .emit = reduce_emit, .layout = RT_LAYOUT_ANY, .detail = &(const struct row)                \
+        {                                                                                          \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    }
+#define ONE(result) .output_count = 1, .results = {RT_RESULT_##result}
+#define TWO(first, second) .output_count = 2, .results = {RT_RESULT_##first, RT_RESULT_##second}
+#define DIMS(dims, keep) .dims_arg = (dims), .keep_arg = (keep)
+#define ALL_DIMS DIMS(0, 0)
+
+const struct rt_op rt_ops_reduce[] = {
+    REDUCE("sum", "aten::sum.IntList_out", "TL?BI?>T", .fold = RT_FOLD_SUM, DIMS(1, 2), ONE(VALUE)),
+    REDUCE("mean", "aten::mean.out", "TL?BI?>T", .fold = RT_FOLD_SUM, DIMS(1, 2), ONE(MEAN),
+           .is_float = true),
+    REDUCE("mean_all", "aten::mean.dtype_out", "TI?>T", .fold = RT_FOLD_SUM, ALL_DIMS, ONE(MEAN),
+           .is_float = true),
+    REDUCE("prod_all", "aten::prod.out", "TI?>T", .fold = RT_FOLD_PROD, ALL_DIMS, ONE(VALUE)),
+    REDUCE("prod", "aten::prod.int_out", "TIBI?>T", .fold = RT_FOLD_PROD, DIMS(1, 2), ONE(VALUE)),
+    REDUCE("amax", "aten::amax.out", "TLB>T", .fold = RT_FOLD_MAX, DIMS(1, 2), ONE(VALUE)),
+    REDUCE("amin", "aten::amin.out", "TLB>T", .fold = RT_FOLD_MIN, DIMS(1, 2), ONE(VALUE)),
+    REDUCE("max", "aten::max.unary_out", "T>T", .fold = RT_FOLD_MAX, ALL_DIMS, ONE(VALUE)),
+    REDUCE("min", "aten::min.unary_out", "T>T", .fold = RT_FOLD_MIN, ALL_DIMS, ONE(VALUE)),
+    REDUCE("max_dim", "aten::max.dim_max", "TIB>TT", .fold = RT_FOLD_MAX, DIMS(1, 2),
+           TWO(VALUE, INDEX)),
+    REDUCE("min_dim", "aten::min.dim_min", "TIB>TT", .fold = RT_FOLD_MIN, DIMS(1, 2),
+           TWO(VALUE, INDEX)),
+    REDUCE("argmax", "aten::argmax.out", "TI?B>T", .fold = RT_FOLD_MAX, DIMS(1, 2), ONE(INDEX)),
+    REDUCE("argmin", "aten::argmin.out", "TI?B>T", .fold = RT_FOLD_MIN, DIMS(1, 2), ONE(INDEX)),
+    REDUCE("any", "aten::any.out", "TIB>T", .fold = RT_FOLD_ANY, DIMS(1, 2), ONE(VALUE)),
+    REDUCE("any_dims", "aten::any.dims_out", "TL?B>T", .fold = RT_FOLD_ANY, DIMS(1, 2), ONE(VALUE),
+           .empty_is_none = true),
+    REDUCE("any_all", "aten::any.all_out", "T>T", .fold = RT_FOLD_ANY, ALL_DIMS, ONE(VALUE)),
+    REDUCE("var_unbiased", "aten::var.out", "TL?BB>T", .fold = RT_FOLD_SUM, DIMS(1, 3),
+           ONE(VARIANCE), .correction_arg = 2),
+    REDUCE("var", "aten::var.correction_out", "TL?S?B>T", .fold = RT_FOLD_SUM, DIMS(1, 3),
+           ONE(VARIANCE), .correction_arg = 2),
+    REDUCE("var_mean", "aten::var_mean.correction_out", "TL?S?B>TT", .fold = RT_FOLD_SUM,
+           DIMS(1, 3), TWO(VARIANCE, MEAN), .correction_arg = 2),
+    {.name = "softmax",
+     .kernels = "aten::_softmax.out",
+     .args = "TIB>T",
+     .shape = rt_softmax_shape,
+     .emit = rt_softmax_emit,
+     .flags = RT_OP_IN_PLACE},
+    {.name = "log_softmax",
+     .kernels = "aten::_log_softmax.out",
+     .args = "TIB>T",
+     .shape = rt_softmax_shape,
+     .emit = rt_log_softmax_emit,
+     .flags = RT_OP_IN_PLACE},
+    {.name = "cumsum",
+     .kernels = "aten::cumsum.out",
+     .args = "TII?>T",
+     .shape = rt_cumsum_shape,
+     .emit = rt_cumsum_emit},
+    {.name = NULL},
+};

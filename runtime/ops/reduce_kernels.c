@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Folding. Two kernels: rows, where an output's elements are read one after the other, whatever
+ * their strides; and columns, where neighbouring outputs are read together because that is how
+ * memory runs (the mean over the pixels of a channels-last image). The order of additions depends
+ * on dims and strides only. Floats are summed in blocks, the blocks in double. NaN wins every
+ * comparison; the first of equals is the one whose index is told.
+ */
+#include "config.h"
+
+#include "runtime/ops/reduce.h"
+
+#include <math.h>
+
+#include "hal/cpu/uk.h"
+
+struct state {
+    double f;      /* F32, F64 */
+    int64_t i;     /* I64, TRUTH */
+    int64_t index; /* of the extreme */
+    double mean;   /* second pass of a variance */
+};
+
+/* |x| is |n| packed elements, the first of them number |at|. */
+typedef void fold_f(struct state *s, const void *x, int64_t n, int64_t at);
+
+/* ---- folds of packed elements -------------------------------------------------------------- */
+
+static void sum_f32(struct state *s, const void *x, int64_t n, int64_t at)
+{
+    (void)at;
+    s->f += (double)hal_cpu_uk()->sum_f32(x, (size_t)n);
+}
+
+#define FOLD(name, type, member, expr)                                                             \
+    static void name(struct state *s, const void *x, int64_t n, int64_t at)                        \
+    {                                                                                              \
+        const type *xs = x;                                                                        \
+        (void)at;                                                                                  \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            const type v = xs[i];                                                                  \
+            s->member = (expr);                                                                    \
+        }                                                                                          \
+    }
+FOLD(sum_f64, double, f, s->f + v)
+FOLD(sum_i64, int64_t, i, (int64_t)((uint64_t)s->i + (uint64_t)v))
+FOLD(prod_f32, float, f, s->f *(double)v)
+FOLD(prod_f64, double, f, s->f *v)
+FOLD(prod_i64, int64_t, i, (int64_t)((uint64_t)s->i *(uint64_t)v))
+FOLD(any_truth, uint8_t, i, s->i | (v != 0))
+FOLD(deviation_f32, float, f, s->f + ((double)v - s->mean) * ((double)v - s->mean))
+FOLD(deviation_f64, double, f, s->f + (v - s->mean) * (v - s->mean))
+
+/* Nothing beats a NaN; a NaN beats all else. */
+#define EXTREME(name, type, member, op)                                                            \
+    static void name(struct state *s, const void *x, int64_t n, int64_t at)                        \
+    {                                                                                              \
+        const type *xs = x;                                                                        \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            if (s->member == s->member && (xs[i] op s->member || xs[i] != xs[i] || at + i == 0)) { \
+                s->member = xs[i];                                                                 \
+                s->index = at + i;                                                                 \
+            }                                                                                      \
+        }                                                                                          \
+    }
+EXTREME(max_f32, float, f, >)
+EXTREME(max_f64, double, f, >)
+EXTREME(max_i64, int64_t, i, >)
+EXTREME(min_f32, float, f, <)
+EXTREME(min_f64, double, f, <)
+EXTREME(min_i64, int64_t, i, <)
+
+static fold_f *const folds[RT_FOLD_COUNT][RT_CLASS_COUNT] = {
+    [RT_FOLD_SUM] = {sum_f32, sum_f64, sum_i64, NULL},
+    [RT_FOLD_PROD] = {prod_f32, prod_f64, prod_i64, NULL},
+    [RT_FOLD_MAX] = {max_f32, max_f64, max_i64, NULL},
+    [RT_FOLD_MIN] = {min_f32, min_f64, min_i64, NULL},
+    [RT_FOLD_ANY] = {NULL, NULL, NULL, any_truth},
+};
+
+/* What nothing folds to; an extreme takes the first element whatever is here. */
+static struct state empty_state(enum rt_fold fold)
+{
+    return fold == RT_FOLD_PROD ? (struct state){.f = 1, .i = 1} : (struct state){0};
+}
+
+/* ---- positions ----------------------------------------------------------------------------- */
+
+/* Bytes to position |position| of the first |rank| dims. */
+static int64_t offset_of(const struct rt_nest *nest, uint32_t rank, int64_t position)
+{
+    int64_t offset = 0;
+    for (uint32_t d = rank; d-- > 0 && position > 0;) {
+        offset += position % nest->dims[d] * nest->strides[d];
+        position /= nest->dims[d];
+    }
+    return offset;
+}
+
+static void write_outputs(const struct hal_args *args, int64_t output, const struct state *s)
+{
+    const struct rt_reduce_constants *k = args->constants;
+    bool is_float = k->class == RT_CLASS_F32 || k->class == RT_CLASS_F64;
+    double count = (double)k->reduced.numel;
+    double freedom = count - k->correction;
+
+    for (uint32_t o = 0; o < k->output_count; o++) {
+        enum dtype dtype = k->outputs[o].dtype;
+        struct rt_number number = {is_float ? s->f : (double)s->i, s->i};
+        switch (k->outputs[o].result) {
+        case RT_RESULT_VALUE:
+            break;
+        case RT_RESULT_INDEX:
+            number = (struct rt_number){(double)s->index, s->index};
+            break;
+        case RT_RESULT_MEAN:
+            number.f = s->mean;
+            break;
+        case RT_RESULT_VARIANCE:
+            number.f = s->f / (freedom > 0 ? freedom : 0);
+            break;
+        }
+        rt_number_store(number, dtype,
+                        (char *)args->bindings[o] + output * (int64_t)dtype_bytes(dtype));
+    }
+}
+
+/* ---- rows ---------------------------------------------------------------------------------- */
+
+static void fold_row(const struct rt_reduce_constants *k, const char *from, fold_f *fold,
+                     struct state *s, void *buffer)
+{
+    const struct rt_nest *nest = &k->reduced;
+    uint32_t inner = nest->rank - 1;
+    int64_t run = nest->dims[inner], stride = nest->strides[inner], at = 0;
+    bool is_direct = rt_class_is_direct(k->class, k->dtype) &&
+                     (run == 1 || stride == (int64_t)rt_class_bytes(k->class));
+    rt_load_f *load = rt_load(k->dtype, k->class);
+
+    for (int64_t r = 0; at < nest->numel; r++) {
+        const char *begin = from + offset_of(nest, inner, r);
+        for (int64_t done = 0; done < run; done += RT_REDUCE_CHUNK) {
+            int64_t n = run - done < RT_REDUCE_CHUNK ? run - done : RT_REDUCE_CHUNK;
+            const void *x = begin + done * stride;
+            if (!is_direct) {
+                load(buffer, x, stride, n);
+                x = buffer;
+            }
+            fold(s, x, n, at);
+            at += n;
+        }
+    }
+}
+
+static void rows_tile(const struct hal_args *args, struct hal_tile tile)
+{
+    const struct rt_reduce_constants *k = args->constants;
+    const char *in = args->bindings[k->output_count];
+    bool has_mean = k->outputs[k->output_count - 1].result == RT_RESULT_MEAN;
+    bool has_variance = k->outputs[0].result == RT_RESULT_VARIANCE;
+    int64_t first = tile.x * k->tile;
+    int64_t end = k->kept.numel - first < k->tile ? k->kept.numel : first + k->tile;
+
+    for (int64_t o = first; o < end; o++) {
+        const char *from = in + offset_of(&k->kept, k->kept.rank, o);
+        struct state s = empty_state(k->fold);
+        fold_row(k, from, folds[k->fold][k->class], &s, args->scratch);
+        if (has_mean || has_variance) {
+            s.mean = s.f / (double)k->reduced.numel;
+        }
+        if (has_variance) {
+            s.f = 0;
+            fold_row(k, from, k->class == RT_CLASS_F32 ? deviation_f32 : deviation_f64, &s,
+                     args->scratch);
+        }
+        write_outputs(args, o, &s);
+    }
+}
+
+const struct hal_kernel rt_reduce_rows_kernel = {.name = "reduce_rows", .cpu = rows_tile};
+
+/* ---- columns ------------------------------------------------------------------------------- */
+
+/* Rows after which partial sums of floats are added up in double. */
+#define BLOCK_ROWS 128
+
+struct columns {
+    const struct rt_reduce_constants *k;
+    int64_t n;       /* columns */
+    char *row;       /* one row of them, converted */
+    char *values;    /* what they have been folded to */
+    double *sums;    /* of floats: what earlier blocks came to */
+    rt_load_f *load; /* NULL: rows are read in place */
+};
+
+#define COLUMNS(name, type, expr)                                                                  \
+    static void name(void *values, const void *row, int64_t n)                                     \
+    {                                                                                              \
+        const type *x = row;                                                                       \
+        type *acc = values;                                                                        \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            const type a = acc[i], v = x[i];                                                       \
+            acc[i] = (expr);                                                                       \
+        }                                                                                          \
+    }
+#define COLUMNS_UK(name, op)                                                                       \
+    static void name(void *values, const void *row, int64_t n)                                     \
+    {                                                                                              \
+        hal_cpu_uk()->binary_f32[op](values, values, row, (size_t)n);                              \
+    }
+COLUMNS_UK(sum_columns_f32, UK_ADD)
+COLUMNS_UK(prod_columns_f32, UK_MUL)
+COLUMNS_UK(max_columns_f32, UK_MAX)
+COLUMNS_UK(min_columns_f32, UK_MIN)
+COLUMNS(sum_columns_f64, double, a + v)
+COLUMNS(prod_columns_f64, double, a *v)
+COLUMNS(max_columns_f64, double, a > v || a != a ? a : v)
+COLUMNS(min_columns_f64, double, a < v || a != a ? a : v)
+COLUMNS(sum_columns_i64, int64_t, (int64_t)((uint64_t)a + (uint64_t)v))
+COLUMNS(prod_columns_i64, int64_t, (int64_t)((uint64_t)a *(uint64_t)v))
+COLUMNS(max_columns_i64, int64_t, a > v ? a : v)
+COLUMNS(min_columns_i64, int64_t, a < v ? a : v)
+COLUMNS(any_columns_truth, uint8_t, a | (v != 0))
+
+typedef void columns_f(void *values, const void *row, int64_t n);
+
+static columns_f *const column_folds[RT_FOLD_COUNT][RT_CLASS_COUNT] = {
+    [RT_FOLD_SUM] = {sum_columns_f32, sum_columns_f64, sum_columns_i64, NULL},
+    [RT_FOLD_PROD] = {prod_columns_f32, prod_columns_f64, prod_columns_i64, NULL},
+    [RT_FOLD_MAX] = {max_columns_f32, max_columns_f64, max_columns_i64, NULL},
+    [RT_FOLD_MIN] = {min_columns_f32, min_columns_f64, min_columns_i64, NULL},
+    [RT_FOLD_ANY] = {NULL, NULL, NULL, any_columns_truth},
+};
+
+/* Rows |first| to |end| of a run of |stride| bytes a row, into values that hold something. */
+static void fold_run(const struct columns *c, const char *from, int64_t stride, int64_t rows)
+{
+    columns_f *fold = column_folds[c->k->fold][c->k->class];
+
+    if (!c->load && fold == sum_columns_f32) {
+        hal_cpu_uk()->rows_add_f32((float *)(void *)c->values, (const float *)(const void *)from,
+                                   (size_t)rows, stride / (int64_t)sizeof(float), (size_t)c->n);
+        return;
+    }
+    for (int64_t r = 0; r < rows; r++) {
+        const void *row = from + r * stride;
+        if (c->load) {
+            c->load(c->row, row, (int64_t)dtype_bytes(c->k->dtype), c->n);
+            row = c->row;
+        }
+        fold(c->values, row, c->n);
+    }
+}
+
+/* Adds the block's float sums to those of earlier blocks and starts another. */
+static void flush_sums(const struct columns *c)
+{
+    float *values = (float *)(void *)c->values;
+
+    for (int64_t j = 0; j < c->n; j++) {
+        c->sums[j] += (double)values[j];
+        values[j] = 0;
+    }
+}
+
+static void fold_columns(const struct columns *c, const char *from)
+{
+    const struct rt_nest *nest = &c->k->reduced;
+    uint32_t inner = nest->rank - 1;
+    bool in_blocks = c->k->fold == RT_FOLD_SUM && c->k->class == RT_CLASS_F32;
+    int64_t stride = nest->strides[inner], at = 0;
+
+    for (int64_t r = 0; at < nest->numel; r++) {
+        const char *begin = from + offset_of(nest, inner, r);
+        for (int64_t done = 0; done < nest->dims[inner]; done += BLOCK_ROWS) {
+            int64_t rows = nest->dims[inner] - done;
+            rows = rows < BLOCK_ROWS ? rows : BLOCK_ROWS;
+            fold_run(c, begin + done * stride, stride, rows);
+            if (in_blocks) {
+                flush_sums(c);
+            }
+            at += rows;
+        }
+    }
+}
+
+static void set_identity(const struct columns *c)
+{
+    static const struct rt_number identities[RT_FOLD_COUNT] = {
+        [RT_FOLD_PROD] = {1, 1},
+        [RT_FOLD_MAX] = {-INFINITY, INT64_MIN},
+        [RT_FOLD_MIN] = {INFINITY, INT64_MAX},
+    };
+    const struct rt_number *identity = &identities[c->k->fold];
+
+    if (c->k->class == RT_CLASS_I64) {
+        rt_load(DT_I64, RT_CLASS_I64)(c->values, (const char *)&identity->i, 0, c->n);
+    } else {
+        rt_load(DT_F64, c->k->class)(c->values, (const char *)&identity->f, 0, c->n);
+    }
+    for (int64_t j = 0; j < c->n; j++) {
+        c->sums[j] = 0;
+    }
+}
+
+/* Column |j|'s result. */
+static struct state column_state(const struct columns *c, int64_t j)
+{
+    struct state s = {0};
+
+    switch (c->k->class) {
+    case RT_CLASS_F32:
+        s.f = c->sums[j] + (double)((const float *)(const void *)c->values)[j];
+        break;
+    case RT_CLASS_F64:
+        s.f = ((const double *)(const void *)c->values)[j];
+        break;
+    case RT_CLASS_I64:
+        s.i = ((const int64_t *)(const void *)c->values)[j];
+        break;
+    default:
+        s.i = ((const uint8_t *)c->values)[j];
+    }
+    s.mean = s.f / (double)c->k->reduced.numel;
+    return s;
+}
+
+static void columns_tile(const struct hal_args *args, struct hal_tile tile)
+{
+    const struct rt_reduce_constants *k = args->constants;
+    const struct rt_nest *kept = &k->kept;
+    int64_t width = kept->dims[kept->rank - 1], first = (int64_t)tile.x * RT_REDUCE_COLUMNS;
+    size_t area = (size_t)RT_REDUCE_COLUMNS * RT_CLASS_BYTES_MAX;
+    char *scratch = args->scratch;
+    struct columns c = {
+        .k = k,
+        .n = width - first < RT_REDUCE_COLUMNS ? width - first : RT_REDUCE_COLUMNS,
+        .row = scratch,
+        .values = scratch + area,
+        .sums = (double *)(void *)(scratch + 2 * area),
+        .load = rt_class_is_direct(k->class, k->dtype) ? NULL : rt_load(k->dtype, k->class),
+    };
+    const char *from = (const char *)args->bindings[k->output_count] +
+                       offset_of(kept, kept->rank - 1, tile.y) +
+                       first * kept->strides[kept->rank - 1];
+
+    set_identity(&c);
+    fold_columns(&c, from);
+    for (int64_t j = 0; j < c.n; j++) {
+        struct state s = column_state(&c, j);
+        write_outputs(args, tile.y * width + first + j, &s);
+    }
+}
+
+const struct hal_kernel rt_reduce_columns_kernel = {.name = "reduce_columns", .cpu = columns_tile};

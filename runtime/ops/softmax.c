@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What reduces along one dim and keeps the shape: softmax, log-softmax and running sums. All
+ * tensors are row-major, so that a dim is [outer][length][inner].
+ *
+ * Softmax takes rows (inner is 1) one at a time through the micro-kernel, halves by way of scratch;
+ * else blocks of neighbouring columns; doubles go the plain way. Sums run in double.
+ */
+#include "config.h"
+
+#include "runtime/ops/reduce.h"
+
+#include <math.h>
+
+#include "base/check.h"
+#include "hal/cpu/uk.h"
+
+#define TILE_ELEMENTS 8192
+#define COLUMNS 128
+/* Halves of a longer row are converted in blocks of columns, one column wide. */
+#define ROW_MAX ((int64_t)1 << 20)
+#define SCAN_CHUNK 256
+
+struct along {
+    int64_t outer, length, inner;
+    int64_t tile; /* rows or columns of a tile */
+    enum dtype in, out;
+    bool is_log;
+};
+
+static struct along along_dim(struct rt_emit *emit)
+{
+    const struct rt_tensor *in = rt_emit_arg(emit, 0);
+    int64_t dim = rt_emit_int(emit, 1);
+    struct along along = {1, 1, 1, 1, in->dtype, rt_emit_out(emit, 0)->dtype, false};
+
+    dim = dim < 0 ? dim + in->rank : dim;
+    for (int64_t d = 0; d < in->rank; d++) {
+        int64_t *part = d < dim ? &along.outer : d == dim ? &along.length : &along.inner;
+        *part *= in->dims[d];
+    }
+    return along;
+}
+
+/* The dim is in range, and the output is as the input. */
+static enum status along_shape(struct rt_shape_call *call, uint32_t in_dtypes, uint32_t out_dtypes)
+{
+    int64_t dim;
+    uint8_t d;
+
+    TRY(rt_need_dtype(call, 0, in_dtypes));
+    if ((out_dtypes >> rt_out_dtype(call, 0) & 1) == 0) {
+        return rt_refuse(call, "a result of type %s", dtype_text(rt_out_dtype(call, 0)));
+    }
+    TRY(rt_need_const(call, 1, &dim));
+    TRY(rt_need_dim(call, dim, rt_arg(call, 0)->rank, &d));
+    return rt_set_out_like(call, 0, 0);
+}
+
+static enum status record(struct rt_emit *emit, const struct hal_kernel *kernel,
+                          struct along *along, int64_t count, struct error *err)
+{
+    int64_t elements = along->length > 0 ? along->length : 1;
+    struct hal_binding bindings[2] = {rt_emit_out(emit, 0)->binding, rt_emit_arg(emit, 0)->binding};
+
+    along->tile = TILE_ELEMENTS / elements > 0 ? TILE_ELEMENTS / elements : 1;
+    return rt_emit_dispatch(
+        emit,
+        &(struct hal_dispatch){
+            .kernel = kernel,
+            .grid = {(uint32_t)(count / along->tile + (count % along->tile != 0)), 1, 1},
+            .constants = along,
+            .constants_bytes = sizeof(*along),
+            .bindings = bindings,
+            .binding_count = 2,
+            .scratch_bytes = along->in == DT_F32 || along->length > ROW_MAX
+                                 ? sizeof(float) * COLUMNS * 4
+                                 : sizeof(float) * ((size_t)along->length + COLUMNS * 4),
+            .cost = (uint64_t)(along->outer * along->inner * along->length) * 2,
+        },
+        err);
+}
+
+/* ---- softmax of rows ----------------------------------------------------------------------- */
+
+static void softmax_row(const struct along *k, char *y, const char *x, float *scratch)
+{
+    const struct hal_cpu_uk *uk = hal_cpu_uk();
+    size_t n = (size_t)k->length;
+    void (*softmax)(float *, const float *, size_t) =
+        k->is_log ? uk->log_softmax_f32 : uk->softmax_f32;
+
+    if (k->in == DT_F32) {
+        softmax((float *)(void *)y, (const float *)(const void *)x, n);
+        return;
+    }
+    int64_t width = (int64_t)dtype_bytes(k->in);
+    rt_load(k->in, RT_CLASS_F32)(scratch, x, width, k->length);
+    softmax(scratch, scratch, n);
+    rt_store(RT_CLASS_F32, k->in)(y, width, scratch, k->length);
+}
+
+static void softmax_rows_tile(const struct hal_args *args, struct hal_tile tile)
+{
+    const struct along *k = args->constants;
+    int64_t bytes = k->length * (int64_t)dtype_bytes(k->in);
+    int64_t first = tile.x * k->tile;
+    int64_t end = k->outer - first < k->tile ? k->outer : first + k->tile;
+
+    for (int64_t r = first; r < end; r++) {
+        softmax_row(k, (char *)args->bindings[0] + r * bytes,
+                    (const char *)args->bindings[1] + r * bytes, args->scratch);
+    }
+}
+
+static const struct hal_kernel softmax_rows_kernel = {.name = "softmax_rows",
+                                                      .cpu = softmax_rows_tile};
+
+/* ---- softmax of columns -------------------------------------------------------------------- */
+
+struct columns {
+    const struct along *k;
+    char *y;
+    const char *x; /* the first row's first column */
+    size_t n;
+    int64_t row_bytes, width;
+    rt_load_f *load;
+    rt_store_f *store;
+    float *max, *sum, *row;
+};
+
+/* Row |r|'s columns less their maximum, into c->row. */
+static void load_shifted(const struct columns *c, int64_t r)
+{
+    c->load(c->row, c->x + r * c->row_bytes, c->width, (int64_t)c->n);
+    hal_cpu_uk()->binary_f32[UK_SUB](c->row, c->row, c->max, c->n);
+}
+
+static void softmax_columns(const struct columns *c)
+{
+    const struct hal_cpu_uk *uk = hal_cpu_uk();
+
+    for (size_t j = 0; j < c->n; j++) {
+        c->max[j] = -INFINITY;
+        c->sum[j] = 0;
+    }
+    for (int64_t r = 0; r < c->k->length; r++) {
+        c->load(c->row, c->x + r * c->row_bytes, c->width, (int64_t)c->n);
+        uk->binary_f32[UK_MAX](c->max, c->max, c->row, c->n);
+    }
+    for (int64_t r = 0; r < c->k->length; r++) {
+        load_shifted(c, r);
+        uk->unary_f32[UK_EXP](c->row, c->row, c->n);
+        uk->binary_f32[UK_ADD](c->sum, c->sum, c->row, c->n);
+    }
+    if (c->k->is_log) {
+        uk->unary_f32[UK_LOG](c->sum, c->sum, c->n);
+    }
+    /* An exponential again: cheaper than another pass over memory, and rounds halves once. */
+    for (int64_t r = 0; r < c->k->length; r++) {
+        load_shifted(c, r);
+        if (c->k->is_log) {
+            uk->binary_f32[UK_SUB](c->row, c->row, c->sum, c->n);
+        } else {
+            uk->unary_f32[UK_EXP](c->row, c->row, c->n);
+            uk->binary_f32[UK_DIV](c->row, c->row, c->sum, c->n);
+        }
+        c->store(c->y + r * c->row_bytes, c->width, c->row, (int64_t)c->n);
+    }
+}
+
+static void softmax_columns_tile(const struct hal_args *args, struct hal_tile tile)
+{
+    const struct along *k = args->constants;
+    int64_t width = (int64_t)dtype_bytes(k->in), all = k->outer * k->inner;
+    int64_t at = tile.x * k->tile, end = all - at < k->tile ? all : at + k->tile;
+    float *scratch = args->scratch;
+
+    while (at < end) {
+        int64_t outer = at / k->inner, first = at % k->inner, n = k->inner - first;
+        n = n < end - at ? n : end - at;
+        n = n < COLUMNS ? n : COLUMNS;
+        int64_t begin = (outer * k->length * k->inner + first) * width;
+        softmax_columns(&(struct columns){
+            .k = k,
+            .y = (char *)args->bindings[0] + begin,
+            .x = (const char *)args->bindings[1] + begin,
+            .n = (size_t)n,
+            .row_bytes = k->inner * width,
+            .width = width,
+            .load = rt_load(k->in, RT_CLASS_F32),
+            .store = rt_store(RT_CLASS_F32, k->in),
+            .max = scratch,
+            .sum = scratch + COLUMNS,
+            .row = scratch + 2 * COLUMNS,
+        });
+        at += n;
+    }
+}
+
+static const struct hal_kernel softmax_columns_kernel = {.name = "softmax_columns",
+                                                         .cpu = softmax_columns_tile};
+
+/* ---- softmax of doubles -------------------------------------------------------------------- */
+
+static void softmax_f64(const struct along *k, double *y, const double *x)
+{
+    int64_t step = k->inner, end = k->length * k->inner;
+    double max = -INFINITY, sum = 0;
+
+    for (int64_t i = 0; i < end; i += step) {
+        max = x[i] > max || x[i] != x[i] ? x[i] : max;
+    }
+    for (int64_t i = 0; i < end; i += step) {
+        sum += exp(x[i] - max);
+    }
+    for (int64_t i = 0; i < end; i += step) {
+        y[i] = k->is_log ? x[i] - max - log(sum) : exp(x[i] - max) / sum;
+    }
+}
+
+static void softmax_f64_tile(const struct hal_args *args, struct hal_tile tile)
+{
+    const struct along *k = args->constants;
+    int64_t all = k->outer * k->inner, first = tile.x * k->tile;
+    int64_t end = all - first < k->tile ? all : first + k->tile;
+
+    for (int64_t i = first; i < end; i++) {
+        int64_t begin = i / k->inner * k->length * k->inner + i % k->inner;
+        softmax_f64(k, (double *)args->bindings[0] + begin,
+                    (const double *)args->bindings[1] + begin);
+    }
+}
+
+static const struct hal_kernel softmax_f64_kernel = {.name = "softmax_f64",
+                                                     .cpu = softmax_f64_tile};
+
+enum status rt_softmax_shape(struct rt_shape_call *call)
+{
+    if (rt_arg(call, 2)->b) {
+        return rt_unsupported(call, "halves to float on the way");
+    }
+    return along_shape(call, RT_DTYPES_FLOAT, 1u << rt_arg(call, 0)->dtype);
+}
+
+static enum status softmax_emit(struct rt_emit *emit, bool is_log, struct error *err)
+{
+    struct along along = along_dim(emit);
+
+    along.is_log = is_log;
+    if (along.in == DT_F64) {
+        return record(emit, &softmax_f64_kernel, &along, along.outer * along.inner, err);
+    }
+    if (along.inner == 1 && (along.in == DT_F32 || along.length <= ROW_MAX)) {
+        return record(emit, &softmax_rows_kernel, &along, along.outer, err);
+    }
+    return record(emit, &softmax_columns_kernel, &along, along.outer * along.inner, err);
+}
+
+enum status rt_softmax_emit(struct rt_emit *emit, struct error *err)
+{
+    return softmax_emit(emit, false, err);
+}
+
+enum status rt_log_softmax_emit(struct rt_emit *emit, struct error *err)
+{
+    return softmax_emit(emit, true, err);
+}
+
+/* ---- running sums -------------------------------------------------------------------------- */
+
+#define SCAN(name, type, expr)                                                                     \
+    static type name(type *x, int64_t n, type sum)                                                 \
+    {                                                                                              \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            const type v = x[i];                                                                   \
+            x[i] = sum = (expr);                                                                   \
+        }                                                                                          \
+        return sum;                                                                                \
+    }
+SCAN(scan_f64, double, sum + v)
+SCAN(scan_i64, int64_t, (int64_t)((uint64_t)sum + (uint64_t)v))
+
+static void cumsum_tile(const struct hal_args *args, struct hal_tile tile)
+{
+    const struct along *k = args->constants;
+    bool is_float = rt_class_of(rt_promote(k->in, k->out)) != RT_CLASS_I64;
+    enum rt_class class = is_float ? RT_CLASS_F64 : RT_CLASS_I64;
+    int64_t in_bytes = (int64_t)dtype_bytes(k->in), out_bytes = (int64_t)dtype_bytes(k->out);
+    int64_t all = k->outer * k->inner, first = tile.x * k->tile;
+    int64_t end = all - first < k->tile ? all : first + k->tile;
+    union {
+        double f[SCAN_CHUNK];
+        int64_t i[SCAN_CHUNK];
+    } chunk;
+
+    for (int64_t c = first; c < end; c++) {
+        int64_t at = c / k->inner * k->length * k->inner + c % k->inner;
+        struct rt_number sum = {0};
+        for (int64_t done = 0, n; done < k->length; done += n, at += n * k->inner) {
+            n = k->length - done < SCAN_CHUNK ? k->length - done : SCAN_CHUNK;
+            rt_load(k->in, class)(&chunk, (const char *)args->bindings[1] + at * in_bytes,
+                                  k->inner * in_bytes, n);
+            if (is_float) {
+                sum.f = scan_f64(chunk.f, n, sum.f);
+            } else {
+                sum.i = scan_i64(chunk.i, n, sum.i);
+            }
+            rt_store(class, k->out)((char *)args->bindings[0] + at * out_bytes,
+                                    k->inner * out_bytes, &chunk, n);
+        }
+    }
+}
+
+static const struct hal_kernel cumsum_kernel = {.name = "cumsum", .cpu = cumsum_tile};
+
+enum status rt_cumsum_shape(struct rt_shape_call *call)
+{
+    bool is_float = dtype_infos[rt_arg(call, 0)->dtype].kind == DTYPE_FLOAT;
+    return along_shape(call, RT_DTYPES_ALL & ~(1u << DT_U64),
+                       is_float ? RT_DTYPES_FLOAT : RT_DTYPES_REAL);
+}
+
+enum status rt_cumsum_emit(struct rt_emit *emit, struct error *err)
+{
+    struct along along = along_dim(emit);
+    return record(emit, &cumsum_kernel, &along, along.outer * along.inner, err);
+}
