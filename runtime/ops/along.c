@@ -33,8 +33,8 @@ struct along_constants {
     enum along_mode mode;
     enum dtype dtype;
     bool is_i32;
-    uint32_t rank;          /* outer dims */
-    int64_t rows;           /* of all outer dims: the table's, or for gather the index's */
+    uint32_t rank; /* outer dims */
+    int64_t rows;  /* of all outer dims: the table's, or for gather the index's */
     int64_t tile_rows;
     int64_t tile_columns;   /* of |inner| */
     struct along_dim along; /* the dim that is indexed */
@@ -65,7 +65,8 @@ static int64_t read_place(const struct along_constants *c, const struct along_ro
     return place >= 0 && place < c->along.table_size ? place : -1;
 }
 
-/* ---- gather ---------------------------------------------------------------------------------- */
+/* ---- gather ------------------------------------------------------------------------------------
+ */
 
 #define DEFINE_GATHER(name, type)                                                                  \
     static void name(const struct along_constants *c, const struct along_row *row)                 \
@@ -74,8 +75,7 @@ static int64_t read_place(const struct along_constants *c, const struct along_ro
         type *list = (type *)row->list;                                                            \
         for (int64_t k = 0; k < c->along.index_size; k++) {                                        \
             for (int64_t i = row->begin; i < row->begin + row->count; i++) {                       \
-                int64_t place =                                                                    \
-                    read_place(c, row, k * c->along.index + i * c->inner.index);                   \
+                int64_t place = read_place(c, row, k * c->along.index + i * c->inner.index);       \
                 list[k * c->along.list + i * c->inner.list] =                                      \
                     place < 0 ? 0 : table[place * c->along.table + i * c->inner.table];            \
             }                                                                                      \
@@ -150,7 +150,8 @@ static void along_gather(const struct hal_args *args, struct hal_tile tile)
 
 static const struct hal_kernel kernel_gather = {.name = "gather", .cpu = along_gather};
 
-/* ---- scatter --------------------------------------------------------------------------------- */
+/* ---- scatter -----------------------------------------------------------------------------------
+ */
 
 static void scatter_row(const struct along_constants *c, const struct along_row *row)
 {
@@ -162,8 +163,7 @@ static void scatter_row(const struct along_constants *c, const struct along_row 
             if (place < 0) {
                 continue;
             }
-            char *dst =
-                row->table + (place * c->along.table + i * c->inner.table) * (int64_t)width;
+            char *dst = row->table + (place * c->along.table + i * c->inner.table) * (int64_t)width;
             const char *src =
                 c->mode == ALONG_FILL
                     ? (const char *)c->value.bytes
@@ -217,7 +217,8 @@ static void along_scatter(const struct hal_args *args, struct hal_tile tile)
 
 static const struct hal_kernel kernel_scatter = {.name = "scatter", .cpu = along_scatter};
 
-/* ---- shapes ---------------------------------------------------------------------------------- */
+/* ---- shapes ------------------------------------------------------------------------------------
+ */
 
 static enum status along_shape(struct rt_shape_call *call)
 {
@@ -259,7 +260,8 @@ static enum status scatter_shape(struct rt_shape_call *call)
     return rt_set_out_like(call, 0, 0);
 }
 
-/* ---- recording ------------------------------------------------------------------------------- */
+/* ---- recording ---------------------------------------------------------------------------------
+ */
 
 static struct along_dim dim_of(const struct rt_tensor *table, const struct rt_tensor *index,
                                const struct rt_tensor *list, uint8_t d)
@@ -308,8 +310,8 @@ static void cut(struct along_constants *c, struct hal_dispatch *dispatch)
 {
     bool is_gather = c->mode == ALONG_GATHER;
     int64_t columns = is_gather ? c->inner.index_size : c->inner.table_size;
-    int64_t deep = c->along.index_size > c->along.table_size ? c->along.index_size
-                                                             : c->along.table_size;
+    int64_t deep =
+        c->along.index_size > c->along.table_size ? c->along.index_size : c->along.table_size;
 
     deep = is_gather ? c->along.index_size : deep;
     c->tile_columns = columns;
@@ -361,8 +363,8 @@ static enum status emit_scatter(struct rt_emit *emit, struct along_constants *c,
         .kernel = &kernel_scatter,
         .constants = c,
         .constants_bytes = sizeof(*c),
-        .bindings = (struct hal_binding[]){out->binding, table->binding, index->binding,
-                                           list->binding},
+        .bindings =
+            (struct hal_binding[]){out->binding, table->binding, index->binding, list->binding},
         .binding_count = 4,
     };
 

@@ -31,7 +31,8 @@ struct wide {
     uint64_t half[2];
 };
 
-/* ---- runs ------------------------------------------------------------------------------------ */
+/* ---- runs --------------------------------------------------------------------------------------
+ */
 
 /* memcpy of a constant size is one move of any alignment. */
 #define DEFINE_RUN(name, type)                                                                     \
@@ -98,7 +99,8 @@ static void copy_runs(const struct hal_args *args, struct hal_tile tile)
 
 static const struct hal_kernel kernel_runs = {.name = "copy", .cpu = copy_runs};
 
-/* ---- transposition --------------------------------------------------------------------------- */
+/* ---- transposition -----------------------------------------------------------------------------
+ */
 
 /*
  * A plane of n_i x n_j elements: the target is contiguous along i and steps |dst_j| bytes along j,
@@ -254,7 +256,8 @@ static void copy_transpose(const struct hal_args *args, struct hal_tile tile)
 
 static const struct hal_kernel kernel_transpose = {.name = "transpose", .cpu = copy_transpose};
 
-/* ---- recording ------------------------------------------------------------------------------- */
+/* ---- recording ---------------------------------------------------------------------------------
+ */
 
 struct rt_copy rt_copy_to(const struct rt_tensor *dst)
 {
@@ -362,8 +365,7 @@ static void tile_planes(struct copy_constants *c, struct hal_dispatch *dispatch)
 }
 
 enum status rt_emit_copy(struct rt_emit *emit, const struct rt_tensor *dst,
-                         const struct rt_tensor *src, const struct rt_copy *copy,
-                         struct error *err)
+                         const struct rt_tensor *src, const struct rt_copy *copy, struct error *err)
 {
     struct copy_constants c = {.width = (uint32_t)dtype_bytes(dst->dtype)};
     int64_t dst_strides[SHAPE_RANK_MAX], src_strides[SHAPE_RANK_MAX];

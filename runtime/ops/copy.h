@@ -30,7 +30,8 @@ MUST_CHECK enum status rt_emit_copy(struct rt_emit *emit, const struct rt_tensor
                                     const struct rt_tensor *src, const struct rt_copy *copy,
                                     struct error *err);
 
-/* ---- in kernels ------------------------------------------------------------------------------ */
+/* ---- in kernels --------------------------------------------------------------------------------
+ */
 
 /* |n| elements of |width| bytes (1, 2, 4, 8 or 16), strides in bytes. */
 void rt_copy_run(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n,

@@ -39,8 +39,8 @@ struct index_constants {
     int64_t dims[SHAPE_RANK_MAX];
     int64_t table[SHAPE_RANK_MAX]; /* strides in bytes: of the rest dims */
     int64_t list[SHAPE_RANK_MAX];
-    int64_t sizes[SHAPE_RANK_MAX]; /* of the table's dims that are indexed, by index tensor */
-    int64_t steps[SHAPE_RANK_MAX]; /* their strides in bytes */
+    int64_t sizes[SHAPE_RANK_MAX];  /* of the table's dims that are indexed, by index tensor */
+    int64_t steps[SHAPE_RANK_MAX];  /* their strides in bytes */
     uint16_t masks[SHAPE_RANK_MAX]; /* the index dims that a tensor has; the others it repeats */
 };
 
@@ -51,7 +51,8 @@ struct places {
     int64_t table[PLACES], list[PLACES];
 };
 
-/* ---- kernels --------------------------------------------------------------------------------- */
+/* ---- kernels -----------------------------------------------------------------------------------
+ */
 
 static int64_t read_place(const struct hal_args *args, const struct index_constants *c, uint32_t k,
                           int64_t at)
@@ -232,7 +233,8 @@ static void index_put(const struct hal_args *args, struct hal_tile tile)
 
 static const struct hal_kernel kernel_put = {.name = "index_put", .cpu = index_put};
 
-/* ---- which dims are indexed, by what --------------------------------------------------------- */
+/* ---- which dims are indexed, by what -----------------------------------------------------------
+ */
 
 /* The index tensors of a node: number k stands for dim dims[k] of the table. */
 struct index_dims {
@@ -387,7 +389,8 @@ static enum status embedding_shape(struct rt_shape_call *call)
     return one_dim_shape(call, 0, 1);
 }
 
-/* ---- recording ------------------------------------------------------------------------------- */
+/* ---- recording ---------------------------------------------------------------------------------
+ */
 
 /* A dispatch in the making: what the constants are computed from. */
 struct index_build {

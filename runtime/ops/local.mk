@@ -14,8 +14,10 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/pad.c \
 	%D%/pointwise.c %D%/pointwise.h %D%/pointwise_loops.c \
 	%D%/reduce.c %D%/reduce.h %D%/reduce_kernels.c \
+	%D%/pool.c %D%/pool.h \
 	%D%/slice.c \
 	%D%/softmax.c \
 	%D%/stride.c \
+	%D%/upsample.c \
 	%D%/view.c \
 	%D%/view_priv.c %D%/view_priv.h

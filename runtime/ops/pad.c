@@ -24,9 +24,9 @@
 enum outside { OUTSIDE_VALUE, OUTSIDE_REFLECT, OUTSIDE_NEAREST, OUTSIDE_WRAP };
 
 struct pad_dim {
-    int64_t out, in;   /* sizes */
-    int64_t before;    /* where the input begins */
-    int64_t dst, src;  /* strides in bytes */
+    int64_t out, in;  /* sizes */
+    int64_t before;   /* where the input begins */
+    int64_t dst, src; /* strides in bytes */
 };
 
 struct pad_constants {
@@ -48,7 +48,8 @@ static inline int64_t max_i64(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* ---- kernel ---------------------------------------------------------------------------------- */
+/* ---- kernel ------------------------------------------------------------------------------------
+ */
 
 /* The input's place for place |at| of the output; -1: the constant. */
 static int64_t place_of(enum outside outside, const struct pad_dim *dim, int64_t at)
@@ -86,8 +87,8 @@ static void pad_outside(const struct pad_constants *c, char *dst, const char *sr
         return;
     }
     int64_t step = c->outside == OUTSIDE_REFLECT ? -dim->src : dim->src;
-    rt_copy_run(dst + begin * dim->dst, dim->dst,
-                src + place_of(c->outside, dim, begin) * dim->src, step, end - begin, c->width);
+    rt_copy_run(dst + begin * dim->dst, dim->dst, src + place_of(c->outside, dim, begin) * dim->src,
+                step, end - begin, c->width);
 }
 
 /* Places [begin, end) of a row; |src| NULL: the row is outside, and so is all of it. */
@@ -133,7 +134,8 @@ static void pad_rows(const struct hal_args *args, struct hal_tile tile)
 
 static const struct hal_kernel kernel_pad = {.name = "pad", .cpu = pad_rows};
 
-/* ---- recording ------------------------------------------------------------------------------- */
+/* ---- recording ---------------------------------------------------------------------------------
+ */
 
 /* Outermost first as the output lies in memory. */
 static void sort_dims(struct pad_constants *c)
@@ -204,22 +206,22 @@ static enum status emit_pad(struct rt_emit *emit, struct pad_constants *c, struc
     c->row_tile = min_i64(row, elements);
     c->tile = elements / c->row_tile;
     c->rows = out->numel / row;
-    return rt_emit_dispatch(
-        emit,
-        &(struct hal_dispatch){
-            .kernel = &kernel_pad,
-            .grid = {(uint32_t)((row - 1) / c->row_tile + 1),
-                     (uint32_t)((c->rows - 1) / c->tile + 1), 1},
-            .constants = c,
-            .constants_bytes = sizeof(*c),
-            .bindings = (struct hal_binding[]){out->binding, self->binding},
-            .binding_count = 2,
-            .cost = out->bytes / 5,
-        },
-        err);
+    return rt_emit_dispatch(emit,
+                            &(struct hal_dispatch){
+                                .kernel = &kernel_pad,
+                                .grid = {(uint32_t)((row - 1) / c->row_tile + 1),
+                                         (uint32_t)((c->rows - 1) / c->tile + 1), 1},
+                                .constants = c,
+                                .constants_bytes = sizeof(*c),
+                                .bindings = (struct hal_binding[]){out->binding, self->binding},
+                                .binding_count = 2,
+                                .cost = out->bytes / 5,
+                            },
+                            err);
 }
 
-/* ---- pads ------------------------------------------------------------------------------------ */
+/* ---- pads --------------------------------------------------------------------------------------
+ */
 
 /* Pairs from the last dim backwards: before, after. */
 static enum status pad_shape(struct rt_shape_call *call)
@@ -324,7 +326,8 @@ static enum status replicate_emit(struct rt_emit *emit, struct error *err)
     return emit_edge(emit, OUTSIDE_NEAREST, err);
 }
 
-/* ---- roll ------------------------------------------------------------------------------------ */
+/* ---- roll --------------------------------------------------------------------------------------
+ */
 
 static enum status roll_shape(struct rt_shape_call *call)
 {
@@ -376,7 +379,8 @@ static enum status roll_emit(struct rt_emit *emit, struct error *err)
     return emit_pad(emit, &c, err);
 }
 
-/* ---- tril ------------------------------------------------------------------------------------ */
+/* ---- tril --------------------------------------------------------------------------------------
+ */
 
 struct tril_constants {
     int64_t height, width, diagonal;
@@ -426,18 +430,17 @@ static enum status tril_emit(struct rt_emit *emit, struct error *err)
     c.diagonal = max_i64(-c.height, min_i64(c.width, rt_emit_int(emit, 1)));
     c.rows = out->numel / c.width;
     c.tile = max_i64(1, TILE_BYTES / (c.width * c.bytes));
-    return rt_emit_dispatch(
-        emit,
-        &(struct hal_dispatch){
-            .kernel = &kernel_tril,
-            .grid = {(uint32_t)((c.rows - 1) / c.tile + 1), 1, 1},
-            .constants = &c,
-            .constants_bytes = sizeof(c),
-            .bindings = (struct hal_binding[]){out->binding, self->binding},
-            .binding_count = 2,
-            .cost = out->bytes / 8,
-        },
-        err);
+    return rt_emit_dispatch(emit,
+                            &(struct hal_dispatch){
+                                .kernel = &kernel_tril,
+                                .grid = {(uint32_t)((c.rows - 1) / c.tile + 1), 1, 1},
+                                .constants = &c,
+                                .constants_bytes = sizeof(c),
+                                .bindings = (struct hal_binding[]){out->binding, self->binding},
+                                .binding_count = 2,
+                                .cost = out->bytes / 8,
+                            },
+                            err);
 }
 
 /* clang-format off */

@@ -65,7 +65,8 @@ static struct rt_copy copy_selected(const struct rt_tensor *part, const struct r
     return copy;
 }
 
-/* ---- slices ---------------------------------------------------------------------------------- */
+/* ---- slices ------------------------------------------------------------------------------------
+ */
 
 /* start, end, step of a slice of a dim, as arguments |first| and the two behind it. */
 static enum status slice_length(struct rt_shape_call *call, uint32_t first, struct rt_dim size,
@@ -87,8 +88,8 @@ static enum status slice_length(struct rt_shape_call *call, uint32_t first, stru
         end = rt_view_wrap(dims, rt_arg(call, first + 1)->i, size);
         end = rt_dim_max(dims, zero, rt_dim_min(dims, end, size));
     }
-    *out_length = rt_dim_ceildiv(dims, rt_dim_max(dims, zero, rt_dim_sub(dims, end, start)),
-                                 rt_dim_of(step));
+    *out_length =
+        rt_dim_ceildiv(dims, rt_dim_max(dims, zero, rt_dim_sub(dims, end, start)), rt_dim_of(step));
     return ST_OK;
 }
 
@@ -121,8 +122,8 @@ static enum status slice_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *self = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
     uint8_t dim = rt_view_dim(rt_emit_int(emit, 1), self->rank);
-    struct rt_copy copy = copy_part(out, self, dim, slice_start(emit, 2, self->dims[dim]),
-                                    rt_emit_int(emit, 4));
+    struct rt_copy copy =
+        copy_part(out, self, dim, slice_start(emit, 2, self->dims[dim]), rt_emit_int(emit, 4));
 
     return rt_emit_copy(emit, out, self, &copy, err);
 }
@@ -199,7 +200,8 @@ static enum status select_emit(struct rt_emit *emit, struct error *err)
     return rt_emit_copy(emit, out, self, &copy, err);
 }
 
-/* ---- splits ---------------------------------------------------------------------------------- */
+/* ---- splits ------------------------------------------------------------------------------------
+ */
 
 static uint32_t out_count(const struct rt_shape_call *call)
 {
@@ -232,8 +234,8 @@ static enum status split_shape(struct rt_shape_call *call)
     struct rt_dim size = rt_arg(call, 0)->dims[dim];
     struct rt_dim pieces =
         rt_dim_ceildiv(dims, rt_dim_max(dims, size, rt_dim_of(1)), rt_dim_of(piece));
-    TRY(rt_dim_require_equal(dims, pieces, rt_dim_of(count),
-                             "a split has another number of pieces", call->err));
+    TRY(rt_dim_require_equal(dims, pieces, rt_dim_of(count), "a split has another number of pieces",
+                             call->err));
     struct rt_dim before = rt_dim_mul(dims, rt_dim_of(piece), rt_dim_of(count - 1));
     for (uint32_t i = 0; i < count; i++) {
         bool is_last = i + 1 == count;
@@ -339,7 +341,8 @@ static enum status unbind_emit(struct rt_emit *emit, struct error *err)
     return ST_OK;
 }
 
-/* ---- parts put back -------------------------------------------------------------------------- */
+/* ---- parts put back ----------------------------------------------------------------------------
+ */
 
 static enum status slice_scatter_shape(struct rt_shape_call *call)
 {
@@ -459,8 +462,7 @@ static enum status select_scatter_emit(struct rt_emit *emit, struct error *err)
 /* clang-format off */
 const struct rt_op rt_ops_slice[] = {
     {.name = "slice", .kernels = "aten::slice_copy.Tensor_out",
-     .args = "TII?I?I>T", .shape = slice_shape, .emit = slice_emit,
-     .layout = RT_LAYOUT_ELEMENTWISE},
+     .args = "TII?I?I>T", .shape = slice_shape, .emit = slice_emit, .layout = RT_LAYOUT_ELEMENTWISE},
     {.name = "narrow", .kernels = "aten::narrow_copy.out",
      .args = "TIII>T", .shape = narrow_shape, .emit = narrow_emit, .layout = RT_LAYOUT_ELEMENTWISE},
     {.name = "select", .kernels = "aten::select_copy.int_out",
@@ -468,8 +470,7 @@ const struct rt_op rt_ops_slice[] = {
     {.name = "split", .kernels = "aten::split_copy.Tensor_out",
      .args = "TII>X", .shape = split_shape, .emit = split_emit, .layout = RT_LAYOUT_ANY},
     {.name = "split_sizes", .kernels = "aten::split_with_sizes_copy.out",
-     .args = "TLI>X", .shape = split_sizes_shape, .emit = split_sizes_emit,
-     .layout = RT_LAYOUT_ANY},
+     .args = "TLI>X", .shape = split_sizes_shape, .emit = split_sizes_emit, .layout = RT_LAYOUT_ANY},
     {.name = "unbind", .kernels = "aten::unbind_copy.int_out",
      .args = "TI>X", .shape = unbind_shape, .emit = unbind_emit, .layout = RT_LAYOUT_ANY},
     {.name = "slice_scatter", .kernels = "aten::slice_scatter.out",

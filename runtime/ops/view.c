@@ -14,7 +14,8 @@
 #include "runtime/ops/op.h"
 #include "runtime/ops/view_priv.h"
 
-/* ---- the same bytes -------------------------------------------------------------------------- */
+/* ---- the same bytes ----------------------------------------------------------------------------
+ */
 
 static enum status view_shape(struct rt_shape_call *call)
 {
@@ -100,7 +101,8 @@ static enum status squeeze_dims_shape(struct rt_shape_call *call)
     return squeeze(call, mask);
 }
 
-/* ---- other orders ---------------------------------------------------------------------------- */
+/* ---- other orders ------------------------------------------------------------------------------
+ */
 
 static enum status permute_shape(struct rt_shape_call *call)
 {
@@ -213,7 +215,8 @@ static enum status reorder_emit(struct rt_emit *emit, struct error *err)
     return emit_swap(emit, 0, 0, err);
 }
 
-/* ---- repetitions ----------------------------------------------------------------------------- */
+/* ---- repetitions -------------------------------------------------------------------------------
+ */
 
 static enum status expand_shape(struct rt_shape_call *call)
 {
@@ -293,13 +296,13 @@ static enum status repeat_emit(struct rt_emit *emit, struct error *err)
                rt_copy_add_dim(&copy, size, out->strides[d], stride);
     }
     if (!fits) {
-        return error_set(err, ST_UNSUPPORTED, "repeat: more than %d dims to walk",
-                         SHAPE_RANK_MAX);
+        return error_set(err, ST_UNSUPPORTED, "repeat: more than %d dims to walk", SHAPE_RANK_MAX);
     }
     return rt_emit_copy(emit, out, self, &copy, err);
 }
 
-/* ---- pixels and channels --------------------------------------------------------------------- */
+/* ---- pixels and channels -----------------------------------------------------------------------
+ */
 
 /* The factor and the three last dims of the input: channels, height, width. */
 static enum status need_pixels(struct rt_shape_call *call, int64_t *out_factor,

@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pooling over windows of images: maximum, average, and averages whose windows follow from the size
+ * of the output. A window is clipped to the image, so padding is never read; it counts in averages
+ * where the operator says so. A dilated window that has no element at all gives -inf, or 0 for
+ * integers.
+ *
+ * Images are walked by strides; with channels innermost, as the layout pass wants it, a pixel is a
+ * run of floats for the micro-kernels. Other element types, and maxima with indices, go element by
+ * element in the class that their numbers are computed in. A tile is some rows of the output.
+ */
+#include "config.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "base/check.h"
+#include "hal/cpu/uk.h"
+#include "runtime/ops/convert.h"
+#include "runtime/ops/op.h"
+#include "runtime/ops/pool.h"
+#include "runtime/ops/view_priv.h"
+
+#define TILE_ELEMENTS (16 * 1024)
+
+enum pool_mode { POOL_MAX, POOL_AVERAGE, POOL_ADAPTIVE };
+
+/* One of the two spatial dims. */
+struct pool_dim {
+    int64_t in, out;
+    int64_t kernel, stride, pad, dilation; /* not for POOL_ADAPTIVE */
+};
+
+struct pool_constants {
+    enum pool_mode mode;
+    enum dtype dtype;
+    bool counts_padding;
+    int64_t divisor; /* 0: as many elements as the window has */
+    int64_t images, channels;
+    int64_t tile; /* output rows of a tile */
+    struct pool_dim h, w;
+    struct rt_image x, y;
+    struct rt_image indices; /* elements of i64 */
+};
+
+/* The part of a window that lies in the image, in steps of the dilation. */
+struct window {
+    int64_t begin, count;
+    int64_t padded; /* how many elements it is long before the end of the padding */
+};
+
+static inline int64_t min_i64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t max_i64(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static struct window window_of(const struct pool_constants *c, const struct pool_dim *dim,
+                               int64_t at)
+{
+    if (c->mode == POOL_ADAPTIVE) {
+        int64_t begin = at * dim->in / dim->out;
+        int64_t count = ((at + 1) * dim->in + dim->out - 1) / dim->out - begin;
+        return (struct window){begin, count, count};
+    }
+    int64_t start = at * dim->stride - dim->pad;
+    int64_t skipped = start < 0 ? (-start + dim->dilation - 1) / dim->dilation : 0;
+    int64_t begin = start + skipped * dim->dilation;
+    int64_t fitting = begin < dim->in ? (dim->in - 1 - begin) / dim->dilation + 1 : 0;
+    int64_t count = max_i64(0, min_i64(dim->kernel - skipped, fitting));
+    int64_t padded = min_i64(dim->kernel, dim->in + dim->pad - start);
+    return (struct window){begin, count, padded};
+}
+
+/* What the sum of a window is divided by. */
+static int64_t divisor_of(const struct pool_constants *c, const struct window *h,
+                          const struct window *w)
+{
+    if (c->divisor) {
+        return c->divisor;
+    }
+    return c->counts_padding ? h->padded * w->padded : h->count * w->count;
+}
+
+/* ---- kernels -----------------------------------------------------------------------------------
+ */
+
+static int64_t dilation_of(const struct pool_constants *c, const struct pool_dim *dim)
+{
+    return c->mode == POOL_ADAPTIVE ? 1 : dim->dilation;
+}
+
+/* One pixel, channels innermost on both sides. */
+static void pool_pixel_f32(const struct pool_constants *c, const struct hal_cpu_uk *uk, float *y,
+                           const float *x, const struct window *h, const struct window *w)
+{
+    bool is_max = c->mode == POOL_MAX;
+    size_t channels = (size_t)c->channels;
+
+    for (size_t i = 0; i < channels; i++) {
+        y[i] = is_max ? -INFINITY : 0;
+    }
+    x += h->begin * c->x.h + w->begin * c->x.w;
+    for (int64_t i = 0; i < h->count; i++, x += c->x.h * dilation_of(c, &c->h)) {
+        (is_max ? uk->rows_max_f32 : uk->rows_add_f32)(y, x, (size_t)w->count,
+                                                       c->x.w * dilation_of(c, &c->w), channels);
+    }
+    if (!is_max) {
+        uk->scalar_f32[UK_DIV](y, y, (float)divisor_of(c, h, w), channels);
+    }
+}
+
+static void pool_f32(const struct hal_args *args, struct hal_tile tile)
+{
+    const struct pool_constants *c = args->constants;
+    const struct hal_cpu_uk *uk = hal_cpu_uk();
+    int64_t rows = c->images * c->h.out;
+    int64_t first = tile.x * c->tile, behind = min_i64(first + c->tile, rows);
+
+    for (int64_t r = first; r < behind; r++) {
+        int64_t n = r / c->h.out, row = r % c->h.out;
+        struct window h = window_of(c, &c->h, row);
+        const float *x = (const float *)args->bindings[1] + n * c->x.n;
+        float *y = (float *)args->bindings[0] + n * c->y.n + row * c->y.h;
+        for (int64_t column = 0; column < c->w.out; column++) {
+            struct window w = window_of(c, &c->w, column);
+            pool_pixel_f32(c, uk, y + column * c->y.w, x, &h, &w);
+        }
+    }
+}
+
+static const struct hal_kernel kernel_f32 = {.name = "pool", .cpu = pool_f32};
+
+/* A window's elements of one channel: where they are and how they are read. */
+struct scan {
+    const struct pool_constants *c;
+    rt_load_f *load;
+    const char *x; /* the channel's image */
+    struct window h, w;
+};
+
+/*
+ * Maximum and its place h * W + w; a NaN wins, the first of equals stays. Average: the sum in the
+ * class, divided as torch divides, integers towards zero.
+ */
+#define DEFINE_SCAN(suffix, type, lowest, is_nan)                                                  \
+    static type scan_max_##suffix(const struct scan *s, int64_t *out_place)                        \
+    {                                                                                              \
+        const struct pool_constants *c = s->c;                                                     \
+        int64_t width = (int64_t)dtype_bytes(c->dtype);                                            \
+        type best = lowest, value;                                                                 \
+        *out_place = s->h.begin * c->w.in + s->w.begin;                                            \
+        for (int64_t i = 0; i < s->h.count; i++) {                                                 \
+            int64_t h = s->h.begin + i * c->h.dilation;                                            \
+            for (int64_t j = 0; j < s->w.count; j++) {                                             \
+                int64_t w = s->w.begin + j * c->w.dilation;                                        \
+                s->load(&value, s->x + (h * c->x.h + w * c->x.w) * width, width, 1);               \
+                if (value > best || is_nan(value)) {                                               \
+                    best = value;                                                                  \
+                    *out_place = h * c->w.in + w;                                                  \
+                }                                                                                  \
+            }                                                                                      \
+        }                                                                                          \
+        return best;                                                                               \
+    }                                                                                              \
+    static type scan_average_##suffix(const struct scan *s)                                        \
+    {                                                                                              \
+        const struct pool_constants *c = s->c;                                                     \
+        int64_t width = (int64_t)dtype_bytes(c->dtype);                                            \
+        type sum = 0, value;                                                                       \
+        for (int64_t i = 0; i < s->h.count; i++) {                                                 \
+            int64_t h = s->h.begin + i * dilation_of(c, &c->h);                                    \
+            for (int64_t j = 0; j < s->w.count; j++) {                                             \
+                int64_t w = s->w.begin + j * dilation_of(c, &c->w);                                \
+                s->load(&value, s->x + (h * c->x.h + w * c->x.w) * width, width, 1);               \
+                sum += value;                                                                      \
+            }                                                                                      \
+        }                                                                                          \
+        return sum / (type)divisor_of(c, &s->h, &s->w);                                            \
+    }
+
+#define NEVER(value) false
+DEFINE_SCAN(f32, float, -INFINITY, isnan)
+DEFINE_SCAN(f64, double, -INFINITY, isnan)
+DEFINE_SCAN(i64, int64_t, INT64_MIN, NEVER)
+
+/* One element of the output, and of the indices if there are any. */
+static void pool_element(const struct scan *s, char *y, int64_t *index)
+{
+    enum rt_class class = rt_class_of(s->c->dtype);
+    bool is_max = s->c->mode == POOL_MAX;
+    int64_t place = 0;
+    union {
+        float f32;
+        double f64;
+        int64_t i64;
+    } value;
+
+    if (class == RT_CLASS_F32) {
+        value.f32 = is_max ? scan_max_f32(s, &place) : scan_average_f32(s);
+    } else if (class == RT_CLASS_F64) {
+        value.f64 = is_max ? scan_max_f64(s, &place) : scan_average_f64(s);
+    } else {
+        value.i64 = is_max ? scan_max_i64(s, &place) : scan_average_i64(s);
+    }
+    rt_store(class, s->c->dtype)(y, 0, &value, 1);
+    if (index) {
+        *index = place;
+    }
+}
+
+static void pool_any(const struct hal_args *args, struct hal_tile tile)
+{
+    const struct pool_constants *c = args->constants;
+    int64_t width = (int64_t)dtype_bytes(c->dtype);
+    int64_t first = tile.x * c->tile, behind = min_i64(first + c->tile, c->images * c->h.out);
+    struct scan s = {.c = c, .load = rt_load(c->dtype, rt_class_of(c->dtype))};
+
+    for (int64_t r = first; r < behind; r++) {
+        int64_t n = r / c->h.out, row = r % c->h.out;
+        s.h = window_of(c, &c->h, row);
+        for (int64_t column = 0; column < c->w.out; column++) {
+            s.w = window_of(c, &c->w, column);
+            for (int64_t channel = 0; channel < c->channels; channel++) {
+                int64_t y = n * c->y.n + channel * c->y.c + row * c->y.h + column * c->y.w;
+                int64_t i = n * c->indices.n + channel * c->indices.c + row * c->indices.h +
+                            column * c->indices.w;
+                s.x = (const char *)args->bindings[1] + (n * c->x.n + channel * c->x.c) * width;
+                pool_element(&s, (char *)args->bindings[0] + y * width,
+                             args->bindings[2] ? (int64_t *)args->bindings[2] + i : NULL);
+            }
+        }
+    }
+}
+
+static const struct hal_kernel kernel_any = {.name = "pool_elements", .cpu = pool_any};
+
+/* ---- shapes ------------------------------------------------------------------------------------
+ */
+
+/* Argument |index|, one number for both dims or one each; an empty list leaves |out_pair|. */
+static enum status need_pair(struct rt_shape_call *call, uint32_t index, int64_t least,
+                             int64_t out_pair[2])
+{
+    const struct rt_value *list = rt_arg(call, index);
+
+    if (list->count > 2) {
+        return rt_refuse(call, "argument %u has %u numbers, expected 2", index, list->count);
+    }
+    for (uint32_t i = 0; list->count > 0 && i < 2; i++) {
+        struct rt_dim item = list->ints[list->count == 2 ? i : 0];
+        if (!rt_dim_is_const(item)) {
+            return rt_unsupported(call, "argument %u depends on the inputs' dims", index);
+        }
+        if (item.value < least || item.value > INT32_MAX) {
+            return rt_refuse(call, "argument %u is %" PRId64 ", expected %" PRId64 " or more",
+                             index, item.value, least);
+        }
+        out_pair[i] = item.value;
+    }
+    return ST_OK;
+}
+
+struct pool_pairs {
+    int64_t kernel[2], stride[2], pad[2], dilation[2];
+};
+
+/* The arguments that both kinds begin with: kernel, stride (none: the kernel), pad. */
+static enum status need_window(struct rt_shape_call *call, struct pool_pairs *p)
+{
+    *p = (struct pool_pairs){.dilation = {1, 1}};
+    if (rt_arg(call, 1)->count == 0) {
+        return rt_refuse(call, "no kernel size");
+    }
+    TRY(need_pair(call, 1, 1, p->kernel));
+    p->stride[0] = p->kernel[0];
+    p->stride[1] = p->kernel[1];
+    TRY(need_pair(call, 2, 1, p->stride));
+    return need_pair(call, 3, 0, p->pad);
+}
+
+static enum status need_image(struct rt_shape_call *call)
+{
+    const struct rt_value *self = rt_arg(call, 0);
+
+    TRY(rt_view_same_dtype(call));
+    TRY(rt_need_dtype(call, 0, RT_DTYPES_REAL));
+    if (self->rank != 3 && self->rank != 4) {
+        return rt_refuse(call, "rank %u, expected 3 or 4", self->rank);
+    }
+    return ST_OK;
+}
+
+/* How many windows there are along a spatial dim. With |ceil| one more that is not whole, but none
+ * that would begin in the padding behind the image. */
+static enum status count_windows(struct rt_shape_call *call, const struct pool_pairs *p, uint32_t i,
+                                 bool ceil, struct rt_dim *out_count)
+{
+    struct rt_dims *dims = &call->graph->dims;
+    const struct rt_value *self = rt_arg(call, 0);
+    struct rt_dim in = self->dims[self->rank - 2 + i], stride = rt_dim_of(p->stride[i]);
+    int64_t reach = p->dilation[i] * (p->kernel[i] - 1) + 1;
+
+    if (p->pad[i] > reach / 2) {
+        return rt_refuse(call, "a pad of %" PRId64 " for windows of %" PRId64, p->pad[i], reach);
+    }
+    struct rt_dim room = rt_dim_add(dims, in, rt_dim_of(2 * p->pad[i] - reach));
+    struct rt_dim steps =
+        ceil ? rt_dim_ceildiv(dims, room, stride) : rt_dim_floordiv(dims, room, stride);
+    struct rt_dim count = rt_dim_add(dims, steps, rt_dim_of(1));
+    if (ceil) {
+        struct rt_dim begun = rt_dim_add(dims, in, rt_dim_of(p->pad[i]));
+        count = rt_dim_min(dims, count, rt_dim_ceildiv(dims, begun, stride));
+    }
+    if (count.value < 1) {
+        return rt_refuse(call, "windows of %" PRId64 " do not fit the image", reach);
+    }
+    *out_count = count;
+    return ST_OK;
+}
+
+static enum status set_image(struct rt_shape_call *call, uint32_t index, struct rt_dim height,
+                             struct rt_dim width)
+{
+    const struct rt_value *self = rt_arg(call, 0);
+    struct rt_dim out[4];
+
+    for (uint8_t d = 0; d < self->rank - 2; d++) {
+        out[d] = self->dims[d];
+    }
+    out[self->rank - 2] = height;
+    out[self->rank - 1] = width;
+    return rt_set_out(call, index, self->rank, out);
+}
+
+static enum status max_pool_shape(struct rt_shape_call *call)
+{
+    struct pool_pairs p;
+    struct rt_dim height, width;
+    bool ceil = rt_arg(call, 5)->b;
+
+    TRY(need_image(call));
+    TRY(need_window(call, &p));
+    TRY(need_pair(call, 4, 1, p.dilation));
+    if (rt_out_dtype(call, 1) != DT_I64) {
+        return rt_refuse(call, "indices are %s, expected i64", dtype_text(rt_out_dtype(call, 1)));
+    }
+    TRY(count_windows(call, &p, 0, ceil, &height));
+    TRY(count_windows(call, &p, 1, ceil, &width));
+    TRY(set_image(call, 0, height, width));
+    return set_image(call, 1, height, width);
+}
+
+static enum status avg_pool_shape(struct rt_shape_call *call)
+{
+    struct pool_pairs p;
+    struct rt_dim height, width;
+    bool ceil = rt_arg(call, 4)->b;
+    int64_t divisor = 1;
+
+    TRY(need_image(call));
+    TRY(need_window(call, &p));
+    if (!rt_arg_is_none(call, 6)) {
+        TRY(rt_need_const(call, 6, &divisor));
+    }
+    if (divisor == 0) {
+        return rt_refuse(call, "a divisor of 0");
+    }
+    TRY(count_windows(call, &p, 0, ceil, &height));
+    TRY(count_windows(call, &p, 1, ceil, &width));
+    return set_image(call, 0, height, width);
+}
+
+static enum status adaptive_shape(struct rt_shape_call *call)
+{
+    int64_t size[2];
+
+    TRY(need_image(call));
+    if (rt_arg(call, 1)->count != 2) {
+        return rt_refuse(call, "%u output sizes, expected 2", rt_arg(call, 1)->count);
+    }
+    TRY(need_pair(call, 1, 0, size));
+    return set_image(call, 0, rt_dim_of(size[0]), rt_dim_of(size[1]));
+}
+
+/* ---- recording ---------------------------------------------------------------------------------
+ */
+
+/* Item |i| of a list that shape has accepted. */
+static int64_t pair_item(const struct rt_emit *emit, uint32_t index, uint32_t i, int64_t otherwise)
+{
+    uint32_t count = rt_emit_value(emit, index)->count;
+    return count ? rt_emit_ints(emit, index, count == 2 ? i : 0) : otherwise;
+}
+
+static void read_window(const struct rt_emit *emit, struct pool_dim *dim, uint32_t i)
+{
+    dim->kernel = pair_item(emit, 1, i, 1);
+    dim->stride = pair_item(emit, 2, i, dim->kernel);
+    dim->pad = pair_item(emit, 3, i, 0);
+    dim->dilation = 1;
+}
+
+static enum status emit_pool(struct rt_emit *emit, struct pool_constants *c,
+                             const struct rt_tensor *indices, struct error *err)
+{
+    const struct rt_tensor *self = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
+    struct hal_binding bindings[3] = {out->binding, self->binding};
+    uint8_t h = self->rank - 2, w = self->rank - 1;
+
+    if (out->numel == 0) {
+        return ST_OK;
+    }
+    c->dtype = self->dtype;
+    c->images = rt_image_count(self);
+    c->channels = self->dims[h - 1];
+    c->h.in = self->dims[h];
+    c->w.in = self->dims[w];
+    c->h.out = out->dims[h];
+    c->w.out = out->dims[w];
+    if (c->h.in == 0 || c->w.in == 0) {
+        return error_set(err, ST_INVALID, "an image of %" PRId64 " x %" PRId64, c->h.in, c->w.in);
+    }
+    c->x = rt_image_of(self);
+    c->y = rt_image_of(out);
+    if (indices) {
+        c->indices = rt_image_of(indices);
+        bindings[2] = indices->binding;
+    }
+    int64_t taps = c->mode == POOL_ADAPTIVE ? (c->h.in / c->h.out + 1) * (c->w.in / c->w.out + 1)
+                                            : c->h.kernel * c->w.kernel;
+    int64_t row = max_i64(1, c->w.out * c->channels * min_i64(taps, TILE_ELEMENTS));
+    int64_t rows = c->images * c->h.out;
+    bool is_fast =
+        c->dtype == DT_F32 && !indices && (c->channels == 1 || (c->x.c == 1 && c->y.c == 1));
+    c->tile = max_i64(1, (is_fast ? 4 : 1) * TILE_ELEMENTS / row);
+    int64_t tiles = (rows - 1) / c->tile + 1;
+    must(tiles <= UINT32_MAX);
+    return rt_emit_dispatch(emit,
+                            &(struct hal_dispatch){
+                                .kernel = is_fast ? &kernel_f32 : &kernel_any,
+                                .grid = {(uint32_t)tiles, 1, 1},
+                                .constants = c,
+                                .constants_bytes = sizeof(*c),
+                                .bindings = bindings,
+                                .binding_count = 3,
+                                .cost = (uint64_t)(rows * row) / (is_fast ? 4 : 1),
+                            },
+                            err);
+}
+
+static enum status max_pool_emit(struct rt_emit *emit, struct error *err)
+{
+    struct pool_constants c = {.mode = POOL_MAX};
+
+    read_window(emit, &c.h, 0);
+    read_window(emit, &c.w, 1);
+    c.h.dilation = pair_item(emit, 4, 0, 1);
+    c.w.dilation = pair_item(emit, 4, 1, 1);
+    return emit_pool(emit, &c, rt_emit_out(emit, 1), err);
+}
+
+static enum status avg_pool_emit(struct rt_emit *emit, struct error *err)
+{
+    struct pool_constants c = {.mode = POOL_AVERAGE, .counts_padding = rt_emit_value(emit, 5)->b};
+
+    read_window(emit, &c.h, 0);
+    read_window(emit, &c.w, 1);
+    if (rt_emit_value(emit, 6)->kind != RT_NONE) {
+        c.divisor = rt_emit_int(emit, 6);
+    }
+    return emit_pool(emit, &c, NULL, err);
+}
+
+static enum status adaptive_emit(struct rt_emit *emit, struct error *err)
+{
+    struct pool_constants c = {.mode = POOL_ADAPTIVE};
+    return emit_pool(emit, &c, NULL, err);
+}
+
+/* clang-format off */
+const struct rt_op rt_ops_pool[] = {
+    {.name = "max_pool2d", .kernels = "aten::max_pool2d_with_indices.out",
+     .args = "TLLLLB>TT", .shape = max_pool_shape, .emit = max_pool_emit,
+     .layout = RT_LAYOUT_CHANNELS_LAST},
+    {.name = "avg_pool2d", .kernels = "aten::avg_pool2d.out",
+     .args = "TLLLBBI?>T", .shape = avg_pool_shape, .emit = avg_pool_emit,
+     .layout = RT_LAYOUT_CHANNELS_LAST},
+    {.name = "adaptive_avg_pool2d", .kernels = "aten::_adaptive_avg_pool2d.out",
+     .args = "TL>T", .shape = adaptive_shape, .emit = adaptive_emit,
+     .layout = RT_LAYOUT_CHANNELS_LAST},
+    {0},
+};
+/* clang-format on */

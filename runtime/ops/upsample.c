@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Resampling of images: nearest and bilinear, with PyTorch's arithmetic for where an output pixel
+ * comes from. With channels innermost a pixel is a run of floats; other element types and orders
+ * go element by element in the class that their numbers are computed in.
+ *
+ * A tile is some rows of the output.
+ */
+#include "config.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "hal/cpu/uk.h"
+#include "runtime/ops/convert.h"
+#include "runtime/ops/copy.h"
+#include "runtime/ops/op.h"
+#include "runtime/ops/pool.h"
+#include "runtime/ops/view_priv.h"
+
+#define TILE_ELEMENTS (16 * 1024)
+#define OUT_MAX INT32_MAX
+
+struct upsample_dim {
+    int64_t in, out;
+    float scale; /* input pixels an output pixel */
+};
+
+struct upsample_constants {
+    enum dtype dtype;
+    bool align_corners;
+    int64_t images, channels;
+    int64_t tile; /* output rows of a tile */
+    struct upsample_dim h, w;
+    struct rt_image x, y;
+};
+
+static inline int64_t min_i64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- nearest -----------------------------------------------------------------------------------
+ */
+
+static int64_t nearest(const struct upsample_dim *dim, int64_t at)
+{
+    return min_i64((int64_t)floorf((float)at * dim->scale), dim->in - 1);
+}
+
+/* A pixel is moved as bytes, so every element type goes this way. */
+static void upsample_nearest(const struct hal_args *args, struct hal_tile tile)
+{
+    const struct upsample_constants *c = args->constants;
+    int64_t first = tile.x * c->tile, behind = min_i64(first + c->tile, c->images * c->h.out);
+    int64_t width = (int64_t)dtype_bytes(c->dtype);
+
+    for (int64_t r = first; r < behind; r++) {
+        int64_t n = r / c->h.out, row = r % c->h.out;
+        char *y = (char *)args->bindings[0] + (n * c->y.n + row * c->y.h) * width;
+        const char *x =
+            (const char *)args->bindings[1] + (n * c->x.n + nearest(&c->h, row) * c->x.h) * width;
+        for (int64_t column = 0; column < c->w.out; column++) {
+            rt_copy_run(y + column * c->y.w * width, c->y.c * width,
+                        x + nearest(&c->w, column) * c->x.w * width, c->x.c * width, c->channels,
+                        (uint32_t)width);
+        }
+    }
+}
+
+static const struct hal_kernel kernel_nearest = {.name = "upsample_nearest",
+                                                 .cpu = upsample_nearest};
+
+/* ---- bilinear ----------------------------------------------------------------------------------
+ */
+
+/* Two neighbours and the weight of the second. */
+struct blend {
+    int64_t a, b;
+    float weight;
+};
+
+static struct blend blend_of(const struct upsample_constants *c, const struct upsample_dim *dim,
+                             int64_t at)
+{
+    float source = c->align_corners ? (float)at * dim->scale
+                                    : fmaxf(0, ((float)at + 0.5f) * dim->scale - 0.5f);
+    int64_t a = min_i64((int64_t)source, dim->in - 1);
+    float weight = source - (float)a;
+    return (struct blend){a, min_i64(a + 1, dim->in - 1), weight < 1 ? weight : 1};
+}
+
+/* y = (1 - h) * ((1 - w) * x00 + w * x01) + h * (..), the four corners of one pixel. */
+static void blend_pixel_f32(float *restrict y, const float *const x[4], float h, float w,
+                            int64_t channels)
+{
+    float w00 = (1 - h) * (1 - w), w01 = (1 - h) * w, w10 = h * (1 - w), w11 = h * w;
+    for (int64_t i = 0; i < channels; i++) {
+        y[i] = w00 * x[0][i] + w01 * x[1][i] + w10 * x[2][i] + w11 * x[3][i];
+    }
+}
+
+static void blend_row_f32(const struct upsample_constants *c, float *y, const float *upper,
+                          const float *lower, float weight)
+{
+    for (int64_t column = 0; column < c->w.out; column++) {
+        struct blend w = blend_of(c, &c->w, column);
+        const float *corners[4] = {upper + w.a * c->x.w, upper + w.b * c->x.w, lower + w.a * c->x.w,
+                                   lower + w.b * c->x.w};
+        blend_pixel_f32(y + column * c->y.w, corners, weight, w.weight, c->channels);
+    }
+}
+
+static void bilinear_f32(const struct hal_args *args, struct hal_tile tile)
+{
+    const struct upsample_constants *c = args->constants;
+    int64_t first = tile.x * c->tile, behind = min_i64(first + c->tile, c->images * c->h.out);
+
+    for (int64_t r = first; r < behind; r++) {
+        int64_t n = r / c->h.out, row = r % c->h.out;
+        struct blend h = blend_of(c, &c->h, row);
+        const float *x = (const float *)args->bindings[1] + n * c->x.n;
+        float *y = (float *)args->bindings[0] + n * c->y.n + row * c->y.h;
+        blend_row_f32(c, y, x + h.a * c->x.h, x + h.b * c->x.h, h.weight);
+    }
+}
+
+static const struct hal_kernel kernel_bilinear = {.name = "upsample_bilinear", .cpu = bilinear_f32};
+
+/* One element at (h, w) of an image of any floating type, in double. */
+static double blend_element(const struct upsample_constants *c, const char *x,
+                            const struct blend *h, const struct blend *w)
+{
+    int64_t width = (int64_t)dtype_bytes(c->dtype);
+    int64_t at[4] = {h->a * c->x.h + w->a * c->x.w, h->a * c->x.h + w->b * c->x.w,
+                     h->b * c->x.h + w->a * c->x.w, h->b * c->x.h + w->b * c->x.w};
+    double corner[4];
+
+    for (uint32_t i = 0; i < 4; i++) {
+        rt_load(c->dtype, RT_CLASS_F64)(&corner[i], x + at[i] * width, width, 1);
+    }
+    double upper = corner[0] + (double)w->weight * (corner[1] - corner[0]);
+    double lower = corner[2] + (double)w->weight * (corner[3] - corner[2]);
+    return upper + (double)h->weight * (lower - upper);
+}
+
+static void bilinear_any(const struct hal_args *args, struct hal_tile tile)
+{
+    const struct upsample_constants *c = args->constants;
+    int64_t first = tile.x * c->tile, behind = min_i64(first + c->tile, c->images * c->h.out);
+    int64_t width = (int64_t)dtype_bytes(c->dtype);
+
+    for (int64_t r = first; r < behind; r++) {
+        int64_t n = r / c->h.out, row = r % c->h.out;
+        struct blend h = blend_of(c, &c->h, row);
+        char *y = (char *)args->bindings[0] + (n * c->y.n + row * c->y.h) * width;
+        const char *x = (const char *)args->bindings[1] + n * c->x.n * width;
+        for (int64_t i = 0; i < c->w.out * c->channels; i++) {
+            int64_t column = i / c->channels, channel = i % c->channels;
+            struct blend w = blend_of(c, &c->w, column);
+            double value = blend_element(c, x + channel * c->x.c * width, &h, &w);
+            rt_store(RT_CLASS_F64, c->dtype)(y + (column * c->y.w + channel * c->y.c) * width, 0,
+                                             &value, 1);
+        }
+    }
+}
+
+static const struct hal_kernel kernel_bilinear_any = {.name = "upsample_bilinear_elements",
+                                                      .cpu = bilinear_any};
+
+/* ---- shapes ------------------------------------------------------------------------------------
+ */
+
+/* One of the two lists says how large: the sizes, or factors that the input's sizes times are cut
+ * down to whole pixels. A factor of a dim that is not known yet must be a whole number. */
+static enum status out_size(struct rt_shape_call *call, uint32_t sizes, uint32_t factors,
+                            uint32_t i, struct rt_dim *out_dim)
+{
+    const struct rt_value *self = rt_arg(call, 0);
+    struct rt_dim in = self->dims[self->rank - 2 + i];
+
+    if (!rt_arg_is_none(call, sizes)) {
+        *out_dim = rt_arg(call, sizes)->ints[i];
+        if (out_dim->value < 1 || out_dim->value > OUT_MAX) {
+            return rt_refuse(call, "an output size of %" PRId64, out_dim->value);
+        }
+        return ST_OK;
+    }
+    double factor = rt_arg(call, factors)->floats[i];
+    if (!(factor > 0) || factor > OUT_MAX || (double)in.value * factor > OUT_MAX) {
+        return rt_refuse(call, "a scale of %g for %" PRId64 " pixels", factor, in.value);
+    }
+    if (factor == floor(factor)) {
+        *out_dim = rt_dim_mul(&call->graph->dims, in, rt_dim_of((int64_t)factor));
+        return ST_OK;
+    }
+    if (!rt_dim_is_const(in)) {
+        return rt_unsupported(call, "a scale of %g for a dim that depends on the inputs", factor);
+    }
+    *out_dim = rt_dim_of((int64_t)((double)in.value * factor));
+    return ST_OK;
+}
+
+static enum status upsample_shape(struct rt_shape_call *call, uint32_t sizes, uint32_t factors)
+{
+    const struct rt_value *self = rt_arg(call, 0);
+    bool has_sizes = !rt_arg_is_none(call, sizes), has_factors = !rt_arg_is_none(call, factors);
+    struct rt_dim out[4];
+
+    TRY(rt_view_same_dtype(call));
+    if (self->rank != 4) {
+        return rt_refuse(call, "rank %u, expected 4", self->rank);
+    }
+    if (has_sizes == has_factors) {
+        return rt_refuse(call, "either sizes or scales, not %s", has_sizes ? "both" : "neither");
+    }
+    if (rt_arg(call, has_sizes ? sizes : factors)->count != 2) {
+        return rt_refuse(call, "%u sizes or scales, expected 2",
+                         rt_arg(call, has_sizes ? sizes : factors)->count);
+    }
+    out[0] = self->dims[0];
+    out[1] = self->dims[1];
+    TRY(out_size(call, sizes, factors, 0, &out[2]));
+    TRY(out_size(call, sizes, factors, 1, &out[3]));
+    return rt_set_out(call, 0, 4, out);
+}
+
+static enum status nearest_shape(struct rt_shape_call *call)
+{
+    return upsample_shape(call, 1, 2);
+}
+
+static enum status bilinear_shape(struct rt_shape_call *call)
+{
+    TRY(rt_need_dtype(call, 0, RT_DTYPES_FLOAT));
+    return upsample_shape(call, 1, 3);
+}
+
+/* ---- recording ---------------------------------------------------------------------------------
+ */
+
+static float scale_of(const struct rt_emit *emit, uint32_t factors, uint32_t i,
+                      const struct upsample_dim *dim, bool align_corners)
+{
+    const struct rt_value *list = rt_emit_value(emit, factors);
+
+    if (align_corners) {
+        return dim->out > 1 ? (float)(dim->in - 1) / (float)(dim->out - 1) : 0;
+    }
+    return list->kind == RT_NONE ? (float)dim->in / (float)dim->out
+                                 : (float)(1.0 / list->floats[i]);
+}
+
+static enum status emit_upsample(struct rt_emit *emit, const struct hal_kernel *kernel,
+                                 uint32_t factors, struct upsample_constants *c, struct error *err)
+{
+    const struct rt_tensor *self = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
+
+    if (out->numel == 0) {
+        return ST_OK;
+    }
+    if (self->numel == 0) {
+        return error_set(err, ST_INVALID, "an image of no pixels");
+    }
+    c->dtype = self->dtype;
+    c->images = self->dims[0];
+    c->channels = self->dims[1];
+    c->h = (struct upsample_dim){.in = self->dims[2], .out = out->dims[2]};
+    c->w = (struct upsample_dim){.in = self->dims[3], .out = out->dims[3]};
+    c->h.scale = scale_of(emit, factors, 0, &c->h, c->align_corners);
+    c->w.scale = scale_of(emit, factors, 1, &c->w, c->align_corners);
+    c->x = rt_image_of(self);
+    c->y = rt_image_of(out);
+    int64_t row = c->w.out * c->channels, rows = c->images * c->h.out;
+    c->tile = row < TILE_ELEMENTS ? TILE_ELEMENTS / row : 1;
+    int64_t tiles = (rows - 1) / c->tile + 1;
+    must(tiles <= UINT32_MAX);
+    return rt_emit_dispatch(emit,
+                            &(struct hal_dispatch){
+                                .kernel = kernel,
+                                .grid = {(uint32_t)tiles, 1, 1},
+                                .constants = c,
+                                .constants_bytes = sizeof(*c),
+                                .bindings = (struct hal_binding[]){out->binding, self->binding},
+                                .binding_count = 2,
+                                .cost = (uint64_t)out->numel,
+                            },
+                            err);
+}
+
+static enum status nearest_emit(struct rt_emit *emit, struct error *err)
+{
+    struct upsample_constants c = {.align_corners = false};
+    return emit_upsample(emit, &kernel_nearest, 2, &c, err);
+}
+
+static enum status bilinear_emit(struct rt_emit *emit, struct error *err)
+{
+    const struct rt_tensor *self = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
+    struct upsample_constants c = {.align_corners = rt_emit_value(emit, 2)->b};
+    bool is_fast = self->dtype == DT_F32 && self->strides[1] == 1 && out->strides[1] == 1;
+
+    return emit_upsample(emit, is_fast ? &kernel_bilinear : &kernel_bilinear_any, 3, &c, err);
+}
+
+/* clang-format off */
+const struct rt_op rt_ops_upsample[] = {
+    {.name = "upsample_nearest2d", .kernels = "aten::upsample_nearest2d.vec_out",
+     .args = "TL?D?>T", .shape = nearest_shape, .emit = nearest_emit,
+     .layout = RT_LAYOUT_CHANNELS_LAST},
+    {.name = "upsample_bilinear2d", .kernels = "aten::upsample_bilinear2d.vec_out",
+     .args = "TL?BD?>T", .shape = bilinear_shape, .emit = bilinear_emit,
+     .layout = RT_LAYOUT_CHANNELS_LAST},
+    {0},
+};
+/* clang-format on */
