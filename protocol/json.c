@@ -384,17 +384,22 @@ enum status json_skip(struct json *in, struct error *err)
     return ST_OK;
 }
 
-typedef uint8_t bytes32 __attribute__((vector_size(32)));
+typedef uint8_t bytes16 __attribute__((vector_size(16)));
+
+static inline bytes16 mark_brackets(const uint8_t *p)
+{
+    bytes16 v;
+    memcpy(&v, p, sizeof(v));
+    return (bytes16)(v == '[') | (bytes16)(v == ']') | (bytes16)(v == '"');
+}
 
 /* Does any of the 32 bytes open or close an array or a string? */
 static inline bool has_bracket(const uint8_t *p)
 {
-    bytes32 v;
-    memcpy(&v, p, sizeof(v));
-    bytes32 marks = (bytes32)(v == '[') | (bytes32)(v == ']') | (bytes32)(v == '"');
-    uint64_t words[4];
+    bytes16 marks = mark_brackets(p) | mark_brackets(p + 16);
+    uint64_t words[2];
     memcpy(words, &marks, sizeof(words));
-    return words[0] | words[1] | words[2] | words[3];
+    return words[0] | words[1];
 }
 
 enum status json_array_text(struct json *in, struct span *out, struct error *err)

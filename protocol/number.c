@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Text -> numbers. A float token becomes a whole number of up to 19 digits times a power of ten,
- * and then a float by the cheapest of three ways that is certain to round correctly:
+ * and then a float by the cheapest way that is certain to round correctly:
  *
- *   1. both factors are exact doubles, so one multiplication or division rounds once (W. D.
- * Clinger, "How to read floating point numbers accurately", 1990);
+ *   1. a float32 by one multiplication of doubles, unless that ends too close to a tie; a double by
+ *      one division of exact doubles (W. D. Clinger, "How to read floating point numbers
+ * accurately", 1990). Only for tokens without an exponent, which is what tensors are full of;
  *   2. a 128 bit product with a table of powers of ten, good unless the result is within the
  * table's error of a tie (D. Lemire, "Number parsing at a gigabyte per second", 2021);
  *   3. whole numbers of any length, in number_exact.c.
+ *
+ * What costs time in the first way are mispredicted branches: signs and lengths of tensor elements
+ * are random. So digits are taken eight at a time without asking how many there are.
  *
  * Assumes round to nearest, which nobody here changes.
  */
@@ -16,7 +20,6 @@
 #include "protocol/number.h"
 
 #include <float.h>
-#include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -40,22 +43,24 @@ static const struct float_format format_f64 = {
     .round_even_max = 23,
 };
 
-/* The powers of ten that a double holds exactly. */
-static const double exact_pow10[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                     1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-                                     1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-#define EXACT_POW10_MAX 22
+/* Powers of ten that a double holds exactly, and reciprocals to the last bit. */
+static const double exact_pow10[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,
+                                     1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19};
+static const double near_pow10[] = {1e-0,  1e-1,  1e-2,  1e-3,  1e-4,  1e-5,  1e-6,
+                                    1e-7,  1e-8,  1e-9,  1e-10, 1e-11, 1e-12, 1e-13,
+                                    1e-14, 1e-15, 1e-16, 1e-17, 1e-18, 1e-19};
 
 static const uint32_t small_pow10[] = {1,      10,      100,      1000,     10000,
                                        100000, 1000000, 10000000, 100000000};
 
 struct token {
-    struct span digits; /* may hold a '.' */
-    uint64_t mantissa;
-    int64_t exponent;      /* of the mantissa's last digit */
+    struct span digits;    /* may hold a '.' */
     int64_t text_exponent; /* of the last digit in |digits| */
     bool is_negative;
-    bool is_cut; /* |digits| has more digits than the mantissa */
+    /* Set by cut_mantissa(): */
+    bool is_cut; /* there are more than 19 significant digits */
+    uint64_t mantissa;
+    int64_t exponent; /* of the mantissa's last digit */
 };
 
 static bool is_digit(uint8_t c)
@@ -72,37 +77,18 @@ static inline unsigned count_digits(uint64_t word)
     return marks ? (unsigned)__builtin_ctzll(marks) / 8 : 8;
 }
 
-/* The value of the first |count| characters of |word|, 1 to 8, all digits: they move to the high
+/* The value of the first |count| characters of |word|, 0 to 8, all digits: they move to the high
  * end, zeros fill up, and neighbours are joined in pairs three times. */
 static inline uint64_t join_digits(uint64_t word, unsigned count)
 {
-    uint64_t v = (word ^ 0x3030303030303030u) << (64 - 8 * count);
+    uint64_t v = word ^ 0x3030303030303030u;
+    v = count ? v << (64 - 8 * count) : 0;
     v = (v * 10 + (v >> 8)) & 0x00ff00ff00ff00ffu;
     v = (v * 100 + (v >> 16)) & 0x0000ffff0000ffffu;
     return (v * 10000 + (v >> 32)) & 0xffffffffu;
 }
 
-/* Reads digits behind those in |*mantissa|, which wraps when there are more than 19. */
-static inline const uint8_t *read_digits(const uint8_t *p, const uint8_t *end, uint64_t *mantissa)
-{
-    while (end - p >= 8) {
-        uint64_t word = load_le64(p);
-        unsigned count = count_digits(word);
-        if (count) {
-            *mantissa = *mantissa * small_pow10[count] + join_digits(word, count);
-        }
-        p += count;
-        if (count < 8) {
-            return p;
-        }
-    }
-    for (; p < end && is_digit(*p); p++) {
-        *mantissa = *mantissa * 10 + (uint64_t)(*p - '0');
-    }
-    return p;
-}
-
-/* More digits than fit: keeps the first 19 that count. */
+/* The first 19 digits that count. */
 static void cut_mantissa(struct token *token)
 {
     const uint8_t *p = token->digits.ptr, *end = p + token->digits.len;
@@ -148,29 +134,21 @@ static const uint8_t *read_exponent(const uint8_t *p, const uint8_t *end, int64_
 }
 
 /* One token of JSON's number grammar; the place behind it, or NULL. */
-static inline const uint8_t *scan(const uint8_t *p, const uint8_t *end, struct token *token)
+static const uint8_t *scan(const uint8_t *p, const uint8_t *end, struct token *token)
 {
     token->is_negative = p < end && *p == '-';
     p += token->is_negative;
     const uint8_t *first = p;
-    uint64_t mantissa = 0;
-    if (p == end || !is_digit(*p)) {
-        return NULL;
+    for (; p < end && is_digit(*p); p++) {
     }
-    if (*p == '0') {
-        p++;
-        if (p < end && is_digit(*p)) {
-            return NULL;
-        }
-    } else {
-        for (; p < end && is_digit(*p); p++) {
-            mantissa = mantissa * 10 + (uint64_t)(*p - '0');
-        }
+    if (p == first || (*first == '0' && p - first > 1)) {
+        return NULL;
     }
     int64_t exponent = 0;
     if (p < end && *p == '.') {
         const uint8_t *fraction = ++p;
-        p = read_digits(p, end, &mantissa);
+        for (; p < end && is_digit(*p); p++) {
+        }
         if (p == fraction) {
             return NULL;
         }
@@ -180,26 +158,51 @@ static inline const uint8_t *scan(const uint8_t *p, const uint8_t *end, struct t
     if (p < end && (*p | 0x20) == 'e') {
         p = read_exponent(p, end, &exponent);
     }
-    token->mantissa = mantissa;
-    token->exponent = token->text_exponent = exponent;
-    token->is_cut = false;
-    if (token->digits.len > MANTISSA_DIGITS) {
-        cut_mantissa(token);
-    }
+    token->text_exponent = exponent;
     return p;
 }
 
-/* Way 1: is the double nearest to the token certain after one operation? */
-static inline bool convert_exactly(const struct token *token, double *out)
+/* A token without sign and exponent and with at most 19 digits: mantissa / 10^places. */
+struct plain {
+    uint64_t mantissa;
+    unsigned places; /* at most 19 */
+};
+
+/* The place behind the token, or NULL when it is none of these or within 16 bytes of the end. */
+__attribute__((always_inline)) static inline const uint8_t *
+scan_plain(const uint8_t *p, const uint8_t *end, struct plain *out)
 {
-    if (FLT_EVAL_METHOD != 0 || token->is_cut || token->mantissa > (uint64_t)1 << 53 ||
-        token->exponent > EXACT_POW10_MAX || token->exponent < -EXACT_POW10_MAX) {
-        return false;
+    const uint8_t *first = p;
+    uint64_t mantissa = 0;
+    for (; p < end && is_digit(*p); p++) {
+        mantissa = mantissa * 10 + (uint64_t)(*p - '0');
     }
-    double value = (double)token->mantissa;
-    *out = token->exponent < 0 ? value / exact_pow10[-token->exponent]
-                               : value * exact_pow10[token->exponent];
-    return true;
+    if (end - p < 17 || p == first || ((p - first > 1) & (*first == '0'))) {
+        return NULL;
+    }
+    unsigned places = 0;
+    if (*p == '.') {
+        uint64_t high = load_le64(p + 1), low = load_le64(p + 9);
+        unsigned high_count = count_digits(high);
+        unsigned low_count = high_count == 8 ? count_digits(low) : 0;
+        places = high_count + low_count;
+        mantissa = mantissa * small_pow10[high_count] + join_digits(high, high_count);
+        mantissa = mantissa * small_pow10[low_count] + join_digits(low, low_count);
+        p += 1 + places;
+        if (places == 0) {
+            return NULL;
+        }
+        if (places == 16) {
+            for (; p < end && is_digit(*p) && places < 19; p++, places++) {
+                mantissa = mantissa * 10 + (uint64_t)(*p - '0');
+            }
+        }
+    }
+    if (p == end || is_digit(*p) || (*p | 0x20) == 'e' || p - first > MANTISSA_DIGITS) {
+        return NULL;
+    }
+    *out = (struct plain){mantissa, places};
+    return p;
 }
 
 struct product {
@@ -224,7 +227,7 @@ static struct product multiply_pow10(uint64_t w, int q, const struct float_forma
     return out;
 }
 
-/* Way 2: the bits of the float nearest to w x 10^q; |*certain| turns false when it may be the
+/* The bits of the float nearest to w x 10^q; |*certain| turns false when it may be the
  * neighbour of the nearest. */
 static uint64_t round_product(uint64_t w, int64_t q64, const struct float_format *format,
                               bool *certain)
@@ -262,9 +265,10 @@ static uint64_t round_product(uint64_t w, int64_t q64, const struct float_format
     return bits < infinity ? bits : infinity;
 }
 
-static uint64_t convert(const struct token *token, const struct float_format *format)
+static uint64_t convert(struct token *token, const struct float_format *format)
 {
     bool certain = true;
+    cut_mantissa(token);
     uint64_t bits = round_product(token->mantissa, token->exponent, format, &certain);
     if (token->is_cut) {
         certain &= round_product(token->mantissa + 1, token->exponent, format, &certain) == bits;
@@ -276,160 +280,201 @@ static uint64_t convert(const struct token *token, const struct float_format *fo
     return number_parse_exact(&decimal, format, bits);
 }
 
-static double double_of(uint64_t bits)
+/* NaN, Infinity, -Infinity as bits; the place behind it, or NULL. */
+static const uint8_t *scan_nonfinite(const uint8_t *p, const uint8_t *end,
+                                     const struct float_format *format, uint64_t *out)
 {
-    double value;
-    memcpy(&value, &bits, sizeof(value));
-    return value;
-}
-
-static float float_of(uint32_t bits)
-{
-    float value;
-    memcpy(&value, &bits, sizeof(value));
-    return value;
-}
-
-/* NaN, Infinity, -Infinity; the place behind it, or NULL. */
-static const uint8_t *scan_nonfinite(const uint8_t *p, const uint8_t *end, double *out)
-{
-    static const struct {
+    uint64_t infinity = (uint64_t)format->exponent_infinite << format->mantissa_bits;
+    uint64_t sign = (infinity << 1) & ~infinity;
+    const struct {
         const char *text;
         size_t len;
-        double value;
-    } words[] = {{"NaN", 3, NAN}, {"Infinity", 8, INFINITY}, {"-Infinity", 9, -INFINITY}};
+        uint64_t bits;
+    } words[] = {
+        {"NaN", 3, infinity | infinity >> 1},
+        {"Infinity", 8, infinity},
+        {"-Infinity", 9, infinity | sign},
+    };
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
         if ((size_t)(end - p) >= words[i].len && memcmp(p, words[i].text, words[i].len) == 0) {
-            *out = words[i].value;
+            *out = words[i].bits;
             return p + words[i].len;
         }
     }
     return NULL;
 }
 
-enum number_result number_parse_f64(const uint8_t **at, const uint8_t *end, double *out)
+/* Multiplied instead of chosen: no branch. */
+static const float signs[] = {1, -1};
+
+/* Any token, as the bits of its float. NULL when it is none, or beyond the largest float. */
+static const uint8_t *read_bits(const uint8_t *at, const uint8_t *end,
+                                const struct float_format *format, uint64_t *out)
 {
     struct token token;
-    const uint8_t *behind = scan(*at, end, &token);
-    double value;
-    if (behind) {
-        if (!convert_exactly(&token, &value)) {
-            value = double_of(convert(&token, &format_f64));
-            if (isinf(value)) {
-                return NUMBER_RANGE;
-            }
-        }
-        value = token.is_negative ? -value : value;
-    } else {
-        behind = scan_nonfinite(*at, end, &value);
-        if (!behind) {
-            return NUMBER_SYNTAX;
-        }
+    const uint8_t *behind = scan(at, end, &token);
+    if (!behind) {
+        return scan_nonfinite(at, end, format, out);
     }
-    *at = behind;
-    *out = value;
-    return NUMBER_OK;
+    uint64_t infinity = (uint64_t)format->exponent_infinite << format->mantissa_bits;
+    uint64_t bits = convert(&token, format);
+    if (bits == infinity) {
+        return NULL;
+    }
+    *out = token.is_negative ? bits | ((infinity << 1) & ~infinity) : bits;
+    return behind;
 }
 
 /*
- * A double that was rounded once gives the right float when rounded again, except when it sits
- * exactly between two floats: then the first rounding may have hidden on which side the text is.
- * Below the normal floats the place of "between" moves, and that range is left to |convert|.
+ * A double within a few units in its last place of the number gives the right float when narrowed,
+ * unless the middle of two floats is as close: three roundings, of the mantissa, the power and the
+ * product, are at most three units. Nothing here is as small as a subnormal float.
  */
-static inline bool narrow_exactly(double value, float *out)
+static inline bool multiply_f32(const struct plain *plain, float *out)
 {
+    double value = (double)(int64_t)plain->mantissa * near_pow10[plain->places];
     uint64_t bits;
     memcpy(&bits, &value, sizeof(bits));
-    if ((bits & 0x1fffffff) == 0x10000000 || (value != 0 && value < FLT_MIN) || value > FLT_MAX) {
-        return false;
-    }
     *out = (float)value;
-    return true;
+    return FLT_EVAL_METHOD == 0 && (bits & 0x1fffffff) - (0x10000000 - 4) > 8;
+}
+
+const uint8_t *number_read_f32(const uint8_t *at, const uint8_t *end, float *out)
+{
+    struct plain plain;
+    bool is_negative = at < end && *at == '-';
+    const uint8_t *behind = scan_plain(at + is_negative, end, &plain);
+    float value;
+    if (behind && multiply_f32(&plain, &value)) {
+        *out = value * signs[is_negative];
+        return behind;
+    }
+    uint64_t bits;
+    behind = read_bits(at, end, &format_f32, &bits);
+    if (behind) {
+        uint32_t narrow = (uint32_t)bits;
+        memcpy(out, &narrow, sizeof(*out));
+    }
+    return behind;
+}
+
+const uint8_t *number_read_f64(const uint8_t *at, const uint8_t *end, double *out)
+{
+    struct plain plain;
+    bool is_negative = at < end && *at == '-';
+    const uint8_t *behind = scan_plain(at + is_negative, end, &plain);
+    if (behind && FLT_EVAL_METHOD == 0 && plain.mantissa <= (uint64_t)1 << 53) {
+        double value = (double)plain.mantissa / exact_pow10[plain.places];
+        *out = is_negative ? -value : value;
+        return behind;
+    }
+    uint64_t bits;
+    behind = read_bits(at, end, &format_f64, &bits);
+    if (behind) {
+        memcpy(out, &bits, sizeof(*out));
+    }
+    return behind;
+}
+
+/* Why reading a float failed. */
+static enum number_result explain_float(const uint8_t *at, const uint8_t *end)
+{
+    struct token token;
+    return scan(at, end, &token) ? NUMBER_RANGE : NUMBER_SYNTAX;
+}
+
+enum number_result number_parse_f64(const uint8_t **at, const uint8_t *end, double *out)
+{
+    const uint8_t *behind = number_read_f64(*at, end, out);
+    if (!behind) {
+        return explain_float(*at, end);
+    }
+    *at = behind;
+    return NUMBER_OK;
 }
 
 enum number_result number_parse_f32(const uint8_t **at, const uint8_t *end, float *out)
 {
-    struct token token;
-    const uint8_t *behind = scan(*at, end, &token);
-    double wide;
-    float value;
-    if (behind) {
-        if (!convert_exactly(&token, &wide) || !narrow_exactly(wide, &value)) {
-            value = float_of((uint32_t)convert(&token, &format_f32));
-            if (isinf(value)) {
-                return NUMBER_RANGE;
-            }
-        }
-        value = token.is_negative ? -value : value;
-    } else {
-        behind = scan_nonfinite(*at, end, &wide);
-        if (!behind) {
-            return NUMBER_SYNTAX;
-        }
-        value = (float)wide;
+    const uint8_t *behind = number_read_f32(*at, end, out);
+    if (!behind) {
+        return explain_float(*at, end);
     }
     *at = behind;
-    *out = value;
     return NUMBER_OK;
 }
 
-/* The digits of an integer; tells the other failures apart by looking at the whole token. */
-static inline enum number_result scan_integer(const uint8_t **at, const uint8_t *end, uint64_t *out,
-                                              bool *is_negative)
+/* The digits of an integer without its sign; NULL when malformed, followed by a fraction or an
+ * exponent, or beyond 64 bits. */
+static inline const uint8_t *read_whole(const uint8_t *at, const uint8_t *end, uint64_t *out)
 {
-    const uint8_t *p = *at;
-    *is_negative = p < end && *p == '-';
-    p += *is_negative;
-    const uint8_t *first = p;
+    const uint8_t *p = at;
     uint64_t value = 0;
     bool is_wrapped = false;
     for (; p < end && is_digit(*p); p++) {
         is_wrapped |= __builtin_mul_overflow(value, (uint64_t)10, &value);
         is_wrapped |= __builtin_add_overflow(value, (uint64_t)(*p - '0'), &value);
     }
-    bool is_malformed = p == first || (*first == '0' && p - first > 1);
-    if (is_malformed || (p < end && (*p == '.' || (*p | 0x20) == 'e'))) {
-        struct token token;
-        return scan(*at, end, &token) ? NUMBER_NOT_INTEGER : NUMBER_SYNTAX;
+    if (p == at || (*at == '0' && p - at > 1) || is_wrapped ||
+        (p < end && (*p == '.' || (*p | 0x20) == 'e'))) {
+        return NULL;
     }
-    if (is_wrapped) {
-        return NUMBER_RANGE;
-    }
-    *at = p;
     *out = value;
-    return NUMBER_OK;
+    return p;
+}
+
+const uint8_t *number_read_u64(const uint8_t *at, const uint8_t *end, uint64_t *out)
+{
+    uint64_t value;
+    bool is_negative = at < end && *at == '-';
+    const uint8_t *behind = read_whole(at + is_negative, end, &value);
+    if (!behind || (is_negative && value)) {
+        return NULL;
+    }
+    *out = value;
+    return behind;
+}
+
+const uint8_t *number_read_i64(const uint8_t *at, const uint8_t *end, int64_t *out)
+{
+    uint64_t value;
+    bool is_negative = at < end && *at == '-';
+    const uint8_t *behind = read_whole(at + is_negative, end, &value);
+    if (!behind || value > (uint64_t)INT64_MAX + is_negative) {
+        return NULL;
+    }
+    *out = is_negative ? (int64_t)(0 - value) : (int64_t)value;
+    return behind;
+}
+
+/* Why reading an integer failed. */
+static enum number_result explain_integer(const uint8_t *at, const uint8_t *end)
+{
+    struct token token;
+    const uint8_t *behind = scan(at, end, &token);
+    if (!behind) {
+        return NUMBER_SYNTAX;
+    }
+    const uint8_t *digits_end = token.digits.ptr + token.digits.len;
+    bool is_integer = behind == digits_end && !memchr(token.digits.ptr, '.', token.digits.len);
+    return is_integer ? NUMBER_RANGE : NUMBER_NOT_INTEGER;
 }
 
 enum number_result number_parse_u64(const uint8_t **at, const uint8_t *end, uint64_t *out)
 {
-    const uint8_t *p = *at;
-    uint64_t value;
-    bool is_negative;
-    enum number_result result = scan_integer(&p, end, &value, &is_negative);
-    if (result != NUMBER_OK) {
-        return result;
+    const uint8_t *behind = number_read_u64(*at, end, out);
+    if (!behind) {
+        return explain_integer(*at, end);
     }
-    if (is_negative && value) {
-        return NUMBER_RANGE;
-    }
-    *at = p;
-    *out = value;
+    *at = behind;
     return NUMBER_OK;
 }
 
 enum number_result number_parse_i64(const uint8_t **at, const uint8_t *end, int64_t *out)
 {
-    const uint8_t *p = *at;
-    uint64_t value;
-    bool is_negative;
-    enum number_result result = scan_integer(&p, end, &value, &is_negative);
-    if (result != NUMBER_OK) {
-        return result;
+    const uint8_t *behind = number_read_i64(*at, end, out);
+    if (!behind) {
+        return explain_integer(*at, end);
     }
-    if (value > (uint64_t)INT64_MAX + is_negative) {
-        return NUMBER_RANGE;
-    }
-    *at = p;
-    *out = is_negative ? (int64_t)(0 - value) : (int64_t)value;
+    *at = behind;
     return NUMBER_OK;
 }

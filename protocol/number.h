@@ -33,6 +33,12 @@ enum number_result number_parse_u64(const uint8_t **at, const uint8_t *end, uint
 enum number_result number_parse_f32(const uint8_t **at, const uint8_t *end, float *out);
 enum number_result number_parse_f64(const uint8_t **at, const uint8_t *end, double *out);
 
+/* The same for long arrays: the place behind the token, or NULL for whatever is not NUMBER_OK. */
+const uint8_t *number_read_i64(const uint8_t *at, const uint8_t *end, int64_t *out);
+const uint8_t *number_read_u64(const uint8_t *at, const uint8_t *end, uint64_t *out);
+const uint8_t *number_read_f32(const uint8_t *at, const uint8_t *end, float *out);
+const uint8_t *number_read_f64(const uint8_t *at, const uint8_t *end, double *out);
+
 /* Each returns the number of bytes written to |text|. */
 size_t number_print_i64(uint8_t *text, int64_t value);
 size_t number_print_u64(uint8_t *text, uint64_t value);

@@ -77,9 +77,33 @@ static enum number_result parse_f32(const char *text, float *out)
     return number_parse_f32(&at, at + strlen(text), out);
 }
 
+/* In the middle of an array there are bytes behind a number, and the reader looks at several of
+ * them at a time: the result is that of the number alone. */
+static void check_float_in_array(const char *text)
+{
+    static char array[40000];
+    size_t len = strlen(text);
+    memcpy(array, text, len);
+    memcpy(array + len, ",123456789012345678901234567890", 31);
+    const uint8_t *start = (const uint8_t *)array, *end = start + len + 31;
+    double wide = strtod(text, NULL), got_wide = 0;
+    float narrow = strtof(text, NULL), got_narrow = 0;
+    const uint8_t *behind_wide = number_read_f64(start, end, &got_wide);
+    const uint8_t *behind_narrow = number_read_f32(start, end, &got_narrow);
+    if (behind_wide != (isinf(wide) ? NULL : start + len) ||
+        (behind_wide && bits_of_f64(got_wide) != bits_of_f64(wide))) {
+        fail_msg("'%.80s,' as f64: %a, expected %a", text, got_wide, wide);
+    }
+    if (behind_narrow != (isinf(narrow) ? NULL : start + len) ||
+        (behind_narrow && bits_of_f32(got_narrow) != bits_of_f32(narrow))) {
+        fail_msg("'%.80s,' as f32: %a, expected %a", text, (double)got_narrow, (double)narrow);
+    }
+}
+
 /* Both widths read |text| as the C library does, and all of it. */
 static void check_float(const char *text)
 {
+    check_float_in_array(text);
     double wide = 0, expected_wide = strtod(text, NULL);
     float narrow = 0, expected_narrow = strtof(text, NULL);
     size_t consumed;
@@ -223,6 +247,19 @@ static void check_tie(long double middle)
     char *e = strchr(text, 'e');
     snprintf(nudged, sizeof(nudged), "%.*s1%s", (int)(e - text), text, e);
     check_float(nudged);
+}
+
+/* Texts of at most 19 digits within a few units of a middle of two float32. */
+static void test_short_floats_near_ties(void **state)
+{
+    (void)state;
+    char text[64];
+    for (int i = 0; i < 20000; i++) {
+        uint32_t bits = 0x30000000u + (uint32_t)(random_u64() % 0x1f000000u);
+        double middle = ((double)f32_of_bits(bits) + (double)f32_of_bits(bits + 1)) / 2;
+        snprintf(text, sizeof(text), "%.*f", 8 + i % 11, middle);
+        check_float(text);
+    }
 }
 
 static void test_floats_at_ties(void **state)
@@ -614,12 +651,19 @@ static void test_powers_of_ten(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_powers_of_ten),    cmocka_unit_test(test_floats_by_hand),
-        cmocka_unit_test(test_floats_at_random), cmocka_unit_test(test_floats_at_ties),
-        cmocka_unit_test(test_long_texts),       cmocka_unit_test(test_malformed_floats),
-        cmocka_unit_test(test_nonfinite),        cmocka_unit_test(test_integers),
-        cmocka_unit_test(test_print_shortest),   cmocka_unit_test(test_print_form),
-        cmocka_unit_test(test_print_integers),   cmocka_unit_test(test_half),
+        cmocka_unit_test(test_powers_of_ten),
+        cmocka_unit_test(test_floats_by_hand),
+        cmocka_unit_test(test_floats_at_random),
+        cmocka_unit_test(test_floats_at_ties),
+        cmocka_unit_test(test_short_floats_near_ties),
+        cmocka_unit_test(test_long_texts),
+        cmocka_unit_test(test_malformed_floats),
+        cmocka_unit_test(test_nonfinite),
+        cmocka_unit_test(test_integers),
+        cmocka_unit_test(test_print_shortest),
+        cmocka_unit_test(test_print_form),
+        cmocka_unit_test(test_print_integers),
+        cmocka_unit_test(test_half),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
