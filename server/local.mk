@@ -11,6 +11,7 @@ SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(PROTOCOL_LIBS)
 	%D%/body.c %D%/body.h \
 	%D%/coding.c %D%/coding.h \
 	%D%/conn.c %D%/conn.h \
+	%D%/exit_status.c %D%/exit_status.h \
 	%D%/head.c %D%/head.h \
 	%D%/http.c %D%/http.h \
 	%D%/infer.c %D%/infer.h \
@@ -18,16 +19,22 @@ SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(PROTOCOL_LIBS)
 	%D%/log.c %D%/log.h \
 	%D%/model.c %D%/model.h \
 	%D%/notify.c %D%/notify.h \
+	%D%/npy.c %D%/npy.h \
 	%D%/options.c %D%/options.h %D%/params.def \
+	%D%/pte_input.c %D%/pte_input.h \
+	%D%/pte_run.c %D%/pte_run.h \
 	%D%/request.c %D%/request.def %D%/request.h \
 	%D%/route.c %D%/route.def %D%/route.h \
 	%D%/server.c %D%/server.h \
 	%D%/version.c %D%/version.h
 
-EXTRA_PROGRAMS = pted
+EXTRA_PROGRAMS = pted pte
 pted_SOURCES = %D%/main.c
 pted_CFLAGS = $(SERVER_CFLAGS)
 pted_LDADD = $(SERVER_LIBS)
+pte_SOURCES = %D%/pte_main.c
+pte_CFLAGS = $(SERVER_CFLAGS)
+pte_LDADD = $(SERVER_LIBS)
 
 # llhttp from C sources that the system installs: compiled here, never copied into this tree, in
 # strict mode and without our warnings.

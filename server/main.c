@@ -6,36 +6,13 @@
 #include <stdlib.h>
 #include <sysexits.h>
 
+#include "server/exit_status.h"
 #include "server/log.h"
 #include "server/options.h"
 #include "server/server.h"
 #include "server/version.h"
 
 #define HELP_BYTES_MAX 16384
-
-static int exit_status_of(enum status status)
-{
-    switch (status) {
-    case ST_OK:
-        return EX_OK;
-    case ST_INVALID:
-        return EX_USAGE;
-    case ST_CORRUPT:
-    case ST_TOO_LARGE:
-        return EX_DATAERR;
-    case ST_NOT_FOUND:
-        return EX_NOINPUT;
-    case ST_UNSUPPORTED:
-        return EX_UNAVAILABLE;
-    case ST_UNAVAILABLE:
-        return EX_NOPERM;
-    case ST_EXHAUSTED:
-    case ST_SYSTEM:
-        return EX_OSERR;
-    default:
-        return EX_SOFTWARE;
-    }
-}
 
 static int print_help(void)
 {

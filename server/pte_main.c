@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+/* pte: what is in a program, and what it computes, without a daemon. */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "base/buf.h"
+#include "hal/device.h"
+#include "runtime/program.h"
+#include "server/exit_status.h"
+#include "server/pte_run.h"
+#include "server/version.h"
+
+#define INSPECT_TEXT_BYTES_MAX ((size_t)1 << 30)
+
+static const char usage[] = "usage: pte inspect [--graph|--plan] [--method NAME] FILE.pte\n"
+                            "       pte run [OPTION]... FILE.pte\n"
+                            "       pte devices\n"
+                            "       pte --help | --version\n";
+
+static const char help[] =
+    "\n"
+    "inspect  prints the container, its methods and operators; with --graph the graph after\n"
+    "         the passes, with --plan the regions, the arena and the dispatches\n"
+    "run      runs a method once and prints its results\n"
+    "devices  lists what programs can run on\n"
+    "\n"
+    "Options of run:\n"
+    "  --method NAME     the method (forward, or the only one)\n"
+    "  --input NAME=X    X is FILE.npy, FILE.bin:2x3x4 (raw little-endian and dims) or JSON text;\n"
+    "                    repeatable; inputs that are not given are filled by a fixed pattern\n"
+    "  --output DIR      write NAME.npy for each result instead of printing it\n"
+    "  --repeat N        run N times and print the median and the spread\n"
+    "  --workers N       threads that compute (as many as the process may use)\n"
+    "  --cpu LEVEL       highest instruction set: generic, avx2, avx512, ...\n"
+    "\n"
+    "Exit status: 0 done, 64 usage, 65 bad file, 66 missing file, 69 unsupported, 70 internal,\n"
+    "71 system, 77 no permission.\n";
+
+enum inspect_what { INSPECT_PROGRAM, INSPECT_GRAPH, INSPECT_PLAN };
+
+struct inspect_options {
+    const char *path, *method;
+    enum inspect_what what;
+};
+
+static enum status parse_inspect(int argc, char *const argv[], struct inspect_options *out,
+                                 struct error *err)
+{
+    for (int i = 0; i < argc; i++) {
+        if (strcmp(argv[i], "--graph") == 0) {
+            out->what = INSPECT_GRAPH;
+        } else if (strcmp(argv[i], "--plan") == 0) {
+            out->what = INSPECT_PLAN;
+        } else if (strcmp(argv[i], "--method") == 0 && i + 1 < argc) {
+            out->method = argv[++i];
+        } else if (argv[i][0] == '-') {
+            return error_set(err, ST_INVALID, "unknown option '%s'", argv[i]);
+        } else if (out->path) {
+            return error_set(err, ST_INVALID, "one FILE only, got '%s' too", argv[i]);
+        } else {
+            out->path = argv[i];
+        }
+    }
+    return out->path ? ST_OK : error_set(err, ST_INVALID, "expected FILE");
+}
+
+static enum status print_method(struct rt_method *method, enum inspect_what what, struct buf *out,
+                                struct error *err)
+{
+    const struct error *failure = rt_method_failure(method);
+    buf_printf(out, "method %s\n", rt_method_name(method));
+    if (failure) {
+        buf_printf(out, "cannot be called: %s\n", failure->text);
+        return ST_OK;
+    }
+    return what == INSPECT_GRAPH ? rt_method_print_graph(method, out, err)
+                                 : rt_method_print_plan(method, out, err);
+}
+
+static enum status print_program(const struct inspect_options *options, struct rt_program *program,
+                                 struct buf *out, struct error *err)
+{
+    if (options->what == INSPECT_PROGRAM) {
+        rt_program_print(program, out);
+        return ST_OK;
+    }
+    if (options->method) {
+        struct rt_method *method = rt_program_find_method(program, span_str(options->method));
+        return method ? print_method(method, options->what, out, err)
+                      : error_set(err, ST_NOT_FOUND, "no method '%s'", options->method);
+    }
+    for (uint32_t i = 0; i < rt_program_method_count(program); i++) {
+        TRY(print_method(rt_program_method(program, i), options->what, out, err));
+    }
+    return ST_OK;
+}
+
+static enum status load_and_print(const struct inspect_options *options, struct hal_device *device,
+                                  struct error *err)
+{
+    const struct rt_program_options program_options = {.device = device};
+    struct rt_program *program;
+    if (rt_program_load(options->path, &program_options, &program, err) != ST_OK) {
+        return error_prefix(err, "%s: ", options->path);
+    }
+    struct buf out;
+    buf_init(&out, INSPECT_TEXT_BYTES_MAX);
+    enum status status = print_program(options, program, &out, err);
+    if (status == ST_OK && (buf_failed(&out) || fwrite(out.ptr, 1, out.len, stdout) != out.len)) {
+        status = error_set(err, ST_SYSTEM, "the text cannot be printed");
+    }
+    buf_fini(&out);
+    rt_program_unref(program);
+    return status;
+}
+
+static enum status inspect(int argc, char *const argv[], struct error *err)
+{
+    struct inspect_options options = {0};
+    TRY(parse_inspect(argc, argv, &options, err));
+    /* One worker: plans are the same whatever the machine has. */
+    const struct hal_device_options device_options = {.workers = 1};
+    struct hal_device *device;
+    TRY(hal_device_open("cpu", &device_options, &device, err));
+    enum status status = load_and_print(&options, device, err);
+    hal_device_unref(device);
+    return status;
+}
+
+static enum status devices(int argc, char *const argv[], struct error *err)
+{
+    if (argc) {
+        return error_set(err, ST_INVALID, "devices takes no arguments, got '%s'", argv[0]);
+    }
+    struct buf out;
+    buf_init(&out, 4096);
+    hal_device_list(&out);
+    fwrite(out.ptr, 1, out.len, stdout);
+    buf_fini(&out);
+    return ST_OK;
+}
+
+typedef enum status command_f(int argc, char *const argv[], struct error *err);
+
+struct command {
+    const char *name;
+    command_f *run;
+};
+
+static const struct command commands[] = {
+    {"inspect", inspect},
+    {"run", pte_run},
+    {"devices", devices},
+};
+
+static int run_command(command_f *run, int argc, char *const argv[])
+{
+    struct error err;
+    enum status status = run(argc, argv, &err);
+    if (status != ST_OK) {
+        fprintf(stderr, "pte: %s\n", err.text);
+    }
+    if (status == ST_INVALID) {
+        fputs(usage, stderr);
+    }
+    if (fflush(stdout) != 0) {
+        return EX_IOERR;
+    }
+    return exit_status_of(status);
+}
+
+int main(int argc, char *argv[])
+{
+    const char *name = argc > 1 ? argv[1] : "";
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+        printf("%s%s", usage, help);
+        return EX_OK;
+    }
+    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
+        version_print("pte");
+        return EX_OK;
+    }
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+        if (strcmp(name, commands[i].name) == 0) {
+            return run_command(commands[i].run, argc - 2, argv + 2);
+        }
+    }
+    fprintf(stderr, "pte: expected a command, got '%s'\n%s", name, usage);
+    return EX_USAGE;
+}
