@@ -10,6 +10,7 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/index.c \
 	%D%/create.c \
 	%D%/iter.c %D%/iter.h \
+	%D%/norm.c %D%/norm.h %D%/norm_kernels.c \
 	%D%/op.h \
 	%D%/pad.c \
 	%D%/pointwise.c %D%/pointwise.h %D%/pointwise_loops.c \
