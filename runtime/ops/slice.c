@@ -462,7 +462,8 @@ static enum status select_scatter_emit(struct rt_emit *emit, struct error *err)
 /* clang-format off */
 const struct rt_op rt_ops_slice[] = {
     {.name = "slice", .kernels = "aten::slice_copy.Tensor_out",
-     .args = "TII?I?I>T", .shape = slice_shape, .emit = slice_emit, .layout = RT_LAYOUT_ELEMENTWISE},
+     .args = "TII?I?I>T", .shape = slice_shape, .emit = slice_emit,
+     .layout = RT_LAYOUT_ELEMENTWISE},
     {.name = "narrow", .kernels = "aten::narrow_copy.out",
      .args = "TIII>T", .shape = narrow_shape, .emit = narrow_emit, .layout = RT_LAYOUT_ELEMENTWISE},
     {.name = "select", .kernels = "aten::select_copy.int_out",
@@ -470,7 +471,8 @@ const struct rt_op rt_ops_slice[] = {
     {.name = "split", .kernels = "aten::split_copy.Tensor_out",
      .args = "TII>X", .shape = split_shape, .emit = split_emit, .layout = RT_LAYOUT_ANY},
     {.name = "split_sizes", .kernels = "aten::split_with_sizes_copy.out",
-     .args = "TLI>X", .shape = split_sizes_shape, .emit = split_sizes_emit, .layout = RT_LAYOUT_ANY},
+     .args = "TLI>X", .shape = split_sizes_shape, .emit = split_sizes_emit,
+     .layout = RT_LAYOUT_ANY},
     {.name = "unbind", .kernels = "aten::unbind_copy.int_out",
      .args = "TI>X", .shape = unbind_shape, .emit = unbind_emit, .layout = RT_LAYOUT_ANY},
     {.name = "slice_scatter", .kernels = "aten::slice_scatter.out",

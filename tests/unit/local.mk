@@ -19,5 +19,14 @@ TESTS += $(UNIT_BASE_TESTS) $(UNIT_PROTOCOL_TESTS)
 
 %C%_test_number_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_number_LDADD = $(PROTOCOL_LIBS) $(CMOCKA_LIBS)
+
+# ops_call.c stands in for the plan: the families' own code under test.
+UNIT_OPS_TESTS = %D%/test_ops_copy
+check_PROGRAMS += $(UNIT_OPS_TESTS)
+TESTS += $(UNIT_OPS_TESTS)
+
+%C%_test_ops_copy_SOURCES = %D%/test_ops_copy.c %D%/ops_call.c %D%/ops_call.h
+%C%_test_ops_copy_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_ops_copy_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 endif
 EXTRA_DIST += %D%/unit.h

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+/* What emit functions ask of a plan, answered from one call's arguments. */
+#include "config.h"
+
+#include "tests/unit/ops_call.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+
+void call_init(struct rt_emit *call, const struct rt_op *family, const char *name)
+{
+    memset(call, 0, sizeof(*call));
+    for (call->op = family; call->op && call->op->name; call->op++) {
+        if (strcmp(call->op->name, name) == 0) {
+            return;
+        }
+    }
+    must(family == NULL);
+}
+
+struct rt_tensor call_tensor(struct rt_emit *call, enum dtype dtype, uint8_t rank,
+                             const int64_t *dims, void *data)
+{
+    struct rt_tensor t = {.dtype = dtype, .rank = rank, .is_row_major = true, .numel = 1};
+
+    for (uint8_t d = rank; d-- > 0;) {
+        t.dims[d] = dims[d];
+        t.strides[d] = t.numel;
+        t.numel *= dims[d];
+    }
+    t.bytes = (size_t)t.numel * dtype_bytes(dtype);
+    must(call->slot_count < 3 * CALL_VALUES_MAX);
+    t.binding = (struct hal_binding){.slot = call->slot_count, .length = t.bytes};
+    call->memory[call->slot_count++] = data;
+    return t;
+}
+
+struct rt_tensor call_channels_last(struct rt_emit *call, enum dtype dtype, const int64_t *dims,
+                                    void *data)
+{
+    struct rt_tensor t = call_tensor(call, dtype, 4, dims, data);
+
+    t.is_row_major = false;
+    t.strides[1] = 1;
+    t.strides[3] = dims[1];
+    t.strides[2] = dims[1] * dims[3];
+    t.strides[0] = dims[1] * dims[3] * dims[2];
+    return t;
+}
+
+static struct rt_value *next_arg(struct rt_emit *call, enum rt_kind kind)
+{
+    must(call->arg_count < CALL_VALUES_MAX);
+    struct rt_value *value = &call->args[call->arg_count++];
+    value->kind = kind;
+    return value;
+}
+
+void call_arg(struct rt_emit *call, struct rt_tensor tensor)
+{
+    call->tensors[call->arg_count] = tensor;
+    next_arg(call, RT_TENSOR)->dtype = tensor.dtype;
+}
+
+void call_arg_none(struct rt_emit *call)
+{
+    next_arg(call, RT_NONE);
+}
+
+void call_arg_int(struct rt_emit *call, int64_t value)
+{
+    next_arg(call, RT_INT)->i = rt_dim_of(value);
+}
+
+void call_arg_bool(struct rt_emit *call, bool value)
+{
+    next_arg(call, RT_BOOL)->b = value;
+}
+
+void call_arg_float(struct rt_emit *call, double value)
+{
+    next_arg(call, RT_FLOAT)->f = value;
+}
+
+void call_arg_ints(struct rt_emit *call, uint32_t count, const int64_t *values)
+{
+    struct rt_dim *ints = call->ints[call->arg_count];
+    struct rt_value *value = next_arg(call, RT_INTS);
+
+    must(count <= SHAPE_RANK_MAX);
+    for (uint32_t i = 0; i < count; i++) {
+        ints[i] = rt_dim_of(values[i]);
+    }
+    value->ints = ints;
+    value->count = count;
+}
+
+void call_item(struct rt_emit *call, const struct rt_tensor *tensor)
+{
+    must(call->item_count < CALL_VALUES_MAX);
+    call->has_item[call->item_count] = tensor != NULL;
+    if (tensor) {
+        call->items[call->item_count] = *tensor;
+    }
+    call->item_count++;
+}
+
+void call_arg_items(struct rt_emit *call)
+{
+    next_arg(call, RT_TENSORS)->count = call->item_count;
+}
+
+void call_out(struct rt_emit *call, struct rt_tensor tensor)
+{
+    must(call->out_count < CALL_VALUES_MAX);
+    call->outs[call->out_count++] = tensor;
+}
+
+enum status call_run(struct rt_emit *call, struct error *err)
+{
+    return call->op->emit(call, err);
+}
+
+/* ---- runtime/plan's side -----------------------------------------------------------------------
+ */
+
+const struct rt_op *rt_emit_op(const struct rt_emit *emit)
+{
+    return emit->op;
+}
+
+const struct rt_tensor *rt_emit_arg(struct rt_emit *emit, uint32_t index)
+{
+    return emit->args[index].kind == RT_NONE ? NULL : &emit->tensors[index];
+}
+
+const struct rt_tensor *rt_emit_out(struct rt_emit *emit, uint32_t index)
+{
+    return index < emit->out_count ? &emit->outs[index] : NULL;
+}
+
+static const struct rt_tensor *item_of(struct rt_emit *emit, uint32_t item)
+{
+    return item < emit->item_count && emit->has_item[item] ? &emit->items[item] : NULL;
+}
+
+const struct rt_tensor *rt_emit_arg_item(struct rt_emit *emit, uint32_t index, uint32_t item)
+{
+    must(emit->args[index].kind == RT_TENSORS);
+    return item_of(emit, item);
+}
+
+const struct rt_tensor *rt_emit_out_item(struct rt_emit *emit, uint32_t index, uint32_t item)
+{
+    must(index == 0);
+    return item_of(emit, item);
+}
+
+const struct rt_value *rt_emit_value(const struct rt_emit *emit, uint32_t index)
+{
+    must(index < emit->arg_count);
+    return &emit->args[index];
+}
+
+int64_t rt_emit_int(const struct rt_emit *emit, uint32_t index)
+{
+    must(emit->args[index].kind == RT_INT);
+    return emit->args[index].i.value;
+}
+
+int64_t rt_emit_ints(const struct rt_emit *emit, uint32_t index, uint32_t item)
+{
+    must(emit->args[index].kind == RT_INTS && item < emit->args[index].count);
+    return emit->args[index].ints[item].value;
+}
+
+double rt_emit_number(const struct rt_emit *emit, uint32_t index)
+{
+    const struct rt_value *value = &emit->args[index];
+    return value->kind == RT_INT    ? (double)value->i.value
+           : value->kind == RT_BOOL ? value->b
+                                    : value->f;
+}
+
+/* Constants and scratch where a device would have them: copied, aligned, no larger than asked for.
+ */
+enum status rt_emit_dispatch(struct rt_emit *emit, const struct hal_dispatch *dispatch,
+                             struct error *err)
+{
+    void *bindings[HAL_BINDINGS_MAX], *constants, *scratch = NULL;
+    size_t lengths[HAL_BINDINGS_MAX];
+    const uint32_t *grid = dispatch->grid;
+
+    (void)err;
+    emit->dispatch_count++;
+    emit->kernel = dispatch->kernel->name;
+    must(dispatch->constants_bytes <= HAL_CONSTANTS_MAX);
+    must(dispatch->binding_count <= HAL_BINDINGS_MAX);
+    for (uint32_t i = 0; i < dispatch->binding_count; i++) {
+        const struct hal_binding *b = &dispatch->bindings[i];
+        bindings[i] = b->length ? (char *)emit->memory[b->slot] + b->offset : NULL;
+        lengths[i] = b->length;
+    }
+    must(posix_memalign(&constants, 16, dispatch->constants_bytes) == 0);
+    memcpy(constants, dispatch->constants, dispatch->constants_bytes);
+    must(posix_memalign(&scratch, 64, dispatch->scratch_bytes) == 0);
+    struct hal_args args = {bindings, lengths, constants, {grid[0], grid[1], grid[2]}, scratch};
+    for (uint32_t z = grid[2]; z-- > 0;) {
+        for (uint32_t y = grid[1]; y-- > 0;) {
+            for (uint32_t x = grid[0]; x-- > 0;) {
+                dispatch->kernel->cpu(&args, (struct hal_tile){x, y, z});
+            }
+        }
+    }
+    free(scratch);
+    free(constants);
+    return ST_OK;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One call of an operator's emit function without graph and plan: arguments are set one by one, and
+ * what the operator dispatches runs at once, its tiles from the last to the first, so that a test
+ * sees when tiles depend on each other. Stands in for runtime/plan: a program that links this takes
+ * nothing from there.
+ */
+#ifndef PTED_TESTS_OPS_CALL_H
+#define PTED_TESTS_OPS_CALL_H
+
+#include "runtime/ops/op.h"
+
+#define CALL_VALUES_MAX 16
+
+struct rt_emit {
+    const struct rt_op *op;
+    struct rt_value args[CALL_VALUES_MAX];
+    struct rt_tensor tensors[CALL_VALUES_MAX]; /* of arguments that are tensors */
+    struct rt_dim ints[CALL_VALUES_MAX][SHAPE_RANK_MAX];
+    struct rt_tensor items[CALL_VALUES_MAX]; /* of the one argument or output that is a list */
+    bool has_item[CALL_VALUES_MAX];
+    struct rt_tensor outs[CALL_VALUES_MAX];
+    uint32_t arg_count, item_count, out_count;
+    void *memory[3 * CALL_VALUES_MAX]; /* by slot */
+    uint16_t slot_count;
+    uint32_t dispatch_count;
+    const char *kernel; /* the last dispatch's */
+};
+
+void call_init(struct rt_emit *call, const struct rt_op *family, const char *name);
+
+/* A row-major tensor over |data|, which is the caller's and as large as the dims say. */
+struct rt_tensor call_tensor(struct rt_emit *call, enum dtype dtype, uint8_t rank,
+                             const int64_t *dims, void *data);
+/* The same with its channels innermost; rank 4. */
+struct rt_tensor call_channels_last(struct rt_emit *call, enum dtype dtype, const int64_t *dims,
+                                    void *data);
+
+/* The next argument. */
+void call_arg(struct rt_emit *call, struct rt_tensor tensor);
+void call_arg_none(struct rt_emit *call);
+void call_arg_int(struct rt_emit *call, int64_t value);
+void call_arg_bool(struct rt_emit *call, bool value);
+void call_arg_float(struct rt_emit *call, double value);
+void call_arg_ints(struct rt_emit *call, uint32_t count, const int64_t *values);
+/* A list of the items added before; the operator's list of outputs if it has one. */
+void call_item(struct rt_emit *call, const struct rt_tensor *tensor); /* NULL: none */
+void call_arg_items(struct rt_emit *call);
+void call_out(struct rt_emit *call, struct rt_tensor tensor);
+
+/* Records and runs. */
+MUST_CHECK enum status call_run(struct rt_emit *call, struct error *err);
+
+#endif
