@@ -140,6 +140,7 @@ shell_scripts() {
         $CODE_FILES
     forbid 'an open end' '\b(TO''DO|FIX''ME|XX''X|HA''CK)\b' $TEXT_FILES
     forbid 'more than 100 columns' '^.{101}' $C_FILES $SCRIPTS $OTHER_CODE
+    forbid 'a broken banner' '^ *\* -{10,} \*/' $C_FILES
     forbid 'a tab or a blank at the end of the line' "[[:blank:]]\$|$(printf '\t')" \
         $CODE_FILES $SCRIPTS
     # A sum of two numbers from a file may wrap: in_range() subtracts.
