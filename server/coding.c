@@ -50,8 +50,7 @@ bool coding_find(struct span name, enum coding *out_coding)
     return false;
 }
 
-/* ---- Accept-Encoding
- * ---------------------------------------------------------------------------------- */
+/* ---- Accept-Encoding ------------------------------------------------------------------------- */
 
 static struct span trim(struct span text)
 {

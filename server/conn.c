@@ -73,8 +73,7 @@ static const struct params *params_of(const struct conn *conn)
     return conn->server->params;
 }
 
-/* ---- closing after the last answer
- * ---------------------------------------------------------------- */
+/* ---- closing after the last answer ----------------------------------------------------------- */
 
 static void on_shutdown(uv_shutdown_t *shutdown, int uv_status)
 {
@@ -100,8 +99,7 @@ static void linger(struct conn *conn)
     }
 }
 
-/* ---- from the parser to the request
- * ----------------------------------------------------------------- */
+/* ---- from the parser to the request ---------------------------------------------------------- */
 
 /* Each callback gets the connection from the parser; a non-zero result stops the parser. */
 static struct conn *conn_of(llhttp_t *parser)
@@ -252,8 +250,7 @@ static const llhttp_settings_t parser_settings = {
     .on_message_complete = on_message_complete,
 };
 
-/* ---- parsing
- * -------------------------------------------------------------------------------------- */
+/* ---- parsing --------------------------------------------------------------------------------- */
 
 /* The message cannot be read to its end: its answer is the last one here. */
 static void refuse(struct conn *conn)
@@ -335,8 +332,7 @@ static size_t parse(struct conn *conn, struct span bytes)
     return used;
 }
 
-/* ---- reading
- * --------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
@@ -414,8 +410,7 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
     }
 }
 
-/* ---- answering
- * -------------------------------------------------------------------------------------- */
+/* ---- answering ------------------------------------------------------------------------------- */
 
 bool conn_write(struct conn *conn, const uv_buf_t *bufs, unsigned count, uv_write_t *write,
                 uv_write_cb on_write)
@@ -491,8 +486,7 @@ void conn_answered(struct conn *conn, bool is_keep_alive)
     }
 }
 
-/* ---- opening, time, draining
- * ------------------------------------------------------------------------ */
+/* ---- opening, time, draining ----------------------------------------------------------------- */
 
 /* Over the limit a client gets a reason rather than a reset. */
 static void turn_away(struct conn *conn)

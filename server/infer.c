@@ -56,8 +56,7 @@ void infer_reset(struct infer *infer)
     }
 }
 
-/* ---- before the body
- * -------------------------------------------------------------------------------- */
+/* ---- before the body ------------------------------------------------------------------------- */
 
 int infer_begin(struct request *request)
 {
@@ -88,8 +87,7 @@ int infer_begin(struct request *request)
     return 200;
 }
 
-/* ---- PARSE
- * ------------------------------------------------------------------------------------------- */
+/* ---- PARSE ----------------------------------------------------------------------------------- */
 
 static enum status remove_coding(struct request *request, struct error *err)
 {
@@ -157,8 +155,7 @@ enum status infer_parse(struct request *request, struct error *err)
     return check_elements(request, err);
 }
 
-/* ---- DECODE
- * ------------------------------------------------------------------------------------------ */
+/* ---- DECODE ---------------------------------------------------------------------------------- */
 
 static const struct model_io *find_io(const struct model_io *ios, uint32_t count, struct span name)
 {
@@ -279,8 +276,7 @@ enum status infer_decode(struct request *request, struct error *err)
     return ST_OK;
 }
 
-/* ---- PREPARE, RUN
- * --------------------------------------------------------------------------------------- */
+/* ---- PREPARE, RUN ---------------------------------------------------------------------------- */
 
 enum status infer_prepare(struct request *request, struct error *err)
 {
@@ -294,8 +290,7 @@ uint64_t infer_time_limit_ms(const struct request *request)
     return wanted && wanted < limit ? wanted : limit;
 }
 
-/* ---- ENCODE
- * ------------------------------------------------------------------------------------------- */
+/* ---- ENCODE ---------------------------------------------------------------------------------- */
 
 size_t infer_result_bytes(const struct request *request)
 {

@@ -79,8 +79,7 @@ static enum status new_listener(struct server *server, bool is_pipe, struct list
     return ST_OK;
 }
 
-/* ---- addresses
- * -------------------------------------------------------------------------------------- */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
 static bool parse_port(const char *text, int *out_port)
 {
@@ -188,8 +187,7 @@ enum status listener_adopt(struct server *server, int fd, struct error *err)
     return rc < 0 ? fail(err, "an inherited socket", rc) : ST_OK;
 }
 
-/* ---- accepting
- * -------------------------------------------------------------------------------------- */
+/* ---- accepting ------------------------------------------------------------------------------- */
 
 static void on_connection(uv_stream_t *stream, int uv_status)
 {

@@ -41,8 +41,7 @@ void models_fini(struct models *models)
     arena_fini(&models->arena);
 }
 
-/* ---- one model
- * ---------------------------------------------------------------------------------------- */
+/* ---- one model ------------------------------------------------------------------------------- */
 
 static bool name_is_valid(struct span name)
 {
@@ -144,8 +143,7 @@ static enum status add_method(struct models *models, struct span name, uint32_t 
     return describe(models, method, false, &model->outputs, &model->output_count, err);
 }
 
-/* ---- one file
- * ----------------------------------------------------------------------------------------- */
+/* ---- one file -------------------------------------------------------------------------------- */
 
 static enum status add_program(struct models *models, struct span name, uint32_t version,
                                struct rt_program *program, struct error *err)
@@ -240,8 +238,7 @@ static enum status load_found(struct models *models, struct span name, uint32_t 
     return ST_OK;
 }
 
-/* ---- the folder
- * --------------------------------------------------------------------------------------- */
+/* ---- the folder ------------------------------------------------------------------------------ */
 
 static bool is_regular(const char *path)
 {
@@ -316,8 +313,7 @@ static enum status scan(struct models *models, const char *root, struct error *e
     return status;
 }
 
-/* ---- the table
- * ---------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 static int compare(const void *a, const void *b)
 {

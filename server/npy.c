@@ -14,8 +14,7 @@ static const char magic[] = "\x93NUMPY";
 #define MAGIC_BYTES 6
 #define HEAD_ALIGN 64
 
-/* ---- element types
- * ------------------------------------------------------------------------------------ */
+/* ---- element types --------------------------------------------------------------------------- */
 
 /* bfloat16 has no NumPy type: its files hold two raw bytes an element. */
 static const char *const descrs[DTYPE_COUNT] = {
@@ -36,8 +35,7 @@ static bool find_dtype(struct span descr, enum dtype *out_dtype)
     return false;
 }
 
-/* ---- reading
- * ------------------------------------------------------------------------------------------ */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 struct reader {
     struct span rest;
@@ -189,8 +187,7 @@ enum status npy_parse(struct span file, struct npy *out, struct error *err)
     return ST_OK;
 }
 
-/* ---- writing
- * ------------------------------------------------------------------------------------------ */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static void print_head(struct buf *out, const char *descr, const char *shape)
 {

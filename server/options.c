@@ -86,8 +86,7 @@ enum status options_parse_number(const char *text, enum option_unit unit, uint64
     return ST_OK;
 }
 
-/* ---- options that are not in params.def
- * ----------------------------------------------------------- */
+/* ---- options that are not in params.def ------------------------------------------------------ */
 
 typedef enum status option_set_f(struct options *options, const char *value, struct error *err);
 

@@ -24,8 +24,7 @@ static const struct rt_io *io_of(const struct rt_invocation *invocation, uint32_
     return rt_method_input(rt_invocation_method(invocation), index);
 }
 
-/* ---- files
- * -------------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static enum status read_file(const char *path, struct buf *out, struct error *err)
 {
@@ -146,8 +145,7 @@ static enum status set_from_raw(struct rt_invocation *invocation, uint32_t index
     return status;
 }
 
-/* ---- JSON
- * --------------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 /* The number of elements of the array |text|, and the text of the first one. */
 static enum status count_elements(struct span text, int64_t *out_count, struct span *out_first,
@@ -274,8 +272,7 @@ static enum status set_json(struct rt_invocation *invocation, uint32_t index, st
     unreachable();
 }
 
-/* ---- which form
- * --------------------------------------------------------------------------------------- */
+/* ---- which form ------------------------------------------------------------------------------ */
 
 static bool ends_with(const char *text, const char *suffix)
 {
@@ -306,8 +303,7 @@ enum status pte_input_set(struct rt_invocation *invocation, uint32_t index, cons
     return set_json(invocation, index, span_str(text), err);
 }
 
-/* ---- the pattern
- * -------------------------------------------------------------------------------------- */
+/* ---- the pattern ----------------------------------------------------------------------------- */
 
 /* Small numbers, so that indices into tables are valid and sums do not overflow. */
 static double pattern(enum dtype dtype, size_t i)

@@ -53,8 +53,7 @@ struct run {
     enum status done_status;
 };
 
-/* ---- the command line
- * ----------------------------------------------------------------------------------- */
+/* ---- the command line ------------------------------------------------------------------------ */
 
 static enum status set_value(struct run_options *options, const char *name, const char *value,
                              struct error *err)
@@ -100,8 +99,7 @@ static enum status parse_options(int argc, char *const argv[], struct run_option
     return options->path ? ST_OK : error_set(err, ST_INVALID, "expected FILE");
 }
 
-/* ---- loading
- * ---------------------------------------------------------------------------------------------- */
+/* ---- loading --------------------------------------------------------------------------------- */
 
 static enum status find_method(struct run *run, struct error *err)
 {
@@ -159,8 +157,7 @@ static enum status load(struct run *run, struct error *err)
     return assign_inputs(run, err);
 }
 
-/* ---- running
- * ---------------------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 static void on_done(struct rt_invocation *invocation, enum status status, void *arg)
 {
@@ -236,8 +233,7 @@ static enum status run_repeatedly(struct run *run, struct error *err)
     return status;
 }
 
-/* ---- results
- * ---------------------------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 static enum status write_file(const char *path, const struct buf *head, struct span bytes,
                               struct error *err)

@@ -194,8 +194,7 @@ bool request_begin(struct request *request, const struct request_framing *framin
     return status == 200;
 }
 
-/* ---- the loop over the steps
- * ---------------------------------------------------------------------- */
+/* ---- the loop over the steps ----------------------------------------------------------------- */
 
 static void go(struct request *request, enum request_step next)
 {
@@ -263,8 +262,7 @@ void request_run(struct request *request, bool is_keep_alive)
     run_steps(request);
 }
 
-/* ---- steps, in their order
- * ------------------------------------------------------------------------ */
+/* ---- steps, in their order ------------------------------------------------------------------- */
 
 static enum step_result step_read(struct request *request)
 {
@@ -444,8 +442,7 @@ static enum step_result step_done(struct request *request)
     return STEP_WAIT;
 }
 
-/* ---- leaving early
- * ---------------------------------------------------------------------------------- */
+/* ---- leaving early --------------------------------------------------------------------------- */
 
 void request_abandon(struct request *request)
 {

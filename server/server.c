@@ -33,8 +33,7 @@ static struct server *server_of(const uv_handle_t *handle)
     return handle->data;
 }
 
-/* ---- stopping
- * --------------------------------------------------------------------------------------- */
+/* ---- stopping -------------------------------------------------------------------------------- */
 
 static void close_handles(struct server *server)
 {
@@ -98,8 +97,7 @@ static void on_signal(uv_signal_t *signal, int number)
     uv_timer_start(&server->drain, on_accept_queue_empty, ACCEPT_QUEUE_MS, 0);
 }
 
-/* ---- time
- * ------------------------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 static void on_sweep(uv_timer_t *timer)
 {
@@ -137,8 +135,7 @@ static void on_watchdog(uv_timer_t *timer)
     notify_send(&server_of((uv_handle_t *)timer)->notify, "WATCHDOG=1");
 }
 
-/* ---- what workers hand back
- * --------------------------------------------------------------------------- */
+/* ---- what workers hand back ------------------------------------------------------------------ */
 
 void server_complete(struct server *server, struct request *request)
 {
@@ -171,8 +168,7 @@ static void on_wake(uv_async_t *wake)
     }
 }
 
-/* ---- starting
- * --------------------------------------------------------------------------------------- */
+/* ---- starting -------------------------------------------------------------------------------- */
 
 static enum status uv_fail(struct error *err, const char *what, int uv_code)
 {

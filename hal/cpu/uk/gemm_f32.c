@@ -152,7 +152,8 @@ UK_INLINE void run_tile(const struct tile *t, const int rows, const int vectors)
 
 /* clang-format off */
 #if UK_MR == 14
-#define EACH_ROWS(XX) XX(1) XX(2) XX(3) XX(4) XX(5) XX(6) XX(7) XX(8) XX(9) XX(10) XX(11) XX(12) XX(13) XX(14)
+#define EACH_ROWS(XX) XX(1) XX(2) XX(3) XX(4) XX(5) XX(6) XX(7) XX(8) XX(9) XX(10) XX(11) XX(12) \
+    XX(13) XX(14)
 #elif UK_MR == 12
 #define EACH_ROWS(XX) XX(1) XX(2) XX(3) XX(4) XX(5) XX(6) XX(7) XX(8) XX(9) XX(10) XX(11) XX(12)
 #else
