@@ -4,3 +4,8 @@
 noinst_PROGRAMS += %D%/bench_json
 %C%_bench_json_CFLAGS = $(AM_CFLAGS) $(CJSON_CFLAGS)
 %C%_bench_json_LDADD = $(PROTOCOL_LIBS) $(CJSON_LIBS)
+
+# What the micro-kernels reach of what the machine can do; run by hand.
+noinst_PROGRAMS += %D%/bench_kernels
+%C%_bench_kernels_CFLAGS = $(AM_CFLAGS) -ffp-contract=fast
+%C%_bench_kernels_LDADD = $(HAL_LIBS)

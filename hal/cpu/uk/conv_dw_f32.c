@@ -10,26 +10,39 @@
 
 #include "hal/cpu/uk/level.h"
 
-/* One output row: the kernel rows that lie in the image. */
+/* A row of at least the fewer in blocks of at most the more, evenly, has no others. */
+#define COLUMNS_MIN 4
+#define COLUMNS_MAX 7
+
+/*
+ * Floats of a band of channels through the kernel's input rows: they stay in the first level cache
+ * from one output row to the next.
+ */
+#define BAND 8192
+
+/* One output row of a band of channels: the kernel rows that lie in the image. */
 struct row {
     const struct uk_dw_f32 *d;
     ptrdiff_t x; /* from d->x to the input of the first of them, column -pad_left: outside it */
     const float *w;
     float *y;
     uint32_t kernel_rows;
+    size_t channel_begin, channel_end;
 };
 
-/* acc[i] += what one kernel row gives output i. */
-UK_INLINE void add_kernel_row(vf acc[7], const float *x, ptrdiff_t pixel, const float *w, size_t c,
-                              const int kernel, const int stride, const int columns)
+/*
+ * acc[i] += what one kernel row gives output i. At an edge only the inputs [begin, end) from x on
+ * are in the image.
+ */
+UK_INLINE void add_kernel_row(vf acc[COLUMNS_MAX], const float *x, ptrdiff_t pixel, int begin,
+                              int end, const vf *tap, const int kernel, const int stride,
+                              const int columns, const bool edge)
 {
-    vf tap[5];
-    UK_UNROLL
-    for (int k = 0; k < kernel; k++) {
-        tap[k] = v_load(w + (size_t)k * c);
-    }
     UK_UNROLL
     for (int i = 0; i < (columns - 1) * stride + kernel; i++) {
+        if (edge && (i < begin || i >= end)) {
+            continue;
+        }
         vf in = v_load(x + i * pixel);
         UK_UNROLL
         for (int k = 0; k < kernel; k++) {
@@ -40,24 +53,31 @@ UK_INLINE void add_kernel_row(vf acc[7], const float *x, ptrdiff_t pixel, const 
     }
 }
 
-/* |columns| outputs from |column| on, channels [c, c + UK_VL). */
+/* Channels [c, c + UK_VL) of a block. */
 UK_INLINE void block_channels(const struct row *r, size_t column, size_t c, const int kernel,
-                              const int stride, const int columns)
+                              const int stride, const int columns, const bool edge)
 {
     const struct uk_dw_f32 *d = r->d;
-    const float *x =
-        d->x + (r->x + (ptrdiff_t)(column * (size_t)stride) * d->x_pixel + (ptrdiff_t)c);
+    const int inputs = (columns - 1) * stride + kernel;
+    int64_t at = (int64_t)column * stride - d->pad_left;
+    int begin = at < 0 ? (int)(-at < inputs ? -at : inputs) : 0;
+    int end = at + inputs > d->width ? (int)(d->width - at) : inputs;
     float *y = r->y + (ptrdiff_t)column * d->y_pixel + c;
-    vf min = v_splat(d->min), max = v_splat(d->max);
-    vf bias = d->bias ? v_load(d->bias + c) : (vf){0}, acc[7];
+    vf min = v_splat(d->min), max = v_splat(d->max), acc[COLUMNS_MAX];
     UK_UNROLL
     for (int i = 0; i < columns; i++) {
-        acc[i] = bias;
+        acc[i] = d->bias ? v_load(d->bias + c) : (vf){0};
     }
     for (size_t k = 0; k < r->kernel_rows; k++) {
-        add_kernel_row(acc, x + (ptrdiff_t)(k * d->dilation_h) * d->x_line, d->x_pixel,
-                       r->w + k * (size_t)kernel * d->channels + c, d->channels, kernel, stride,
-                       columns);
+        ptrdiff_t x = r->x + (ptrdiff_t)(k * d->dilation_h) * d->x_line + (ptrdiff_t)c;
+        const float *w = r->w + k * (size_t)kernel * d->channels + c;
+        vf tap[5];
+        UK_UNROLL
+        for (int i = 0; i < kernel; i++) {
+            tap[i] = v_load(w + (size_t)i * d->channels);
+        }
+        add_kernel_row(acc, d->x + (x + (ptrdiff_t)(column * (size_t)stride) * d->x_pixel),
+                       d->x_pixel, begin, end, tap, kernel, stride, columns, edge);
     }
     UK_UNROLL
     for (int i = 0; i < columns; i++) {
@@ -65,44 +85,53 @@ UK_INLINE void block_channels(const struct row *r, size_t column, size_t c, cons
     }
 }
 
-/* All channels; the last vector overlaps the one before it, so there are UK_VL of them or more. */
+/* The last vector overlaps the one before it, so there are UK_VL channels in all or more. */
 UK_INLINE void block(const struct row *r, size_t column, const int kernel, const int stride,
-                     const int columns)
+                     const int columns, const bool edge)
 {
-    size_t channels = r->d->channels, c = 0;
-    for (; channels - c >= UK_VL; c += UK_VL) {
-        block_channels(r, column, c, kernel, stride, columns);
+    size_t c = r->channel_begin;
+    for (; r->channel_end - c >= UK_VL; c += UK_VL) {
+        block_channels(r, column, c, kernel, stride, columns, edge);
     }
-    if (c < channels) {
-        block_channels(r, column, channels - UK_VL, kernel, stride, columns);
+    if (c < r->channel_end) {
+        block_channels(r, column, r->channel_end - UK_VL, kernel, stride, columns, edge);
     }
 }
 
 typedef void block_f(const struct row *r, size_t column);
 
 #define BLOCK(kernel, stride, columns)                                                             \
-    static void block_##kernel##_##stride##_##columns(const struct row *r, size_t column)          \
+    static void inner_##kernel##_##stride##_##columns(const struct row *r, size_t column)          \
     {                                                                                              \
-        block(r, column, kernel, stride, columns);                                                 \
+        block(r, column, kernel, stride, columns, false);                                          \
+    }                                                                                              \
+    static void edge_##kernel##_##stride##_##columns(const struct row *r, size_t column)           \
+    {                                                                                              \
+        block(r, column, kernel, stride, columns, true);                                           \
     }
 #define BLOCKS(kernel, stride)                                                                     \
-    BLOCK(kernel, stride, 1)                                                                       \
-    BLOCK(kernel, stride, 2)                                                                       \
     BLOCK(kernel, stride, 4)                                                                       \
+    BLOCK(kernel, stride, 5)                                                                       \
+    BLOCK(kernel, stride, 6)                                                                       \
     BLOCK(kernel, stride, 7)
 BLOCKS(3, 1)
 BLOCKS(3, 2)
 BLOCKS(5, 1)
 BLOCKS(5, 2)
 
-static const uint8_t block_columns[4] = {7, 4, 2, 1};
-#define BLOCKS_ROW(kernel, stride)                                                                 \
-    {                                                                                              \
-        block_##kernel##_##stride##_7, block_##kernel##_##stride##_4,                              \
-            block_##kernel##_##stride##_2, block_##kernel##_##stride##_1                           \
-    }
-static block_f *const blocks[2][2][4] = {{BLOCKS_ROW(3, 1), BLOCKS_ROW(3, 2)},
-                                         {BLOCKS_ROW(5, 1), BLOCKS_ROW(5, 2)}};
+struct blocks {
+    block_f *inner[COLUMNS_MAX - COLUMNS_MIN + 1], *edge[COLUMNS_MAX - COLUMNS_MIN + 1];
+};
+
+/* clang-format off */
+#define BLOCKS_OF(form, kernel, stride) \
+    {form##_##kernel##_##stride##_4, form##_##kernel##_##stride##_5, \
+     form##_##kernel##_##stride##_6, form##_##kernel##_##stride##_7}
+#define BLOCKS_ROW(kernel, stride) \
+    {.inner = BLOCKS_OF(inner, kernel, stride), .edge = BLOCKS_OF(edge, kernel, stride)}
+/* clang-format on */
+static const struct blocks all_blocks[2][2] = {{BLOCKS_ROW(3, 1), BLOCKS_ROW(3, 2)},
+                                               {BLOCKS_ROW(5, 1), BLOCKS_ROW(5, 2)}};
 
 /* One output of any kernel, |vectors| of channels from c on; |part| != 0: one, of so many. */
 UK_INLINE void point_channels(const struct row *r, size_t column, size_t c, size_t tap_begin,
@@ -152,70 +181,79 @@ static void clip_taps(int64_t at, uint32_t size, uint32_t kernel, uint32_t dilat
     *out_end = (size_t)end;
 }
 
-static void points(const struct row *r, size_t column_begin, size_t column_end)
+static void do_points(const struct row *r)
 {
     const struct uk_dw_f32 *d = r->d;
-    for (size_t column = column_begin; column < column_end; column++) {
-        size_t tap_begin, tap_end, c = 0;
+    for (size_t column = 0; column < d->out_width; column++) {
+        size_t tap_begin, tap_end, c = r->channel_begin;
         clip_taps((int64_t)(column * d->stride_w) - d->pad_left, d->width, d->kernel_w,
                   d->dilation_w, &tap_begin, &tap_end);
-        for (; d->channels - c >= 4 * UK_VL; c += 4 * UK_VL) {
+        for (; r->channel_end - c >= 4 * UK_VL; c += 4 * UK_VL) {
             point_channels(r, column, c, tap_begin, tap_end, 4, 0);
         }
-        for (; d->channels - c >= UK_VL; c += UK_VL) {
+        for (; r->channel_end - c >= UK_VL; c += UK_VL) {
             point_channels(r, column, c, tap_begin, tap_end, 1, 0);
         }
-        if (c < d->channels) {
-            point_channels(r, column, c, tap_begin, tap_end, 1, d->channels - c);
+        if (c < r->channel_end) {
+            point_channels(r, column, c, tap_begin, tap_end, 1, r->channel_end - c);
         }
     }
-}
-
-/* Columns [*out_begin, *out_end) have all their taps in the image. */
-static void find_inside(const struct uk_dw_f32 *d, size_t *out_begin, size_t *out_end)
-{
-    int64_t span = (int64_t)(d->kernel_w - 1) * d->dilation_w + 1;
-    int64_t begin = ((int64_t)d->pad_left + d->stride_w - 1) / d->stride_w;
-    int64_t last = (int64_t)d->width + d->pad_left - span;
-    int64_t end = last < 0 ? 0 : last / d->stride_w + 1;
-    end = end < d->out_width ? end : d->out_width;
-    *out_begin = (size_t)(begin < end ? begin : end);
-    *out_end = (size_t)end;
 }
 
 /* The fast blocks for this kernel, or NULL. */
-static block_f *const *find_blocks(const struct uk_dw_f32 *d)
+static const struct blocks *find_blocks(const struct uk_dw_f32 *d)
 {
     if ((d->kernel_w != 3 && d->kernel_w != 5) || d->stride_w < 1 || d->stride_w > 2 ||
-        d->dilation_w != 1 || d->channels < UK_VL) {
+        d->dilation_w != 1 || d->channels < UK_VL || d->out_width < COLUMNS_MIN) {
         return NULL;
     }
-    return blocks[d->kernel_w == 5][d->stride_w - 1];
+    return &all_blocks[d->kernel_w == 5][d->stride_w - 1];
+}
+
+static void do_blocks(const struct row *r, const struct blocks *blocks)
+{
+    const struct uk_dw_f32 *d = r->d;
+    size_t width = d->out_width, count = (width + COLUMNS_MAX - 1) / COLUMNS_MAX;
+    for (size_t i = 0; i < count; i++) {
+        size_t begin = width * i / count, end = width * (i + 1) / count;
+        int64_t first = (int64_t)(begin * d->stride_w) - d->pad_left;
+        int64_t last = (int64_t)((end - 1) * d->stride_w + d->kernel_w - 1) - d->pad_left;
+        bool inside = first >= 0 && last < d->width;
+        (inside ? blocks->inner : blocks->edge)[end - begin - COLUMNS_MIN](r, begin);
+    }
+}
+
+static void do_row(const struct uk_dw_f32 *d, size_t y, size_t channel_begin, size_t channel_end)
+{
+    const struct blocks *blocks = find_blocks(d);
+    int64_t at = (int64_t)(y * d->stride_h) - d->pad_top;
+    size_t tap_begin, tap_end;
+    clip_taps(at, d->height, d->kernel_h, d->dilation_h, &tap_begin, &tap_end);
+    struct row r = {.d = d,
+                    .w = d->w + tap_begin * d->kernel_w * d->channels,
+                    .y = d->y + (ptrdiff_t)y * d->y_line,
+                    .kernel_rows = (uint32_t)(tap_end - tap_begin),
+                    .channel_begin = channel_begin,
+                    .channel_end = channel_end};
+    r.x = (ptrdiff_t)(at + (int64_t)(tap_begin * d->dilation_h)) * d->x_line -
+          (ptrdiff_t)d->pad_left * d->x_pixel;
+    if (blocks) {
+        do_blocks(&r, blocks);
+    } else {
+        do_points(&r);
+    }
 }
 
 void UK_NAME(dw_f32)(const struct uk_dw_f32 *d)
 {
-    block_f *const *fast = find_blocks(d);
-    size_t inside_begin = 0, inside_end = 0;
-    if (fast) {
-        find_inside(d, &inside_begin, &inside_end);
-    }
-    for (size_t y = d->row_begin; y < d->row_end; y++) {
-        int64_t at = (int64_t)(y * d->stride_h) - d->pad_top;
-        size_t tap_begin, tap_end, column = inside_begin;
-        clip_taps(at, d->height, d->kernel_h, d->dilation_h, &tap_begin, &tap_end);
-        struct row r = {.d = d,
-                        .w = d->w + tap_begin * d->kernel_w * d->channels,
-                        .y = d->y + (ptrdiff_t)y * d->y_line,
-                        .kernel_rows = (uint32_t)(tap_end - tap_begin)};
-        r.x = (ptrdiff_t)(at + (int64_t)(tap_begin * d->dilation_h)) * d->x_line -
-              (ptrdiff_t)d->pad_left * d->x_pixel;
-        points(&r, 0, inside_begin);
-        for (int i = 0; i < 4 && fast; i++) {
-            for (; inside_end - column >= block_columns[i]; column += block_columns[i]) {
-                fast[i](&r, column);
-            }
+    size_t row_floats = (size_t)d->kernel_h * d->width, band = BAND / row_floats / UK_VL * UK_VL;
+    band = band < UK_VL ? UK_VL : band;
+    for (size_t c = 0; c < d->channels;) {
+        /* What is left over joins the last band: no band is less than a vector. */
+        size_t end = d->channels - c < 2 * band ? d->channels : c + band;
+        for (size_t y = d->row_begin; y < d->row_end; y++) {
+            do_row(d, y, c, end);
         }
-        points(&r, inside_end, d->out_width);
+        c = end;
     }
 }

@@ -238,9 +238,9 @@ UK_INLINE vf v_tanh(vf x)
     p = p * z - 0.0537434965f;
     p = p * z + 0.133314908f;
     p = p * z - 0.333332837f;
-    vf small = p * (z * x) + x;
+    vf small = p * (z * t) + t;
     vf large = 1.0f - 2.0f / (v_exp(t + t) + 1.0f);
-    return v_select(t < 0.625f, small, v_with_sign(large, x));
+    return v_with_sign(v_select(t < 0.625f, small, large), x);
 }
 
 /* Up to 0.92 a polynomial, beyond it 1 - erfc, the logarithm of which is a polynomial too. */
@@ -254,7 +254,7 @@ UK_INLINE vf v_erf(vf x)
     p = p * z + 0.112836972f;
     p = p * z - 0.376126349f;
     p = p * z + 0.128379166f;
-    vf small = p * x + x;
+    vf small = p * t + t;
     vf u = v_clamp(t, (vf){0}, v_splat(4.0f));
     vf q = v_splat(0.000197085843f);
     q = q * u - 0.00305445236f;
@@ -264,7 +264,7 @@ UK_INLINE vf v_erf(vf x)
     q = q * u - 1.12773764f;
     q = q * u - 0.00018071731f;
     vf large = 1.0f - v_exp(q);
-    return v_select(t < 0.92f, small, v_with_sign(large, x));
+    return v_with_sign(v_select(t < 0.92f, small, large), x);
 }
 
 UK_INLINE vf v_sigmoid(vf x)

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Speed of the micro-kernels, every level this machine has, one thread. The floating point cases
+ * are shown against the rate at which this very process can issue multiply-adds, the memory cases
+ * against the rate at which it can read: both probes run before each slice of each case, and the
+ * best slices are compared, so that a busy machine slows both sides of a ratio.
+ *
+ * usage: bench_kernels [part of a level's name [part of a case's name]]
+ */
+#include "config.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "hal/cpu/uk.h"
+
+#define SLICES 12
+#define SLICE_NS 8e6
+#define STREAM_FLOATS (48u << 20)
+
+static volatile float sink;
+
+static double now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static float *new_floats(size_t n)
+{
+    float *x = aligned_alloc(64, (n * sizeof(float) + 64) / 64 * 64);
+    if (!x) {
+        abort();
+    }
+    for (size_t i = 0; i < n; i++) {
+        x[i] = (float)(i % 31) / 31.0f - 0.5f;
+    }
+    return x;
+}
+
+/* Twelve independent chains of multiply-adds: more than latency times issue width of any level. */
+#define CHAINS(XX) XX(0) XX(1) XX(2) XX(3) XX(4) XX(5) XX(6) XX(7) XX(8) XX(9) XX(10) XX(11)
+#define DECLARE(i) vector a##i = {(float)i};
+#define STEP(i) a##i = a##i * x + y;
+#define SUM(i) a0 += a##i;
+#define PEAK(name, bytes, attribute)                                                               \
+    attribute static double name(void)                                                             \
+    {                                                                                              \
+        typedef float vector __attribute__((vector_size(bytes)));                                  \
+        vector x = 0.5f - (vector){0}, y = 0.25f - (vector){0};                                    \
+        CHAINS(DECLARE)                                                                            \
+        for (int n = 0; n < 100000; n++) {                                                         \
+            CHAINS(STEP)                                                                           \
+        }                                                                                          \
+        CHAINS(SUM)                                                                                \
+        sink = a0[0];                                                                              \
+        return 100000.0 * 12 * (bytes) / 4 * 2;                                                    \
+    }
+PEAK(peak_generic, 16, )
+#ifdef PTED_CPU_X86
+PEAK(peak_avx2, 32, __attribute__((target("avx2,fma"))))
+PEAK(peak_avx512, 64, __attribute__((target("avx512f,fma"))))
+#endif
+
+static double peak(const struct hal_cpu_uk *uk)
+{
+#ifdef PTED_CPU_X86
+    if (strcmp(uk->name, "avx512") == 0) {
+        return peak_avx512();
+    }
+    if (strcmp(uk->name, "avx2") == 0) {
+        return peak_avx2();
+    }
+#endif
+    (void)uk;
+    return peak_generic();
+}
+
+static float *stream; /* STREAM_FLOATS: more than any cache */
+
+static double read_stream(const struct hal_cpu_uk *uk)
+{
+    static size_t at;
+    size_t n = STREAM_FLOATS / 16;
+    sink = uk->max_f32(stream + at, n);
+    at = (at + n) % STREAM_FLOATS;
+    return (double)n * sizeof(float);
+}
+
+/* One case: run() does its work once and returns operations, or bytes where |is_memory|. */
+struct bench {
+    const char *name;
+    double (*run)(const struct hal_cpu_uk *uk, const uint32_t *p);
+    uint32_t p[6];
+    bool is_memory;
+};
+
+/* Operands, the largest any case needs; contents do not matter. */
+static float *left, *right, *out;
+#define OPERAND_FLOATS (26u << 20)
+
+static double run_gemm(const struct hal_cpu_uk *uk, const uint32_t *p)
+{
+    struct uk_gemm_f32 g = {.a = left,
+                            .a_row = p[2],
+                            .run = p[2],
+                            .b = right,
+                            .k = p[2],
+                            .bias = left,
+                            .c = out,
+                            .c_row = p[1],
+                            .lines = 1,
+                            .m = p[0],
+                            .n = p[1],
+                            .min = 0.0f,
+                            .max = INFINITY};
+    uk->gemm_f32(&g);
+    return 2.0 * p[0] * p[1] * p[2];
+}
+
+/* Reads every weight once. */
+static double run_gemv(const struct hal_cpu_uk *uk, const uint32_t *p)
+{
+    static size_t at;
+    size_t floats = (size_t)p[1] * p[2];
+    struct uk_gemm_f32 g = {.a = left,
+                            .run = p[2],
+                            .b = stream + at,
+                            .k = p[2],
+                            .c = out,
+                            .lines = 1,
+                            .m = p[0],
+                            .n = p[1],
+                            .min = -INFINITY,
+                            .max = INFINITY};
+    at = at + 2 * floats <= STREAM_FLOATS ? at + floats : 0;
+    uk->gemm_f32(&g);
+    return (double)floats * sizeof(float);
+}
+
+/* Output extent, channels in and out, kernel, stride; on a padded image, a kernel row a run. */
+static double run_conv(const struct hal_cpu_uk *uk, const uint32_t *p)
+{
+    uint32_t extent = p[0], in = p[1], width = (extent - 1) * p[4] + p[3], depth = p[3] * p[3] * in;
+    struct uk_segment segments[11];
+    for (uint32_t i = 0; i < p[3]; i++) {
+        segments[i] = (struct uk_segment){(ptrdiff_t)i * width * in, (size_t)i * p[3] * in};
+    }
+    struct uk_gemm_f32 g = {.a = left,
+                            .a_line = (ptrdiff_t)p[4] * width * in,
+                            .a_row = (ptrdiff_t)p[4] * in,
+                            .segments = segments,
+                            .segment_count = p[3],
+                            .run = p[3] * in,
+                            .b = right,
+                            .k = depth,
+                            .bias = left,
+                            .c = out,
+                            .c_line = (ptrdiff_t)extent * p[2],
+                            .c_row = p[2],
+                            .lines = extent,
+                            .m = extent,
+                            .n = p[2],
+                            .min = 0.0f,
+                            .max = INFINITY};
+    uk->gemm_f32(&g);
+    return 2.0 * extent * extent * p[2] * depth;
+}
+
+/* Input extent, channels, kernel, stride. */
+static double run_dw(const struct hal_cpu_uk *uk, const uint32_t *p)
+{
+    uint32_t extent = (p[0] + 2 * (p[2] / 2) - p[2]) / p[3] + 1;
+    struct uk_dw_f32 d = {.x = left,
+                          .x_line = (ptrdiff_t)p[0] * p[1],
+                          .x_pixel = p[1],
+                          .w = right,
+                          .bias = right,
+                          .y = out,
+                          .y_line = (ptrdiff_t)extent * p[1],
+                          .y_pixel = p[1],
+                          .channels = p[1],
+                          .height = p[0],
+                          .width = p[0],
+                          .out_width = extent,
+                          .row_end = extent,
+                          .kernel_h = p[2],
+                          .kernel_w = p[2],
+                          .stride_h = p[3],
+                          .stride_w = p[3],
+                          .dilation_h = 1,
+                          .dilation_w = 1,
+                          .pad_top = p[2] / 2,
+                          .pad_left = p[2] / 2,
+                          .min = 0.0f,
+                          .max = 6.0f};
+    uk->dw_f32(&d);
+    return 2.0 * extent * extent * p[1] * p[2] * p[2];
+}
+
+/* Which, length: bytes moved. */
+static double run_unary(const struct hal_cpu_uk *uk, const uint32_t *p)
+{
+    uk->unary_f32[p[0]](out, left, p[1]);
+    return 8.0 * p[1];
+}
+
+static double run_add(const struct hal_cpu_uk *uk, const uint32_t *p)
+{
+    uk->binary_f32[UK_ADD](out, left, right, p[1]);
+    return 12.0 * p[1];
+}
+
+static double run_softmax(const struct hal_cpu_uk *uk, const uint32_t *p)
+{
+    for (uint32_t i = 0; i < p[0]; i++) {
+        uk->softmax_f32(out + i * p[1], left + i * p[1], p[1]);
+    }
+    return 8.0 * p[0] * p[1];
+}
+
+static double run_layer_norm(const struct hal_cpu_uk *uk, const uint32_t *p)
+{
+    for (uint32_t i = 0; i < p[0]; i++) {
+        struct uk_norm_f32 l = {.y = out + i * p[1],
+                                .x = left + i * p[1],
+                                .scale = right,
+                                .shift = right,
+                                .n = p[1],
+                                .epsilon = 1e-5f};
+        uk->layer_norm_f32(&l);
+    }
+    return 8.0 * p[0] * p[1];
+}
+
+static const struct bench benches[] = {
+    {"gemm 64x64x64", run_gemm, {64, 64, 64}, false},
+    {"gemm 128x128x128", run_gemm, {128, 128, 128}, false},
+    {"gemm 256x256x256", run_gemm, {256, 256, 256}, false},
+    {"gemm 512x512x512", run_gemm, {512, 512, 512}, false},
+    {"gemm 1024x1024x1024", run_gemm, {1024, 1024, 1024}, false},
+    {"gemm 128x768x3072", run_gemm, {128, 768, 3072}, false},
+    {"gemm 128x3072x768", run_gemm, {128, 3072, 768}, false},
+    {"gemm 512x3072x1536", run_gemm, {512, 3072, 1536}, false},
+    {"gemm 8x3072x768", run_gemm, {8, 3072, 768}, false},
+    {"conv 3x3 64->64 @56", run_conv, {56, 64, 64, 3, 1}, false},
+    {"conv 3x3 128->128 @28", run_conv, {28, 128, 128, 3, 1}, false},
+    {"conv 3x3 256->256 @14", run_conv, {14, 256, 256, 3, 1}, false},
+    {"conv 3x3 512->512 @7", run_conv, {7, 512, 512, 3, 1}, false},
+    {"conv 3x3/2 64->128 @28", run_conv, {28, 64, 128, 3, 2}, false},
+    {"conv 7x7/2 3->64 @112", run_conv, {112, 3, 64, 7, 2}, false},
+    {"conv 3x3/2 3->16 @112", run_conv, {112, 3, 16, 3, 2}, false},
+    {"conv 1x1 64->256 @56", run_conv, {56, 64, 256, 1, 1}, false},
+    {"conv 1x1 96->576 @14", run_conv, {14, 96, 576, 1, 1}, false},
+    {"conv 1x1 576->96 @14", run_conv, {14, 576, 96, 1, 1}, false},
+    {"conv 1x1 1024->256 @14", run_conv, {14, 1024, 256, 1, 1}, false},
+    {"depthwise 3x3 144 @56", run_dw, {56, 144, 3, 1}, false},
+    {"depthwise 3x3 144 @14", run_dw, {14, 144, 3, 1}, false},
+    {"depthwise 3x3 576 @14", run_dw, {14, 576, 3, 1}, false},
+    {"depthwise 3x3/2 96 @112", run_dw, {112, 96, 3, 2}, false},
+    {"depthwise 5x5 72 @28", run_dw, {28, 72, 5, 1}, false},
+    {"gemv 4096x4096", run_gemv, {1, 4096, 4096}, true},
+    {"gemv 768x3072", run_gemv, {1, 3072, 768}, true},
+    {"relu, in cache", run_unary, {UK_RELU, 16384}, true},
+    {"add, in cache", run_add, {0, 16384}, true},
+    {"exp, in cache", run_unary, {UK_EXP, 16384}, true},
+    {"gelu, in cache", run_unary, {UK_GELU, 16384}, true},
+    {"tanh, in cache", run_unary, {UK_TANH, 16384}, true},
+    {"silu, in cache", run_unary, {UK_SILU, 16384}, true},
+    {"softmax 128x128", run_softmax, {128, 128}, true},
+    {"layer_norm 128x768", run_layer_norm, {128, 768}, true},
+};
+
+static double rate(double work, double ns)
+{
+    return ns > 0 ? work / ns : 0;
+}
+
+static void run(const struct hal_cpu_uk *uk, const struct bench *b)
+{
+    double best = 0, best_probe = 0;
+    b->run(uk, b->p);
+    for (int slice = 0; slice < SLICES; slice++) {
+        double start = now_ns(), work = b->is_memory ? read_stream(uk) : peak(uk);
+        best_probe = fmax(best_probe, rate(work, now_ns() - start));
+        work = 0;
+        start = now_ns();
+        while (now_ns() - start < SLICE_NS) {
+            work += b->run(uk, b->p);
+        }
+        best = fmax(best, rate(work, now_ns() - start));
+    }
+    printf("%-8s %-24s %7.1f %s  %5.1f %% of %.1f\n", uk->name, b->name, best,
+           b->is_memory ? "GB/s   " : "GFLOP/s", 100 * best / best_probe, best_probe);
+}
+
+int main(int argc, char **argv)
+{
+    const char *level = argc > 1 ? argv[1] : "", *name = argc > 2 ? argv[2] : "";
+    const struct hal_cpu_uk *before = NULL;
+    stream = new_floats(STREAM_FLOATS);
+    left = new_floats(OPERAND_FLOATS);
+    right = new_floats(OPERAND_FLOATS);
+    out = new_floats(OPERAND_FLOATS);
+    for (int isa = HAL_CPU_ISA_COUNT - 1; isa >= 0; isa--) {
+        const struct hal_cpu_uk *uk = hal_cpu_uk_find((enum hal_cpu_isa)isa);
+        if (uk == before || !hal_cpu_isa_supported((enum hal_cpu_isa)isa) ||
+            !strstr(uk->name, level)) {
+            continue;
+        }
+        before = uk;
+        for (size_t i = 0; i < sizeof(benches) / sizeof(benches[0]); i++) {
+            if (strstr(benches[i].name, name)) {
+                run(uk, &benches[i]);
+            }
+        }
+    }
+    free(stream);
+    free(left);
+    free(right);
+    free(out);
+    return 0;
+}
