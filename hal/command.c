@@ -112,7 +112,7 @@ static enum status append(struct hal_command *command, const struct hal_record *
         memcpy(constants, like->constants, like->constants_bytes);
     }
     record->bindings = bindings;
-    record->constants = constants;
+    record->constants = like->constants_bytes ? constants : NULL;
     *(command->last ? &command->last->next : &command->records) = record;
     command->last = record;
     command->cost += record->cost;

@@ -26,7 +26,8 @@ struct hal_tile {
 struct hal_args {
     void *const *bindings; /* |binding_count| addresses; NULL for a binding of no bytes */
     const size_t *lengths; /* bytes behind each */
-    const void *constants; /* as recorded; 16-byte aligned */
+    uint32_t binding_count;
+    const void *constants; /* as recorded, 16-byte aligned; NULL: there are none */
     uint32_t grid[3];      /* number of tiles in x, y, z */
     void *scratch;         /* the kernel's scratch_bytes, 64-byte aligned, this worker's alone */
 };

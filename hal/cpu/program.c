@@ -219,6 +219,7 @@ bool hal_cpu_run_tiles(const struct hal_cpu_region *region, uint32_t first, uint
         const struct hal_args args = {
             .bindings = addresses,
             .lengths = dispatch->lengths,
+            .binding_count = dispatch->binding_count,
             .constants = dispatch->constants,
             .grid = {dispatch->grid[0], dispatch->grid[1], dispatch->grid[2]},
             .scratch = scratch,

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: MIT
+# cts is one suite for every device, with a script for each device that it runs against; test_uk_*
+# compare the levels of the CPU's micro-kernels.
 if HAVE_CMOCKA
 UK_TESTS = %D%/test_uk_dw %D%/test_uk_gemm %D%/test_uk_math %D%/test_uk_vec
 check_PROGRAMS += $(UK_TESTS)
@@ -12,5 +14,25 @@ TESTS += $(UK_TESTS)
 %C%_test_uk_math_LDADD = $(HAL_LIBS) $(CMOCKA_LIBS)
 %C%_test_uk_vec_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_uk_vec_LDADD = $(HAL_LIBS) $(CMOCKA_LIBS)
+
+check_PROGRAMS += %D%/cts %D%/test_cpu
+TESTS += %D%/test_cpu %D%/cpu_1_worker.sh %D%/cpu_4_workers.sh
+
+%C%_cts_SOURCES = \
+	%D%/buffer.c \
+	%D%/command.c \
+	%D%/cts.c %D%/cts.h \
+	%D%/device.c \
+	%D%/kernels.c \
+	%D%/pool.c \
+	%D%/queue.c \
+	%D%/semaphore.c
+%C%_cts_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_cts_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc \
+	-Wl,--wrap=aligned_alloc,--wrap=posix_memalign
+%C%_cts_LDADD = $(HAL_LIBS) $(CMOCKA_LIBS)
+
+%C%_test_cpu_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_cpu_LDADD = $(HAL_LIBS) $(CMOCKA_LIBS)
 endif
-EXTRA_DIST += %D%/uk_levels.h
+EXTRA_DIST += %D%/cpu_1_worker.sh %D%/cpu_4_workers.sh %D%/uk_levels.h

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "tests/hal/cts.h"
+
+#include <stdlib.h>
+
+static void test_zeroed_and_aligned(void **state)
+{
+    static const size_t sizes[] = {1, 63, 64, 4097, 65535, 65536, 1000003};
+    (void)state;
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        struct hal_buffer *buffer = cts_buffer_new(sizes[i]);
+        assert_int_equal(hal_buffer_size(buffer), sizes[i]);
+        assert_ptr_equal(hal_buffer_device(buffer), cts.device);
+        uint8_t *host = hal_buffer_map(buffer);
+        assert_int_equal((uintptr_t)host % cts.props->buffer_align, 0);
+        for (size_t k = 0; k < sizes[i]; k++) {
+            assert_int_equal(host[k], 0);
+        }
+        memset(host, 0xa5, sizes[i]); /* so that the next one would notice old contents */
+        hal_buffer_unref(buffer);
+    }
+}
+
+static void test_of_no_bytes(void **state)
+{
+    (void)state;
+    struct hal_buffer *buffer = cts_buffer_new(0);
+    assert_int_equal(hal_buffer_size(buffer), 0);
+    assert_null(hal_buffer_map(buffer));
+    hal_buffer_unref(buffer);
+    hal_buffer_unref(NULL);
+}
+
+static void test_too_large(void **state)
+{
+    struct error err;
+    struct hal_buffer *buffer;
+    (void)state;
+    assert_fails(err, hal_buffer_new(cts.device, SIZE_MAX, &buffer, &err), ST_TOO_LARGE, "bytes");
+    if (cts.props->kind == HAL_DEVICE_CPU) {
+        assert_fails(err, hal_buffer_new(cts.device, PTRDIFF_MAX - 4095, &buffer, &err),
+                     ST_EXHAUSTED, "no memory");
+    }
+}
+
+static void count(void *arg)
+{
+    ++*(int *)arg;
+}
+
+static void test_import(void **state)
+{
+    struct error err;
+    struct hal_buffer *buffer;
+    int released = 0;
+    void *memory = NULL;
+    (void)state;
+    assert_int_equal(posix_memalign(&memory, 4096, 8192), 0);
+    enum status status =
+        hal_buffer_import(cts.device, memory, 8192, false, count, &released, &buffer, &err);
+    if (status == ST_UNSUPPORTED && cts.props->kind != HAL_DEVICE_CPU) {
+        free(memory);
+        skip();
+    }
+    assert_int_equal(status, ST_OK);
+    assert_ptr_equal(hal_buffer_map(buffer), memory);
+    hal_buffer_ref(buffer);
+    hal_buffer_unref(buffer);
+    assert_int_equal(released, 0);
+
+    struct hal_command *command = cts_command_new(0);
+    assert_ok(err, hal_command_fill(command, cts_all_of(buffer), &(uint8_t){0x5a}, 1, &err));
+    cts_command_end(command);
+    hal_buffer_unref(buffer);
+    assert_int_equal(released, 0); /* the command buffer holds it */
+    cts_run(command, NULL, 0);
+    assert_int_equal(((uint8_t *)memory)[8191], 0x5a);
+    hal_command_unref(command);
+    free(memory);
+}
+
+static void test_import_releases_once(void **state)
+{
+    struct error err;
+    struct hal_buffer *buffer;
+    int released = 0;
+    _Alignas(4096) static uint8_t memory[4096];
+    (void)state;
+    if (hal_buffer_import(cts.device, memory, sizeof(memory), true, count, &released, &buffer,
+                          &err) != ST_OK) {
+        skip();
+    }
+    hal_buffer_ref(buffer);
+    hal_buffer_unref(buffer);
+    hal_buffer_unref(buffer);
+    assert_int_equal(released, 1);
+    assert_fails(
+        err, hal_buffer_import(cts.device, memory + 1, 64, true, count, &released, &buffer, &err),
+        ST_UNSUPPORTED, "aligned");
+    assert_int_equal(released, 1);
+}
+
+int cts_buffer(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_zeroed_and_aligned),
+        cmocka_unit_test(test_of_no_bytes),
+        cmocka_unit_test(test_too_large),
+        cmocka_unit_test(test_import),
+        cmocka_unit_test(test_import_releases_once),
+    };
+    return cmocka_run_group_tests_name("buffer", tests, NULL, NULL);
+}

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "tests/hal/cts.h"
+
+#include <pthread.h>
+
+#define BIG 200000 /* bytes: several tiles of every transfer */
+#define EDGE 64
+
+/* |length| bytes in the middle of |buffer| are |pattern| repeated, and nothing around them is. */
+static void check_pattern(struct hal_buffer *buffer, size_t offset, size_t length,
+                          const uint8_t *pattern, size_t pattern_bytes)
+{
+    const uint8_t *host = hal_buffer_map(buffer);
+    for (size_t i = 0; i < hal_buffer_size(buffer); i++) {
+        bool inside = i >= offset && i < offset + length;
+        assert_int_equal(host[i], inside ? pattern[(i - offset) % pattern_bytes] : 0);
+    }
+}
+
+static void test_fill(void **state)
+{
+    static const uint8_t pattern[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    static const size_t lengths[] = {0, 8, 16, 24, 65536, BIG};
+    (void)state;
+    for (size_t bytes = 1; bytes <= 8; bytes *= 2) {
+        for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+            struct error err;
+            size_t offset = align_up(EDGE + 1, cts.props->offset_align);
+            size_t length = lengths[i] ? lengths[i] - 8 + bytes : 0;
+            struct hal_buffer *buffer = cts_buffer_new(length + 3 * EDGE);
+            struct hal_binding target = {.buffer = buffer, .offset = offset, .length = length};
+            struct hal_command *command = cts_command_new(0);
+            assert_ok(err, hal_command_fill(command, target, pattern, bytes, &err));
+            cts_command_end(command);
+            cts_run(command, NULL, 0);
+            check_pattern(buffer, offset, length, pattern, bytes);
+            hal_command_unref(command);
+            hal_buffer_unref(buffer);
+        }
+    }
+}
+
+static void test_copy_and_update(void **state)
+{
+    struct error err;
+    static uint8_t bytes[65536];
+    uint64_t random = 7;
+    (void)state;
+    for (size_t i = 0; i < sizeof(bytes); i++) {
+        bytes[i] = (uint8_t)(cts_random(&random) | 1);
+    }
+    size_t at = align_up(3, cts.props->offset_align), to = align_up(5, cts.props->offset_align);
+    struct hal_buffer *source = cts_buffer_new(BIG + EDGE), *target = cts_buffer_new(BIG + EDGE);
+    struct hal_command *command = cts_command_new(2);
+    assert_ok(err, hal_command_update(command, bytes, cts_slot(0, at, sizeof(bytes)), &err));
+    assert_ok(err, hal_command_update(command, bytes, cts_slot(0, at + 65536, 1), &err));
+    cts_barrier(command);
+    assert_ok(err,
+              hal_command_copy(command, cts_slot(0, at, BIG - 1), cts_slot(1, to, BIG - 1), &err));
+    cts_command_end(command);
+    memset(bytes, 0, 1); /* what was recorded stays */
+    const struct hal_binding slots[] = {cts_all_of(source), cts_all_of(target)};
+    cts_run(command, slots, 2);
+    const uint8_t *from = hal_buffer_map(source), *host = hal_buffer_map(target);
+    assert_int_equal(from[at] & 1, 1);
+    assert_memory_equal(from + at + 1, bytes + 1, sizeof(bytes) - 1);
+    assert_int_equal(from[at + 65536], from[at]);
+    assert_memory_equal(host + to, from + at, BIG - 1);
+    for (size_t i = 0; i < to; i++) {
+        assert_int_equal(host[i], 0);
+    }
+    assert_int_equal(host[to + BIG - 1], 0);
+    hal_command_unref(command);
+    hal_buffer_unref(source);
+    hal_buffer_unref(target);
+}
+
+static void dispatch_number(struct hal_command *command, struct hal_binding out, uint32_t factor,
+                            uint32_t addend, const uint32_t grid[3])
+{
+    const struct hal_dispatch dispatch = {
+        .kernel = &cts_number,
+        .grid = {grid[0], grid[1], grid[2]},
+        .constants = (const uint32_t[]){factor, addend},
+        .constants_bytes = 8,
+        .bindings = &out,
+        .binding_count = 1,
+        .cost = 100000,
+    };
+    cts_dispatch(command, &dispatch);
+}
+
+static void dispatch_increment(struct hal_command *command, struct hal_binding out, uint32_t tiles,
+                               uint64_t cost)
+{
+    const struct hal_dispatch dispatch = {
+        .kernel = &cts_increment,
+        .grid = {tiles, 1, 1},
+        .bindings = &out,
+        .binding_count = 1,
+        .cost = cost,
+    };
+    cts_dispatch(command, &dispatch);
+}
+
+/* Every tile of a three-dimensional grid once, with its constants, through an offset, both ways. */
+static void test_grid_constants_and_bindings(void **state)
+{
+    static const uint32_t grid[3] = {7, 5, 3};
+    enum { TILES = 7 * 5 * 3, OFFSET = 256 };
+    (void)state;
+    struct hal_buffer *direct = cts_buffer_new(OFFSET + TILES * 4);
+    struct hal_buffer *by_slot = cts_buffer_new(2 * OFFSET + TILES * 4);
+    struct hal_command *command = cts_command_new(2);
+    struct hal_binding out = {.buffer = direct, .offset = OFFSET, .length = TILES * 4};
+    dispatch_number(command, out, 3, 11, grid);
+    dispatch_number(command, cts_slot(1, OFFSET, TILES * 4), 5, 13, grid);
+    cts_command_end(command);
+    struct hal_binding slots[2] = {{0}, cts_all_of(by_slot)};
+    slots[1].offset = OFFSET;
+    slots[1].length -= OFFSET;
+    cts_run(command, slots, 2);
+    const uint32_t *a = hal_buffer_map(direct), *b = hal_buffer_map(by_slot);
+    assert_int_equal(a[OFFSET / 4 - 1], 0);
+    assert_int_equal(b[2 * OFFSET / 4 - 1], 0);
+    for (uint32_t i = 0; i < TILES; i++) {
+        assert_int_equal(a[OFFSET / 4 + i], i * 3 + 11);
+        assert_int_equal(b[2 * OFFSET / 4 + i], i * 5 + 13);
+    }
+    hal_command_unref(command);
+    hal_buffer_unref(direct);
+    hal_buffer_unref(by_slot);
+}
+
+static void test_empty_grids(void **state)
+{
+    (void)state;
+    struct hal_buffer *buffer = cts_buffer_new(4);
+    struct hal_command *command = cts_command_new(0);
+    dispatch_number(command, cts_all_of(buffer), 0, 1, (const uint32_t[]){0, 1, 1});
+    dispatch_number(command, cts_all_of(buffer), 0, 1, (const uint32_t[]){1, 0, 4});
+    cts_barrier(command);
+    cts_barrier(command);
+    dispatch_number(command, cts_all_of(buffer), 0, 1, (const uint32_t[]){1, 1, 0});
+    cts_command_end(command);
+    cts_run(command, NULL, 0);
+    assert_int_equal(*(uint32_t *)hal_buffer_map(buffer), 0);
+    hal_command_unref(command);
+    hal_buffer_unref(buffer);
+}
+
+/*
+ * Each region reads what the one before wrote, with other tile boundaries. Costs differ so that
+ * regions run on one worker and on many.
+ */
+static void test_barriers_order_regions(void **state)
+{
+    enum { TILES = 999, REGIONS = 60 };
+    struct error err;
+    (void)state;
+    struct hal_buffer *a = cts_buffer_new(TILES * 4), *b = cts_buffer_new(TILES * 4);
+    struct hal_command *command = cts_command_new(0);
+    for (unsigned i = 0; i < REGIONS; i++) {
+        dispatch_increment(command, cts_all_of(i % 2 ? b : a), TILES, i % 3 ? 1000000 : 10);
+        cts_barrier(command);
+        assert_ok(err, hal_command_copy(command, cts_all_of(i % 2 ? b : a),
+                                        cts_all_of(i % 2 ? a : b), &err));
+        cts_barrier(command);
+    }
+    cts_command_end(command);
+    for (uint32_t turn = 1; turn <= 5; turn++) {
+        cts_run(command, NULL, 0);
+        const uint32_t *host = hal_buffer_map(turn % 2 ? a : b);
+        for (uint32_t i = 0; i < TILES; i++) {
+            assert_int_equal(host[i], turn * REGIONS);
+        }
+    }
+    hal_command_unref(command);
+    hal_buffer_unref(a);
+    hal_buffer_unref(b);
+}
+
+/* Many dispatches of different sizes share a region. */
+static void test_wide_region(void **state)
+{
+    enum { DISPATCHES = 200, TILES = DISPATCHES * (DISPATCHES + 1) / 2 };
+    (void)state;
+    struct hal_buffer *buffer = cts_buffer_new(TILES * 4);
+    struct hal_command *command = cts_command_new(1);
+    size_t offset = 0;
+    for (uint32_t i = 1; i <= DISPATCHES; i++) {
+        dispatch_increment(command, cts_slot(0, offset, i * 4), i, 5000);
+        offset += i * 4;
+    }
+    assert_int_equal(hal_command_cost(command), DISPATCHES * 5000);
+    cts_command_end(command);
+    const struct hal_binding slot = cts_all_of(buffer);
+    for (uint32_t turn = 1; turn <= 20; turn++) {
+        cts_run(command, &slot, 1);
+        const uint32_t *host = hal_buffer_map(buffer);
+        for (uint32_t i = 0; i < TILES; i++) {
+            assert_int_equal(host[i], turn);
+        }
+    }
+    hal_command_unref(command);
+    hal_buffer_unref(buffer);
+}
+
+static void test_scratch(void **state)
+{
+    enum { TILES = 500 };
+    struct error err;
+    (void)state;
+    struct hal_buffer *buffer = cts_buffer_new(TILES * 4);
+    struct hal_command *command = cts_command_new(0);
+    const struct hal_binding out = cts_all_of(buffer);
+    struct hal_dispatch dispatch = {
+        .kernel = &cts_scratch,
+        .grid = {TILES, 1, 1},
+        .bindings = &out,
+        .binding_count = 1,
+        .scratch_bytes = CTS_SCRATCH_BYTES,
+        .cost = 10000000,
+    };
+    cts_dispatch(command, &dispatch);
+    dispatch.scratch_bytes = cts.props->scratch_bytes_max + 1;
+    assert_fails(err, hal_command_dispatch(command, &dispatch, &err), ST_TOO_LARGE, "'scratch'");
+    cts_command_end(command);
+    cts_run(command, NULL, 0);
+    const uint32_t *host = hal_buffer_map(buffer);
+    for (uint32_t i = 0; i < TILES; i++) {
+        assert_int_equal(host[i], 1);
+    }
+    hal_command_unref(command);
+    hal_buffer_unref(buffer);
+}
+
+static void test_kernel_without_form(void **state)
+{
+    struct error err;
+    (void)state;
+    struct hal_command *command = cts_command_new(0);
+    const struct hal_dispatch dispatch = {.kernel = &cts_formless, .grid = {1, 1, 1}};
+    assert_fails(err, hal_command_dispatch(command, &dispatch, &err), ST_UNSUPPORTED, "'formless'");
+    hal_command_unref(command); /* never ended */
+}
+
+static void test_print(void **state)
+{
+    struct error err;
+    struct buf text;
+    (void)state;
+    struct hal_buffer *buffer = cts_buffer_new(4096);
+    struct hal_command *command = cts_command_new(2);
+    const struct hal_binding bindings[] = {cts_slot(0, 0, 64),
+                                           {.buffer = buffer, .offset = 128, .length = 2048}};
+    const struct hal_dispatch dispatch = {
+        .kernel = &cts_number,
+        .grid = {4, 2, 1},
+        .constants = (const uint32_t[]){1, 2},
+        .constants_bytes = 8,
+        .bindings = bindings,
+        .binding_count = 2,
+        .scratch_bytes = 16,
+    };
+    assert_ok(err, hal_command_fill(command, cts_slot(1, 0, 6), "\x01\xff", 2, &err));
+    assert_ok(err, hal_command_update(command, "abc", cts_slot(0, 64, 3), &err));
+    cts_barrier(command);
+    cts_dispatch(command, &dispatch);
+    assert_ok(err, hal_command_copy(command, bindings[0], cts_slot(1, 64, 64), &err));
+    cts_command_end(command);
+    buf_init(&text, 4096);
+    hal_command_print(command, &text);
+    buf_add_char(&text, '\0');
+    assert_string_equal((char *)text.ptr,
+                        "fill pattern 01ff01ff01ff01ff slot1+0:6\n"
+                        "update slot0+64:3\n"
+                        "barrier\n"
+                        "dispatch number grid 4x2x1 constants 8 scratch 16 bindings slot0+0:64 "
+                        "buffer+128:2048\n"
+                        "copy slot0+0:64 slot1+64:64\n");
+    buf_fini(&text);
+    hal_command_unref(command);
+    hal_buffer_unref(buffer);
+}
+
+static struct hal_command *two_increments(void)
+{
+    enum { TILES = 64 };
+    struct hal_command *command = cts_command_new(1);
+    dispatch_increment(command, cts_slot(0, 0, TILES * 4), TILES, 50000);
+    cts_barrier(command);
+    dispatch_increment(command, cts_slot(0, 0, TILES * 4), TILES, 10);
+    cts_command_end(command);
+    return command;
+}
+
+struct replayer {
+    struct hal_command *command;
+    struct hal_buffer *buffer;
+    struct hal_semaphore *done;
+    uint64_t turns;
+};
+
+static void *replay(void *arg)
+{
+    struct replayer *r = arg;
+    const struct hal_binding slot = cts_all_of(r->buffer);
+    for (uint64_t i = 1; i <= r->turns; i++) {
+        const struct hal_submission submission = {
+            .command = r->command,
+            .slots = &slot,
+            .slot_count = 1,
+            .wait = {{r->done, i - 1}},
+            .wait_count = 1,
+            .signal = {{r->done, i}},
+            .signal_count = 1,
+            .may_run_inline = i % 4 == 0,
+        };
+        must(hal_queue_submit(cts.device, &submission, NULL) == ST_OK);
+        if (i % 8 == 0) {
+            must(hal_semaphore_wait(r->done, i, UINT64_MAX) == ST_OK);
+        }
+    }
+    must(hal_semaphore_wait(r->done, r->turns, UINT64_MAX) == ST_OK);
+    return NULL;
+}
+
+static void test_replay(void **state)
+{
+    enum { THREADS = 4, TURNS = 1000 };
+    pthread_t threads[THREADS];
+    struct replayer replayers[THREADS];
+    (void)state;
+    struct hal_command *command = two_increments();
+    for (int i = 0; i < THREADS; i++) {
+        replayers[i] = (struct replayer){command, cts_buffer_new(256), cts_semaphore_new(), TURNS};
+        assert_int_equal(pthread_create(&threads[i], NULL, replay, &replayers[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        const uint32_t *host = hal_buffer_map(replayers[i].buffer);
+        for (int k = 0; k < 64; k++) {
+            assert_int_equal(host[k], 2 * TURNS);
+        }
+        hal_buffer_unref(replayers[i].buffer);
+        hal_semaphore_unref(replayers[i].done);
+    }
+    hal_command_unref(command);
+}
+
+static void test_no_malloc_on_replay(void **state)
+{
+    (void)state;
+    struct hal_command *command = two_increments();
+    struct replayer r = {command, cts_buffer_new(256), cts_semaphore_new(), 100};
+    replay(&r);
+    hal_semaphore_unref(r.done);
+    r.done = cts_semaphore_new();
+    r.turns = 1000;
+    size_t before = cts_mallocs();
+    replay(&r);
+    assert_int_equal(cts_mallocs() - before, 0);
+    hal_command_unref(command);
+    hal_buffer_unref(r.buffer);
+    hal_semaphore_unref(r.done);
+}
+
+int cts_command(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fill),
+        cmocka_unit_test(test_copy_and_update),
+        cmocka_unit_test(test_grid_constants_and_bindings),
+        cmocka_unit_test(test_empty_grids),
+        cmocka_unit_test(test_barriers_order_regions),
+        cmocka_unit_test(test_wide_region),
+        cmocka_unit_test(test_scratch),
+        cmocka_unit_test(test_kernel_without_form),
+        cmocka_unit_test(test_print),
+        cmocka_unit_test(test_replay),
+        cmocka_unit_test(test_no_malloc_on_replay),
+    };
+    return cmocka_run_group_tests_name("command", tests, NULL, NULL);
+}

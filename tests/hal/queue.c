@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "tests/hal/cts.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <time.h>
+
+/* ---- kernels that only a CPU can run: they look at the time and at each other -----------------
+ */
+
+static atomic_uint tiles_run;
+static atomic_bool cancel;
+
+/* Asks for the end in its hundredth tile. */
+static void cancel_kernel(const struct hal_args *args, struct hal_tile tile)
+{
+    (void)args;
+    (void)tile;
+    if (atomic_fetch_add(&tiles_run, 1) == 99) {
+        atomic_store(&cancel, true);
+    }
+}
+
+static atomic_uint met[2];
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Tile (or constant) k waits until the other one is running too, for at most ten seconds. */
+static void meet_kernel(const struct hal_args *args, struct hal_tile tile)
+{
+    uint32_t me = args->constants ? *(const uint32_t *)args->constants : tile.x;
+    double until = seconds() + 10;
+    atomic_store(&met[me], 1);
+    while (!atomic_load(&met[!me]) && seconds() < until) {
+        sched_yield();
+    }
+    if (!atomic_load(&met[!me])) {
+        atomic_store(&met[me], 0);
+    }
+}
+
+static const struct hal_kernel cancelling = {.name = "cancelling", .cpu = cancel_kernel};
+static const struct hal_kernel meeting = {.name = "meeting", .cpu = meet_kernel};
+
+static struct hal_command *command_of(const struct hal_kernel *kernel, uint32_t tiles,
+                                      uint64_t cost)
+{
+    struct hal_command *command = cts_command_new(0);
+    const struct hal_dispatch dispatch = {.kernel = kernel, .grid = {tiles, 1, 1}, .cost = cost};
+    cts_dispatch(command, &dispatch);
+    cts_command_end(command);
+    return command;
+}
+
+static void cpu_only(void)
+{
+    if (cts.props->kind != HAL_DEVICE_CPU) {
+        skip();
+    }
+}
+
+static void test_cancel_while_running(void **state)
+{
+    (void)state;
+    cpu_only();
+    for (int inside = 0; inside < 2; inside++) {
+        struct hal_semaphore *done = cts_semaphore_new();
+        struct hal_command *command = command_of(&cancelling, 100000, inside ? 100 : 100000000);
+        atomic_store(&tiles_run, 0);
+        atomic_store(&cancel, false);
+        const struct hal_submission submission = {
+            .command = command,
+            .signal = {{done, 1}},
+            .signal_count = 1,
+            .may_run_inline = inside,
+            .cancel = &cancel,
+        };
+        cts_submit(&submission);
+        assert_int_equal(hal_semaphore_wait(done, 1, UINT64_MAX), ST_CANCELLED);
+        assert_in_range(atomic_load(&tiles_run), 100, 99999);
+        atomic_store(&tiles_run, 200); /* cancelled before it begins: nothing runs */
+        hal_semaphore_unref(done);
+        done = cts_semaphore_new();
+        struct hal_submission again = submission;
+        again.signal[0].semaphore = done;
+        cts_submit(&again);
+        assert_int_equal(hal_semaphore_wait(done, 1, UINT64_MAX), ST_CANCELLED);
+        assert_int_equal(atomic_load(&tiles_run), 200);
+        hal_command_unref(command);
+        hal_semaphore_unref(done);
+    }
+}
+
+/* The tiles of one submission spread over the workers. */
+static void test_tiles_run_at_the_same_time(void **state)
+{
+    (void)state;
+    cpu_only();
+    if (cts.props->workers < 2) {
+        skip();
+    }
+    struct hal_command *command = command_of(&meeting, 2, 1000000);
+    atomic_store(&met[0], 0);
+    atomic_store(&met[1], 0);
+    cts_run(command, NULL, 0);
+    assert_int_equal(atomic_load(&met[0]), 1);
+    assert_int_equal(atomic_load(&met[1]), 1);
+    hal_command_unref(command);
+}
+
+static void test_submissions_run_at_the_same_time(void **state)
+{
+    (void)state;
+    cpu_only();
+    if (cts.props->workers < 2) {
+        skip();
+    }
+    struct hal_command *commands[2];
+    struct hal_semaphore *done[2];
+    atomic_store(&met[0], 0);
+    atomic_store(&met[1], 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct hal_dispatch dispatch = {
+            .kernel = &meeting, .grid = {1, 1, 1}, .constants = &i, .constants_bytes = sizeof(i)};
+        commands[i] = cts_command_new(0);
+        cts_dispatch(commands[i], &dispatch);
+        cts_command_end(commands[i]);
+        done[i] = cts_semaphore_new();
+        const struct hal_submission submission = {
+            .command = commands[i], .signal = {{done[i], 1}}, .signal_count = 1};
+        cts_submit(&submission);
+    }
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(hal_semaphore_wait(done[i], 1, UINT64_MAX), ST_OK);
+        assert_int_equal(atomic_load(&met[i]), 1);
+        hal_semaphore_unref(done[i]);
+        hal_command_unref(commands[i]);
+    }
+}
+
+/* ---- what every device does --------------------------------------------------------------------
+ */
+
+static void test_runs_inline(void **state)
+{
+    uint64_t value;
+    (void)state;
+    cpu_only();
+    struct hal_buffer *buffer = cts_buffer_new(16);
+    struct hal_command *command = cts_command_new(1);
+    const struct hal_binding out = cts_slot(0, 0, 16), slot = cts_all_of(buffer);
+    const struct hal_dispatch dispatch = {.kernel = &cts_increment,
+                                          .grid = {4, 1, 1},
+                                          .bindings = &out,
+                                          .binding_count = 1,
+                                          .scratch_bytes = 64,
+                                          .cost = 10};
+    cts_dispatch(command, &dispatch);
+    cts_command_end(command);
+    struct hal_semaphore *done = cts_semaphore_new();
+    const struct hal_submission submission = {
+        .command = command,
+        .slots = &slot,
+        .slot_count = 1,
+        .signal = {{done, 1}},
+        .signal_count = 1,
+        .may_run_inline = true,
+    };
+    cts_submit(&submission);
+    assert_int_equal(hal_semaphore_query(done, &value), ST_OK);
+    assert_int_equal(value, 1);
+    assert_int_equal(((uint32_t *)hal_buffer_map(buffer))[3], 1);
+    hal_semaphore_unref(done);
+    hal_command_unref(command);
+    hal_buffer_unref(buffer);
+}
+
+static void release_early(void *arg)
+{
+    atomic_store((atomic_bool *)arg, true);
+}
+
+/* Whoever waited for a submission may rely on its slots having been let go. */
+static void test_slots_are_let_go_before_the_signal(void **state)
+{
+    struct error err;
+    _Alignas(4096) static uint8_t memory[4096];
+    (void)state;
+    struct hal_command *command = cts_command_new(1);
+    assert_ok(err, hal_command_fill(command, cts_slot(0, 0, 4096), "x", 1, &err));
+    cts_command_end(command);
+    for (uint64_t i = 1; i <= 200; i++) {
+        atomic_bool released = false;
+        struct hal_buffer *buffer;
+        if (hal_buffer_import(cts.device, memory, sizeof(memory), false, release_early, &released,
+                              &buffer, &err) != ST_OK) {
+            hal_command_unref(command);
+            skip();
+        }
+        const struct hal_binding slot = cts_all_of(buffer);
+        struct hal_semaphore *done = cts_semaphore_new();
+        const struct hal_submission submission = {.command = command,
+                                                  .slots = &slot,
+                                                  .slot_count = 1,
+                                                  .signal = {{done, 1}},
+                                                  .signal_count = 1};
+        cts_submit(&submission);
+        hal_buffer_unref(buffer);
+        assert_int_equal(hal_semaphore_wait(done, 1, UINT64_MAX), ST_OK);
+        assert_true(atomic_load(&released));
+        hal_semaphore_unref(done);
+    }
+    hal_command_unref(command);
+}
+
+/* A chain submitted in reverse, long enough to overflow the stack of a recursion. */
+static void run_chain(enum status how)
+{
+    enum { LINKS = 20000 };
+    struct error err;
+    struct hal_buffer *buffer = cts_buffer_new(4);
+    struct hal_command *command = cts_command_new(1);
+    const struct hal_binding out = cts_slot(0, 0, 4), slot = cts_all_of(buffer);
+    const struct hal_dispatch dispatch = {
+        .kernel = &cts_increment, .grid = {1, 1, 1}, .bindings = &out, .binding_count = 1};
+    cts_dispatch(command, &dispatch);
+    cts_command_end(command);
+    static struct hal_semaphore *links[LINKS + 1];
+    for (int i = 0; i <= LINKS; i++) {
+        assert_ok(err, hal_semaphore_new(0, &links[i], &err));
+    }
+    for (int i = LINKS - 1; i >= 0; i--) {
+        const struct hal_submission submission = {
+            .command = command,
+            .slots = &slot,
+            .slot_count = 1,
+            .wait = {{links[i], 1}},
+            .wait_count = 1,
+            .signal = {{links[i + 1], 1}},
+            .signal_count = 1,
+            .may_run_inline = true,
+        };
+        cts_submit(&submission);
+    }
+    if (how == ST_OK) {
+        hal_semaphore_signal(links[0], 1);
+    } else {
+        hal_semaphore_fail(links[0], how);
+    }
+    assert_int_equal(hal_semaphore_wait(links[LINKS], 1, UINT64_MAX), how);
+    assert_int_equal(*(uint32_t *)hal_buffer_map(buffer), how == ST_OK ? LINKS : 0);
+    for (int i = 0; i <= LINKS; i++) {
+        hal_semaphore_unref(links[i]);
+    }
+    hal_command_unref(command);
+    hal_buffer_unref(buffer);
+}
+
+static void test_wait_before_signal(void **state)
+{
+    (void)state;
+    run_chain(ST_OK);
+}
+
+static void test_failure_propagates(void **state)
+{
+    (void)state;
+    run_chain(ST_CORRUPT);
+}
+
+static void test_empty_command(void **state)
+{
+    (void)state;
+    struct hal_command *command = cts_command_new(0);
+    cts_command_end(command);
+    cts_run(command, NULL, 0);
+    hal_command_unref(command);
+}
+
+/* ---- random graphs of submissions against a model -----------------------------------------------
+ */
+
+#define NODES 1000
+#define ROUNDS 10
+#define DEPS_MAX 4
+
+struct node {
+    struct hal_semaphore *done;
+    uint64_t seed, expected;
+    uint32_t dep_count, deps[DEPS_MAX];
+    enum status status;
+};
+
+static void mix_dispatch(struct hal_command *command, uint32_t deps)
+{
+    struct hal_binding bindings[1 + DEPS_MAX];
+    const uint64_t seed = 5;
+    for (uint16_t i = 0; i <= DEPS_MAX; i++) {
+        bindings[i] = cts_slot(i, 0, i <= deps ? 8 : 0);
+    }
+    const struct hal_dispatch dispatch = {
+        .kernel = &cts_mix,
+        .grid = {1, 1, 1},
+        .constants = &seed,
+        .constants_bytes = sizeof(seed),
+        .bindings = bindings,
+        .binding_count = 1 + DEPS_MAX,
+        .cost = 100,
+    };
+    cts_dispatch(command, &dispatch);
+}
+
+/* What each node will have computed, or how it will fail, from what it depends on. */
+static void make_graph(struct node nodes[NODES], uint64_t *random)
+{
+    for (uint32_t i = 0; i < NODES; i++) {
+        struct node *node = &nodes[i];
+        uint64_t r = cts_random(random), values[DEPS_MAX];
+        *node = (struct node){.done = cts_semaphore_new(), .status = ST_OK};
+        node->dep_count = i < 4 ? 0 : (uint32_t)(r % (DEPS_MAX + 1));
+        for (uint32_t k = 0; k < node->dep_count; k++) {
+            node->deps[k] = (uint32_t)(cts_random(random) % i);
+            const struct node *dep = &nodes[node->deps[k]];
+            values[k] = dep->expected;
+            node->status = dep->status != ST_OK ? dep->status : node->status;
+        }
+        if (r >> 32 & 1 && r % 97 == 0) {
+            node->status = ST_UNAVAILABLE; /* its root fails */
+        }
+        node->expected = node->status == ST_OK ? cts_mix_of(5, values, node->dep_count) : 0;
+    }
+}
+
+static void submit_node(struct hal_command *const *commands, struct node *nodes, uint32_t i,
+                        struct hal_buffer *values, struct hal_semaphore *root)
+{
+    struct node *node = &nodes[i];
+    struct hal_binding slots[1 + DEPS_MAX] = {{.buffer = values, .offset = i * 64, .length = 8}};
+    struct hal_submission submission = {
+        .command = commands[node->dep_count],
+        .slots = slots,
+        .slot_count = 1 + DEPS_MAX,
+        .wait = {{root, 1}},
+        .wait_count = 1,
+        .signal = {{node->done, 1}},
+        .signal_count = 1,
+        .may_run_inline = i % 2,
+    };
+    for (uint32_t k = 0; k < node->dep_count; k++) {
+        slots[1 + k] =
+            (struct hal_binding){.buffer = values, .offset = node->deps[k] * 64, .length = 8};
+        submission.wait[submission.wait_count++] =
+            (struct hal_timepoint){nodes[node->deps[k]].done, 1};
+    }
+    cts_submit(&submission);
+}
+
+static void shuffle(uint32_t *order, uint32_t count, uint64_t *random)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        order[i] = i;
+    }
+    for (uint32_t i = count - 1; i > 0; i--) {
+        uint32_t k = (uint32_t)(cts_random(random) % (i + 1)), keep = order[i];
+        order[i] = order[k];
+        order[k] = keep;
+    }
+}
+
+static void run_graph(struct hal_command *const *commands, uint64_t *random)
+{
+    static struct node nodes[NODES];
+    static uint32_t order[NODES];
+    struct hal_semaphore *good = cts_semaphore_new(), *bad = cts_semaphore_new();
+    struct hal_buffer *values = cts_buffer_new(NODES * 64);
+    make_graph(nodes, random);
+    shuffle(order, NODES, random);
+    for (uint32_t i = 0; i < NODES; i++) {
+        if (i == NODES / 2) { /* half of them are submitted while others run */
+            hal_semaphore_fail(bad, ST_UNAVAILABLE);
+            hal_semaphore_signal(good, 1);
+        }
+        const struct node *node = &nodes[order[i]];
+        bool own_failure = node->status != ST_OK;
+        for (uint32_t k = 0; k < node->dep_count; k++) {
+            own_failure &= nodes[node->deps[k]].status == ST_OK;
+        }
+        submit_node(commands, nodes, order[i], values, own_failure ? bad : good);
+    }
+    for (uint32_t i = 0; i < NODES; i++) {
+        uint64_t value;
+        assert_int_equal(hal_semaphore_wait(nodes[i].done, 1, UINT64_MAX), nodes[i].status);
+        memcpy(&value, (uint8_t *)hal_buffer_map(values) + i * 64, sizeof(value));
+        assert_true(value == nodes[i].expected);
+        hal_semaphore_unref(nodes[i].done);
+    }
+    hal_semaphore_unref(good);
+    hal_semaphore_unref(bad);
+    hal_buffer_unref(values);
+}
+
+static void test_random_graphs(void **state)
+{
+    struct hal_command *commands[1 + DEPS_MAX];
+    uint64_t random = 20261121;
+    (void)state;
+    for (uint32_t i = 0; i <= DEPS_MAX; i++) {
+        commands[i] = cts_command_new(1 + DEPS_MAX);
+        mix_dispatch(commands[i], i);
+        cts_command_end(commands[i]);
+    }
+    for (int i = 0; i < ROUNDS; i++) {
+        run_graph(commands, &random);
+    }
+    for (uint32_t i = 0; i <= DEPS_MAX; i++) {
+        hal_command_unref(commands[i]);
+    }
+}
+
+int cts_queue(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cancel_while_running),
+        cmocka_unit_test(test_tiles_run_at_the_same_time),
+        cmocka_unit_test(test_submissions_run_at_the_same_time),
+        cmocka_unit_test(test_runs_inline),
+        cmocka_unit_test(test_slots_are_let_go_before_the_signal),
+        cmocka_unit_test(test_wait_before_signal),
+        cmocka_unit_test(test_failure_propagates),
+        cmocka_unit_test(test_empty_command),
+        cmocka_unit_test(test_random_graphs),
+    };
+    return cmocka_run_group_tests_name("queue", tests, NULL, NULL);
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/* What the CPU device finds out about the machine. */
+#include "config.h"
+
+#include "tests/unit/unit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "hal/cpu/cpus.h"
+#include "hal/cpu/isa.h"
+
+static void test_isa_names(void **state)
+{
+    enum hal_cpu_isa isa;
+    (void)state;
+    for (unsigned i = 0; i < HAL_CPU_ISA_COUNT; i++) {
+        assert_true(hal_cpu_isa_parse(hal_cpu_isa_name((enum hal_cpu_isa)i), &isa));
+        assert_int_equal(isa, i);
+    }
+    assert_false(hal_cpu_isa_parse("", &isa));
+    assert_false(hal_cpu_isa_parse("avx", &isa));
+    assert_false(hal_cpu_isa_parse("avx2 ", &isa));
+}
+
+/* Levels include the ones before them, so there is nothing between generic and the best. */
+static void test_isa_support(void **state)
+{
+    (void)state;
+    enum hal_cpu_isa best = hal_cpu_isa_best();
+    assert_true(hal_cpu_isa_supported(HAL_CPU_GENERIC));
+    for (unsigned i = 0; i < HAL_CPU_ISA_COUNT; i++) {
+        assert_int_equal(hal_cpu_isa_supported((enum hal_cpu_isa)i), i <= best);
+    }
+}
+
+static void test_isa_acquire(void **state)
+{
+    struct error err;
+    enum hal_cpu_isa isa = HAL_CPU_ISA_COUNT;
+    (void)state;
+    unsetenv("PTED_CPU");
+    assert_int_equal(hal_cpu_isa(), hal_cpu_isa_best());
+    assert_fails(err, hal_cpu_isa_acquire("sse9", &isa, &err), ST_INVALID, "'sse9'");
+    assert_ok(err, hal_cpu_isa_acquire("generic", &isa, &err));
+    assert_int_equal(isa, HAL_CPU_GENERIC);
+    assert_int_equal(hal_cpu_isa(), HAL_CPU_GENERIC);
+    assert_ok(err, hal_cpu_isa_acquire("generic", &isa, &err));
+    hal_cpu_isa_release();
+    if (hal_cpu_isa_best() != HAL_CPU_GENERIC) {
+        assert_fails(err, hal_cpu_isa_acquire(NULL, &isa, &err), ST_INVALID, "uses 'generic'");
+    }
+    hal_cpu_isa_release();
+    assert_int_equal(hal_cpu_isa(), hal_cpu_isa_best());
+}
+
+static void test_isa_environment(void **state)
+{
+    struct error err;
+    enum hal_cpu_isa isa;
+    (void)state;
+    assert_int_equal(setenv("PTED_CPU", "generic", 1), 0);
+    assert_int_equal(hal_cpu_isa(), HAL_CPU_GENERIC);
+    assert_ok(err, hal_cpu_isa_acquire(NULL, &isa, &err));
+    assert_int_equal(isa, HAL_CPU_GENERIC);
+    hal_cpu_isa_release();
+    assert_int_equal(setenv("PTED_CPU", "z80", 1), 0);
+    assert_fails(err, hal_cpu_isa_acquire(NULL, &isa, &err), ST_INVALID, "PTED_CPU 'z80'");
+    assert_int_equal(hal_cpu_isa(), hal_cpu_isa_best());
+    assert_int_equal(setenv("PTED_CPU", "", 1), 0);
+    assert_ok(err, hal_cpu_isa_acquire(NULL, &isa, &err));
+    assert_int_equal(isa, hal_cpu_isa_best());
+    hal_cpu_isa_release();
+    unsetenv("PTED_CPU");
+}
+
+static void test_isa_missing_names_both(void **state)
+{
+    struct error err;
+    enum hal_cpu_isa isa, best = hal_cpu_isa_best();
+    (void)state;
+    if (best + 1 == HAL_CPU_ISA_COUNT) {
+        skip(); /* this machine has them all */
+    }
+    const char *wanted = hal_cpu_isa_name((enum hal_cpu_isa)(best + 1));
+    assert_fails(err, hal_cpu_isa_acquire(wanted, &isa, &err), ST_UNSUPPORTED, wanted);
+    assert_non_null(strstr(err.text, hal_cpu_isa_name(best)));
+}
+
+static void test_quota(void **state)
+{
+    static const struct {
+        const char *text;
+        unsigned cpus;
+    } rows[] = {
+        {"100000 100000\n", 1}, {"150000 100000\n", 2}, {"1000 100000\n", 1},
+        {"1600000 100000", 16}, {"max 100000\n", 0},    {"", 0},
+        {"100000", 0},          {"100000 ", 0},         {"100000 0\n", 0},
+        {"0 100000\n", 0},      {"-1 100000\n", 0},     {"99999999999999999999 1\n", 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        assert_int_equal(hal_cpu_parse_quota(span_str(rows[i].text)), rows[i].cpus);
+    }
+    assert_true(hal_cpu_count() >= 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_isa_names),
+        cmocka_unit_test(test_isa_support),
+        cmocka_unit_test(test_isa_acquire),
+        cmocka_unit_test(test_isa_environment),
+        cmocka_unit_test(test_isa_missing_names_both),
+        cmocka_unit_test(test_quota),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
