@@ -77,19 +77,18 @@ static unsigned quota_cpus(void)
     char group[PATH_MAX], path[PATH_MAX + sizeof(CGROUP_ROOT "/cpu.max")], text[64];
     unsigned least = 0;
     read_cgroup(group, sizeof(group));
-    while (group[0] == '/') {
-        const char *sub = group[1] ? group : "";
-        snprintf(path, sizeof(path), CGROUP_ROOT "%s/cpu.max", sub);
+    for (;;) {
+        snprintf(path, sizeof(path), CGROUP_ROOT "%s/cpu.max", group);
         unsigned cpus = hal_cpu_parse_quota(read_file(path, text, sizeof(text)));
         if (cpus && (least == 0 || cpus < least)) {
             least = cpus;
         }
-        *(group[1] ? strrchr(group, '/') : group) = '\0';
-        if (*sub && group[0] == '\0') {
-            memcpy(group, "/", sizeof("/"));
+        char *last = strrchr(group, '/');
+        if (!last) {
+            return least;
         }
+        *last = '\0';
     }
-    return least;
 }
 
 static unsigned affinity_cpus(void)

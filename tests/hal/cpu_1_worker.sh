@@ -1,3 +1,3 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-exec "$top_builddir/tests/hal/cts" cpu 1
+exec "${top_builddir:-.}/tests/hal/cts" cpu 1
