@@ -16,6 +16,7 @@
 #include "base/check.h"
 #include "runtime/ops/copy.h"
 #include "runtime/ops/element.h"
+#include "runtime/ops/minmax.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/view_priv.h"
 
@@ -44,11 +45,6 @@ struct along_constants {
 };
 
 _Static_assert(sizeof(struct along_constants) <= HAL_CONSTANTS_MAX, "constants of along kernels");
-
-static inline int64_t min_i64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* A part of a row: columns [begin, begin + count) of the inner dim. */
 struct along_row {
@@ -135,10 +131,10 @@ static void along_gather(const struct hal_args *args, struct hal_tile tile)
 {
     const struct along_constants *c = args->constants;
     int64_t width = (int64_t)dtype_bytes(c->dtype), table, index, list;
-    int64_t first = tile.y * c->tile_rows, behind = min_i64(first + c->tile_rows, c->rows);
+    int64_t first = tile.y * c->tile_rows, behind = rt_min(first + c->tile_rows, c->rows);
     struct along_row row = {.begin = tile.x * c->tile_columns};
 
-    row.count = min_i64(c->tile_columns, c->inner.index_size - row.begin);
+    row.count = rt_min(c->tile_columns, c->inner.index_size - row.begin);
     for (int64_t r = first; r < behind; r++) {
         find_row(c, r, &table, &index, &list);
         row.list = (char *)args->bindings[0] + list * width;
@@ -194,9 +190,9 @@ static void along_scatter(const struct hal_args *args, struct hal_tile tile)
 {
     const struct along_constants *c = args->constants;
     int64_t width = (int64_t)dtype_bytes(c->dtype), table, index, list;
-    int64_t first = tile.y * c->tile_rows, behind = min_i64(first + c->tile_rows, c->rows);
+    int64_t first = tile.y * c->tile_rows, behind = rt_min(first + c->tile_rows, c->rows);
     int64_t begin = tile.x * c->tile_columns;
-    int64_t kept = min_i64(c->tile_columns, c->inner.table_size - begin);
+    int64_t kept = rt_min(c->tile_columns, c->inner.table_size - begin);
     char *out = args->bindings[0], *self = args->bindings[1];
 
     for (int64_t r = first; r < behind; r++) {
@@ -209,7 +205,7 @@ static void along_scatter(const struct hal_args *args, struct hal_tile tile)
                                     .table = out + table * width,
                                     .list = (char *)args->bindings[3] + list * width,
                                     .begin = begin,
-                                    .count = min_i64(kept, c->inner.index_size - begin)};
+                                    .count = rt_min(kept, c->inner.index_size - begin)};
             scatter_row(c, &row);
         }
     }

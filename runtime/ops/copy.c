@@ -16,6 +16,7 @@
 
 #include "base/check.h"
 #include "runtime/ops/iter.h"
+#include "runtime/ops/minmax.h"
 
 #define WIDTH_MAX 16
 #define TILE_BYTES (128 * 1024) /* some 20 us from memory */
@@ -202,14 +203,66 @@ static void turn_block(struct plane p, uint32_t width)
     }
 }
 
-static inline int64_t min_i64(int64_t a, int64_t b)
+/* Four pixels of three planes into twelve values and back. */
+static inline void join_3x4(char *dst, const char *src, int64_t src_i)
 {
-    return a < b ? a : b;
+    vec4 r = load_vec4(src), g = load_vec4(src + src_i), b = load_vec4(src + 2 * src_i);
+    vec4 rg_low = __builtin_shufflevector(r, g, 0, 4, 1, 5);
+    vec4 gb = __builtin_shufflevector(g, b, 1, 5, 2, 6);
+    vec4 rg_high = __builtin_shufflevector(r, g, 2, 6, 3, 7);
+    vec4 out[3] = {__builtin_shufflevector(rg_low, b, 0, 1, 4, 2),
+                   __builtin_shufflevector(gb, rg_high, 0, 1, 4, 5),
+                   __builtin_shufflevector(rg_high, b, 6, 2, 3, 7)};
+    memcpy(dst, out, sizeof(out));
 }
 
-/* Where one side is narrower than a vector, whole lines of the other are better than blocks. */
+static inline void part_4x3(char *dst, int64_t dst_j, const char *src)
+{
+    vec4 a = load_vec4(src), b = load_vec4(src + 16), c = load_vec4(src + 32);
+    vec4 r_low = __builtin_shufflevector(a, b, 0, 3, 6, 6);
+    vec4 g_low = __builtin_shufflevector(a, b, 1, 4, 7, 7);
+    vec4 b_high = __builtin_shufflevector(b, c, 1, 1, 4, 7);
+    vec4 planes[3] = {__builtin_shufflevector(r_low, c, 0, 1, 2, 5),
+                      __builtin_shufflevector(g_low, c, 0, 1, 2, 6),
+                      __builtin_shufflevector(a, b_high, 2, 5, 6, 7)};
+    memcpy(dst, &planes[0], sizeof(vec4));
+    memcpy(dst + dst_j, &planes[1], sizeof(vec4));
+    memcpy(dst + 2 * dst_j, &planes[2], sizeof(vec4));
+}
+
+/* Pictures: three planes of 4-byte values joined into packed pixels, or parted. What is left over,
+ * at most three pixels, goes the plain way. */
+static void turn_pixels(struct plane p)
+{
+    int64_t done = 0;
+
+    if (p.n_i == 3) {
+        for (; done + 4 <= p.n_j; done += 4) {
+            join_3x4(p.dst + done * 12, p.src + done * 4, p.src_i);
+        }
+        p.dst += done * 12;
+        p.src += done * 4;
+        p.n_j -= done;
+    } else {
+        for (; done + 4 <= p.n_i; done += 4) {
+            part_4x3(p.dst + done * 4, p.dst_j, p.src + done * 12);
+        }
+        p.dst += done * 4;
+        p.src += done * 12;
+        p.n_i -= done;
+    }
+    turn_4(p);
+}
+
 static void turn_plane(struct plane p, uint32_t width)
 {
+    bool is_join = p.n_i == 3 && p.dst_j == 12, is_part = p.n_j == 3 && p.src_i == 12;
+
+    if (width == 4 && (is_join || is_part)) {
+        turn_pixels(p);
+        return;
+    }
+    /* Where one side is narrower than a vector, whole lines of the other are better than blocks. */
     if (p.n_i < 4 || p.n_j < 4) {
         turn(p, width);
         return;
@@ -217,8 +270,8 @@ static void turn_plane(struct plane p, uint32_t width)
     for (int64_t j = 0; j < p.n_j; j += BLOCK) {
         for (int64_t i = 0; i < p.n_i; i += BLOCK) {
             turn_block((struct plane){p.dst + j * p.dst_j + i * width,
-                                      p.src + i * p.src_i + j * width, min_i64(BLOCK, p.n_i - i),
-                                      min_i64(BLOCK, p.n_j - j), p.dst_j, p.src_i},
+                                      p.src + i * p.src_i + j * width, rt_min(BLOCK, p.n_i - i),
+                                      rt_min(BLOCK, p.n_j - j), p.dst_j, p.src_i},
                        width);
         }
     }
@@ -232,9 +285,9 @@ static void copy_transpose(const struct hal_args *args, struct hal_tile tile)
     uint32_t i = loop->rank - 1, j = loop->rank - 2;
     int64_t begin_i = tile.x * c->tile_i, begin_j = tile.y * c->tile_j;
     int64_t outer_count = loop->numel / (loop->dims[i] * loop->dims[j]);
-    int64_t begin = tile.z * c->tile_outer, end = min_i64(begin + c->tile_outer, outer_count);
-    struct plane p = {.n_i = min_i64(c->tile_i, loop->dims[i] - begin_i),
-                      .n_j = min_i64(c->tile_j, loop->dims[j] - begin_j),
+    int64_t begin = tile.z * c->tile_outer, end = rt_min(begin + c->tile_outer, outer_count);
+    struct plane p = {.n_i = rt_min(c->tile_i, loop->dims[i] - begin_i),
+                      .n_j = rt_min(c->tile_j, loop->dims[j] - begin_j),
                       .dst_j = loop->strides[0][j],
                       .src_i = loop->strides[1][i]};
 
@@ -352,11 +405,11 @@ static void tile_planes(struct copy_constants *c, struct hal_dispatch *dispatch)
     int64_t n_i = loop->dims[loop->rank - 1], n_j = loop->dims[loop->rank - 2];
     int64_t positions = TILE_BYTES / c->width, side = 8 * BLOCK;
 
-    c->tile_i = min_i64(n_i, positions / min_i64(n_j, side));
+    c->tile_i = rt_min(n_i, positions / rt_min(n_j, side));
     if (n_j > side) {
-        c->tile_i = min_i64(n_i, side);
+        c->tile_i = rt_min(n_i, side);
     }
-    c->tile_j = min_i64(n_j, positions / c->tile_i);
+    c->tile_j = rt_min(n_j, positions / c->tile_i);
     c->tile_outer = positions / (c->tile_i * c->tile_j);
     dispatch->kernel = &kernel_transpose;
     dispatch->grid[0] = tiles_of(n_i, c->tile_i);

@@ -16,6 +16,7 @@
 #include "base/check.h"
 #include "runtime/ops/copy.h"
 #include "runtime/ops/element.h"
+#include "runtime/ops/minmax.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/view_priv.h"
 
@@ -144,18 +145,13 @@ static void take_row(const struct places *places, int64_t count, char *list, con
     }
 }
 
-static inline int64_t min_i64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static void index_take(const struct hal_args *args, struct hal_tile tile)
 {
     const struct index_constants *c = args->constants;
     struct places *places = args->scratch;
-    int64_t begin = tile.x * c->tile_places, count = min_i64(c->tile_places, c->places - begin);
-    int64_t first = tile.y * c->tile_rows, behind = min_i64(first + c->tile_rows, c->rows);
-    int64_t offset = tile.z * c->piece, bytes = min_i64(c->piece, c->run - offset);
+    int64_t begin = tile.x * c->tile_places, count = rt_min(c->tile_places, c->places - begin);
+    int64_t first = tile.y * c->tile_rows, behind = rt_min(first + c->tile_rows, c->rows);
+    int64_t offset = tile.z * c->piece, bytes = rt_min(c->piece, c->run - offset);
 
     find_places(args, begin, count, places);
     for (int64_t row = first; row < behind; row++) {
@@ -213,16 +209,16 @@ static void index_put(const struct hal_args *args, struct hal_tile tile)
     struct places *places = args->scratch;
     char *out = args->bindings[0];
     const char *self = args->bindings[1], *values = args->bindings[2];
-    int64_t first = tile.y * c->tile_rows, behind = min_i64(first + c->tile_rows, c->rows);
+    int64_t first = tile.y * c->tile_rows, behind = rt_min(first + c->tile_rows, c->rows);
     int64_t offset = tile.z * c->piece, table, list;
-    size_t bytes = (size_t)min_i64(c->piece, c->run - offset);
+    size_t bytes = (size_t)rt_min(c->piece, c->run - offset);
 
     for (int64_t row = first; out != self && row < behind; row++) {
         find_row(c, row, &table, &list);
         keep_row(c, out + table + offset, self + table + offset, bytes);
     }
     for (int64_t begin = 0; begin < c->places; begin += PLACES) {
-        int64_t count = min_i64(PLACES, c->places - begin);
+        int64_t count = rt_min(PLACES, c->places - begin);
         find_places(args, begin, count, places);
         for (int64_t row = first; row < behind; row++) {
             find_row(c, row, &table, &list);

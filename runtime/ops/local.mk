@@ -6,16 +6,17 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/along.c \
 	%D%/convert.c %D%/convert.h \
 	%D%/copy.c %D%/copy.h \
+	%D%/create.c \
 	%D%/element.c %D%/element.h \
 	%D%/index.c \
-	%D%/create.c \
 	%D%/iter.c %D%/iter.h \
+	%D%/minmax.h \
 	%D%/norm.c %D%/norm.h %D%/norm_kernels.c \
 	%D%/op.h \
 	%D%/pad.c \
 	%D%/pointwise.c %D%/pointwise.h %D%/pointwise_loops.c \
-	%D%/reduce.c %D%/reduce.h %D%/reduce_kernels.c \
 	%D%/pool.c %D%/pool.h \
+	%D%/reduce.c %D%/reduce.h %D%/reduce_kernels.c \
 	%D%/slice.c \
 	%D%/softmax.c \
 	%D%/stride.c \

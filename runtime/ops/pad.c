@@ -16,6 +16,7 @@
 
 #include "runtime/ops/copy.h"
 #include "runtime/ops/element.h"
+#include "runtime/ops/minmax.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/view_priv.h"
 
@@ -37,16 +38,6 @@ struct pad_constants {
     union rt_element value;
     struct pad_dim dims[SHAPE_RANK_MAX]; /* outermost first in the output's memory; a row last */
 };
-
-static inline int64_t min_i64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static inline int64_t max_i64(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
 
 /* ---- kernel ------------------------------------------------------------------------------------
  */
@@ -102,8 +93,8 @@ static void pad_row(const struct pad_constants *c, char *dst, const char *src, i
                     c->width);
         return;
     }
-    int64_t inside = min_i64(end, max_i64(begin, dim->before));
-    int64_t behind = min_i64(end, max_i64(inside, dim->before + dim->in));
+    int64_t inside = rt_min(end, rt_max(begin, dim->before));
+    int64_t behind = rt_min(end, rt_max(inside, dim->before + dim->in));
     pad_outside(c, dst, src, begin, inside);
     rt_copy_run(dst + inside * dim->dst, dim->dst, src + (inside - dim->before) * dim->src,
                 dim->src, behind - inside, c->width);
@@ -114,8 +105,8 @@ static void pad_rows(const struct hal_args *args, struct hal_tile tile)
 {
     const struct pad_constants *c = args->constants;
     const struct pad_dim *row = &c->dims[c->rank - 1];
-    int64_t begin = tile.x * c->row_tile, end = min_i64(begin + c->row_tile, row->out);
-    int64_t first = tile.y * c->tile, behind = min_i64(first + c->tile, c->rows);
+    int64_t begin = tile.x * c->row_tile, end = rt_min(begin + c->row_tile, row->out);
+    int64_t first = tile.y * c->tile, behind = rt_min(first + c->tile, c->rows);
 
     for (int64_t r = first; r < behind; r++) {
         char *dst = args->bindings[0];
@@ -203,7 +194,7 @@ static enum status emit_pad(struct rt_emit *emit, struct pad_constants *c, struc
     sort_dims(c);
     merge_dims(c);
     int64_t row = c->dims[c->rank - 1].out, elements = TILE_BYTES / c->width;
-    c->row_tile = min_i64(row, elements);
+    c->row_tile = rt_min(row, elements);
     c->tile = elements / c->row_tile;
     c->rows = out->numel / row;
     return rt_emit_dispatch(emit,
@@ -264,7 +255,7 @@ static enum status constant_pad_emit(struct rt_emit *emit, struct error *err)
     read_pads(emit, out->rank, &c);
     for (uint8_t d = 0; d < out->rank; d++) {
         /* An input that is cropped away or pushed out: how far makes no difference. */
-        c.dims[d].before = max_i64(-self->dims[d], min_i64(out->dims[d], c.dims[d].before));
+        c.dims[d].before = rt_max(-self->dims[d], rt_min(out->dims[d], c.dims[d].before));
     }
     return emit_pad(emit, &c, err);
 }
@@ -391,10 +382,10 @@ struct tril_constants {
 static void tril_rows(const struct hal_args *args, struct hal_tile tile)
 {
     const struct tril_constants *c = args->constants;
-    int64_t first = tile.x * c->tile, behind = min_i64(first + c->tile, c->rows);
+    int64_t first = tile.x * c->tile, behind = rt_min(first + c->tile, c->rows);
 
     for (int64_t r = first; r < behind; r++) {
-        int64_t kept = max_i64(0, min_i64(c->width, r % c->height + 1 + c->diagonal));
+        int64_t kept = rt_max(0, rt_min(c->width, r % c->height + 1 + c->diagonal));
         size_t row = (size_t)(c->width * c->bytes), head = (size_t)(kept * c->bytes);
         char *dst = (char *)args->bindings[0] + (size_t)r * row;
         memcpy(dst, (const char *)args->bindings[1] + (size_t)r * row, head);
@@ -427,9 +418,9 @@ static enum status tril_emit(struct rt_emit *emit, struct error *err)
                                .width = out->dims[out->rank - 1],
                                .bytes = (uint32_t)dtype_bytes(out->dtype)};
     /* Beyond the matrix one diagonal is as another: no sum overflows. */
-    c.diagonal = max_i64(-c.height, min_i64(c.width, rt_emit_int(emit, 1)));
+    c.diagonal = rt_max(-c.height, rt_min(c.width, rt_emit_int(emit, 1)));
     c.rows = out->numel / c.width;
-    c.tile = max_i64(1, TILE_BYTES / (c.width * c.bytes));
+    c.tile = rt_max(1, TILE_BYTES / (c.width * c.bytes));
     return rt_emit_dispatch(emit,
                             &(struct hal_dispatch){
                                 .kernel = &kernel_tril,

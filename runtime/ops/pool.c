@@ -17,6 +17,7 @@
 #include "base/check.h"
 #include "hal/cpu/uk.h"
 #include "runtime/ops/convert.h"
+#include "runtime/ops/minmax.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/pool.h"
 #include "runtime/ops/view_priv.h"
@@ -49,16 +50,6 @@ struct window {
     int64_t padded; /* how many elements it is long before the end of the padding */
 };
 
-static inline int64_t min_i64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static inline int64_t max_i64(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 static struct window window_of(const struct pool_constants *c, const struct pool_dim *dim,
                                int64_t at)
 {
@@ -71,8 +62,8 @@ static struct window window_of(const struct pool_constants *c, const struct pool
     int64_t skipped = start < 0 ? (-start + dim->dilation - 1) / dim->dilation : 0;
     int64_t begin = start + skipped * dim->dilation;
     int64_t fitting = begin < dim->in ? (dim->in - 1 - begin) / dim->dilation + 1 : 0;
-    int64_t count = max_i64(0, min_i64(dim->kernel - skipped, fitting));
-    int64_t padded = min_i64(dim->kernel, dim->in + dim->pad - start);
+    int64_t count = rt_max(0, rt_min(dim->kernel - skipped, fitting));
+    int64_t padded = rt_min(dim->kernel, dim->in + dim->pad - start);
     return (struct window){begin, count, padded};
 }
 
@@ -119,7 +110,7 @@ static void pool_f32(const struct hal_args *args, struct hal_tile tile)
     const struct pool_constants *c = args->constants;
     const struct hal_cpu_uk *uk = hal_cpu_uk();
     int64_t rows = c->images * c->h.out;
-    int64_t first = tile.x * c->tile, behind = min_i64(first + c->tile, rows);
+    int64_t first = tile.x * c->tile, behind = rt_min(first + c->tile, rows);
 
     for (int64_t r = first; r < behind; r++) {
         int64_t n = r / c->h.out, row = r % c->h.out;
@@ -217,7 +208,7 @@ static void pool_any(const struct hal_args *args, struct hal_tile tile)
 {
     const struct pool_constants *c = args->constants;
     int64_t width = (int64_t)dtype_bytes(c->dtype);
-    int64_t first = tile.x * c->tile, behind = min_i64(first + c->tile, c->images * c->h.out);
+    int64_t first = tile.x * c->tile, behind = rt_min(first + c->tile, c->images * c->h.out);
     struct scan s = {.c = c, .load = rt_load(c->dtype, rt_class_of(c->dtype))};
 
     for (int64_t r = first; r < behind; r++) {
@@ -433,11 +424,11 @@ static enum status emit_pool(struct rt_emit *emit, struct pool_constants *c,
     }
     int64_t taps = c->mode == POOL_ADAPTIVE ? (c->h.in / c->h.out + 1) * (c->w.in / c->w.out + 1)
                                             : c->h.kernel * c->w.kernel;
-    int64_t row = max_i64(1, c->w.out * c->channels * min_i64(taps, TILE_ELEMENTS));
+    int64_t row = rt_max(1, c->w.out * c->channels * rt_min(taps, TILE_ELEMENTS));
     int64_t rows = c->images * c->h.out;
     bool is_fast =
         c->dtype == DT_F32 && !indices && (c->channels == 1 || (c->x.c == 1 && c->y.c == 1));
-    c->tile = max_i64(1, (is_fast ? 4 : 1) * TILE_ELEMENTS / row);
+    c->tile = rt_max(1, (is_fast ? 4 : 1) * TILE_ELEMENTS / row);
     int64_t tiles = (rows - 1) / c->tile + 1;
     must(tiles <= UINT32_MAX);
     return rt_emit_dispatch(emit,

@@ -16,6 +16,7 @@
 #include "hal/cpu/uk.h"
 #include "runtime/ops/convert.h"
 #include "runtime/ops/copy.h"
+#include "runtime/ops/minmax.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/pool.h"
 #include "runtime/ops/view_priv.h"
@@ -37,24 +38,19 @@ struct upsample_constants {
     struct rt_image x, y;
 };
 
-static inline int64_t min_i64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* ---- nearest -----------------------------------------------------------------------------------
  */
 
 static int64_t nearest(const struct upsample_dim *dim, int64_t at)
 {
-    return min_i64((int64_t)floorf((float)at * dim->scale), dim->in - 1);
+    return rt_min((int64_t)floorf((float)at * dim->scale), dim->in - 1);
 }
 
 /* A pixel is moved as bytes, so every element type goes this way. */
 static void upsample_nearest(const struct hal_args *args, struct hal_tile tile)
 {
     const struct upsample_constants *c = args->constants;
-    int64_t first = tile.x * c->tile, behind = min_i64(first + c->tile, c->images * c->h.out);
+    int64_t first = tile.x * c->tile, behind = rt_min(first + c->tile, c->images * c->h.out);
     int64_t width = (int64_t)dtype_bytes(c->dtype);
 
     for (int64_t r = first; r < behind; r++) {
@@ -87,9 +83,9 @@ static struct blend blend_of(const struct upsample_constants *c, const struct up
 {
     float source = c->align_corners ? (float)at * dim->scale
                                     : fmaxf(0, ((float)at + 0.5f) * dim->scale - 0.5f);
-    int64_t a = min_i64((int64_t)source, dim->in - 1);
+    int64_t a = rt_min((int64_t)source, dim->in - 1);
     float weight = source - (float)a;
-    return (struct blend){a, min_i64(a + 1, dim->in - 1), weight < 1 ? weight : 1};
+    return (struct blend){a, rt_min(a + 1, dim->in - 1), weight < 1 ? weight : 1};
 }
 
 /* y = (1 - h) * ((1 - w) * x00 + w * x01) + h * (..), the four corners of one pixel. */
@@ -116,7 +112,7 @@ static void blend_row_f32(const struct upsample_constants *c, float *y, const fl
 static void bilinear_f32(const struct hal_args *args, struct hal_tile tile)
 {
     const struct upsample_constants *c = args->constants;
-    int64_t first = tile.x * c->tile, behind = min_i64(first + c->tile, c->images * c->h.out);
+    int64_t first = tile.x * c->tile, behind = rt_min(first + c->tile, c->images * c->h.out);
 
     for (int64_t r = first; r < behind; r++) {
         int64_t n = r / c->h.out, row = r % c->h.out;
@@ -149,7 +145,7 @@ static double blend_element(const struct upsample_constants *c, const char *x,
 static void bilinear_any(const struct hal_args *args, struct hal_tile tile)
 {
     const struct upsample_constants *c = args->constants;
-    int64_t first = tile.x * c->tile, behind = min_i64(first + c->tile, c->images * c->h.out);
+    int64_t first = tile.x * c->tile, behind = rt_min(first + c->tile, c->images * c->h.out);
     int64_t width = (int64_t)dtype_bytes(c->dtype);
 
     for (int64_t r = first; r < behind; r++) {
