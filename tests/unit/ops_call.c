@@ -206,7 +206,14 @@ enum status rt_emit_dispatch(struct rt_emit *emit, const struct hal_dispatch *di
     must(posix_memalign(&constants, 16, dispatch->constants_bytes) == 0);
     memcpy(constants, dispatch->constants, dispatch->constants_bytes);
     must(posix_memalign(&scratch, 64, dispatch->scratch_bytes) == 0);
-    struct hal_args args = {bindings, lengths, constants, {grid[0], grid[1], grid[2]}, scratch};
+    struct hal_args args = {
+        .bindings = bindings,
+        .lengths = lengths,
+        .binding_count = dispatch->binding_count,
+        .constants = constants,
+        .grid = {grid[0], grid[1], grid[2]},
+        .scratch = scratch,
+    };
     for (uint32_t z = grid[2]; z-- > 0;) {
         for (uint32_t y = grid[1]; y-- > 0;) {
             for (uint32_t x = grid[0]; x-- > 0;) {
