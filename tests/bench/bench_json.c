@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#include <cjson/cJSON.h>
+#include <cJSON.h>
 
 #include "protocol/json.h"
 #include "protocol/number.h"
