@@ -49,6 +49,10 @@ enum status hal_pool_new(struct hal_device *device, size_t size, struct hal_pool
     if (!pool) {
         return error_set(err, ST_EXHAUSTED, "no memory for a pool");
     }
+    size_t align = device->props.buffer_align;
+    if (size <= SIZE_MAX - align) { /* so that a reservation of everything fits */
+        size = align_up(size, align);
+    }
     enum status status = hal_buffer_new(device, size, &pool->ring, err);
     if (status != ST_OK) {
         free(pool);
@@ -57,7 +61,7 @@ enum status hal_pool_new(struct hal_device *device, size_t size, struct hal_pool
     must(pthread_mutex_init(&pool->lock, NULL) == 0);
     list_init(&pool->reservations);
     list_init(&pool->unused);
-    pool->align = device->props.buffer_align;
+    pool->align = align;
     hal_asan_poison(pool->ring->host, pool->ring->host ? size : 0);
     *out_pool = pool;
     return ST_OK;

@@ -27,7 +27,10 @@ struct hal_pool_stats {
     size_t reserved_count; /* live reservations */
 };
 
-/* Memory is reserved as address space and touched only as used: a large ring costs nothing idle. */
+/*
+ * |size| is rounded up to buffer_align. Memory is reserved as address space and touched only as
+ * used: a large ring costs nothing idle.
+ */
 MUST_CHECK enum status hal_pool_new(struct hal_device *device, size_t size,
                                     struct hal_pool **out_pool, struct error *err);
 /* Every reservation has been released. NULL is fine. */

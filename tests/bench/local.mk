@@ -9,3 +9,8 @@ noinst_PROGRAMS += %D%/bench_json
 noinst_PROGRAMS += %D%/bench_kernels
 %C%_bench_kernels_CFLAGS = $(AM_CFLAGS) -ffp-contract=fast
 %C%_bench_kernels_LDADD = $(HAL_LIBS)
+
+# What a submission costs beyond its work; run by hand.
+noinst_PROGRAMS += %D%/bench_hal
+%C%_bench_hal_CFLAGS = $(AM_CFLAGS)
+%C%_bench_hal_LDADD = $(HAL_LIBS)

@@ -4,6 +4,7 @@
 #include "tests/hal/cts.h"
 
 #include <pthread.h>
+#include <sched.h>
 
 #define RING 65536
 #define LIVE_MAX 64
@@ -200,10 +201,11 @@ static void *steal(void *arg)
 {
     struct thief *thief = arg;
     uint64_t random = thief->mark;
-    for (int i = 0; i < 2000; i++) {
+    while (thief->served < 1000) {
         struct hal_buffer *buffer;
         size_t size = (size_t)cts_random(&random) % (RING / 3);
         if (hal_pool_reserve(thief->pool, size, &buffer, NULL) != ST_OK) {
+            sched_yield(); /* another thread has to give something back first */
             continue;
         }
         uint8_t *host = hal_buffer_map(buffer);
@@ -232,7 +234,6 @@ static void test_many_threads(void **state)
     for (int i = 0; i < 4; i++) {
         pthread_join(threads[i], NULL);
         assert_false(thieves[i].disturbed);
-        assert_true(thieves[i].served > 0);
     }
     assert_int_equal(stats_of(pool).reserved_count, 0);
     hal_pool_free(pool);
