@@ -328,7 +328,7 @@ static enum status decode_plans(struct pte_decoder *decoder, const struct flatbu
             return error_prefix(err, "plan %" PRIu32 ": ", i);
         }
         if (pte_decode_plan(decoder, &table, err) != ST_OK) {
-            return error_prefix(err, "plan \"%s\": ", plans[i].name);
+            return error_prefix(err, "plan \"%s\", ", plans[i].name);
         }
     }
     program->plans = plans;

@@ -54,9 +54,7 @@ static enum status decode_operands(struct pte_decoder *decoder, const struct fla
     for (uint32_t i = 0; i < count; i++) {
         int32_t index = 0;
         TRY(flatbuf_i32(&decoder->fb, table, fields[i], &index, err));
-        if (pte_decode_index(decoder, index, "argument", i, &args[i], err) != ST_OK) {
-            return error_prefix(err, "%s: ", fields[i].name);
-        }
+        TRY(pte_decode_index(decoder, index, "argument", i, &args[i], err));
     }
     instr->args = args;
     instr->arg_count = count;

@@ -34,5 +34,16 @@ TESTS += $(UNIT_OPS_TESTS)
 %C%_test_ops_copy_SOURCES = %D%/test_ops_copy.c %D%/ops_call.c %D%/ops_call.h
 %C%_test_ops_copy_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_ops_copy_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+
+UNIT_PTE_TESTS = %D%/test_flatbuf %D%/test_pte %D%/test_pte_files
+check_PROGRAMS += $(UNIT_PTE_TESTS)
+TESTS += $(UNIT_PTE_TESTS)
+%C%_test_flatbuf_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_flatbuf_LDADD = runtime/libruntime.a $(BASE_LIBS) $(CMOCKA_LIBS)
+%C%_test_pte_SOURCES = %D%/test_pte.c %D%/pte_sample.c
+%C%_test_pte_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_pte_LDADD = runtime/libruntime.a $(BASE_LIBS) $(CMOCKA_LIBS)
+%C%_test_pte_files_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(CJSON_CFLAGS)
+%C%_test_pte_files_LDADD = runtime/libruntime.a $(BASE_LIBS) $(CMOCKA_LIBS) $(CJSON_LIBS)
 endif
-EXTRA_DIST += %D%/unit.h
+EXTRA_DIST += %D%/unit.h %D%/flatbuf_writer.h %D%/pte_sample.h

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Loads every file that is named and says what came of it, one line each. Fails only where an
+ * accepted program cannot be printed; a crash or a sanitizer's complaint fails by itself. The file
+ * is parsed from a copy of exactly its size, so that AddressSanitizer sees a read beyond it.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "runtime/pte/file.h"
+#include "runtime/pte/pte.h"
+
+#define LISTING_BYTES_MAX (256u << 20)
+
+static bool print_listing(const struct pte_program *program)
+{
+    struct buf listing;
+    buf_init(&listing, LISTING_BYTES_MAX);
+    pte_print(program, &listing);
+    bool is_complete = !buf_failed(&listing);
+    buf_fini(&listing);
+    return is_complete;
+}
+
+static bool replay(struct span bytes)
+{
+    struct pte_program *program;
+    struct error err;
+    if (pte_parse(bytes, &program, &err) != ST_OK) {
+        printf("refused: %s\n", err.text);
+        return true;
+    }
+    bool is_printable = print_listing(program);
+    printf("accepted%s\n", is_printable ? "" : ", but its listing is too long");
+    pte_program_unref(program);
+    return is_printable;
+}
+
+static bool replay_file(const char *path)
+{
+    struct span file;
+    struct error err;
+    if (pte_file_map(path, &file, &err) != ST_OK) {
+        printf("refused: %s\n", err.text);
+        return true;
+    }
+    uint8_t *copy = malloc(file.len);
+    bool is_good = false;
+    if (copy) {
+        memcpy(copy, file.ptr, file.len);
+        printf("%s: ", path);
+        is_good = replay(span_of(copy, file.len));
+    }
+    free(copy);
+    pte_file_unmap(file);
+    return is_good;
+}
+
+int main(int argc, char **argv)
+{
+    int failures = 0;
+    for (int i = 1; i < argc; i++) {
+        failures += !replay_file(argv[i]);
+    }
+    return failures ? 1 : 0;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Writes FlatBuffers front to back, for tests: a parent first, then its children, each linked to a
+ * field of a table or an element of a vector that is there already. Positions are byte offsets, so
+ * a test can damage exactly the place it means.
+ */
+#ifndef PTED_TESTS_FLATBUF_WRITER_H
+#define PTED_TESTS_FLATBUF_WRITER_H
+
+#include <stdint.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/check.h"
+
+#define WRITER_BYTES_MAX 16384
+
+struct writer {
+    uint8_t bytes[WRITER_BYTES_MAX];
+    size_t len;
+};
+
+static inline void writer_pad(struct writer *writer, size_t align)
+{
+    size_t len = align_up(writer->len, align);
+    must(len <= sizeof(writer->bytes));
+    memset(writer->bytes + writer->len, 0, len - writer->len);
+    writer->len = len;
+}
+
+static inline size_t writer_add(struct writer *writer, const void *bytes, size_t len)
+{
+    size_t at = writer->len;
+    must(in_range(at, len, sizeof(writer->bytes)));
+    if (len) {
+        memcpy(writer->bytes + at, bytes, len);
+    }
+    writer->len += len;
+    return at;
+}
+
+static inline void writer_put(struct writer *writer, size_t at, uint64_t value, size_t width)
+{
+    must(in_range(at, width, writer->len));
+    for (size_t i = 0; i < width; i++) {
+        writer->bytes[at + i] = (uint8_t)(value >> 8 * i);
+    }
+}
+
+static inline size_t writer_add_int(struct writer *writer, uint64_t value, size_t width)
+{
+    static const uint8_t zeros[8];
+    size_t at = writer_add(writer, zeros, width);
+    writer_put(writer, at, value, width);
+    return at;
+}
+
+/*
+ * A table whose slots have the widths in |slots|, a digit each; 0 leaves a slot out. The vtable is
+ * written before the table, and all fields are zero.
+ */
+static inline size_t writer_table(struct writer *writer, const char *slots)
+{
+    static const uint8_t zeros[256];
+    size_t count = strlen(slots), size = 4;
+    writer_pad(writer, 4);
+    size_t vtable = writer_add_int(writer, 4 + 2 * count, 2);
+    size_t size_at = writer_add_int(writer, 0, 2);
+    for (size_t i = 0; i < count; i++) {
+        size_t width = (size_t)(slots[i] - '0');
+        writer_add_int(writer, width ? size : 0, 2);
+        size += width;
+    }
+    writer_put(writer, size_at, size, 2);
+    writer_pad(writer, 4);
+    size_t table = writer_add(writer, zeros, size);
+    writer_put(writer, table, table - vtable, 4);
+    return table;
+}
+
+/* Where the field is in the buffer. */
+static inline size_t writer_field(const struct writer *writer, size_t table, size_t slot)
+{
+    size_t vtable = table - load_le32(writer->bytes + table);
+    size_t offset = load_le16(writer->bytes + vtable + 4 + 2 * slot);
+    must(offset != 0);
+    return table + offset;
+}
+
+/* Makes the offset at |at| lead to |target|, which comes later. */
+static inline void writer_link(struct writer *writer, size_t at, size_t target)
+{
+    must(target > at);
+    writer_put(writer, at, target - at, 4);
+}
+
+/* A vector of |count| zeros behind the offset at |at|; returns where the elements begin. */
+static inline size_t writer_vector(struct writer *writer, size_t at, size_t count, size_t width)
+{
+    writer_pad(writer, 4);
+    writer_link(writer, at, writer_add_int(writer, count, 4));
+    for (size_t i = 0; i < count; i++) {
+        writer_add_int(writer, 0, width);
+    }
+    return writer->len - count * width;
+}
+
+/* A vector of numbers. */
+static inline size_t writer_numbers(struct writer *writer, size_t at, const int64_t *numbers,
+                                    size_t count, size_t width)
+{
+    size_t elements = writer_vector(writer, at, count, width);
+    for (size_t i = 0; i < count; i++) {
+        writer_put(writer, elements + i * width, (uint64_t)numbers[i], width);
+    }
+    return elements;
+}
+
+static inline size_t writer_string(struct writer *writer, size_t at, const char *text)
+{
+    writer_pad(writer, 4);
+    writer_link(writer, at, writer_add_int(writer, strlen(text), 4));
+    return writer_add(writer, text, strlen(text) + 1);
+}
+
+/* A table behind the offset at |at|. */
+static inline size_t writer_child(struct writer *writer, size_t at, const char *slots)
+{
+    size_t table = writer_table(writer, slots);
+    writer_link(writer, at, table);
+    return table;
+}
+
+#endif
