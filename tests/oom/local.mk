@@ -1,1 +1,9 @@
 # SPDX-License-Identifier: MIT
+# The Nth allocation fails, for every N.
+OOM_TESTS = %D%/test_pte_oom
+check_PROGRAMS += $(OOM_TESTS)
+TESTS += $(OOM_TESTS)
+
+%C%_test_pte_oom_SOURCES = %D%/test_pte_oom.c tests/unit/pte_sample.c
+%C%_test_pte_oom_LDADD = runtime/libruntime.a $(BASE_LIBS)
+%C%_test_pte_oom_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc

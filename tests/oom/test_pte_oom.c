@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Loading a program when memory runs out: the first allocation fails, then the second, and so on
+ * until loading succeeds. Each time the reason is said and nothing leaks (LeakSanitizer's to find).
+ * The linker sends malloc() and calloc() here.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "runtime/pte/pte.h"
+#include "tests/unit/pte_sample.h"
+
+#define ALLOCATIONS_MAX 1000
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+
+static long allocations_left = -1; /* negative: all succeed */
+
+static bool may_allocate(void)
+{
+    return allocations_left < 0 || allocations_left-- > 0;
+}
+
+void *__wrap_malloc(size_t size)
+{
+    return may_allocate() ? __real_malloc(size) : NULL;
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return may_allocate() ? __real_calloc(count, size) : NULL;
+}
+
+static enum status load_with(long allocations, struct span file, struct error *err)
+{
+    struct pte_program *program;
+    allocations_left = allocations;
+    enum status status = pte_parse(file, &program, err);
+    allocations_left = -1;
+    if (status == ST_OK) {
+        pte_program_unref(program);
+    }
+    return status;
+}
+
+int main(void)
+{
+    static struct sample sample;
+    struct error err = {0};
+    long count = 0;
+    sample_make(&sample, SAMPLE_SEGMENTS);
+    struct span file = span_of(sample.writer.bytes, sample.writer.len);
+    for (enum status status; (status = load_with(count, file, &err)) != ST_OK; count++) {
+        must(status == ST_EXHAUSTED);
+        must(strstr(err.text, "out of memory") != NULL);
+        must(count < ALLOCATIONS_MAX);
+    }
+    printf("loading takes %ld allocations\n", count);
+    /* The program, its arena and two scratch arrays a method, at the least. */
+    return count >= 4 ? 0 : 1;
+}
