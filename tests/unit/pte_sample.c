@@ -127,7 +127,7 @@ static void add_instrs(struct sample *s)
 
 static void add_plan(struct sample *s, bool inline_payload)
 {
-    s->plan = writer_child(&s->writer, s->plans, "444444444");
+    s->plan = writer_child(&s->writer, s->plans, "4444444444");
     s->plan_name = string(s, s->plan, 0, "forward");
     size_t container = child(s, s->plan, 1, "44");
     string(s, container, 0, "(in)");
@@ -148,6 +148,7 @@ static void add_plan(struct sample *s, bool inline_payload)
     string(s, spec, 0, "level");
     NUMBERS(s, spec, 1, 1, 9, 0, 255);
     s->buffer_sizes = NUMBERS(s, s->plan, 8, 8, 0, 88);
+    s->buffer_device = writer_child(&s->writer, vector(s, s->plan, 9, 1, 4), "411");
 }
 
 /* A method without instructions whose output is stored: "width" is 64. */

@@ -44,7 +44,7 @@ struct sample {
     size_t sizes[SV_COUNT], dim_orders[SV_COUNT], allocations[SV_COUNT];
     size_t state_extra;
     size_t instrs[SI_COUNT], calls[SI_COUNT], args[SI_COUNT];
-    size_t inputs, outputs, buffer_sizes;
+    size_t inputs, outputs, buffer_sizes, buffer_device;
     size_t operator_table, delegate, processed;
     size_t segments[2], constant_offsets, constant_segment, mutable_segment, mutable_offsets;
     size_t named[2], named_keys[2];

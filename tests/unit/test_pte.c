@@ -441,7 +441,8 @@ static void test_unsupported_concerns_one_method(void **state)
     expect_unsupported(sample.values[SV_STATE], 0, 1, 9, "element type 9 (complex)");
     expect_unsupported(sample.values[SV_INPUT], 7, 1, 1, "layout 1");
     expect_unsupported(sample.values[SV_INPUT], 8, 1, 2, "no upper bound");
-    expect_unsupported(sample.state_extra, 3, 1, 1, "device type 1");
+    expect_unsupported(sample.state_extra, 3, 1, 1, "tensors on device type 1");
+    expect_unsupported(sample.buffer_device, 1, 1, 1, "planned for device type 1");
     struct sample good = sample;
     writer_put(&sample.writer, sample.inputs, SV_INT_LIST, 4);
     expect_unsupported(sample.values[SV_INPUT], 7, 1, 0, "input 0 is of kind int list");
@@ -480,11 +481,11 @@ static void test_sharing_is_bounded(void **state)
     }
     size_t values = writer_vector(w, writer_field(w, plan, 2), 3000, 4);
     size_t list = writer_table(w, "14");
-    writer_put(w, writer_field(w, list, 0), 8, 1);
+    writer_put(w, writer_field(w, list, 0), 9, 1);
     for (size_t i = 0; i < 3000; i++) {
         writer_link(w, values + 4 * i, list);
     }
-    writer_vector(w, writer_field(w, writer_child(w, writer_field(w, list, 1), "4"), 0), 400, 8);
+    writer_vector(w, writer_field(w, writer_child(w, writer_field(w, list, 1), "4"), 0), 400, 1);
     writer_pad(w, 4);
     expect_refused(ST_CORRUPT, "shared over and over");
 }
@@ -498,6 +499,7 @@ static void test_prints_a_listing(void **state)
         "named data \"weights\": 64 bytes\n",
         "method \"forward\"\n",
         "  input 0: value 0, f32[2,3] memory 1 at 0\n",
+        "  output 0: value 13, f32[2,3] memory 1 at 64 initial state \"module.state\"\n",
         "  output 1: value 10, string of 5 bytes\n",
         "  values: 15, 1 null, 1 int, 1 bool, 1 double, 1 string, 5 tensor, 1 int list",
         "  instructions: 5, 1 kernel call, 1 delegate call, 1 move, 1 jump if false, 1 free\n",
@@ -511,6 +513,7 @@ static void test_prints_a_listing(void **state)
     struct buf listing;
     uint8_t *copy;
     (void)state;
+    writer_put(&sample.writer, sample.outputs, SV_STATE, 4);
     assert_ok(err, try_parse(&sample.writer, &program, &copy));
     buf_init(&listing, 1 << 16);
     pte_print(program, &listing);
