@@ -332,11 +332,13 @@ static const uint8_t *read_bits(const uint8_t *at, const uint8_t *end,
  */
 static inline bool multiply_f32(const struct plain *plain, float *out)
 {
+    /* The conversion of signed numbers is one instruction, that of unsigned ones is a branch. */
     double value = (double)(int64_t)plain->mantissa * near_pow10[plain->places];
     uint64_t bits;
     memcpy(&bits, &value, sizeof(bits));
     *out = (float)value;
-    return FLT_EVAL_METHOD == 0 && (bits & 0x1fffffff) - (0x10000000 - 4) > 8;
+    return FLT_EVAL_METHOD == 0 && plain->mantissa <= INT64_MAX &&
+           (bits & 0x1fffffff) - (0x10000000 - 4) > 8;
 }
 
 const uint8_t *number_read_f32(const uint8_t *at, const uint8_t *end, float *out)

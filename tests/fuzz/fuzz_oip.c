@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Any bytes as the body of an inference request, in which the first NUL, if there is one, stands
+ * between the JSON and the binary data. What is accepted is decoded and sent back as a reply, which
+ * must be JSON, and whose numbers must read back to the same tensor.
+ */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "protocol/json.h"
+#include "protocol/oip.h"
+#include "protocol/oip_reply.h"
+#include "protocol/tensor_text.h"
+
+#define ARENA_BYTES (1u << 18)
+#define REPLY_BYTES (1u << 20)
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const struct oip_limits limits = {
+    .inputs_max = 16,
+    .outputs_max = 16,
+    .parameters_max = 16,
+    .name_bytes_max = 256,
+    .tensor_bytes_max = 1 << 16,
+};
+
+static void check_json(struct span text)
+{
+    struct json in;
+    struct error err;
+    json_init(&in, text);
+    must(json_skip(&in, &err) == ST_OK && json_end(&in, &err) == ST_OK);
+}
+
+static void check_reply(const struct oip_request *request, const struct oip_result *result)
+{
+    const struct oip_reply reply = {
+        .has_id = request->has_id,
+        .id = request->id,
+        .model_name = "m",
+        .model_version = "1",
+        .results = result,
+        .result_count = 1,
+    };
+    struct span spans[2];
+    struct oip_encoded encoded = {.spans = spans};
+    struct error err;
+    struct buf out;
+    buf_init(&out, REPLY_BYTES);
+    if (oip_print_infer(&reply, &out, &encoded, &err) == ST_OK) {
+        size_t total = 0;
+        for (size_t i = 0; i < encoded.span_count; i++) {
+            total += encoded.spans[i].len;
+        }
+        must(total == encoded.total_bytes);
+        check_json(encoded.spans[0]);
+    }
+    buf_fini(&out);
+}
+
+static bool has_nan(enum dtype dtype, struct span text)
+{
+    return dtype_infos[dtype].kind == DTYPE_FLOAT && memchr(text.ptr, 'a', text.len);
+}
+
+/* Printed and read again, a tensor is the same; a NaN need not have the same bits. */
+static void check_text(const struct oip_request_input *input, const uint8_t *bytes)
+{
+    struct buf out;
+    struct error err;
+    uint8_t *again = malloc(input->bytes + 1);
+    must(again);
+    buf_init(&out, REPLY_BYTES);
+    tensor_text_print(&out, input->type.dtype, bytes, (size_t)shape_numel(&input->shape));
+    if (!buf_failed(&out)) {
+        must(tensor_text_parse(buf_span(&out), input->type.dtype, &input->shape, again,
+                               input->bytes, &err) == ST_OK);
+        must(memcmp(again, bytes, input->bytes) == 0 || has_nan(input->type.dtype, buf_span(&out)));
+    }
+    buf_fini(&out);
+    free(again);
+}
+
+static void check_input(const struct oip_request *request, const struct oip_request_input *input,
+                        struct arena *arena)
+{
+    struct error err = {0};
+    struct span *strings;
+    struct oip_result result = {.name = input->name,
+                                .type = input->type,
+                                .shape = input->shape,
+                                .is_binary = request->binary_data_output};
+    if (input->type.is_bytes) {
+        if (oip_decode_strings(input, arena, &strings, &err) == ST_OK) {
+            result.strings = strings;
+            check_reply(request, &result);
+        }
+        return;
+    }
+    uint8_t *bytes = malloc(input->bytes + 1);
+    must(bytes);
+    if (oip_decode_input(input, bytes, input->bytes, &err) == ST_OK) {
+        result.data = span_of(bytes, input->bytes);
+        check_reply(request, &result);
+        check_text(input, bytes);
+    } else {
+        must(strncmp(err.text, "inputs[", 7) == 0);
+    }
+    free(bytes);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const uint8_t *nul = size ? memchr(data, '\0', size) : NULL;
+    size_t json_bytes = nul ? (size_t)(nul - data) : size;
+    struct oip_body body = {.json = span_of(data, json_bytes)};
+    if (nul) {
+        body.binary = span_of(nul + 1, size - json_bytes - 1);
+    }
+    struct arena arena;
+    struct oip_request request;
+    struct error err = {0};
+    arena_init(&arena, ARENA_BYTES);
+    if (oip_parse_infer(&body, &limits, &arena, &request, &err) == ST_OK) {
+        for (size_t i = 0; i < request.input_count; i++) {
+            check_input(&request, &request.inputs[i], &arena);
+        }
+    } else {
+        must(err.text[0] != '\0');
+        struct buf out;
+        buf_init(&out, REPLY_BYTES);
+        oip_print_error(&out, err.text);
+        check_json(buf_span(&out));
+        buf_fini(&out);
+    }
+    arena_fini(&arena);
+    return 0;
+}
