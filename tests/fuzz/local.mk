@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Hostile input: fuzz_NAME runs over corpus/NAME here, and over anything under libFuzzer.
-FUZZ_TESTS = %D%/fuzz_pte %D%/test_pte_mutations
+FUZZ_TESTS = %D%/fuzz_pte %D%/test_pte_mutations %D%/mutate_json %D%/mutate_number %D%/mutate_oip
 
 check_PROGRAMS += $(FUZZ_TESTS) %D%/replay_pte
 TESTS += $(FUZZ_TESTS) %D%/test_malformed.sh
@@ -10,4 +10,12 @@ TESTS += $(FUZZ_TESTS) %D%/test_malformed.sh
 %C%_replay_pte_LDADD = runtime/libruntime.a $(BASE_LIBS)
 %C%_test_pte_mutations_SOURCES = %D%/test_pte_mutations.c tests/unit/pte_sample.c
 %C%_test_pte_mutations_LDADD = runtime/libruntime.a $(BASE_LIBS)
+
+# The same targets of text formats with a main() that also damages what is in the corpus.
+%C%_mutate_json_SOURCES = %D%/fuzz_json.c %D%/mutate.c
+%C%_mutate_json_LDADD = $(PROTOCOL_LIBS)
+%C%_mutate_number_SOURCES = %D%/fuzz_number.c %D%/mutate.c
+%C%_mutate_number_LDADD = $(PROTOCOL_LIBS)
+%C%_mutate_oip_SOURCES = %D%/fuzz_oip.c %D%/mutate.c
+%C%_mutate_oip_LDADD = $(PROTOCOL_LIBS)
 EXTRA_DIST += %D%/test_malformed.sh %D%/corpus
