@@ -45,7 +45,7 @@ static enum status parse(struct span file, bool is_mapped, struct pte_program **
 
 enum status pte_open(const char *path, struct pte_program **out_program, struct error *err)
 {
-    struct error local;
+    struct error local = {0};
     struct span file;
     err = err ? err : &local;
     TRY(pte_file_map(path, &file, err));
@@ -57,7 +57,7 @@ enum status pte_open(const char *path, struct pte_program **out_program, struct 
 
 enum status pte_parse(struct span bytes, struct pte_program **out_program, struct error *err)
 {
-    struct error local;
+    struct error local = {0};
     return parse(bytes, false, out_program, err ? err : &local);
 }
 
