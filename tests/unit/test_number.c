@@ -508,7 +508,7 @@ static void test_print_form(void **state)
         {NAN, "NaN"},
         {INFINITY, "Infinity"},
         {-INFINITY, "-Infinity"},
-        {9007199254740993, "9007199254740992.0"},
+        {9007199254740992, "9007199254740992.0"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char text[NUMBER_TEXT_MAX + 1];
