@@ -25,6 +25,7 @@ void json_init(struct json *in, struct span text)
     in->end = text.ptr + text.len;
     in->is_closed = false;
     in->depth = in->key_count = 0;
+    in->depth_max = JSON_DEPTH_MAX;
 }
 
 /* The key at which |level| stands; NULL in an array and before the first key. */
@@ -149,8 +150,8 @@ static enum status fail_type(struct json *in, struct error *err, const char *wan
 
 static enum status open_level(struct json *in, bool is_object, struct error *err)
 {
-    if (in->depth == JSON_DEPTH_MAX) {
-        return json_fail(in, err, ST_TOO_LARGE, "nested deeper than %d", JSON_DEPTH_MAX);
+    if (in->depth == in->depth_max) {
+        return json_fail(in, err, ST_TOO_LARGE, "nested deeper than %d", in->depth_max);
     }
     in->levels[in->depth++] =
         (struct json_level){.is_object = is_object, .key_base = in->key_count};

@@ -63,6 +63,7 @@ struct json {
     const uint8_t *value; /* where the value read last begins */
     bool is_closed;       /* the last json_member() or json_element() met the closing bracket */
     uint16_t depth, key_count;
+    uint16_t depth_max; /* JSON_DEPTH_MAX after json_init(); may be set lower */
     struct json_level levels[JSON_DEPTH_MAX];
     struct json_string keys[JSON_KEYS_MAX];
 };

@@ -508,6 +508,9 @@ enum status oip_parse_infer(const struct oip_body *body, const struct oip_limits
     struct oip_request request = {.has_id = false};
     struct parser p = {.limits = limits, .arena = arena, .request = &request, .err = err};
     json_init(&p.in, body->json);
+    if (limits->json_depth_max && limits->json_depth_max < JSON_DEPTH_MAX) {
+        p.in.depth_max = (uint16_t)limits->json_depth_max;
+    }
     TRY(parse_envelope(&p));
     TRY(oip_finish_inputs(&request, body->binary, limits, err));
     finish_outputs(&request);

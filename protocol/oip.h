@@ -42,6 +42,7 @@ struct oip_limits {
     size_t inputs_max, outputs_max, parameters_max;
     size_t name_bytes_max; /* names, id and string parameters */
     size_t tensor_bytes_max;
+    size_t json_depth_max; /* 0, or anything above: JSON_DEPTH_MAX */
 };
 
 enum oip_parameter_type { OIP_BOOL, OIP_INT, OIP_UINT, OIP_FLOAT, OIP_STRING };

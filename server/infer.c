@@ -141,6 +141,7 @@ enum status infer_parse(struct request *request, struct error *err)
         .parameters_max = PARAMETERS_MAX,
         .name_bytes_max = NAME_BYTES_MAX,
         .tensor_bytes_max = request->server->params->ring_bytes,
+        .json_depth_max = request->server->params->json_depth_max,
     };
     TRY(remove_coding(request, err));
     struct span length = head_value(&request->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH);
@@ -207,6 +208,15 @@ static enum status choose_outputs(struct infer *infer, struct error *err)
     return ST_OK;
 }
 
+/* The runtime knows inputs by their index; the client knows where in its request they stand. */
+static enum status name_input(enum status status, const struct oip_request_input *input,
+                              struct error *err)
+{
+    return status == ST_OK
+               ? ST_OK
+               : error_prefix(err, "inputs[%zu] '%.*s': ", input->index, SPAN_FMT(input->name));
+}
+
 static enum status decode_tensor(struct infer *infer, const struct oip_request_input *input,
                                  uint32_t index, struct error *err)
 {
@@ -215,12 +225,23 @@ static enum status decode_tensor(struct infer *infer, const struct oip_request_i
     const struct body *body = infer->body;
     if (body->buffer && oip_input_is_direct(input, BODY_ALIGN)) {
         const uint8_t *base = hal_buffer_map(body->buffer);
-        return rt_invocation_bind_input(invocation, index, dtype, &input->shape, body->buffer,
-                                        (size_t)(input->data.ptr - base), err);
+        size_t offset = (size_t)(input->data.ptr - base);
+        return name_input(rt_invocation_bind_input(invocation, index, dtype, &input->shape,
+                                                   body->buffer, offset, err),
+                          input, err);
     }
     void *memory;
-    TRY(rt_invocation_input(invocation, index, dtype, &input->shape, &memory, err));
+    TRY(name_input(rt_invocation_input(invocation, index, dtype, &input->shape, &memory, err),
+                   input, err));
     return oip_decode_input(input, memory, input->bytes, err);
+}
+
+static enum status decode_string(struct infer *infer, const struct oip_request_input *input,
+                                 uint32_t index, struct error *err)
+{
+    struct span *strings;
+    TRY(oip_decode_strings(input, &infer->arena, &strings, err));
+    return name_input(rt_invocation_string(infer->invocation, index, strings[0], err), input, err);
 }
 
 static enum status decode_scalar(struct infer *infer, const struct oip_request_input *input,
@@ -232,22 +253,16 @@ static enum status decode_scalar(struct infer *infer, const struct oip_request_i
         double f;
         bool b;
     } value;
-    if (io->kind == RT_IO_STRING) {
-        struct span *strings;
-        TRY(oip_decode_strings(input, &infer->arena, &strings, err));
-        return rt_invocation_string(invocation, io->index, strings[0], err);
-    }
     TRY(oip_decode_input(input, &value, input->bytes, err));
-    switch (io->kind) {
-    case RT_IO_INT:
-        return rt_invocation_int(invocation, io->index, value.i, err);
-    case RT_IO_FLOAT:
-        return rt_invocation_float(invocation, io->index, value.f, err);
-    case RT_IO_BOOL:
-        return rt_invocation_bool(invocation, io->index, value.b, err);
-    default:
-        unreachable();
+    enum status status;
+    if (io->kind == RT_IO_INT) {
+        status = rt_invocation_int(invocation, io->index, value.i, err);
+    } else if (io->kind == RT_IO_FLOAT) {
+        status = rt_invocation_float(invocation, io->index, value.f, err);
+    } else {
+        status = rt_invocation_bool(invocation, io->index, value.b, err);
     }
+    return name_input(status, input, err);
 }
 
 static enum status decode_input(struct infer *infer, const struct oip_request_input *input,
@@ -260,9 +275,19 @@ static enum status decode_input(struct infer *infer, const struct oip_request_in
                          input->index, model->name, SPAN_FMT(input->name));
     }
     TRY(oip_verify_input(input, &io->meta, err));
-    enum status status = io->kind == RT_IO_TENSOR ? decode_tensor(infer, input, io->index, err)
-                                                  : decode_scalar(infer, input, io, err);
-    return status;
+    switch (io->kind) {
+    case RT_IO_TENSOR:
+        return decode_tensor(infer, input, io->index, err);
+    case RT_IO_STRING:
+        return decode_string(infer, input, io->index, err);
+    case RT_IO_INT:
+    case RT_IO_FLOAT:
+    case RT_IO_BOOL:
+        return decode_scalar(infer, input, io, err);
+    case RT_IO_NONE:
+        break; /* has no entry in model->inputs */
+    }
+    unreachable();
 }
 
 enum status infer_decode(struct request *request, struct error *err)

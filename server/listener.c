@@ -31,6 +31,7 @@ struct listener {
     uint32_t magic;
     struct server *server; /* borrowed */
     struct list link;      /* in server->listeners */
+    const char *name;      /* borrowed from the options; for messages */
     union {
         uv_handle_t handle;
         uv_stream_t stream;
@@ -58,8 +59,8 @@ static enum status fail(struct error *err, const char *what, int uv_code)
     return error_set(err, code, "listen on %s: %s", what, uv_strerror(uv_code));
 }
 
-static enum status new_listener(struct server *server, bool is_pipe, struct listener **out_listener,
-                                struct error *err)
+static enum status new_listener(struct server *server, const char *name, bool is_pipe,
+                                struct listener **out_listener, struct error *err)
 {
     struct listener *listener = calloc(1, sizeof(*listener));
     if (!listener) {
@@ -67,11 +68,12 @@ static enum status new_listener(struct server *server, bool is_pipe, struct list
     }
     listener->magic = LISTENER_MAGIC;
     listener->server = server;
+    listener->name = name;
     int rc = is_pipe ? uv_pipe_init(&server->loop, &listener->io.pipe, 0)
                      : uv_tcp_init(&server->loop, &listener->io.tcp);
     if (rc < 0) {
         free(listener);
-        return fail(err, "a new socket", rc);
+        return fail(err, name, rc);
     }
     listener->io.handle.data = listener;
     list_push_back(&server->listeners, &listener->link);
@@ -124,7 +126,7 @@ static enum status bind_tcp(struct server *server, const char *address, struct e
     struct sockaddr_storage storage = {0};
     TRY(parse_tcp(address, &storage, err));
     struct listener *listener;
-    TRY(new_listener(server, false, &listener, err));
+    TRY(new_listener(server, address, false, &listener, err));
     int rc = uv_tcp_bind(&listener->io.tcp, (const struct sockaddr *)&storage, 0);
     return rc < 0 ? fail(err, address, rc) : ST_OK;
 }
@@ -151,7 +153,7 @@ static bool is_stale(const char *path)
 static enum status bind_unix(struct server *server, const char *path, struct error *err)
 {
     struct listener *listener;
-    TRY(new_listener(server, true, &listener, err));
+    TRY(new_listener(server, path, true, &listener, err));
     if (is_stale(path)) {
         unlink(path);
     }
@@ -182,9 +184,9 @@ enum status listener_adopt(struct server *server, int fd, struct error *err)
     }
     bool is_unix = address.ss_family == AF_UNIX;
     struct listener *listener;
-    TRY(new_listener(server, is_unix, &listener, err));
+    TRY(new_listener(server, "an inherited socket", is_unix, &listener, err));
     int rc = is_unix ? uv_pipe_open(&listener->io.pipe, fd) : uv_tcp_open(&listener->io.tcp, fd);
-    return rc < 0 ? fail(err, "an inherited socket", rc) : ST_OK;
+    return rc < 0 ? fail(err, listener->name, rc) : ST_OK;
 }
 
 /* ---- accepting ------------------------------------------------------------------------------- */
@@ -234,7 +236,7 @@ enum status listener_start_all(struct server *server, struct error *err)
         struct listener *listener = LIST_ENTRY(node, struct listener, link);
         int rc = uv_listen(&listener->io.stream, BACKLOG, on_connection);
         if (rc < 0) {
-            return fail(err, "a bound socket", rc);
+            return fail(err, listener->name, rc);
         }
         log_address(listener);
     }
