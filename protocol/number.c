@@ -21,6 +21,7 @@
 
 #include <float.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "protocol/number_priv.h"
@@ -198,7 +199,8 @@ scan_plain(const uint8_t *p, const uint8_t *end, struct plain *out)
             }
         }
     }
-    if (p == end || is_digit(*p) || (*p | 0x20) == 'e' || p - first > MANTISSA_DIGITS) {
+    ptrdiff_t digit_count = p - first - (places > 0);
+    if (p == end || is_digit(*p) || (*p | 0x20) == 'e' || digit_count > MANTISSA_DIGITS) {
         return NULL;
     }
     *out = (struct plain){mantissa, places};
@@ -360,14 +362,27 @@ const uint8_t *number_read_f32(const uint8_t *at, const uint8_t *end, float *out
     return behind;
 }
 
+/* The double by one division of exact ones, or by the table; false when neither is certain. */
+static inline bool divide_f64(const struct plain *plain, double *out)
+{
+    if (FLT_EVAL_METHOD == 0 && plain->mantissa <= (uint64_t)1 << 53) {
+        *out = (double)(int64_t)plain->mantissa / exact_pow10[plain->places];
+        return true;
+    }
+    bool certain = true;
+    uint64_t bits = round_product(plain->mantissa, -(int64_t)plain->places, &format_f64, &certain);
+    memcpy(out, &bits, sizeof(*out));
+    return certain;
+}
+
 const uint8_t *number_read_f64(const uint8_t *at, const uint8_t *end, double *out)
 {
     struct plain plain;
     bool is_negative = at < end && *at == '-';
     const uint8_t *behind = scan_plain(at + is_negative, end, &plain);
-    if (behind && FLT_EVAL_METHOD == 0 && plain.mantissa <= (uint64_t)1 << 53) {
-        double value = (double)plain.mantissa / exact_pow10[plain.places];
-        *out = is_negative ? -value : value;
+    double value;
+    if (behind && divide_f64(&plain, &value)) {
+        *out = value * (double)signs[is_negative];
         return behind;
     }
     uint64_t bits;

@@ -19,7 +19,7 @@
 #include "protocol/tensor_text.h"
 
 #define COUNT (3 * 224 * 224)
-#define ROUNDS 15
+#define ROUNDS 25
 
 struct bench {
     struct buf text; /* terminated, for the C library and cJSON */
@@ -85,37 +85,47 @@ static bool print_snprintf(struct bench *bench)
     return !buf_failed(&bench->printed);
 }
 
-/* Milliseconds of the fastest round. */
-static double measure(struct bench *bench, const char *name, bench_f *run)
+enum { DECODE, CJSON, STRTOF, PRINT, SNPRINTF, CONTENDER_COUNT };
+
+static const struct contender {
+    const char *name;
+    bench_f *run;
+} contenders[CONTENDER_COUNT] = {
+    [DECODE] = {"decode", decode_ours},
+    [CJSON] = {"cJSON_Parse", decode_cjson},
+    [STRTOF] = {"strtof loop", decode_strtof},
+    [PRINT] = {"print", print_ours},
+    [SNPRINTF] = {"snprintf \"%.9g\"", print_snprintf},
+};
+
+static double run_once(struct bench *bench, const struct contender *contender)
 {
-    double best = 1e9;
-    for (int i = 0; i < ROUNDS; i++) {
-        double start = now_ms();
-        if (!run(bench)) {
-            fprintf(stderr, "bench_json: %s failed\n", name);
-            exit(EXIT_FAILURE);
-        }
-        double spent = now_ms() - start;
-        best = spent < best ? spent : best;
+    double start = now_ms();
+    if (!contender->run(bench)) {
+        fprintf(stderr, "bench_json: %s failed\n", contender->name);
+        exit(EXIT_FAILURE);
     }
-    return best;
+    return now_ms() - start;
 }
 
+/* All take turns, so that a busy moment of the machine hits all of them. */
 static void compare(struct bench *bench)
 {
+    double best[CONTENDER_COUNT];
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < CONTENDER_COUNT; i++) {
+            double spent = run_once(bench, &contenders[i]);
+            best[i] = round == 0 || spent < best[i] ? spent : best[i];
+        }
+    }
     double megabytes = (double)bench->text.len / 1e6;
-    double ours = measure(bench, "decode", decode_ours);
-    double cjson = measure(bench, "cJSON_Parse", decode_cjson);
-    double by_strtof = measure(bench, "strtof", decode_strtof);
-    double print = measure(bench, "print", print_ours);
-    double by_snprintf = measure(bench, "snprintf", print_snprintf);
-    printf("  text                 %8.2f MB, %d numbers\n", megabytes, COUNT);
-    printf("  decode               %8.2f ms  %6.2f GB/s\n", ours, megabytes / ours);
-    printf("  cJSON_Parse          %8.2f ms  %6.1f times decode\n", cjson, cjson / ours);
-    printf("  strtof loop          %8.2f ms  %6.1f times decode\n", by_strtof, by_strtof / ours);
-    printf("  print                %8.2f ms  %6.1f ns a number\n", print, print * 1e6 / COUNT);
-    printf("  snprintf \"%%.9g\"      %8.2f ms  %6.1f times print\n", by_snprintf,
-           by_snprintf / print);
+    printf("  %d numbers, %.2f MB\n", COUNT, megabytes);
+    for (int i = 0; i < CONTENDER_COUNT; i++) {
+        int ours = i < PRINT ? DECODE : PRINT;
+        printf("  %-16s %8.2f ms %7.2f GB/s %7.1f ns a number %6.1f times %s\n", contenders[i].name,
+               best[i], megabytes / best[i], best[i] * 1e6 / COUNT, best[i] / best[ours],
+               contenders[ours].name);
+    }
 }
 
 /* An image as clients send it: values of a known number of decimals, or every bit of a float. */
