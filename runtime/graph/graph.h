@@ -5,8 +5,8 @@
  * Every argument of a node is a value, scalars and lists too, so a node is an operator and two lists
  * of value numbers, and a printed graph shows everything there is. Tensors are logical: dims and
  * element type, no memory. How a tensor lies in memory is its |order|, which only the layout pass
- * sets. Passes rewrite the graph in place; a node that is not needed any more is dead, not removed,
- * until rt_graph_compact().
+ * sets. Passes rewrite the graph in place (runtime/graph/rewrite.h) and leave order and leftovers to
+ * rt_graph_compact().
  *
  * Storage comes from the graph's arena. One thread builds and rewrites; afterwards read-only.
  */
@@ -22,6 +22,7 @@
 #include "base/shape.h"
 #include "runtime/graph/dim.h"
 
+struct hal_buffer;
 struct rt_op;
 
 enum rt_kind {
@@ -45,12 +46,14 @@ struct rt_value {
     enum dtype dtype;      /* TENSOR */
     uint8_t rank;          /* TENSOR */
     bool is_constant;      /* TENSOR: |bytes| is the content */
-    bool is_packed;        /* TENSOR: the layout is the kernel's own; only |dims| product counts */
+    bool is_packed;        /* TENSOR: the layout is a kernel's own, the dims describe storage */
+    bool is_declared;      /* TENSOR: the file fixes the dims; a shape function must agree */
     uint32_t count;        /* lists */
     uint32_t node;         /* the producer, or RT_NO_NODE: constant or method input */
     struct rt_dim *dims;   /* TENSOR: rank dims; NULL until the shape is known */
     const uint8_t *order;  /* TENSOR: dims from outermost to innermost in memory; NULL: row-major */
     struct span bytes;     /* constant TENSOR (in |order|), STRING */
+    struct hal_buffer *buffer; /* owned: where |bytes| is, unless that is the file */
     union {
         struct rt_dim i;
         double f;
@@ -113,12 +116,15 @@ uint32_t rt_graph_node(struct rt_graph *graph, const struct rt_op *op, const uin
                        uint32_t arg_count, const uint32_t *outs, uint32_t out_count);
 
 /*
- * As rt_graph_node() for an operator by its graph name and one output of the given element type,
- * whose dims its shape function finds at once; placed before node |before|. Returns the output.
+ * As rt_graph_node() for an operator by its graph name, with one output of the given element type
+ * whose dims its shape function finds at once. The node stands at the end until rt_graph_compact().
  */
-MUST_CHECK enum status rt_graph_insert(struct rt_graph *graph, uint32_t before, const char *op,
-                                       const uint32_t *args, uint32_t arg_count,
-                                       enum dtype dtype, uint32_t *out_value, struct error *err);
+MUST_CHECK enum status rt_graph_apply(struct rt_graph *graph, const char *op, const uint32_t *args,
+                                      uint32_t arg_count, enum dtype dtype, uint32_t *out_value,
+                                      struct error *err);
+
+/* Makes |value| a constant whose content is all of |buffer|; takes over the caller's reference. */
+void rt_graph_set_constant(struct rt_graph *graph, uint32_t value, struct hal_buffer *buffer);
 
 /* ---- looking -------------------------------------------------------------------------------------- */
 
@@ -149,16 +155,13 @@ static inline struct rt_value *rt_node_out(const struct rt_graph *graph, const s
     return &graph->values[node->outs[index]];
 }
 
-/* ---- rewriting ------------------------------------------------------------------------------------ */
+/* ---- tidying -------------------------------------------------------------------------------------- */
 
-/* Every use of |from|, also inside lists and in the outputs, becomes a use of |to|. */
-void rt_graph_replace(struct rt_graph *graph, uint32_t from, uint32_t to);
-
-/* How many live nodes and outputs use the value (a list counts for each item). */
-uint32_t rt_graph_use_count(const struct rt_graph *graph, uint32_t value);
-
-/* Drops dead nodes and restores topological order after insertions. */
-void rt_graph_compact(struct rt_graph *graph);
+/*
+ * Drops dead nodes and nodes whose outputs nothing needs, frees constants that nothing uses, and
+ * puts the rest in topological order, as near to the present order as that allows.
+ */
+MUST_CHECK enum status rt_graph_compact(struct rt_graph *graph, struct error *err);
 
 /* ---- text ----------------------------------------------------------------------------------------- */
 

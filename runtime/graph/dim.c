@@ -1,0 +1,650 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Canonical integer expressions.
+ *
+ * A sum is kept as terms sorted by expression number, each a non-constant product with a constant
+ * coefficient, plus one constant; a product as factors sorted by number. Both are taken apart, merged
+ * and put together again through intern(), which returns the same number for the same expression.
+ * The lists are short (a handful of symbols in real programs) and have a fixed maximum: a file that
+ * needs more is refused, so work here is bounded by the number of nodes.
+ */
+#include "config.h"
+
+#include "runtime/graph/dim.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/check.h"
+
+#define TERMS_MAX 16
+#define EXPRS_MAX 16384 /* intern() searches them all: this bounds its work */
+
+struct term {
+    uint32_t expr;
+    int64_t coefficient;
+};
+
+struct terms {
+    struct term items[TERMS_MAX];
+    uint32_t count;
+    int64_t constant;
+    bool overflow;
+};
+
+void rt_dims_init(struct rt_dims *dims, struct arena *arena)
+{
+    *dims = (struct rt_dims){.arena = arena, .expr_count = 1};
+}
+
+static int64_t sat_add(int64_t a, int64_t b)
+{
+    int64_t sum;
+    return add_i64(a, b, &sum) ? sum : (a < 0 ? INT64_MIN : INT64_MAX);
+}
+
+static int64_t sat_mul(int64_t a, int64_t b)
+{
+    int64_t product;
+    return mul_i64(a, b, &product) ? product : ((a < 0) == (b < 0) ? INT64_MAX : INT64_MIN);
+}
+
+static int64_t floor_div(int64_t a, int64_t b)
+{
+    must(b > 0);
+    return a / b - (a % b < 0);
+}
+
+static int64_t min_i64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t max_i64(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+int64_t rt_dim_lo(const struct rt_dims *dims, struct rt_dim d)
+{
+    return d.expr ? dims->exprs[d.expr].lo : d.value;
+}
+
+static void bounds_of(const struct rt_dims *dims, struct rt_expr *e)
+{
+    int64_t alo = rt_dim_lo(dims, e->a), ahi = e->a.value;
+    int64_t blo = rt_dim_lo(dims, e->b), bhi = e->b.value;
+    switch (e->kind) {
+    case RT_EXPR_SYMBOL:
+        break;
+    case RT_EXPR_SUM:
+        e->lo = sat_add(alo, blo);
+        e->hi = sat_add(ahi, bhi);
+        break;
+    case RT_EXPR_PRODUCT: {
+        int64_t p = sat_mul(alo, blo), q = sat_mul(alo, bhi);
+        int64_t r = sat_mul(ahi, blo), s = sat_mul(ahi, bhi);
+        e->lo = min_i64(min_i64(p, q), min_i64(r, s));
+        e->hi = max_i64(max_i64(p, q), max_i64(r, s));
+        break;
+    }
+    case RT_EXPR_FLOORDIV:
+        /* The divisor is >= 1 when this is evaluated, so the quotient is no further from 0. */
+        e->lo = alo < 0 ? alo : 0;
+        e->hi = ahi > 0 ? floor_div(ahi, max_i64(blo, 1)) : 0;
+        break;
+    case RT_EXPR_MOD:
+        e->lo = 0;
+        e->hi = max_i64(bhi - (bhi > 0), 0);
+        break;
+    case RT_EXPR_MAX:
+        e->lo = max_i64(alo, blo);
+        e->hi = max_i64(ahi, bhi);
+        break;
+    case RT_EXPR_MIN:
+        e->lo = min_i64(alo, blo);
+        e->hi = min_i64(ahi, bhi);
+        break;
+    }
+}
+
+/* Room for one more element in an arena-backed array; the old array stays behind in the arena. */
+static bool make_room(struct rt_dims *dims, void **array, uint32_t count, uint32_t *capacity,
+                      size_t size)
+{
+    if (count < *capacity) {
+        return true;
+    }
+    uint32_t wanted = *capacity ? *capacity * 2 : 16;
+    void *bigger = wanted <= EXPRS_MAX ? arena_array(dims->arena, wanted, size) : NULL;
+    if (!bigger) {
+        dims->failed = true;
+        return false;
+    }
+    if (count) {
+        memcpy(bigger, *array, count * size);
+    }
+    *array = bigger;
+    *capacity = wanted;
+    return true;
+}
+
+static struct rt_dim of_expr(const struct rt_dims *dims, uint32_t expr)
+{
+    const struct rt_expr *e = &dims->exprs[expr];
+    if (e->lo == e->hi && e->kind != RT_EXPR_SYMBOL) {
+        return rt_dim_of(e->lo);
+    }
+    return (struct rt_dim){.value = e->hi, .expr = expr};
+}
+
+static struct rt_dim append(struct rt_dims *dims, struct rt_expr e)
+{
+    void *exprs = dims->exprs, *solved = dims->solved;
+    uint32_t capacity = dims->expr_capacity;
+    if (!make_room(dims, &exprs, dims->expr_count, &capacity, sizeof(e))) {
+        return rt_dim_of(0);
+    }
+    capacity = dims->expr_capacity;
+    if (!make_room(dims, &solved, dims->expr_count, &capacity, sizeof(*dims->solved))) {
+        return rt_dim_of(0);
+    }
+    dims->exprs = exprs;
+    dims->solved = solved;
+    dims->expr_capacity = capacity;
+    uint32_t expr = dims->expr_count++;
+    dims->exprs[expr] = e;
+    dims->solved[expr] = (struct rt_dim){.value = e.hi, .expr = expr};
+    return of_expr(dims, expr);
+}
+
+struct rt_dim rt_dim_symbol(struct rt_dims *dims, int64_t bound)
+{
+    must(bound >= 0);
+    return append(dims, (struct rt_expr){.kind = RT_EXPR_SYMBOL, .hi = bound});
+}
+
+/* The one expression of that kind over those operands, made if it does not exist yet. */
+static struct rt_dim intern(struct rt_dims *dims, enum rt_expr_kind kind, struct rt_dim a,
+                            struct rt_dim b)
+{
+    for (uint32_t i = dims->expr_count; i-- > 1;) {
+        const struct rt_expr *e = &dims->exprs[i];
+        if (e->kind == kind && rt_dim_same(e->a, a) && rt_dim_same(e->b, b)) {
+            return of_expr(dims, i);
+        }
+    }
+    struct rt_expr e = {.kind = kind, .a = a, .b = b};
+    bounds_of(dims, &e);
+    return append(dims, e);
+}
+
+/* ---- products --------------------------------------------------------------------------------- */
+
+/* Multiplies |product| (factors in items, coefficient in constant) by |d|. */
+static void collect_factors(const struct rt_dims *dims, struct rt_dim d, struct terms *product)
+{
+    while (d.expr && dims->exprs[d.expr].kind == RT_EXPR_PRODUCT) {
+        collect_factors(dims, dims->exprs[d.expr].b, product); /* b is a single factor */
+        d = dims->exprs[d.expr].a;
+    }
+    if (!d.expr) {
+        product->overflow |= !mul_i64(product->constant, d.value, &product->constant);
+        return;
+    }
+    if (product->count == TERMS_MAX) {
+        product->overflow = true;
+        return;
+    }
+    uint32_t at = product->count++;
+    for (; at > 0 && product->items[at - 1].expr > d.expr; at--) {
+        product->items[at] = product->items[at - 1];
+    }
+    product->items[at] = (struct term){.expr = d.expr};
+}
+
+static struct rt_dim build_product(struct rt_dims *dims, const struct terms *product)
+{
+    if (product->constant == 0) {
+        return rt_dim_of(0);
+    }
+    struct rt_dim result = rt_dim_of(product->constant);
+    for (uint32_t i = 0; i < product->count; i++) {
+        struct rt_dim factor = of_expr(dims, product->items[i].expr);
+        result = rt_dim_is(result, 1) ? factor : intern(dims, RT_EXPR_PRODUCT, result, factor);
+    }
+    return result;
+}
+
+/* ---- sums ------------------------------------------------------------------------------------- */
+
+static void add_term(struct terms *sum, uint32_t expr, int64_t coefficient)
+{
+    uint32_t at = 0;
+    while (at < sum->count && sum->items[at].expr < expr) {
+        at++;
+    }
+    if (at < sum->count && sum->items[at].expr == expr) {
+        sum->overflow |=
+            !add_i64(sum->items[at].coefficient, coefficient, &sum->items[at].coefficient);
+        if (sum->items[at].coefficient == 0) {
+            sum->count--;
+            memmove(&sum->items[at], &sum->items[at + 1],
+                    (sum->count - at) * sizeof(sum->items[0]));
+        }
+        return;
+    }
+    if (sum->count == TERMS_MAX) {
+        sum->overflow = true;
+        return;
+    }
+    memmove(&sum->items[at + 1], &sum->items[at], (sum->count - at) * sizeof(sum->items[0]));
+    sum->items[at] = (struct term){expr, coefficient};
+    sum->count++;
+}
+
+/* Adds |scale| * |d| to |sum|. */
+static void collect_terms(struct rt_dims *dims, struct rt_dim d, int64_t scale, struct terms *sum)
+{
+    while (d.expr && dims->exprs[d.expr].kind == RT_EXPR_SUM) {
+        struct rt_dim single = dims->exprs[d.expr].b;
+        d = dims->exprs[d.expr].a;
+        collect_terms(dims, single, scale, sum);
+    }
+    struct terms product = {.constant = scale};
+    collect_factors(dims, d, &product);
+    sum->overflow |= product.overflow;
+    if (product.count == 0) {
+        sum->overflow |= !add_i64(sum->constant, product.constant, &sum->constant);
+        return;
+    }
+    int64_t coefficient = product.constant;
+    product.constant = 1;
+    struct rt_dim unit = build_product(dims, &product);
+    if (coefficient != 0 && unit.expr) {
+        add_term(sum, unit.expr, coefficient);
+    }
+}
+
+static struct rt_dim build_sum(struct rt_dims *dims, const struct terms *sum)
+{
+    struct rt_dim result = {0};
+    bool is_first = true;
+    for (uint32_t i = 0; i < sum->count; i++) {
+        struct terms product = {.constant = sum->items[i].coefficient};
+        collect_factors(dims, of_expr(dims, sum->items[i].expr), &product);
+        struct rt_dim term = build_product(dims, &product);
+        result = is_first ? term : intern(dims, RT_EXPR_SUM, result, term);
+        is_first = false;
+    }
+    if (is_first) {
+        return rt_dim_of(sum->constant);
+    }
+    return sum->constant ? intern(dims, RT_EXPR_SUM, result, rt_dim_of(sum->constant)) : result;
+}
+
+/* ---- arithmetic --------------------------------------------------------------------------------- */
+
+static struct rt_dim add_scaled(struct rt_dims *dims, struct rt_dim a, struct rt_dim b,
+                                int64_t scale)
+{
+    if (!a.expr && !b.expr) {
+        return rt_dim_of(sat_add(a.value, sat_mul(b.value, scale)));
+    }
+    struct terms sum = {0};
+    collect_terms(dims, a, 1, &sum);
+    collect_terms(dims, b, scale, &sum);
+    if (sum.overflow) {
+        dims->failed = true;
+        return rt_dim_of(0);
+    }
+    return build_sum(dims, &sum);
+}
+
+struct rt_dim rt_dim_add(struct rt_dims *dims, struct rt_dim a, struct rt_dim b)
+{
+    return add_scaled(dims, a, b, 1);
+}
+
+struct rt_dim rt_dim_sub(struct rt_dims *dims, struct rt_dim a, struct rt_dim b)
+{
+    return add_scaled(dims, a, b, -1);
+}
+
+struct rt_dim rt_dim_mul(struct rt_dims *dims, struct rt_dim a, struct rt_dim b)
+{
+    if (!a.expr && !b.expr) {
+        return rt_dim_of(sat_mul(a.value, b.value));
+    }
+    struct terms product = {.constant = 1};
+    collect_factors(dims, a, &product);
+    collect_factors(dims, b, &product);
+    if (product.overflow) {
+        dims->failed = true;
+        return rt_dim_of(0);
+    }
+    return build_product(dims, &product);
+}
+
+/* Takes factors that both products have out of both; the coefficients only if one divides. */
+static void cancel_common(struct terms *a, struct terms *b)
+{
+    for (uint32_t i = 0; i < b->count;) {
+        uint32_t j = 0;
+        while (j < a->count && a->items[j].expr != b->items[i].expr) {
+            j++;
+        }
+        if (j == a->count) {
+            i++;
+            continue;
+        }
+        a->count--;
+        memmove(&a->items[j], &a->items[j + 1], (a->count - j) * sizeof(a->items[0]));
+        b->count--;
+        memmove(&b->items[i], &b->items[i + 1], (b->count - i) * sizeof(b->items[0]));
+    }
+    if (b->constant > 0 && a->constant % b->constant == 0) {
+        a->constant /= b->constant;
+        b->constant = 1;
+    }
+}
+
+struct rt_dim rt_dim_floordiv(struct rt_dims *dims, struct rt_dim a, struct rt_dim b)
+{
+    if (!b.expr && b.value <= 0) {
+        dims->failed = true;
+        return rt_dim_of(0);
+    }
+    if (!a.expr && !b.expr) {
+        return rt_dim_of(floor_div(a.value, b.value));
+    }
+    struct terms above = {.constant = 1}, below = {.constant = 1};
+    collect_factors(dims, a, &above);
+    collect_factors(dims, b, &below);
+    if (!above.overflow && !below.overflow) {
+        cancel_common(&above, &below);
+        a = build_product(dims, &above);
+        b = build_product(dims, &below);
+    }
+    return rt_dim_is(b, 1) ? a : intern(dims, RT_EXPR_FLOORDIV, a, b);
+}
+
+struct rt_dim rt_dim_ceildiv(struct rt_dims *dims, struct rt_dim a, struct rt_dim b)
+{
+    struct rt_dim up = rt_dim_sub(dims, rt_dim_add(dims, a, b), rt_dim_of(1));
+    return rt_dim_floordiv(dims, up, b);
+}
+
+struct rt_dim rt_dim_mod(struct rt_dims *dims, struct rt_dim a, struct rt_dim b)
+{
+    if (!b.expr && b.value <= 0) {
+        dims->failed = true;
+        return rt_dim_of(0);
+    }
+    if (!a.expr && !b.expr) {
+        return rt_dim_of(a.value - b.value * floor_div(a.value, b.value));
+    }
+    return rt_dim_is(b, 1) ? rt_dim_of(0) : intern(dims, RT_EXPR_MOD, a, b);
+}
+
+/* The operand that the bounds show to be the larger / smaller one for all symbols, if they do. */
+static bool bounds_decide(const struct rt_dims *dims, struct rt_dim a, struct rt_dim b,
+                          struct rt_dim *larger, struct rt_dim *smaller)
+{
+    if (rt_dim_same(a, b) || rt_dim_lo(dims, a) >= b.value) {
+        *larger = a;
+        *smaller = b;
+        return true;
+    }
+    if (rt_dim_lo(dims, b) >= a.value) {
+        *larger = b;
+        *smaller = a;
+        return true;
+    }
+    return false;
+}
+
+struct rt_dim rt_dim_max(struct rt_dims *dims, struct rt_dim a, struct rt_dim b)
+{
+    struct rt_dim larger, smaller;
+    return bounds_decide(dims, a, b, &larger, &smaller) ? larger
+           : a.expr < b.expr                            ? intern(dims, RT_EXPR_MAX, a, b)
+                                                        : intern(dims, RT_EXPR_MAX, b, a);
+}
+
+struct rt_dim rt_dim_min(struct rt_dims *dims, struct rt_dim a, struct rt_dim b)
+{
+    struct rt_dim larger, smaller;
+    return bounds_decide(dims, a, b, &larger, &smaller) ? smaller
+           : a.expr < b.expr                            ? intern(dims, RT_EXPR_MIN, a, b)
+                                                        : intern(dims, RT_EXPR_MIN, b, a);
+}
+
+/* ---- solving ------------------------------------------------------------------------------------ */
+
+static struct rt_dim apply(struct rt_dims *dims, enum rt_expr_kind kind, struct rt_dim a,
+                           struct rt_dim b)
+{
+    switch (kind) {
+    case RT_EXPR_SUM:
+        return rt_dim_add(dims, a, b);
+    case RT_EXPR_PRODUCT:
+        return rt_dim_mul(dims, a, b);
+    case RT_EXPR_FLOORDIV:
+        return rt_dim_floordiv(dims, a, b);
+    case RT_EXPR_MOD:
+        return rt_dim_mod(dims, a, b);
+    case RT_EXPR_MAX:
+        return rt_dim_max(dims, a, b);
+    case RT_EXPR_MIN:
+        return rt_dim_min(dims, a, b);
+    case RT_EXPR_SYMBOL:
+        break;
+    }
+    unreachable();
+}
+
+/*
+ * Operands have smaller numbers than their expression, so one ascending pass over |d|'s range
+ * resolves everything below it without recursion.
+ */
+struct rt_dim rt_dim_resolve(struct rt_dims *dims, struct rt_dim d)
+{
+    if (!d.expr) {
+        return d;
+    }
+    for (uint32_t i = 1; i <= d.expr; i++) {
+        struct rt_expr e = dims->exprs[i];
+        if (e.kind == RT_EXPR_SYMBOL) {
+            struct rt_dim to = dims->solved[i];
+            while (to.expr && to.expr != i && !rt_dim_same(dims->solved[to.expr], to)) {
+                to = dims->solved[to.expr];
+            }
+            dims->solved[i] = to;
+            continue;
+        }
+        struct rt_dim a = e.a.expr ? dims->solved[e.a.expr] : e.a;
+        struct rt_dim b = e.b.expr ? dims->solved[e.b.expr] : e.b;
+        if (rt_dim_same(a, e.a) && rt_dim_same(b, e.b)) {
+            dims->solved[i] = of_expr(dims, i);
+        } else {
+            struct rt_dim to = apply(dims, e.kind, a, b);
+            dims->solved[i] = to;
+        }
+    }
+    return dims->solved[d.expr];
+}
+
+static enum status unequal(const struct rt_dims *dims, struct rt_dim a, struct rt_dim b,
+                           const char *what, struct error *err)
+{
+    struct buf text;
+    buf_init(&text, 200);
+    rt_dim_print(dims, a, &text);
+    buf_add_str(&text, " is not ");
+    rt_dim_print(dims, b, &text);
+    error_set(err, ST_INVALID, "%s: %.*s", what, SPAN_FMT(buf_span(&text)));
+    buf_fini(&text);
+    return ST_INVALID;
+}
+
+/* If |d| is c1 * symbol + c0, solves it for == |value|. False when it is not of that form. */
+static bool solve_linear(struct rt_dims *dims, struct rt_dim d, int64_t value, bool *out_possible)
+{
+    struct terms sum = {0};
+    collect_terms(dims, d, 1, &sum);
+    if (sum.overflow || sum.count != 1 ||
+        dims->exprs[sum.items[0].expr].kind != RT_EXPR_SYMBOL) {
+        return false;
+    }
+    uint32_t symbol = sum.items[0].expr;
+    int64_t rest;
+    *out_possible = add_i64(value, -sum.constant, &rest) && rest % sum.items[0].coefficient == 0;
+    int64_t solution = *out_possible ? rest / sum.items[0].coefficient : 0;
+    *out_possible = *out_possible && solution >= 0 && solution <= dims->exprs[symbol].hi;
+    if (*out_possible) {
+        dims->solved[symbol] = rt_dim_of(solution);
+    }
+    return true;
+}
+
+enum status rt_dim_require_equal(struct rt_dims *dims, struct rt_dim a, struct rt_dim b,
+                                 const char *what, struct error *err)
+{
+    a = rt_dim_resolve(dims, a);
+    b = rt_dim_resolve(dims, b);
+    if (rt_dim_same(a, b)) {
+        return ST_OK;
+    }
+    if (!a.expr) {
+        struct rt_dim swap = a;
+        a = b;
+        b = swap;
+    }
+    if (!a.expr || (!b.expr && (b.value < rt_dim_lo(dims, a) || b.value > a.value))) {
+        return unequal(dims, a, b, what, err);
+    }
+    bool possible;
+    if (!b.expr && solve_linear(dims, a, b.value, &possible)) {
+        return possible ? ST_OK : unequal(dims, a, b, what, err);
+    }
+    bool a_free = dims->exprs[a.expr].kind == RT_EXPR_SYMBOL;
+    bool b_free = b.expr && dims->exprs[b.expr].kind == RT_EXPR_SYMBOL;
+    if (a_free && b_free) {
+        /* The later symbol becomes the earlier one, which keeps the tighter of the two bounds. */
+        uint32_t keep = a.expr < b.expr ? a.expr : b.expr;
+        uint32_t drop = a.expr < b.expr ? b.expr : a.expr;
+        int64_t hi = min_i64(dims->exprs[keep].hi, dims->exprs[drop].hi);
+        dims->exprs[keep].hi = hi;
+        dims->solved[drop] = dims->solved[keep] = (struct rt_dim){.value = hi, .expr = keep};
+        return ST_OK;
+    }
+    void *requirements = dims->requirements;
+    if (!make_room(dims, &requirements, dims->requirement_count, &dims->requirement_capacity,
+                   sizeof(*dims->requirements))) {
+        return error_set(err, ST_EXHAUSTED, "too many sizes to keep track of");
+    }
+    dims->requirements = requirements;
+    dims->requirements[dims->requirement_count++] = (struct rt_requirement){a, b, what};
+    return ST_OK;
+}
+
+/* ---- evaluation --------------------------------------------------------------------------------- */
+
+static bool eval_one(const struct rt_expr *e, int64_t a, int64_t b, int64_t *out)
+{
+    switch (e->kind) {
+    case RT_EXPR_SYMBOL:
+        return true;
+    case RT_EXPR_SUM:
+        return add_i64(a, b, out);
+    case RT_EXPR_PRODUCT:
+        return mul_i64(a, b, out);
+    case RT_EXPR_FLOORDIV:
+        *out = b > 0 ? floor_div(a, b) : 0;
+        return b > 0;
+    case RT_EXPR_MOD:
+        *out = b > 0 ? a - b * floor_div(a, b) : 0;
+        return b > 0;
+    case RT_EXPR_MAX:
+        *out = max_i64(a, b);
+        return true;
+    case RT_EXPR_MIN:
+        *out = min_i64(a, b);
+        return true;
+    }
+    unreachable();
+}
+
+enum status rt_dims_eval(const struct rt_dims *dims, int64_t *values, struct error *err)
+{
+    for (uint32_t i = 1; i < dims->expr_count; i++) {
+        const struct rt_expr *e = &dims->exprs[i];
+        if (!eval_one(e, rt_dim_at(e->a, values), rt_dim_at(e->b, values), &values[i])) {
+            return error_set(err, ST_INVALID, "a size derived from the inputs' dims does not exist");
+        }
+    }
+    for (uint32_t i = 0; i < dims->requirement_count; i++) {
+        const struct rt_requirement *r = &dims->requirements[i];
+        int64_t a = rt_dim_at(r->a, values), b = rt_dim_at(r->b, values);
+        if (a != b) {
+            return error_set(err, ST_INVALID, "%s: %" PRId64 " is not %" PRId64, r->what, a, b);
+        }
+    }
+    return ST_OK;
+}
+
+/* ---- text ------------------------------------------------------------------------------------------ */
+
+void rt_dim_print(const struct rt_dims *dims, struct rt_dim d, struct buf *out)
+{
+    static const char *const signs[] = {
+        [RT_EXPR_SUM] = "+", [RT_EXPR_PRODUCT] = "*", [RT_EXPR_FLOORDIV] = "/",
+        [RT_EXPR_MOD] = "%", [RT_EXPR_MAX] = " max ", [RT_EXPR_MIN] = " min ",
+    };
+    if (!d.expr) {
+        buf_printf(out, "%" PRId64, d.value);
+        return;
+    }
+    /* An explicit stack: pieces still to be printed, last first; |sign| before the operand. */
+    struct {
+        struct rt_dim d;
+        const char *sign;
+        bool close;
+    } stack[128];
+    uint32_t depth = 0;
+    stack[depth].d = d;
+    stack[depth].sign = "";
+    stack[depth++].close = false;
+    while (depth > 0) {
+        depth--;
+        struct rt_dim top = stack[depth].d;
+        if (stack[depth].close) {
+            buf_add_char(out, ')');
+            continue;
+        }
+        buf_add_str(out, stack[depth].sign);
+        if (!top.expr) {
+            buf_printf(out, "%" PRId64, top.value);
+            continue;
+        }
+        const struct rt_expr *e = &dims->exprs[top.expr];
+        if (e->kind == RT_EXPR_SYMBOL) {
+            buf_printf(out, "s%u", top.expr);
+            continue;
+        }
+        if (depth + 3 > sizeof(stack) / sizeof(stack[0])) {
+            buf_add_str(out, "...");
+            continue;
+        }
+        buf_add_char(out, '(');
+        stack[depth++].close = true;
+        stack[depth].d = e->b;
+        stack[depth].sign = signs[e->kind];
+        stack[depth++].close = false;
+        stack[depth].d = e->a;
+        stack[depth].sign = "";
+        stack[depth++].close = false;
+    }
+}

@@ -1,0 +1,548 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "runtime/graph/graph.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "hal/buffer.h"
+#include "runtime/ops/op.h"
+
+/* A graph describes a file, whose size is bounded; this bounds what passes may add to it. */
+#define GRAPH_BYTES_MAX (1u << 30)
+
+void rt_graph_init(struct rt_graph *graph, const char *name)
+{
+    *graph = (struct rt_graph){.name = name};
+    arena_init(&graph->arena, GRAPH_BYTES_MAX);
+    rt_dims_init(&graph->dims, &graph->arena);
+    /* Value 0 is a none: what building returns when memory is out, and harmless to look at. */
+    rt_graph_none(graph);
+}
+
+void rt_graph_fini(struct rt_graph *graph)
+{
+    if (!graph) {
+        return;
+    }
+    for (uint32_t i = 0; i < graph->value_count; i++) {
+        hal_buffer_unref(graph->values[i].buffer);
+    }
+    arena_fini(&graph->arena);
+}
+
+enum status rt_graph_check(const struct rt_graph *graph, struct error *err)
+{
+    if (graph->failed || graph->dims.failed) {
+        return error_set(err, ST_EXHAUSTED, "the method is too large or its sizes too involved");
+    }
+    return ST_OK;
+}
+
+/* ---- building ------------------------------------------------------------------------------------- */
+
+/* Arena memory, or NULL with the graph marked. */
+static void *take(struct rt_graph *graph, size_t count, size_t size)
+{
+    void *mem = arena_array(&graph->arena, count, size);
+    if (!mem) {
+        graph->failed = true;
+    }
+    return mem;
+}
+
+static void *copy_array(struct rt_graph *graph, const void *items, size_t count, size_t size)
+{
+    void *copy = take(graph, count, size);
+    if (copy && count) {
+        memcpy(copy, items, count * size);
+    }
+    return copy;
+}
+
+/* Doubles |array|; the old one stays behind in the arena. */
+static bool grow(struct rt_graph *graph, void **array, uint32_t count, uint32_t *capacity,
+                 size_t size)
+{
+    if (count < *capacity) {
+        return true;
+    }
+    uint32_t wanted = *capacity ? *capacity * 2 : 64;
+    void *bigger = take(graph, wanted, size);
+    if (!bigger) {
+        return false;
+    }
+    if (count) {
+        memcpy(bigger, *array, count * size);
+    }
+    *array = bigger;
+    *capacity = wanted;
+    return true;
+}
+
+static uint32_t add_value(struct rt_graph *graph, struct rt_value value)
+{
+    void *values = graph->values;
+    if (!grow(graph, &values, graph->value_count, &graph->value_capacity, sizeof(value))) {
+        return 0;
+    }
+    graph->values = values;
+    value.node = RT_NO_NODE;
+    graph->values[graph->value_count] = value;
+    return graph->value_count++;
+}
+
+uint32_t rt_graph_none(struct rt_graph *graph)
+{
+    return add_value(graph, (struct rt_value){.kind = RT_NONE});
+}
+
+uint32_t rt_graph_int(struct rt_graph *graph, struct rt_dim value)
+{
+    return add_value(graph, (struct rt_value){.kind = RT_INT, .i = value});
+}
+
+uint32_t rt_graph_float(struct rt_graph *graph, double value)
+{
+    return add_value(graph, (struct rt_value){.kind = RT_FLOAT, .f = value});
+}
+
+uint32_t rt_graph_bool(struct rt_graph *graph, bool value)
+{
+    return add_value(graph, (struct rt_value){.kind = RT_BOOL, .b = value});
+}
+
+uint32_t rt_graph_string(struct rt_graph *graph, struct span text)
+{
+    return add_value(graph, (struct rt_value){.kind = RT_STRING, .bytes = text});
+}
+
+uint32_t rt_graph_ints(struct rt_graph *graph, const struct rt_dim *items, uint32_t count)
+{
+    struct rt_dim *copy = copy_array(graph, items, count, sizeof(*items));
+    return add_value(graph, (struct rt_value){
+                                .kind = RT_INTS, .count = copy ? count : 0, .ints = copy});
+}
+
+uint32_t rt_graph_floats(struct rt_graph *graph, const double *items, uint32_t count)
+{
+    double *copy = copy_array(graph, items, count, sizeof(*items));
+    return add_value(graph, (struct rt_value){
+                                .kind = RT_FLOATS, .count = copy ? count : 0, .floats = copy});
+}
+
+uint32_t rt_graph_bools(struct rt_graph *graph, const bool *items, uint32_t count)
+{
+    bool *copy = copy_array(graph, items, count, sizeof(*items));
+    return add_value(graph, (struct rt_value){
+                                .kind = RT_BOOLS, .count = copy ? count : 0, .bools = copy});
+}
+
+uint32_t rt_graph_tensors(struct rt_graph *graph, const uint32_t *items, uint32_t count)
+{
+    uint32_t *copy = copy_array(graph, items, count, sizeof(*items));
+    return add_value(graph, (struct rt_value){
+                                .kind = RT_TENSORS, .count = copy ? count : 0, .values = copy});
+}
+
+uint32_t rt_graph_tensor(struct rt_graph *graph, enum dtype dtype, uint8_t rank,
+                         const struct rt_dim *dims)
+{
+    must(rank <= SHAPE_RANK_MAX);
+    struct rt_value value = {.kind = RT_TENSOR, .dtype = dtype, .rank = rank};
+    if (dims) {
+        value.dims = copy_array(graph, dims, rank, sizeof(*dims));
+    }
+    return add_value(graph, value);
+}
+
+uint32_t rt_graph_constant(struct rt_graph *graph, enum dtype dtype, const struct shape *shape,
+                           struct span bytes)
+{
+    struct rt_dim dims[SHAPE_RANK_MAX];
+    for (uint8_t i = 0; i < shape->rank; i++) {
+        dims[i] = rt_dim_of(shape->dims[i]);
+    }
+    uint32_t value = rt_graph_tensor(graph, dtype, shape->rank, dims);
+    if (value) {
+        graph->values[value].is_constant = true;
+        graph->values[value].bytes = bytes;
+    }
+    return value;
+}
+
+/* Makes |node| the producer of its outputs, those in lists included. */
+static void claim_outs(struct rt_graph *graph, uint32_t node)
+{
+    const struct rt_node *n = &graph->nodes[node];
+    for (uint32_t i = 0; i < n->out_count; i++) {
+        struct rt_value *out = rt_node_out(graph, n, i);
+        out->node = node;
+        for (uint32_t j = 0; out->kind == RT_TENSORS && j < out->count; j++) {
+            graph->values[out->values[j]].node = node;
+        }
+    }
+}
+
+uint32_t rt_graph_node(struct rt_graph *graph, const struct rt_op *op, const uint32_t *args,
+                       uint32_t arg_count, const uint32_t *outs, uint32_t out_count)
+{
+    must(arg_count <= UINT16_MAX && out_count <= UINT16_MAX);
+    void *nodes = graph->nodes;
+    uint32_t *arg_copy = copy_array(graph, args, arg_count, sizeof(*args));
+    uint32_t *out_copy = copy_array(graph, outs, out_count, sizeof(*outs));
+    if (!arg_copy || !out_copy ||
+        !grow(graph, &nodes, graph->node_count, &graph->node_capacity, sizeof(*graph->nodes))) {
+        return RT_NO_NODE;
+    }
+    graph->nodes = nodes;
+    uint32_t node = graph->node_count++;
+    graph->nodes[node] = (struct rt_node){.op = op,
+                                          .args = arg_copy,
+                                          .outs = out_copy,
+                                          .arg_count = (uint16_t)arg_count,
+                                          .out_count = (uint16_t)out_count,
+                                          .origin = UINT32_MAX};
+    claim_outs(graph, node);
+    return node;
+}
+
+enum status rt_graph_apply(struct rt_graph *graph, const char *op, const uint32_t *args,
+                           uint32_t arg_count, enum dtype dtype, uint32_t *out_value,
+                           struct error *err)
+{
+    const struct rt_op *row = rt_op_find(op);
+    must(row);
+    uint32_t out = rt_graph_tensor(graph, dtype, 0, NULL);
+    uint32_t node = rt_graph_node(graph, row, args, arg_count, &out, 1);
+    TRY(rt_graph_check(graph, err));
+    struct rt_shape_call call = {graph, &graph->nodes[node], err};
+    TRY(row->shape(&call));
+    *out_value = out;
+    return rt_graph_check(graph, err);
+}
+
+void rt_graph_set_constant(struct rt_graph *graph, uint32_t value, struct hal_buffer *buffer)
+{
+    struct rt_value *v = &graph->values[value];
+    must(v->kind == RT_TENSOR && !v->buffer);
+    v->is_constant = true;
+    v->node = RT_NO_NODE;
+    v->buffer = buffer;
+    v->bytes = span_of(hal_buffer_map(buffer), hal_buffer_size(buffer));
+}
+
+/* ---- looking -------------------------------------------------------------------------------------- */
+
+bool rt_value_shape(const struct rt_value *value, struct shape *out_shape)
+{
+    struct shape shape = {.rank = value->rank};
+    if (value->kind != RT_TENSOR || !value->dims) {
+        return false;
+    }
+    for (uint8_t i = 0; i < value->rank; i++) {
+        if (!rt_dim_is_const(value->dims[i])) {
+            return false;
+        }
+        shape.dims[i] = value->dims[i].value;
+    }
+    *out_shape = shape;
+    return true;
+}
+
+bool rt_value_same_dims(const struct rt_value *a, const struct rt_value *b)
+{
+    bool same = a->rank == b->rank && a->dims && b->dims;
+    for (uint8_t i = 0; same && i < a->rank; i++) {
+        same = rt_dim_same(a->dims[i], b->dims[i]);
+    }
+    return same;
+}
+
+struct rt_dim rt_value_numel(struct rt_graph *graph, const struct rt_value *value)
+{
+    struct rt_dim numel = rt_dim_of(1);
+    for (uint8_t i = 0; i < value->rank; i++) {
+        numel = rt_dim_mul(&graph->dims, numel, value->dims[i]);
+    }
+    return numel;
+}
+
+/* ---- tidying -------------------------------------------------------------------------------------- */
+
+/* Marks |value| and the tensors that it lists. */
+static void mark_needed(const struct rt_graph *graph, uint32_t value, bool *needed)
+{
+    const struct rt_value *v = &graph->values[value];
+    needed[value] = true;
+    for (uint32_t i = 0; v->kind == RT_TENSORS && i < v->count; i++) {
+        needed[v->values[i]] = true;
+    }
+}
+
+/* Steps through a node's arguments and their list items; gives the producer of the next one. */
+static bool next_producer(const struct rt_graph *graph, const struct rt_node *node, uint32_t *arg,
+                          uint32_t *item, uint32_t *out_node)
+{
+    while (*arg < node->arg_count) {
+        const struct rt_value *v = rt_node_arg(graph, node, *arg);
+        if (v->kind == RT_TENSORS && *item < v->count) {
+            *out_node = graph->values[v->values[(*item)++]].node;
+            return true;
+        }
+        (*arg)++;
+        *item = 0;
+        if (v->kind != RT_TENSORS) {
+            *out_node = v->node;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* One node on the way down; |arg| and |item| say how far its arguments have been looked at. */
+struct visit {
+    uint32_t node, arg, item;
+};
+
+/* Appends |root| and, before it, whatever it needs that is not in |order| yet. */
+static void place(const struct rt_graph *graph, uint32_t root, struct visit *stack, uint8_t *state,
+                  uint32_t *order, uint32_t *count)
+{
+    uint32_t depth = 0;
+    if (state[root]) {
+        return;
+    }
+    stack[depth++] = (struct visit){.node = root};
+    state[root] = 1;
+    while (depth > 0) {
+        struct visit *top = &stack[depth - 1];
+        uint32_t producer;
+        if (!next_producer(graph, &graph->nodes[top->node], &top->arg, &top->item, &producer)) {
+            order[(*count)++] = top->node;
+            state[top->node] = 2;
+            depth--;
+        } else if (producer != RT_NO_NODE && state[producer] == 0) {
+            state[producer] = 1;
+            stack[depth++] = (struct visit){.node = producer};
+        } else {
+            must(producer == RT_NO_NODE || state[producer] == 2); /* values are written once */
+        }
+    }
+}
+
+/* Marks what outputs need, walking backwards; |order| is topological. */
+static void drop_unneeded(struct rt_graph *graph, const uint32_t *order, uint32_t count,
+                          bool *needed)
+{
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        mark_needed(graph, graph->outputs[i], needed);
+    }
+    for (uint32_t i = count; i-- > 0;) {
+        struct rt_node *node = &graph->nodes[order[i]];
+        bool is_needed = false;
+        for (uint32_t j = 0; j < node->out_count; j++) {
+            const struct rt_value *out = rt_node_out(graph, node, j);
+            is_needed |= needed[node->outs[j]];
+            for (uint32_t k = 0; out->kind == RT_TENSORS && k < out->count; k++) {
+                is_needed |= needed[out->values[k]];
+            }
+        }
+        node->is_dead |= !is_needed;
+        for (uint32_t j = 0; !node->is_dead && j < node->arg_count; j++) {
+            mark_needed(graph, node->args[j], needed);
+        }
+    }
+}
+
+enum status rt_graph_compact(struct rt_graph *graph, struct error *err)
+{
+    TRY(rt_graph_check(graph, err));
+    uint32_t n = graph->node_count, count = 0, kept = 0;
+    uint32_t *order = take(graph, n, sizeof(*order));
+    uint8_t *state = take(graph, n, sizeof(*state));
+    struct visit *stack = take(graph, n, sizeof(*stack));
+    bool *needed = take(graph, graph->value_count, sizeof(*needed));
+    struct rt_node *nodes = take(graph, n, sizeof(*nodes));
+    TRY(rt_graph_check(graph, err));
+    for (uint32_t i = 0; i < n; i++) {
+        if (!graph->nodes[i].is_dead) {
+            place(graph, i, stack, state, order, &count);
+        }
+    }
+    drop_unneeded(graph, order, count, needed);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!graph->nodes[order[i]].is_dead) {
+            nodes[kept++] = graph->nodes[order[i]];
+        }
+    }
+    graph->nodes = nodes;
+    graph->node_count = kept;
+    graph->node_capacity = n;
+    for (uint32_t i = 0; i < kept; i++) {
+        claim_outs(graph, i);
+    }
+    for (uint32_t i = 0; i < graph->value_count; i++) {
+        struct rt_value *v = &graph->values[i];
+        if (!needed[i] && v->buffer) {
+            hal_buffer_unref(v->buffer);
+            v->buffer = NULL;
+            v->bytes = (struct span){0};
+        }
+    }
+    return ST_OK;
+}
+
+/* ---- text ----------------------------------------------------------------------------------------- */
+
+static void print_dims(const struct rt_graph *graph, const struct rt_dim *dims, uint32_t count,
+                       struct buf *out)
+{
+    buf_add_char(out, '[');
+    for (uint32_t i = 0; i < count; i++) {
+        if (i) {
+            buf_add_char(out, ',');
+        }
+        rt_dim_print(&graph->dims, dims[i], out);
+    }
+    buf_add_char(out, ']');
+}
+
+static void print_tensor_type(const struct rt_graph *graph, const struct rt_value *v,
+                              struct buf *out)
+{
+    buf_add_str(out, dtype_text(v->dtype));
+    if (v->dims) {
+        print_dims(graph, v->dims, v->rank, out);
+    } else {
+        buf_add_str(out, "[unknown]");
+    }
+    if (v->is_packed) {
+        buf_add_str(out, " packed");
+    } else if (v->order) {
+        buf_add_str(out, " order ");
+        for (uint8_t i = 0; i < v->rank; i++) {
+            buf_printf(out, "%u", v->order[i]);
+        }
+    }
+}
+
+static void print_double(double d, struct buf *out)
+{
+    buf_printf(out, "%.9g", d);
+}
+
+void rt_value_print(const struct rt_graph *graph, uint32_t value, struct buf *out)
+{
+    const struct rt_value *v = &graph->values[value];
+    switch (v->kind) {
+    case RT_NONE:
+        buf_add_str(out, "none");
+        break;
+    case RT_TENSOR:
+        print_tensor_type(graph, v, out);
+        break;
+    case RT_INT:
+        rt_dim_print(&graph->dims, v->i, out);
+        break;
+    case RT_FLOAT:
+        print_double(v->f, out);
+        break;
+    case RT_BOOL:
+        buf_add_str(out, v->b ? "true" : "false");
+        break;
+    case RT_STRING:
+        buf_printf(out, "\"%.*s\"", SPAN_FMT(v->bytes));
+        break;
+    case RT_INTS:
+        print_dims(graph, v->ints, v->count, out);
+        break;
+    case RT_FLOATS:
+    case RT_BOOLS:
+        buf_add_char(out, '[');
+        for (uint32_t i = 0; i < v->count; i++) {
+            buf_add_str(out, i ? "," : "");
+            if (v->kind == RT_FLOATS) {
+                print_double(v->floats[i], out);
+            } else {
+                buf_add_str(out, v->bools[i] ? "true" : "false");
+            }
+        }
+        buf_add_char(out, ']');
+        break;
+    case RT_TENSORS:
+        buf_add_char(out, '[');
+        for (uint32_t i = 0; i < v->count; i++) {
+            buf_printf(out, "%s%%%u", i ? "," : "", v->values[i]);
+        }
+        buf_add_char(out, ']');
+        break;
+    }
+}
+
+/* A use: %n for tensors that somebody produces, the content for the rest. */
+static void print_use(const struct rt_graph *graph, uint32_t value, struct buf *out)
+{
+    const struct rt_value *v = &graph->values[value];
+    if (v->kind != RT_TENSOR && v->node == RT_NO_NODE) {
+        rt_value_print(graph, value, out);
+        return;
+    }
+    buf_printf(out, "%%%u", value);
+    if (v->is_constant) {
+        buf_add_char(out, ':');
+        print_tensor_type(graph, v, out);
+    }
+}
+
+static void print_node(const struct rt_graph *graph, const struct rt_node *node, struct buf *out)
+{
+    buf_add_str(out, "  ");
+    for (uint32_t i = 0; i < node->out_count; i++) {
+        const struct rt_value *v = rt_node_out(graph, node, i);
+        buf_printf(out, "%s%%%u", i ? ", " : "", node->outs[i]);
+        if (v->kind == RT_TENSOR || v->kind == RT_TENSORS) {
+            buf_add_char(out, ':');
+            rt_value_print(graph, node->outs[i], out);
+        }
+    }
+    buf_printf(out, " = %s(", node->op->name);
+    for (uint32_t i = 0; i < node->arg_count; i++) {
+        if (i) {
+            buf_add_str(out, ", ");
+        }
+        print_use(graph, node->args[i], out);
+    }
+    buf_add_str(out, ")\n");
+}
+
+void rt_graph_print(const struct rt_graph *graph, struct buf *out)
+{
+    buf_printf(out, "method %s(", graph->name);
+    for (uint32_t i = 0; i < graph->input_count; i++) {
+        buf_printf(out, "%s%%%u:", i ? ", " : "", graph->inputs[i]);
+        rt_value_print(graph, graph->inputs[i], out);
+    }
+    buf_add_str(out, ")\n");
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        if (!graph->nodes[i].is_dead) {
+            print_node(graph, &graph->nodes[i], out);
+        }
+    }
+    buf_add_str(out, "  return ");
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        buf_add_str(out, i ? ", " : "");
+        print_use(graph, graph->outputs[i], out);
+    }
+    buf_add_char(out, '\n');
+    for (uint32_t i = 0; i < graph->dims.requirement_count; i++) {
+        const struct rt_requirement *r = &graph->dims.requirements[i];
+        buf_add_str(out, "  require ");
+        rt_dim_print(&graph->dims, r->a, out);
+        buf_add_str(out, " == ");
+        rt_dim_print(&graph->dims, r->b, out);
+        buf_add_char(out, '\n');
+    }
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "runtime/graph/rewrite.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "runtime/ops/op.h"
+
+static void count_use(struct rt_rewrite *rw, uint32_t value)
+{
+    const struct rt_value *v = &rw->graph->values[value];
+    rw->uses[value]++;
+    for (uint32_t i = 0; v->kind == RT_TENSORS && v->node == RT_NO_NODE && i < v->count; i++) {
+        rw->uses[v->values[i]]++;
+    }
+}
+
+enum status rt_rewrite_begin(struct rt_rewrite *rw, struct rt_graph *graph, struct error *err)
+{
+    *rw = (struct rt_rewrite){
+        .graph = graph,
+        .node_count = graph->node_count,
+        .value_count = graph->value_count,
+        .to = arena_array(&graph->arena, graph->value_count, sizeof(*rw->to)),
+        .uses = arena_array(&graph->arena, graph->value_count, sizeof(*rw->uses)),
+    };
+    graph->failed |= !rw->to || !rw->uses;
+    TRY(rt_graph_check(graph, err));
+    for (uint32_t i = 0; i < rw->value_count; i++) {
+        rw->to[i] = i;
+    }
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        for (uint32_t j = 0; j < graph->nodes[i].arg_count; j++) {
+            count_use(rw, graph->nodes[i].args[j]);
+        }
+    }
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        rw->uses[graph->outputs[i]]++;
+    }
+    return ST_OK;
+}
+
+static uint32_t current(const struct rt_rewrite *rw, uint32_t value)
+{
+    while (value < rw->value_count && rw->to[value] != value) {
+        value = rw->to[value];
+    }
+    return value;
+}
+
+struct rt_node *rt_rewrite_node(struct rt_rewrite *rw, uint32_t index)
+{
+    struct rt_node *node = &rw->graph->nodes[index];
+    for (uint32_t i = 0; i < node->arg_count; i++) {
+        node->args[i] = current(rw, node->args[i]);
+        struct rt_value *v = rt_node_arg(rw->graph, node, i);
+        for (uint32_t j = 0; v->kind == RT_TENSORS && v->node == RT_NO_NODE && j < v->count;
+             j++) {
+            v->values[j] = current(rw, v->values[j]);
+        }
+    }
+    return node;
+}
+
+void rt_rewrite_replace(struct rt_rewrite *rw, uint32_t from, uint32_t to)
+{
+    must(from < rw->value_count);
+    if (from != to) {
+        rw->to[from] = to;
+    }
+}
+
+bool rt_rewrite_is_single_use(const struct rt_rewrite *rw, uint32_t value)
+{
+    return value < rw->value_count && rw->uses[value] == 1;
+}
+
+struct rt_node *rt_rewrite_producer(const struct rt_rewrite *rw, uint32_t value, const char *op)
+{
+    uint32_t node = rw->graph->values[value].node;
+    if (node == RT_NO_NODE || rw->graph->nodes[node].is_dead ||
+        strcmp(rw->graph->nodes[node].op->name, op) != 0) {
+        return NULL;
+    }
+    return &rw->graph->nodes[node];
+}
+
+enum status rt_rewrite_end(struct rt_rewrite *rw, struct error *err)
+{
+    for (uint32_t i = 0; i < rw->graph->node_count; i++) {
+        rt_rewrite_node(rw, i);
+    }
+    for (uint32_t i = 0; i < rw->graph->output_count; i++) {
+        rw->graph->outputs[i] = current(rw, rw->graph->outputs[i]);
+    }
+    return rt_graph_compact(rw->graph, err);
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+/* The list of families, and the checks that shape functions share. */
+#include "config.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "runtime/ops/op.h"
+
+static const struct rt_op *const families[] = {
+    rt_ops_conv, rt_ops_create, rt_ops_index,  rt_ops_matmul, rt_ops_norm,
+    rt_ops_pointwise, rt_ops_pool, rt_ops_reduce, rt_ops_scalar, rt_ops_view,
+};
+
+#define FAMILY_COUNT (sizeof(families) / sizeof(families[0]))
+
+void rt_op_each(void (*fn)(const struct rt_op *op, void *arg), void *arg)
+{
+    for (size_t i = 0; i < FAMILY_COUNT; i++) {
+        for (const struct rt_op *op = families[i]; op->name; op++) {
+            fn(op, arg);
+        }
+    }
+}
+
+const struct rt_op *rt_op_find(const char *name)
+{
+    for (size_t i = 0; i < FAMILY_COUNT; i++) {
+        for (const struct rt_op *op = families[i]; op->name; op++) {
+            if (strcmp(op->name, name) == 0) {
+                return op;
+            }
+        }
+    }
+    return NULL;
+}
+
+/* Is |word| one of the space-separated words of |list|? */
+static bool has_word(const char *list, struct span word)
+{
+    while (list && *list) {
+        size_t len = strcspn(list, " ");
+        if (span_equal(span_of(list, len), word)) {
+            return true;
+        }
+        list += len + strspn(list + len, " ");
+    }
+    return false;
+}
+
+const struct rt_op *rt_op_find_kernel(struct span kernel)
+{
+    for (size_t i = 0; i < FAMILY_COUNT; i++) {
+        for (const struct rt_op *op = families[i]; op->name; op++) {
+            if (has_word(op->kernels, kernel)) {
+                return op;
+            }
+        }
+    }
+    return NULL;
+}
+
+/* ---- shape functions -------------------------------------------------------------------------------- */
+
+enum status rt_refuse(struct rt_shape_call *call, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    error_setv(call->err, ST_INVALID, fmt, args);
+    va_end(args);
+    return ST_INVALID;
+}
+
+enum status rt_unsupported(struct rt_shape_call *call, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    error_setv(call->err, ST_UNSUPPORTED, fmt, args);
+    va_end(args);
+    return ST_UNSUPPORTED;
+}
+
+enum status rt_set_out(struct rt_shape_call *call, uint32_t index, uint8_t rank,
+                       const struct rt_dim *dims)
+{
+    must(rank <= SHAPE_RANK_MAX);
+    struct rt_graph *graph = call->graph;
+    struct rt_value *out = rt_node_out(graph, call->node, index);
+    if (out->is_declared) {
+        if (out->rank != rank) {
+            return rt_refuse(call, "output %u has rank %u in the file, computed is %u", index,
+                             out->rank, rank);
+        }
+        for (uint8_t i = 0; i < rank; i++) {
+            TRY(rt_dim_require_equal(&graph->dims, dims[i], out->dims[i],
+                                     "a size in the file and the computed one differ", call->err));
+        }
+        return ST_OK;
+    }
+    struct rt_dim *copy = arena_array(&graph->arena, rank, sizeof(*copy));
+    if (!copy) {
+        graph->failed = true;
+        return rt_graph_check(graph, call->err);
+    }
+    for (uint8_t i = 0; i < rank; i++) {
+        copy[i] = dims[i];
+    }
+    out->rank = rank;
+    out->dims = copy;
+    return rt_graph_check(graph, call->err);
+}
+
+enum status rt_set_out_like(struct rt_shape_call *call, uint32_t index, uint32_t arg)
+{
+    const struct rt_value *v = rt_arg(call, arg);
+    return rt_set_out(call, index, v->rank, v->dims);
+}
+
+enum status rt_need_dtype(struct rt_shape_call *call, uint32_t index, uint32_t dtypes)
+{
+    const struct rt_value *v = rt_arg(call, index);
+    if (v->kind == RT_NONE || (dtypes >> v->dtype & 1)) {
+        return ST_OK;
+    }
+    return rt_unsupported(call, "argument %u is of element type %s", index, dtype_text(v->dtype));
+}
+
+enum status rt_need_const(struct rt_shape_call *call, uint32_t index, int64_t *out_value)
+{
+    const struct rt_value *v = rt_arg(call, index);
+    must(v->kind == RT_INT);
+    if (!rt_dim_is_const(v->i)) {
+        return rt_unsupported(call, "argument %u depends on the inputs' dims", index);
+    }
+    *out_value = v->i.value;
+    return ST_OK;
+}
+
+enum status rt_need_dim(struct rt_shape_call *call, int64_t dim, uint8_t rank, uint8_t *out_dim)
+{
+    int64_t count = rank ? rank : 1;
+    if (dim < -count || dim >= count) {
+        return rt_refuse(call, "dim %" PRId64 " of a tensor of rank %u", dim, rank);
+    }
+    *out_dim = (uint8_t)(dim < 0 ? dim + count : dim);
+    return ST_OK;
+}
+
+/*
+ * A symbol against a constant other than 1 must equal it: an exporter that meant to stretch the
+ * symbol would have made it a constant 1.
+ */
+static enum status broadcast_dim(struct rt_shape_call *call, struct rt_dim a, struct rt_dim b,
+                                 struct rt_dim *out)
+{
+    if (rt_dim_is(a, 1)) {
+        *out = b;
+        return ST_OK;
+    }
+    *out = a;
+    if (rt_dim_is(b, 1)) {
+        return ST_OK;
+    }
+    TRY(rt_dim_require_equal(&call->graph->dims, a, b, "sizes that must be equal differ",
+                             call->err));
+    *out = rt_dim_is_const(b) ? b : a;
+    return ST_OK;
+}
+
+enum status rt_broadcast(struct rt_shape_call *call, uint8_t rank_a, const struct rt_dim *a,
+                         uint8_t rank_b, const struct rt_dim *b, struct rt_dim out[SHAPE_RANK_MAX],
+                         uint8_t *out_rank)
+{
+    uint8_t rank = rank_a > rank_b ? rank_a : rank_b;
+    struct rt_dim result[SHAPE_RANK_MAX];
+    for (uint8_t i = 0; i < rank; i++) {
+        bool has_a = i >= rank - rank_a, has_b = i >= rank - rank_b;
+        struct rt_dim da = has_a ? a[i - (rank - rank_a)] : rt_dim_of(1);
+        struct rt_dim db = has_b ? b[i - (rank - rank_b)] : rt_dim_of(1);
+        TRY(broadcast_dim(call, da, db, &result[i]));
+    }
+    memcpy(out, result, rank * sizeof(result[0]));
+    *out_rank = rank;
+    return ST_OK;
+}
+
+double rt_arg_number(const struct rt_value *value)
+{
+    switch (value->kind) {
+    case RT_INT:
+        return (double)value->i.value;
+    case RT_FLOAT:
+        return value->f;
+    case RT_BOOL:
+        return value->b;
+    default:
+        unreachable();
+    }
+}
