@@ -218,10 +218,17 @@ enum status rt_graph_apply(struct rt_graph *graph, const char *op, const uint32_
     uint32_t out = rt_graph_tensor(graph, dtype, 0, NULL);
     uint32_t node = rt_graph_node(graph, row, args, arg_count, &out, 1);
     TRY(rt_graph_check(graph, err));
-    struct rt_shape_call call = {graph, &graph->nodes[node], err};
-    TRY(row->shape(&call));
+    TRY(rt_graph_infer(graph, node, err));
     *out_value = out;
-    return rt_graph_check(graph, err);
+    return ST_OK;
+}
+
+enum status rt_graph_infer(struct rt_graph *graph, uint32_t node, struct error *err)
+{
+    const struct rt_op *op = graph->nodes[node].op;
+    struct rt_shape_call call = {graph, &graph->nodes[node], err};
+    enum status status = op->shape(&call);
+    return status == ST_OK ? rt_graph_check(graph, err) : error_prefix(err, "%s: ", op->name);
 }
 
 void rt_graph_set_constant(struct rt_graph *graph, uint32_t value, struct hal_buffer *buffer)

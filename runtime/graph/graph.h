@@ -50,7 +50,7 @@ struct rt_value {
     bool is_declared;      /* TENSOR: the file fixes the dims; a shape function must agree */
     uint32_t count;        /* lists */
     uint32_t node;         /* the producer, or RT_NO_NODE: constant or method input */
-    struct rt_dim *dims;   /* TENSOR: rank dims; NULL until the shape is known */
+    struct rt_dim *dims;   /* TENSOR: rank dims; NULL until rt_graph_infer() */
     const uint8_t *order;  /* TENSOR: dims from outermost to innermost in memory; NULL: row-major */
     struct span bytes;     /* constant TENSOR (in |order|), STRING */
     struct hal_buffer *buffer; /* owned: where |bytes| is, unless that is the file */
@@ -84,6 +84,7 @@ struct rt_graph {
     uint32_t node_count, node_capacity;
     uint32_t *inputs, input_count;   /* values, RT_NONE for inputs that are not used */
     uint32_t *outputs, output_count;
+    struct hal_buffer *file; /* borrowed: the mapping that constants without a buffer lie in */
     bool failed; /* out of arena: checked once after a batch of changes */
 };
 
@@ -122,6 +123,12 @@ uint32_t rt_graph_node(struct rt_graph *graph, const struct rt_op *op, const uin
 MUST_CHECK enum status rt_graph_apply(struct rt_graph *graph, const char *op, const uint32_t *args,
                                       uint32_t arg_count, enum dtype dtype, uint32_t *out_value,
                                       struct error *err);
+
+/*
+ * Runs a node's shape function. Once for each node, in order: whoever adds a node calls this, so that
+ * dims are known for every value in a graph. The error names the operator.
+ */
+MUST_CHECK enum status rt_graph_infer(struct rt_graph *graph, uint32_t node, struct error *err);
 
 /* Makes |value| a constant whose content is all of |buffer|; takes over the caller's reference. */
 void rt_graph_set_constant(struct rt_graph *graph, uint32_t value, struct hal_buffer *buffer);

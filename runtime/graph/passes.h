@@ -2,7 +2,7 @@
 /*
  * What happens to a graph between import and planning, in this order (runtime/program.c calls them):
  *
- *     infer      dims of every value, over symbols for dims that a request chooses
+ *     resolve    what import learnt about the symbols goes into every size
  *     fold       nodes with only constant arguments become constants
  *     normalize  batch norm into the convolution before it or a per-channel affine; x*W+b forms into
  *                one linear; fixed no-ops away
@@ -22,10 +22,10 @@
 struct hal_device;
 
 /*
- * Runs every shape function, twice: what the first run finds out about the symbols makes the
- * expressions of the second run simple. The errors name the node's operator and instruction.
+ * Rewrites all sizes with the solved symbols replaced, and drops the nodes that only computed sizes:
+ * their results are expressions now. The inputs' dims say afterwards which of them may vary.
  */
-MUST_CHECK enum status rt_pass_infer(struct rt_graph *graph, struct error *err);
+MUST_CHECK enum status rt_pass_resolve(struct rt_graph *graph, struct error *err);
 
 /* Evaluates constant nodes on |device|, whose memory the host sees. */
 MUST_CHECK enum status rt_pass_fold(struct rt_graph *graph, struct hal_device *device,

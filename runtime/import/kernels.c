@@ -142,9 +142,10 @@ static enum status find_view(struct import *im, const struct pte_tensor *t, uint
     }
     uint32_t args[] = {base->value, rt_graph_ints(im->graph, dims, t->shape.rank)};
     uint32_t view = rt_graph_tensor(im->graph, t->dtype, t->shape.rank, dims);
-    rt_graph_node(im->graph, rt_op_find("view"), args, 2, &view, 1);
+    uint32_t node = rt_graph_node(im->graph, rt_op_find("view"), args, 2, &view, 1);
+    TRY(rt_graph_check(im->graph, im->err));
     *out_value = view;
-    return rt_graph_check(im->graph, im->err);
+    return rt_graph_infer(im->graph, node, im->err);
 }
 
 static enum status import_tensor(struct import *im, const struct pte_tensor *t,
@@ -418,6 +419,7 @@ static enum status import_call(struct import *im, const struct pte_instr *instr)
     uint32_t node = rt_graph_node(im->graph, im->op, args, arg_count, outs, out_count);
     TRY(rt_graph_check(im->graph, im->err));
     im->graph->nodes[node].origin = (uint32_t)(instr - im->plan->instrs);
+    TRY(rt_graph_infer(im->graph, node, im->err));
     for (uint32_t i = 0; i < out_count; i++) {
         publish(im, instr->args[arg_count + i], outs[i]);
     }
@@ -432,7 +434,7 @@ static enum status import_kernel(struct import *im, const struct pte_instr *inst
         return error_set(im->err, ST_UNSUPPORTED, "operator '%s' is not supported", kernel);
     }
     enum status status = import_call(im, instr);
-    return status == ST_OK ? ST_OK : error_prefix(im->err, "%s: ", kernel);
+    return status == ST_OK ? ST_OK : error_prefix(im->err, "%s, ", kernel);
 }
 
 static enum status import_instr(struct import *im, const struct pte_instr *instr)

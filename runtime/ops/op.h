@@ -147,8 +147,9 @@ struct rt_tensor {
 
 /* The node's row. */
 const struct rt_op *rt_emit_op(const struct rt_emit *emit);
-/* Argument |index|, which is a tensor; NULL when it is none. Valid during the emit call. */
+/* Argument |index|, which is a tensor; NULL when it is none. Valid as long as the plan is made. */
 const struct rt_tensor *rt_emit_arg(struct rt_emit *emit, uint32_t index);
+/* Output |index|; from 1 on NULL when nothing uses it: it has no memory then. */
 const struct rt_tensor *rt_emit_out(struct rt_emit *emit, uint32_t index);
 /* Item |item| of a list of tensors. */
 const struct rt_tensor *rt_emit_arg_item(struct rt_emit *emit, uint32_t index, uint32_t item);

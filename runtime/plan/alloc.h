@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The alloc model: where every class of a flow lies at one set of dims. Transient classes are packed
+ * into one arena: two may share bytes when no region needs both, which is safe because a barrier
+ * stands between any two regions.
+ */
+#ifndef PTED_RUNTIME_PLAN_ALLOC_H
+#define PTED_RUNTIME_PLAN_ALLOC_H
+
+#include "base/arena.h"
+#include "runtime/plan/flow.h"
+
+#define RT_ARENA_ALIGN 64
+
+struct rt_alloc {
+    size_t *bytes;  /* by value that names a class: size of its tensors */
+    size_t *offset; /* likewise, of transient classes: place in the arena */
+    size_t arena_bytes;
+};
+
+/* |values|: see rt_plan_new(). Storage from |arena|. */
+MUST_CHECK enum status rt_alloc_make(struct rt_alloc *alloc, const struct rt_flow *flow,
+                                     const int64_t *values, struct arena *arena,
+                                     struct error *err);
+
+/* The concrete shape of a tensor. */
+struct shape rt_concrete_shape(const struct rt_value *value, const int64_t *values);
+
+#endif

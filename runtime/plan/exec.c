@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The exec model: a flow and its memory become a command buffer. Region by region, every node's
+ * operator appends its dispatches; then results that live elsewhere are copied out. Also what an
+ * operator sees while it does so (struct rt_emit).
+ */
+#include "config.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "hal/buffer.h"
+#include "hal/device.h"
+#include "runtime/ops/op.h"
+#include "runtime/plan/alloc.h"
+#include "runtime/plan/plan.h"
+
+/* Scratch memory for making one plan. */
+#define PLAN_SCRATCH_MAX (256u << 20)
+
+struct rt_emit {
+    const struct rt_flow *flow;
+    const struct rt_graph *graph;
+    const struct rt_alloc *alloc;
+    const int64_t *values;
+    struct hal_command *command;
+    struct rt_tensor **tensors; /* by value; made when first asked for */
+    struct arena *arena;
+    const struct rt_node *node;
+    struct error *err;
+};
+
+/* ---- tensors ------------------------------------------------------------------------------------ */
+
+static struct hal_binding bind(const struct rt_emit *e, uint32_t value, size_t bytes)
+{
+    const struct rt_class *class = rt_flow_class(e->flow, value);
+    const struct rt_value *v = &e->graph->values[value];
+    struct hal_binding binding = {.length = bytes};
+    switch (class->home) {
+    case RT_HOME_CONSTANT:
+        if (v->buffer) {
+            binding.buffer = v->buffer;
+        } else if (bytes > 0) {
+            const uint8_t *base = hal_buffer_map(e->graph->file);
+            binding.buffer = e->graph->file;
+            binding.offset = (size_t)(v->bytes.ptr - base);
+        }
+        break;
+    case RT_HOME_INPUT:
+        binding.slot = (uint16_t)(RT_SLOT_INPUT + class->index);
+        break;
+    case RT_HOME_RESULT:
+        binding.slot = (uint16_t)rt_slot_result(e->graph->input_count, class->index);
+        break;
+    case RT_HOME_ARENA:
+        binding.slot = RT_SLOT_ARENA;
+        binding.offset = e->alloc->offset[e->flow->class_of[value]];
+        break;
+    case RT_HOME_NONE:
+        unreachable();
+    }
+    return binding;
+}
+
+static void stride_tensor(struct rt_tensor *t, const uint8_t *order)
+{
+    int64_t stride = 1, row_major = 1;
+    for (int i = t->rank - 1; i >= 0; i--) {
+        uint8_t d = order ? order[i] : (uint8_t)i;
+        t->strides[d] = stride;
+        stride *= t->dims[d] > 0 ? t->dims[d] : 1;
+    }
+    t->is_row_major = true;
+    for (int i = t->rank - 1; i >= 0; i--) {
+        t->is_row_major &= t->dims[i] <= 1 || t->strides[i] == row_major;
+        row_major *= t->dims[i] > 0 ? t->dims[i] : 1;
+    }
+}
+
+/* NULL when memory is out. */
+static struct rt_tensor *make_tensor(struct rt_emit *e, uint32_t value)
+{
+    const struct rt_value *v = &e->graph->values[value];
+    struct rt_tensor *t = arena_alloc(e->arena, sizeof(*t));
+    if (!t) {
+        return NULL;
+    }
+    struct shape shape = rt_concrete_shape(v, e->values);
+    t->dtype = v->dtype;
+    t->rank = v->rank;
+    for (uint8_t i = 0; i < v->rank; i++) {
+        t->dims[i] = shape.dims[i];
+    }
+    t->numel = shape_numel(&shape);
+    t->bytes = (size_t)t->numel * dtype_bytes(t->dtype);
+    stride_tensor(t, v->order);
+    t->binding = bind(e, value, t->bytes);
+    return t;
+}
+
+static const struct rt_tensor *tensor_of(struct rt_emit *e, uint32_t value)
+{
+    must(e->graph->values[value].kind == RT_TENSOR);
+    must(e->tensors[value]); /* made before the operator was called */
+    return e->tensors[value];
+}
+
+/* Makes what the operator may ask for, so that asking cannot fail. */
+static bool make_tensors(struct rt_emit *e, const uint32_t *values, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct rt_value *v = &e->graph->values[values[i]];
+        const uint32_t *items = v->kind == RT_TENSORS ? v->values : &values[i];
+        uint32_t item_count = v->kind == RT_TENSORS ? v->count : 1;
+        for (uint32_t j = 0; j < item_count; j++) {
+            if (e->graph->values[items[j]].kind == RT_TENSOR && !e->tensors[items[j]]) {
+                e->tensors[items[j]] = make_tensor(e, items[j]);
+                if (!e->tensors[items[j]]) {
+                    return false;
+                }
+            }
+        }
+    }
+    return true;
+}
+
+/* ---- what operators see ------------------------------------------------------------------------- */
+
+const struct rt_op *rt_emit_op(const struct rt_emit *e)
+{
+    return e->node->op;
+}
+
+const struct rt_tensor *rt_emit_arg(struct rt_emit *e, uint32_t index)
+{
+    must(index < e->node->arg_count);
+    uint32_t value = e->node->args[index];
+    return e->graph->values[value].kind == RT_NONE ? NULL : tensor_of(e, value);
+}
+
+const struct rt_tensor *rt_emit_out(struct rt_emit *e, uint32_t index)
+{
+    must(index < e->node->out_count);
+    uint32_t value = e->node->outs[index];
+    return index > 0 && !e->flow->is_used[value] ? NULL : tensor_of(e, value);
+}
+
+static const struct rt_tensor *list_item(struct rt_emit *e, uint32_t list, uint32_t item)
+{
+    const struct rt_value *v = &e->graph->values[list];
+    must(v->kind == RT_TENSORS && item < v->count);
+    return e->graph->values[v->values[item]].kind == RT_NONE ? NULL : tensor_of(e, v->values[item]);
+}
+
+const struct rt_tensor *rt_emit_arg_item(struct rt_emit *e, uint32_t index, uint32_t item)
+{
+    must(index < e->node->arg_count);
+    return list_item(e, e->node->args[index], item);
+}
+
+const struct rt_tensor *rt_emit_out_item(struct rt_emit *e, uint32_t index, uint32_t item)
+{
+    must(index < e->node->out_count);
+    return list_item(e, e->node->outs[index], item);
+}
+
+const struct rt_value *rt_emit_value(const struct rt_emit *e, uint32_t index)
+{
+    must(index < e->node->arg_count);
+    return rt_node_arg(e->graph, e->node, index);
+}
+
+int64_t rt_emit_int(const struct rt_emit *e, uint32_t index)
+{
+    const struct rt_value *v = rt_emit_value(e, index);
+    must(v->kind == RT_INT);
+    return rt_dim_at(v->i, e->values);
+}
+
+int64_t rt_emit_ints(const struct rt_emit *e, uint32_t index, uint32_t item)
+{
+    const struct rt_value *v = rt_emit_value(e, index);
+    must(v->kind == RT_INTS && item < v->count);
+    return rt_dim_at(v->ints[item], e->values);
+}
+
+double rt_emit_number(const struct rt_emit *e, uint32_t index)
+{
+    const struct rt_value *v = rt_emit_value(e, index);
+    return v->kind == RT_INT ? (double)rt_dim_at(v->i, e->values) : rt_arg_number(v);
+}
+
+enum status rt_emit_dispatch(struct rt_emit *e, const struct hal_dispatch *dispatch,
+                             struct error *err)
+{
+    if (dispatch->grid[0] == 0 || dispatch->grid[1] == 0 || dispatch->grid[2] == 0) {
+        return ST_OK;
+    }
+    return hal_command_dispatch(e->command, dispatch, err);
+}
+
+/* ---- recording ---------------------------------------------------------------------------------- */
+
+static enum status too_large(struct error *err)
+{
+    return error_set(err, ST_EXHAUSTED, "the method is too large");
+}
+
+static enum status emit_node(struct rt_emit *e, uint32_t index, struct error *err)
+{
+    const struct rt_node *node = &e->graph->nodes[index];
+    e->node = node;
+    if (!make_tensors(e, node->args, node->arg_count) ||
+        !make_tensors(e, node->outs, node->out_count)) {
+        return too_large(err);
+    }
+    must(node->op->emit);
+    enum status status = node->op->emit(e, err);
+    return status == ST_OK ? ST_OK : error_prefix(err, "%s: ", node->op->name);
+}
+
+static enum status emit_copies(struct rt_emit *e, struct error *err)
+{
+    for (uint32_t i = 0; i < e->flow->copy_count; i++) {
+        const struct rt_result_copy *copy = &e->flow->copies[i];
+        if (!make_tensors(e, &copy->value, 1)) {
+            return too_large(err);
+        }
+        const struct rt_tensor *from = tensor_of(e, copy->value);
+        struct hal_binding to = {
+            .slot = (uint16_t)rt_slot_result(e->graph->input_count, copy->result),
+            .length = from->bytes,
+        };
+        if (from->bytes > 0) {
+            TRY(hal_command_copy(e->command, from->binding, to, err));
+        }
+    }
+    return ST_OK;
+}
+
+static enum status record(struct rt_emit *e, struct error *err)
+{
+    const struct rt_flow *flow = e->flow;
+    for (uint32_t i = 0; i < flow->order_count; i++) {
+        if (i > 0 && flow->region[flow->order[i]] != flow->region[flow->order[i - 1]]) {
+            TRY(hal_command_barrier(e->command, err));
+        }
+        TRY(emit_node(e, flow->order[i], err));
+    }
+    if (flow->copy_count > 0 && flow->order_count > 0) {
+        TRY(hal_command_barrier(e->command, err));
+    }
+    TRY(emit_copies(e, err));
+    return hal_command_end(e->command, err);
+}
+
+/* ---- the plan ------------------------------------------------------------------------------------- */
+
+static enum status describe_results(struct rt_plan *plan, const struct rt_graph *graph,
+                                    const int64_t *values, struct error *err)
+{
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        const struct rt_value *v = &graph->values[graph->outputs[i]];
+        struct rt_plan_result *result = &plan->results[i];
+        if (v->kind == RT_TENSOR) {
+            result->shape = rt_concrete_shape(v, values);
+            TRY(shape_bytes(&result->shape, v->dtype, &result->bytes, err));
+        } else if (v->kind == RT_INT) {
+            result->number = rt_dim_at(v->i, values);
+        }
+    }
+    return ST_OK;
+}
+
+static enum status make(struct rt_plan *plan, const struct rt_flow *flow,
+                        struct hal_device *device, const int64_t *values, struct arena *arena,
+                        struct error *err)
+{
+    const struct rt_graph *graph = flow->graph;
+    uint32_t slots = rt_slot_result(graph->input_count, graph->output_count);
+    struct rt_alloc alloc;
+    if (slots > HAL_SLOTS_MAX) {
+        return error_set(err, ST_TOO_LARGE, "%u inputs and results, at most %d are possible",
+                         slots - 1, HAL_SLOTS_MAX - 1);
+    }
+    TRY(rt_alloc_make(&alloc, flow, values, arena, err));
+    if (alloc.arena_bytes > hal_device_props(device)->memory_bytes_max) {
+        return error_set(err, ST_TOO_LARGE, "the intermediate values need %zu bytes",
+                         alloc.arena_bytes);
+    }
+    plan->arena_bytes = alloc.arena_bytes;
+    TRY(describe_results(plan, graph, values, err));
+    TRY(hal_command_new(device, slots, &plan->command, err));
+    struct rt_emit emit = {
+        .flow = flow,
+        .graph = graph,
+        .alloc = &alloc,
+        .values = values,
+        .command = plan->command,
+        .tensors = arena_array(arena, graph->value_count, sizeof(struct rt_tensor *)),
+        .arena = arena,
+    };
+    return emit.tensors ? record(&emit, err) : too_large(err);
+}
+
+enum status rt_plan_new(const struct rt_flow *flow, struct hal_device *device,
+                        const int64_t *values, struct rt_plan **out_plan, struct error *err)
+{
+    const struct rt_graph *graph = flow->graph;
+    struct rt_plan *plan = calloc(1, sizeof(*plan));
+    struct arena scratch;
+    if (!plan) {
+        return too_large(err);
+    }
+    atomic_init(&plan->refs, 1);
+    plan->input_count = graph->input_count;
+    plan->result_count = graph->output_count;
+    plan->results = calloc(graph->output_count ? graph->output_count : 1, sizeof(*plan->results));
+    arena_init(&scratch, PLAN_SCRATCH_MAX);
+    enum status status = plan->results ? make(plan, flow, device, values, &scratch, err)
+                                       : too_large(err);
+    /* What a dispatch costs in memory: its record, constants and bindings. */
+    plan->bytes = sizeof(*plan) + graph->output_count * sizeof(*plan->results) +
+                  flow->order_count * (size_t)1024;
+    arena_fini(&scratch);
+    if (status != ST_OK) {
+        rt_plan_unref(plan);
+        return status;
+    }
+    *out_plan = plan;
+    return ST_OK;
+}
+
+struct rt_plan *rt_plan_ref(struct rt_plan *plan)
+{
+    atomic_fetch_add_explicit(&plan->refs, 1, memory_order_relaxed);
+    return plan;
+}
+
+void rt_plan_unref(struct rt_plan *plan)
+{
+    if (plan && atomic_fetch_sub_explicit(&plan->refs, 1, memory_order_acq_rel) == 1) {
+        hal_command_unref(plan->command);
+        free(plan->results);
+        free(plan);
+    }
+}
+
+void rt_plan_print(const struct rt_plan *plan, struct buf *out)
+{
+    buf_printf(out, "arena %zu bytes\n", plan->arena_bytes);
+    for (uint32_t i = 0; i < plan->result_count; i++) {
+        char text[SHAPE_TEXT_MAX];
+        buf_printf(out, "result %u %s %zu bytes\n", i, shape_print(&plan->results[i].shape, text),
+                   plan->results[i].bytes);
+    }
+    hal_command_print(plan->command, out);
+}

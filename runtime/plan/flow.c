@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "runtime/plan/flow.h"
+
+#include "base/check.h"
+#include "runtime/ops/op.h"
+
+/* Steps over the tensors among |values|: lists one by one, everything else not at all. */
+struct tensors {
+    const struct rt_graph *graph;
+    const uint32_t *values;
+    uint32_t count, at, item;
+};
+
+static bool next_tensor(struct tensors *it, uint32_t *out_value)
+{
+    while (it->at < it->count) {
+        uint32_t value = it->values[it->at];
+        const struct rt_value *v = &it->graph->values[value];
+        if (v->kind == RT_TENSORS && it->item < v->count) {
+            value = v->values[it->item++];
+        } else {
+            it->at++;
+            it->item = 0;
+        }
+        if (it->graph->values[value].kind == RT_TENSOR) {
+            *out_value = value;
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct tensors args_of(const struct rt_flow *flow, const struct rt_node *node)
+{
+    return (struct tensors){flow->graph, node->args, node->arg_count, 0, 0};
+}
+
+static struct tensors outs_of(const struct rt_flow *flow, const struct rt_node *node)
+{
+    return (struct tensors){flow->graph, node->outs, node->out_count, 0, 0};
+}
+
+static uint32_t find(struct rt_flow *flow, uint32_t value)
+{
+    while (flow->class_of[value] != value) {
+        flow->class_of[value] = flow->class_of[flow->class_of[value]];
+        value = flow->class_of[value];
+    }
+    return value;
+}
+
+static bool is_view(const struct rt_node *node)
+{
+    return node->op->flags & RT_OP_VIEW;
+}
+
+/* ---- regions ------------------------------------------------------------------------------------ */
+
+/*
+ * |ready| of a value is the first region that may read it: 0 for inputs and constants, one after its
+ * producer's region otherwise.
+ */
+static void assign_regions(struct rt_flow *flow, uint32_t *ready)
+{
+    for (uint32_t i = 0; i < flow->graph->node_count; i++) {
+        const struct rt_node *node = &flow->graph->nodes[i];
+        uint32_t region = 0, value;
+        for (struct tensors it = args_of(flow, node); next_tensor(&it, &value);) {
+            region = ready[value] > region ? ready[value] : region;
+            flow->is_used[value] = true;
+        }
+        flow->region[i] = region;
+        for (struct tensors it = outs_of(flow, node); next_tensor(&it, &value);) {
+            ready[value] = is_view(node) ? region : region + 1;
+        }
+        if (!is_view(node) && region >= flow->region_count) {
+            flow->region_count = region + 1;
+        }
+    }
+}
+
+/* Counting sort of the dispatching nodes by region. */
+static void sort_nodes(struct rt_flow *flow, uint32_t *begin)
+{
+    const struct rt_graph *graph = flow->graph;
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        if (!is_view(&graph->nodes[i])) {
+            begin[flow->region[i] + 1]++;
+            flow->order_count++;
+        }
+    }
+    for (uint32_t r = 0; r < flow->region_count; r++) {
+        begin[r + 1] += begin[r];
+    }
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        if (!is_view(&graph->nodes[i])) {
+            flow->order[begin[flow->region[i]]++] = i;
+        }
+    }
+}
+
+/* ---- classes ------------------------------------------------------------------------------------ */
+
+static void join_views(struct rt_flow *flow)
+{
+    for (uint32_t i = 0; i < flow->graph->node_count; i++) {
+        const struct rt_node *node = &flow->graph->nodes[i];
+        if (is_view(node)) {
+            flow->class_of[node->outs[0]] = find(flow, node->args[0]);
+        }
+    }
+}
+
+static void settle_homes(struct rt_flow *flow)
+{
+    const struct rt_graph *graph = flow->graph;
+    for (uint32_t i = 0; i < graph->value_count; i++) {
+        const struct rt_value *v = &graph->values[i];
+        if (v->kind == RT_TENSOR && v->is_constant) {
+            flow->classes[i].home = RT_HOME_CONSTANT;
+        }
+    }
+    for (uint32_t i = 0; i < graph->input_count; i++) {
+        if (graph->values[graph->inputs[i]].kind == RT_TENSOR) {
+            flow->classes[graph->inputs[i]] = (struct rt_class){.home = RT_HOME_INPUT, .index = i};
+        }
+    }
+    for (uint32_t i = 0; i < flow->order_count; i++) {
+        const struct rt_node *node = &graph->nodes[flow->order[i]];
+        uint32_t region = flow->region[flow->order[i]], value;
+        for (struct tensors it = outs_of(flow, node); next_tensor(&it, &value);) {
+            flow->classes[value] =
+                (struct rt_class){.home = RT_HOME_ARENA, .first = region, .last = region};
+        }
+    }
+}
+
+/* The first result of a transient class is computed where the caller wants it; others are copied. */
+static void settle_results(struct rt_flow *flow)
+{
+    const struct rt_graph *graph = flow->graph;
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        uint32_t value = graph->outputs[i];
+        if (graph->values[value].kind != RT_TENSOR) {
+            continue;
+        }
+        struct rt_class *class = &flow->classes[find(flow, value)];
+        flow->is_used[value] = true;
+        class->last = flow->region_count;
+        if (class->home == RT_HOME_ARENA) {
+            class->home = RT_HOME_RESULT;
+            class->index = i;
+        } else {
+            flow->copies[flow->copy_count++] = (struct rt_result_copy){i, value};
+        }
+    }
+}
+
+static void note_reads(struct rt_flow *flow)
+{
+    for (uint32_t i = 0; i < flow->order_count; i++) {
+        const struct rt_node *node = &flow->graph->nodes[flow->order[i]];
+        uint32_t region = flow->region[flow->order[i]], value;
+        for (struct tensors it = args_of(flow, node); next_tensor(&it, &value);) {
+            struct rt_class *class = &flow->classes[find(flow, value)];
+            if (region > class->last) {
+                class->last = region;
+                class->last_uses = 0;
+            }
+            class->last_uses += region == class->last;
+        }
+    }
+}
+
+static bool may_share(struct rt_flow *flow, const struct rt_node *node, uint32_t region)
+{
+    const struct rt_graph *graph = flow->graph;
+    const struct rt_value *in = rt_node_arg(graph, node, 0), *out = rt_node_out(graph, node, 0);
+    if (!(node->op->flags & RT_OP_IN_PLACE) || in->kind != RT_TENSOR ||
+        in->dtype != out->dtype || in->order != out->order || !rt_value_same_dims(in, out)) {
+        return false;
+    }
+    const struct rt_class *from = &flow->classes[find(flow, node->args[0])];
+    const struct rt_class *to = &flow->classes[find(flow, node->outs[0])];
+    return from->home == RT_HOME_ARENA && to->home == RT_HOME_ARENA && from->last == region &&
+           from->last_uses == 1;
+}
+
+static void join_in_place(struct rt_flow *flow)
+{
+    for (uint32_t i = 0; i < flow->order_count; i++) {
+        const struct rt_node *node = &flow->graph->nodes[flow->order[i]];
+        if (node->arg_count == 0 || node->out_count == 0 ||
+            !may_share(flow, node, flow->region[flow->order[i]])) {
+            continue;
+        }
+        uint32_t in = find(flow, node->args[0]), out = find(flow, node->outs[0]);
+        flow->class_of[out] = in;
+        flow->classes[in].last = flow->classes[out].last;
+        flow->classes[in].last_uses = flow->classes[out].last_uses;
+    }
+}
+
+enum status rt_flow_make(struct rt_flow *flow, const struct rt_graph *graph, struct arena *arena,
+                         struct error *err)
+{
+    uint32_t values = graph->value_count, nodes = graph->node_count;
+    *flow = (struct rt_flow){
+        .graph = graph,
+        .class_of = arena_array(arena, values, sizeof(*flow->class_of)),
+        .classes = arena_array(arena, values, sizeof(*flow->classes)),
+        .is_used = arena_array(arena, values, sizeof(*flow->is_used)),
+        .order = arena_array(arena, nodes, sizeof(*flow->order)),
+        .region = arena_array(arena, nodes, sizeof(*flow->region)),
+        .copies = arena_array(arena, graph->output_count, sizeof(*flow->copies)),
+    };
+    uint32_t *ready = arena_array(arena, values, sizeof(*ready));
+    uint32_t *begin = arena_array(arena, (size_t)nodes + 2, sizeof(*begin));
+    if (!flow->class_of || !flow->classes || !flow->is_used || !flow->order || !flow->region ||
+        !flow->copies || !ready || !begin) {
+        return error_set(err, ST_EXHAUSTED, "the method is too large");
+    }
+    for (uint32_t i = 0; i < values; i++) {
+        flow->class_of[i] = i;
+    }
+    assign_regions(flow, ready);
+    sort_nodes(flow, begin);
+    join_views(flow);
+    settle_homes(flow);
+    settle_results(flow);
+    note_reads(flow);
+    join_in_place(flow);
+    for (uint32_t i = 0; i < values; i++) {
+        flow->class_of[i] = find(flow, i);
+    }
+    return ST_OK;
+}

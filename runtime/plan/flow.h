@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Data flow: when each node of a graph runs and which values share memory. Depends on the graph
+ * alone, not on concrete dims, so it is made once for a method.
+ *
+ * Nodes are put into regions, as early as their arguments allow; what is in one region runs side by
+ * side, a barrier stands between two. Values are put into classes: a view is in its base's class, and
+ * an operator that may work in place joins its output to its input when nobody else needs that any
+ * more. A class has one home for all its values.
+ */
+#ifndef PTED_RUNTIME_PLAN_FLOW_H
+#define PTED_RUNTIME_PLAN_FLOW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "runtime/graph/graph.h"
+
+enum rt_home {
+    RT_HOME_NONE,     /* not a tensor, or never used */
+    RT_HOME_CONSTANT, /* the file or a folded constant's buffer */
+    RT_HOME_INPUT,    /* what the caller binds to input |index| */
+    RT_HOME_RESULT,   /* what the caller binds to result |index| */
+    RT_HOME_ARENA,    /* transient; packed for each set of dims */
+};
+
+struct rt_class {
+    enum rt_home home;
+    uint32_t index;       /* of the input or result */
+    uint32_t first, last; /* regions in which it is alive: from its first write to its last read */
+    uint32_t last_uses;   /* arguments that read it in region |last| */
+};
+
+/* A result whose value already has a home elsewhere: copied after the last region. */
+struct rt_result_copy {
+    uint32_t result, value;
+};
+
+struct rt_flow {
+    const struct rt_graph *graph; /* borrowed */
+    uint32_t *class_of;           /* by value: the value that names its class */
+    struct rt_class *classes;     /* by value; those that name a class mean something */
+    bool *is_used;                /* by value: some node or the caller reads it */
+    uint32_t *order;              /* nodes that dispatch, by region, then as in the graph */
+    uint32_t *region;             /* by node; views are in none */
+    uint32_t order_count, region_count;
+    struct rt_result_copy *copies;
+    uint32_t copy_count;
+};
+
+/* All storage from |arena|; |graph| stays as it is from now on. */
+MUST_CHECK enum status rt_flow_make(struct rt_flow *flow, const struct rt_graph *graph,
+                                    struct arena *arena, struct error *err);
+
+static inline const struct rt_class *rt_flow_class(const struct rt_flow *flow, uint32_t value)
+{
+    return &flow->classes[flow->class_of[value]];
+}
+
+#endif

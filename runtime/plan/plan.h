@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A plan: one method at one set of concrete dims, ready to be submitted. Sizes are numbers, every
+ * value has its place, and the work is a recorded command buffer. Made from a graph and its flow;
+ * immutable and shared by reference count. It keeps nothing of the graph but what the command buffer
+ * references; the graph's constants must outlive it.
+ */
+#ifndef PTED_RUNTIME_PLAN_PLAN_H
+#define PTED_RUNTIME_PLAN_PLAN_H
+
+#include <stdatomic.h>
+
+#include "base/buf.h"
+#include "base/shape.h"
+#include "hal/command.h"
+#include "runtime/plan/flow.h"
+
+struct hal_device;
+
+/* Slots of the command buffer: the arena, then the inputs, then the results. */
+#define RT_SLOT_ARENA 0
+#define RT_SLOT_INPUT 1
+
+struct rt_plan_result {
+    struct shape shape; /* of a tensor */
+    size_t bytes;       /* of a tensor */
+    int64_t number;     /* of an int */
+};
+
+struct rt_plan {
+    atomic_uint refs;
+    struct hal_command *command; /* owned */
+    size_t arena_bytes;          /* what slot 0 must hold */
+    uint32_t input_count, result_count;
+    struct rt_plan_result *results; /* owned */
+    size_t bytes;                   /* memory that the plan itself takes, roughly */
+};
+
+static inline uint32_t rt_slot_result(uint32_t input_count, uint32_t result)
+{
+    return RT_SLOT_INPUT + input_count + result;
+}
+
+/*
+ * |values| holds the evaluated expressions of the graph's dims (rt_dims_eval). ST_TOO_LARGE when a
+ * tensor or the arena exceeds what the device can hold.
+ */
+MUST_CHECK enum status rt_plan_new(const struct rt_flow *flow, struct hal_device *device,
+                                   const int64_t *values, struct rt_plan **out_plan,
+                                   struct error *err);
+struct rt_plan *rt_plan_ref(struct rt_plan *plan);
+void rt_plan_unref(struct rt_plan *plan); /* NULL is fine */
+
+/* Regions, dispatches and memory; deterministic. */
+void rt_plan_print(const struct rt_plan *plan, struct buf *out);
+
+#endif
