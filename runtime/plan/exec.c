@@ -27,7 +27,6 @@ struct rt_emit {
     struct rt_tensor **tensors; /* by value; made when first asked for */
     struct arena *arena;
     const struct rt_node *node;
-    struct error *err;
 };
 
 /* ---- tensors ------------------------------------------------------------------------------------ */

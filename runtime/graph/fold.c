@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Constant folding: see passes.h. The foldable nodes are planned and run like a method without
+ * inputs, so that folding needs no second way to evaluate an operator and uses all workers.
+ */
+#include "config.h"
+
+#include "base/check.h"
+#include "hal/buffer.h"
+#include "hal/device.h"
+#include "hal/queue.h"
+#include "runtime/graph/passes.h"
+#include "runtime/graph/rewrite.h"
+#include "runtime/ops/op.h"
+#include "runtime/plan/plan.h"
+
+/* A node is not folded when that would turn little into much: `full([1000, 1000], 0)`. */
+#define FOLD_GROWTH 8
+#define FOLD_SMALL (64u << 10)
+
+struct fold {
+    struct rt_graph *graph;
+    bool *is_known;   /* by value: constant, or an output of a foldable node */
+    bool *is_foldable; /* by node */
+    uint32_t count;
+};
+
+static bool is_static(const struct rt_value *v, size_t *bytes)
+{
+    struct shape shape;
+    struct error ignored;
+    size_t more;
+    return rt_value_shape(v, &shape) && shape_bytes(&shape, v->dtype, &more, &ignored) == ST_OK &&
+           add_size(*bytes, more, bytes);
+}
+
+static bool args_are_known(const struct fold *f, const struct rt_node *node, size_t *bytes)
+{
+    for (uint32_t i = 0; i < node->arg_count; i++) {
+        const struct rt_value *v = rt_node_arg(f->graph, node, i);
+        if (v->kind == RT_TENSOR && !(f->is_known[node->args[i]] && is_static(v, bytes))) {
+            return false;
+        }
+        for (uint32_t j = 0; v->kind == RT_TENSORS && j < v->count; j++) {
+            const struct rt_value *item = &f->graph->values[v->values[j]];
+            if (item->kind == RT_TENSOR &&
+                !(f->is_known[v->values[j]] && is_static(item, bytes))) {
+                return false;
+            }
+        }
+        bool is_symbolic = v->kind == RT_INT && !rt_dim_is_const(v->i);
+        for (uint32_t j = 0; v->kind == RT_INTS && j < v->count; j++) {
+            is_symbolic |= !rt_dim_is_const(v->ints[j]);
+        }
+        if (is_symbolic) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool outs_fit(const struct fold *f, const struct rt_node *node, size_t bytes_in)
+{
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < node->out_count; i++) {
+        const struct rt_value *v = rt_node_out(f->graph, node, i);
+        if (v->kind != RT_TENSOR || !is_static(v, &bytes)) {
+            return false;
+        }
+    }
+    return bytes <= FOLD_SMALL || bytes / FOLD_GROWTH <= bytes_in;
+}
+
+static void find_foldable(struct fold *f)
+{
+    for (uint32_t i = 0; i < f->graph->value_count; i++) {
+        f->is_known[i] = f->graph->values[i].is_constant;
+    }
+    for (uint32_t i = 0; i < f->graph->node_count; i++) {
+        const struct rt_node *node = &f->graph->nodes[i];
+        size_t bytes_in = 0;
+        f->is_foldable[i] = args_are_known(f, node, &bytes_in) && outs_fit(f, node, bytes_in);
+        f->count += f->is_foldable[i];
+        for (uint32_t j = 0; f->is_foldable[i] && j < node->out_count; j++) {
+            f->is_known[node->outs[j]] = true;
+        }
+    }
+}
+
+/* The foldable nodes as a graph of their own; its outputs are what anybody else reads. */
+static enum status extract(const struct fold *f, struct rt_graph *sub, struct error *err)
+{
+    struct rt_graph *graph = f->graph;
+    struct rt_rewrite rw;
+    TRY(rt_rewrite_begin(&rw, graph, err));
+    *sub = *graph;
+    sub->nodes = arena_array(&graph->arena, f->count, sizeof(*sub->nodes));
+    sub->outputs = arena_array(&graph->arena, graph->value_count, sizeof(*sub->outputs));
+    if (!sub->nodes || !sub->outputs) {
+        graph->failed = true;
+        return rt_graph_check(graph, err);
+    }
+    sub->node_count = sub->output_count = sub->input_count = 0;
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        struct rt_node *node = &graph->nodes[i];
+        for (uint32_t j = 0; f->is_foldable[i] && j < node->arg_count; j++) {
+            const struct rt_value *v = rt_node_arg(graph, node, j);
+            rw.uses[node->args[j]]--;
+            for (uint32_t k = 0; v->kind == RT_TENSORS && k < v->count; k++) {
+                rw.uses[v->values[k]]--;
+            }
+        }
+    }
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        struct rt_node *node = &graph->nodes[i];
+        for (uint32_t j = 0; f->is_foldable[i] && j < node->out_count; j++) {
+            if (rw.uses[node->outs[j]] > 0) {
+                sub->outputs[sub->output_count++] = node->outs[j];
+            }
+        }
+        if (f->is_foldable[i]) {
+            sub->nodes[sub->node_count++] = *node;
+        }
+    }
+    return ST_OK;
+}
+
+static enum status submit_and_wait(struct hal_device *device, struct rt_plan *plan,
+                                   const struct hal_binding *slots, struct error *err)
+{
+    struct hal_semaphore *semaphore;
+    TRY(hal_semaphore_new(0, &semaphore, err));
+    struct hal_submission submission = {
+        .command = plan->command,
+        .slots = slots,
+        .slot_count = rt_slot_result(plan->input_count, plan->result_count),
+        .signal = {{semaphore, 1}},
+        .signal_count = 1,
+    };
+    enum status status = hal_queue_submit(device, &submission, err);
+    if (status == ST_OK) {
+        status = hal_semaphore_wait(semaphore, 1, UINT64_MAX);
+        if (status != ST_OK) {
+            error_set(err, status, "constant folding: %s", status_text(status));
+        }
+    }
+    hal_semaphore_unref(semaphore);
+    return status;
+}
+
+/* Runs |plan| with fresh buffers: |slots| owns them, slot 0 is the arena. */
+static enum status run(struct hal_device *device, struct rt_plan *plan, struct hal_binding *slots,
+                       struct error *err)
+{
+    for (uint32_t i = 0; i <= plan->result_count; i++) {
+        struct hal_binding *slot = &slots[i];
+        slot->length = i ? plan->results[i - 1].bytes : plan->arena_bytes;
+        TRY(hal_buffer_new(device, slot->length, &slot->buffer, err));
+    }
+    return submit_and_wait(device, plan, slots, err);
+}
+
+static enum status evaluate(struct rt_graph *graph, struct rt_graph *sub,
+                            struct hal_device *device, struct error *err)
+{
+    struct rt_flow flow;
+    struct rt_plan *plan;
+    struct hal_binding *slots =
+        arena_array(&graph->arena, (size_t)sub->output_count + 1, sizeof(*slots));
+    /* Nothing here is symbolic, so no expression is ever looked up. */
+    if (!slots) {
+        return error_set(err, ST_EXHAUSTED, "the method is too large");
+    }
+    TRY(rt_flow_make(&flow, sub, &graph->arena, err));
+    TRY(rt_plan_new(&flow, device, NULL, &plan, err));
+    enum status status = run(device, plan, slots, err);
+    for (uint32_t i = 0; status == ST_OK && i < sub->output_count; i++) {
+        rt_graph_set_constant(graph, sub->outputs[i], slots[i + 1].buffer);
+        slots[i + 1].buffer = NULL;
+    }
+    for (uint32_t i = 0; i <= sub->output_count; i++) {
+        hal_buffer_unref(slots[i].buffer);
+    }
+    rt_plan_unref(plan);
+    return status;
+}
+
+/* More results than a command buffer has slots for are left as they are: folding is optional. */
+#define FOLD_OUTPUTS_MAX (HAL_SLOTS_MAX - RT_SLOT_INPUT)
+
+enum status rt_pass_fold(struct rt_graph *graph, struct hal_device *device, struct error *err)
+{
+    struct fold f = {
+        .graph = graph,
+        .is_known = arena_array(&graph->arena, graph->value_count, sizeof(*f.is_known)),
+        .is_foldable = arena_array(&graph->arena, graph->node_count, sizeof(*f.is_foldable)),
+    };
+    struct rt_graph sub;
+    graph->failed |= !f.is_known || !f.is_foldable;
+    TRY(rt_graph_check(graph, err));
+    find_foldable(&f);
+    if (f.count == 0) {
+        return ST_OK;
+    }
+    TRY(extract(&f, &sub, err));
+    if (sub.output_count > FOLD_OUTPUTS_MAX) {
+        return ST_OK;
+    }
+    TRY(evaluate(graph, &sub, device, err));
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        graph->nodes[i].is_dead |= f.is_foldable[i];
+    }
+    return rt_graph_compact(graph, err);
+}
