@@ -4,8 +4,9 @@
 
 #include "runtime/method.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/check.h"
 #include "hal/device.h"
@@ -202,10 +203,7 @@ void rt_method_fini(struct rt_method *method)
 
 /* ---- plans ---------------------------------------------------------------------------------------- */
 
-/*
- * Puts every symbol's value into |values| (by expression). An input dim is a constant, a symbol or an
- * expression that another input's symbol decides; the caller compares those afterwards.
- */
+/* Puts every symbol's value into |values| (by expression): solved input dims are symbols or constants. */
 static void read_symbols(const struct rt_method *method, const struct shape *const *shapes,
                          int64_t *values)
 {
@@ -213,9 +211,8 @@ static void read_symbols(const struct rt_method *method, const struct shape *con
     for (uint32_t i = 0; i < graph->input_count; i++) {
         const struct rt_value *v = &graph->values[graph->inputs[i]];
         for (uint8_t d = 0; v->kind == RT_TENSOR && d < v->rank; d++) {
-            uint32_t expr = v->dims[d].expr;
-            if (expr && graph->dims.exprs[expr].kind == RT_EXPR_SYMBOL) {
-                values[expr] = shapes[i]->dims[d];
+            if (v->dims[d].expr) {
+                values[v->dims[d].expr] = shapes[i]->dims[d];
             }
         }
     }
@@ -232,9 +229,9 @@ static enum status check_inputs(const struct rt_method *method, const struct sha
             int64_t wanted = rt_dim_at(v->dims[d], values);
             if (shapes[i]->dims[d] != wanted) {
                 return error_set(err, ST_INVALID,
-                                 "%s: dim %u is %lld, expected %lld as other inputs have it",
-                                 method->inputs[i].name, d, (long long)shapes[i]->dims[d],
-                                 (long long)wanted);
+                                 "%s: dim %u is %" PRId64 ", expected %" PRId64
+                                 " as another input has it",
+                                 method->inputs[i].name, d, shapes[i]->dims[d], wanted);
             }
         }
     }
@@ -293,6 +290,7 @@ static enum status plan_for(struct rt_method *method, const struct shape *const 
 {
     struct cached_plan *cached;
     read_symbols(method, shapes, values);
+    TRY(check_inputs(method, shapes, values, err));
     pthread_mutex_lock(&method->mutex);
     cached = find_plan(method, values);
     enum status status = ST_OK;
