@@ -21,3 +21,25 @@ noinst_LIBRARIES += %D%/libruntime.a
 	%D%/pte/text.c %D%/pte/text.h \
 	%D%/pte/value.c \
 	%D%/pte/verify.c
+
+# Programs and methods, the graph and its passes, plans, calls
+%C%_libruntime_a_SOURCES += \
+	%D%/invocation.h \
+	%D%/method.c %D%/method.h \
+	%D%/program.c %D%/program.h \
+	%D%/import/kernels.c %D%/import/kernels.h \
+	%D%/graph/dim.c %D%/graph/dim.h \
+	%D%/graph/fold.c \
+	%D%/graph/fuse.c \
+	%D%/graph/graph.c %D%/graph/graph.h \
+	%D%/graph/layout.c \
+	%D%/graph/normalize.c \
+	%D%/graph/pack.c \
+	%D%/graph/passes.h \
+	%D%/graph/resolve.c \
+	%D%/graph/rewrite.c %D%/graph/rewrite.h \
+	%D%/plan/alloc.c %D%/plan/alloc.h \
+	%D%/plan/exec.c \
+	%D%/plan/flow.c %D%/plan/flow.h \
+	%D%/plan/plan.h \
+	%D%/vm/invocation.c

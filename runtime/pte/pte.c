@@ -115,3 +115,8 @@ const struct pte_named_data *pte_find_named_data(const struct pte_program *progr
         bsearch(&key, program->named_sorted, program->named_count, sizeof(*found), compare_key);
     return found ? *found : NULL;
 }
+
+struct span pte_file_bytes(const struct pte_program *program)
+{
+    return program->file;
+}

@@ -147,6 +147,9 @@ MUST_CHECK enum status pte_parse(struct span bytes, struct pte_program **out_pro
 struct pte_program *pte_program_ref(struct pte_program *program);
 void pte_program_unref(struct pte_program *program);
 
+/* The whole file: what borrowed bytes lie in. */
+struct span pte_file_bytes(const struct pte_program *program);
+
 /* All methods, in the order of the file. */
 const struct pte_plan *pte_plans(const struct pte_program *program, size_t *out_count);
 const struct pte_plan *pte_find_plan(const struct pte_program *program, const char *name);
