@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -213,25 +214,33 @@ static void print_type(const struct rt_io *io, struct buf *out)
     buf_add_char(out, ']');
 }
 
-static enum status wrong_type(const struct rt_io *io, enum dtype dtype, const struct shape *shape,
-                              struct error *err)
+static const char *const kind_names[] = {
+    [RT_IO_NONE] = "nothing", [RT_IO_INT] = "an int",       [RT_IO_FLOAT] = "a float",
+    [RT_IO_BOOL] = "a bool",  [RT_IO_STRING] = "a string",
+};
+
+/* ST_INVALID: what |io| takes, and |given| instead. */
+static enum status wrong_type(const struct rt_io *io, const char *given, struct error *err)
 {
-    static const char *const kinds[] = {
-        [RT_IO_NONE] = "nothing",      [RT_IO_INT] = "an int",       [RT_IO_FLOAT] = "a float",
-        [RT_IO_BOOL] = "a bool", [RT_IO_STRING] = "a string", [RT_IO_TENSOR] = "a tensor",
-    };
-    char text[SHAPE_TEXT_MAX];
     struct buf type;
-    buf_init(&type, 256);
+    buf_init(&type, 512);
     if (io->kind == RT_IO_TENSOR) {
         print_type(io, &type);
     } else {
-        buf_add_str(&type, kinds[io->kind]);
+        buf_add_str(&type, kind_names[io->kind]);
     }
-    error_set(err, ST_INVALID, "expected %.*s, got %s%.120s", SPAN_FMT(buf_span(&type)),
-              dtype_infos[dtype].long_text, shape_print(shape, text));
+    error_set(err, ST_INVALID, "expected %.*s, got %s", SPAN_FMT(buf_span(&type)), given);
     buf_fini(&type);
     return ST_INVALID;
+}
+
+static enum status wrong_tensor(const struct rt_io *io, enum dtype dtype,
+                                const struct shape *shape, struct error *err)
+{
+    char dims[SHAPE_TEXT_MAX], given[160];
+    snprintf(given, sizeof(given), "%s%s", dtype_infos[dtype].long_text,
+             shape_print(shape, dims));
+    return wrong_type(io, given, err);
 }
 
 static enum status check_input(struct rt_invocation *inv, uint32_t index, enum dtype dtype,
@@ -240,7 +249,7 @@ static enum status check_input(struct rt_invocation *inv, uint32_t index, enum d
     const struct rt_io *io = rt_method_input(inv->method, index);
     must(inv->step == STEP_FILLING);
     if (io->kind != RT_IO_TENSOR || io->dtype != dtype || io->shape.rank != shape->rank) {
-        return wrong_type(io, dtype, shape, err);
+        return wrong_tensor(io, dtype, shape, err);
     }
     for (uint8_t d = 0; d < shape->rank; d++) {
         bool is_dynamic = io->dynamic_dims >> d & 1;
@@ -249,7 +258,7 @@ static enum status check_input(struct rt_invocation *inv, uint32_t index, enum d
                              shape->dims[d], io->shape.dims[d]);
         }
         if (!is_dynamic && shape->dims[d] != io->shape.dims[d]) {
-            return wrong_type(io, dtype, shape, err);
+            return wrong_tensor(io, dtype, shape, err);
         }
     }
     TRY(shape_bytes(shape, dtype, out_bytes, err));
@@ -307,18 +316,10 @@ enum status rt_invocation_bind_input(struct rt_invocation *inv, uint32_t index, 
 static enum status give_scalar(struct rt_invocation *inv, uint32_t index, enum rt_io_kind kind,
                                bool is_same, struct error *err)
 {
-    static const char *const kinds[] = {
-        [RT_IO_INT] = "an int",
-        [RT_IO_FLOAT] = "a float",
-        [RT_IO_BOOL] = "a bool",
-        [RT_IO_STRING] = "a string",
-    };
     const struct rt_io *io = rt_method_input(inv->method, index);
     must(inv->step == STEP_FILLING);
     if (io->kind != kind) {
-        struct error type;
-        wrong_type(io, io->dtype, &io->shape, &type);
-        return error_set(err, ST_INVALID, "expected another kind of value, got %s", kinds[kind]);
+        return wrong_type(io, kind_names[kind], err);
     }
     if (inv->inputs[index].is_given) {
         return error_set(err, ST_INVALID, "given twice");
@@ -511,7 +512,8 @@ void rt_invocation_submit(struct rt_invocation *inv, bool may_run_inline,
         memset(hal_buffer_map(inv->arena), 0xff, inv->plan->arena_bytes);
     }
     uint64_t timepoint = ++inv->timepoint;
-    struct hal_semaphore *semaphore = inv->semaphore;
+    /* A reference of our own: a callback that finds a failure replaces the invocation's. */
+    struct hal_semaphore *semaphore = hal_semaphore_ref(inv->semaphore);
     struct hal_submission submission = {
         .command = inv->plan->command,
         .slots = inv->slots,
@@ -522,13 +524,14 @@ void rt_invocation_submit(struct rt_invocation *inv, bool may_run_inline,
         .cancel = &inv->cancel,
     };
     enum status status = hal_queue_submit(inv->method->device, &submission, NULL);
-    if (status != ST_OK) {
+    if (status == ST_OK) {
+        inv->waiter.value = timepoint;
+        inv->waiter.fn = on_reached;
+        hal_semaphore_on(semaphore, &inv->waiter);
+    } else {
         finish(inv, status);
-        return;
     }
-    inv->waiter.value = timepoint;
-    inv->waiter.fn = on_reached;
-    hal_semaphore_on(semaphore, &inv->waiter);
+    hal_semaphore_unref(semaphore);
 }
 
 void rt_invocation_cancel(struct rt_invocation *inv)
