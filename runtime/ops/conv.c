@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Convolutions of rank 3 ([N, C, L]) and rank 4 ([N, C, H, W]) in f32. The file's form has no kernel:
+ * the normalize pass turns it into "conv" (also transposed and grouped) or "conv_dw" (one channel a
+ * group) over packed weights, both channels-last.
+ *
+ * Shapes: torch.nn.functional.conv2d and conv_transpose2d.
+ */
+#include "config.h"
+
+#include <inttypes.h>
+
+#include "base/check.h"
+#include "hal/cpu/uk.h"
+#include "runtime/ops/gemm.h"
+
+#define F32_ONLY (1u << DT_F32)
+
+/* No real kernel is larger, and a tile keeps a record for every tap. */
+#define KERNEL_TAPS_MAX 16384
+
+/* Strides, dilations and paddings beyond this are refused: products of two stay far from overflow. */
+#define EXTENT_MAX (1 << 24)
+
+/* ---- the file's form ------------------------------------------------------------------------------ */
+
+enum {
+    CONV_X,
+    CONV_W,
+    CONV_BIAS,
+    CONV_STRIDE,
+    CONV_PADDING,
+    CONV_DILATION,
+    CONV_TRANSPOSED,
+    CONV_OUTPUT_PADDING,
+    CONV_GROUPS
+};
+
+/* Entry |axis| of a list that has one for all axes, one for each, or (where |empty| allows) none. */
+static enum status list_entry(struct rt_shape_call *call, uint32_t index, uint8_t axes, uint8_t axis,
+                              int64_t empty, int64_t *out_value)
+{
+    const struct rt_value *list = rt_arg(call, index);
+    if (list->count == 0 && empty >= 0) {
+        *out_value = empty;
+        return ST_OK;
+    }
+    if (list->count != 1 && list->count != axes) {
+        return rt_refuse(call, "argument %u has %u entries, expected %u", index, list->count, axes);
+    }
+    struct rt_dim entry = list->ints[list->count == 1 ? 0 : axis];
+    if (!rt_dim_is_const(entry) || entry.value < 0 || entry.value > EXTENT_MAX) {
+        return rt_refuse(call, "argument %u: entry %u is not in [0, %d]", index, axis, EXTENT_MAX);
+    }
+    *out_value = entry.value;
+    return ST_OK;
+}
+
+struct window {
+    int64_t kernel, stride, padding, dilation, output_padding;
+};
+
+static enum status read_window(struct rt_shape_call *call, uint8_t axes, uint8_t axis,
+                               struct window *w)
+{
+    const struct rt_value *weight = rt_arg(call, CONV_W);
+    struct rt_dim kernel = weight->dims[2 + axis];
+    TRY(list_entry(call, CONV_STRIDE, axes, axis, -1, &w->stride));
+    TRY(list_entry(call, CONV_PADDING, axes, axis, -1, &w->padding));
+    TRY(list_entry(call, CONV_DILATION, axes, axis, -1, &w->dilation));
+    TRY(list_entry(call, CONV_OUTPUT_PADDING, axes, axis, 0, &w->output_padding));
+    if (!rt_dim_is_const(kernel) || kernel.value < 1 || kernel.value > KERNEL_TAPS_MAX) {
+        return rt_refuse(call, "the kernel's size is not in [1, %d]", KERNEL_TAPS_MAX);
+    }
+    if (w->stride < 1 || w->dilation < 1) {
+        return rt_refuse(call, "stride %" PRId64 ", dilation %" PRId64 ", expected 1 or more",
+                         w->stride, w->dilation);
+    }
+    w->kernel = kernel.value;
+    return ST_OK;
+}
+
+static struct rt_dim out_extent(struct rt_dims *dims, struct rt_dim in, const struct window *w,
+                                bool is_transposed)
+{
+    int64_t reach = w->dilation * (w->kernel - 1);
+    if (is_transposed) {
+        struct rt_dim span = rt_dim_mul(dims, rt_dim_sub(dims, in, rt_dim_of(1)),
+                                        rt_dim_of(w->stride));
+        return rt_dim_add(dims, span, rt_dim_of(reach - 2 * w->padding + w->output_padding + 1));
+    }
+    struct rt_dim room = rt_dim_add(dims, in, rt_dim_of(2 * w->padding - reach - 1));
+    return rt_dim_add(dims, rt_dim_floordiv(dims, room, rt_dim_of(w->stride)), rt_dim_of(1));
+}
+
+static enum status check_weights(struct rt_shape_call *call, int64_t *out_groups)
+{
+    const struct rt_value *x = rt_arg(call, CONV_X), *w = rt_arg(call, CONV_W);
+    const struct rt_value *bias = rt_arg(call, CONV_BIAS);
+    bool is_transposed = rt_arg(call, CONV_TRANSPOSED)->b;
+    struct rt_dims *dims = &call->graph->dims;
+    int64_t groups;
+    TRY(rt_need_dtype(call, CONV_X, F32_ONLY));
+    TRY(rt_need_dtype(call, CONV_W, F32_ONLY));
+    TRY(rt_need_dtype(call, CONV_BIAS, F32_ONLY));
+    if ((x->rank != 3 && x->rank != 4) || w->rank != x->rank) {
+        return rt_unsupported(call, "input of rank %u, weights of rank %u", x->rank, w->rank);
+    }
+    TRY(rt_need_const(call, CONV_GROUPS, &groups));
+    if (!rt_dim_is_const(w->dims[0]) || !rt_dim_is_const(w->dims[1]) || groups < 1 ||
+        w->dims[0].value % groups != 0) {
+        return rt_refuse(call, "%" PRId64 " groups of weights", groups);
+    }
+    struct rt_dim in = is_transposed ? w->dims[0]
+                                     : rt_dim_mul(dims, w->dims[1], rt_dim_of(groups));
+    struct rt_dim out = is_transposed ? rt_dim_mul(dims, w->dims[1], rt_dim_of(groups))
+                                      : w->dims[0];
+    TRY(rt_dim_require_equal(dims, x->dims[1], in, "the input's channels are not the weights'",
+                             call->err));
+    if (bias->kind == RT_TENSOR) {
+        if (bias->rank != 1) {
+            return rt_refuse(call, "the bias has rank %u, expected 1", bias->rank);
+        }
+        TRY(rt_dim_require_equal(dims, bias->dims[0], out, "the bias is not as long as the output",
+                                 call->err));
+    }
+    *out_groups = groups;
+    return ST_OK;
+}
+
+static enum status convolution_shape(struct rt_shape_call *call)
+{
+    const struct rt_value *x = rt_arg(call, CONV_X), *w = rt_arg(call, CONV_W);
+    bool is_transposed = rt_arg(call, CONV_TRANSPOSED)->b;
+    struct rt_dims *dims = &call->graph->dims;
+    int64_t groups, taps = 1;
+    TRY(check_weights(call, &groups));
+    struct rt_dim out[4] = {x->dims[0]};
+    out[1] = is_transposed ? rt_dim_mul(dims, w->dims[1], rt_dim_of(groups)) : w->dims[0];
+    for (uint8_t i = 0; i + 2 < x->rank; i++) {
+        struct window window;
+        TRY(read_window(call, (uint8_t)(x->rank - 2), i, &window));
+        taps *= window.kernel;
+        out[2 + i] = out_extent(dims, x->dims[2 + i], &window, is_transposed);
+        if (out[2 + i].value < 0) {
+            return rt_refuse(call, "the kernel is larger than the padded input");
+        }
+    }
+    if (taps > KERNEL_TAPS_MAX) {
+        return rt_refuse(call, "%" PRId64 " taps, at most %d are possible", taps, KERNEL_TAPS_MAX);
+    }
+    return rt_set_out(call, 0, x->rank, out);
+}
+
+/* ---- packed weights ------------------------------------------------------------------------------- */
+
+/* weights, groups, transposed -> [groups, panels, taps * channels of a group, width] */
+static enum status pack_shape(struct rt_shape_call *call)
+{
+    const struct rt_value *w = rt_arg(call, 0);
+    int64_t groups = rt_arg(call, 1)->i.value;
+    bool is_transposed = rt_arg(call, 2)->b;
+    struct rt_dims *dims = &call->graph->dims;
+    struct rt_dim k = is_transposed ? rt_dim_of(w->dims[0].value / groups) : w->dims[1];
+    struct rt_dim n = is_transposed ? w->dims[1] : rt_dim_of(w->dims[0].value / groups);
+    struct rt_dim out[4];
+    for (uint8_t i = 2; i < w->rank; i++) {
+        k = rt_dim_mul(dims, k, w->dims[i]);
+    }
+    rt_packed_dims(dims, rt_dim_of(groups), k, n, out);
+    rt_node_out(call->graph, call->node, 0)->is_packed = true;
+    return rt_set_out(call, 0, 4, out);
+}
+
+static enum status pack_emit(struct rt_emit *emit, struct error *err)
+{
+    const struct rt_tensor *w = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
+    int64_t groups = rt_emit_int(emit, 1), taps = w->dims[2] * (w->rank == 4 ? w->dims[3] : 1);
+    bool is_transposed = rt_emit_value(emit, 2)->b;
+    /* OIHW; transposed IOHW, where a group is a range of I. */
+    int64_t inner = is_transposed ? w->dims[0] / groups : w->dims[1];
+    struct rt_pack pack = {
+        .column = is_transposed ? taps : w->dims[1] * taps,
+        .outer_stride = 1,
+        .inner_stride = is_transposed ? w->dims[1] * taps : taps,
+        .n = is_transposed ? w->dims[1] : w->dims[0] / groups,
+        .outer_count = taps,
+        .inner_count = inner,
+        .source = w->numel / groups,
+        .packed = out->dims[1] * out->dims[2] * out->dims[3],
+    };
+    return rt_pack_emit(emit, &pack, groups, err);
+}
+
+/* ---- conv ------------------------------------------------------------------------------------------- */
+
+/*
+ * x, packed weights, bias?, residual?, kernel, stride, padding, dilation, output padding (2 entries
+ * each, the first of them idle for rank 3), groups, outs, transposed, min, max
+ */
+enum {
+    PACKED_X,
+    PACKED_W,
+    PACKED_BIAS,
+    PACKED_RESIDUAL,
+    PACKED_KERNEL,
+    PACKED_STRIDE,
+    PACKED_PADDING,
+    PACKED_DILATION,
+    PACKED_OUTPUT_PADDING,
+    PACKED_GROUPS,
+    PACKED_OUTS,
+    PACKED_TRANSPOSED,
+    PACKED_MIN,
+    PACKED_MAX
+};
+
+static struct window packed_window(const struct rt_value *const lists[5], uint8_t axis)
+{
+    return (struct window){
+        .kernel = lists[0]->ints[axis].value,
+        .stride = lists[1]->ints[axis].value,
+        .padding = lists[2]->ints[axis].value,
+        .dilation = lists[3]->ints[axis].value,
+        .output_padding = lists[4]->ints[axis].value,
+    };
+}
+
+static enum status packed_shape(struct rt_shape_call *call)
+{
+    const struct rt_value *x = rt_arg(call, PACKED_X), *lists[5];
+    struct rt_dim out[4] = {x->dims[0], rt_arg(call, PACKED_OUTS)->i};
+    for (uint32_t i = 0; i < 5; i++) {
+        lists[i] = rt_arg(call, PACKED_KERNEL + i);
+    }
+    for (uint8_t i = 2; i < x->rank; i++) {
+        struct window w = packed_window(lists, (uint8_t)(i + 2 - x->rank));
+        out[i] = out_extent(&call->graph->dims, x->dims[i], &w,
+                            rt_arg(call, PACKED_TRANSPOSED)->b);
+    }
+    return rt_set_out(call, 0, x->rank, out);
+}
+
+/* Height and width of a channels-last tensor of rank 3 or 4. */
+static void extents(const struct rt_tensor *t, int64_t *height, int64_t *width)
+{
+    *height = t->rank == 4 ? t->dims[2] : 1;
+    *width = t->dims[t->rank - 1];
+}
+
+static struct window emit_window(struct rt_emit *emit, uint8_t axis)
+{
+    const struct rt_value *lists[5];
+    for (uint32_t i = 0; i < 5; i++) {
+        lists[i] = rt_emit_value(emit, PACKED_KERNEL + i);
+    }
+    return packed_window(lists, axis);
+}
+
+static struct rt_axis direct_axis(const struct window *w, int64_t in, int64_t out)
+{
+    return (struct rt_axis){
+        .out = out,
+        .in = in,
+        .step = w->stride,
+        .taps = w->kernel,
+        .first = -w->padding,
+        .spread = w->dilation,
+        .k_spread = 1,
+    };
+}
+
+static int64_t gcd(int64_t a, int64_t b)
+{
+    while (b) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/*
+ * Output positions phase, phase + stride, … of a transposed convolution: a plain one with step 1.
+ * Output o takes tap t from input i where i * stride = o + padding - t * dilation; for one phase
+ * these are every (stride / gcd)th tap from the first that divides.
+ */
+static struct rt_axis phase_axis(const struct window *w, int64_t in, int64_t out, int64_t phase)
+{
+    int64_t every = w->stride / gcd(w->stride, w->dilation);
+    int64_t base = phase + w->padding, first = 0;
+    while (first < every && (base - first * w->dilation) % w->stride != 0) {
+        first++;
+    }
+    bool is_empty = first == every || first >= w->kernel;
+    return (struct rt_axis){
+        .out = (out - phase + w->stride - 1) / w->stride,
+        .in = in,
+        .step = 1,
+        .taps = is_empty ? 0 : (w->kernel - first + every - 1) / every,
+        .first = is_empty ? 0 : (base - first * w->dilation) / w->stride,
+        .spread = -(every * w->dilation / w->stride),
+        .k_first = is_empty ? 0 : first,
+        .k_spread = every,
+    };
+}
+
+struct conv {
+    struct rt_gemm gemm;
+    struct rt_gemm_tensors tensors;
+    struct window h, w;
+    int64_t in_h, in_w, out_h, out_w;
+};
+
+static void describe(struct rt_emit *emit, struct conv *c)
+{
+    const struct rt_tensor *x = rt_emit_arg(emit, PACKED_X), *b = rt_emit_arg(emit, PACKED_W);
+    const struct rt_tensor *out = rt_emit_out(emit, 0);
+    const struct rt_tensor *bias = rt_emit_arg(emit, PACKED_BIAS);
+    const struct rt_tensor *residual = rt_emit_arg(emit, PACKED_RESIDUAL);
+    extents(x, &c->in_h, &c->in_w);
+    extents(out, &c->out_h, &c->out_w);
+    c->h = emit_window(emit, 0);
+    c->w = emit_window(emit, 1);
+    c->gemm = (struct rt_gemm){
+        .images = x->dims[0],
+        .groups = rt_emit_int(emit, PACKED_GROUPS),
+        .channels = x->dims[1],
+        .outs = out->dims[1],
+        .kernel_w = c->w.kernel,
+        .k = b->dims[2],
+        .image_in = c->in_h * c->in_w * x->dims[1],
+        .image_out = c->out_h * c->out_w * out->dims[1],
+        .line_in = c->in_w * x->dims[1],
+        .line_out = c->out_w * out->dims[1],
+        .pixel_out = out->dims[1],
+        .group_b = b->dims[1] * b->dims[2] * b->dims[3],
+        .min = (float)rt_emit_number(emit, PACKED_MIN),
+        .max = (float)rt_emit_number(emit, PACKED_MAX),
+    };
+    c->tensors = (struct rt_gemm_tensors){
+        .out = out->binding,
+        .in = x->binding,
+        .weights = b->binding,
+        .bias = bias ? bias->binding : (struct hal_binding){0},
+        .residual = residual ? residual->binding : (struct hal_binding){0},
+    };
+}
+
+static enum status emit_phases(struct rt_emit *emit, const struct conv *c, struct error *err)
+{
+    for (int64_t y = 0; y < c->h.stride && y < c->out_h; y++) {
+        for (int64_t x = 0; x < c->w.stride && x < c->out_w; x++) {
+            struct rt_gemm gemm = c->gemm;
+            gemm.y = phase_axis(&c->h, c->in_h, c->out_h, y);
+            gemm.x = phase_axis(&c->w, c->in_w, c->out_w, x);
+            gemm.offset_out = y * c->gemm.line_out + x * c->gemm.pixel_out;
+            gemm.line_out = c->h.stride * c->gemm.line_out;
+            gemm.pixel_out = c->w.stride * c->gemm.pixel_out;
+            TRY(rt_gemm_emit(emit, &gemm, &c->tensors, err));
+        }
+    }
+    return ST_OK;
+}
+
+/* One tap, no padding, step 1: the image is one line of pixels, which tiles better. */
+static bool is_flat(const struct conv *c)
+{
+    return c->h.kernel == 1 && c->w.kernel == 1 && c->h.stride == 1 && c->w.stride == 1 &&
+           c->h.padding == 0 && c->w.padding == 0;
+}
+
+static enum status conv_emit(struct rt_emit *emit, struct error *err)
+{
+    struct conv c;
+    describe(emit, &c);
+    if (rt_emit_value(emit, PACKED_TRANSPOSED)->b) {
+        return emit_phases(emit, &c, err);
+    }
+    c.gemm.y = direct_axis(&c.h, c.in_h, c.out_h);
+    c.gemm.x = direct_axis(&c.w, c.in_w, c.out_w);
+    if (is_flat(&c)) {
+        c.gemm.y.in = c.gemm.y.out = 1;
+        c.gemm.x.in = c.gemm.x.out = c.in_h * c.in_w;
+        c.gemm.line_in = c.gemm.image_in;
+        c.gemm.line_out = c.gemm.image_out;
+    }
+    return rt_gemm_emit(emit, &c.gemm, &c.tensors, err);
+}
+
+/* ---- depthwise -------------------------------------------------------------------------------------- */
+
+/* Output rows of one image in a tile; the images are the grid's y. */
+struct depthwise {
+    struct uk_dw_f32 call; /* without pointers */
+    int64_t image_in, image_out, out_h, band;
+};
+
+/* Bindings: out, in, weights as [taps, channels], bias. */
+static void depthwise_cpu(const struct hal_args *args, struct hal_tile tile)
+{
+    const struct depthwise *d = args->constants;
+    struct uk_dw_f32 call = d->call;
+    int64_t begin = tile.x * d->band, end = begin + d->band;
+    call.x = (const float *)args->bindings[1] + tile.y * d->image_in;
+    call.y = (float *)args->bindings[0] + tile.y * d->image_out;
+    call.w = args->bindings[2];
+    call.bias = args->bindings[3];
+    call.row_begin = (uint32_t)begin;
+    call.row_end = (uint32_t)(end < d->out_h ? end : d->out_h);
+    hal_cpu_uk()->dw_f32(&call);
+}
+
+static const struct hal_kernel depthwise_kernel = {.name = "depthwise_f32", .cpu = depthwise_cpu};
+
+/* Roughly what depthwise rows cost, and what a tile should. */
+#define DEPTHWISE_MACS_PER_NS 20
+#define DEPTHWISE_TILE_NS 20000
+
+static struct depthwise describe_depthwise(const struct conv *c)
+{
+    return (struct depthwise){
+        .call = {.x_line = c->gemm.line_in,
+                 .x_pixel = c->gemm.channels,
+                 .y_line = c->gemm.line_out,
+                 .y_pixel = c->gemm.pixel_out,
+                 .channels = (uint32_t)c->gemm.channels,
+                 .height = (uint32_t)c->in_h,
+                 .width = (uint32_t)c->in_w,
+                 .out_width = (uint32_t)c->out_w,
+                 .kernel_h = (uint32_t)c->h.kernel,
+                 .kernel_w = (uint32_t)c->w.kernel,
+                 .stride_h = (uint32_t)c->h.stride,
+                 .stride_w = (uint32_t)c->w.stride,
+                 .dilation_h = (uint32_t)c->h.dilation,
+                 .dilation_w = (uint32_t)c->w.dilation,
+                 .pad_top = (uint32_t)c->h.padding,
+                 .pad_left = (uint32_t)c->w.padding,
+                 .min = c->gemm.min,
+                 .max = c->gemm.max},
+        .image_in = c->gemm.image_in,
+        .image_out = c->gemm.image_out,
+        .out_h = c->out_h,
+    };
+}
+
+static enum status depthwise_emit(struct rt_emit *emit, struct error *err)
+{
+    struct conv c;
+    describe(emit, &c);
+    struct depthwise d = describe_depthwise(&c);
+    double row_ns = (double)c.out_w * (double)c.gemm.channels *
+                    (double)(c.h.kernel * c.w.kernel) / DEPTHWISE_MACS_PER_NS;
+    d.band = row_ns < DEPTHWISE_TILE_NS ? (int64_t)(DEPTHWISE_TILE_NS / (row_ns + 1)) + 1 : 1;
+    d.band = d.band < c.out_h ? d.band : c.out_h;
+    if (rt_emit_out(emit, 0)->numel == 0) {
+        return ST_OK;
+    }
+    struct hal_binding bindings[] = {c.tensors.out, c.tensors.in, c.tensors.weights,
+                                     c.tensors.bias};
+    struct hal_dispatch dispatch = {
+        .kernel = &depthwise_kernel,
+        .grid = {(uint32_t)((c.out_h + d.band - 1) / d.band), (uint32_t)c.gemm.images, 1},
+        .constants = &d,
+        .constants_bytes = sizeof(d),
+        .bindings = bindings,
+        .binding_count = 4,
+        .cost = (uint64_t)(row_ns * (double)c.out_h * (double)c.gemm.images),
+    };
+    return rt_emit_dispatch(emit, &dispatch, err);
+}
+
+#define PACKED_ARGS "TTT?T?LLLLLIIBFF>T"
+
+const struct rt_op rt_ops_conv[] = {
+    {"convolution", "aten::convolution.out", "TTT?LLLBLI>T", convolution_shape, NULL, 0,
+     RT_LAYOUT_ROW_MAJOR, NULL},
+    {"pack_conv", NULL, "TIB>T", pack_shape, pack_emit, 0, RT_LAYOUT_ROW_MAJOR, NULL},
+    {"conv", NULL, PACKED_ARGS, packed_shape, conv_emit, 0, RT_LAYOUT_CHANNELS_LAST, NULL},
+    {"conv_dw", NULL, PACKED_ARGS, packed_shape, depthwise_emit, 0, RT_LAYOUT_CHANNELS_LAST, NULL},
+    {0},
+};

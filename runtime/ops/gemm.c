@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "runtime/ops/gemm.h"
+
+#include "base/check.h"
+#include "hal/cpu/uk.h"
+
+/* What a tile should take, and how many are enough for any number of workers. */
+#define TILE_NS 25000
+#define TILES_MAX 512
+
+/* Rough speed of one core: multiply-adds and bytes of weights from memory in a nanosecond. */
+#define MACS_PER_NS 50
+#define BYTES_PER_NS 20
+
+/* ---- the kernel ----------------------------------------------------------------------------------- */
+
+/* Output positions [begin, end) of an axis that all read taps [tap, tap_end). */
+struct run {
+    int64_t begin, end, tap, tap_end;
+};
+
+static void valid_taps(const struct rt_axis *a, int64_t position, int64_t *tap, int64_t *tap_end)
+{
+    int64_t base = position * a->step + a->first;
+    *tap = *tap_end = 0;
+    for (int64_t t = 0; t < a->taps; t++) {
+        int64_t at = base + t * a->spread;
+        if (at >= 0 && at < a->in) {
+            *tap = *tap_end ? *tap : t;
+            *tap_end = t + 1;
+        }
+    }
+}
+
+/* Do all positions in [begin, end) read all taps? */
+static bool is_inside(const struct rt_axis *a, int64_t begin, int64_t end)
+{
+    int64_t reach = (a->taps - 1) * a->spread;
+    int64_t lowest = begin * a->step + a->first + (reach < 0 ? reach : 0);
+    int64_t highest = (end - 1) * a->step + a->first + (reach > 0 ? reach : 0);
+    return lowest >= 0 && highest < a->in;
+}
+
+/* The run that begins at |position| and ends at |limit| or before. */
+static struct run next_run(const struct rt_axis *a, int64_t position, int64_t limit)
+{
+    struct run run = {.begin = position, .end = position + 1};
+    if (is_inside(a, position, limit)) {
+        return (struct run){position, limit, 0, a->taps};
+    }
+    valid_taps(a, position, &run.tap, &run.tap_end);
+    for (; run.end < limit; run.end++) {
+        int64_t tap, tap_end;
+        valid_taps(a, run.end, &tap, &tap_end);
+        if (tap != run.tap || tap_end != run.tap_end) {
+            break;
+        }
+    }
+    return run;
+}
+
+/*
+ * The runs of channels that every pixel of a block gathers, from its first tap on. Where the taps of
+ * a line are neighbours in memory and in the weights they are one run.
+ */
+static void gather(const struct rt_gemm *g, const struct run *y, const struct run *x,
+                   struct uk_segment *segments, struct uk_gemm_f32 *call)
+{
+    int64_t channels = g->channels / g->groups, taps = x->tap_end - x->tap;
+    bool merge = g->groups == 1 && g->x.spread == 1 && g->x.k_spread == 1;
+    uint32_t count = 0;
+    for (int64_t ty = y->tap; taps > 0 && ty < y->tap_end; ty++) {
+        int64_t line = (ty - y->tap) * g->y.spread * g->line_in;
+        int64_t k_line = (g->y.k_first + ty * g->y.k_spread) * g->kernel_w;
+        for (int64_t tx = x->tap; tx < x->tap_end; tx += merge ? taps : 1) {
+            int64_t k = k_line + g->x.k_first + tx * g->x.k_spread;
+            segments[count++] = (struct uk_segment){
+                .a = line + (tx - x->tap) * g->x.spread * g->channels,
+                .k = (size_t)(k * channels),
+            };
+        }
+    }
+    call->segments = segments;
+    call->segment_count = count;
+    call->run = (uint32_t)(channels * (merge ? taps : 1));
+}
+
+/* One block of output pixels that gather alike; |call| has everything that blocks share. */
+static void multiply(const struct rt_gemm *g, const struct run *y, const struct run *x,
+                     struct uk_segment *segments, struct uk_gemm_f32 call)
+{
+    int64_t in_y = y->begin * g->y.step + g->y.first + y->tap * g->y.spread;
+    int64_t in_x = x->begin * g->x.step + g->x.first + x->tap * g->x.spread;
+    int64_t out = y->begin * g->line_out + x->begin * g->pixel_out;
+    gather(g, y, x, segments, &call);
+    if (call.segment_count > 0) {
+        call.a += in_y * g->line_in + in_x * g->channels;
+    }
+    call.c += out;
+    call.residual = call.residual ? call.residual + out : NULL;
+    call.lines = (uint32_t)(y->end - y->begin);
+    call.m = (uint32_t)(x->end - x->begin);
+    hal_cpu_uk()->gemm_f32(&call);
+}
+
+static int64_t min_i64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Bindings: out, in, weights, bias, residual. Grid: bands, images * groups, blocks of panels. */
+static void gemm_cpu(const struct hal_args *args, struct hal_tile tile)
+{
+    const struct rt_gemm *g = args->constants;
+    int64_t image = tile.y / g->groups, group = tile.y % g->groups;
+    int64_t width = hal_cpu_uk()->f32_nr, group_outs = g->outs / g->groups;
+    int64_t column = (int64_t)tile.z * g->panels * width;
+    int64_t y_begin = (tile.x / g->bands_x) * g->band_y, x_begin = (tile.x % g->bands_x) * g->band_x;
+    int64_t y_end = min_i64(y_begin + g->band_y, g->y.out);
+    int64_t x_end = min_i64(x_begin + g->band_x, g->x.out);
+    int64_t out = image * g->image_out + group * group_outs + column + g->offset_out;
+    const float *in = args->bindings[1], *weights = args->bindings[2];
+    const float *bias = args->bindings[3], *residual = args->bindings[4];
+    struct uk_gemm_f32 call = {
+        .a = in + image * g->image_in + group * (g->channels / g->groups),
+        .a_line = g->y.step * g->line_in,
+        .a_row = g->x.step * g->channels,
+        .b = weights + image * g->image_b + group * g->group_b + column * g->k,
+        .k = (size_t)g->k,
+        .bias = bias ? bias + group * group_outs + column : NULL,
+        .residual = residual ? residual + out : NULL,
+        .residual_line = g->line_out,
+        .residual_row = g->pixel_out,
+        .c = (float *)args->bindings[0] + out,
+        .c_line = g->line_out,
+        .c_row = g->pixel_out,
+        .n = (uint32_t)min_i64(g->panels * width, group_outs - column),
+        .min = g->min,
+        .max = g->max,
+    };
+    for (int64_t y = y_begin; y < y_end;) {
+        struct run lines = next_run(&g->y, y, y_end);
+        for (int64_t x = x_begin; x < x_end;) {
+            struct run pixels = next_run(&g->x, x, x_end);
+            multiply(g, &lines, &pixels, args->scratch, call);
+            x = pixels.end;
+        }
+        y = lines.end;
+    }
+}
+
+static const struct hal_kernel gemm_kernel = {.name = "gemm_f32", .cpu = gemm_cpu};
+
+/* ---- recording ------------------------------------------------------------------------------------ */
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static int64_t cost_ns(double pixels, double n, double k)
+{
+    double compute = pixels * n * k / MACS_PER_NS, memory = n * k * sizeof(float) / BYTES_PER_NS;
+    double ns = compute > memory ? compute : memory;
+    return ns > 1e15 ? (int64_t)1e15 : (int64_t)ns + 1;
+}
+
+/*
+ * Cuts first between images, then into bands of lines (of pixels, where there is one line), then
+ * between panels, until tiles are small enough. The cut does not change results.
+ */
+static int64_t cut(struct rt_gemm *g, const struct hal_cpu_uk *uk)
+{
+    int64_t group_outs = g->outs / g->groups, panels = uk_panels_f32(uk, (uint32_t)group_outs);
+    int64_t ns = cost_ns((double)g->y.out * (double)g->x.out, (double)group_outs, (double)g->k);
+    int64_t tiles = min_i64(ceil_div(ns, TILE_NS), TILES_MAX);
+    int64_t rows = (int64_t)uk->f32_mr * 2;
+    int64_t bands_max = g->y.out > 1 ? g->y.out : ceil_div(g->x.out, rows);
+    int64_t bands = min_i64(tiles, bands_max);
+    g->band_y = g->y.out > 1 ? ceil_div(g->y.out, bands) : 1;
+    g->band_x = g->y.out > 1 ? g->x.out : ceil_div(ceil_div(g->x.out, bands), rows) * rows;
+    g->band_x = min_i64(g->band_x, g->x.out);
+    g->bands_y = ceil_div(g->y.out, g->band_y);
+    g->bands_x = ceil_div(g->x.out, g->band_x);
+    int64_t blocks = min_i64(ceil_div(tiles, g->bands_y * g->bands_x), panels);
+    g->panels = ceil_div(panels, blocks);
+    return ns * g->images * g->groups;
+}
+
+enum status rt_gemm_emit(struct rt_emit *emit, struct rt_gemm *g,
+                         const struct rt_gemm_tensors *tensors, struct error *err)
+{
+    const struct hal_cpu_uk *uk = hal_cpu_uk();
+    if (g->images == 0 || g->y.out == 0 || g->x.out == 0 || g->outs == 0) {
+        return ST_OK;
+    }
+    int64_t panels = uk_panels_f32(uk, (uint32_t)(g->outs / g->groups));
+    int64_t cost = cut(g, uk);
+    size_t segments = (size_t)(g->y.taps * g->x.taps) + 1;
+    struct hal_binding bindings[] = {
+        tensors->out, tensors->in, tensors->weights, tensors->bias, tensors->residual,
+    };
+    if (g->images * g->groups > UINT32_MAX || g->bands_y * g->bands_x > UINT32_MAX) {
+        return error_set(err, ST_TOO_LARGE, "%lld images", (long long)g->images);
+    }
+    struct hal_dispatch dispatch = {
+        .kernel = &gemm_kernel,
+        .grid = {(uint32_t)(g->bands_y * g->bands_x), (uint32_t)(g->images * g->groups),
+                 (uint32_t)ceil_div(panels, g->panels)},
+        .constants = g,
+        .constants_bytes = sizeof(*g),
+        .bindings = bindings,
+        .binding_count = 5,
+        .scratch_bytes = segments * sizeof(struct uk_segment),
+        .cost = (uint64_t)cost,
+    };
+    return rt_emit_dispatch(emit, &dispatch, err);
+}
+
+/* ---- packing -------------------------------------------------------------------------------------- */
+
+/* Panels of one tile. */
+#define PACK_PANELS 4
+
+/* Bindings: packed, source. Grid: blocks of panels, matrices. */
+static void pack_cpu(const struct hal_args *args, struct hal_tile tile)
+{
+    const struct rt_pack *p = args->constants;
+    const struct hal_cpu_uk *uk = hal_cpu_uk();
+    struct uk_pack_f32 call = {
+        .src = (const float *)args->bindings[1] + tile.y * p->source,
+        .column = p->column,
+        .outer_stride = p->outer_stride,
+        .inner_stride = p->inner_stride,
+        .n = (uint32_t)p->n,
+        .outer_count = (uint32_t)p->outer_count,
+        .inner_count = (uint32_t)p->inner_count,
+        .packed = (float *)args->bindings[0] + tile.y * p->packed,
+    };
+    uint32_t panels = uk_panels_f32(uk, call.n), begin = tile.x * PACK_PANELS;
+    uk->pack_f32(&call, begin, panels - begin < PACK_PANELS ? panels : begin + PACK_PANELS);
+}
+
+static const struct hal_kernel pack_kernel = {.name = "pack_f32", .cpu = pack_cpu};
+
+enum status rt_pack_emit(struct rt_emit *emit, const struct rt_pack *pack, int64_t matrices,
+                         struct error *err)
+{
+    const struct rt_tensor *in = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
+    uint32_t panels = uk_panels_f32(hal_cpu_uk(), (uint32_t)pack->n);
+    struct hal_binding bindings[] = {out->binding, in->binding};
+    struct hal_dispatch dispatch = {
+        .kernel = &pack_kernel,
+        .grid = {out->numel ? (uint32_t)ceil_div(panels, PACK_PANELS) : 0, (uint32_t)matrices, 1},
+        .constants = pack,
+        .constants_bytes = sizeof(*pack),
+        .bindings = bindings,
+        .binding_count = 2,
+        .cost = (uint64_t)out->bytes / 4,
+    };
+    return rt_emit_dispatch(emit, &dispatch, err);
+}
+
+void rt_packed_dims(struct rt_dims *dims, struct rt_dim matrices, struct rt_dim k, struct rt_dim n,
+                    struct rt_dim out[4])
+{
+    struct rt_dim width = rt_dim_of(hal_cpu_uk()->f32_nr);
+    out[0] = matrices;
+    out[1] = rt_dim_ceildiv(dims, n, width);
+    out[2] = k;
+    out[3] = width;
+}
