@@ -33,8 +33,8 @@ noinst_LIBRARIES += %D%/libruntime.a
 	%D%/graph/fuse.c \
 	%D%/graph/graph.c %D%/graph/graph.h \
 	%D%/graph/layout.c \
+	%D%/graph/lower.c \
 	%D%/graph/normalize.c \
-	%D%/graph/pack.c \
 	%D%/graph/passes.h \
 	%D%/graph/resolve.c \
 	%D%/graph/rewrite.c %D%/graph/rewrite.h \

@@ -146,9 +146,9 @@ static enum status compile(struct rt_method *method, struct error *err)
     TRY(rt_pass_resolve(graph, err));
     TRY(rt_pass_fold(graph, device, err));
     TRY(rt_pass_normalize(graph, err));
-    TRY(rt_pass_fuse(graph, err));
-    TRY(rt_pass_pack(graph, err));
+    TRY(rt_pass_lower(graph, err));
     TRY(rt_pass_fold(graph, device, err));
+    TRY(rt_pass_fuse(graph, err));
     TRY(rt_pass_layout(graph, err));
     TRY(rt_pass_fold(graph, device, err));
     TRY(find_symbols(method, err));

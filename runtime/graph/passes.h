@@ -4,14 +4,13 @@
  *
  *     resolve    what import learnt about the symbols goes into every size
  *     fold       nodes with only constant arguments become constants
- *     normalize  batch norm into the convolution before it or a per-channel affine; x*W+b forms into
- *                one linear; fixed no-ops away
- *     fuse       activation, clamp and residual addition into convolution and linear
- *     pack       weights into the form the kernels read (folded at once when constant)
+ *     normalize  batch norm goes into the convolution before it, or becomes a per-channel affine
+ *     lower      matrix products and convolutions take packed weights (folded at once when constant)
+ *     fuse       residual additions and clamps go into the products and convolutions before them
  *     layout     memory orders: channels-last islands around convolutions, reorders at their borders
  *
- * Each pass leaves a valid, compact graph. A pass does not need the ones before it to be correct,
- * only to be useful.
+ * Each pass leaves a valid, compact graph. Only resolve, lower and layout are needed for a graph that
+ * can be planned; the others make it smaller.
  */
 #ifndef PTED_RUNTIME_GRAPH_PASSES_H
 #define PTED_RUNTIME_GRAPH_PASSES_H
@@ -32,8 +31,8 @@ MUST_CHECK enum status rt_pass_fold(struct rt_graph *graph, struct hal_device *d
                                     struct error *err);
 
 MUST_CHECK enum status rt_pass_normalize(struct rt_graph *graph, struct error *err);
+MUST_CHECK enum status rt_pass_lower(struct rt_graph *graph, struct error *err);
 MUST_CHECK enum status rt_pass_fuse(struct rt_graph *graph, struct error *err);
-MUST_CHECK enum status rt_pass_pack(struct rt_graph *graph, struct error *err);
 MUST_CHECK enum status rt_pass_layout(struct rt_graph *graph, struct error *err);
 
 #endif

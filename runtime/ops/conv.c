@@ -472,11 +472,16 @@ static enum status depthwise_emit(struct rt_emit *emit, struct error *err)
 
 #define PACKED_ARGS "TTT?T?LLLLLIIBFF>T"
 
+static const struct rt_epilogue conv_epilogue = {PACKED_RESIDUAL, PACKED_MIN, PACKED_MAX};
+static const struct rt_epilogue depthwise_epilogue = {0, PACKED_MIN, PACKED_MAX};
+
 const struct rt_op rt_ops_conv[] = {
     {"convolution", "aten::convolution.out", "TTT?LLLBLI>T", convolution_shape, NULL, 0,
      RT_LAYOUT_ROW_MAJOR, NULL},
     {"pack_conv", NULL, "TIB>T", pack_shape, pack_emit, 0, RT_LAYOUT_ROW_MAJOR, NULL},
-    {"conv", NULL, PACKED_ARGS, packed_shape, conv_emit, 0, RT_LAYOUT_CHANNELS_LAST, NULL},
-    {"conv_dw", NULL, PACKED_ARGS, packed_shape, depthwise_emit, 0, RT_LAYOUT_CHANNELS_LAST, NULL},
+    {"conv", NULL, PACKED_ARGS, packed_shape, conv_emit, RT_OP_EPILOGUE, RT_LAYOUT_CHANNELS_LAST,
+     &conv_epilogue},
+    {"conv_dw", NULL, PACKED_ARGS, packed_shape, depthwise_emit, RT_OP_EPILOGUE,
+     RT_LAYOUT_CHANNELS_LAST, &depthwise_epilogue},
     {0},
 };

@@ -84,7 +84,7 @@ static void gather(const struct rt_gemm *g, const struct run *y, const struct ru
     }
     call->segments = segments;
     call->segment_count = count;
-    call->run = (uint32_t)(channels * (merge ? taps : 1));
+    call->run = count ? (uint32_t)(channels * (merge ? taps : 1)) : 0;
 }
 
 /* One block of output pixels that gather alike; |call| has everything that blocks share. */

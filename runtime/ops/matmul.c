@@ -183,6 +183,7 @@ static enum status gemm_emit(struct rt_emit *emit, struct error *err)
 }
 
 static const bool transposed = true;
+static const struct rt_epilogue gemm_epilogue = {GEMM_RESIDUAL, GEMM_MIN, GEMM_MAX};
 
 const struct rt_op rt_ops_matmul[] = {
     {"mm", "aten::mm.out", "TT>T", mm_shape, NULL, 0, RT_LAYOUT_ROW_MAJOR, NULL},
@@ -191,6 +192,7 @@ const struct rt_op rt_ops_matmul[] = {
     {"linear", "aten::linear.out", "TTT?>T", linear_shape, NULL, 0, RT_LAYOUT_ROW_MAJOR, NULL},
     {"pack_kn", NULL, "T>T", pack_shape, pack_emit, 0, RT_LAYOUT_ROW_MAJOR, NULL},
     {"pack_nk", NULL, "T>T", pack_shape, pack_emit, 0, RT_LAYOUT_ROW_MAJOR, &transposed},
-    {"gemm", NULL, "TTIT?T?FF>T", gemm_shape, gemm_emit, 0, RT_LAYOUT_ROW_MAJOR, NULL},
+    {"gemm", NULL, "TTIT?T?FF>T", gemm_shape, gemm_emit, RT_OP_EPILOGUE, RT_LAYOUT_ROW_MAJOR,
+     &gemm_epilogue},
     {0},
 };

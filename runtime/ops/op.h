@@ -42,6 +42,13 @@ enum rt_op_flags {
     RT_OP_VIEW = 1 << 0,  /* output 0 is argument 0's bytes, row-major: no dispatch, emit is NULL */
     RT_OP_SCALAR = 1 << 1, /* all outputs are scalars that |shape| sets: no dispatch */
     RT_OP_IN_PLACE = 1 << 2, /* output 0 may share argument 0's memory when types and dims agree */
+    RT_OP_EPILOGUE = 1 << 3, /* |detail| is a struct rt_epilogue: what fusion can add to the node */
+};
+
+/* Arguments of a node that computes clamp(… + residual, min, max); an index 0 means: it cannot. */
+struct rt_epilogue {
+    uint8_t residual; /* none, or a tensor like output 0, in its order */
+    uint8_t min, max; /* floats */
 };
 
 struct rt_op {

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory orders. Convolutions and pools want the channels of a pixel side by side; whatever keeps an
+ * order that it is given (element-wise operators, concatenation) stays in it, and everything else
+ * reads any order or gets row-major. So networks become islands of channels-last values with a
+ * "reorder" where something enters or leaves, and a value is reordered at most once each way.
+ */
+#include "config.h"
+
+#include "runtime/graph/passes.h"
+#include "runtime/graph/rewrite.h"
+#include "runtime/ops/op.h"
+
+static const uint8_t channels_last_3[] = {0, 2, 1};
+static const uint8_t channels_last_4[] = {0, 2, 3, 1};
+static const uint8_t channels_last_5[] = {0, 2, 3, 4, 1};
+
+static const uint8_t *channels_last(uint8_t rank)
+{
+    return rank == 3   ? channels_last_3
+           : rank == 4 ? channels_last_4
+           : rank == 5 ? channels_last_5
+                       : NULL;
+}
+
+struct layout {
+    struct rt_rewrite rw;
+    uint32_t *row_major, *channels; /* by value: its twin in that order, 0: none yet */
+};
+
+/* Do both orders come to the same bytes, whatever the dims are in the end? */
+static bool orders_agree(const struct rt_value *v)
+{
+    bool one_pixel = true;
+    for (uint8_t i = 2; i < v->rank; i++) {
+        one_pixel = one_pixel && rt_dim_is(v->dims[i], 1);
+    }
+    return v->rank < 3 || one_pixel || rt_dim_is(v->dims[1], 1);
+}
+
+static enum status reorder(struct layout *l, uint32_t value, const uint8_t *order, uint32_t *out,
+                           struct error *err)
+{
+    struct rt_graph *graph = l->rw.graph;
+    uint32_t *twins = order ? l->channels : l->row_major;
+    *out = value;
+    const struct rt_value *v = &graph->values[value];
+    if (v->kind != RT_TENSOR || v->order == order || orders_agree(v)) {
+        return ST_OK;
+    }
+    if (value < l->rw.value_count && twins[value] != 0) {
+        *out = twins[value];
+        return ST_OK;
+    }
+    TRY(rt_graph_apply(graph, "reorder", &value, 1, v->dtype, out, err));
+    graph->values[*out].order = order;
+    if (value < l->rw.value_count) {
+        twins[value] = *out;
+    }
+    return ST_OK;
+}
+
+/* Brings argument |index| of node |node|, a tensor or a list of them, into |order|. */
+static enum status reorder_arg(struct layout *l, uint32_t node, uint32_t index,
+                               const uint8_t *order, struct error *err)
+{
+    struct rt_graph *graph = l->rw.graph;
+    uint32_t arg = graph->nodes[node].args[index], made;
+    if (graph->values[arg].kind != RT_TENSORS) {
+        TRY(reorder(l, arg, order, &made, err));
+        graph->nodes[node].args[index] = made;
+        return ST_OK;
+    }
+    uint32_t count = graph->values[arg].count, *items = graph->values[arg].values;
+    bool changed = false;
+    uint32_t *copy = arena_array(&graph->arena, count, sizeof(*copy));
+    if (!copy) {
+        graph->failed = true;
+        return rt_graph_check(graph, err);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        TRY(reorder(l, items[i], order, &copy[i], err));
+        changed |= copy[i] != items[i];
+    }
+    if (changed) {
+        graph->nodes[node].args[index] = rt_graph_tensors(graph, copy, count);
+    }
+    return rt_graph_check(graph, err);
+}
+
+static enum status reorder_args(struct layout *l, uint32_t node, const uint8_t *order,
+                                struct error *err)
+{
+    for (uint32_t i = 0; i < l->rw.graph->nodes[node].arg_count; i++) {
+        TRY(reorder_arg(l, node, i, order, err));
+    }
+    return ST_OK;
+}
+
+static enum status lay_channels_last(struct layout *l, uint32_t node, struct error *err)
+{
+    struct rt_graph *graph = l->rw.graph;
+    const struct rt_op *op = graph->nodes[node].op;
+    const struct rt_epilogue *e = op->flags & RT_OP_EPILOGUE ? op->detail : NULL;
+    uint32_t count = graph->nodes[node].arg_count;
+    struct rt_value *out = &graph->values[graph->nodes[node].outs[0]];
+    const uint8_t *order = channels_last(out->rank);
+    out->order = order;
+    for (uint32_t i = 0; i < count; i++) {
+        bool wants_channels = i == 0 || (e && e->residual && i == e->residual);
+        TRY(reorder_arg(l, node, i, wants_channels ? order : NULL, err));
+    }
+    return ST_OK;
+}
+
+/* Is |value| of the output's rank and in another order than row-major? */
+static bool sets_order(const struct rt_graph *graph, uint32_t value, uint8_t rank)
+{
+    const struct rt_value *v = &graph->values[value];
+    return v->kind == RT_TENSOR && v->rank == rank && v->order && !v->is_packed;
+}
+
+static bool wants_channels(const struct rt_graph *graph, const struct rt_node *node, uint8_t rank)
+{
+    bool wants = false;
+    for (uint32_t i = 0; i < node->arg_count; i++) {
+        const struct rt_value *v = rt_node_arg(graph, node, i);
+        wants |= sets_order(graph, node->args[i], rank);
+        for (uint32_t j = 0; v->kind == RT_TENSORS && j < v->count; j++) {
+            wants |= sets_order(graph, v->values[j], rank);
+        }
+    }
+    return wants;
+}
+
+/*
+ * Arguments of the output's rank are brought into the output's order; those that are broadcast from
+ * fewer dims are read by strides as they are.
+ */
+static enum status lay_elementwise(struct layout *l, uint32_t node, struct error *err)
+{
+    struct rt_graph *graph = l->rw.graph;
+    uint32_t count = graph->nodes[node].arg_count;
+    struct rt_value *out = &graph->values[graph->nodes[node].outs[0]];
+    uint8_t rank = out->rank;
+    if (!wants_channels(graph, &graph->nodes[node], rank)) {
+        return ST_OK;
+    }
+    out->order = channels_last(rank);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct rt_value *v = rt_node_arg(graph, &graph->nodes[node], i);
+        if (v->kind == RT_TENSORS || (v->kind == RT_TENSOR && v->rank == rank)) {
+            TRY(reorder_arg(l, node, i, channels_last(rank), err));
+        }
+    }
+    return ST_OK;
+}
+
+static enum status lay_node(struct layout *l, uint32_t node, struct error *err)
+{
+    const struct rt_node *n = &l->rw.graph->nodes[node];
+    switch (n->op->layout) {
+    case RT_LAYOUT_ANY:
+        return ST_OK;
+    case RT_LAYOUT_ROW_MAJOR:
+        return reorder_args(l, node, NULL, err);
+    case RT_LAYOUT_CHANNELS_LAST:
+        return lay_channels_last(l, node, err);
+    case RT_LAYOUT_ELEMENTWISE:
+        return lay_elementwise(l, node, err);
+    }
+    return ST_OK;
+}
+
+enum status rt_pass_layout(struct rt_graph *graph, struct error *err)
+{
+    struct layout l;
+    TRY(rt_rewrite_begin(&l.rw, graph, err));
+    l.row_major = arena_array(&graph->arena, graph->value_count, sizeof(*l.row_major));
+    l.channels = arena_array(&graph->arena, graph->value_count, sizeof(*l.channels));
+    graph->failed |= !l.row_major || !l.channels;
+    TRY(rt_graph_check(graph, err));
+    for (uint32_t i = 0; i < l.rw.node_count; i++) {
+        TRY(lay_node(&l, i, err));
+    }
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        TRY(reorder(&l, graph->outputs[i], NULL, &graph->outputs[i], err));
+    }
+    return rt_rewrite_end(&l.rw, err);
+}
