@@ -28,7 +28,7 @@ SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(PROTOCOL_LIBS)
 	%D%/server.c %D%/server.h \
 	%D%/version.c %D%/version.h
 
-EXTRA_PROGRAMS = pted pte
+bin_PROGRAMS += pted pte
 pted_SOURCES = %D%/main.c
 pted_CFLAGS = $(SERVER_CFLAGS)
 pted_LDADD = $(SERVER_LIBS)

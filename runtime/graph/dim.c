@@ -122,7 +122,7 @@ static bool make_room(struct rt_dims *dims, void **array, uint32_t count, uint32
         dims->failed = true;
         return false;
     }
-    if (count) {
+    if (*array) {
         memcpy(bigger, *array, count * size);
     }
     *array = bigger;

@@ -405,7 +405,7 @@ static enum status import_args(struct import *im, const struct pte_instr *instr,
 static enum status import_call(struct import *im, const struct pte_instr *instr)
 {
     const char *letters = strchr(im->op->args, '>') + 1;
-    uint32_t out_count = (uint32_t)strlen(letters), arg_count;
+    uint32_t out_count = (uint32_t)strlen(letters), arg_count = 0;
     uint32_t args[ARGS_MAX], outs[OUTS_MAX];
     must(out_count <= OUTS_MAX);
     TRY(import_args(im, instr, args, &arg_count));

@@ -99,7 +99,7 @@ static enum status check_weights(struct rt_shape_call *call, int64_t *out_groups
     const struct rt_value *bias = rt_arg(call, CONV_BIAS);
     bool is_transposed = rt_arg(call, CONV_TRANSPOSED)->b;
     struct rt_dims *dims = &call->graph->dims;
-    int64_t groups;
+    int64_t groups = 1;
     TRY(rt_need_dtype(call, CONV_X, F32_ONLY));
     TRY(rt_need_dtype(call, CONV_W, F32_ONLY));
     TRY(rt_need_dtype(call, CONV_BIAS, F32_ONLY));
@@ -133,7 +133,7 @@ static enum status convolution_shape(struct rt_shape_call *call)
     const struct rt_value *x = rt_arg(call, CONV_X), *w = rt_arg(call, CONV_W);
     bool is_transposed = rt_arg(call, CONV_TRANSPOSED)->b;
     struct rt_dims *dims = &call->graph->dims;
-    int64_t groups, taps = 1;
+    int64_t groups = 1, taps = 1;
     TRY(check_weights(call, &groups));
     struct rt_dim out[4] = {x->dims[0]};
     out[1] = is_transposed ? rt_dim_mul(dims, w->dims[1], rt_dim_of(groups)) : w->dims[0];

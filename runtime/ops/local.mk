@@ -12,6 +12,11 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/iter.c %D%/iter.h \
 	%D%/minmax.h \
 	%D%/norm.c %D%/norm.h %D%/norm_kernels.c \
+	%D%/conv.c \
+	%D%/gemm.c %D%/gemm.h \
+	%D%/matmul.c \
+	%D%/ops.c \
+	%D%/scalar.c \
 	%D%/op.h \
 	%D%/pad.c \
 	%D%/pointwise.c %D%/pointwise.h %D%/pointwise_loops.c \

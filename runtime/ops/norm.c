@@ -185,7 +185,7 @@ static enum status coefficients_shape(struct rt_shape_call *call)
 
 /*
  * Fills in what all rows have in common: types and bindings. |statistics| are the tensors behind
- * RT_NORM_MEAN and RT_NORM_VARIANCE.
+ * RT_NORM_MEAN and RT_NORM_VARIANCE; NULL where they would be written and nobody reads them.
  */
 static enum status record(struct rt_emit *emit, struct rt_norm_constants *k, uint32_t weight_arg,
                           const struct rt_tensor *const statistics[2], struct error *err)
@@ -200,8 +200,8 @@ static enum status record(struct rt_emit *emit, struct rt_norm_constants *k, uin
     int64_t row = k->runs * k->run;
 
     for (uint32_t b = 0; b < RT_NORM_BINDINGS; b++) {
-        bindings[b] = tensors[b]->binding;
-        k->dtypes[b] = tensors[b]->dtype;
+        bindings[b] = tensors[b] ? tensors[b]->binding : (struct hal_binding){0};
+        k->dtypes[b] = tensors[b] ? tensors[b]->dtype : DT_F32;
     }
     k->class = in->dtype == DT_F64 ? RT_CLASS_F64 : RT_CLASS_F32;
     k->has_weight = weight != NULL;

@@ -138,9 +138,12 @@ static void write_number(const struct hal_args *args, uint32_t binding, int64_t 
 {
     const struct rt_norm_constants *k = args->constants;
     enum dtype dtype = k->dtypes[binding];
+    char *base = args->bindings[binding];
 
-    rt_number_store((struct rt_number){.f = value}, dtype,
-                    (char *)args->bindings[binding] + at * (int64_t)dtype_bytes(dtype));
+    if (base) {
+        rt_number_store((struct rt_number){.f = value}, dtype,
+                        base + at * (int64_t)dtype_bytes(dtype));
+    }
 }
 
 struct moments {

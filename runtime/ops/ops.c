@@ -10,8 +10,9 @@
 #include "runtime/ops/op.h"
 
 static const struct rt_op *const families[] = {
-    rt_ops_conv, rt_ops_create, rt_ops_index,  rt_ops_matmul, rt_ops_norm,
-    rt_ops_pointwise, rt_ops_pool, rt_ops_reduce, rt_ops_scalar, rt_ops_view,
+    rt_ops_along,  rt_ops_conv, rt_ops_create,    rt_ops_index, rt_ops_matmul,
+    rt_ops_norm,   rt_ops_pad,  rt_ops_pointwise, rt_ops_pool,  rt_ops_reduce,
+    rt_ops_scalar, rt_ops_slice, rt_ops_stride,   rt_ops_upsample, rt_ops_view,
 };
 
 #define FAMILY_COUNT (sizeof(families) / sizeof(families[0]))
@@ -82,34 +83,52 @@ enum status rt_unsupported(struct rt_shape_call *call, const char *fmt, ...)
     return ST_UNSUPPORTED;
 }
 
-enum status rt_set_out(struct rt_shape_call *call, uint32_t index, uint8_t rank,
-                       const struct rt_dim *dims)
+/* What the file declared for |out| must be |dims|. */
+static enum status check_declared(struct rt_shape_call *call, const struct rt_value *out,
+                                  uint8_t rank, const struct rt_dim *dims)
+{
+    if (out->rank != rank) {
+        return rt_refuse(call, "an output has rank %u in the file, computed is %u", out->rank, rank);
+    }
+    for (uint8_t i = 0; i < rank; i++) {
+        TRY(rt_dim_require_equal(&call->graph->dims, dims[i], out->dims[i],
+                                 "a size in the file and the computed one differ", call->err));
+    }
+    return ST_OK;
+}
+
+static enum status set_dims(struct rt_shape_call *call, uint32_t value, uint8_t rank,
+                            const struct rt_dim *dims)
 {
     must(rank <= SHAPE_RANK_MAX);
     struct rt_graph *graph = call->graph;
-    struct rt_value *out = rt_node_out(graph, call->node, index);
+    struct rt_value *out = &graph->values[value];
     if (out->is_declared) {
-        if (out->rank != rank) {
-            return rt_refuse(call, "output %u has rank %u in the file, computed is %u", index,
-                             out->rank, rank);
-        }
-        for (uint8_t i = 0; i < rank; i++) {
-            TRY(rt_dim_require_equal(&graph->dims, dims[i], out->dims[i],
-                                     "a size in the file and the computed one differ", call->err));
-        }
-        return ST_OK;
+        return check_declared(call, out, rank, dims);
     }
     struct rt_dim *copy = arena_array(&graph->arena, rank, sizeof(*copy));
     if (!copy) {
         graph->failed = true;
         return rt_graph_check(graph, call->err);
     }
-    for (uint8_t i = 0; i < rank; i++) {
-        copy[i] = dims[i];
-    }
+    memcpy(copy, dims, rank * sizeof(*copy));
     out->rank = rank;
     out->dims = copy;
     return rt_graph_check(graph, call->err);
+}
+
+enum status rt_set_out(struct rt_shape_call *call, uint32_t index, uint8_t rank,
+                       const struct rt_dim *dims)
+{
+    return set_dims(call, call->node->outs[index], rank, dims);
+}
+
+enum status rt_set_out_item(struct rt_shape_call *call, uint32_t index, uint32_t item, uint8_t rank,
+                            const struct rt_dim *dims)
+{
+    const struct rt_value *list = rt_node_out(call->graph, call->node, index);
+    must(list->kind == RT_TENSORS && item < list->count);
+    return set_dims(call, list->values[item], rank, dims);
 }
 
 enum status rt_set_out_like(struct rt_shape_call *call, uint32_t index, uint32_t arg)

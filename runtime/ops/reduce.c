@@ -259,8 +259,8 @@ static enum status reduce_emit(struct rt_emit *emit, struct error *err)
     }
     for (uint32_t o = 0; o < row->output_count; o++) {
         const struct rt_tensor *tensor = rt_emit_out(emit, o);
-        k.outputs[o] = (struct rt_reduce_output){row->results[o], tensor->dtype};
-        bindings[o] = tensor->binding;
+        k.outputs[o] = (struct rt_reduce_output){row->results[o], tensor ? tensor->dtype : DT_F32};
+        bindings[o] = tensor ? tensor->binding : (struct hal_binding){0};
     }
     bindings[row->output_count] = in->binding;
     return record(emit, &k, bindings, err);
