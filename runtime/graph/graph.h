@@ -47,10 +47,11 @@ struct rt_value {
     uint8_t rank;          /* TENSOR */
     bool is_constant;      /* TENSOR: |bytes| is the content */
     bool is_packed;        /* TENSOR: the layout is a kernel's own, the dims describe storage */
-    bool is_declared;      /* TENSOR: the file fixes the dims; a shape function must agree */
+    bool is_static;        /* TENSOR: |declared| are the dims, not only their upper bounds */
     uint32_t count;        /* lists */
     uint32_t node;         /* the producer, or RT_NO_NODE: constant or method input */
     struct rt_dim *dims;   /* TENSOR: rank dims; NULL until rt_graph_infer() */
+    const struct rt_dim *declared; /* TENSOR: constants that the file has for dims, or NULL */
     const uint8_t *order;  /* TENSOR: dims from outermost to innermost in memory; NULL: row-major */
     struct span bytes;     /* constant TENSOR (in |order|), STRING */
     struct hal_buffer *buffer; /* owned: where |bytes| is, unless that is the file */

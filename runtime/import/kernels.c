@@ -93,17 +93,23 @@ static enum status import_constant(struct import *im, const struct pte_tensor *t
     return ST_OK;
 }
 
-/* A tensor that is to be written. What the file says of a dynamic one is only its bound. */
-static uint32_t declare_tensor(struct import *im, const struct pte_tensor *t)
+/* A tensor that is to be written, with what the file says of its dims. */
+static enum status declare_tensor(struct import *im, const struct pte_tensor *t,
+                                  uint32_t *out_value)
 {
-    struct rt_dim dims[SHAPE_RANK_MAX];
-    for (uint8_t i = 0; i < t->shape.rank; i++) {
-        dims[i] = rt_dim_of(t->shape.dims[i]);
+    uint32_t value = rt_graph_tensor(im->graph, t->dtype, t->shape.rank, NULL);
+    struct rt_dim *declared =
+        arena_array(&im->graph->arena, t->shape.rank, sizeof(struct rt_dim));
+    if (!declared || value == 0) {
+        return too_large(im);
     }
-    bool is_static = t->dynamism == PTE_STATIC;
-    uint32_t value = rt_graph_tensor(im->graph, t->dtype, t->shape.rank, is_static ? dims : NULL);
-    im->graph->values[value].is_declared = is_static && value != 0;
-    return value;
+    for (uint8_t i = 0; i < t->shape.rank; i++) {
+        declared[i] = rt_dim_of(t->shape.dims[i]);
+    }
+    im->graph->values[value].declared = declared;
+    im->graph->values[value].is_static = t->dynamism == PTE_STATIC;
+    *out_value = value;
+    return ST_OK;
 }
 
 /* Notes that |value| now lies where the plan put |t|. */
@@ -315,8 +321,7 @@ static enum status declare_out(struct import *im, uint32_t index, uint32_t *out_
     if (v->tensor->storage == PTE_CONSTANT) {
         return error_set(im->err, ST_INVALID, "the output, value %u, is a constant", index);
     }
-    *out_value = declare_tensor(im, v->tensor);
-    return rt_graph_check(im->graph, im->err);
+    return declare_tensor(im, v->tensor, out_value);
 }
 
 static enum status declare_out_list(struct import *im, uint32_t index, uint32_t *out_value)

@@ -99,7 +99,7 @@ static inline enum dtype rt_out_dtype(const struct rt_shape_call *call, uint32_t
     return rt_node_out(call->graph, call->node, index)->dtype;
 }
 
-/* Sets output |index|'s dims; dims that the file declared for it must agree. */
+/* Sets output |index|'s dims; what the file declares for them must agree. */
 MUST_CHECK enum status rt_set_out(struct rt_shape_call *call, uint32_t index, uint8_t rank,
                                   const struct rt_dim *dims);
 /* The same for item |item| of output |index|, which is a list of tensors. */

@@ -83,16 +83,23 @@ enum status rt_unsupported(struct rt_shape_call *call, const char *fmt, ...)
     return ST_UNSUPPORTED;
 }
 
-/* What the file declared for |out| must be |dims|. */
-static enum status check_declared(struct rt_shape_call *call, const struct rt_value *out,
-                                  uint8_t rank, const struct rt_dim *dims)
+/*
+ * Brings |dims| and what the file declares for |out| together. A static size must be the computed one;
+ * so must an upper bound of 1, which no exporter gives to a size that varies. Where that is only known
+ * for a request, the file's constant is used and the request is checked.
+ */
+static enum status agree(struct rt_shape_call *call, const struct rt_value *out, uint8_t rank,
+                         struct rt_dim *dims)
 {
     if (out->rank != rank) {
         return rt_refuse(call, "an output has rank %u in the file, computed is %u", out->rank, rank);
     }
     for (uint8_t i = 0; i < rank; i++) {
-        TRY(rt_dim_require_equal(&call->graph->dims, dims[i], out->dims[i],
-                                 "a size in the file and the computed one differ", call->err));
+        if (out->is_static || rt_dim_is(out->declared[i], 1)) {
+            TRY(rt_dim_require_equal(&call->graph->dims, dims[i], out->declared[i],
+                                     "a size in the file and the computed one differ", call->err));
+            dims[i] = out->declared[i];
+        }
     }
     return ST_OK;
 }
@@ -103,15 +110,17 @@ static enum status set_dims(struct rt_shape_call *call, uint32_t value, uint8_t 
     must(rank <= SHAPE_RANK_MAX);
     struct rt_graph *graph = call->graph;
     struct rt_value *out = &graph->values[value];
-    if (out->is_declared) {
-        return check_declared(call, out, rank, dims);
-    }
     struct rt_dim *copy = arena_array(&graph->arena, rank, sizeof(*copy));
     if (!copy) {
         graph->failed = true;
         return rt_graph_check(graph, call->err);
     }
-    memcpy(copy, dims, rank * sizeof(*copy));
+    for (uint8_t i = 0; i < rank; i++) {
+        copy[i] = dims[i];
+    }
+    if (out->declared) {
+        TRY(agree(call, out, rank, copy));
+    }
     out->rank = rank;
     out->dims = copy;
     return rt_graph_check(graph, call->err);
