@@ -5,7 +5,7 @@
  * fails, the submission does not run and its signals fail with the same status.
  *
  * Submissions without an order between them run in any order and at the same time; the device
- * starts older ones first.
+ * starts first what became runnable first.
  */
 #ifndef PTED_HAL_QUEUE_H
 #define PTED_HAL_QUEUE_H

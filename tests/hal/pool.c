@@ -56,6 +56,20 @@ static void test_limits(void **state)
     hal_pool_free(NULL);
 }
 
+static void test_odd_size(void **state)
+{
+    struct error err;
+    struct hal_pool *none;
+    (void)state;
+    struct hal_pool *pool = pool_new(101);
+    struct hal_buffer *all = reserve(pool, 101);
+    memset(hal_buffer_map(all), 1, 101);
+    assert_true(stats_of(pool).size_bytes >= 101);
+    hal_buffer_unref(all);
+    hal_pool_free(pool);
+    assert_fails(err, hal_pool_new(cts.device, SIZE_MAX, &none, &err), ST_TOO_LARGE, "bytes");
+}
+
 /* What is released early goes back only together with what is older. */
 static void test_tail_moves_over_released_prefix(void **state)
 {
@@ -243,6 +257,7 @@ int cts_pool(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_odd_size),
         cmocka_unit_test(test_tail_moves_over_released_prefix),
         cmocka_unit_test(test_wraps_contiguously),
         cmocka_unit_test(test_never_hands_out_a_live_range),
