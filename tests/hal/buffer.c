@@ -4,6 +4,7 @@
 #include "tests/hal/cts.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 static void test_zeroed_and_aligned(void **state)
 {
@@ -47,14 +48,23 @@ static void test_too_large(void **state)
 
 static void count(void *arg)
 {
-    ++*(int *)arg;
+    atomic_fetch_add((atomic_int *)arg, 1);
+}
+
+/* For at most ten seconds. */
+static void wait_for_release(atomic_int *released)
+{
+    for (int i = 0; i < 10000 && atomic_load(released) == 0; i++) {
+        nanosleep(&(const struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    assert_int_equal(atomic_load(released), 1);
 }
 
 static void test_import(void **state)
 {
     struct error err;
     struct hal_buffer *buffer;
-    int released = 0;
+    atomic_int released = 0;
     void *memory = NULL;
     (void)state;
     assert_int_equal(posix_memalign(&memory, 4096, 8192), 0);
@@ -78,6 +88,7 @@ static void test_import(void **state)
     cts_run(command, NULL, 0);
     assert_int_equal(((uint8_t *)memory)[8191], 0x5a);
     hal_command_unref(command);
+    wait_for_release(&released); /* the submission lets its command buffer go after the signal */
     free(memory);
 }
 
@@ -85,7 +96,7 @@ static void test_import_releases_once(void **state)
 {
     struct error err;
     struct hal_buffer *buffer;
-    int released = 0;
+    atomic_int released = 0;
     _Alignas(4096) static uint8_t memory[4096];
     (void)state;
     if (hal_buffer_import(cts.device, memory, sizeof(memory), true, count, &released, &buffer,
