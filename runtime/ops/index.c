@@ -339,11 +339,8 @@ static enum status index_put_shape(struct rt_shape_call *call)
         return rt_refuse(call, "values of rank %u, expected at most %u", values->rank, rank);
     }
     for (uint8_t d = 0; d < values->rank; d++) {
-        if (!rt_dim_is(values->dims[d], 1)) {
-            TRY(rt_dim_require_equal(&call->graph->dims, values->dims[d],
-                                     result[rank - values->rank + d],
-                                     "values do not fit the indexed places", call->err));
-        }
+        TRY(rt_view_fits(call, values->dims[d], result[rank - values->rank + d],
+                         "values do not fit the indexed places"));
     }
     return rt_set_out_like(call, 0, 0);
 }

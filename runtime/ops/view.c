@@ -66,16 +66,47 @@ static enum status unsqueeze_shape(struct rt_shape_call *call)
     return rt_set_out(call, 0, self->rank + 1, out);
 }
 
-/* The dims whose bit is set go where they are 1; a symbolic dim stays. */
+/*
+ * Which of the dims in |mask| go: those that are 1. Of one that is not known yet the file tells by
+ * the rank of its output; the likeliest are those that cannot be more than 1.
+ */
+static enum status find_ones(struct rt_shape_call *call, uint32_t mask, uint32_t *out_ones)
+{
+    const struct rt_value *self = rt_arg(call, 0);
+    uint32_t ones = 0, rank = self->rank, file_rank = rt_node_out(call->graph, call->node, 0)->rank;
+
+    for (uint8_t d = 0; d < self->rank; d++) {
+        bool is_one = (mask >> d & 1) && rt_dim_is(self->dims[d], 1);
+        ones |= (is_one ? 1u : 0u) << d;
+        rank -= is_one;
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        int64_t most = i == 0 ? 1 : INT64_MAX;
+        for (uint8_t d = 0; d < self->rank && rank > file_rank; d++) {
+            bool is_open = (mask & ~ones) >> d & 1 && !rt_dim_is_const(self->dims[d]);
+            if (is_open && self->dims[d].value <= most) {
+                TRY(rt_dim_require_equal(&call->graph->dims, self->dims[d], rt_dim_of(1),
+                                         "a dim other than 1 is squeezed", call->err));
+                ones |= 1u << d;
+                rank--;
+            }
+        }
+    }
+    *out_ones = ones;
+    return ST_OK;
+}
+
 static enum status squeeze(struct rt_shape_call *call, uint32_t mask)
 {
     const struct rt_value *self = rt_arg(call, 0);
     struct rt_dim out[SHAPE_RANK_MAX];
+    uint32_t ones = 0;
     uint8_t rank = 0;
 
     TRY(rt_view_same_dtype(call));
+    TRY(find_ones(call, mask, &ones));
     for (uint8_t d = 0; d < self->rank; d++) {
-        if (!(mask >> d & 1) || !rt_dim_is(self->dims[d], 1)) {
+        if (!(ones >> d & 1)) {
             out[rank++] = self->dims[d];
         }
     }
@@ -235,9 +266,9 @@ static enum status expand_shape(struct rt_shape_call *call)
         if (rt_dim_is_const(out[d]) && out[d].value < 0) {
             return rt_refuse(call, "size %" PRId64 " of dim %u", out[d].value, d);
         }
-        if (d >= leading && !rt_dim_is(self->dims[d - leading], 1)) {
-            TRY(rt_dim_require_equal(&call->graph->dims, self->dims[d - leading], out[d],
-                                     "a dim other than 1 is expanded", call->err));
+        if (d >= leading) {
+            TRY(rt_view_fits(call, self->dims[d - leading], out[d],
+                             "a dim other than 1 is expanded"));
         }
     }
     return rt_set_out(call, 0, (uint8_t)size->count, out);

@@ -52,6 +52,17 @@ enum status rt_view_need_dim(struct rt_shape_call *call, uint32_t index, uint8_t
     return rt_need_dim(call, number, rt_arg(call, 0)->rank, out_dim);
 }
 
+enum status rt_view_fits(struct rt_shape_call *call, struct rt_dim dim, struct rt_dim size,
+                         const char *what)
+{
+    if (rt_dim_is(dim, 1)) {
+        return ST_OK;
+    }
+    bool is_one = !rt_dim_is_const(dim) && dim.value == 1 && !rt_dim_same(dim, size);
+    return rt_dim_require_equal(&call->graph->dims, dim, is_one ? rt_dim_of(1) : size, what,
+                                call->err);
+}
+
 /* An index whose sign is not known adds |size| times min(1, max(0, -index)). */
 struct rt_dim rt_view_wrap(struct rt_dims *dims, struct rt_dim index, struct rt_dim size)
 {

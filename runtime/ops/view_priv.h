@@ -19,6 +19,10 @@ MUST_CHECK enum status rt_view_dims(struct rt_shape_call *call, uint32_t index,
 MUST_CHECK enum status rt_view_need_dim(struct rt_shape_call *call, uint32_t index,
                                         uint8_t *out_dim);
 
+/* |dim| is |size|, or 1 and repeated. One that is not known but at most 1 is the latter. */
+MUST_CHECK enum status rt_view_fits(struct rt_shape_call *call, struct rt_dim dim,
+                                    struct rt_dim size, const char *what);
+
 /* A dim number that the shape function has checked, made non-negative. */
 static inline uint8_t rt_view_dim(int64_t dim, uint8_t rank)
 {
