@@ -27,13 +27,22 @@ TESTS += $(UNIT_BASE_TESTS) $(UNIT_PROTOCOL_TESTS)
 %C%_test_tensor_text_LDADD = $(PROTOCOL_LIBS) $(CMOCKA_LIBS)
 
 # ops_call.c stands in for the plan: the families' own code under test.
-UNIT_OPS_TESTS = %D%/test_ops_copy
+UNIT_OPS_TESTS = %D%/test_ops_copy %D%/test_ops_index %D%/test_ops_pool %D%/test_ops_view
 check_PROGRAMS += $(UNIT_OPS_TESTS)
 TESTS += $(UNIT_OPS_TESTS)
 
 %C%_test_ops_copy_SOURCES = %D%/test_ops_copy.c %D%/ops_call.c %D%/ops_call.h
 %C%_test_ops_copy_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
-%C%_test_ops_copy_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_ops_copy_LDADD = runtime/ops/libops.a $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_ops_index_SOURCES = %D%/test_ops_index.c %D%/ops_call.c %D%/ops_call.h
+%C%_test_ops_index_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_ops_index_LDADD = runtime/ops/libops.a $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_ops_pool_SOURCES = %D%/test_ops_pool.c %D%/ops_call.c %D%/ops_call.h
+%C%_test_ops_pool_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_ops_pool_LDADD = runtime/ops/libops.a $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_ops_view_SOURCES = %D%/test_ops_view.c %D%/ops_call.c %D%/ops_call.h
+%C%_test_ops_view_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_ops_view_LDADD = runtime/ops/libops.a $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 
 UNIT_PTE_TESTS = %D%/test_flatbuf %D%/test_pte %D%/test_pte_files
 check_PROGRAMS += $(UNIT_PTE_TESTS)
