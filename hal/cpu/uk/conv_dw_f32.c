@@ -43,7 +43,7 @@ UK_INLINE void add_kernel_row(vf acc[COLUMNS_MAX], const float *x, ptrdiff_t pix
         if (edge && (i < begin || i >= end)) {
             continue;
         }
-        vf in = v_load(x + i * pixel);
+        vf in = v_hold(v_load(x + i * pixel));
         UK_UNROLL
         for (int k = 0; k < kernel; k++) {
             if (i >= k && (i - k) % stride == 0 && (i - k) / stride < columns) {
@@ -59,6 +59,7 @@ UK_INLINE void block_channels(const struct row *r, size_t column, size_t c, cons
 {
     const struct uk_dw_f32 *d = r->d;
     const int inputs = (columns - 1) * stride + kernel;
+    const ptrdiff_t y_pixel = d->y_pixel;
     int64_t at = (int64_t)column * stride - d->pad_left;
     int begin = at < 0 ? (int)(-at < inputs ? -at : inputs) : 0;
     int end = at + inputs > d->width ? (int)(d->width - at) : inputs;
@@ -81,7 +82,7 @@ UK_INLINE void block_channels(const struct row *r, size_t column, size_t c, cons
     }
     UK_UNROLL
     for (int i = 0; i < columns; i++) {
-        v_store(y + i * d->y_pixel, v_clamp(acc[i], min, max));
+        v_store(y + i * y_pixel, v_clamp(acc[i], min, max));
     }
 }
 

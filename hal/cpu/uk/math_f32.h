@@ -12,10 +12,6 @@
 
 #include "hal/cpu/uk/simd.h"
 
-#if defined UK_LEVEL_GENERIC && defined __SSE2__
-#include <xmmintrin.h>
-#endif
-
 #define SIGN_BIT 0x80000000u
 #define MAGIC 12582912.0f /* 1.5 * 2^23: adding it rounds to an integer, in the low bits */
 
@@ -37,7 +33,7 @@ UK_INLINE vf v_with_sign(vf x, vf sign)
 
 UK_INLINE vf v_relu(vf x)
 {
-    return v_select(x < 0.0f, (vf){0}, x);
+    return v_greater((vf){0}, x);
 }
 
 UK_INLINE vf v_sqrt(vf x)
@@ -46,7 +42,7 @@ UK_INLINE vf v_sqrt(vf x)
     return (vf)_mm512_sqrt_ps((__m512)x);
 #elif defined UK_LEVEL_AVX2
     return (vf)_mm256_sqrt_ps((__m256)x);
-#elif defined __SSE2__
+#elif defined __SSE__
     return (vf)_mm_sqrt_ps((__m128)x);
 #else
     UK_UNROLL
