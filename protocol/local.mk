@@ -14,6 +14,9 @@ noinst_LIBRARIES += %D%/libprotocol.a
 	%D%/oip.c %D%/oip.h \
 	%D%/oip_input.c \
 	%D%/oip_priv.h \
+	%D%/oip_tensors.c \
 	%D%/oip_reply.c %D%/oip_reply.h \
 	%D%/tensor_print.c \
+	%D%/tensor_priv.h \
+	%D%/tensor_read.c \
 	%D%/tensor_text.c %D%/tensor_text.h

@@ -17,14 +17,6 @@
 #include "protocol/number.h"
 #include "protocol/oip_priv.h"
 
-struct parser {
-    struct json in;
-    const struct oip_limits *limits;
-    struct arena *arena;
-    struct oip_request *request;
-    struct error *err;
-};
-
 const char *oip_type_name(struct oip_type type)
 {
     return type.is_bytes ? "BYTES" : dtype_infos[type.dtype].oip;
@@ -56,14 +48,14 @@ enum status oip_split_body(struct span body, const struct span *json_bytes, stru
     return ST_OK;
 }
 
-static enum status fail_memory(const struct parser *p)
+enum status oip_fail_memory(const struct oip_parser *p)
 {
     return error_set(p->err, ST_TOO_LARGE, "the request has more members than %zu bytes can hold",
                      p->arena->max_bytes);
 }
 
 /* Room for one more behind |count| items: doubles at powers of two, NULL when the arena is full. */
-static void *grow(struct arena *arena, void *items, size_t count, size_t size)
+void *oip_grow(struct arena *arena, void *items, size_t count, size_t size)
 {
     if (count != 0 && (count < 4 || (count & (count - 1)) != 0)) {
         return items;
@@ -75,12 +67,13 @@ static void *grow(struct arena *arena, void *items, size_t count, size_t size)
     return grown;
 }
 
-static bool take_null(struct parser *p)
+bool oip_take_null(struct oip_parser *p)
 {
     return json_peek(&p->in) == JSON_NULL && json_read_null(&p->in, p->err) == ST_OK;
 }
 
-static enum status keep_string(struct parser *p, const struct json_string *string, struct span *out)
+enum status oip_keep_string(struct oip_parser *p, const struct json_string *string,
+                            struct span *out)
 {
     if (string->bytes > p->limits->name_bytes_max) {
         return json_fail(&p->in, p->err, ST_TOO_LARGE, "string of %zu bytes, at most %zu are taken",
@@ -92,23 +85,21 @@ static enum status keep_string(struct parser *p, const struct json_string *strin
     }
     uint8_t *copy = arena_alloc(p->arena, string->bytes);
     if (!copy) {
-        return fail_memory(p);
+        return oip_fail_memory(p);
     }
     json_string_decode(string, copy);
     *out = span_of(copy, string->bytes);
     return ST_OK;
 }
 
-static enum status read_string(struct parser *p, struct span *out)
+enum status oip_read_string(struct oip_parser *p, struct span *out)
 {
     struct json_string string;
     TRY(json_read_string(&p->in, &string, p->err));
-    return keep_string(p, &string, out);
+    return oip_keep_string(p, &string, out);
 }
 
-/* ---- parameters ------------------------------------------------------------------------------ */
-
-static enum status read_number_parameter(struct parser *p, struct oip_parameter *parameter)
+static enum status read_number_parameter(struct oip_parser *p, struct oip_parameter *parameter)
 {
     const uint8_t *at = p->in.at;
     enum number_result result = number_parse_i64(&at, p->in.end, &parameter->i);
@@ -125,12 +116,12 @@ static enum status read_number_parameter(struct parser *p, struct oip_parameter 
     return ST_OK;
 }
 
-static enum status read_parameter(struct parser *p, struct oip_parameter *parameter)
+static enum status read_parameter(struct oip_parser *p, struct oip_parameter *parameter)
 {
     switch (json_peek(&p->in)) {
     case JSON_STRING:
         parameter->type = OIP_STRING;
-        return read_string(p, &parameter->s);
+        return oip_read_string(p, &parameter->s);
     case JSON_BOOL:
         parameter->type = OIP_BOOL;
         return json_read_bool(&p->in, &parameter->b, p->err);
@@ -142,11 +133,11 @@ static enum status read_parameter(struct parser *p, struct oip_parameter *parame
     }
 }
 
-static enum status add_parameter(struct parser *p, const struct json_string *key)
+static enum status add_parameter(struct oip_parser *p, const struct json_string *key)
 {
     struct oip_request *request = p->request;
     struct oip_parameter parameter;
-    TRY(keep_string(p, key, &parameter.name));
+    TRY(oip_keep_string(p, key, &parameter.name));
     if (parameter.name.len >= 7 && memcmp(parameter.name.ptr, "triton_", 7) == 0) {
         return json_fail(&p->in, p->err, ST_INVALID, "names that begin with triton_ are reserved");
     }
@@ -156,16 +147,16 @@ static enum status add_parameter(struct parser *p, const struct json_string *key
                          p->limits->parameters_max);
     }
     struct oip_parameter *grown =
-        grow(p->arena, request->parameters, request->parameter_count, sizeof(*grown));
+        oip_grow(p->arena, request->parameters, request->parameter_count, sizeof(*grown));
     if (!grown) {
-        return fail_memory(p);
+        return oip_fail_memory(p);
     }
     request->parameters = grown;
     request->parameters[request->parameter_count++] = parameter;
     return ST_OK;
 }
 
-static enum status parse_parameter(struct parser *p, const struct json_string *key)
+static enum status parse_parameter(struct oip_parser *p, const struct json_string *key)
 {
     struct oip_request *request = p->request;
     if (json_string_is(key, "binary_data_output")) {
@@ -173,7 +164,7 @@ static enum status parse_parameter(struct parser *p, const struct json_string *k
     }
     if (json_string_is(key, "sequence_id")) {
         return json_peek(&p->in) == JSON_STRING
-                   ? read_string(p, &request->sequence_name)
+                   ? oip_read_string(p, &request->sequence_name)
                    : json_read_u64(&p->in, &request->sequence_id, p->err);
     }
     if (json_string_is(key, "sequence_start")) {
@@ -191,9 +182,9 @@ static enum status parse_parameter(struct parser *p, const struct json_string *k
     return add_parameter(p, key);
 }
 
-static enum status parse_parameters(struct parser *p)
+static enum status parse_parameters(struct oip_parser *p)
 {
-    if (take_null(p)) {
+    if (oip_take_null(p)) {
         return ST_OK;
     }
     TRY(json_object(&p->in, p->err));
@@ -207,250 +198,6 @@ static enum status parse_parameters(struct parser *p)
     }
 }
 
-/* ---- inputs ---------------------------------------------------------------------------------- */
-
-/* Which members an input had. */
-struct input_members {
-    bool has_name, has_shape, has_datatype;
-};
-
-static enum status parse_shape(struct parser *p, struct shape *shape)
-{
-    TRY(json_array(&p->in, p->err));
-    while (true) {
-        int64_t dim;
-        TRY(json_element(&p->in, p->err));
-        if (p->in.is_closed) {
-            return ST_OK;
-        }
-        TRY(json_read_i64(&p->in, &dim, p->err));
-        if (dim < 0) {
-            return json_fail(&p->in, p->err, ST_INVALID, "expected 0 or more, got %" PRId64, dim);
-        }
-        if (shape->rank == SHAPE_RANK_MAX) {
-            return json_fail(&p->in, p->err, ST_TOO_LARGE, "more than %d dims", SHAPE_RANK_MAX);
-        }
-        shape->dims[shape->rank++] = dim;
-    }
-}
-
-static enum status parse_datatype(struct parser *p, struct oip_type *type)
-{
-    struct json_string text;
-    TRY(json_read_string(&p->in, &text, p->err));
-    type->is_bytes = json_string_is(&text, "BYTES");
-    if (!type->is_bytes && !dtype_from_oip(text.raw, &type->dtype)) {
-        return json_fail(&p->in, p->err, ST_INVALID, "unknown datatype \"%.*s\"",
-                         text.raw.len > 32 ? 32 : (int)text.raw.len, (const char *)text.raw.ptr);
-    }
-    return ST_OK;
-}
-
-static enum status parse_input_parameters(struct parser *p, struct oip_request_input *input)
-{
-    if (take_null(p)) {
-        return ST_OK;
-    }
-    TRY(json_object(&p->in, p->err));
-    while (true) {
-        struct json_string key;
-        TRY(json_member(&p->in, &key, p->err));
-        if (p->in.is_closed) {
-            return ST_OK;
-        }
-        if (json_string_is(&key, "binary_data_size")) {
-            uint64_t bytes;
-            TRY(json_read_u64(&p->in, &bytes, p->err));
-            if (bytes > SIZE_MAX) {
-                return json_fail(&p->in, p->err, ST_TOO_LARGE, "%" PRIu64 " bytes", bytes);
-            }
-            input->is_binary = true;
-            input->data.len = (size_t)bytes;
-        } else if (json_string_is(&key, "shared_memory_region")) {
-            return json_fail(&p->in, p->err, ST_UNSUPPORTED, "shared memory is not supported");
-        } else {
-            TRY(json_skip(&p->in, p->err));
-        }
-    }
-}
-
-static enum status parse_input_member(struct parser *p, const struct json_string *key,
-                                      struct oip_request_input *input, struct span *text,
-                                      struct input_members *members)
-{
-    if (json_string_is(key, "name")) {
-        members->has_name = true;
-        return read_string(p, &input->name);
-    }
-    if (json_string_is(key, "shape")) {
-        members->has_shape = true;
-        return parse_shape(p, &input->shape);
-    }
-    if (json_string_is(key, "datatype")) {
-        members->has_datatype = true;
-        return parse_datatype(p, &input->type);
-    }
-    if (json_string_is(key, "data")) {
-        return json_array_text(&p->in, text, p->err);
-    }
-    if (json_string_is(key, "parameters")) {
-        return parse_input_parameters(p, input);
-    }
-    return json_skip(&p->in, p->err);
-}
-
-static enum status parse_input(struct parser *p, struct oip_request_input *input)
-{
-    struct input_members members = {false, false, false};
-    struct span text = {NULL, 0};
-    TRY(json_object(&p->in, p->err));
-    while (true) {
-        struct json_string key;
-        TRY(json_member(&p->in, &key, p->err));
-        if (p->in.is_closed) {
-            break;
-        }
-        TRY(parse_input_member(p, &key, input, &text, &members));
-    }
-    if (!members.has_name || !members.has_shape || !members.has_datatype) {
-        return json_fail(&p->in, p->err, ST_INVALID, "member \"%s\" is missing",
-                         !members.has_name    ? "name"
-                         : !members.has_shape ? "shape"
-                                              : "datatype");
-    }
-    if (text.ptr && input->is_binary) {
-        return json_fail(&p->in, p->err, ST_INVALID,
-                         "has both \"data\" and \"binary_data_size\", expected one");
-    }
-    if (text.ptr) {
-        input->data = text;
-    }
-    return ST_OK;
-}
-
-static enum status parse_inputs(struct parser *p)
-{
-    struct oip_request *request = p->request;
-    TRY(json_array(&p->in, p->err));
-    while (true) {
-        TRY(json_element(&p->in, p->err));
-        if (p->in.is_closed) {
-            return ST_OK;
-        }
-        if (request->input_count == p->limits->inputs_max) {
-            return json_fail(&p->in, p->err, ST_TOO_LARGE, "more than %zu inputs",
-                             p->limits->inputs_max);
-        }
-        struct oip_request_input *grown =
-            grow(p->arena, request->inputs, request->input_count, sizeof(*grown));
-        if (!grown) {
-            return fail_memory(p);
-        }
-        request->inputs = grown;
-        struct oip_request_input *input = &grown[request->input_count];
-        *input = (struct oip_request_input){.index = request->input_count};
-        TRY(parse_input(p, input));
-        request->input_count++;
-    }
-}
-
-/* ---- outputs --------------------------------------------------------------------------------- */
-
-static enum status parse_output_parameters(struct parser *p, struct oip_request_output *output)
-{
-    if (take_null(p)) {
-        return ST_OK;
-    }
-    TRY(json_object(&p->in, p->err));
-    while (true) {
-        struct json_string key;
-        TRY(json_member(&p->in, &key, p->err));
-        if (p->in.is_closed) {
-            return ST_OK;
-        }
-        if (json_string_is(&key, "binary_data")) {
-            TRY(json_read_bool(&p->in, &output->is_binary, p->err));
-            output->has_form = true;
-        } else if (json_string_is(&key, "classification")) {
-            uint64_t count;
-            TRY(json_read_u64(&p->in, &count, p->err));
-            if (count > UINT32_MAX) {
-                return json_fail(&p->in, p->err, ST_TOO_LARGE, "%" PRIu64 " classes", count);
-            }
-            output->class_count = (uint32_t)count;
-        } else if (json_string_is(&key, "shared_memory_region")) {
-            return json_fail(&p->in, p->err, ST_UNSUPPORTED, "shared memory is not supported");
-        } else {
-            TRY(json_skip(&p->in, p->err));
-        }
-    }
-}
-
-static enum status parse_output(struct parser *p, struct oip_request_output *output)
-{
-    bool has_name = false;
-    TRY(json_object(&p->in, p->err));
-    while (true) {
-        struct json_string key;
-        TRY(json_member(&p->in, &key, p->err));
-        if (p->in.is_closed) {
-            break;
-        }
-        if (json_string_is(&key, "name")) {
-            has_name = true;
-            TRY(read_string(p, &output->name));
-        } else if (json_string_is(&key, "parameters")) {
-            TRY(parse_output_parameters(p, output));
-        } else {
-            TRY(json_skip(&p->in, p->err));
-        }
-    }
-    return has_name ? ST_OK : json_fail(&p->in, p->err, ST_INVALID, "member \"name\" is missing");
-}
-
-/* A name that was listed before is folded into its first entry. */
-static bool is_listed(const struct oip_request *request, struct span name)
-{
-    for (size_t i = 0; i < request->output_count; i++) {
-        if (span_equal(request->outputs[i].name, name)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static enum status parse_outputs(struct parser *p)
-{
-    struct oip_request *request = p->request;
-    size_t listed_count = 0;
-    if (take_null(p)) {
-        return ST_OK;
-    }
-    TRY(json_array(&p->in, p->err));
-    while (true) {
-        TRY(json_element(&p->in, p->err));
-        if (p->in.is_closed) {
-            return ST_OK;
-        }
-        if (listed_count++ == p->limits->outputs_max) {
-            return json_fail(&p->in, p->err, ST_TOO_LARGE, "more than %zu outputs",
-                             p->limits->outputs_max);
-        }
-        struct oip_request_output output = {.is_binary = false};
-        TRY(parse_output(p, &output));
-        if (is_listed(request, output.name)) {
-            continue;
-        }
-        struct oip_request_output *grown =
-            grow(p->arena, request->outputs, request->output_count, sizeof(*grown));
-        if (!grown) {
-            return fail_memory(p);
-        }
-        request->outputs = grown;
-        request->outputs[request->output_count++] = output;
-    }
-}
-
 static void finish_outputs(struct oip_request *request)
 {
     for (size_t i = 0; i < request->output_count; i++) {
@@ -460,32 +207,31 @@ static void finish_outputs(struct oip_request *request)
     }
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
-
-static enum status parse_member(struct parser *p, const struct json_string *key, bool *has_inputs)
+static enum status parse_member(struct oip_parser *p, const struct json_string *key,
+                                bool *has_inputs)
 {
     struct oip_request *request = p->request;
     if (json_string_is(key, "inputs")) {
         *has_inputs = true;
-        return parse_inputs(p);
+        return oip_parse_inputs(p);
     }
     if (json_string_is(key, "outputs")) {
-        return parse_outputs(p);
+        return oip_parse_outputs(p);
     }
     if (json_string_is(key, "parameters")) {
         return parse_parameters(p);
     }
     if (json_string_is(key, "id")) {
-        if (take_null(p)) {
+        if (oip_take_null(p)) {
             return ST_OK;
         }
         request->has_id = true;
-        return read_string(p, &request->id);
+        return oip_read_string(p, &request->id);
     }
     return json_skip(&p->in, p->err);
 }
 
-static enum status parse_envelope(struct parser *p)
+static enum status parse_envelope(struct oip_parser *p)
 {
     bool has_inputs = false;
     TRY(json_object(&p->in, p->err));
@@ -506,7 +252,7 @@ enum status oip_parse_infer(const struct oip_body *body, const struct oip_limits
 {
     must(!body->is_raw);
     struct oip_request request = {.has_id = false};
-    struct parser p = {.limits = limits, .arena = arena, .request = &request, .err = err};
+    struct oip_parser p = {.limits = limits, .arena = arena, .request = &request, .err = err};
     json_init(&p.in, body->json);
     if (limits->json_depth_max && limits->json_depth_max < JSON_DEPTH_MAX) {
         p.in.depth_max = (uint16_t)limits->json_depth_max;

@@ -1,9 +1,35 @@
 /* SPDX-License-Identifier: MIT */
-/* What the two halves of reading a request share. */
+/* What the parts of reading a request share. */
 #ifndef PTED_PROTOCOL_OIP_PRIV_H
 #define PTED_PROTOCOL_OIP_PRIV_H
 
+#include "protocol/json.h"
 #include "protocol/oip.h"
+
+struct oip_parser {
+    struct json in;
+    const struct oip_limits *limits;
+    struct arena *arena;
+    struct oip_request *request;
+    struct error *err;
+};
+
+enum status oip_fail_memory(const struct oip_parser *p);
+
+/* Room for one more behind |count| items: doubles at powers of two, NULL when the arena is full. */
+void *oip_grow(struct arena *arena, void *items, size_t count, size_t size);
+
+/* Passes a null, which stands for an optional member that is absent. */
+bool oip_take_null(struct oip_parser *p);
+
+/* A name, an id or a text, bounded; it borrows from the body where nothing is escaped. */
+MUST_CHECK enum status oip_keep_string(struct oip_parser *p, const struct json_string *string,
+                                       struct span *out);
+MUST_CHECK enum status oip_read_string(struct oip_parser *p, struct span *out);
+
+/* The members of these names. */
+MUST_CHECK enum status oip_parse_inputs(struct oip_parser *p);
+MUST_CHECK enum status oip_parse_outputs(struct oip_parser *p);
 
 /* Sizes, sources and binary spans of all inputs, which are known only when all are read. */
 MUST_CHECK enum status oip_finish_inputs(struct oip_request *request, struct span binary,

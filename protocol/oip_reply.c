@@ -34,8 +34,6 @@ static void print_shape(struct buf *out, const struct shape *shape)
     buf_add_str(out, shape_print(shape, text));
 }
 
-/* ---- inference ------------------------------------------------------------------------------- */
-
 static size_t string_count(const struct oip_result *result)
 {
     return (size_t)shape_numel(&result->shape);
@@ -154,8 +152,6 @@ enum status oip_print_infer(const struct oip_reply *reply, struct buf *out,
     list_spans(reply, out, encoded);
     return ST_OK;
 }
-
-/* ---- metadata -------------------------------------------------------------------------------- */
 
 static void print_texts(struct buf *out, const char *name, const char *const *texts, size_t count)
 {

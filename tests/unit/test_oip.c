@@ -294,6 +294,19 @@ static void test_limits(void **state)
     snprintf(text, sizeof(text), "{\"inputs\":[],\"id\":\"%065d\"}", 0);
     check_refused(text, ST_TOO_LARGE, "id: string of 65 bytes, at most 64 are taken");
 
+    /* Depth counts where nobody looks, too. */
+    struct oip_limits shallow = limits;
+    struct oip_body nested = {.json = span_str("{\"x\":[[[]]],\"inputs\":[]}")};
+    struct fixture g;
+    arena_init(&g.arena, 1000);
+    shallow.json_depth_max = 4;
+    assert_ok(g.err, oip_parse_infer(&nested, &shallow, &g.arena, &g.request, &g.err));
+    shallow.json_depth_max = 3;
+    assert_int_equal(oip_parse_infer(&nested, &shallow, &g.arena, &g.request, &g.err),
+                     ST_TOO_LARGE);
+    assert_non_null(strstr(g.err.text, "nested deeper than 3"));
+    arena_fini(&g.arena);
+
     /* An arena that is too small is a refusal, not a crash. */
     struct fixture f;
     struct oip_request request;

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT */
+/* The lists of inputs and outputs in the envelope of a request. */
+#include "config.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "protocol/oip_priv.h"
+
+/* Which members an input had. */
+struct input_members {
+    bool has_name, has_shape, has_datatype;
+};
+
+static enum status parse_shape(struct oip_parser *p, struct shape *shape)
+{
+    TRY(json_array(&p->in, p->err));
+    while (true) {
+        int64_t dim;
+        TRY(json_element(&p->in, p->err));
+        if (p->in.is_closed) {
+            return ST_OK;
+        }
+        TRY(json_read_i64(&p->in, &dim, p->err));
+        if (dim < 0) {
+            return json_fail(&p->in, p->err, ST_INVALID, "expected 0 or more, got %" PRId64, dim);
+        }
+        if (shape->rank == SHAPE_RANK_MAX) {
+            return json_fail(&p->in, p->err, ST_TOO_LARGE, "more than %d dims", SHAPE_RANK_MAX);
+        }
+        shape->dims[shape->rank++] = dim;
+    }
+}
+
+static enum status parse_datatype(struct oip_parser *p, struct oip_type *type)
+{
+    struct json_string text;
+    TRY(json_read_string(&p->in, &text, p->err));
+    type->is_bytes = json_string_is(&text, "BYTES");
+    if (!type->is_bytes && !dtype_from_oip(text.raw, &type->dtype)) {
+        return json_fail(&p->in, p->err, ST_INVALID, "unknown datatype \"%.*s\"",
+                         text.raw.len > 32 ? 32 : (int)text.raw.len, (const char *)text.raw.ptr);
+    }
+    return ST_OK;
+}
+
+static enum status parse_input_parameters(struct oip_parser *p, struct oip_request_input *input)
+{
+    if (oip_take_null(p)) {
+        return ST_OK;
+    }
+    TRY(json_object(&p->in, p->err));
+    while (true) {
+        struct json_string key;
+        TRY(json_member(&p->in, &key, p->err));
+        if (p->in.is_closed) {
+            return ST_OK;
+        }
+        if (json_string_is(&key, "binary_data_size")) {
+            uint64_t bytes;
+            TRY(json_read_u64(&p->in, &bytes, p->err));
+            if (bytes > SIZE_MAX) {
+                return json_fail(&p->in, p->err, ST_TOO_LARGE, "%" PRIu64 " bytes", bytes);
+            }
+            input->is_binary = true;
+            input->data.len = (size_t)bytes;
+        } else if (json_string_is(&key, "shared_memory_region")) {
+            return json_fail(&p->in, p->err, ST_UNSUPPORTED, "shared memory is not supported");
+        } else {
+            TRY(json_skip(&p->in, p->err));
+        }
+    }
+}
+
+static enum status parse_input_member(struct oip_parser *p, const struct json_string *key,
+                                      struct oip_request_input *input, struct span *text,
+                                      struct input_members *members)
+{
+    if (json_string_is(key, "name")) {
+        members->has_name = true;
+        return oip_read_string(p, &input->name);
+    }
+    if (json_string_is(key, "shape")) {
+        members->has_shape = true;
+        return parse_shape(p, &input->shape);
+    }
+    if (json_string_is(key, "datatype")) {
+        members->has_datatype = true;
+        return parse_datatype(p, &input->type);
+    }
+    if (json_string_is(key, "data")) {
+        return json_array_text(&p->in, text, p->err);
+    }
+    if (json_string_is(key, "parameters")) {
+        return parse_input_parameters(p, input);
+    }
+    return json_skip(&p->in, p->err);
+}
+
+static enum status parse_input(struct oip_parser *p, struct oip_request_input *input)
+{
+    struct input_members members = {false, false, false};
+    struct span text = {NULL, 0};
+    TRY(json_object(&p->in, p->err));
+    while (true) {
+        struct json_string key;
+        TRY(json_member(&p->in, &key, p->err));
+        if (p->in.is_closed) {
+            break;
+        }
+        TRY(parse_input_member(p, &key, input, &text, &members));
+    }
+    if (!members.has_name || !members.has_shape || !members.has_datatype) {
+        return json_fail(&p->in, p->err, ST_INVALID, "member \"%s\" is missing",
+                         !members.has_name    ? "name"
+                         : !members.has_shape ? "shape"
+                                              : "datatype");
+    }
+    if (text.ptr && input->is_binary) {
+        return json_fail(&p->in, p->err, ST_INVALID,
+                         "has both \"data\" and \"binary_data_size\", expected one");
+    }
+    if (text.ptr) {
+        input->data = text;
+    }
+    return ST_OK;
+}
+
+enum status oip_parse_inputs(struct oip_parser *p)
+{
+    struct oip_request *request = p->request;
+    TRY(json_array(&p->in, p->err));
+    while (true) {
+        TRY(json_element(&p->in, p->err));
+        if (p->in.is_closed) {
+            return ST_OK;
+        }
+        if (request->input_count == p->limits->inputs_max) {
+            return json_fail(&p->in, p->err, ST_TOO_LARGE, "more than %zu inputs",
+                             p->limits->inputs_max);
+        }
+        struct oip_request_input *grown =
+            oip_grow(p->arena, request->inputs, request->input_count, sizeof(*grown));
+        if (!grown) {
+            return oip_fail_memory(p);
+        }
+        request->inputs = grown;
+        struct oip_request_input *input = &grown[request->input_count];
+        *input = (struct oip_request_input){.index = request->input_count};
+        TRY(parse_input(p, input));
+        request->input_count++;
+    }
+}
+
+static enum status parse_output_parameters(struct oip_parser *p, struct oip_request_output *output)
+{
+    if (oip_take_null(p)) {
+        return ST_OK;
+    }
+    TRY(json_object(&p->in, p->err));
+    while (true) {
+        struct json_string key;
+        TRY(json_member(&p->in, &key, p->err));
+        if (p->in.is_closed) {
+            return ST_OK;
+        }
+        if (json_string_is(&key, "binary_data")) {
+            TRY(json_read_bool(&p->in, &output->is_binary, p->err));
+            output->has_form = true;
+        } else if (json_string_is(&key, "classification")) {
+            uint64_t count;
+            TRY(json_read_u64(&p->in, &count, p->err));
+            if (count > UINT32_MAX) {
+                return json_fail(&p->in, p->err, ST_TOO_LARGE, "%" PRIu64 " classes", count);
+            }
+            output->class_count = (uint32_t)count;
+        } else if (json_string_is(&key, "shared_memory_region")) {
+            return json_fail(&p->in, p->err, ST_UNSUPPORTED, "shared memory is not supported");
+        } else {
+            TRY(json_skip(&p->in, p->err));
+        }
+    }
+}
+
+static enum status parse_output(struct oip_parser *p, struct oip_request_output *output)
+{
+    bool has_name = false;
+    TRY(json_object(&p->in, p->err));
+    while (true) {
+        struct json_string key;
+        TRY(json_member(&p->in, &key, p->err));
+        if (p->in.is_closed) {
+            break;
+        }
+        if (json_string_is(&key, "name")) {
+            has_name = true;
+            TRY(oip_read_string(p, &output->name));
+        } else if (json_string_is(&key, "parameters")) {
+            TRY(parse_output_parameters(p, output));
+        } else {
+            TRY(json_skip(&p->in, p->err));
+        }
+    }
+    return has_name ? ST_OK : json_fail(&p->in, p->err, ST_INVALID, "member \"name\" is missing");
+}
+
+/* A name that was listed before is folded into its first entry. */
+static bool is_listed(const struct oip_request *request, struct span name)
+{
+    for (size_t i = 0; i < request->output_count; i++) {
+        if (span_equal(request->outputs[i].name, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum status oip_parse_outputs(struct oip_parser *p)
+{
+    struct oip_request *request = p->request;
+    size_t listed_count = 0;
+    if (oip_take_null(p)) {
+        return ST_OK;
+    }
+    TRY(json_array(&p->in, p->err));
+    while (true) {
+        TRY(json_element(&p->in, p->err));
+        if (p->in.is_closed) {
+            return ST_OK;
+        }
+        if (listed_count++ == p->limits->outputs_max) {
+            return json_fail(&p->in, p->err, ST_TOO_LARGE, "more than %zu outputs",
+                             p->limits->outputs_max);
+        }
+        struct oip_request_output output = {.is_binary = false};
+        TRY(parse_output(p, &output));
+        if (is_listed(request, output.name)) {
+            continue;
+        }
+        struct oip_request_output *grown =
+            oip_grow(p->arena, request->outputs, request->output_count, sizeof(*grown));
+        if (!grown) {
+            return oip_fail_memory(p);
+        }
+        request->outputs = grown;
+        request->outputs[request->output_count++] = output;
+    }
+}
