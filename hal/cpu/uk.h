@@ -5,8 +5,8 @@
  *
  * All of them: may be called by any thread, keep no state, allocate nothing, cannot fail and check
  * nothing (shapes are verified where a dispatch is recorded). Float pointers need only the
- * alignment of a float unless said otherwise. An output may be exactly an input (same address and
- * strides), but not overlap it in part.
+ * alignment of a float unless said otherwise. The output of an elementwise function, softmax or
+ * norm may be exactly its input, but not overlap it in part; other outputs overlap no input.
  *
  * What an element becomes depends on its own inputs and their order only, never on where it stands,
  * on how the work was cut into calls or on which thread ran it. Levels may differ in the last bits.
