@@ -20,19 +20,16 @@
 
 /*
  * The register tile of the matrix product is UK_MR rows of two vectors: as many as leave room for
- * the two of B and one broadcast. UK_GEMV_PANELS: how many panels a single row takes at once, so
- * that the additions that wait for each other do not bound it.
+ * the two of B and one broadcast.
  */
 #if defined UK_LEVEL_AVX512
 #define UK_LEVEL avx512
 #define UK_VECTOR_BYTES 64
 #define UK_MR 14
-#define UK_GEMV_PANELS 1
 #elif defined UK_LEVEL_AVX2
 #define UK_LEVEL avx2
 #define UK_VECTOR_BYTES 32
 #define UK_MR 6
-#define UK_GEMV_PANELS 2
 #elif defined UK_LEVEL_GENERIC
 #define UK_LEVEL generic
 #define UK_VECTOR_BYTES 16
@@ -41,7 +38,6 @@
 #else
 #define UK_MR 6
 #endif
-#define UK_GEMV_PANELS 4
 #else
 #error "compile with -DUK_LEVEL_GENERIC or another level"
 #endif
