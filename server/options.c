@@ -186,37 +186,37 @@ static bool name_matches(const char *c_name, struct span name)
     return true;
 }
 
-static enum status set_option(struct options *options, struct span name, const char *value,
-                              struct error *err)
-{
-    for (size_t i = 0; i < OPTION_COUNT_OWN; i++) {
-        if (name_matches(option_infos[i].name, name)) {
-            return option_infos[i].set(options, value, err);
-        }
-    }
-    for (size_t i = 0; i < PARAM_COUNT; i++) {
-        const struct param_info *info = &param_infos[i];
-        if (name_matches(info->name, name)) {
-            return options_parse_number(value, info->unit, info->min, info->max,
-                                        param_at(&options->params, info), err);
-        }
-    }
-    return error_set(err, ST_NOT_FOUND, "no such option");
-}
+/* What a name stands for: one of the two is not NULL, or neither when nobody knows it. */
+struct found {
+    const struct option_info *option;
+    const struct param_info *param;
+};
 
-static bool is_known(struct span name)
+static struct found find(struct span name)
 {
+    struct found found = {NULL, NULL};
     for (size_t i = 0; i < OPTION_COUNT_OWN; i++) {
         if (name_matches(option_infos[i].name, name)) {
-            return true;
+            found.option = &option_infos[i];
         }
     }
     for (size_t i = 0; i < PARAM_COUNT; i++) {
         if (name_matches(param_infos[i].name, name)) {
-            return true;
+            found.param = &param_infos[i];
         }
     }
-    return false;
+    return found;
+}
+
+static enum status set(struct options *options, struct found found, const char *value,
+                       struct error *err)
+{
+    if (found.option) {
+        return found.option->set(options, value, err);
+    }
+    const struct param_info *info = found.param;
+    return options_parse_number(value, info->unit, info->min, info->max,
+                                param_at(&options->params, info), err);
 }
 
 /* argv[*index] starts with "--"; takes the next one too when the value is there. */
@@ -226,7 +226,8 @@ static enum status parse_long(struct options *options, int argc, char *const arg
     const char *arg = argv[*index];
     const char *equals = strchr(arg, '=');
     struct span name = span_of(arg + 2, equals ? (size_t)(equals - arg) - 2 : strlen(arg) - 2);
-    if (!is_known(name)) {
+    struct found found = find(name);
+    if (!found.option && !found.param) {
         return error_set(err, ST_INVALID, "unknown option '--%.*s'", SPAN_FMT(name));
     }
     const char *value = equals ? equals + 1 : NULL;
@@ -236,10 +237,8 @@ static enum status parse_long(struct options *options, int argc, char *const arg
         }
         value = argv[++*index];
     }
-    if (set_option(options, name, value, err) != ST_OK) {
-        return error_prefix(err, "--%.*s: ", SPAN_FMT(name));
-    }
-    return ST_OK;
+    enum status status = set(options, found, value, err);
+    return status == ST_OK ? ST_OK : error_prefix(err, "--%.*s: ", SPAN_FMT(name));
 }
 
 enum status options_parse(int argc, char *const argv[], struct options *out_options,

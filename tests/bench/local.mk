@@ -14,3 +14,9 @@ noinst_PROGRAMS += %D%/bench_kernels
 noinst_PROGRAMS += %D%/bench_hal
 %C%_bench_hal_CFLAGS = $(AM_CFLAGS)
 %C%_bench_hal_LDADD = $(HAL_LIBS)
+
+# The daemon next to a server that does nothing; bench/http.sh runs both.
+noinst_PROGRAMS += %D%/bare_server
+%C%_bare_server_CFLAGS = $(SERVER_CFLAGS)
+%C%_bare_server_LDADD = $(LLHTTP_ARCHIVE) $(BASE_LIBS) $(UV_LIBS) $(LLHTTP_LIBS)
+EXTRA_DIST += %D%/http.sh

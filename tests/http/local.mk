@@ -1,1 +1,13 @@
 # SPDX-License-Identifier: MIT
+# Plays against a real daemon (run_http.py says how they are written), and what concerns the process:
+# start, stop, signals, systemd.
+HTTP_TESTS = %D%/run_http.py %D%/run_daemon.py
+EXTRA_DIST += $(HTTP_TESTS) \
+	%D%/00_basic.t \
+	%D%/10_connection.t \
+	%D%/20_routes.t \
+	%D%/30_framing.t \
+	%D%/40_limits.t \
+	%D%/50_infer.t \
+	%D%/60_binary.t \
+	%D%/70_coding.t

@@ -1,0 +1,414 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What concerns the process pted: how it starts, stops, listens and talks to systemd.
+
+usage: run_daemon.py, with top_srcdir and top_builddir in the environment.
+"""
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from run_http import MODELS, PTED, TIMEOUT_S, Client, Daemon, Failure, Report, build_request
+
+ADD = str(MODELS / "add.pte")
+DIGITS = str(MODELS / "digits.pte")
+
+
+def expect(what, got, want):
+    if got != want:
+        raise Failure(f"{what}: {got!r}, expected {want!r}")
+
+
+def add_body(extra=""):
+    tensors = [{"name": f"input_{i}", "shape": [2, 3], "datatype": "FP32", "data": [i] * 6}
+               for i in range(2)]
+    return json.dumps({"id": extra, "inputs": tensors}).encode()
+
+
+def digits_body(rows):
+    tensor = {"name": "input_0", "shape": [rows, 1, 8, 8], "datatype": "FP32",
+              "data": [0.5] * (rows * 64)}
+    return json.dumps({"inputs": [tensor]}).encode()
+
+
+def infer(client, model="add", body=None):
+    client.send(build_request("POST", f"/v2/models/{model}/infer", body or add_body()))
+    return client.answer()
+
+
+# ---- start ----
+
+def run(*arguments):
+    return subprocess.run([PTED, *arguments], stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, timeout=TIMEOUT_S, check=False)
+
+
+def expect_exit(status, text, *arguments):
+    done = run(*arguments)
+    if done.returncode != status or text not in done.stderr:
+        raise Failure(f"{arguments}: status {done.returncode}, {done.stderr.strip()!r}; "
+                      f"expected {status} and {text!r}")
+
+
+def usage_errors():
+    expect_exit(64, "unknown option '--nonsense'", "--nonsense")
+    expect_exit(64, "unknown option '-x'", "-x")
+    expect_exit(64, "needs a value", "--listen")
+    expect_exit(64, "--header-timeout: expected a time", "--header-timeout", "soon")
+    expect_exit(64, "--body-bytes-max: expected 1024 to", "--body-bytes-max=1")
+    expect_exit(64, "expected NAME=FILE", "--model", "add")
+    expect_exit(64, "expected ADDR:PORT", "--listen", "nowhere", ADD)
+    expect_exit(64, "model name", "--model", f"a/b={ADD}")
+    expect_exit(64, "there are two of them", "--listen", "127.0.0.1:0", ADD, ADD)
+
+
+def help_and_version():
+    for option, text in (("--help", "--header-timeout"), ("--version", "libuv")):
+        done = run(option)
+        if done.returncode != 0 or text not in done.stdout or done.stderr:
+            raise Failure(f"{option}: {done}")
+
+
+def bad_model_files():
+    with tempfile.TemporaryDirectory() as folder:
+        bad = Path(folder) / "bad.pte"
+        bad.write_bytes(Path(ADD).read_bytes()[:500])
+        expect_exit(65, "bad.pte", "--listen", "127.0.0.1:0", str(bad))
+        bad.write_bytes(b"")
+        expect_exit(65, "bad.pte", "--listen", "127.0.0.1:0", ADD, str(bad))
+        expect_exit(66, "missing.pte", "--listen", "127.0.0.1:0", f"{folder}/missing.pte")
+        expect_exit(66, "--models", "--listen", "127.0.0.1:0", "--models", f"{folder}/none")
+
+
+def folder_of_models():
+    """NAME.pte, NAME/model.pte and NAME/VERSION/model.pte; a bad one is listed with its reason."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for path in ("plain.pte", "inner/model.pte", "many/1/model.pte", "many/12/model.pte",
+                     "many/no/model.pte", ".hidden.pte", "a name.pte"):
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ADD, folder / path)
+        (folder / "broken.pte").write_bytes(b"no program")
+        with Daemon(["--models", name]) as daemon:
+            client = Client(daemon.port)
+            client.send(build_request("POST", "/v2/repository/index", b""))
+            expect("index", client.answer(), 200)
+            rows = [(row["name"], row["version"], row["state"]) for row in json.loads(client.body)]
+            expect("rows", rows, [
+                ("broken", "1", "UNAVAILABLE"), ("inner", "1", "READY"), ("many", "12", "READY"),
+                ("many", "1", "READY"), ("plain", "1", "READY")])
+            reason = json.loads(client.body)[0]["reason"]
+            expect("infer on the good one", infer(client, "plain"), 200)
+            expect("infer on a version", infer(client, "many/versions/1"), 200)
+            expect("its version", json.loads(client.body)["model_version"], "1")
+            expect("infer on the highest", infer(client, "many"), 200)
+            expect("its version", json.loads(client.body)["model_version"], "12")
+            expect("infer on the broken one", infer(client, "broken"), 503)
+            if reason not in json.loads(client.body)["error"]:
+                raise Failure(f"{client.body!r} does not say {reason!r}")
+            client.send(build_request("GET", "/v2/health/ready"))
+            expect("ready", client.answer(), 200)
+
+
+def port_in_use():
+    with Daemon([ADD]) as daemon:
+        expect_exit(71, "listen on 127.0.0.1", "--listen", f"127.0.0.1:{daemon.port}", ADD)
+
+
+# ---- sockets ----
+
+def unix_socket():
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/socket"
+        stale = socket.socket(socket.AF_UNIX)
+        stale.bind(path)
+        stale.close()
+        with Daemon([ADD], ("--listen", f"unix:{path}", "--listen", "127.0.0.1:0")) as daemon:
+            expect("mode", os.stat(path).st_mode & 0o777, 0o660)
+            client = Client(daemon.port)
+            client.close()
+            client.socket = socket.socket(socket.AF_UNIX)
+            client.socket.connect(path)
+            expect("infer over the file", infer(client), 200)
+            expect_exit(71, "socket", "--listen", f"unix:{path}", ADD)
+            expect("infer after a rival's attempt", infer(client), 200)
+        expect("file after the end", os.path.exists(path), False)
+
+
+def inherited_sockets():
+    with tempfile.TemporaryDirectory() as folder:
+        tcp = socket.create_server(("127.0.0.1", 0))
+        local = socket.socket(socket.AF_UNIX)
+        local.bind(f"{folder}/s")
+        local.listen()
+        launcher = ("import os, sys; os.dup2(int(sys.argv[1]), 3); os.dup2(int(sys.argv[2]), 4); "
+                    "os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS='2'); "
+                    "os.execv(sys.argv[3], sys.argv[3:])")
+        fds = [os.dup2(tcp.fileno(), 100), os.dup2(local.fileno(), 101)]
+        log = tempfile.TemporaryFile("w+")
+        process = subprocess.Popen([sys.executable, "-c", launcher, "100", "101", PTED, ADD],
+                                   pass_fds=fds, stderr=log, stdin=subprocess.DEVNULL)
+        try:
+            client = Client(tcp.getsockname()[1])
+            expect("infer over the inherited port", infer(client), 200)
+            client.close()
+            client.socket = socket.socket(socket.AF_UNIX)
+            client.socket.connect(f"{folder}/s")
+            expect("infer over the inherited file", infer(client), 200)
+            log.seek(0)
+            expect("default address unused", ":8000" in log.read(), False)
+        finally:
+            process.terminate()
+            expect("exit status", process.wait(TIMEOUT_S), 0)
+            tcp.close()
+            local.close()
+            for fd in fds:
+                os.close(fd)
+
+
+def sockets_for_another():
+    """LISTEN_PID of somebody else: the descriptors are not ours."""
+    with Daemon([ADD], env={**os.environ, "LISTEN_PID": "1", "LISTEN_FDS": "1"}) as daemon:
+        expect("infer", infer(Client(daemon.port)), 200)
+
+
+def notifications(address):
+    """READY, STATUS, WATCHDOG while it runs, STOPPING at the end."""
+    with tempfile.TemporaryDirectory() as folder:
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        path = address or f"{folder}/notify"
+        listener.bind(path.replace("@", "\0", 1))
+        listener.settimeout(TIMEOUT_S)
+        environment = {**os.environ, "NOTIFY_SOCKET": path, "WATCHDOG_USEC": "200000"}
+        with Daemon([ADD], env=environment) as daemon:
+            ready = listener.recv(4096).decode().split("\n")
+            expect("first", ready, ["READY=1", "STATUS=serving 1 of 1 models"])
+            expect("then", listener.recv(4096), b"WATCHDOG=1")
+            start = time.monotonic()
+            expect("and again", listener.recv(4096), b"WATCHDOG=1")
+            if not 0.05 < time.monotonic() - start < 0.19:
+                raise Failure(f"watchdog after {time.monotonic() - start:.3f} s, expected 0.1 s")
+            daemon.process.terminate()
+            lines = listener.recv(4096).decode()
+            while lines == "WATCHDOG=1":
+                lines = listener.recv(4096).decode()
+            expect("at the end", lines.split("\n")[0], "STOPPING=1")
+            expect("exit status", daemon.process.wait(TIMEOUT_S), 0)
+        listener.close()
+
+
+# ---- stop ----
+
+def stops_at_once_when_idle():
+    with Daemon([ADD]) as daemon:
+        idle = Client(daemon.port)
+        expect("infer", infer(idle), 200)
+        start = time.monotonic()
+        daemon.stop()
+        if time.monotonic() - start > 2:
+            raise Failure(f"{time.monotonic() - start:.1f} s")
+        expect("idle connection closed", idle.is_closed(), True)
+
+
+def drain_finishes_requests():
+    """A request whose first bytes came before the signal is answered; ready is false meanwhile."""
+    with Daemon([ADD, "--linger-timeout=200ms"]) as daemon:
+        slow, probe = Client(daemon.port), Client(daemon.port)
+        body = add_body()
+        request = build_request("POST", "/v2/models/add/infer", body)
+        slow.send(request[:-10])
+        probe.send(b"GET /v2/health/ready HTTP/1.1\r\n")
+        time.sleep(0.1)
+        daemon.process.send_signal(signal.SIGTERM)
+        daemon.wait_for("stopping")
+        time.sleep(0.1)
+        probe.send(b"Host: a\r\n\r\n")
+        expect("ready", probe.answer(), 503)
+        expect("Connection", probe.field("connection"), "close")
+        try:
+            Client(daemon.port)
+            raise Failure("a new connection was accepted")
+        except ConnectionRefusedError:
+            pass
+        slow.send(request[-10:])
+        expect("the slow request", slow.answer(), 200)
+        expect("Connection", slow.field("connection"), "close")
+        expect("exit status", daemon.process.wait(TIMEOUT_S), 0)
+
+
+def drain_under_load():
+    """No request that was sent on a fresh or kept connection is lost without an answer."""
+    lost, served = [], []
+
+    def load(port):
+        try:
+            client = Client(port)
+        except OSError:
+            return
+        while True:
+            try:
+                served.append(infer(client))
+            except Failure as failure:
+                if "closed after b''" not in str(failure):
+                    lost.append(str(failure))
+                return
+            except OSError as error:
+                lost.append(str(error))
+                return
+            if client.field("connection") == "close":
+                return
+
+    with Daemon([ADD]) as daemon:
+        threads = [threading.Thread(target=load, args=(daemon.port,)) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.3)
+        daemon.stop()
+        for thread in threads:
+            thread.join(TIMEOUT_S)
+    expect("lost answers", lost, [])
+    if len(served) < 8 or set(served) != {200}:
+        raise Failure(f"{len(served)} answers with {set(served)}")
+
+
+def drain_has_an_end():
+    with Daemon([ADD, "--drain-timeout=300ms"]) as daemon:
+        stuck = Client(daemon.port)
+        stuck.send(b"POST /v2/models/add/infer HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n")
+        time.sleep(0.1)
+        start = time.monotonic()
+        daemon.stop()
+        if not 0.2 < time.monotonic() - start < 5:
+            raise Failure(f"{time.monotonic() - start:.1f} s")
+
+
+def second_signal():
+    with Daemon([ADD]) as daemon:
+        stuck = Client(daemon.port)
+        stuck.send(b"GET /v2")
+        time.sleep(0.1)
+        daemon.process.send_signal(signal.SIGINT)
+        daemon.wait_for("stopping")
+        daemon.process.send_signal(signal.SIGINT)
+        expect("exit status", daemon.process.wait(TIMEOUT_S), 128 + signal.SIGINT)
+        daemon.process.returncode = 0
+
+
+# ---- disconnects, overload ----
+
+def disconnect_in_every_step():
+    """Clients vanish while they send, while the model runs, while the answer is written."""
+    with Daemon([DIGITS, "--inline-bytes-max=1K"]) as daemon:
+        body = digits_body(360)
+        request = build_request("POST", "/v2/models/digits/infer", body)
+        for cut in (10, 100, 1000, len(request) // 2, len(request) - 1, len(request)):
+            for pause in (0, 0.001, 0.01):
+                client = Client(daemon.port)
+                client.send(request[:cut])
+                time.sleep(pause)
+                client.reset()
+        client = Client(daemon.port)
+        expect("infer after all", infer(client, "digits", digits_body(2)), 200)
+
+
+def client_that_does_not_read():
+    """Its answers stop at the socket's buffers; others are served; it is cut off in the end."""
+    with Daemon([DIGITS, "--write-timeout=500ms"]) as daemon:
+        deaf = Client(daemon.port)
+        deaf.socket.settimeout(0.2)
+        request = build_request("POST", "/v2/models/digits/infer", digits_body(300))
+        try:
+            while True:
+                deaf.socket.sendall(request)
+        except OSError:
+            pass  # nothing fits any more, or it is cut off already
+        expect("another client", infer(Client(daemon.port), "digits", digits_body(1)), 200)
+        try:
+            wait_until_reset(deaf.socket)
+        finally:
+            deaf.close()
+
+
+def wait_until_reset(connection):
+    deadline = time.monotonic() + TIMEOUT_S
+    while time.monotonic() < deadline:
+        events = select.poll()
+        events.register(connection, select.POLLHUP | select.POLLERR)
+        if events.poll(100):
+            return
+    raise Failure("it is connected still")
+
+
+def too_many_connections():
+    with Daemon([ADD, "--connection-count-max=4"]) as daemon:
+        clients = [Client(daemon.port) for _ in range(4)]
+        for client in clients:
+            expect("within the limit", infer(client), 200)
+        extra = Client(daemon.port)
+        expect("beyond it", extra.answer(), 503)
+        expect("Retry-After", extra.field("retry-after"), "1")
+        clients[0].close()
+        extra.close()
+        time.sleep(0.2)
+        expect("after one has gone", infer(Client(daemon.port)), 200)
+
+
+def ring_exhausted():
+    """Bodies that together exceed the ring: the last one is told to come again, and may."""
+    with Daemon([DIGITS, "--ring-bytes=1M"]) as daemon:
+        waiting = []
+        for _ in range(2):
+            client = Client(daemon.port)
+            client.send(b"POST /v2/models/digits/infer HTTP/1.1\r\nHost: a\r\n"
+                        b"Content-Length: 450000\r\n\r\n{")
+            waiting.append(client)
+        time.sleep(0.1)
+        third = Client(daemon.port)
+        third.send(b"POST /v2/models/digits/infer HTTP/1.1\r\nHost: a\r\n"
+                   b"Content-Length: 450000\r\n\r\n")
+        expect("the third", third.answer(), 429)
+        expect("Retry-After", third.field("retry-after"), "1")
+        for client in waiting:
+            client.reset()
+        time.sleep(0.1)
+        expect("later", infer(Client(daemon.port), "digits", digits_body(100)), 200)
+
+
+def log_lines():
+    """One line a failed request, without control characters of the client's."""
+    with Daemon([ADD]) as daemon:
+        client = Client(daemon.port)
+        client.send(b"GET /evil%0a%1b[31m HTTP/1.1\r\nHost: a\r\n\r\n")
+        expect("status", client.answer(), 404)
+        line = daemon.wait_for(r"info: 404 (.*): no such path\n")
+        expect("target", line[1], "/evil%0a%1b[31m")
+        expect("lines", daemon.read_log().count("no such path"), 1)
+
+
+CHECKS = (
+    usage_errors, help_and_version, bad_model_files, folder_of_models, port_in_use, unix_socket,
+    inherited_sockets, sockets_for_another, stops_at_once_when_idle, drain_finishes_requests,
+    drain_under_load, drain_has_an_end, second_signal, disconnect_in_every_step,
+    client_that_does_not_read, too_many_connections, ring_exhausted, log_lines)
+
+
+def main():
+    report = Report()
+    for check in CHECKS:
+        report.run(check.__name__, check)
+    report.run("notifications", notifications, None)
+    report.run("notifications to an abstract socket", notifications, f"@pted-test-{os.getpid()}")
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

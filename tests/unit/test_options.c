@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "tests/unit/unit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "server/options.h"
+
+#define PARSE(options, err, ...)                                                                   \
+    parse((char *[]){(char[]){"pted"}, __VA_ARGS__, NULL}, options, err)
+
+static enum status parse(char *argv[], struct options *options, struct error *err)
+{
+    int argc = 0;
+    while (argv[argc]) {
+        argc++;
+    }
+    return options_parse(argc, argv, options, err);
+}
+
+static struct options options;
+
+static void presets(void **state)
+{
+    (void)state;
+    struct error err;
+    char *argv[] = {(char[]){"pted"}, NULL};
+    assert_ok(err, options_parse(1, argv, &options, &err));
+    assert_int_equal(options.action, OPTIONS_SERVE);
+    assert_int_equal(options.params.body_bytes_max, 64 << 20);
+    assert_int_equal(options.params.header_timeout, 10000);
+    assert_int_equal(options.listen_count, 0);
+}
+
+static void every_param_is_an_option_within_its_limits(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        uint64_t preset, min, max;
+        size_t offset;
+    } rows[] = {
+#define PARAM(name, preset, min, max, unit, doc)                                                   \
+    {#name, preset, min, max, offsetof(struct params, name)},
+#include "server/params.def"
+#undef PARAM
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        assert_in_range(rows[i].preset, rows[i].min, rows[i].max);
+        char name[64] = "--", value[32];
+        for (size_t c = 0; rows[i].name[c]; c++) {
+            name[2 + c] = rows[i].name[c] == '_' ? '-' : rows[i].name[c];
+        }
+        bool is_time = strstr(rows[i].name, "_timeout") != NULL;
+        struct error err;
+        snprintf(value, sizeof(value), "%llu%s", (unsigned long long)rows[i].max,
+                 is_time ? "ms" : "");
+        assert_ok(err, PARSE(&options, &err, name, value));
+        uint64_t got;
+        memcpy(&got, (char *)&options.params + rows[i].offset, sizeof(got));
+        assert_int_equal(got, rows[i].max);
+        snprintf(value, sizeof(value), "%llu%s", (unsigned long long)rows[i].max + 1,
+                 is_time ? "ms" : "");
+        assert_fails(err, PARSE(&options, &err, name, value), ST_INVALID, name);
+    }
+}
+
+static void values(void **state)
+{
+    (void)state;
+    struct error err;
+    char a[] = "--body-bytes-max=2M", b[] = "--idle-timeout", c[] = "3m", d[] = "--model";
+    char e[] = "x=dir/y.pte", f[] = "--listen=unix:/tmp/s", g[] = "z.pte", h[] = "--",
+         i[] = "--odd.pte";
+    assert_ok(err, PARSE(&options, &err, a, b, c, d, e, f, g, h, i));
+    assert_int_equal(options.params.body_bytes_max, 2 << 20);
+    assert_int_equal(options.params.idle_timeout, 180000);
+    assert_int_equal(options.model_count, 3);
+    assert_int_equal(options.models[0].name_len, 1);
+    assert_string_equal(options.models[0].path, "dir/y.pte");
+    assert_null(options.models[1].name);
+    assert_string_equal(options.models[2].path, "--odd.pte");
+    assert_string_equal(options.listen[0], "unix:/tmp/s");
+}
+
+static void numbers(void **state)
+{
+    (void)state;
+    struct error err;
+    uint64_t value;
+    assert_ok(err, options_parse_number("1G", OPTION_BYTES, 0, UINT64_MAX, &value, &err));
+    assert_int_equal(value, 1 << 30);
+    assert_ok(err, options_parse_number("10s", OPTION_MS, 0, UINT64_MAX, &value, &err));
+    assert_int_equal(value, 10000);
+    static const char *const bad[] = {"", "x", "-1", "1.5", "1 M", "1T", "0x10", "M"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_fails(err, options_parse_number(bad[i], OPTION_BYTES, 0, UINT64_MAX, &value, &err),
+                     ST_INVALID, "expected a size");
+    }
+    assert_fails(err, options_parse_number("10", OPTION_MS, 0, 100, &value, &err), ST_INVALID,
+                 "expected a time");
+    assert_fails(err,
+                 options_parse_number("99999999999999999999", OPTION_COUNT, 0, 9, &value, &err),
+                 ST_INVALID, "expected 0 to 9");
+    assert_fails(err,
+                 options_parse_number("18446744073709551615K", OPTION_BYTES, 0, 9, &value, &err),
+                 ST_INVALID, "expected 0 to 9");
+}
+
+static void refused(void **state)
+{
+    (void)state;
+    struct error err;
+    char unknown[] = "--nope", dash[] = "-l", listen[] = "--listen", model[] = "--model",
+         no_name[] = "=x", level[] = "--log-level=loud", dir[] = "--models=d";
+    assert_fails(err, PARSE(&options, &err, unknown), ST_INVALID, "--nope");
+    assert_fails(err, PARSE(&options, &err, dash), ST_INVALID, "-l");
+    assert_fails(err, PARSE(&options, &err, listen), ST_INVALID, "needs a value");
+    assert_fails(err, PARSE(&options, &err, model, no_name), ST_INVALID, "NAME=FILE");
+    assert_fails(err, PARSE(&options, &err, level), ST_INVALID, "loud");
+    assert_fails(err, PARSE(&options, &err, dir, dir), ST_INVALID, "twice");
+}
+
+static void help_names_every_option(void **state)
+{
+    (void)state;
+    struct buf out;
+    buf_init(&out, 65536);
+    options_print_help(&out);
+    buf_add_char(&out, '\0');
+    assert_false(buf_failed(&out));
+    assert_non_null(strstr((char *)out.ptr, "--body-bytes-max "));
+    assert_non_null(strstr((char *)out.ptr, "(64M)"));
+    assert_non_null(strstr((char *)out.ptr, "(10s)"));
+    buf_fini(&out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(presets), cmocka_unit_test(every_param_is_an_option_within_its_limits),
+        cmocka_unit_test(values),  cmocka_unit_test(numbers),
+        cmocka_unit_test(refused), cmocka_unit_test(help_names_every_option),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "tests/unit/unit.h"
+
+#include <string.h>
+
+#include "server/route.h"
+
+static int find(const char *target, enum route_method method, struct route_match *match)
+{
+    struct error err;
+    *match = (struct route_match){.id = ROUTE_COUNT};
+    return route_find(span_str(target), method, match, &err);
+}
+
+static void every_route_is_found(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *target;
+        enum route_id id;
+        enum route_method method;
+    } cases[] = {
+        {"/v2", ROUTE_SERVER, ROUTE_GET_ONLY},
+        {"/v2/", ROUTE_SERVER_SLASH, ROUTE_GET_ONLY},
+        {"/v2/health/live", ROUTE_LIVE, ROUTE_GET_ONLY},
+        {"/v2/health/ready", ROUTE_READY, ROUTE_HEAD_ONLY},
+        {"/v2/models", ROUTE_MODELS, ROUTE_GET_ONLY},
+        {"/v2/models/m", ROUTE_MODEL, ROUTE_GET_ONLY},
+        {"/v2/models/m/versions/3", ROUTE_MODEL_VERSION, ROUTE_GET_ONLY},
+        {"/v2/models/m/ready", ROUTE_MODEL_READY, ROUTE_GET_ONLY},
+        {"/v2/models/m/versions/3/ready", ROUTE_MODEL_VERSION_READY, ROUTE_GET_ONLY},
+        {"/v2/models/m/infer", ROUTE_INFER, ROUTE_POST_ONLY},
+        {"/v2/models/m/versions/3/infer", ROUTE_VERSION_INFER, ROUTE_POST_ONLY},
+        {"/v2/repository/index", ROUTE_INDEX, ROUTE_POST_ONLY},
+    };
+    assert_int_equal(sizeof(cases) / sizeof(cases[0]), ROUTE_COUNT);
+    for (size_t i = 0; i < ROUTE_COUNT; i++) {
+        struct route_match match;
+        assert_int_equal(find(cases[i].target, cases[i].method, &match), 200);
+        assert_int_equal(match.id, cases[i].id);
+        assert_string_equal(
+            match.model, strstr(cases[i].target, "/m") && cases[i].id != ROUTE_MODELS ? "m" : "");
+        assert_int_equal(match.version, strstr(cases[i].target, "/3") ? 3 : 0);
+        assert_int_equal(find(cases[i].target, ROUTE_OTHER, &match), 405);
+        assert_non_null(match.allow);
+    }
+}
+
+static void others_are_not(void **state)
+{
+    (void)state;
+    static const char *const targets[] = {
+        "/",
+        "/v",
+        "/v2x",
+        "/v2//",
+        "/v2/models/",
+        "/v2/models//",
+        "/v2/models/m/",
+        "/v2/models/m/versions/",
+        "/v3",
+        "//v2",
+        "/v2/health/live/",
+        "/v2/models/m/versions/0",
+    };
+    for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
+        struct route_match match;
+        assert_int_equal(find(targets[i], ROUTE_GET_ONLY, &match), 404);
+    }
+}
+
+static void target_forms(void **state)
+{
+    (void)state;
+    struct route_match match;
+    assert_int_equal(find("http://host/v2?x", ROUTE_GET_ONLY, &match), 200);
+    assert_int_equal(find("HTTP://host", ROUTE_GET_ONLY, &match), 404);
+    assert_int_equal(find("*", ROUTE_GET_ONLY, &match), 400);
+    assert_int_equal(find("", ROUTE_GET_ONLY, &match), 400);
+    assert_int_equal(find("?", ROUTE_GET_ONLY, &match), 400);
+    assert_int_equal(find("/v2/models/%6D%2fx", ROUTE_GET_ONLY, &match), 200);
+    assert_string_equal(match.model, "m/x");
+}
+
+static void versions(void **state)
+{
+    (void)state;
+    struct route_match match;
+    assert_int_equal(find("/v2/models/m/versions/999999999", ROUTE_GET_ONLY, &match), 200);
+    assert_int_equal(match.version, 999999999);
+    assert_int_equal(find("/v2/models/m/versions/1000000000", ROUTE_GET_ONLY, &match), 404);
+    assert_int_equal(find("/v2/models/m/versions/1x", ROUTE_GET_ONLY, &match), 404);
+    assert_int_equal(find("/v2/models/m/versions/-1", ROUTE_GET_ONLY, &match), 404);
+}
+
+static void decoding(void **state)
+{
+    (void)state;
+    char out[5];
+    assert_true(route_decode(span_str("a%20b"), out, 4));
+    assert_string_equal(out, "a b");
+    assert_true(route_decode(span_str(""), out, 4));
+    assert_string_equal(out, "");
+    static const char *const bad[] = {"%", "%2", "%2g", "%00", "%1f", "%7f", "a%", "abcde", "\n"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_false(route_decode(span_str(bad[i]), out, 4));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_route_is_found),
+        cmocka_unit_test(others_are_not),
+        cmocka_unit_test(target_forms),
+        cmocka_unit_test(versions),
+        cmocka_unit_test(decoding),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
