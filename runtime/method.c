@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* From one method of a file to something that can be planned: import, passes, descriptions, plans. */
+/* From one method of a file to something that can be planned: import, passes,
+ * descriptions, plans. */
 #include "config.h"
 
 #include "runtime/method.h"
@@ -23,7 +24,7 @@ struct cached_plan {
     int64_t symbols[];    /* method->symbol_count: the dims it was made for */
 };
 
-/* ---- description -------------------------------------------------------------------------------- */
+/* ---- description ----------------------------------------------------------------------------- */
 
 /* Names are made once, beside the array they are named in. */
 #define IO_NAME_MAX 24
@@ -116,7 +117,7 @@ static void refine(struct rt_io *io, const struct rt_value *v)
     }
 }
 
-/* ---- compilation -------------------------------------------------------------------------------- */
+/* ---- compilation ----------------------------------------------------------------------------- */
 
 static enum status find_symbols(struct rt_method *method, struct error *err)
 {
@@ -201,9 +202,10 @@ void rt_method_fini(struct rt_method *method)
     pthread_mutex_destroy(&method->mutex);
 }
 
-/* ---- plans ---------------------------------------------------------------------------------------- */
+/* ---- plans ----------------------------------------------------------------------------------- */
 
-/* Puts every symbol's value into |values| (by expression): solved input dims are symbols or constants. */
+/* Puts every symbol's value into |values| (by expression): solved input dims are
+ * symbols or constants. */
 static void read_symbols(const struct rt_method *method, const struct shape *const *shapes,
                          int64_t *values)
 {
@@ -253,7 +255,8 @@ static struct cached_plan *find_plan(struct rt_method *method, const int64_t *va
     return NULL;
 }
 
-/* Called with the mutex held: a second request with the same new dims waits for the first's plan. */
+/* Called with the mutex held: a second request with the same new dims waits for
+ * the first's plan. */
 static enum status make_plan(struct rt_method *method, int64_t *values,
                              struct cached_plan **out_cached, struct error *err)
 {
@@ -323,7 +326,7 @@ enum status rt_method_plan(struct rt_method *method, const struct shape *const *
     return status;
 }
 
-/* ---- text ----------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 enum status rt_method_print_graph(struct rt_method *method, struct buf *out, struct error *err)
 {

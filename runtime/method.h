@@ -37,8 +37,8 @@ struct rt_method {
 };
 
 /*
- * Compiles |plan|. A method that cannot be used keeps the reason in |failure| and ST_OK is returned;
- * anything else is returned (memory, a bug).
+ * Compiles |plan|. A method that cannot be used keeps the reason in |failure| and ST_OK is
+ * returned; anything else is returned (memory, a bug).
  */
 MUST_CHECK enum status rt_method_compile(struct rt_method *method, struct rt_program *program,
                                          const struct pte_plan *plan, struct hal_device *device,
@@ -46,9 +46,9 @@ MUST_CHECK enum status rt_method_compile(struct rt_method *method, struct rt_pro
 void rt_method_fini(struct rt_method *method);
 
 /*
- * The plan for the dims in |shapes| (by input; only those of tensors mean anything), which have been
- * checked one by one: from the cache, or made now. ST_INVALID when the dims do not go together. The
- * caller owns a reference.
+ * The plan for the dims in |shapes| (by input; only those of tensors mean anything), which have
+ * been checked one by one: from the cache, or made now. ST_INVALID when the dims do not go
+ * together. The caller owns a reference.
  */
 MUST_CHECK enum status rt_method_plan(struct rt_method *method, const struct shape *const *shapes,
                                       struct rt_plan **out_plan, struct error *err);

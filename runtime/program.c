@@ -22,8 +22,8 @@ struct rt_program {
 };
 
 /*
- * Binds the mapping to the device. The const goes here and nowhere else: the buffer is read-only, and
- * recording a write to it is an invariant violation.
+ * Binds the mapping to the device. The const goes here and nowhere else: the buffer is read-only,
+ * and recording a write to it is an invariant violation.
  */
 static enum status import_file(struct rt_program *program, struct error *err)
 {

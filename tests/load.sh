@@ -11,7 +11,7 @@ load=$top_srcdir/contrib/load/load.sh
 models=$top_srcdir/tests/models
 folder=$(mktemp -d)
 server=
-trap 'kill $server 2>/dev/null; rm -rf "$folder"' EXIT
+trap '[ -z "$server" ] || kill "$server"; rm -rf "$folder"' EXIT
 
 fail() {
     echo "load: $*" >&2

@@ -9,4 +9,6 @@ include tests/fuzz/local.mk
 include tests/oom/local.mk
 include tests/bench/local.mk
 
+# A script finds the source and the programs by top_srcdir and top_builddir.
+TESTS += %D%/lint.sh %D%/load.sh
 EXTRA_DIST += %D%/lint.sh %D%/load.sh

@@ -3,10 +3,10 @@
  * Canonical integer expressions.
  *
  * A sum is kept as terms sorted by expression number, each a non-constant product with a constant
- * coefficient, plus one constant; a product as factors sorted by number. Both are taken apart, merged
- * and put together again through intern(), which returns the same number for the same expression.
- * The lists are short (a handful of symbols in real programs) and have a fixed maximum: a file that
- * needs more is refused, so work here is bounded by the number of nodes.
+ * coefficient, plus one constant; a product as factors sorted by number. Both are taken apart,
+ * merged and put together again through intern(), which returns the same number for the same
+ * expression. The lists are short (a handful of symbols in real programs) and have a fixed maximum:
+ * a file that needs more is refused, so work here is bounded by the number of nodes.
  */
 #include "config.h"
 
@@ -180,7 +180,7 @@ static struct rt_dim intern(struct rt_dims *dims, enum rt_expr_kind kind, struct
     return append(dims, e);
 }
 
-/* ---- products --------------------------------------------------------------------------------- */
+/* ---- products -------------------------------------------------------------------------------- */
 
 /* Multiplies |product| (factors in items, coefficient in constant) by |d|. */
 static void collect_factors(const struct rt_dims *dims, struct rt_dim d, struct terms *product)
@@ -217,7 +217,7 @@ static struct rt_dim build_product(struct rt_dims *dims, const struct terms *pro
     return result;
 }
 
-/* ---- sums ------------------------------------------------------------------------------------- */
+/* ---- sums ------------------------------------------------------------------------------------ */
 
 static void add_term(struct terms *sum, uint32_t expr, int64_t coefficient)
 {
@@ -284,7 +284,7 @@ static struct rt_dim build_sum(struct rt_dims *dims, const struct terms *sum)
     return sum->constant ? intern(dims, RT_EXPR_SUM, result, rt_dim_of(sum->constant)) : result;
 }
 
-/* ---- arithmetic --------------------------------------------------------------------------------- */
+/* ---- arithmetic ------------------------------------------------------------------------------ */
 
 static struct rt_dim add_scaled(struct rt_dims *dims, struct rt_dim a, struct rt_dim b,
                                 int64_t scale)
@@ -421,7 +421,7 @@ struct rt_dim rt_dim_min(struct rt_dims *dims, struct rt_dim a, struct rt_dim b)
                                                         : intern(dims, RT_EXPR_MIN, b, a);
 }
 
-/* ---- solving ------------------------------------------------------------------------------------ */
+/* ---- solving --------------------------------------------------------------------------------- */
 
 static struct rt_dim apply(struct rt_dims *dims, enum rt_expr_kind kind, struct rt_dim a,
                            struct rt_dim b)
@@ -550,7 +550,7 @@ enum status rt_dim_require_equal(struct rt_dims *dims, struct rt_dim a, struct r
     return ST_OK;
 }
 
-/* ---- evaluation --------------------------------------------------------------------------------- */
+/* ---- evaluation ------------------------------------------------------------------------------ */
 
 static bool eval_one(const struct rt_expr *e, int64_t a, int64_t b, int64_t *out)
 {
@@ -582,7 +582,8 @@ enum status rt_dims_eval(const struct rt_dims *dims, int64_t *values, struct err
     for (uint32_t i = 1; i < dims->expr_count; i++) {
         const struct rt_expr *e = &dims->exprs[i];
         if (!eval_one(e, rt_dim_at(e->a, values), rt_dim_at(e->b, values), &values[i])) {
-            return error_set(err, ST_INVALID, "a size derived from the inputs' dims does not exist");
+            return error_set(err, ST_INVALID,
+                             "a size derived from the inputs' dims does not exist");
         }
     }
     for (uint32_t i = 0; i < dims->requirement_count; i++) {
@@ -595,7 +596,7 @@ enum status rt_dims_eval(const struct rt_dims *dims, int64_t *values, struct err
     return ST_OK;
 }
 
-/* ---- text ------------------------------------------------------------------------------------------ */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 void rt_dim_print(const struct rt_dims *dims, struct rt_dim d, struct buf *out)
 {

@@ -41,7 +41,7 @@ enum status rt_graph_check(const struct rt_graph *graph, struct error *err)
     return ST_OK;
 }
 
-/* ---- building ------------------------------------------------------------------------------------- */
+/* ---- building -------------------------------------------------------------------------------- */
 
 /* Arena memory, or NULL with the graph marked. */
 static void *take(struct rt_graph *graph, size_t count, size_t size)
@@ -241,7 +241,7 @@ void rt_graph_set_constant(struct rt_graph *graph, uint32_t value, struct hal_bu
     v->bytes = span_of(hal_buffer_map(buffer), hal_buffer_size(buffer));
 }
 
-/* ---- looking -------------------------------------------------------------------------------------- */
+/* ---- looking --------------------------------------------------------------------------------- */
 
 bool rt_value_shape(const struct rt_value *value, struct shape *out_shape)
 {
@@ -277,7 +277,7 @@ struct rt_dim rt_value_numel(struct rt_graph *graph, const struct rt_value *valu
     return numel;
 }
 
-/* ---- tidying -------------------------------------------------------------------------------------- */
+/* ---- tidying --------------------------------------------------------------------------------- */
 
 /* Marks |value| and the tensors that it lists. */
 static void mark_needed(const struct rt_graph *graph, uint32_t value, bool *needed)
@@ -402,7 +402,7 @@ enum status rt_graph_compact(struct rt_graph *graph, struct error *err)
     return ST_OK;
 }
 
-/* ---- text ----------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 static void print_dims(const struct rt_graph *graph, const struct rt_dim *dims, uint32_t count,
                        struct buf *out)

@@ -2,11 +2,11 @@
 /*
  * The input compute graph: nodes in topological order over values that are written once.
  *
- * Every argument of a node is a value, scalars and lists too, so a node is an operator and two lists
- * of value numbers, and a printed graph shows everything there is. Tensors are logical: dims and
- * element type, no memory. How a tensor lies in memory is its |order|, which only the layout pass
- * sets. Passes rewrite the graph in place (runtime/graph/rewrite.h) and leave order and leftovers to
- * rt_graph_compact().
+ * Every argument of a node is a value, scalars and lists too, so a node is an operator and two
+ * lists of value numbers, and a printed graph shows everything there is. Tensors are logical: dims
+ * and element type, no memory. How a tensor lies in memory is its |order|, which only the layout
+ * pass sets. Passes rewrite the graph in place (runtime/graph/rewrite.h) and leave order and
+ * leftovers to rt_graph_compact().
  *
  * Storage comes from the graph's arena. One thread builds and rewrites; afterwards read-only.
  */
@@ -95,7 +95,7 @@ void rt_graph_fini(struct rt_graph *graph);
 /* ST_EXHAUSTED once anything below has run out of memory: they return value 0 then. */
 MUST_CHECK enum status rt_graph_check(const struct rt_graph *graph, struct error *err);
 
-/* ---- building: each returns the new value's number ------------------------------------------------ */
+/* ---- building: each returns the new value's number ------------------------------------------- */
 
 uint32_t rt_graph_none(struct rt_graph *graph);
 uint32_t rt_graph_int(struct rt_graph *graph, struct rt_dim value);
@@ -113,7 +113,8 @@ uint32_t rt_graph_tensor(struct rt_graph *graph, enum dtype dtype, uint8_t rank,
 uint32_t rt_graph_constant(struct rt_graph *graph, enum dtype dtype, const struct shape *shape,
                            struct span bytes);
 
-/* Appends a node; |outs| are values without a producer. The lists are copied. Returns its number. */
+/* Appends a node; |outs| are values without a producer. The lists are copied.
+ * Returns its number. */
 uint32_t rt_graph_node(struct rt_graph *graph, const struct rt_op *op, const uint32_t *args,
                        uint32_t arg_count, const uint32_t *outs, uint32_t out_count);
 
@@ -126,15 +127,15 @@ MUST_CHECK enum status rt_graph_apply(struct rt_graph *graph, const char *op, co
                                       struct error *err);
 
 /*
- * Runs a node's shape function. Once for each node, in order: whoever adds a node calls this, so that
- * dims are known for every value in a graph. The error names the operator.
+ * Runs a node's shape function. Once for each node, in order: whoever adds a node calls this, so
+ * that dims are known for every value in a graph. The error names the operator.
  */
 MUST_CHECK enum status rt_graph_infer(struct rt_graph *graph, uint32_t node, struct error *err);
 
 /* Makes |value| a constant whose content is all of |buffer|; takes over the caller's reference. */
 void rt_graph_set_constant(struct rt_graph *graph, uint32_t value, struct hal_buffer *buffer);
 
-/* ---- looking -------------------------------------------------------------------------------------- */
+/* ---- looking --------------------------------------------------------------------------------- */
 
 static inline struct rt_value *rt_graph_value(const struct rt_graph *graph, uint32_t value)
 {
@@ -163,7 +164,7 @@ static inline struct rt_value *rt_node_out(const struct rt_graph *graph, const s
     return &graph->values[node->outs[index]];
 }
 
-/* ---- tidying -------------------------------------------------------------------------------------- */
+/* ---- tidying --------------------------------------------------------------------------------- */
 
 /*
  * Drops dead nodes and nodes whose outputs nothing needs, frees constants that nothing uses, and
@@ -171,7 +172,7 @@ static inline struct rt_value *rt_node_out(const struct rt_graph *graph, const s
  */
 MUST_CHECK enum status rt_graph_compact(struct rt_graph *graph, struct error *err);
 
-/* ---- text ----------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 /* Deterministic; constants by type and shape, other values with their content. */
 void rt_graph_print(const struct rt_graph *graph, struct buf *out);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory orders. Convolutions and pools want the channels of a pixel side by side; whatever keeps an
- * order that it is given (element-wise operators, concatenation) stays in it, and everything else
- * reads any order or gets row-major. So networks become islands of channels-last values with a
+ * Memory orders. Convolutions and pools want the channels of a pixel side by side; whatever keeps
+ * an order that it is given (element-wise operators, concatenation) stays in it, and everything
+ * else reads any order or gets row-major. So networks become islands of channels-last values with a
  * "reorder" where something enters or leaves, and a value is reordered at most once each way.
  */
 #include "config.h"

@@ -9,7 +9,7 @@
 #include "runtime/graph/rewrite.h"
 #include "runtime/ops/op.h"
 
-/* ---- matrix products -------------------------------------------------------------------------------- */
+/* ---- matrix products ------------------------------------------------------------------------- */
 
 struct product {
     uint32_t x, weights, bias, residual; /* bias and residual may be nones */
@@ -89,7 +89,7 @@ static enum status lower_addmm(struct rt_graph *graph, const struct rt_node *nod
     return rt_graph_apply(graph, "add", sum, 3, DT_F32, out, err);
 }
 
-/* ---- convolutions ----------------------------------------------------------------------------------- */
+/* ---- convolutions ---------------------------------------------------------------------------- */
 
 enum { CONV_X, CONV_W, CONV_BIAS, CONV_STRIDE, CONV_PADDING, CONV_DILATION, CONV_TRANSPOSED,
        CONV_OUTPUT_PADDING, CONV_GROUPS };
@@ -176,7 +176,7 @@ static enum status lower_convolution(struct rt_graph *graph, const struct rt_nod
     return rt_graph_apply(graph, depthwise ? "conv_dw" : "conv", args, 14, DT_F32, out, err);
 }
 
-/* ---- the pass --------------------------------------------------------------------------------------- */
+/* ---- the pass -------------------------------------------------------------------------------- */
 
 typedef enum status lower_f(struct rt_graph *graph, const struct rt_node *node, uint32_t *out,
                             struct error *err);

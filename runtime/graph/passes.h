@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What happens to a graph between import and planning, in this order (runtime/program.c calls them):
+ * What happens to a graph between import and planning, in this order (runtime/program.c calls
+ * them):
  *
  *     resolve    what import learnt about the symbols goes into every size
  *     fold       nodes with only constant arguments become constants
  *     normalize  batch norm goes into the convolution before it, or becomes a per-channel affine
- *     lower      matrix products and convolutions take packed weights (folded at once when constant)
+ *     lower      matrix products and convolutions take packed weights
+ *                (folded at once when constant)
  *     fuse       residual additions and clamps go into the products and convolutions before them
- *     layout     memory orders: channels-last islands around convolutions, reorders at their borders
+ *     layout     memory orders: channels-last islands around convolutions,
+ *                reorders at their borders
  *
- * Each pass leaves a valid, compact graph. Only resolve, lower and layout are needed for a graph that
- * can be planned; the others make it smaller.
+ * Each pass leaves a valid, compact graph. Only resolve, lower and layout are needed for a graph
+ * that can be planned; the others make it smaller.
  */
 #ifndef PTED_RUNTIME_GRAPH_PASSES_H
 #define PTED_RUNTIME_GRAPH_PASSES_H
@@ -21,8 +24,8 @@
 struct hal_device;
 
 /*
- * Rewrites all sizes with the solved symbols replaced, and drops the nodes that only computed sizes:
- * their results are expressions now. The inputs' dims say afterwards which of them may vary.
+ * Rewrites all sizes with the solved symbols replaced, and drops the nodes that only computed
+ * sizes: their results are expressions now. The inputs' dims say afterwards which of them may vary.
  */
 MUST_CHECK enum status rt_pass_resolve(struct rt_graph *graph, struct error *err);
 

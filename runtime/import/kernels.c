@@ -37,7 +37,7 @@ static enum status too_large(struct import *im)
     return error_set(im->err, ST_EXHAUSTED, "the method is too large");
 }
 
-/* ---- tensors ------------------------------------------------------------------------------------ */
+/* ---- tensors --------------------------------------------------------------------------------- */
 
 static bool is_row_major(const struct pte_tensor *t)
 {
@@ -140,7 +140,8 @@ static enum status find_view(struct import *im, const struct pte_tensor *t, uint
     if (!base || base->offset != t->offset || base->bytes != t->byte_count ||
         base->dtype != t->dtype || t->dynamism != PTE_STATIC) {
         return error_set(im->err, ST_UNSUPPORTED,
-                         "a tensor is read before anything wrote it: mutable state is not supported");
+                         "a tensor is read before anything wrote it: mutable state is not "
+                         "supported");
     }
     struct rt_dim dims[SHAPE_RANK_MAX];
     for (uint8_t d = 0; d < t->shape.rank; d++) {
@@ -167,7 +168,7 @@ static enum status import_tensor(struct import *im, const struct pte_tensor *t,
     return import_constant(im, t, out_value);
 }
 
-/* ---- values ------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 /* A scalar, a tensor or a none: what lists are made of. Read once, then what was last written. */
 static enum status use_single(struct import *im, uint32_t index, uint32_t *out_value)
@@ -256,7 +257,7 @@ static enum status use(struct import *im, uint32_t index, uint32_t *out_value)
     }
 }
 
-/* ---- kernel calls ------------------------------------------------------------------------------- */
+/* ---- kernel calls ---------------------------------------------------------------------------- */
 
 /* What each letter of a signature takes, as a set of kinds. */
 static uint32_t kinds_of(char letter)
@@ -459,11 +460,11 @@ static enum status import_instr(struct import *im, const struct pte_instr *instr
     unreachable();
 }
 
-/* ---- the method --------------------------------------------------------------------------------- */
+/* ---- the method ------------------------------------------------------------------------------ */
 
 /*
- * Every dim of a dynamic input may be smaller than its bound as far as the file says; inference finds
- * those that may not. A bound of 1 is never meant to vary.
+ * Every dim of a dynamic input may be smaller than its bound as far as the file says; inference
+ * finds those that may not. A bound of 1 is never meant to vary.
  */
 static uint32_t declare_input(struct import *im, const struct pte_tensor *t)
 {

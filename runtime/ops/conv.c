@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Convolutions of rank 3 ([N, C, L]) and rank 4 ([N, C, H, W]) in f32. The file's form has no kernel:
- * the normalize pass turns it into "conv" (also transposed and grouped) or "conv_dw" (one channel a
- * group) over packed weights, both channels-last.
+ * Convolutions of rank 3 ([N, C, L]) and rank 4 ([N, C, H, W]) in f32. The file's form has no
+ * kernel: the normalize pass turns it into "conv" (also transposed and grouped) or "conv_dw" (one
+ * channel a group) over packed weights, both channels-last.
  *
  * Shapes: torch.nn.functional.conv2d and conv_transpose2d.
  */
@@ -19,10 +19,11 @@
 /* No real kernel is larger, and a tile keeps a record for every tap. */
 #define KERNEL_TAPS_MAX 16384
 
-/* Strides, dilations and paddings beyond this are refused: products of two stay far from overflow. */
+/* Strides, dilations and paddings beyond this are refused: products of two stay
+ * far from overflow. */
 #define EXTENT_MAX (1 << 24)
 
-/* ---- the file's form ------------------------------------------------------------------------------ */
+/* ---- the file's form ------------------------------------------------------------------------- */
 
 enum {
     CONV_X,
@@ -36,9 +37,10 @@ enum {
     CONV_GROUPS
 };
 
-/* Entry |axis| of a list that has one for all axes, one for each, or (where |empty| allows) none. */
-static enum status list_entry(struct rt_shape_call *call, uint32_t index, uint8_t axes, uint8_t axis,
-                              int64_t empty, int64_t *out_value)
+/* Entry |axis| of a list that has one for all axes, one for each, or (where
+ * |empty| allows) none. */
+static enum status list_entry(struct rt_shape_call *call, uint32_t index, uint8_t axes,
+                              uint8_t axis, int64_t empty, int64_t *out_value)
 {
     const struct rt_value *list = rt_arg(call, index);
     if (list->count == 0 && empty >= 0) {
@@ -152,7 +154,7 @@ static enum status convolution_shape(struct rt_shape_call *call)
     return rt_set_out(call, 0, x->rank, out);
 }
 
-/* ---- packed weights ------------------------------------------------------------------------------- */
+/* ---- packed weights -------------------------------------------------------------------------- */
 
 /* weights, groups, transposed -> [groups, panels, taps * channels of a group, width] */
 static enum status pack_shape(struct rt_shape_call *call)
@@ -192,7 +194,7 @@ static enum status pack_emit(struct rt_emit *emit, struct error *err)
     return rt_pack_emit(emit, &pack, groups, err);
 }
 
-/* ---- conv ------------------------------------------------------------------------------------------- */
+/* ---- conv ------------------------------------------------------------------------------------ */
 
 /*
  * x, packed weights, bias?, residual?, kernel, stride, padding, dilation, output padding (2 entries
@@ -388,7 +390,7 @@ static enum status conv_emit(struct rt_emit *emit, struct error *err)
     return rt_gemm_emit(emit, &c.gemm, &c.tensors, err);
 }
 
-/* ---- depthwise -------------------------------------------------------------------------------------- */
+/* ---- depthwise ------------------------------------------------------------------------------- */
 
 /* Output rows of one image in a tile; the images are the grid's y. */
 struct depthwise {

@@ -14,7 +14,7 @@
 #define MACS_PER_NS 50
 #define BYTES_PER_NS 20
 
-/* ---- the kernel ----------------------------------------------------------------------------------- */
+/* ---- the kernel ------------------------------------------------------------------------------ */
 
 /* Output positions [begin, end) of an axis that all read taps [tap, tap_end). */
 struct run {
@@ -62,8 +62,8 @@ static struct run next_run(const struct rt_axis *a, int64_t position, int64_t li
 }
 
 /*
- * The runs of channels that every pixel of a block gathers, from its first tap on. Where the taps of
- * a line are neighbours in memory and in the weights they are one run.
+ * The runs of channels that every pixel of a block gathers, from its first tap on. Where the taps
+ * of a line are neighbours in memory and in the weights they are one run.
  */
 static void gather(const struct rt_gemm *g, const struct run *y, const struct run *x,
                    struct uk_segment *segments, struct uk_gemm_f32 *call)
@@ -117,7 +117,8 @@ static void gemm_cpu(const struct hal_args *args, struct hal_tile tile)
     int64_t image = tile.y / g->groups, group = tile.y % g->groups;
     int64_t width = hal_cpu_uk()->f32_nr, group_outs = g->outs / g->groups;
     int64_t column = (int64_t)tile.z * g->panels * width;
-    int64_t y_begin = (tile.x / g->bands_x) * g->band_y, x_begin = (tile.x % g->bands_x) * g->band_x;
+    int64_t y_begin = (tile.x / g->bands_x) * g->band_y;
+    int64_t x_begin = (tile.x % g->bands_x) * g->band_x;
     int64_t y_end = min_i64(y_begin + g->band_y, g->y.out);
     int64_t x_end = min_i64(x_begin + g->band_x, g->x.out);
     int64_t out = image * g->image_out + group * group_outs + column + g->offset_out;
@@ -153,7 +154,7 @@ static void gemm_cpu(const struct hal_args *args, struct hal_tile tile)
 
 static const struct hal_kernel gemm_kernel = {.name = "gemm_f32", .cpu = gemm_cpu};
 
-/* ---- recording ------------------------------------------------------------------------------------ */
+/* ---- recording ------------------------------------------------------------------------------- */
 
 static int64_t ceil_div(int64_t a, int64_t b)
 {
@@ -219,7 +220,7 @@ enum status rt_gemm_emit(struct rt_emit *emit, struct rt_gemm *g,
     return rt_emit_dispatch(emit, &dispatch, err);
 }
 
-/* ---- packing -------------------------------------------------------------------------------------- */
+/* ---- packing --------------------------------------------------------------------------------- */
 
 /* Panels of one tile. */
 #define PACK_PANELS 4

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The dispatch behind matrix products and convolutions in f32: images of pixels times packed
- * weights. A matrix product is an image one pixel high; a convolution gathers each output pixel from
- * several input pixels, its taps, without a copy of the input.
+ * weights. A matrix product is an image one pixel high; a convolution gathers each output pixel
+ * from several input pixels, its taps, without a copy of the input.
  *
  * Each axis of the image is described by itself: output position i reads input positions
- * i * step + first + t * spread for its taps t, those outside of [0, in) being padding. A transposed
- * convolution is one such dispatch for every phase of its stride.
+ * i * step + first + t * spread for its taps t, those outside of [0, in) being padding. A
+ * transposed convolution is one such dispatch for every phase of its stride.
  */
 #ifndef PTED_RUNTIME_OPS_GEMM_H
 #define PTED_RUNTIME_OPS_GEMM_H
@@ -64,8 +64,8 @@ MUST_CHECK enum status rt_pack_emit(struct rt_emit *emit, const struct rt_pack *
                                     int64_t matrices, struct error *err);
 
 /*
- * The dims of a packed value: [matrices, panels, k, width]. The width is the CPU level's; weights are
- * packed where they are used.
+ * The dims of a packed value: [matrices, panels, k, width]. The width is the CPU level's; weights
+ * are packed where they are used.
  */
 void rt_packed_dims(struct rt_dims *dims, struct rt_dim matrices, struct rt_dim k, struct rt_dim n,
                     struct rt_dim out[4]);

@@ -13,7 +13,7 @@
 
 #define F32_ONLY (1u << DT_F32)
 
-/* ---- the file's forms ----------------------------------------------------------------------------- */
+/* ---- the file's forms ------------------------------------------------------------------------ */
 
 static enum status need_rank(struct rt_shape_call *call, uint32_t index, uint8_t rank)
 {
@@ -91,7 +91,7 @@ static enum status linear_shape(struct rt_shape_call *call)
     return rt_set_out(call, 0, x->rank, out);
 }
 
-/* ---- packing -------------------------------------------------------------------------------------- */
+/* ---- packing --------------------------------------------------------------------------------- */
 
 /* B as [.., k, n] (pack_kn) or as [n, k] (pack_nk), the last two dims; others count matrices. */
 static enum status pack_shape(struct rt_shape_call *call)
@@ -126,9 +126,10 @@ static enum status pack_emit(struct rt_emit *emit, struct error *err)
     return rt_pack_emit(emit, &pack, out->dims[0], err);
 }
 
-/* ---- gemm ------------------------------------------------------------------------------------------- */
+/* ---- gemm ------------------------------------------------------------------------------------ */
 
-/* x [.., m, k], packed, n, bias?, residual?, min, max. Several packed matrices: one for each x[i]. */
+/* x [.., m, k], packed, n, bias?, residual?, min, max. Several packed matrices:
+ * one for each x[i]. */
 enum { GEMM_X, GEMM_PACKED, GEMM_N, GEMM_BIAS, GEMM_RESIDUAL, GEMM_MIN, GEMM_MAX };
 
 static enum status gemm_shape(struct rt_shape_call *call)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Operators. An operator is one row in one family file of this folder: its names in each dialect,
- * its signature, its shape function and how it becomes dispatches. ops.c lists the families; nothing
- * else names an operator but the pass that knows its meaning.
+ * its signature, its shape function and how it becomes dispatches. ops.c lists the families;
+ * nothing else names an operator but the pass that knows its meaning.
  *
  * A row is used in two places. At load, |shape| runs once over symbolic dims: it checks everything
- * that the signature does not say (element types, ranks, values of attributes) and finds the dims of
- * the outputs. For each set of concrete dims, |emit| appends dispatches: kernels, bindings,
+ * that the signature does not say (element types, ranks, values of attributes) and finds the dims
+ * of the outputs. For each set of concrete dims, |emit| appends dispatches: kernels, bindings,
  * constants, grids. It touches no data and refuses nothing that |shape| accepted, except what
  * depends on concrete dims.
  */
@@ -81,7 +81,7 @@ const struct rt_op *rt_op_find_kernel(struct span kernel);
 /* Calls |fn| for every row of every family. */
 void rt_op_each(void (*fn)(const struct rt_op *op, void *arg), void *arg);
 
-/* ---- for shape functions ---------------------------------------------------------------------------- */
+/* ---- for shape functions --------------------------------------------------------------------- */
 
 static inline struct rt_value *rt_arg(const struct rt_shape_call *call, uint32_t index)
 {
@@ -115,7 +115,8 @@ enum status rt_refuse(struct rt_shape_call *call, const char *fmt, ...)
 enum status rt_unsupported(struct rt_shape_call *call, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Argument |index| is a tensor (or none, if optional) of one of the types in |dtypes| (1 << DT_…). */
+/* Argument |index| is a tensor (or none, if optional) of one of the types in
+ * |dtypes| (1 << DT_…). */
 MUST_CHECK enum status rt_need_dtype(struct rt_shape_call *call, uint32_t index, uint32_t dtypes);
 /* An int argument that must be a constant (dims, flags), into |out_value|. */
 MUST_CHECK enum status rt_need_const(struct rt_shape_call *call, uint32_t index,
@@ -138,7 +139,7 @@ double rt_arg_number(const struct rt_value *value);
 #define RT_DTYPES_REAL (RT_DTYPES_FLOAT | RT_DTYPES_INT)
 #define RT_DTYPES_ALL (RT_DTYPES_REAL | 1u << DT_BOOL)
 
-/* ---- for emit functions ------------------------------------------------------------------------------ */
+/* ---- for emit functions ---------------------------------------------------------------------- */
 
 /* A tensor at concrete dims, in memory. */
 struct rt_tensor {

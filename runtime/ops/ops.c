@@ -63,7 +63,7 @@ const struct rt_op *rt_op_find_kernel(struct span kernel)
     return NULL;
 }
 
-/* ---- shape functions -------------------------------------------------------------------------------- */
+/* ---- shape functions ------------------------------------------------------------------------- */
 
 enum status rt_refuse(struct rt_shape_call *call, const char *fmt, ...)
 {
@@ -84,15 +84,16 @@ enum status rt_unsupported(struct rt_shape_call *call, const char *fmt, ...)
 }
 
 /*
- * Brings |dims| and what the file declares for |out| together. A static size must be the computed one;
- * so must an upper bound of 1, which no exporter gives to a size that varies. Where that is only known
- * for a request, the file's constant is used and the request is checked.
+ * Brings |dims| and what the file declares for |out| together. A static size must be the computed
+ * one; so must an upper bound of 1, which no exporter gives to a size that varies. Where that is
+ * only known for a request, the file's constant is used and the request is checked.
  */
 static enum status agree(struct rt_shape_call *call, const struct rt_value *out, uint8_t rank,
                          struct rt_dim *dims)
 {
     if (out->rank != rank) {
-        return rt_refuse(call, "an output has rank %u in the file, computed is %u", out->rank, rank);
+        return rt_refuse(call, "an output has rank %u in the file, computed is %u", out->rank,
+                         rank);
     }
     for (uint8_t i = 0; i < rank; i++) {
         if (out->is_static || rt_dim_is(out->declared[i], 1)) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Arithmetic on sizes. These operators have no kernel: their shape functions compute expressions, and
- * once those are known the nodes are dropped. Sizes are integers; what makes floats of them is not
- * here.
+ * Arithmetic on sizes. These operators have no kernel: their shape functions compute expressions,
+ * and once those are known the nodes are dropped. Sizes are integers; what makes floats of them is
+ * not here.
  */
 #include "config.h"
 
@@ -68,15 +68,20 @@ static dim_op_f *const add = rt_dim_add, *const sub = rt_dim_sub, *const mul = r
 const struct rt_op rt_ops_scalar[] = {
     {"sym_size", "aten::sym_size.int", "TI>I", sym_size, .flags = RT_OP_SCALAR},
     {"sym_numel", "aten::sym_numel", "T>I", sym_numel, .flags = RT_OP_SCALAR},
-    {"sym_add", "executorch_prim::add.Scalar", "II>I", arithmetic, .flags = RT_OP_SCALAR, .detail = &add},
-    {"sym_sub", "executorch_prim::sub.Scalar", "II>I", arithmetic, .flags = RT_OP_SCALAR, .detail = &sub},
-    {"sym_mul", "executorch_prim::mul.Scalar", "II>I", arithmetic, .flags = RT_OP_SCALAR, .detail = &mul},
-    {"sym_floordiv", "executorch_prim::floordiv.Scalar executorch_prim::floordiv.int", "II>I", division,
-     .flags = RT_OP_SCALAR, .detail = &floordiv},
+    {"sym_add", "executorch_prim::add.Scalar", "II>I", arithmetic,
+     .flags = RT_OP_SCALAR, .detail = &add},
+    {"sym_sub", "executorch_prim::sub.Scalar", "II>I", arithmetic,
+     .flags = RT_OP_SCALAR, .detail = &sub},
+    {"sym_mul", "executorch_prim::mul.Scalar", "II>I", arithmetic,
+     .flags = RT_OP_SCALAR, .detail = &mul},
+    {"sym_floordiv", "executorch_prim::floordiv.Scalar executorch_prim::floordiv.int",
+     "II>I", division, .flags = RT_OP_SCALAR, .detail = &floordiv},
     {"sym_mod", "executorch_prim::mod.Scalar executorch_prim::mod.int", "II>I", division,
      .flags = RT_OP_SCALAR, .detail = &mod},
-    {"sym_max", "executorch_prim::sym_max.Scalar", "II>I", arithmetic, .flags = RT_OP_SCALAR, .detail = &max},
-    {"sym_min", "executorch_prim::sym_min.Scalar", "II>I", arithmetic, .flags = RT_OP_SCALAR, .detail = &min},
+    {"sym_max", "executorch_prim::sym_max.Scalar", "II>I", arithmetic,
+     .flags = RT_OP_SCALAR, .detail = &max},
+    {"sym_min", "executorch_prim::sym_min.Scalar", "II>I", arithmetic,
+     .flags = RT_OP_SCALAR, .detail = &min},
     {"sym_neg", "executorch_prim::neg.Scalar", "I>I", negate, .flags = RT_OP_SCALAR},
     {0},
 };

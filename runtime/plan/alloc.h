@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The alloc model: where every class of a flow lies at one set of dims. Transient classes are packed
- * into one arena: two may share bytes when no region needs both, which is safe because a barrier
- * stands between any two regions.
+ * The alloc model: where every class of a flow lies at one set of dims. Transient classes are
+ * packed into one arena: two may share bytes when no region needs both, which is safe because a
+ * barrier stands between any two regions.
  */
 #ifndef PTED_RUNTIME_PLAN_ALLOC_H
 #define PTED_RUNTIME_PLAN_ALLOC_H

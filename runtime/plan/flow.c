@@ -56,11 +56,11 @@ static bool is_view(const struct rt_node *node)
     return node->op->flags & RT_OP_VIEW;
 }
 
-/* ---- regions ------------------------------------------------------------------------------------ */
+/* ---- regions --------------------------------------------------------------------------------- */
 
 /*
- * |ready| of a value is the first region that may read it: 0 for inputs and constants, one after its
- * producer's region otherwise.
+ * |ready| of a value is the first region that may read it: 0 for inputs and constants, one after
+ * its producer's region otherwise.
  */
 static void assign_regions(struct rt_flow *flow, uint32_t *ready)
 {
@@ -101,7 +101,7 @@ static void sort_nodes(struct rt_flow *flow, uint32_t *begin)
     }
 }
 
-/* ---- classes ------------------------------------------------------------------------------------ */
+/* ---- classes --------------------------------------------------------------------------------- */
 
 static void join_views(struct rt_flow *flow)
 {
@@ -137,7 +137,8 @@ static void settle_homes(struct rt_flow *flow)
     }
 }
 
-/* The first result of a transient class is computed where the caller wants it; others are copied. */
+/* The first result of a transient class is computed where the caller wants it;
+ * others are copied. */
 static void settle_results(struct rt_flow *flow)
 {
     const struct rt_graph *graph = flow->graph;

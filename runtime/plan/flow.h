@@ -4,9 +4,9 @@
  * alone, not on concrete dims, so it is made once for a method.
  *
  * Nodes are put into regions, as early as their arguments allow; what is in one region runs side by
- * side, a barrier stands between two. Values are put into classes: a view is in its base's class, and
- * an operator that may work in place joins its output to its input when nobody else needs that any
- * more. A class has one home for all its values.
+ * side, a barrier stands between two. Values are put into classes: a view is in its base's class,
+ * and an operator that may work in place joins its output to its input when nobody else needs that
+ * any more. A class has one home for all its values.
  */
 #ifndef PTED_RUNTIME_PLAN_FLOW_H
 #define PTED_RUNTIME_PLAN_FLOW_H

@@ -2,8 +2,8 @@
 /*
  * A plan: one method at one set of concrete dims, ready to be submitted. Sizes are numbers, every
  * value has its place, and the work is a recorded command buffer. Made from a graph and its flow;
- * immutable and shared by reference count. It keeps nothing of the graph but what the command buffer
- * references; the graph's constants must outlive it.
+ * immutable and shared by reference count. It keeps nothing of the graph but what the command
+ * buffer references; the graph's constants must outlive it.
  */
 #ifndef PTED_RUNTIME_PLAN_PLAN_H
 #define PTED_RUNTIME_PLAN_PLAN_H

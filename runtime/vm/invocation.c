@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls: see invocation.h. One allocation holds an invocation and all its arrays; it goes back to its
- * method's list of free ones, with its semaphore, whose value counts the calls it has carried.
+ * Calls: see invocation.h. One allocation holds an invocation and all its arrays; it goes back to
+ * its method's list of free ones, with its semaphore, whose value counts the calls it has carried.
  */
 #include "config.h"
 
@@ -58,7 +58,7 @@ struct rt_invocation {
     int64_t *numbers;              /* storage of int results */
 };
 
-/* ---- life --------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static size_t take(size_t *at, size_t count, size_t size)
 {
@@ -197,7 +197,7 @@ struct rt_method *rt_invocation_method(const struct rt_invocation *inv)
     return inv->method;
 }
 
-/* ---- inputs ------------------------------------------------------------------------------------- */
+/* ---- inputs ---------------------------------------------------------------------------------- */
 
 /* "float32[?,8]" */
 static void print_type(const struct rt_io *io, struct buf *out)
@@ -374,7 +374,7 @@ enum status rt_invocation_string(struct rt_invocation *inv, uint32_t index, stru
     return give_scalar(inv, index, RT_IO_STRING, is_same, err);
 }
 
-/* ---- results -------------------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 static void describe_scalar(struct rt_invocation *inv, uint32_t index)
 {
@@ -454,7 +454,7 @@ const struct rt_result *rt_invocation_result(const struct rt_invocation *inv, ui
     return &inv->results[index];
 }
 
-/* ---- running -------------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 static void fill_slots(struct rt_invocation *inv)
 {

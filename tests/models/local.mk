@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Programs with PyTorch's outputs, made by contrib/export; a NAME.cases is a folder of raw tensors.
+TESTS += %D%/run_models.py
 EXTRA_DIST += %D%/run_models.py \
 	%D%/digits/ATTRIBUTION %D%/digits/images.u8 %D%/digits/labels.u8 \
 	%D%/add.pte %D%/add.json %D%/add.cases \
