@@ -29,7 +29,7 @@ struct rt_emit {
     const struct rt_node *node;
 };
 
-/* ---- tensors ------------------------------------------------------------------------------------ */
+/* ---- tensors --------------------------------------------------------------------------------- */
 
 static struct hal_binding bind(const struct rt_emit *e, uint32_t value, size_t bytes)
 {
@@ -125,7 +125,7 @@ static bool make_tensors(struct rt_emit *e, const uint32_t *values, uint32_t cou
     return true;
 }
 
-/* ---- what operators see ------------------------------------------------------------------------- */
+/* ---- what operators see ---------------------------------------------------------------------- */
 
 const struct rt_op *rt_emit_op(const struct rt_emit *e)
 {
@@ -200,7 +200,7 @@ enum status rt_emit_dispatch(struct rt_emit *e, const struct hal_dispatch *dispa
     return hal_command_dispatch(e->command, dispatch, err);
 }
 
-/* ---- recording ---------------------------------------------------------------------------------- */
+/* ---- recording ------------------------------------------------------------------------------- */
 
 static enum status too_large(struct error *err)
 {
@@ -255,7 +255,7 @@ static enum status record(struct rt_emit *e, struct error *err)
     return hal_command_end(e->command, err);
 }
 
-/* ---- the plan ------------------------------------------------------------------------------------- */
+/* ---- the plan -------------------------------------------------------------------------------- */
 
 static enum status describe_results(struct rt_plan *plan, const struct rt_graph *graph,
                                     const int64_t *values, struct error *err)

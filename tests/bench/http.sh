@@ -43,7 +43,10 @@ END
 
 # rate URL: requests a second.
 rate() {
-    wrk -t1 -c32 -d"${seconds}s" -s "$work/add.lua" "$1" >"$work/wrk" || { cat "$work/wrk"; exit 1; }
+    wrk -t1 -c32 -d"${seconds}s" -s "$work/add.lua" "$1" >"$work/wrk" || {
+        cat "$work/wrk"
+        exit 1
+    }
     if grep -q -e 'Socket errors' -e 'Non-2xx' "$work/wrk"; then
         cat "$work/wrk" >&2
         exit 1
