@@ -73,6 +73,8 @@ static const struct params *params_of(const struct conn *conn)
     return conn->server->params;
 }
 
+static void start_reading(struct conn *conn);
+
 /* ---- closing after the last answer ----------------------------------------------------------- */
 
 static void on_shutdown(uv_shutdown_t *shutdown, int uv_status)
@@ -92,6 +94,9 @@ static void linger(struct conn *conn)
 {
     enter(conn, CONN_LINGER, params_of(conn)->linger_timeout);
     conn->discarded_bytes = 0;
+    if (conn->is_stopped && !conn->is_eof) {
+        start_reading(conn);
+    }
     buf_fini(&conn->ahead);
     conn->shutdown.data = conn;
     if (conn->is_broken || uv_shutdown(&conn->shutdown, &conn->io.stream, on_shutdown) < 0) {
@@ -564,11 +569,11 @@ static void time_out_reading(struct conn *conn)
 static void time_out_busy(struct conn *conn)
 {
     size_t queued = conn->io.stream.write_queue_size;
-    if (queued < conn->queued_bytes) {
+    if (request_time_out(conn->request)) {
+        conn_set_deadline(conn, params_of(conn)->run_timeout);
+    } else if (queued < conn->queued_bytes) { /* the client takes its answer, if slowly */
         conn->queued_bytes = queued;
         conn_set_deadline(conn, params_of(conn)->write_timeout);
-    } else if (request_time_out(conn->request)) {
-        conn_set_deadline(conn, params_of(conn)->run_timeout);
     } else {
         conn_abort(conn);
     }

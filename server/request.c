@@ -150,7 +150,7 @@ static bool has_body(const struct request_framing *framing)
     return framing->is_chunked || framing->content_length > 0;
 }
 
-/* Where the tensors begin, when the client has said so: it decides how the body is aligned. */
+/* Where the tensors begin, if the client says so; only the placing of the body depends on it. */
 static size_t announced_json_bytes(const struct request *request)
 {
     struct span value = head_value(&request->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH);
@@ -266,8 +266,13 @@ void request_run(struct request *request, bool is_keep_alive)
 
 static enum step_result step_read(struct request *request)
 {
-    request->offload = request->body.len > request->server->params->inline_bytes_max;
-    go(request, request->http_status ? STEP_WRITE : STEP_PARSE);
+    if (request->http_status) {
+        go(request, STEP_WRITE);
+    } else {
+        request->offload = !handlers[request->match.id] &&
+                           request->body.len > request->server->params->inline_bytes_max;
+        go(request, STEP_PARSE);
+    }
     return STEP_NEXT;
 }
 
