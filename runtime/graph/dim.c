@@ -372,7 +372,8 @@ struct rt_dim rt_dim_floordiv(struct rt_dims *dims, struct rt_dim a, struct rt_d
 
 struct rt_dim rt_dim_ceildiv(struct rt_dims *dims, struct rt_dim a, struct rt_dim b)
 {
-    struct rt_dim up = rt_dim_sub(dims, rt_dim_add(dims, a, b), rt_dim_of(1));
+    /* In this order a saturated sum is still enough: MAX / b is 1 or more. */
+    struct rt_dim up = rt_dim_add(dims, a, rt_dim_sub(dims, b, rt_dim_of(1)));
     return rt_dim_floordiv(dims, up, b);
 }
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Operators that take part of a tensor, or walk it in steps: slices, selections, splits, diagonals,
- * windows, flips, and the two that put a part back. Each is one strided copy; putting a part back
- * is a few that touch different elements.
+ * Operators that take part of a tensor: slices, selections, splits, and the two that put a part
+ * back. Each is one strided copy; putting a part back is a few that touch different elements.
  *
  * Bounds may be symbolic and come from the request. Those of slices are clamped, as in PyTorch;
- * those of selections and of as_strided are checked when the dims are known.
+ * those of selections are checked when the dims are known.
  */
 #include "config.h"
 
@@ -13,6 +12,7 @@
 
 #include "base/bytes.h"
 #include "runtime/ops/copy.h"
+#include "runtime/ops/minmax.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/view_priv.h"
 
@@ -101,7 +101,13 @@ static int64_t slice_start(const struct rt_emit *emit, uint32_t index, int64_t s
     }
     int64_t start = rt_emit_int(emit, index);
     start = start < 0 ? start + size : start;
-    return start < 0 ? 0 : start > size ? size : start;
+    return rt_max(0, rt_min(start, size));
+}
+
+/* No more than the dim's size: a larger step takes one element as well, and its products fit. */
+static int64_t slice_step(const struct rt_emit *emit, uint32_t index, int64_t size)
+{
+    return rt_max(1, rt_min(rt_emit_int(emit, index), size));
 }
 
 static enum status slice_shape(struct rt_shape_call *call)
@@ -429,7 +435,8 @@ static enum status slice_scatter_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *part = rt_emit_arg(emit, 1), *out = rt_emit_out(emit, 0);
     uint8_t dim = rt_view_dim(rt_emit_int(emit, 2), out->rank);
-    int64_t start = slice_start(emit, 3, out->dims[dim]), step = rt_emit_int(emit, 5);
+    int64_t start = slice_start(emit, 3, out->dims[dim]);
+    int64_t step = slice_step(emit, 5, out->dims[dim]);
     struct rt_copy copy = {.rank = out->rank, .dst_offset = start * out->strides[dim]};
 
     for (uint8_t d = 0; d < out->rank; d++) {
