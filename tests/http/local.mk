@@ -2,6 +2,7 @@
 # Plays against a real daemon (run_http.py says how they are written), and what concerns the process:
 # start, stop, signals, systemd.
 HTTP_TESTS = %D%/run_http.py %D%/run_daemon.py
+TESTS += $(HTTP_TESTS)
 EXTRA_DIST += $(HTTP_TESTS) \
 	%D%/00_basic.t \
 	%D%/10_connection.t \

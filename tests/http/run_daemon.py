@@ -380,7 +380,7 @@ def ring_exhausted():
         for client in waiting:
             client.reset()
         time.sleep(0.1)
-        expect("later", infer(Client(daemon.port), "digits", digits_body(100)), 200)
+        expect("later", infer(Client(daemon.port), "digits", digits_body(10)), 200)
 
 
 def log_lines():
