@@ -16,6 +16,12 @@ noinst_LIBRARIES += %D%/libprotocol.a
 	%D%/oip_priv.h \
 	%D%/oip_tensors.c \
 	%D%/oip_reply.c %D%/oip_reply.h \
+	%D%/pytree.h \
+	%D%/rawsig.h \
+	%D%/sig.h \
+	%D%/sip.h \
+	%D%/sip_build.h \
+	%D%/sip_tree.h \
 	%D%/tensor_print.c \
 	%D%/tensor_priv.h \
 	%D%/tensor_read.c \

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A structure of values: sequences and dicts with raw indices at the leaves.
+ *
+ * The nodes lie in one array. The root is nodes[0]; the members of a node lie side by side behind
+ * it, ordered by their keys (positions by number, names by bytes), so that a member is found by
+ * bisection and two trees with the same meaning are equal. Positions may have gaps: what lies
+ * between is null. A tree is immutable once built, and lives in the arena that it was built in.
+ *
+ * No function here recurses; nesting is limited to SIP_DEPTH_MAX all the same, because readers of
+ * such values elsewhere do. Any thread.
+ */
+#ifndef PTED_PROTOCOL_SIP_TREE_H
+#define PTED_PROTOCOL_SIP_TREE_H
+
+#include <stdbool.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/bytes.h"
+#include "base/status.h"
+
+#define SIP_DEPTH_MAX 64 /* sequences and dicts inside each other */
+#define SIP_NO_NODE UINT32_MAX
+
+enum sip_kind {
+    SIP_NOTHING, /* only as a root: a function without inputs or results */
+    SIP_LEAF,
+    SIP_SEQUENCE,
+    SIP_DICT,
+};
+
+/* Which member of its parent: a position in a sequence, a name in a dict. */
+struct sip_key {
+    int64_t position;
+    struct span name; /* any bytes */
+};
+
+struct sip_node {
+    enum sip_kind kind;
+    uint32_t parent;       /* SIP_NO_NODE at the root */
+    uint32_t first, count; /* members: nodes[first..first+count) */
+    struct sip_key key;    /* by the kind of the parent */
+    int64_t raw_index;     /* of a leaf */
+};
+
+struct sip_tree {
+    const struct sip_node *nodes;
+    uint32_t count; /* at least 1 */
+    uint32_t leaf_count;
+};
+
+/* Elements of the array that a sequence stands for: the last position and 1, or 0. */
+int64_t sip_length(const struct sip_tree *tree, uint32_t sequence);
+
+/* A member of a sequence or dict, or SIP_NO_NODE. */
+uint32_t sip_find_position(const struct sip_tree *tree, uint32_t sequence, int64_t position);
+uint32_t sip_find_name(const struct sip_tree *tree, uint32_t dict, struct span name);
+
+/* The node behind |node| in depth-first order, or SIP_NO_NODE behind the last one. */
+uint32_t sip_next(const struct sip_tree *tree, uint32_t node);
+
+/*
+ * Told about the values of a tree in depth-first order: a leaf by leaf(), a sequence or dict by
+ * open(), its members, and close(). A callback that fails ends the walk. SIP_NOTHING tells nothing.
+ */
+typedef enum status sip_visit_f(void *user, const struct sip_node *node, struct error *err);
+
+struct sip_visitor {
+    sip_visit_f *leaf, *open, *close;
+};
+
+MUST_CHECK enum status sip_visit(const struct sip_tree *tree, const struct sip_visitor *visitor,
+                                 void *user, struct error *err);
+
+/* Python notation, leaves as r0, r1: [{"bar": r1, "foo": r0}, None, r2]. */
+void sip_print(const struct sip_tree *tree, struct buf *out);
+
+/* Where |node| is: [0]["bar"]. */
+void sip_print_path(const struct sip_tree *tree, uint32_t node, struct buf *out);
+
+#endif
