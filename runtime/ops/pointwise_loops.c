@@ -241,7 +241,8 @@ static void loop_copy_i64(const struct run *run)
 
 NUMBER1_UK(abs, ABS, fabs(a), a < 0 ? wrap_sub(0, a) : a)
 NUMBER1_UK(neg, NEG, -a, wrap_sub(0, a))
-NUMBER1_UK(sign, SIGN, a != a ? a : (a > 0) - (a < 0), (a > 0) - (a < 0))
+FLOAT1(sign, (a > 0) - (a < 0)) /* of a NaN: 0 */
+LOOP1(sign, i64, i64, (a > 0) - (a < 0))
 NUMBER1_UK(relu, RELU, a < 0 ? 0 : a, a < 0 ? 0 : a)
 NUMBER1_UK(floor, FLOOR, floor(a), a)
 NUMBER1_UK(ceil, CEIL, ceil(a), a)

@@ -27,11 +27,14 @@ TESTS += $(UNIT_BASE_TESTS) $(UNIT_PROTOCOL_TESTS)
 %C%_test_tensor_text_LDADD = $(PROTOCOL_LIBS) $(CMOCKA_LIBS)
 
 # ops_call.c stands in for the plan: the families' own code under test.
-UNIT_OPS_TESTS = %D%/test_ops_copy %D%/test_ops_index %D%/test_ops_pool %D%/test_ops_view \
+UNIT_OPS_TESTS = %D%/test_ops_copy %D%/test_ops_index %D%/test_ops_order %D%/test_ops_pool %D%/test_ops_view \
 	%D%/test_ops_shapes
 check_PROGRAMS += $(UNIT_OPS_TESTS)
 TESTS += $(UNIT_OPS_TESTS)
 
+%C%_test_ops_order_SOURCES = %D%/test_ops_order.c %D%/ops_call.c %D%/ops_call.h
+%C%_test_ops_order_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_ops_order_LDADD = runtime/ops/libops.a $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_ops_copy_SOURCES = %D%/test_ops_copy.c %D%/ops_call.c %D%/ops_call.h
 %C%_test_ops_copy_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_ops_copy_LDADD = runtime/ops/libops.a $(RUNTIME_LIBS) $(CMOCKA_LIBS)
