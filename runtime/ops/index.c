@@ -536,6 +536,7 @@ static void finish(struct index_build *b)
     struct index_constants *c = &b->c;
     uint32_t index_rank = 0;
 
+    must(b->index.count <= SHAPE_RANK_MAX);
     place_dims(&b->index);
     c->dtype = b->table->dtype;
     c->count = b->index.count;
