@@ -311,19 +311,26 @@ enum status infer_prepare(struct request *request, struct error *err)
 uint64_t infer_time_limit_ms(const struct request *request)
 {
     uint64_t limit = request->server->params->run_timeout;
-    uint64_t wanted = request->infer.oip.timeout_us / 1000;
+    uint64_t timeout_us = request->infer.oip.timeout_us;
+    uint64_t wanted = timeout_us / 1000 + (timeout_us % 1000 != 0);
     return wanted && wanted < limit ? wanted : limit;
 }
 
 /* ---- ENCODE ---------------------------------------------------------------------------------- */
 
-size_t infer_result_bytes(const struct request *request)
+static enum coding wanted_coding(const struct request *request)
+{
+    return coding_accept(head_value(&request->head, HTTP_ACCEPT_ENCODING));
+}
+
+size_t infer_encode_bytes(const struct request *request)
 {
     const struct infer *infer = &request->infer;
+    bool is_compressed = wanted_coding(request) != CODING_IDENTITY;
     size_t bytes = 0;
     for (size_t i = 0; i < infer->output_count; i++) {
         const struct infer_output *output = &infer->outputs[i];
-        if (!output->is_binary) { /* binary results are not copied */
+        if (is_compressed || !output->is_binary) {
             bytes += rt_invocation_result(infer->invocation, output->io->index)->bytes.len;
         }
     }
@@ -346,7 +353,7 @@ static struct oip_result result_of(const struct infer *infer, const struct infer
 static enum status compress(struct request *request, struct error *err)
 {
     struct infer *infer = &request->infer;
-    infer->coding = coding_accept(head_value(&request->head, HTTP_ACCEPT_ENCODING));
+    infer->coding = wanted_coding(request);
     if (infer->coding == CODING_IDENTITY || infer->encoded.total_bytes < DEFLATE_BYTES_MIN) {
         infer->coding = CODING_IDENTITY;
         return ST_OK;

@@ -58,8 +58,9 @@ MUST_CHECK enum status infer_decode(struct request *request, struct error *err);
 MUST_CHECK enum status infer_prepare(struct request *request, struct error *err);
 MUST_CHECK enum status infer_encode(struct request *request, struct error *err);
 
-/* Bytes of all results, to decide who encodes them. */
-size_t infer_result_bytes(const struct request *request);
+/* Bytes of results that ENCODE has to touch, to decide who does it: binary ones go out as they are.
+ */
+size_t infer_encode_bytes(const struct request *request);
 
 /* How long the invocation may take: the daemon's limit or the client's shorter one. */
 uint64_t infer_time_limit_ms(const struct request *request);

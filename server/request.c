@@ -321,7 +321,7 @@ static enum step_result finish_run(struct request *request)
         error_set(&request->err, status, "model '%s': %s", request->infer.model->name,
                   status_text(status));
     } else {
-        request->offload = infer_result_bytes(request) > request->server->params->inline_bytes_max;
+        request->offload = infer_encode_bytes(request) > request->server->params->inline_bytes_max;
     }
     return advance(request, status, STEP_ENCODE);
 }

@@ -324,7 +324,11 @@ def client_that_does_not_read():
     """Its answers stop at the socket's buffers; others are served; it is cut off in the end."""
     with Daemon([DIGITS, "--write-timeout=500ms"]) as daemon:
         deaf = Client(daemon.port)
-        deaf.socket.settimeout(0.2)
+        deaf.close()
+        deaf.socket = socket.socket()
+        deaf.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        deaf.socket.connect(("127.0.0.1", daemon.port))
+        deaf.socket.settimeout(3)
         request = build_request("POST", "/v2/models/digits/infer", digits_body(300))
         try:
             while True:
