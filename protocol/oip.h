@@ -120,8 +120,8 @@ MUST_CHECK enum status oip_verify_input(const struct oip_request_input *input,
 MUST_CHECK enum status oip_decode_input(const struct oip_request_input *input, void *dst,
                                         size_t bytes, struct error *err);
 
-/* May |input->data| be used where it is, at this alignment, instead of being decoded? */
-bool oip_input_is_direct(const struct oip_request_input *input, size_t align);
+/* Is |input->data| the tensor's content as it is, so that it need not be decoded? */
+bool oip_input_is_direct(const struct oip_request_input *input);
 
 /* The elements of a BYTES input; they borrow from the body or live in |arena|. */
 MUST_CHECK enum status oip_decode_strings(const struct oip_request_input *input,

@@ -263,10 +263,9 @@ enum status oip_decode_input(const struct oip_request_input *input, void *dst, s
     return ST_OK;
 }
 
-bool oip_input_is_direct(const struct oip_request_input *input, size_t align)
+bool oip_input_is_direct(const struct oip_request_input *input)
 {
-    return input->is_binary && !input->type.is_bytes && input->type.dtype != DT_BOOL &&
-           (uintptr_t)input->data.ptr % align == 0;
+    return input->is_binary && !input->type.is_bytes && input->type.dtype != DT_BOOL;
 }
 
 /* Length-prefixed elements: exactly |count| of them fill |data|. */

@@ -4,8 +4,9 @@
  *
  *     rt_invocation_new      take one (recycled by the method: no malloc after warm-up)
  *     rt_invocation_input    for each tensor: memory of the exact size to decode into
- *       or _bind_input       memory that exists already
+ *       or _bind_input       memory that exists already, in place where that is possible
  *     rt_invocation_scalar   for each scalar that the caller gives
+ *     rt_invocation_bind_result  for results that are to be written into the caller's own memory
  *     rt_invocation_prepare  shapes, plan, result memory: every refusal happens here or before
  *     rt_invocation_submit   queued on the device; |done| is called once
  *     rt_invocation_result   after |done|, until the invocation is freed
@@ -27,6 +28,7 @@
 
 struct hal_buffer;
 struct hal_pool;
+struct rt_buffer_desc;
 struct rt_invocation;
 struct rt_method;
 
@@ -62,13 +64,22 @@ MUST_CHECK enum status rt_invocation_input(struct rt_invocation *invocation, uin
                                            void **out_ptr, struct error *err);
 
 /*
- * As above for packed row-major bytes that are in |buffer| at |offset| already: used in place when
- * the device can, else copied. The invocation takes its own reference.
+ * As above for a tensor that is in memory already: packed, permuted or strided, aligned or not, of
+ * this device or of another. The oracle (runtime/oracle.h) decides: used in place, converted by the
+ * device before the method runs, or ST_INVALID. The invocation takes its own reference.
  */
 MUST_CHECK enum status rt_invocation_bind_input(struct rt_invocation *invocation, uint32_t index,
-                                                enum dtype dtype, const struct shape *shape,
-                                                struct hal_buffer *buffer, size_t offset,
+                                                const struct rt_buffer_desc *given,
                                                 struct error *err);
+
+/*
+ * Result |index|, a tensor, is to be written into |buffer| from |offset| on, where it fits (its size
+ * is known after prepare, which refuses too little room). Memory of the method's device, aligned for
+ * the element type. The invocation takes its own reference.
+ */
+MUST_CHECK enum status rt_invocation_bind_result(struct rt_invocation *invocation, uint32_t index,
+                                                 struct hal_buffer *buffer, size_t offset,
+                                                 struct error *err);
 
 /* Scalars. A fixed input takes only its own value; float compares within 1e-5 of it. */
 MUST_CHECK enum status rt_invocation_int(struct rt_invocation *invocation, uint32_t index,

@@ -26,6 +26,7 @@ noinst_LIBRARIES += %D%/libruntime.a
 %C%_libruntime_a_SOURCES += \
 	%D%/invocation.h \
 	%D%/method.c %D%/method.h \
+	%D%/oracle.c %D%/oracle.h \
 	%D%/program.c %D%/program.h \
 	%D%/import/kernels.c %D%/import/kernels.h \
 	%D%/graph/dim.c %D%/graph/dim.h \

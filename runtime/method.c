@@ -365,6 +365,14 @@ enum status rt_method_print_plan(struct rt_method *method, struct buf *out, stru
     return status;
 }
 
+struct rt_input_stats rt_method_input_stats(const struct rt_method *method)
+{
+    return (struct rt_input_stats){
+        .in_place = atomic_load_explicit(&method->inputs_in_place, memory_order_relaxed),
+        .converted = atomic_load_explicit(&method->converted_inputs, memory_order_relaxed),
+    };
+}
+
 const char *rt_method_name(const struct rt_method *method)
 {
     return method->plan->name;

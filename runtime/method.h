@@ -7,6 +7,7 @@
 #define PTED_RUNTIME_METHOD_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "base/list.h"
 #include "runtime/graph/graph.h"
@@ -28,6 +29,8 @@ struct rt_method {
     struct rt_flow flow;         /* storage in the graph's arena */
     uint32_t *symbols;           /* expressions that requests choose, in graph.arena */
     uint32_t symbol_count;
+
+    atomic_uint_fast64_t inputs_in_place, converted_inputs; /* bound tensors so far */
 
     pthread_mutex_t mutex;       /* guards what follows */
     struct list plans;           /* struct cached_plan, most recently used first */

@@ -75,6 +75,13 @@ uint32_t rt_method_result_count(const struct rt_method *method);
 const struct rt_io *rt_method_input(const struct rt_method *method, uint32_t index);
 const struct rt_io *rt_method_result(const struct rt_method *method, uint32_t index);
 
+/* Tensors bound to memory that existed: used where they were, or converted by the device. */
+struct rt_input_stats {
+    uint64_t in_place, converted;
+};
+
+struct rt_input_stats rt_method_input_stats(const struct rt_method *method);
+
 /* `pte inspect --graph` and `--plan`: deterministic texts; the plan is the one at
  * the upper bounds. */
 MUST_CHECK enum status rt_method_print_graph(struct rt_method *method, struct buf *out,

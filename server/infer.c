@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "hal/buffer.h"
 #include "runtime/invocation.h"
+#include "runtime/oracle.h"
 #include "server/request.h"
 #include "server/server.h"
 
@@ -223,12 +224,15 @@ static enum status decode_tensor(struct infer *infer, const struct oip_request_i
     struct rt_invocation *invocation = infer->invocation;
     enum dtype dtype = input->type.dtype;
     const struct body *body = infer->body;
-    if (body->buffer && oip_input_is_direct(input, BODY_ALIGN)) {
+    if (body->buffer && oip_input_is_direct(input)) {
         const uint8_t *base = hal_buffer_map(body->buffer);
-        size_t offset = (size_t)(input->data.ptr - base);
-        return name_input(rt_invocation_bind_input(invocation, index, dtype, &input->shape,
-                                                   body->buffer, offset, err),
-                          input, err);
+        const struct rt_buffer_desc given = {
+            .dtype = dtype,
+            .shape = input->shape,
+            .buffer = body->buffer,
+            .offset = (size_t)(input->data.ptr - base),
+        };
+        return name_input(rt_invocation_bind_input(invocation, index, &given, err), input, err);
     }
     void *memory;
     TRY(name_input(rt_invocation_input(invocation, index, dtype, &input->shape, &memory, err),

@@ -417,41 +417,66 @@ static void tile_planes(struct copy_constants *c, struct hal_dispatch *dispatch)
     dispatch->grid[2] = tiles_of(loop->numel / (n_i * n_j), c->tile_outer);
 }
 
-enum status rt_emit_copy(struct rt_emit *emit, const struct rt_tensor *dst,
-                         const struct rt_tensor *src, const struct rt_copy *copy, struct error *err)
+static void describe(const struct rt_copy *copy, struct copy_constants *c,
+                     struct hal_dispatch *dispatch)
 {
-    struct copy_constants c = {.width = (uint32_t)dtype_bytes(dst->dtype)};
     int64_t dst_strides[SHAPE_RANK_MAX], src_strides[SHAPE_RANK_MAX];
+
+    for (uint32_t d = 0; d < copy->rank; d++) {
+        dst_strides[d] = copy->dst[d] * c->width;
+        src_strides[d] = copy->src[d] * c->width;
+    }
+    rt_loop_add_strides(&c->loop, dst_strides, copy->dst_offset * c->width);
+    rt_loop_add_strides(&c->loop, src_strides, copy->src_offset * c->width);
+    dispatch->cost = (uint64_t)(c->loop.numel * c->width) / 5;
+    rt_loop_close(&c->loop, TILE_BYTES / c->width);
+    widen(c);
+    if (find_plane(c)) {
+        tile_planes(c, dispatch);
+    } else {
+        c->loop.tile = TILE_BYTES / c->width;
+        dispatch->kernel = &kernel_runs;
+        dispatch->grid[0] = rt_loop_tiles(&c->loop);
+        dispatch->grid[1] = dispatch->grid[2] = 1;
+    }
+}
+
+enum status rt_record_copy(struct hal_command *command, const struct rt_copy *copy, uint32_t width,
+                           const struct hal_binding bindings[2], struct error *err)
+{
+    struct copy_constants c = {.width = width};
     struct hal_dispatch dispatch = {
         .constants = &c,
         .constants_bytes = sizeof(c),
-        .bindings = (struct hal_binding[]){dst->binding, src->binding},
+        .bindings = bindings,
         .binding_count = 2,
     };
 
-    must(dtype_bytes(src->dtype) == c.width);
     rt_loop_init(&c.loop, (uint8_t)copy->rank, copy->dims);
     if (c.loop.numel == 0) {
         return ST_OK;
     }
-    must(is_inside(dst, copy, copy->dst, copy->dst_offset));
-    must(is_inside(src, copy, copy->src, copy->src_offset));
+    describe(copy, &c, &dispatch);
+    return hal_command_dispatch(command, &dispatch, err);
+}
+
+static bool is_empty(const struct rt_copy *copy)
+{
     for (uint32_t d = 0; d < copy->rank; d++) {
-        dst_strides[d] = copy->dst[d] * c.width;
-        src_strides[d] = copy->src[d] * c.width;
+        if (copy->dims[d] == 0) {
+            return true;
+        }
     }
-    rt_loop_add_strides(&c.loop, dst_strides, copy->dst_offset * c.width);
-    rt_loop_add_strides(&c.loop, src_strides, copy->src_offset * c.width);
-    dispatch.cost = (uint64_t)(c.loop.numel * c.width) / 5;
-    rt_loop_close(&c.loop, TILE_BYTES / c.width);
-    widen(&c);
-    if (find_plane(&c)) {
-        tile_planes(&c, &dispatch);
-    } else {
-        c.loop.tile = TILE_BYTES / c.width;
-        dispatch.kernel = &kernel_runs;
-        dispatch.grid[0] = rt_loop_tiles(&c.loop);
-        dispatch.grid[1] = dispatch.grid[2] = 1;
-    }
-    return rt_emit_dispatch(emit, &dispatch, err);
+    return false;
+}
+
+enum status rt_emit_copy(struct rt_emit *emit, const struct rt_tensor *dst,
+                         const struct rt_tensor *src, const struct rt_copy *copy, struct error *err)
+{
+    must(dtype_bytes(src->dtype) == dtype_bytes(dst->dtype));
+    must(is_empty(copy) || (is_inside(dst, copy, copy->dst, copy->dst_offset) &&
+                            is_inside(src, copy, copy->src, copy->src_offset)));
+    const struct hal_binding bindings[] = {dst->binding, src->binding};
+    return rt_record_copy(rt_emit_command(emit), copy, (uint32_t)dtype_bytes(dst->dtype), bindings,
+                          err);
 }

@@ -540,6 +540,7 @@ static void finish(struct index_build *b)
     place_dims(&b->index);
     c->dtype = b->table->dtype;
     c->count = b->index.count;
+    must(c->count <= SHAPE_RANK_MAX);
     for (uint32_t k = 0; k < c->count; k++) {
         uint8_t dim = b->index.dims[k];
         c->sizes[k] = b->table->dims[dim];

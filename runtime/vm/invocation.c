@@ -10,17 +10,17 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/check.h"
 #include "hal/buffer.h"
 #include "hal/device.h"
 #include "hal/pool.h"
 #include "hal/queue.h"
 #include "runtime/method.h"
+#include "runtime/ops/copy.h"
+#include "runtime/oracle.h"
 
 #define INVOCATION_MAGIC 0x1c0ca110u
 
@@ -31,8 +31,11 @@ enum step { STEP_FREE, STEP_FILLING, STEP_PREPARED, STEP_RUNNING, STEP_DONE };
 
 struct input {
     struct shape shape;
-    struct hal_binding binding; /* buffer: ref held, NULL for an empty tensor */
+    struct hal_binding binding; /* buffer: ref held */
     bool is_given;
+    struct hal_buffer *source; /* ref held: what has to be converted into |binding|, or NULL */
+    size_t source_offset;      /* of its lowest element, in bytes */
+    struct rt_copy copy;       /* how */
 };
 
 struct rt_invocation {
@@ -50,10 +53,11 @@ struct rt_invocation {
     rt_invocation_done_f *done;
     void *arg;
     size_t bytes;
+    uint32_t conversion_count;     /* inputs that have a |source| */
     struct input *inputs;          /* the arrays lie behind the struct */
     const struct shape **shapes;   /* of the inputs */
     struct hal_binding *slots;     /* of the submission */
-    struct hal_buffer **buffers;   /* of tensor results: owned until free */
+    struct hal_binding *bound;     /* of tensor results; buffers: ref held until free */
     struct rt_result *results;
     int64_t *numbers;              /* storage of int results */
 };
@@ -76,7 +80,7 @@ static struct rt_invocation *allocate(struct rt_method *method)
     size_t shapes_at = take(&end, inputs, sizeof(struct shape *));
     size_t slots_at =
         take(&end, rt_slot_result(inputs, results), sizeof(struct hal_binding));
-    size_t buffers_at = take(&end, results, sizeof(struct hal_buffer *));
+    size_t bound_at = take(&end, results, sizeof(struct hal_binding));
     size_t results_at = take(&end, results, sizeof(struct rt_result));
     size_t numbers_at = take(&end, results, sizeof(int64_t));
     inv = calloc(1, end);
@@ -89,7 +93,7 @@ static struct rt_invocation *allocate(struct rt_method *method)
     inv->inputs = (void *)(base + inputs_at);
     inv->shapes = (void *)(base + shapes_at);
     inv->slots = (void *)(base + slots_at);
-    inv->buffers = (void *)(base + buffers_at);
+    inv->bound = (void *)(base + bound_at);
     inv->results = (void *)(base + results_at);
     inv->numbers = (void *)(base + numbers_at);
     list_init(&inv->link);
@@ -141,6 +145,7 @@ enum status rt_invocation_new(struct rt_method *method, struct hal_pool *pool,
     inv->pool = pool;
     inv->step = STEP_FILLING;
     inv->bytes = 0;
+    inv->conversion_count = 0;
     atomic_store_explicit(&inv->cancel, false, memory_order_relaxed);
     *out_invocation = inv;
     return ST_OK;
@@ -149,9 +154,12 @@ enum status rt_invocation_new(struct rt_method *method, struct hal_pool *pool,
 static void release_inputs(struct rt_invocation *inv)
 {
     for (uint32_t i = 0; i < rt_method_input_count(inv->method); i++) {
-        hal_buffer_unref(inv->inputs[i].binding.buffer);
-        inv->inputs[i].binding = (struct hal_binding){0};
-        inv->inputs[i].is_given = false;
+        struct input *input = &inv->inputs[i];
+        hal_buffer_unref(input->binding.buffer);
+        hal_buffer_unref(input->source);
+        input->binding = (struct hal_binding){0};
+        input->source = NULL;
+        input->is_given = false;
     }
     hal_buffer_unref(inv->arena);
     inv->arena = NULL;
@@ -160,8 +168,8 @@ static void release_inputs(struct rt_invocation *inv)
 static void release_results(struct rt_invocation *inv)
 {
     for (uint32_t i = 0; i < rt_method_result_count(inv->method); i++) {
-        hal_buffer_unref(inv->buffers[i]);
-        inv->buffers[i] = NULL;
+        hal_buffer_unref(inv->bound[i].buffer);
+        inv->bound[i] = (struct hal_binding){0};
     }
     rt_plan_unref(inv->plan);
     inv->plan = NULL;
@@ -199,116 +207,138 @@ struct rt_method *rt_invocation_method(const struct rt_invocation *inv)
 
 /* ---- inputs ---------------------------------------------------------------------------------- */
 
-/* "float32[?,8]" */
-static void print_type(const struct rt_io *io, struct buf *out)
+static struct rt_buffer_desc packed_desc(enum dtype dtype, const struct shape *shape)
 {
-    buf_printf(out, "%s[", dtype_infos[io->dtype].long_text);
-    for (uint8_t d = 0; d < io->shape.rank; d++) {
-        buf_add_str(out, d ? "," : "");
-        if (io->dynamic_dims >> d & 1) {
-            buf_add_char(out, '?');
-        } else {
-            buf_printf(out, "%" PRId64, io->shape.dims[d]);
-        }
-    }
-    buf_add_char(out, ']');
+    return (struct rt_buffer_desc){.dtype = dtype, .shape = *shape};
 }
 
-static const char *const kind_names[] = {
-    [RT_IO_NONE] = "nothing", [RT_IO_INT] = "an int",       [RT_IO_FLOAT] = "a float",
-    [RT_IO_BOOL] = "a bool",  [RT_IO_STRING] = "a string",
-};
-
-/* ST_INVALID: what |io| takes, and |given| instead. */
-static enum status wrong_type(const struct rt_io *io, const char *given, struct error *err)
+/* Asks the oracle; its refusal, or that the input was given before, is the error. */
+static enum status ask(struct rt_invocation *inv, uint32_t index,
+                       const struct rt_buffer_desc *given, enum rt_oracle_answer *out_answer,
+                       size_t *out_bytes, struct error *err)
 {
-    struct buf type;
-    buf_init(&type, 512);
-    if (io->kind == RT_IO_TENSOR) {
-        print_type(io, &type);
-    } else {
-        buf_add_str(&type, kind_names[io->kind]);
-    }
-    error_set(err, ST_INVALID, "expected %.*s, got %s", SPAN_FMT(buf_span(&type)), given);
-    buf_fini(&type);
-    return ST_INVALID;
-}
-
-static enum status wrong_tensor(const struct rt_io *io, enum dtype dtype,
-                                const struct shape *shape, struct error *err)
-{
-    char dims[SHAPE_TEXT_MAX], given[160];
-    snprintf(given, sizeof(given), "%s%s", dtype_infos[dtype].long_text,
-             shape_print(shape, dims));
-    return wrong_type(io, given, err);
-}
-
-static enum status check_input(struct rt_invocation *inv, uint32_t index, enum dtype dtype,
-                               const struct shape *shape, size_t *out_bytes, struct error *err)
-{
-    const struct rt_io *io = rt_method_input(inv->method, index);
+    struct rt_buffer_desc wanted;
     must(inv->step == STEP_FILLING);
-    if (io->kind != RT_IO_TENSOR || io->dtype != dtype || io->shape.rank != shape->rank) {
-        return wrong_tensor(io, dtype, shape, err);
+    *out_answer = rt_oracle(rt_method_input(inv->method, index), inv->method->device, given,
+                            &wanted, out_bytes, err);
+    if (*out_answer == RT_ORACLE_UNSUPPORTED) {
+        return err->code;
     }
-    for (uint8_t d = 0; d < shape->rank; d++) {
-        bool is_dynamic = io->dynamic_dims >> d & 1;
-        if (is_dynamic && shape->dims[d] > io->shape.dims[d]) {
-            return error_set(err, ST_INVALID, "dim %u is %" PRId64 ", the largest is %" PRId64, d,
-                             shape->dims[d], io->shape.dims[d]);
-        }
-        if (!is_dynamic && shape->dims[d] != io->shape.dims[d]) {
-            return wrong_tensor(io, dtype, shape, err);
-        }
-    }
-    TRY(shape_bytes(shape, dtype, out_bytes, err));
     if (inv->inputs[index].is_given) {
         return error_set(err, ST_INVALID, "given twice");
     }
     return ST_OK;
 }
 
-static void give(struct rt_invocation *inv, uint32_t index, const struct shape *shape,
-                 struct hal_binding binding)
+/* Memory of |bytes| from the pool for input |index|. */
+static enum status reserve_input(struct rt_invocation *inv, uint32_t index,
+                                 const struct shape *shape, size_t bytes, struct error *err)
 {
-    inv->inputs[index].shape = *shape;
-    inv->inputs[index].binding = binding;
-    inv->inputs[index].is_given = true;
+    struct input *input = &inv->inputs[index];
+    struct hal_binding binding = {.length = bytes};
+    TRY(hal_pool_reserve(inv->pool, bytes, &binding.buffer, err));
+    inv->bytes += bytes;
+    input->shape = *shape;
+    input->binding = binding;
+    input->is_given = true;
+    return ST_OK;
 }
 
 enum status rt_invocation_input(struct rt_invocation *inv, uint32_t index, enum dtype dtype,
                                 const struct shape *shape, void **out_ptr, struct error *err)
 {
-    struct hal_binding binding = {0};
-    TRY(check_input(inv, index, dtype, shape, &binding.length, err));
-    TRY(hal_pool_reserve(inv->pool, binding.length, &binding.buffer, err));
-    inv->bytes += binding.length;
-    give(inv, index, shape, binding);
-    *out_ptr = hal_buffer_map(binding.buffer);
+    struct rt_buffer_desc given = packed_desc(dtype, shape);
+    enum rt_oracle_answer answer;
+    size_t bytes;
+    TRY(ask(inv, index, &given, &answer, &bytes, err));
+    must(answer == RT_ORACLE_ALLOCATE);
+    TRY(reserve_input(inv, index, shape, bytes, err));
+    *out_ptr = hal_buffer_map(inv->inputs[index].binding.buffer);
     return ST_OK;
 }
 
-enum status rt_invocation_bind_input(struct rt_invocation *inv, uint32_t index, enum dtype dtype,
-                                     const struct shape *shape, struct hal_buffer *buffer,
-                                     size_t offset, struct error *err)
+/* The box of all elements of |given|, to be written packed; counted from its lowest element. */
+static struct rt_copy packing_copy(const struct rt_buffer_desc *given)
 {
-    struct hal_binding binding = {.offset = offset};
-    TRY(check_input(inv, index, dtype, shape, &binding.length, err));
-    if (!in_range(offset, binding.length, hal_buffer_size(buffer))) {
-        return error_set(err, ST_INVALID, "%zu bytes at %zu do not lie in a buffer of %zu",
-                         binding.length, offset, hal_buffer_size(buffer));
+    int64_t packed[SHAPE_RANK_MAX];
+    struct rt_copy copy = {.rank = given->shape.rank};
+    shape_strides(&given->shape, packed);
+    for (uint8_t d = 0; d < given->shape.rank; d++) {
+        copy.dims[d] = given->shape.dims[d];
+        copy.dst[d] = packed[d];
+        copy.src[d] = given->has_strides ? given->strides[d] : packed[d];
+        copy.src_offset -= copy.src[d] < 0 ? (copy.dims[d] - 1) * copy.src[d] : 0;
     }
-    size_t align = hal_device_props(inv->method->device)->buffer_align;
-    if (hal_buffer_device(buffer) != inv->method->device || offset % align != 0) {
-        void *ptr;
-        TRY(rt_invocation_input(inv, index, dtype, shape, &ptr, err));
-        if (binding.length > 0) {
-            memcpy(ptr, (const char *)hal_buffer_map(buffer) + offset, binding.length);
-        }
-        return ST_OK;
+    return copy;
+}
+
+static void unref_foreign(void *arg)
+{
+    hal_buffer_unref(arg);
+}
+
+/* Memory of another device as memory of ours, where the host and ours can see it. */
+static enum status import_foreign(struct rt_invocation *inv, struct hal_buffer *foreign,
+                                  struct hal_buffer **out_buffer, struct error *err)
+{
+    void *host = hal_buffer_map(foreign);
+    if (!host) {
+        return error_set(err, ST_UNSUPPORTED, "memory of another device that the host cannot see");
     }
-    binding.buffer = hal_buffer_ref(buffer);
-    give(inv, index, shape, binding);
+    hal_buffer_ref(foreign);
+    enum status status =
+        hal_buffer_import(inv->method->device, host, hal_buffer_size(foreign), true, unref_foreign,
+                          foreign, out_buffer, err);
+    if (status != ST_OK) {
+        hal_buffer_unref(foreign);
+    }
+    return status;
+}
+
+static enum status convert_input(struct rt_invocation *inv, uint32_t index,
+                                 const struct rt_buffer_desc *given, size_t bytes,
+                                 struct error *err)
+{
+    struct input *input = &inv->inputs[index];
+    struct hal_buffer *source;
+    if (bytes == 0) {
+        return reserve_input(inv, index, &given->shape, bytes, err);
+    }
+    if (hal_buffer_device(given->buffer) == inv->method->device) {
+        source = hal_buffer_ref(given->buffer);
+    } else {
+        TRY(import_foreign(inv, given->buffer, &source, err));
+    }
+    if (reserve_input(inv, index, &given->shape, bytes, err) != ST_OK) {
+        hal_buffer_unref(source);
+        return err->code;
+    }
+    input->source = source;
+    input->copy = packing_copy(given);
+    input->source_offset =
+        given->offset - (size_t)input->copy.src_offset * dtype_bytes(given->dtype);
+    inv->conversion_count++;
+    atomic_fetch_add_explicit(&inv->method->converted_inputs, 1, memory_order_relaxed);
+    return ST_OK;
+}
+
+enum status rt_invocation_bind_input(struct rt_invocation *inv, uint32_t index,
+                                     const struct rt_buffer_desc *given, struct error *err)
+{
+    struct input *input = &inv->inputs[index];
+    enum rt_oracle_answer answer;
+    size_t bytes;
+    must(given->buffer);
+    TRY(ask(inv, index, given, &answer, &bytes, err));
+    if (answer == RT_ORACLE_CONVERT) {
+        return convert_input(inv, index, given, bytes, err);
+    }
+    must(answer == RT_ORACLE_USE);
+    input->shape = given->shape;
+    input->binding = (struct hal_binding){
+        .buffer = hal_buffer_ref(given->buffer), .offset = given->offset, .length = bytes};
+    input->is_given = true;
+    atomic_fetch_add_explicit(&inv->method->inputs_in_place, 1, memory_order_relaxed);
     return ST_OK;
 }
 
@@ -316,10 +346,16 @@ enum status rt_invocation_bind_input(struct rt_invocation *inv, uint32_t index, 
 static enum status give_scalar(struct rt_invocation *inv, uint32_t index, enum rt_io_kind kind,
                                bool is_same, struct error *err)
 {
+    static const char *const kinds[] = {
+        [RT_IO_INT] = "an int",
+        [RT_IO_FLOAT] = "a float",
+        [RT_IO_BOOL] = "a bool",
+        [RT_IO_STRING] = "a string",
+    };
     const struct rt_io *io = rt_method_input(inv->method, index);
     must(inv->step == STEP_FILLING);
     if (io->kind != kind) {
-        return wrong_type(io, kind_names[kind], err);
+        return rt_io_refuse(io, kinds[kind], err);
     }
     if (inv->inputs[index].is_given) {
         return error_set(err, ST_INVALID, "given twice");
@@ -401,7 +437,43 @@ static void describe_scalar(struct rt_invocation *inv, uint32_t index)
     }
 }
 
-static enum status reserve_results(struct rt_invocation *inv, struct error *err)
+enum status rt_invocation_bind_result(struct rt_invocation *inv, uint32_t index,
+                                      struct hal_buffer *buffer, size_t offset, struct error *err)
+{
+    const struct rt_io *io = rt_method_result(inv->method, index);
+    const struct hal_device *device = inv->method->device;
+    must(inv->step == STEP_FILLING);
+    if (io->kind != RT_IO_TENSOR || inv->bound[index].buffer) {
+        return error_set(err, ST_INVALID, "result '%s' %s", io->name,
+                         io->kind == RT_IO_TENSOR ? "has memory already" : "is not a tensor");
+    }
+    size_t element = dtype_bytes(io->dtype), align = hal_device_props(device)->offset_align;
+    if (hal_buffer_device(buffer) != device || offset % element != 0 || offset % align != 0) {
+        return error_set(err, ST_UNSUPPORTED,
+                         "result '%s': memory of another device, or at an odd offset", io->name);
+    }
+    inv->bound[index] = (struct hal_binding){.buffer = hal_buffer_ref(buffer), .offset = offset};
+    return ST_OK;
+}
+
+/* The caller's memory if there is enough of it, else some of the pool. */
+static enum status place_result(struct rt_invocation *inv, uint32_t index, struct error *err)
+{
+    struct hal_binding *bound = &inv->bound[index];
+    bound->length = inv->plan->results[index].bytes;
+    if (!bound->buffer) {
+        inv->bytes += bound->length;
+        return hal_pool_reserve(inv->pool, bound->length, &bound->buffer, err);
+    }
+    if (!in_range(bound->offset, bound->length, hal_buffer_size(bound->buffer))) {
+        return error_set(err, ST_INVALID, "result '%s' needs %zu bytes, its memory has %zu",
+                         rt_method_result(inv->method, index)->name, bound->length,
+                         hal_buffer_size(bound->buffer) - bound->offset);
+    }
+    return ST_OK;
+}
+
+static enum status place_results(struct rt_invocation *inv, struct error *err)
 {
     const struct rt_plan *plan = inv->plan;
     for (uint32_t i = 0; i < plan->result_count; i++) {
@@ -409,11 +481,11 @@ static enum status reserve_results(struct rt_invocation *inv, struct error *err)
             describe_scalar(inv, i);
             continue;
         }
-        TRY(hal_pool_reserve(inv->pool, plan->results[i].bytes, &inv->buffers[i], err));
+        TRY(place_result(inv, i, err));
+        const uint8_t *base = hal_buffer_map(inv->bound[i].buffer);
         inv->results[i].shape = plan->results[i].shape;
         inv->results[i].bytes =
-            span_of(hal_buffer_map(inv->buffers[i]), plan->results[i].bytes);
-        inv->bytes += plan->results[i].bytes;
+            span_of(base ? base + inv->bound[i].offset : NULL, plan->results[i].bytes);
     }
     inv->bytes += plan->arena_bytes;
     return hal_pool_reserve(inv->pool, plan->arena_bytes, &inv->arena, err);
@@ -435,7 +507,7 @@ enum status rt_invocation_prepare(struct rt_invocation *inv, struct error *err)
     must(inv->step == STEP_FILLING);
     TRY(check_complete(inv, err));
     TRY(rt_method_plan(inv->method, inv->shapes, &inv->plan, err));
-    if (reserve_results(inv, err) != ST_OK) {
+    if (place_results(inv, err) != ST_OK) {
         release_results(inv);
         return err->code;
     }
@@ -465,10 +537,7 @@ static void fill_slots(struct rt_invocation *inv)
         inv->slots[RT_SLOT_INPUT + i] = inv->inputs[i].binding;
     }
     for (uint32_t i = 0; i < inv->plan->result_count; i++) {
-        inv->slots[rt_slot_result(inputs, i)] = (struct hal_binding){
-            .buffer = inv->buffers[i],
-            .length = inv->buffers[i] ? inv->plan->results[i].bytes : 0,
-        };
+        inv->slots[rt_slot_result(inputs, i)] = inv->bound[i];
     }
 }
 
@@ -500,6 +569,76 @@ static void on_reached(struct hal_semaphore_waiter *waiter, enum status status)
     finish(inv, status);
 }
 
+/* The conversions as a command buffer of their own: recorded for this call alone, and rare. */
+static enum status record_conversions(struct rt_invocation *inv, struct hal_command **out_command,
+                                      struct error *err)
+{
+    struct hal_command *command;
+    TRY(hal_command_new(inv->method->device, 0, &command, err));
+    enum status status = ST_OK;
+    for (uint32_t i = 0; status == ST_OK && i < rt_method_input_count(inv->method); i++) {
+        struct input *input = &inv->inputs[i];
+        if (input->source) {
+            struct hal_binding bindings[] = {
+                input->binding,
+                {.buffer = input->source,
+                 .offset = input->source_offset,
+                 .length = hal_buffer_size(input->source) - input->source_offset},
+            };
+            status = rt_record_copy(command, &input->copy,
+                                    (uint32_t)dtype_bytes(rt_method_input(inv->method, i)->dtype),
+                                    bindings, err);
+        }
+    }
+    if (status == ST_OK) {
+        status = hal_command_end(command, err);
+    }
+    if (status != ST_OK) {
+        hal_command_unref(command);
+        return status;
+    }
+    *out_command = command;
+    return ST_OK;
+}
+
+/* Puts the conversions before the method: the next timepoint says that they are done. */
+static enum status submit_conversions(struct rt_invocation *inv, struct hal_semaphore *semaphore,
+                                      struct error *err)
+{
+    struct hal_command *command;
+    TRY(record_conversions(inv, &command, err));
+    struct hal_submission submission = {
+        .command = command,
+        .signal = {{semaphore, ++inv->timepoint}},
+        .signal_count = 1,
+        .cancel = &inv->cancel,
+    };
+    enum status status = hal_queue_submit(inv->method->device, &submission, err);
+    hal_command_unref(command);
+    return status;
+}
+
+static enum status submit_method(struct rt_invocation *inv, struct hal_semaphore *semaphore,
+                                 bool may_run_inline)
+{
+    uint64_t converted = inv->timepoint + 1;
+    if (inv->conversion_count > 0) {
+        TRY(submit_conversions(inv, semaphore, NULL));
+    }
+    struct hal_submission submission = {
+        .command = inv->plan->command,
+        .slots = inv->slots,
+        .slot_count = rt_slot_result(inv->plan->input_count, inv->plan->result_count),
+        .wait = {{semaphore, converted}},
+        .wait_count = inv->conversion_count > 0 ? 1 : 0,
+        .signal = {{semaphore, ++inv->timepoint}},
+        .signal_count = 1,
+        .may_run_inline = may_run_inline,
+        .cancel = &inv->cancel,
+    };
+    return hal_queue_submit(inv->method->device, &submission, NULL);
+}
+
 void rt_invocation_submit(struct rt_invocation *inv, bool may_run_inline,
                           rt_invocation_done_f *done, void *arg)
 {
@@ -511,21 +650,11 @@ void rt_invocation_submit(struct rt_invocation *inv, bool may_run_inline,
     if (inv->method->poison_arenas && inv->plan->arena_bytes > 0) {
         memset(hal_buffer_map(inv->arena), 0xff, inv->plan->arena_bytes);
     }
-    uint64_t timepoint = ++inv->timepoint;
     /* A reference of our own: a callback that finds a failure replaces the invocation's. */
     struct hal_semaphore *semaphore = hal_semaphore_ref(inv->semaphore);
-    struct hal_submission submission = {
-        .command = inv->plan->command,
-        .slots = inv->slots,
-        .slot_count = rt_slot_result(inv->plan->input_count, inv->plan->result_count),
-        .signal = {{semaphore, timepoint}},
-        .signal_count = 1,
-        .may_run_inline = may_run_inline,
-        .cancel = &inv->cancel,
-    };
-    enum status status = hal_queue_submit(inv->method->device, &submission, NULL);
+    enum status status = submit_method(inv, semaphore, may_run_inline);
     if (status == ST_OK) {
-        inv->waiter.value = timepoint;
+        inv->waiter.value = inv->timepoint;
         inv->waiter.fn = on_reached;
         hal_semaphore_on(semaphore, &inv->waiter);
     } else {

@@ -96,7 +96,7 @@ static void test_json_request(void **state)
     assert_true(!input->is_binary && !input->type.is_bytes && input->type.dtype == DT_F32);
     assert_true(input->shape.rank == 2 && input->shape.dims[0] == 1 && input->shape.dims[1] == 4);
     assert_int_equal(input->bytes, 16);
-    assert_false(oip_input_is_direct(input, 1));
+    assert_false(oip_input_is_direct(input));
     assert_ok(f.err, oip_decode_input(input, values, sizeof(values), &f.err));
     assert_true(values[0] == 1 && values[1] == 2.5f && isnan(values[2]) && values[3] == -4);
     assert_int_equal(f.request.output_count, 1);
@@ -128,8 +128,8 @@ static void test_binary_request(void **state)
     assert_int_equal(f.request.input_count, 5);
     assert_true(f.request.binary_data_output);
     assert_memory_equal(inputs[0].data.ptr, binary, 3);
-    assert_true(oip_input_is_direct(&inputs[0], 1));
-    assert_false(oip_input_is_direct(&inputs[2], 1));
+    assert_true(oip_input_is_direct(&inputs[0]));
+    assert_false(oip_input_is_direct(&inputs[2]));
     assert_ok(f.err, oip_decode_input(&inputs[2], bools, 3, &f.err));
     assert_memory_equal(bools, "\0\1\0", 3);
     assert_ok(f.err, oip_decode_input(&inputs[3], NULL, 0, &f.err));
