@@ -64,17 +64,21 @@ static size_t lowest_gap(const struct tenant *t, struct tenant *placed, uint32_t
     return end;
 }
 
+/* Sizes of classes; every tensor is looked at, since a view's dims can be wrong on their own. */
 static enum status measure(struct rt_alloc *alloc, const struct rt_flow *flow,
                            const int64_t *values, struct error *err)
 {
     for (uint32_t i = 0; i < flow->graph->value_count; i++) {
         const struct rt_value *v = &flow->graph->values[i];
-        if (v->kind != RT_TENSOR || flow->class_of[i] != i ||
-            flow->classes[i].home == RT_HOME_NONE) {
+        size_t bytes;
+        if (v->kind != RT_TENSOR || rt_flow_class(flow, i)->home == RT_HOME_NONE) {
             continue;
         }
         struct shape shape = rt_concrete_shape(v, values);
-        TRY(shape_bytes(&shape, v->dtype, &alloc->bytes[i], err));
+        TRY(shape_bytes(&shape, v->dtype, &bytes, err));
+        if (flow->class_of[i] == i) {
+            alloc->bytes[i] = bytes;
+        }
     }
     return ST_OK;
 }
