@@ -1,18 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Figures of the daemon, each a line "name: value":
-#   requests a second on the model `add` over 32 kept connections, next to the bare server's,
-#   their ratio (the median of ROUNDS pairs), the time from start to the first correct answer of
-#   the digits model, the resident memory after it, and the size of the stripped binary.
+# Requests a second on the model `add` over 32 kept connections, next to those of a bare server
+# that answers the same bytes to anything, and the processor time that a request costs either, which
+# says more where the load and the server share their cores. The two take turns; of ROUNDS pairs the
+# medians are printed, each figure as a line "name: value".
 #
-# usage: http.sh [SECONDS a run]; needs wrk, curl; top_builddir and top_srcdir as in make check.
+# usage: http.sh [SECONDS a run]; needs wrk; top_builddir and top_srcdir as in make check.
 
 set -eu
 top_srcdir=${top_srcdir:-$(cd "$(dirname "$0")/../.." && pwd)}
 top_builddir=${top_builddir:-.}
-seconds=${1:-3}
-ROUNDS=3
+seconds=${1:-2}
+ROUNDS=5
 MODELS=$top_srcdir/tests/models
 ANSWER='{"model_name":"add","model_version":"1","outputs":[{"name":"output_0","datatype":"FP32",'
 ANSWER=$ANSWER'"shape":[2,3],"data":[11.0,22.0,33.0,44.0,55.0,66.0]}]}'
@@ -41,43 +41,48 @@ wrk.body = '{"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":
     '{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[10,20,30,40,50,60]}]}'
 END
 
-# rate URL: requests a second.
+# ticks PID: processor time so far, in clock ticks.
+ticks() {
+    sed 's/.*) //' "/proc/$1/stat" | awk '{ print $12 + $13 }'
+}
+
+# rate PID URL: requests a second, and microseconds of PID's processor time for each.
 rate() {
-    wrk -t1 -c32 -d"${seconds}s" -s "$work/add.lua" "$1" >"$work/wrk" || {
+    before=$(ticks "$1")
+    wrk -t1 -c32 -d"${seconds}s" -s "$work/add.lua" "$2" >"$work/wrk" || {
         cat "$work/wrk"
         exit 1
     }
+    after=$(ticks "$1")
     if grep -q -e 'Socket errors' -e 'Non-2xx' "$work/wrk"; then
         cat "$work/wrk" >&2
         exit 1
     fi
-    awk '/^Requests\/sec/ { print $2 }' "$work/wrk"
+    awk -v ticks=$((after - before)) -v hertz="$(getconf CLK_TCK)" '
+        / requests in / { requests = $1 }
+        /^Requests\/sec/ { print $2, ticks / hertz * 1e6 / requests }' "$work/wrk"
+}
+
+# median COLUMN: of $work/rounds.
+median() {
+    sort -g -k "$1,$1" "$work/rounds" |
+        awk -v column="$1" -v middle=$(((ROUNDS + 1) / 2)) 'NR == middle { print $column }'
 }
 
 start "$work/bare.log" "$top_builddir/tests/bench/bare_server" "$ANSWER"
 bare=$address
+bare_pid=$pid
 start "$work/pted.log" "$top_builddir/pted" --listen 127.0.0.1:0 "$MODELS/add.pte"
-pted=$address
 round=0
 while [ $round -lt $ROUNDS ]; do
-    floor=$(rate "http://$bare/")
-    served=$(rate "http://$pted/v2/models/add/infer")
-    echo "$served $floor" | awk '{ printf "%.3f %.0f %.0f\n", $1 / $2, $1, $2 }'
+    floor=$(rate "$bare_pid" "http://$bare/")
+    served=$(rate "$pid" "http://$address/v2/models/add/infer")
+    echo "$served $floor"
     round=$((round + 1))
-done | sort -n >"$work/rates"
-sed -n "$(((ROUNDS + 1) / 2))p" "$work/rates" |
-    awk '{ print "add_requests_per_s: " $2 "\nbare_requests_per_s: " $3 "\nratio: " $1 }'
-
-# Start to the first answer: the daemon's own log tells the port, so the loop begins with exec.
-printf '{"inputs":[{"name":"input_0","shape":[1,1,8,8],"datatype":"FP32","data":[%s]}]}' \
-    "$(od -An -v -tu1 -N64 "$MODELS/digits/images.u8" |
-        awk '{ for (i = 1; i <= NF; i++) printf "%s%g", n++ ? "," : "", $i / 16 }')" >"$work/digit"
-begin=$(date +%s%N)
-start "$work/digits.log" "$top_builddir/pted" --listen 127.0.0.1:0 "$MODELS/digits.pte"
-curl -sSf -o "$work/answer" --data-binary "@$work/digit" "http://$address/v2/models/digits/infer"
-end=$(date +%s%N)
-grep -q '"shape":\[1,10\]' "$work/answer"
-echo "first_answer_ms: $(((end - begin) / 1000000)) (with the start of sh's helpers and of curl)"
-awk '/^VmRSS/ { printf "resident_kb: %d\n", $2 }' "/proc/$pid/status"
-strip -o "$work/stripped" "$top_builddir/pted"
-echo "stripped_bytes: $(wc -c <"$work/stripped")"
+done | awk '{ printf "%d %d %.2f %.1f %.1f %.2f\n", $1, $3, $1 / $3, $2, $4, $4 / $2 }' >"$work/rounds"
+echo "add_requests_per_s: $(median 1)"
+echo "bare_requests_per_s: $(median 2)"
+echo "add_ratio: $(median 3)"
+echo "add_cpu_us: $(median 4)"
+echo "bare_cpu_us: $(median 5)"
+echo "add_cpu_ratio: $(median 6)"

@@ -20,3 +20,16 @@ noinst_PROGRAMS += %D%/bare_server
 %C%_bare_server_CFLAGS = $(SERVER_CFLAGS)
 %C%_bare_server_LDADD = $(LLHTTP_ARCHIVE) $(BASE_LIBS) $(UV_LIBS) $(LLHTTP_LIBS)
 EXTRA_DIST += %D%/http.sh
+
+# Allocations of a warm request; run by hand.
+noinst_PROGRAMS += %D%/count_malloc
+%C%_count_malloc_LDADD = $(RUNTIME_LIBS)
+%C%_count_malloc_LDFLAGS = $(AM_LDFLAGS) \
+	-Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc
+
+# All of them, and those that are scripts, in one table.
+EXTRA_DIST += %D%/figures.sh %D%/start_time.py %D%/executorch_time.py
+bench: all
+	top_srcdir='$(abs_top_srcdir)' top_builddir='$(abs_top_builddir)' \
+		sh $(abs_top_srcdir)/%D%/figures.sh $(MODELS)
+.PHONY: bench

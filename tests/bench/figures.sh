@@ -1,0 +1,43 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# Every figure that the project keeps an eye on, from one run, as one table of "name: value". The
+# figures that compare do so within the run, so that a slow or busy machine hits both sides; the
+# others are as good as the machine is quiet.
+#
+# usage: figures.sh [MODEL.pte...]; top_builddir and top_srcdir as in make check. The models are
+# timed on one thread and with ExecuTorch beside it where Python has it; PYTHON names the one that
+# does. Without arguments they are those of this source tree.
+
+set -eu
+top_srcdir=${top_srcdir:-$(cd "$(dirname "$0")/../.." && pwd)}
+top_builddir=${top_builddir:-.}
+export top_srcdir top_builddir
+here=$top_srcdir/tests/bench
+built=$top_builddir/tests/bench
+models=$top_srcdir/tests/models
+python=${PYTHON:-python3}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' INT TERM
+
+[ $# -gt 0 ] || set -- "$models"/add.pte "$models"/mlp.pte "$models"/conv_ops.pte \
+    "$models"/digits.pte "$models"/mobile.pte "$models"/residual.pte "$models"/unet.pte
+
+echo '-- tiny model over HTTP, and over a server that does nothing'
+if command -v wrk >/dev/null; then
+    sh "$here/http.sh"
+else
+    echo 'figures: no wrk: not measured' >&2
+fi
+echo '-- JSON tensors'
+"$built/bench_json"
+echo '-- models, one thread'
+"$python" "$here/executorch_time.py" "$@"
+echo '-- start and size'
+python3 "$here/start_time.py"
+strip -o "$work/stripped" "$top_builddir/pted"
+echo "stripped_bytes: $(wc -c <"$work/stripped")"
+echo '-- allocations of 100 warm requests in runtime and hal'
+"$built/count_malloc" "$models"/add.pte "$models"/digits.pte "$models"/mobile.pte \
+    "$models"/residual.pte "$models"/unet.pte "$models"/scalars.pte
