@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Results before they are computed: a method's shape program evaluated for given inputs. Nothing is
+ * planned or run; what is refused here would be refused by a call. Any thread.
+ */
+#ifndef PTED_RUNTIME_RESULTS_H
+#define PTED_RUNTIME_RESULTS_H
+
+#include "base/shape.h"
+#include "base/status.h"
+#include "runtime/program.h"
+
+struct hal_buffer;
+struct hal_pool;
+
+struct rt_result_info {
+    struct shape shape; /* of a tensor */
+    size_t bytes;       /* of a tensor */
+    bool is_tensor;
+};
+
+/*
+ * |inputs| by raw index, NULL where the method takes no tensor; |out_infos| by raw index. The method
+ * has no failure.
+ */
+MUST_CHECK enum status rt_method_result_shapes(struct rt_method *method,
+                                               const struct shape *const *inputs,
+                                               struct rt_result_info *out_infos,
+                                               struct error *err);
+
+/* How many dims of all inputs may vary, and how many results have such a dim. */
+uint32_t rt_method_dynamic_dim_count(const struct rt_method *method);
+uint32_t rt_method_dynamic_result_count(const struct rt_method *method);
+
+/*
+ * The result allocator that a signature calls `fbr`: from all dynamic dims of the inputs (raw order,
+ * outermost first) a buffer of |pool| for each dynamic result, in raw order, of exactly its size.
+ * An entry is NULL only where the extent depends on data, which no method does today. The caller
+ * owns the references.
+ */
+MUST_CHECK enum status rt_method_allocate_results(struct rt_method *method, const int64_t *dims,
+                                                  uint32_t dim_count, struct hal_pool *pool,
+                                                  struct hal_buffer **out_buffers,
+                                                  struct error *err);
+
+#endif

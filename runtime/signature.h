@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How a method describes itself, derived from its file alone: the raw function signature from the
+ * plan and its symbolic sizes, the structure from what the exporter stored. Made when the program is
+ * loaded, also for methods that cannot be called. Immutable; lives as long as the program.
+ */
+#ifndef PTED_RUNTIME_SIGNATURE_H
+#define PTED_RUNTIME_SIGNATURE_H
+
+#include "base/arena.h"
+#include "protocol/sip.h"
+#include "runtime/program.h"
+
+struct rt_signature {
+    const char *f;            /* "I11!B8!d-1d128R11!B8!d-1d10" */
+    const char *sip;          /* "I6!S4!k0_0R3!_0" */
+    const char *fbr;          /* name of the result allocator; NULL: no result has a dynamic dim */
+    const char *readable;     /* "(float32[?,128]) -> (float32[?,10])" */
+    struct sip structure;     /* |sip|, parsed */
+    bool is_positional;       /* the file's structure was missing or unusable */
+};
+
+const struct rt_signature *rt_method_signature(const struct rt_method *method);
+
+/* For rt_method_compile(): |arena| gets all storage. */
+MUST_CHECK enum status rt_signature_make(const struct rt_method *method, struct arena *arena,
+                                         struct rt_signature *out, struct error *err);
+
+#endif
