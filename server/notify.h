@@ -18,7 +18,7 @@ struct notify {
     int fd; /* owned; -1: nobody listens */
     struct sockaddr_un address;
     socklen_t address_len;
-    uint64_t watchdog_ms; /* how often notify_watchdog() is due; 0: never */
+    uint64_t watchdog_ms; /* how often WATCHDOG=1 is due; 0: never */
     uint32_t listen_count;
 };
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Plays against a real daemon (run_http.py says how they are written), and what concerns the process:
 # start, stop, signals, systemd.
-HTTP_TESTS = %D%/run_http.py %D%/run_daemon.py
+HTTP_TESTS = %D%/run_http.py %D%/run_daemon.py %D%/run_pte.py
 TESTS += $(HTTP_TESTS)
 EXTRA_DIST += $(HTTP_TESTS) \
 	%D%/00_basic.t \
