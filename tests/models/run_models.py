@@ -30,8 +30,13 @@ BUNDLED = SOURCE / "tests" / "models"
 # A larger collection that may lie in or beside the source tree; these need only operators we have.
 CORPUS = next((folder / "shared/models/public" for folder in (SOURCE, SOURCE.parent)
                if (folder / "shared/models/public").is_dir()), None)
-CORPUS_MODELS = ("add", "mul_linear", "mlp", "conv_ops", "digits_cnn", "mobilenet_v2_035",
-                 "resnet18_narrow", "unet", "methods", "scalars", "view_ops", "zero_size")
+CORPUS_MODELS = (
+    "add", "bert_tiny", "channels_last_portable", "conv_ops", "digits_cnn", "dtype_ops",
+    "format_arenas", "format_legacy", "format_naive_plan", "format_old_ops", "format_unplanned_io",
+    "index_ops", "lstm", "math_ops", "methods", "mlp", "mobilenet_v2_035",
+    "mobilenet_v3_small_05", "mul_linear", "nested", "old_040_digits", "old_060_encoder",
+    "pipe_head", "pipe_preprocess", "resnet18_narrow", "scalars", "symint", "unet", "view_ops",
+    "zero_size")
 TIMEOUT_S = 120
 
 # dtype of a description: name in the protocol, type in an .npy file, format of struct.
