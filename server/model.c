@@ -177,16 +177,28 @@ static enum status check_callable(const struct rt_program *program, struct error
                    : error_set(err, ST_CORRUPT, "the program has no methods");
 }
 
+/* The runtime's text begins with the path, cut to this; clients, who see the rest, need not know
+ * where our files are. */
+#define ERROR_PATH_MAX 160
+
+static enum status forget_path(struct error *err, const char *path)
+{
+    size_t len = strnlen(path, ERROR_PATH_MAX);
+    if (strncmp(err->text, path, len) == 0 && strncmp(err->text + len, ": ", 2) == 0) {
+        memmove(err->text, err->text + len + 2, strlen(err->text + len + 2) + 1);
+    }
+    return err->code;
+}
+
 static enum status load(struct models *models, struct span name, uint32_t version, const char *path,
                         struct error *err)
 {
     struct rt_program_options options = {.device = models->device};
     struct rt_program *program;
-    enum status status = rt_program_load(path, &options, &program, err);
-    if (status != ST_OK) {
-        return status;
+    if (rt_program_load(path, &options, &program, err) != ST_OK) {
+        return forget_path(err, path);
     }
-    status = check_callable(program, err);
+    enum status status = check_callable(program, err);
     if (status == ST_OK) {
         status = add_program(models, name, version, program, err);
     }

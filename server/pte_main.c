@@ -104,9 +104,7 @@ static enum status load_and_print(const struct inspect_options *options, struct 
 {
     const struct rt_program_options program_options = {.device = device};
     struct rt_program *program;
-    if (rt_program_load(options->path, &program_options, &program, err) != ST_OK) {
-        return error_prefix(err, "%s: ", options->path);
-    }
+    TRY(rt_program_load(options->path, &program_options, &program, err));
     struct buf out;
     buf_init(&out, INSPECT_TEXT_BYTES_MAX);
     enum status status = print_program(options, program, &out, err);

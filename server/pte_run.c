@@ -150,9 +150,7 @@ static enum status load(struct run *run, struct error *err)
     TRY(hal_device_open("cpu", &device_options, &run->device, err));
     TRY(hal_pool_new(run->device, RUN_RING_BYTES, &run->pool, err));
     const struct rt_program_options options = {.device = run->device};
-    if (rt_program_load(run->options->path, &options, &run->program, err) != ST_OK) {
-        return error_prefix(err, "%s: ", run->options->path);
-    }
+    TRY(rt_program_load(run->options->path, &options, &run->program, err));
     TRY(find_method(run, err));
     return assign_inputs(run, err);
 }

@@ -107,6 +107,7 @@ def folder_of_models():
                 ("broken", "1", "UNAVAILABLE"), ("inner", "1", "READY"), ("many", "12", "READY"),
                 ("many", "1", "READY"), ("plain", "1", "READY")])
             reason = json.loads(client.body)[0]["reason"]
+            expect("a path in the reason", name in reason, False)
             expect("infer on the good one", infer(client, "plain"), 200)
             expect("infer on a version", infer(client, "many/versions/1"), 200)
             expect("its version", json.loads(client.body)["model_version"], "1")
