@@ -264,40 +264,23 @@ static enum rt_pw_op cheaper_power(double exponent)
     return RT_PW_pow;
 }
 
-/* The nest's operands and the loop's inputs; returns the number of bindings. */
-static uint32_t open_operands(struct rt_emit *emit, const struct row *row,
-                              struct rt_pw_constants *k, struct hal_binding *bindings)
+/* The nest's operands and the loop's inputs. */
+static void open_operands(struct rt_emit *emit, const struct row *row, struct rt_pw_constants *k,
+                          struct hal_binding *bindings)
 {
-    uint32_t count = 1;
-
     for (uint32_t i = 0; row->operands[i] != '\0'; i++) {
         uint32_t arg = digit(row->operands[i]);
         enum rt_kind kind = rt_emit_value(emit, arg)->kind;
         if (kind == RT_TENSOR) {
             const struct rt_tensor *tensor = rt_emit_arg(emit, arg);
+            k->inputs[i] = (struct rt_pw_operand){.loop = k->loop.operands, .dtype = tensor->dtype};
+            bindings[k->loop.operands] = tensor->binding;
             rt_loop_add(&k->loop, tensor);
-            bindings[count] = tensor->binding;
-            k->inputs[i] = (struct rt_pw_operand){.loop = count++, .dtype = tensor->dtype};
         } else {
             k->inputs[i].number =
                 kind == RT_NONE ? missing(k->op, i - 1) : rt_number_arg(emit, arg);
         }
     }
-    return count;
-}
-
-/* A number, or an integer that becomes a float, is rounded once and tested for 0 before that. */
-static enum rt_class conversion_class(const struct rt_pw_operand *input, enum dtype out)
-{
-    enum dtype_kind to = dtype_infos[out].kind;
-
-    if (input->loop == 0) {
-        return to == DTYPE_INT || to == DTYPE_UINT ? RT_CLASS_I64 : RT_CLASS_F64;
-    }
-    if (dtype_infos[input->dtype].kind == DTYPE_FLOAT || to != DTYPE_FLOAT) {
-        return rt_class_of(input->dtype);
-    }
-    return rt_class_of(out);
 }
 
 /* A dispatch is cut so that tiles of cheap and of dear elements take about as long. */
@@ -306,31 +289,90 @@ static int64_t tile_of(uint32_t cost)
     return cost > 20 ? RT_LOOP_TILE / 8 : RT_LOOP_TILE;
 }
 
-/* Elements move as they are: whatever the type, and by the width that the strides allow. */
-static enum status emit_move(struct rt_emit *emit, const struct rt_tensor *out,
-                             const struct rt_tensor *in, struct error *err)
+/* The nest has all its operands, one a binding. */
+static enum status record(struct rt_emit *emit, struct rt_pw_constants *k,
+                          const struct hal_binding *bindings, struct error *err)
 {
-    struct rt_copy copy = rt_copy_to(out);
+    uint32_t cost = rt_pw_infos[k->op].cost;
+
+    rt_loop_close(&k->loop, tile_of(cost));
+    return rt_emit_dispatch(emit,
+                            &(struct hal_dispatch){
+                                .kernel = &rt_pw_kernel,
+                                .grid = {rt_loop_tiles(&k->loop), 1, 1},
+                                .constants = k,
+                                .constants_bytes = sizeof(*k),
+                                .bindings = bindings,
+                                .binding_count = k->loop.operands,
+                                .scratch_bytes = RT_PW_SCRATCH_BYTES,
+                                .cost = (uint64_t)k->loop.numel * cost / 10,
+                            },
+                            err);
+}
+
+static void add_box_operand(struct rt_loop *loop, const struct rt_copy *box, const int64_t *strides,
+                            int64_t offset, enum dtype dtype)
+{
+    int64_t width = (int64_t)dtype_bytes(dtype), bytes[SHAPE_RANK_MAX];
+
+    for (uint32_t d = 0; d < box->rank; d++) {
+        bytes[d] = strides[d] * width;
+    }
+    rt_loop_add_strides(loop, bytes, offset * width);
+}
+
+enum status rt_emit_convert(struct rt_emit *emit, const struct rt_tensor *dst,
+                            const struct rt_tensor *src, const struct rt_copy *box,
+                            struct error *err)
+{
+    struct hal_binding bindings[2] = {dst->binding, src->binding};
+    bool int_to_float =
+        dtype_infos[src->dtype].kind != DTYPE_FLOAT && dtype_infos[dst->dtype].kind == DTYPE_FLOAT;
+    struct rt_pw_constants k = {
+        .op = RT_PW_copy,
+        .class = rt_class_of(int_to_float ? dst->dtype : src->dtype), /* rounded once */
+        .out = dst->dtype,
+        .inputs = {{.loop = 1, .dtype = src->dtype}},
+    };
+
+    if (dst->dtype == src->dtype) {
+        return rt_emit_copy(emit, dst, src, box, err);
+    }
+    rt_loop_init(&k.loop, (uint8_t)box->rank, box->dims);
+    add_box_operand(&k.loop, box, box->dst, box->dst_offset, dst->dtype);
+    add_box_operand(&k.loop, box, box->src, box->src_offset, src->dtype);
+    return record(emit, &k, bindings, err);
+}
+
+static enum status emit_broadcast(struct rt_emit *emit, const struct rt_tensor *out,
+                                  const struct rt_tensor *in, struct error *err)
+{
+    struct rt_copy box = rt_copy_to(out);
     uint32_t skip = (uint32_t)(out->rank - in->rank);
 
     for (uint32_t d = 0; d < in->rank; d++) {
-        copy.src[skip + d] = in->dims[d] == 1 ? 0 : in->strides[d];
+        box.src[skip + d] = in->dims[d] == 1 ? 0 : in->strides[d];
     }
-    return rt_emit_copy(emit, out, in, &copy, err);
+    return rt_emit_convert(emit, out, in, &box, err);
 }
 
 static enum status pointwise_emit(struct rt_emit *emit, struct error *err)
 {
     const struct row *row = rt_emit_op(emit)->detail;
     const struct rt_tensor *out = rt_emit_out(emit, 0);
+    uint32_t first = digit(row->operands[0]);
     struct choice choice = choose(row, emit_value, emit);
     struct hal_binding bindings[RT_LOOP_OPERANDS_MAX] = {out->binding};
     struct rt_pw_constants k = {.op = choice.op, .class = choice.class, .out = out->dtype};
     const char *params = params_of(row);
 
-    if (k.op == RT_PW_copy && rt_emit_value(emit, digit(row->operands[0]))->kind == RT_TENSOR &&
-        choice.dtype == out->dtype) {
-        return emit_move(emit, out, rt_emit_arg(emit, digit(row->operands[0])), err);
+    if (k.op == RT_PW_copy && rt_emit_value(emit, first)->kind == RT_TENSOR) {
+        return emit_broadcast(emit, out, rt_emit_arg(emit, first), err);
+    }
+    if (k.op == RT_PW_copy) {
+        /* A number: as a double it is rounded once, and tested for 0 before that. */
+        enum dtype_kind kind = dtype_infos[out->dtype].kind;
+        k.class = kind == DTYPE_INT || kind == DTYPE_UINT ? RT_CLASS_I64 : RT_CLASS_F64;
     }
     for (uint32_t i = 0; params[i] != '\0'; i++) {
         uint32_t arg = digit(params[i]);
@@ -339,27 +381,11 @@ static enum status pointwise_emit(struct rt_emit *emit, struct error *err)
     }
     rt_loop_init(&k.loop, out->rank, out->dims);
     rt_loop_add(&k.loop, out);
-    uint32_t count = open_operands(emit, row, &k, bindings);
+    open_operands(emit, row, &k, bindings);
     if (k.op == RT_PW_pow && k.inputs[1].loop == 0 && k.class != RT_CLASS_I64) {
         k.op = cheaper_power(k.inputs[1].number.f);
     }
-    if (choice.rule == CONVERT) {
-        k.class = conversion_class(&k.inputs[0], out->dtype);
-    }
-    uint32_t cost = rt_pw_infos[k.op].cost;
-    rt_loop_close(&k.loop, tile_of(cost));
-    return rt_emit_dispatch(emit,
-                            &(struct hal_dispatch){
-                                .kernel = &rt_pw_kernel,
-                                .grid = {rt_loop_tiles(&k.loop), 1, 1},
-                                .constants = &k,
-                                .constants_bytes = sizeof(k),
-                                .bindings = bindings,
-                                .binding_count = count,
-                                .scratch_bytes = RT_PW_SCRATCH_BYTES,
-                                .cost = (uint64_t)out->numel * cost / 10,
-                            },
-                            err);
+    return record(emit, &k, bindings, err);
 }
 
 /* ---- the operators ------------------------------------------------------------------------- */

@@ -14,6 +14,7 @@
 
 #include "hal/kernel.h"
 #include "runtime/ops/convert.h"
+#include "runtime/ops/copy.h"
 #include "runtime/ops/iter.h"
 
 #define RT_PW_INPUTS_MAX 3
@@ -87,5 +88,10 @@ extern const struct rt_pw_info rt_pw_infos[RT_PW_COUNT];
 #define RT_PW_SCRATCH_BYTES ((size_t)RT_PW_CHUNK * RT_CLASS_BYTES_MAX * (RT_PW_INPUTS_MAX + 1))
 
 extern const struct hal_kernel rt_pw_kernel;
+
+/* As rt_emit_copy(), between any two types. */
+MUST_CHECK enum status rt_emit_convert(struct rt_emit *emit, const struct rt_tensor *dst,
+                                       const struct rt_tensor *src, const struct rt_copy *box,
+                                       struct error *err);
 
 #endif

@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "runtime/ops/copy.h"
 #include "runtime/ops/op.h"
+#include "runtime/ops/pointwise.h"
 #include "runtime/ops/view_priv.h"
 
 /* ---- as_strided --------------------------------------------------------------------------------
@@ -193,13 +194,14 @@ static bool is_nothing(const struct rt_value *value)
     return value->rank == 1 && rt_dim_is(value->dims[0], 0);
 }
 
+/* Parts are converted to the type that they have in common. */
 static enum status list_dtype(struct rt_shape_call *call)
 {
     enum dtype dtype = rt_out_dtype(call, 0);
 
     for (uint32_t i = 0; i < rt_arg(call, 0)->count; i++) {
-        if (list_item(call, i)->dtype != dtype) {
-            return rt_unsupported(call, "tensor %u is %s, the output %s", i,
+        if (rt_promote(list_item(call, i)->dtype, dtype) != dtype) {
+            return rt_refuse(call, "tensor %u is %s, the output %s", i,
                                   dtype_text(list_item(call, i)->dtype), dtype_text(dtype));
         }
     }
@@ -283,7 +285,7 @@ static enum status cat_emit(struct rt_emit *emit, struct error *err)
             copy.dst[d] = out->strides[d];
             copy.src[d] = part->strides[d];
         }
-        TRY(rt_emit_copy(emit, out, part, &copy, err));
+        TRY(rt_emit_convert(emit, out, part, &copy, err));
         offset += part->dims[dim];
     }
     return ST_OK;
@@ -326,7 +328,7 @@ static enum status stack_emit(struct rt_emit *emit, struct error *err)
             copy.dst[d] = out->strides[d < dim ? d : d + 1];
             copy.src[d] = part->strides[d];
         }
-        TRY(rt_emit_copy(emit, out, part, &copy, err));
+        TRY(rt_emit_convert(emit, out, part, &copy, err));
     }
     return ST_OK;
 }
