@@ -10,7 +10,7 @@
 #include "hal/buffer.h"
 #include "hal/device.h"
 
-/* ---- text ----------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 void rt_io_print(const struct rt_io *io, struct buf *out)
 {
@@ -53,7 +53,7 @@ static enum status refuse_tensor(const struct rt_io *io, const struct rt_buffer_
     return rt_io_refuse(io, text, err);
 }
 
-/* ---- the answer ----------------------------------------------------------------------------------- */
+/* ---- the answer ------------------------------------------------------------------------------ */
 
 static enum status check_type(const struct rt_io *io, const struct rt_buffer_desc *given,
                               struct error *err)

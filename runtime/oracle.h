@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The buffer description oracle: what has to happen so that a value which somebody offers fits a slot
- * of a method. It is the only place that decides whether bytes are copied; calls ask it for every
- * tensor. A pure function of its arguments; any thread.
+ * The buffer description oracle: what has to happen so that a value which somebody offers fits a
+ * slot of a method. It is the only place that decides whether bytes are copied; calls ask it for
+ * every tensor. A pure function of its arguments; any thread.
  *
  * Source of the idea: the buffer description oracle of the function signature specification, here
  * as a total function with four answers.
@@ -35,8 +35,8 @@ enum rt_oracle_answer {
 };
 
 /*
- * |slot| is an input or result of a method on |device|. |out_wanted| (not for UNSUPPORTED) is packed
- * and row-major, without a buffer; |out_bytes| is its size.
+ * |slot| is an input or result of a method on |device|. |out_wanted| (not for UNSUPPORTED) is
+ * packed and row-major, without a buffer; |out_bytes| is its size.
  */
 enum rt_oracle_answer rt_oracle(const struct rt_io *slot, const struct hal_device *device,
                                 const struct rt_buffer_desc *given,

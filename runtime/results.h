@@ -20,8 +20,8 @@ struct rt_result_info {
 };
 
 /*
- * |inputs| by raw index, NULL where the method takes no tensor; |out_infos| by raw index. The method
- * has no failure.
+ * |inputs| by raw index, NULL where the method takes no tensor; |out_infos| by raw index. The
+ * method has no failure.
  */
 MUST_CHECK enum status rt_method_result_shapes(struct rt_method *method,
                                                const struct shape *const *inputs,
@@ -33,10 +33,10 @@ uint32_t rt_method_dynamic_dim_count(const struct rt_method *method);
 uint32_t rt_method_dynamic_result_count(const struct rt_method *method);
 
 /*
- * The result allocator that a signature calls `fbr`: from all dynamic dims of the inputs (raw order,
- * outermost first) a buffer of |pool| for each dynamic result, in raw order, of exactly its size.
- * An entry is NULL only where the extent depends on data, which no method does today. The caller
- * owns the references.
+ * The result allocator that a signature calls `fbr`: from all dynamic dims of the inputs (raw
+ * order, outermost first) a buffer of |pool| for each dynamic result, in raw order, of exactly its
+ * size. An entry is NULL only where the extent depends on data, which no method does today. The
+ * caller owns the references.
  */
 MUST_CHECK enum status rt_method_allocate_results(struct rt_method *method, const int64_t *dims,
                                                   uint32_t dim_count, struct hal_pool *pool,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How a method describes itself, derived from its file alone: the raw function signature from the
- * plan and its symbolic sizes, the structure from what the exporter stored. Made when the program is
- * loaded, also for methods that cannot be called. Immutable; lives as long as the program.
+ * plan and its symbolic sizes, the structure from what the exporter stored. Made when the program
+ * is loaded, also for methods that cannot be called. Immutable; lives as long as the program.
  */
 #ifndef PTED_RUNTIME_SIGNATURE_H
 #define PTED_RUNTIME_SIGNATURE_H

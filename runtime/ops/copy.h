@@ -30,7 +30,8 @@ MUST_CHECK enum status rt_emit_copy(struct rt_emit *emit, const struct rt_tensor
                                     const struct rt_tensor *src, const struct rt_copy *copy,
                                     struct error *err);
 
-/* The same outside of an operator: |bindings| are target and source, elements have |width| bytes. */
+/* The same outside of an operator: |bindings| are target and source, elements
+ * have |width| bytes. */
 MUST_CHECK enum status rt_record_copy(struct hal_command *command, const struct rt_copy *copy,
                                       uint32_t width, const struct hal_binding bindings[2],
                                       struct error *err);

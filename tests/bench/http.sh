@@ -79,7 +79,8 @@ while [ $round -lt $ROUNDS ]; do
     served=$(rate "$pid" "http://$address/v2/models/add/infer")
     echo "$served $floor"
     round=$((round + 1))
-done | awk '{ printf "%d %d %.2f %.1f %.1f %.2f\n", $1, $3, $1 / $3, $2, $4, $4 / $2 }' >"$work/rounds"
+done | awk '{ printf "%d %d %.2f %.1f %.1f %.2f\n", $1, $3, $1 / $3, $2, $4, $4 / $2 }' \
+    >"$work/rounds"
 echo "add_requests_per_s: $(median 1)"
 echo "bare_requests_per_s: $(median 2)"
 echo "add_ratio: $(median 3)"
