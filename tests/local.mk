@@ -10,5 +10,5 @@ include tests/oom/local.mk
 include tests/bench/local.mk
 
 # A script finds the source and the programs by top_srcdir and top_builddir.
-TESTS += %D%/lint.sh %D%/load.sh
-EXTRA_DIST += %D%/lint.sh %D%/load.sh
+TESTS += %D%/docs.sh %D%/lint.sh %D%/load.sh
+EXTRA_DIST += %D%/docs.sh %D%/lint.sh %D%/load.sh

@@ -1,0 +1,76 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# The documents say what the tree says: each `name()` and each `struct name` in them exists in C,
+# each path in backquotes exists, each route and each option of pted with its default is in
+# README.md, and no line has more than 100 columns.
+
+set -u
+: "${top_builddir:=.}"
+top_builddir=$(cd "$top_builddir" && pwd) || exit 1
+cd "${top_srcdir:-$(dirname "$0")/..}" || exit 1
+LC_ALL=C.UTF-8
+export LC_ALL
+
+PTED=${PTED:-$top_builddir/pted}
+HELP=$("$PTED" --help) || exit 1
+DOCUMENTS='README.md ARCHITECTURE.md HACKING.md'
+SOURCES='base protocol hal runtime server tests'
+report=$(mktemp) || exit 1
+trap 'rm -f "$report"' EXIT
+
+# mentioned REGEX: FILE:LINE:TEXT of each match in the documents.
+mentioned() {
+    # shellcheck disable=SC2086 # a list of words
+    grep -noE "$1" $DOCUMENTS
+}
+
+# expect WHAT PATTERN: from lines FILE:LINE:NAME, those whose NAME, put for @, matches nowhere at the
+# beginning of a line of C.
+expect() {
+    while IFS=: read -r file line name; do
+        pattern=$(printf '%s' "$2" | sed "s|@|$name|")
+        # shellcheck disable=SC2086
+        grep -rqE --include='*.[ch]' --include='*.def' "$pattern" $SOURCES ||
+            echo "$file:$line: there is no $1 $name"
+    done
+}
+
+{
+    # Functions and macros begin at the left margin, also their prototypes.
+    mentioned '\b[a-z][a-z0-9_]*\(\)' | sed 's/()$//' |
+        expect function '^([a-zA-Z_].*[ *]|# *define )@\('
+    # shellcheck disable=SC2016 # backquotes of a document
+    mentioned '`struct [a-z][a-z0-9_]*`' | tr -d '`' | sed 's/struct //' |
+        expect struct '^ *struct @ [{]'
+    # shellcheck disable=SC2016
+    mentioned '`[a-zA-Z0-9_./-]+`' | tr -d '`' |
+        grep -E ':(base|protocol|hal|runtime|server|tests|contrib|conf)/' |
+        while IFS=: read -r file line path; do
+            [ -e "$path" ] || [ -e "$top_builddir/$path" ] ||
+                echo "$file:$line: there is no $path"
+        done
+    sed -n 's/^ROUTE([A-Z_]*, \([A-Z]*\), "\([^"]*[^/]\)".*/\1 \2/p' server/route.def |
+        while read -r route; do
+            grep -qF "\`$route\`" README.md || echo "README.md:1: no route $route"
+        done
+    # "  --NAME  TEXT (DEFAULT)", below "Limits and times:", as a row of the table.
+    # shellcheck disable=SC2016
+    echo "$HELP" |
+        sed -nE 's/^  (--[a-z-]+) +(.*) \(([0-9]+[A-Za-z]*)\)$/| `\1` | \3 | \2 |/p' |
+        while read -r row; do
+            grep -qxF "$row" README.md || echo "README.md:1: no row $row"
+        done
+    echo "$HELP" | grep -oE '^  --[a-z-]+( [A-Z][A-Z=]*)?' | sed 's/^  //' |
+        grep -vE '^--(help|version)$' |
+        while read -r option; do
+            grep -qF "| \`$option\` |" README.md || echo "README.md:1: no option $option"
+        done
+    # shellcheck disable=SC2086
+    grep -nE '^.{101}' $DOCUMENTS | sed 's|^\([^:]*:[0-9]*\):.*|\1: more than 100 columns|'
+} >"$report"
+
+cat "$report"
+violations=$(wc -l <"$report")
+echo "docs: $violations violations"
+[ "$violations" -eq 0 ]
