@@ -25,7 +25,7 @@ mentioned() {
     grep -noE "$1" $DOCUMENTS
 }
 
-# expect WHAT PATTERN: from lines FILE:LINE:NAME, those whose NAME, put for @, matches nowhere at the
+# expect WHAT PATTERN: of lines FILE:LINE:NAME, those whose NAME, put for @, matches nowhere at the
 # beginning of a line of C.
 expect() {
     while IFS=: read -r file line name; do
