@@ -441,23 +441,34 @@ static void describe(const struct rt_copy *copy, struct copy_constants *c,
     }
 }
 
-enum status rt_record_copy(struct hal_command *command, const struct rt_copy *copy, uint32_t width,
-                           const struct hal_binding bindings[2], struct error *err)
+/* Fills |dispatch| and the constants it points to; false when there is nothing to copy. */
+static bool make_dispatch(const struct rt_copy *copy, uint32_t width,
+                          const struct hal_binding bindings[2], struct copy_constants *c,
+                          struct hal_dispatch *dispatch)
 {
-    struct copy_constants c = {.width = width};
-    struct hal_dispatch dispatch = {
-        .constants = &c,
-        .constants_bytes = sizeof(c),
+    *c = (struct copy_constants){.width = width};
+    *dispatch = (struct hal_dispatch){
+        .constants = c,
+        .constants_bytes = sizeof(*c),
         .bindings = bindings,
         .binding_count = 2,
     };
-
-    rt_loop_init(&c.loop, (uint8_t)copy->rank, copy->dims);
-    if (c.loop.numel == 0) {
-        return ST_OK;
+    rt_loop_init(&c->loop, (uint8_t)copy->rank, copy->dims);
+    if (c->loop.numel == 0) {
+        return false;
     }
-    describe(copy, &c, &dispatch);
-    return hal_command_dispatch(command, &dispatch, err);
+    describe(copy, c, dispatch);
+    return true;
+}
+
+enum status rt_record_copy(struct hal_command *command, const struct rt_copy *copy, uint32_t width,
+                           const struct hal_binding bindings[2], struct error *err)
+{
+    struct copy_constants c;
+    struct hal_dispatch dispatch;
+    return make_dispatch(copy, width, bindings, &c, &dispatch)
+               ? hal_command_dispatch(command, &dispatch, err)
+               : ST_OK;
 }
 
 static bool is_empty(const struct rt_copy *copy)
@@ -477,6 +488,10 @@ enum status rt_emit_copy(struct rt_emit *emit, const struct rt_tensor *dst,
     must(is_empty(copy) || (is_inside(dst, copy, copy->dst, copy->dst_offset) &&
                             is_inside(src, copy, copy->src, copy->src_offset)));
     const struct hal_binding bindings[] = {dst->binding, src->binding};
-    return rt_record_copy(rt_emit_command(emit), copy, (uint32_t)dtype_bytes(dst->dtype), bindings,
-                          err);
+    uint32_t width = (uint32_t)dtype_bytes(dst->dtype);
+    struct copy_constants c;
+    struct hal_dispatch dispatch;
+    return make_dispatch(copy, width, bindings, &c, &dispatch)
+               ? rt_emit_dispatch(emit, &dispatch, err)
+               : ST_OK;
 }

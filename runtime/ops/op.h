@@ -171,9 +171,6 @@ int64_t rt_emit_ints(const struct rt_emit *emit, uint32_t index, uint32_t item);
 /* An S or F argument at the concrete dims. */
 double rt_emit_number(const struct rt_emit *emit, uint32_t index);
 
-/* What the node's dispatches go into. */
-struct hal_command *rt_emit_command(struct rt_emit *emit);
-
 /* Records a dispatch in the node's region. Dispatches of one node run side by side: none reads what
  * another writes. A grid with a zero records nothing. */
 MUST_CHECK enum status rt_emit_dispatch(struct rt_emit *emit, const struct hal_dispatch *dispatch,

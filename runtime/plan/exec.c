@@ -191,11 +191,6 @@ double rt_emit_number(const struct rt_emit *e, uint32_t index)
     return v->kind == RT_INT ? (double)rt_dim_at(v->i, e->values) : rt_arg_number(v);
 }
 
-struct hal_command *rt_emit_command(struct rt_emit *e)
-{
-    return e->command;
-}
-
 enum status rt_emit_dispatch(struct rt_emit *e, const struct hal_dispatch *dispatch,
                              struct error *err)
 {
