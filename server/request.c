@@ -402,31 +402,51 @@ static void on_written(uv_write_t *write, int uv_status)
     run_steps(request);
 }
 
+/* What follows the head: JSON, or JSON and tensors, or both with a content coding. */
+static const struct span *answer_spans(const struct request *request, struct span *whole,
+                                       size_t *out_count)
+{
+    const struct infer *infer = &request->infer;
+    *out_count = 1;
+    if (!infer->encoded.span_count) {
+        *whole = buf_span(&request->out);
+    } else if (infer->coding != CODING_IDENTITY) {
+        *whole = buf_span(&infer->deflated);
+    } else {
+        *out_count = infer->encoded.span_count;
+        return infer->encoded.spans;
+    }
+    return whole;
+}
+
+/* The whole answer as buffers, so that it goes out in one call; returns how many there are. */
+static unsigned gather(struct request *request, uv_buf_t bufs[INFER_SPANS_MAX + 1])
+{
+    struct http_head head = answer_head(request);
+    size_t head_bytes = http_print_head(&head, request->head_text);
+    bufs[0] = uv_buf_of(span_of(request->head_text, head_bytes));
+    if (request->is_head_only) {
+        return 1;
+    }
+    struct span whole;
+    size_t count;
+    const struct span *spans = answer_spans(request, &whole, &count);
+    must(count <= INFER_SPANS_MAX);
+    for (size_t i = 0; i < count; i++) {
+        bufs[1 + i] = uv_buf_of(spans[i]);
+    }
+    return 1 + (unsigned)count;
+}
+
 static enum step_result step_write(struct request *request)
 {
-    struct infer *infer = &request->infer;
     if (request->err.code != ST_OK) {
-        infer->encoded.span_count = 0;
+        request->infer.encoded.span_count = 0;
         print_error(request);
     }
-    struct http_head head = answer_head(request);
-    struct span whole = buf_span(&request->out);
-    const struct span *spans = &whole;
-    size_t count = 1;
-    if (infer->encoded.span_count && infer->coding != CODING_IDENTITY) {
-        whole = buf_span(&infer->deflated);
-    } else if (infer->encoded.span_count) {
-        spans = infer->encoded.spans;
-        count = infer->encoded.span_count;
-    }
     uv_buf_t bufs[INFER_SPANS_MAX + 1];
-    must(count <= INFER_SPANS_MAX);
-    bufs[0] = uv_buf_of(span_of(request->head_text, http_print_head(&head, request->head_text)));
-    unsigned used = 1;
-    for (size_t i = 0; i < count && !request->is_head_only; i++) {
-        bufs[used++] = uv_buf_of(spans[i]);
-    }
-    if (!conn_write(request->conn, bufs, used, &request->write, on_written)) {
+    unsigned count = gather(request, bufs);
+    if (!conn_write(request->conn, bufs, count, &request->write, on_written)) {
         return STEP_WAIT;
     }
     go(request, STEP_DONE);
@@ -451,6 +471,8 @@ static enum step_result step_done(struct request *request)
 
 void request_abandon(struct request *request)
 {
+    log_line(LOG_DEBUG, "%.*s: abandoned in step %s", SPAN_FMT(head_target(&request->head)),
+             request_step_name(request->step));
     request->conn = NULL;
     if (request->step == STEP_READ) {
         go(request, STEP_DONE);

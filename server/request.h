@@ -62,7 +62,7 @@ struct request {
 
     uv_work_t work;
     uv_write_t write;
-    char head_text[HTTP_HEAD_BYTES_MAX];
+    char head_text[HTTP_HEAD_BYTES_MAX]; /* of the answer */
 };
 
 /* A request in step READ for |conn|; NULL when there is no memory. */
@@ -97,7 +97,7 @@ bool request_time_out(struct request *request);
 
 void request_free(struct request *request);
 
-/* Test of the step table: may |to| follow |from|? */
+/* request.def: may |to| follow |from|? */
 bool request_step_may_follow(enum request_step from, enum request_step to);
 const char *request_step_name(enum request_step step);
 
