@@ -26,6 +26,7 @@ trap 'exit 1' INT TERM
 start() {
     log=$1
     shift
+    : >"$log"
     "$@" 2>"$log" >/dev/null &
     pid=$!
     pids="$pids $pid"
@@ -79,7 +80,8 @@ while [ $round -lt $ROUNDS ]; do
     served=$(rate "$pid" "http://$address/v2/models/add/infer")
     echo "$served $floor"
     round=$((round + 1))
-done | awk '{ printf "%d %d %.2f %.1f %.1f %.2f\n", $1, $3, $1 / $3, $2, $4, $4 / $2 }' \
+done >"$work/pairs"
+awk '{ printf "%d %d %.2f %.1f %.1f %.2f\n", $1, $3, $1 / $3, $2, $4, $4 / $2 }' "$work/pairs" \
     >"$work/rounds"
 echo "add_requests_per_s: $(median 1)"
 echo "bare_requests_per_s: $(median 2)"
