@@ -394,6 +394,11 @@ static inline bytes16 mark_brackets(const uint8_t *p)
     return (bytes16)(v == '[') | (bytes16)(v == ']') | (bytes16)(v == '"');
 }
 
+static inline bool is_bracket(uint8_t c)
+{
+    return c == '[' || c == ']' || c == '"';
+}
+
 /* Does any of the 32 bytes open or close an array or a string? */
 static inline bool has_bracket(const uint8_t *p)
 {
@@ -413,6 +418,9 @@ enum status json_array_text(struct json *in, struct span *out, struct error *err
     do {
         while (in->end - in->at >= 32 && !has_bracket(in->at)) {
             in->at += 32;
+        }
+        while (in->at < in->end && !is_bracket(*in->at)) {
+            in->at++;
         }
         if (in->at == in->end) {
             return fail_here(in, err, "the text ends in an array");

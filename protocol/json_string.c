@@ -82,13 +82,15 @@ static size_t utf8_sequence(const uint8_t *p, const uint8_t *end)
     return is_bad ? 0 : len;
 }
 
-/* Are these eight bytes surely ASCII that stands for itself in a string? May say no for yes. */
-static bool is_plain_ascii(const uint8_t *p)
+/* How many of these eight bytes, first in memory first, are ASCII that stands for itself in a
+ * string, before one that is not? A borrow only reaches what is behind such a byte. */
+static unsigned count_plain_ascii(const uint8_t *p)
 {
     const uint64_t ones = 0x0101010101010101u, highs = 0x8080808080808080u;
     uint64_t word = load_le64(p);
     uint64_t quote = word ^ ones * '"', backslash = word ^ ones * '\\';
-    return (((word - ones * 0x20) | (quote - ones) | (backslash - ones) | word) & highs) == 0;
+    uint64_t marks = ((word - ones * 0x20) | (quote - ones) | (backslash - ones) | word) & highs;
+    return marks ? (unsigned)__builtin_ctzll(marks) / 8 : 8;
 }
 
 /* A byte after a backslash as what it stands for; 0 for 'u' and for what is no escape. */
@@ -142,9 +144,13 @@ const char *json_string_scan(const uint8_t **at, const uint8_t *end, struct json
     const uint8_t *first = ++*at;
     size_t bytes = 0;
     while (true) {
-        while (end - *at >= 8 && is_plain_ascii(*at)) {
-            *at += 8;
-            bytes += 8;
+        while (end - *at >= 8) {
+            unsigned count = count_plain_ascii(*at);
+            *at += count;
+            bytes += count;
+            if (count < 8) {
+                break;
+            }
         }
         if (*at == end) {
             return "the text ends in a string";

@@ -169,7 +169,8 @@ struct plain {
     unsigned places; /* at most 19 */
 };
 
-/* The place behind the token, or NULL when it is none of these or within 16 bytes of the end. */
+/* The place behind the token, or NULL when it is none of these or has a point within 16 bytes of
+ * the end. */
 __attribute__((always_inline)) static inline const uint8_t *
 scan_plain(const uint8_t *p, const uint8_t *end, struct plain *out)
 {
@@ -178,11 +179,14 @@ scan_plain(const uint8_t *p, const uint8_t *end, struct plain *out)
     for (; p < end && is_digit(*p); p++) {
         mantissa = mantissa * 10 + (uint64_t)(*p - '0');
     }
-    if (end - p < 17 || p == first || ((p - first > 1) & (*first == '0'))) {
+    if (p == end || p == first || ((p - first > 1) & (*first == '0'))) {
         return NULL;
     }
     unsigned places = 0;
     if (*p == '.') {
+        if (end - p < 17) {
+            return NULL;
+        }
         uint64_t high = load_le64(p + 1), low = load_le64(p + 9);
         unsigned high_count = count_digits(high);
         unsigned low_count = high_count == 8 ? count_digits(low) : 0;

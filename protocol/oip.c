@@ -252,8 +252,12 @@ enum status oip_parse_infer(const struct oip_body *body, const struct oip_limits
 {
     must(!body->is_raw);
     struct oip_request request = {.has_id = false};
-    struct oip_parser p = {.limits = limits, .arena = arena, .request = &request, .err = err};
+    struct oip_parser p; /* no initialiser: it would clear the reader's tables too */
     json_init(&p.in, body->json);
+    p.limits = limits;
+    p.arena = arena;
+    p.request = &request;
+    p.err = err;
     if (limits->json_depth_max && limits->json_depth_max < JSON_DEPTH_MAX) {
         p.in.depth_max = (uint16_t)limits->json_depth_max;
     }

@@ -29,9 +29,8 @@ static void print_member(struct buf *out, const char *name, const char *text)
 
 static void print_shape(struct buf *out, const struct shape *shape)
 {
-    char text[SHAPE_TEXT_MAX];
     buf_add_str(out, "\"shape\":");
-    buf_add_str(out, shape_print(shape, text));
+    tensor_text_print(out, DT_I64, shape->dims, shape->rank);
 }
 
 static size_t string_count(const struct oip_result *result)

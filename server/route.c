@@ -70,16 +70,6 @@ static struct span strip_query(struct span target)
     return query ? span_of(target.ptr, (size_t)(query - target.ptr)) : target;
 }
 
-/* Takes the text up to the next slash from |*path|. */
-static struct span next_segment(struct span *path)
-{
-    const uint8_t *slash = memchr(path->ptr, '/', path->len);
-    struct span segment = slash ? span_of(path->ptr, (size_t)(slash - path->ptr)) : *path;
-    size_t used = segment.len + (slash ? 1 : 0);
-    *path = span_of(path->ptr + used, path->len - used);
-    return segment;
-}
-
 static bool parse_version(struct span text, uint32_t *out_version)
 {
     if (text.len == 0 || text.len > VERSION_DIGITS_MAX) {
@@ -96,31 +86,33 @@ static bool parse_version(struct span text, uint32_t *out_version)
     return version > 0;
 }
 
-/* Both without their leading slash, segment by segment. |out| holds names of this pattern only. */
-static bool pattern_matches(const char *pattern_text, struct span path, struct span *out_model,
+/* Byte by byte, so that most patterns fail early. |out| holds names of this pattern only. */
+static bool pattern_matches(const char *pattern, struct span path, struct span *out_model,
                             uint32_t *out_version)
 {
-    struct span pattern = span_str(pattern_text + 1);
+    const uint8_t *at = path.ptr, *end = at + path.len;
     *out_model = span_of(NULL, 0);
     *out_version = 0;
-    if (path.len && pattern.len &&
-        (path.ptr[path.len - 1] == '/') != (pattern.ptr[pattern.len - 1] == '/')) {
-        return false;
-    }
-    while (pattern.len && path.len) {
-        struct span want = next_segment(&pattern);
-        struct span got = next_segment(&path);
-        if (span_is(want, "{m}")) {
-            *out_model = got;
-        } else if (span_is(want, "{v}")) {
-            if (!parse_version(got, out_version)) {
+    for (; *pattern; pattern++) {
+        if (*pattern != '{') {
+            if (at == end || *at++ != (uint8_t)*pattern) {
                 return false;
             }
-        } else if (!span_equal(want, got)) {
+            continue;
+        }
+        const uint8_t *first = at;
+        while (at < end && *at != '/') {
+            at++;
+        }
+        struct span segment = span_of(first, (size_t)(at - first));
+        bool is_model = pattern[1] == 'm';
+        if (segment.len == 0 || (!is_model && !parse_version(segment, out_version))) {
             return false;
         }
+        *out_model = is_model ? segment : *out_model;
+        pattern += 2; /* to the closing brace */
     }
-    return pattern.len == 0 && path.len == 0;
+    return at == end;
 }
 
 static bool method_fits(enum route_method route, enum route_method method)
@@ -136,7 +128,6 @@ int route_find(struct span target, enum route_method method, struct route_match 
         error_set(err, ST_INVALID, "request target: expected a path that begins with '/'");
         return 400;
     }
-    path = span_of(path.ptr + 1, path.len - 1);
     for (int i = 0; i < ROUTE_COUNT; i++) {
         struct span model;
         if (!pattern_matches(routes[i].pattern, path, &model, &out_match->version)) {
