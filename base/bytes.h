@@ -32,6 +32,14 @@ static inline bool span_equal(struct span a, struct span b)
     return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
 }
 
+/* By bytes, as memcmp(); a beginning before what continues it. */
+static inline int span_compare(struct span a, struct span b)
+{
+    size_t common = a.len < b.len ? a.len : b.len;
+    int order = common ? memcmp(a.ptr, b.ptr, common) : 0;
+    return order ? order : (a.len > b.len) - (a.len < b.len);
+}
+
 static inline bool span_is(struct span a, const char *text)
 {
     return span_equal(a, span_str(text));

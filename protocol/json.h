@@ -33,6 +33,7 @@
 #include "base/status.h"
 
 #define JSON_DEPTH_MAX 64
+#define JSON_LEVELS_MAX 160 /* what a reader has room for */
 #define JSON_KEYS_MAX 256
 
 enum json_type {
@@ -63,8 +64,8 @@ struct json {
     const uint8_t *value; /* where the value read last begins */
     bool is_closed;       /* the last json_member() or json_element() met the closing bracket */
     uint16_t depth, key_count;
-    uint16_t depth_max; /* JSON_DEPTH_MAX after json_init(); may be set lower */
-    struct json_level levels[JSON_DEPTH_MAX];
+    uint16_t depth_max; /* JSON_DEPTH_MAX after json_init(); may be set up to JSON_LEVELS_MAX */
+    struct json_level levels[JSON_LEVELS_MAX];
     struct json_string keys[JSON_KEYS_MAX];
 };
 
@@ -105,6 +106,9 @@ enum status json_fail(const struct json *in, struct error *err, enum status code
 /* Decodes into |dst|, which has room for string->bytes. */
 void json_string_decode(const struct json_string *string, uint8_t *dst);
 bool json_string_is(const struct json_string *string, const char *text);
+
+/* Is |text| valid UTF-8? */
+bool json_is_utf8(struct span text);
 
 /* Writes |text| quoted. Bytes that are not UTF-8 become U+FFFD, so that the output is always JSON.
  */

@@ -273,6 +273,19 @@ bool json_string_is(const struct json_string *string, const char *text)
     return json_string_equal(string, &other);
 }
 
+bool json_is_utf8(struct span text)
+{
+    const uint8_t *p = text.ptr, *end = p + text.len;
+    while (p < end) {
+        size_t len = *p < 0x80 ? 1 : utf8_sequence(p, end);
+        if (len == 0) {
+            return false;
+        }
+        p += len;
+    }
+    return true;
+}
+
 static void print_escape(struct buf *out, uint8_t c)
 {
     static const char shorts[] = "\"\"\\\\\bb\ff\nn\rr\tt";

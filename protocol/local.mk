@@ -16,12 +16,15 @@ noinst_LIBRARIES += %D%/libprotocol.a
 	%D%/oip_priv.h \
 	%D%/oip_tensors.c \
 	%D%/oip_reply.c %D%/oip_reply.h \
-	%D%/pytree.h \
-	%D%/rawsig.h \
-	%D%/sig.h \
-	%D%/sip.h \
-	%D%/sip_build.h \
-	%D%/sip_tree.h \
+	%D%/pytree.c %D%/pytree.h \
+	%D%/pytree_compact.c \
+	%D%/pytree_json.c \
+	%D%/pytree_priv.h \
+	%D%/rawsig.c %D%/rawsig.h \
+	%D%/sig.c %D%/sig.h \
+	%D%/sip.c %D%/sip.h \
+	%D%/sip_build.c %D%/sip_build.h \
+	%D%/sip_tree.c %D%/sip_tree.h \
 	%D%/tensor_print.c \
 	%D%/tensor_priv.h \
 	%D%/tensor_read.c \

@@ -31,10 +31,9 @@ MUST_CHECK enum status pytree_parse(const struct pytree_source *source, struct a
                                     struct sip *out, struct error *err);
 
 /* As pytree_parse(), and there are so many leaves. */
-MUST_CHECK enum status pytree_parse_method(const struct pytree_source *source,
-                                           uint32_t input_count, uint32_t result_count,
-                                           struct arena *arena, struct sip *out,
-                                           struct error *err);
+MUST_CHECK enum status pytree_parse_method(const struct pytree_source *source, uint32_t input_count,
+                                           uint32_t result_count, struct arena *arena,
+                                           struct sip *out, struct error *err);
 
 /* Inputs as a sequence; a single result as itself, several as a sequence. */
 MUST_CHECK enum status pytree_positional(uint32_t input_count, uint32_t result_count,

@@ -18,10 +18,13 @@
 #define PTED_PROTOCOL_SIG_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/status.h"
+
+#define SIG_BYTES_MAX ((size_t)1 << 30) /* so that components can be counted in 32 bits */
 
 struct sig_reader {
     const uint8_t *start; /* of the whole signature, for positions */
@@ -42,7 +45,7 @@ static inline bool sig_is_at_end(const struct sig_reader *in)
     return in->at == in->end;
 }
 
-/* The next component, of any tag; nothing may be left only where sig_is_at_end() was false. */
+/* The next component, of any tag. */
 MUST_CHECK enum status sig_next(struct sig_reader *in, struct sig_item *out, struct error *err);
 
 /* The next component, which must be a span with |tag|. */
@@ -59,8 +62,10 @@ struct sig_reader sig_inside(const struct sig_reader *in, const struct sig_item 
 enum status sig_fail(const struct sig_reader *in, const uint8_t *where, struct error *err,
                      const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
-/* Every component of |text| is well formed; what is inside spans is not looked at. */
-MUST_CHECK enum status sig_verify(struct span text, struct error *err);
+/* |text| is the whole signature of a function: a span I, a span R, and nothing else. Readers of
+ * what is in them. */
+MUST_CHECK enum status sig_split(struct span text, struct sig_reader *out_inputs,
+                                 struct sig_reader *out_results, struct error *err);
 
 /* Writing, in the one canonical spelling. sig_add_head() begins a span; the caller then appends
  * exactly |content_bytes| bytes. */

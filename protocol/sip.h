@@ -35,13 +35,16 @@ MUST_CHECK enum status sip_parse(struct span text, struct arena *arena, struct s
 /* The canonical signature. */
 void sip_mangle(const struct sip *sip, struct buf *out);
 
-/* Fits a function of so many raw inputs and results: each input is at exactly one leaf, each leaf
- * of the results is one of them. */
-MUST_CHECK enum status sip_verify_bind(const struct sip *sip, uint32_t input_count,
-                                       uint32_t result_count, struct error *err);
+/*
+ * Fits a function of so many raw inputs and results: each input is at exactly one leaf, each leaf
+ * of the results is one of them; results may be at several leaves or none. |out_leaves|[i] is the
+ * node of raw input i in the inputs' tree, and lives in |arena|.
+ */
+MUST_CHECK enum status sip_bind(const struct sip *sip, uint32_t input_count, uint32_t result_count,
+                                struct arena *arena, const uint32_t **out_leaves,
+                                struct error *err);
 
-/* For each raw input its leaf among the inputs' nodes; |out_nodes| has room for them. Only after
- * sip_verify_bind(). */
-void sip_map_inputs(const struct sip *sip, uint32_t *out_nodes);
+/* For people: inputs -> results, as sip_print() writes them. */
+void sip_print_signature(const struct sip *sip, struct buf *out);
 
 #endif

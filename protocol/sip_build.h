@@ -12,22 +12,35 @@
 struct sip_value {
     struct sip_value *next;         /* the member behind it */
     struct sip_value *first, *last; /* members in the order in which they came */
-    enum sip_kind kind;
     uint32_t member_count;
-    struct sip_key key; /* may be set until sip_build_tree() */
+    enum sip_kind kind;
+    struct sip_key key; /* the caller's to set, before sip_build() */
     int64_t raw_index;
-    size_t offset; /* in the text that it came from, for the caller's errors */
+    size_t offset; /* where the key is in the text, for the caller's errors */
 };
 
-/* A value of |kind| behind the last member of |parent|, or a root where that is NULL. NULL when
- * the arena is full. */
-struct sip_value *sip_value_new(struct arena *arena, struct sip_value *parent, enum sip_kind kind);
+struct sip_builder {
+    struct arena *arena; /* borrowed; the tree is made in it too */
+    uint32_t value_count;
+};
 
-/* Lays out |root|, at most SIP_DEPTH_MAX deep, as a tree. A key that its parent has twice is
- * ST_INVALID, and *out_twice is the value with it. */
-MUST_CHECK enum status sip_build_tree(struct arena *arena, const struct sip_value *root,
-                                      struct sip_tree *out, const struct sip_value **out_twice,
-                                      struct error *err);
+void sip_builder_init(struct sip_builder *builder, struct arena *arena);
+
+/* A value of its own, or the last member of |parent|. NULL when the arena is full. */
+struct sip_value *sip_builder_add(struct sip_builder *builder, struct sip_value *parent,
+                                  enum sip_kind kind);
+
+/* Makes |value|, which is no member yet, the last member of |parent|. */
+void sip_value_append(struct sip_value *parent, struct sip_value *value);
+
+/* Lays out |root| as a tree. ST_INVALID when it is deeper than SIP_DEPTH_MAX, and when a value has
+ * two members of one key: then *out_twice is set, to the one that came later. */
+MUST_CHECK enum status sip_build(const struct sip_builder *builder, const struct sip_value *root,
+                                 struct sip_tree *out, const struct sip_value **out_twice,
+                                 struct error *err);
+
+/* The arena is full. */
+enum status sip_fail_full(struct error *err);
 
 /* What is at the end of a path of keys: SIP_LEAF, or a SIP_SEQUENCE or SIP_DICT without members. */
 struct sip_step {

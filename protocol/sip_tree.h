@@ -42,6 +42,7 @@ struct sip_node {
     uint32_t first, count; /* members: nodes[first..first+count) */
     struct sip_key key;    /* by the kind of the parent */
     int64_t raw_index;     /* of a leaf */
+    size_t content_bytes;  /* of the members in a signature */
 };
 
 struct sip_tree {
@@ -51,7 +52,7 @@ struct sip_tree {
 };
 
 /* Elements of the array that a sequence stands for: the last position and 1, or 0. */
-int64_t sip_length(const struct sip_tree *tree, uint32_t sequence);
+uint64_t sip_length(const struct sip_tree *tree, uint32_t sequence);
 
 /* A member of a sequence or dict, or SIP_NO_NODE. */
 uint32_t sip_find_position(const struct sip_tree *tree, uint32_t sequence, int64_t position);
@@ -75,6 +76,9 @@ MUST_CHECK enum status sip_visit(const struct sip_tree *tree, const struct sip_v
 
 /* Python notation, leaves as r0, r1: [{"bar": r1, "foo": r0}, None, r2]. */
 void sip_print(const struct sip_tree *tree, struct buf *out);
+
+/* One step of a path below a sequence or dict: [0], ["bar"]; b"..." for a name that is no text. */
+void sip_print_key(enum sip_kind parent, const struct sip_key *key, struct buf *out);
 
 /* Where |node| is: [0]["bar"]. */
 void sip_print_path(const struct sip_tree *tree, uint32_t node, struct buf *out);

@@ -23,6 +23,7 @@ SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(PROTOCOL_LIBS)
 	%D%/options.c %D%/options.h %D%/params.def \
 	%D%/pte_input.c %D%/pte_input.h \
 	%D%/pte_run.c %D%/pte_run.h \
+	%D%/pte_sig.c %D%/pte_sig.h \
 	%D%/request.c %D%/request.def %D%/request.h \
 	%D%/route.c %D%/route.def %D%/route.h \
 	%D%/server.c %D%/server.h \

@@ -12,6 +12,7 @@
 #include "runtime/program.h"
 #include "server/exit_status.h"
 #include "server/pte_run.h"
+#include "server/pte_sig.h"
 #include "server/version.h"
 
 #define INSPECT_TEXT_BYTES_MAX ((size_t)1 << 30)
@@ -19,6 +20,7 @@
 static const char usage[] = "usage: pte inspect [--graph|--plan] [--method NAME] FILE.pte\n"
                             "       pte run [OPTION]... FILE.pte\n"
                             "       pte devices\n"
+                            "       pte sig lex|f|sip|pytree STRING\n"
                             "       pte --help | --version\n";
 
 static const char help[] =
@@ -27,6 +29,9 @@ static const char help[] =
     "         the passes, with --plan the regions, the arena and the dispatches\n"
     "run      runs a method once and prints its results\n"
     "devices  lists what programs can run on\n"
+    "sig      checks a function signature and prints it for people and in its canonical spelling;\n"
+    "         lex: components, f: raw types, sip: structure, pytree: what an exporter stored, as\n"
+    "         {\"encoded_inp_str\": ..., \"encoded_out_str\": ...}; - reads standard input\n"
     "\n"
     "Options of run:\n"
     "  --method NAME     the method (forward, or the only one)\n"
@@ -37,8 +42,8 @@ static const char help[] =
     "  --workers N       threads that compute (as many as the process may use)\n"
     "  --cpu LEVEL       highest instruction set: generic, avx2, avx512, ...\n"
     "\n"
-    "Exit status: 0 done, 64 usage, 65 bad file, 66 missing file, 69 unsupported, 70 internal,\n"
-    "71 system, 77 no permission.\n";
+    "Exit status: 0 done, 1 a refused signature, 64 usage, 65 bad file, 66 missing file,\n"
+    "69 unsupported, 70 internal, 71 system, 77 no permission.\n";
 
 enum inspect_what { INSPECT_PROGRAM, INSPECT_GRAPH, INSPECT_PLAN };
 
@@ -181,6 +186,9 @@ int main(int argc, char *argv[])
     if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
         version_print("pte");
         return EX_OK;
+    }
+    if (strcmp(name, "sig") == 0) {
+        return pte_sig(argc - 2, argv + 2);
     }
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
         if (strcmp(name, commands[i].name) == 0) {

@@ -3,6 +3,7 @@
 include tests/unit/local.mk
 include tests/hal/local.mk
 include tests/ops/local.mk
+include tests/sig/local.mk
 include tests/http/local.mk
 include tests/models/local.mk
 include tests/fuzz/local.mk
