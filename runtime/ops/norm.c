@@ -183,6 +183,11 @@ static enum status coefficients_shape(struct rt_shape_call *call)
 
 /* ---- recording rows ------------------------------------------------------------------------ */
 
+static bool is_f32(const struct rt_tensor *tensor)
+{
+    return tensor->dtype == DT_F32;
+}
+
 /*
  * Fills in what all rows have in common: types and bindings. |statistics| are the tensors behind
  * RT_NORM_MEAN and RT_NORM_VARIANCE; NULL where they would be written and nobody reads them.
@@ -206,6 +211,9 @@ static enum status record(struct rt_emit *emit, struct rt_norm_constants *k, uin
     k->class = in->dtype == DT_F64 ? RT_CLASS_F64 : RT_CLASS_F32;
     k->has_weight = weight != NULL;
     k->has_bias = bias != NULL;
+    k->is_plain = k->weights_by_element && !statistics[0] && !statistics[1] &&
+                  is_f32(tensors[RT_NORM_OUTPUT]) && is_f32(in) &&
+                  is_f32(tensors[RT_NORM_WEIGHT]) && is_f32(tensors[RT_NORM_BIAS]);
     k->tile = row > 0 && row < TILE_ELEMENTS ? TILE_ELEMENTS / row : 1;
     return rt_emit_dispatch(
         emit,

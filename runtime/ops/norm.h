@@ -31,6 +31,7 @@ struct rt_norm_constants {
     int64_t tile;                       /* rows */
     bool is_given, has_weight, has_bias;
     bool weights_by_element; /* one for each element of a run instead */
+    bool is_plain; /* a row is what the micro-kernel takes, and nobody reads its moments */
     enum rt_class class;
     enum dtype dtypes[RT_NORM_BINDINGS];
     double epsilon;

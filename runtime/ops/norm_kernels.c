@@ -236,6 +236,20 @@ static void write_run(const struct hal_args *args, int64_t begin, int64_t channe
     }
 }
 
+static void plain_row(const struct hal_args *args, int64_t row)
+{
+    const struct rt_norm_constants *k = args->constants;
+
+    hal_cpu_uk()->layer_norm_f32(&(struct uk_norm_f32){
+        .y = (float *)args->bindings[RT_NORM_OUTPUT] + row * k->row_stride,
+        .x = (const float *)args->bindings[RT_NORM_INPUT] + row * k->row_stride,
+        .scale = k->has_weight ? args->bindings[RT_NORM_WEIGHT] : NULL,
+        .shift = k->has_bias ? args->bindings[RT_NORM_BIAS] : NULL,
+        .n = (size_t)k->run,
+        .epsilon = (float)k->epsilon,
+    });
+}
+
 static void norm_tile(const struct hal_args *args, struct hal_tile tile)
 {
     const struct rt_norm_constants *k = args->constants;
@@ -243,6 +257,10 @@ static void norm_tile(const struct hal_args *args, struct hal_tile tile)
     int64_t end = k->rows - first < k->tile ? k->rows : first + k->tile;
 
     for (int64_t row = first; row < end; row++) {
+        if (k->is_plain) {
+            plain_row(args, row);
+            continue;
+        }
         struct moments m = find_moments(args, row);
         for (int64_t r = 0; r < k->runs; r++) {
             write_run(args, row * k->row_stride + r * k->run_stride,

@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: MIT
+"""Cases of the operators that move elements, and of those that nets are made of."""
+import torch
+import torch.nn.functional as F
+from torch.export import Dim
+
+from ops_case import (Unpacked, aten, case, family, floats, ints, numbers, real, short)
+
+# ---- views ------------------------------------------------------------------------------------
+
+
+def views(x):
+    return (x.permute(2, 0, 1) + 0, x.transpose(0, -1) + 0, x.reshape(5, -1), x.unsqueeze(1) + 0,
+            x[:, :1].squeeze(1) + 0, x[:, :1].squeeze(
+                (0, 1)) + 0, x[..., None].expand(-1, -1, -1, 3) + 0)
+
+
+def slices(x):
+    return (x[1:], x[:, ::2], x[:, :, -3:-1], x[:, 1:100:3], x[1], x[:, -1], x[:, 3:3],
+            aten.narrow_copy(x, 2, 1, 3), x.flip(0, 2), x.flip(
+                ()), x.roll(2, 1), x.roll((1, -1), (0, 2)), x.roll(3), x.tril(), x.tril(1))
+
+
+def joins(x):
+    return (torch.cat([x, x[:, :1], x[:, 1:3]], 1), torch.stack([x, x], -1), x.repeat(2, 1, 2),
+            x.repeat(2, 1, 1, 3), *x.split(2, 1), *x.split_with_sizes([1, 0, 4], 1), *x.unbind(0))
+
+
+def pads(x):
+    return (F.pad(x, (1, 2)), F.pad(x, (0, 1, 2, 0),
+                                    value=3), F.pad(x,
+                                                    (-1, 2, -2, 0)), F.pad(x, (0, 0, 1, 1, 0, 2)))
+
+
+def strided(x):
+    return (aten.as_strided_copy(x, (2, 3), (1, 4), 2), aten.diagonal_copy(x, 0, 1, 2),
+            aten.diagonal_copy(x, 1, 0, 2), aten.unfold_copy(x, 1, 3, 2), aten.unbind_copy(x, 1)[2],
+            aten.squeeze_copy(x[:, :1], 1), aten.squeeze_copy(x, 1), aten.transpose_copy(x, 0, 1),
+            aten.t_copy(x[0]), *aten.split_copy(x, 3, 1))
+
+
+@family
+def view():
+    cases = []
+    for dtype in (torch.float32, torch.float16, torch.int64, torch.bool):
+        name, x = short(dtype), numbers(dtype, 3, 5, 6)
+        cases += [
+            case(f"views_{name}", lambda a: tuple(v.clone() for v in views_of(a)), x),
+            case(f"slices_{name}", slices, x),
+            case(f"joins_{name}", joins, x)
+        ]
+    x, image = real(3, 5, 6), real(2, 4, 6, 8)
+    n = Dim("n", min=3, max=12)
+    cases += [
+        case("pads", pads, x),
+        case("pads_i64", pads, ints(torch.int64, 3, 5, 6)),
+        case("strided", strided, x),
+        case("shuffle", lambda a: (F.pixel_shuffle(a, 2), F.pixel_unshuffle(a, 2)), image),
+        case("reflect", lambda a:
+             (F.pad(a, (2, 1), mode="reflect"), F.pad(a, (2, 1), mode="replicate")), x),
+        case(
+            "reflect_2d", lambda a:
+            (F.pad(a, (2, 1, 0, 3), mode="reflect"), F.pad(a,
+                                                           (2, 1, 0, 3), mode="replicate")), image),
+        case(
+            "reflect_3d", lambda a: (F.pad(a, (2, 1, 0, 3, 1, 1), mode="reflect"),
+                                     F.pad(a, (2, 1, 0, 3, 1, 1), mode="replicate")),
+            real(1, 2, 3, 4, 5)),
+        case("scatters", lambda a, b:
+             (a.slice_scatter(b, 1, 1, 5, 2), a.select_scatter(b[:, 0], 1, -1)), x, real(3, 2, 6)),
+        case(
+            "empty", lambda a:
+            (a.permute(1, 0).clone(), a.reshape(0), torch.cat([a, a], 1), a[:, 1:].clone(),
+             a.expand(2, 0, 4).clone()), real(0, 4)),
+        case("cat_promotes", lambda a, b: torch.cat([a, b]), real(3), floats(torch.float64, 2)),
+        case("rank_0", lambda a: (a.reshape(1, 1), a.expand(3).clone(), a.unsqueeze(0).clone()),
+             real()),
+        case("transpose_large", lambda a:
+             (a.t().clone(), a.reshape(5, 7, 4, 9).permute(0, 2, 3, 1).clone()), real(35, 36)),
+        case("dynamic",
+             lambda a: (a[1:].clone(), a.reshape(-1), a.transpose(0, 1).clone(), a[-1].clone(),
+                        torch.cat([a, a]), a.unsqueeze(0).expand(3, -1, -1).clone()),
+             real(4, 3),
+             dynamic=({
+                 0: n
+             },),
+             more=[(real(k, 3),) for k in (3, 12)])
+    ]
+    return cases
+
+
+def views_of(x):
+    return (x.permute(2, 0, 1), x.transpose(0, -1), x.reshape(5, -1), x.unsqueeze(1),
+            x[:, :1].squeeze(1), x[:, :1].squeeze((0, 1)), x[..., None].expand(-1, -1, -1, 3))
+
+
+# ---- indexing ---------------------------------------------------------------------------------
+
+
+@family
+def index():
+    cases = []
+    for dtype in (torch.float32, torch.float16, torch.int64, torch.int8, torch.bool):
+        name, table = short(dtype), numbers(dtype, 7, 5)
+        rows = torch.tensor([[0, 6, 3], [1, 1, 5]])
+        cases += [
+            case(
+                f"gathers_{name}", lambda t, i: (F.embedding(i, t), t.index_select(0, i[
+                    0]), t.gather(0, i), t[i], t[i[0], i[1, :1]], t[:, i[0] - 5]), table,
+                torch.where(rows > 4, rows - 3, rows)),
+            case(
+                f"scatters_{name}", lambda t, i, v:
+                (t.scatter(1, i, v), t.scatter(1, i, 1), t.index_put((i[0],), v[0, 0])), table,
+                torch.tensor([[0, 4, 3], [1, 0, 2]]), numbers(dtype, 2, 3))
+        ]
+    table = real(7, 5)
+    cases += [
+        case("embedding_i32", lambda t, i: F.embedding(i, t), table,
+             torch.tensor([0, 6], dtype=torch.int32)),
+        case("negative", lambda t, i: (t[i], t[:, i]), table, torch.tensor([-1, 0, -5])),
+        case("apart", lambda t, i: t[i, :, i], real(4, 3, 5), torch.tensor([[0, 3], [1, 1]])),
+        case("scatter_add", lambda t, i, v: t.scatter_add(0, i, v), table,
+             torch.tensor([[0, 0, 3], [0, 1, 2]]), real(2, 3)),
+        case("accumulate", lambda t, i, v: (t.index_put((i,), v, accumulate=True),), table,
+             torch.tensor([0, 0, 6]), real(3, 5)),
+        case("empty", lambda t, i: (F.embedding(i, t), t.index_select(1, i)), table,
+             torch.zeros(0, dtype=torch.int64)),
+        case("gather_1", lambda t, i: t.gather(1, i), table, torch.tensor([[0, 4, 3], [1, 0, 2]]))
+    ]
+    return cases
+
+
+# ---- pooling and resampling -------------------------------------------------------------------
+
+
+@family
+def pool():
+    image, odd = real(2, 5, 9, 11), real(1, 3, 7, 6)
+    with_nan = image.clone()
+    with_nan[0, 1, 2, 3] = float("nan")
+    return [
+        case(
+            "max", lambda x:
+            (F.max_pool2d(x, 2), F.max_pool2d(x, 3, 2, 1), F.max_pool2d(x, (2, 3), (1, 2)),
+             F.max_pool2d(x, 2, 2, 0, 2), F.max_pool2d(x, 2, ceil_mode=True), *F.max_pool2d(
+                 x, 3, 2, 1, return_indices=True)), image),
+        case("max_nan", lambda x: F.max_pool2d(x, 3, 2, 1, return_indices=True), with_nan),
+        case(
+            "avg", lambda x:
+            (F.avg_pool2d(x, 2), F.avg_pool2d(x, 3, 2, 1), F.avg_pool2d(x, (2, 3), (1, 2)),
+             F.avg_pool2d(x, 3, 2, 1, count_include_pad=False), F.avg_pool2d(x, 2, ceil_mode=True),
+             F.avg_pool2d(x, 2, divisor_override=3)), image),
+        case("adaptive", lambda x: (F.adaptive_avg_pool2d(x, 1), F.adaptive_avg_pool2d(x, (3, 4))),
+             odd),
+        case("unbatched", lambda x: (F.max_pool2d(x, 2), F.avg_pool2d(x, 2)), image[0]),
+        case("bilinear",
+             lambda x: (F.interpolate(x, scale_factor=2, mode="bilinear"),
+                        F.interpolate(x, size=(5, 9), mode="bilinear"),
+                        F.interpolate(x, size=(13, 12), mode="bilinear", align_corners=True),
+                        F.interpolate(x, scale_factor=1.7, mode="bilinear")),
+             odd,
+             atol=1e-5),
+        case(
+            "nearest", lambda x: (F.interpolate(x, scale_factor=2), F.interpolate(x, size=(5, 9)),
+                                  F.interpolate(x, scale_factor=1.7)), odd)
+    ]
+
+
+# ---- products and convolutions ----------------------------------------------------------------
+
+
+@family
+def matmul():
+
+    def products(a, b, c):
+        return (a @ b, torch.addmm(c, a, b), torch.addmm(c, a, b, beta=0.5, alpha=2),
+                F.linear(a, b.t()), F.linear(a, b.t(), c))
+
+    cases = []
+    for m, k, n in ((1, 1, 1), (1, 7, 5), (3, 5, 17), (16, 16, 16), (33, 65, 31), (0, 3, 4), (4, 0,
+                                                                                              3)):
+        cases.append(
+            case(f"products_{m}_{k}_{n}",
+                 products,
+                 real(m, k),
+                 real(k, n),
+                 real(n),
+                 rtol=1e-4,
+                 atol=1e-4))
+    n = Dim("n", min=0, max=20)
+    return cases + [
+        case("batched", torch.bmm, real(3, 5, 9), real(3, 9, 4), atol=1e-5),
+        case("batched_1", torch.bmm, real(1, 1, 9), real(1, 9, 1), atol=1e-5),
+        case("linear", torch.nn.Linear(37, 19), real(2, 3, 37), atol=1e-5),
+        case("linear_relu",
+             torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 3)),
+             real(5, 8),
+             atol=1e-5),
+        case("linear_dynamic",
+             Unpacked(torch.nn.Linear(6, 9)),
+             real(4, 6),
+             dynamic=({
+                 0: n
+             },),
+             more=[(real(k, 6),) for k in (0, 1, 20)],
+             atol=1e-5)
+    ]
+
+
+@family
+def conv():
+    cases = []
+    for name, x, args, options in (("plain", (1, 3, 8, 9), (3, 5, 3),
+                                    {}), ("padded", (2, 4, 7, 7), (4, 8, 3), {
+                                        "padding": 1
+                                    }), ("strided", (1, 3, 11, 10), (3, 6, 3), {
+                                        "stride": 2,
+                                        "padding": 1
+                                    }), ("dilated", (1, 2, 9, 9), (2, 3, 3), {
+                                        "dilation": 2
+                                    }), ("pointwise", (2, 7, 5, 5), (7, 9, 1), {}),
+                                   ("pointwise_strided", (1, 8, 6, 6), (8, 4, 1), {
+                                       "stride": 2
+                                   }), ("depthwise", (1, 6, 8, 8), (6, 6, 3), {
+                                       "groups": 6,
+                                       "padding": 1
+                                   }), ("depthwise_multiplied", (1, 4, 6, 6), (4, 8, 3), {
+                                       "groups": 4
+                                   }), ("depthwise_strided", (1, 5, 9, 9), (5, 5, 5), {
+                                       "groups": 5,
+                                       "padding": 2,
+                                       "stride": 2
+                                   }), ("grouped", (1, 6, 6, 6), (6, 4, 3), {
+                                       "groups": 2,
+                                       "padding": 1
+                                   }), ("oblong", (1, 3, 9, 8), (3, 4, (1, 5)), {
+                                       "padding": (0, 2)
+                                   }), ("no_bias", (1, 3, 5, 5), (3, 4, 3), {
+                                       "bias": False
+                                   })):
+        cases.append(case(name, torch.nn.Conv2d(*args, **options), real(*x), rtol=1e-4, atol=1e-5))
+    for name, x, args, options in (("plain", (2, 3, 5, 6), (3, 4, 3), {}),
+                                   ("strided", (1, 4, 5, 5), (4, 3, 2), {
+                                       "stride": 2
+                                   }), ("padded", (1, 4, 5, 5), (4, 3, 3), {
+                                       "stride": 2,
+                                       "padding": 1,
+                                       "output_padding": 1
+                                   }), ("grouped", (1, 4, 4, 4), (4, 6, 3), {
+                                       "groups": 2
+                                   })):
+        cases.append(
+            case(f"transposed_{name}",
+                 torch.nn.ConvTranspose2d(*args, **options),
+                 real(*x),
+                 rtol=1e-4,
+                 atol=1e-5))
+    cases += [
+        case("line", torch.nn.Conv1d(3, 5, 3, padding=1), real(2, 3, 11), atol=1e-5),
+        case("line_depthwise",
+             torch.nn.Conv1d(4, 4, 3, groups=4, stride=2),
+             real(1, 4, 12),
+             atol=1e-5),
+        case("line_transposed",
+             torch.nn.ConvTranspose1d(3, 4, 4, stride=2),
+             real(1, 3, 6),
+             atol=1e-5),
+        case("weights_given",
+             lambda x, w, b: (F.conv2d(x, w, b, padding=1),),
+             real(1, 3, 6, 6),
+             real(4, 3, 3, 3),
+             real(4),
+             rtol=1e-4,
+             atol=1e-5),
+        case("activated",
+             torch.nn.Sequential(torch.nn.Conv2d(3, 6, 3, padding=1), torch.nn.BatchNorm2d(6),
+                                 torch.nn.ReLU6(), torch.nn.Conv2d(6, 6, 3, groups=6),
+                                 torch.nn.ReLU(), torch.nn.Conv2d(6, 4, 1)),
+             real(1, 3, 8, 8),
+             rtol=1e-4,
+             atol=1e-5)
+    ]
+    return cases
