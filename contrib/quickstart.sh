@@ -21,8 +21,8 @@ die() {
     exit 1
 }
 
-PACKAGES='build-essential autoconf automake pkg-config libuv1-dev node-llhttp libcjson-dev
-    libcurl4-openssl-dev zlib1g-dev curl'
+PACKAGES='build-essential autoconf automake pkg-config libuv1-dev node-llhttp zlib1g-dev
+    curl'
 DIGITS=tests/models/digits
 LOG=build/quickstart.log
 image=9

@@ -50,7 +50,10 @@ TESTS += $(UNIT_OPS_TESTS)
 %C%_test_ops_shapes_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_ops_shapes_LDADD = runtime/ops/libops.a $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 
-UNIT_PTE_TESTS = %D%/test_flatbuf %D%/test_pte %D%/test_pte_files
+UNIT_PTE_TESTS = %D%/test_flatbuf %D%/test_pte
+if HAVE_CJSON
+UNIT_PTE_TESTS += %D%/test_pte_files
+endif
 check_PROGRAMS += $(UNIT_PTE_TESTS)
 TESTS += $(UNIT_PTE_TESTS)
 %C%_test_flatbuf_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
