@@ -3,7 +3,7 @@
 #
 # The documents say what the tree says: each `name()` and each `struct name` in them exists in C,
 # each path in backquotes exists, each route and each option of pted with its default is in
-# README.md, and no line has more than 100 columns.
+# README.md, each limit in the manual too, and no line has more than 100 columns.
 
 set -u
 : "${top_builddir:=.}"
@@ -15,6 +15,7 @@ export LC_ALL
 PTED=${PTED:-$top_builddir/pted}
 HELP=$("$PTED" --help) || exit 1
 DOCUMENTS='README.md ARCHITECTURE.md HACKING.md'
+MANUAL=contrib/man/pted.8
 SOURCES='base protocol hal runtime server tests'
 report=$(mktemp) || exit 1
 trap 'rm -f "$report"' EXIT
@@ -65,6 +66,10 @@ expect() {
         grep -vE '^--(help|version)$' |
         while read -r option; do
             grep -qF "| \`$option\` |" README.md || echo "README.md:1: no option $option"
+        done
+    echo "$HELP" | sed -nE 's/^  -(-[a-z-]+) .* \(([0-9]+[A-Za-z]*)\)$/.It Fl \1 Ar N Pq \2/p' |
+        while read -r item; do
+            grep -qxF "$item" "$MANUAL" || echo "$MANUAL:1: no $item"
         done
     # shellcheck disable=SC2086
     grep -nE '^.{101}' $DOCUMENTS | sed 's|^\([^:]*:[0-9]*\):.*|\1: more than 100 columns|'
