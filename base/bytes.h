@@ -75,6 +75,11 @@ static inline bool add_i64(int64_t a, int64_t b, int64_t *out)
     return !__builtin_add_overflow(a, b, out);
 }
 
+static inline bool sub_i64(int64_t a, int64_t b, int64_t *out)
+{
+    return !__builtin_sub_overflow(a, b, out);
+}
+
 /* |align| is a power of two; the caller knows that |n| is far from the end of the range. */
 static inline size_t align_up(size_t n, size_t align)
 {

@@ -91,7 +91,10 @@ MUST_CHECK enum status rt_invocation_bool(struct rt_invocation *invocation, uint
 MUST_CHECK enum status rt_invocation_string(struct rt_invocation *invocation, uint32_t index,
                                             struct span value, struct error *err);
 
-/* Fixed scalars may be missing; a missing tensor is ST_INVALID by name. */
+/*
+ * Fixed scalars may be missing; a missing tensor is ST_INVALID by name. May be called again after a
+ * failure, but memory bound to results has to be bound again.
+ */
 MUST_CHECK enum status rt_invocation_prepare(struct rt_invocation *invocation, struct error *err);
 
 /* Bytes of pool memory that the prepared invocation holds. */

@@ -15,8 +15,9 @@
 #include "runtime/import/kernels.h"
 #include "runtime/ops/op.h"
 
-/* Plans of a method that are kept, however many and large; the one in use is always kept. */
+/* Plans of a method that are kept, the most recently used; a request looks at them all. */
 #define PLANS_BYTES_MAX (64u << 20)
+#define PLANS_MAX 256
 
 struct cached_plan {
     struct list link;
@@ -124,7 +125,8 @@ static enum status find_symbols(struct rt_method *method, struct error *err)
     const struct rt_dims *dims = &method->graph.dims;
     method->symbols =
         arena_array(&method->graph.arena, dims->expr_count, sizeof(*method->symbols));
-    if (!method->symbols) {
+    method->values = arena_array(&method->graph.arena, dims->expr_count, sizeof(*method->values));
+    if (!method->symbols || !method->values) {
         return error_set(err, ST_EXHAUSTED, "the method is too large");
     }
     for (uint32_t i = 1; i < dims->expr_count; i++) {
@@ -183,6 +185,7 @@ enum status rt_method_compile(struct rt_method *method, struct rt_program *progr
 static void drop_plan(struct rt_method *method, struct cached_plan *cached)
 {
     list_remove(&cached->link);
+    method->plan_count--;
     method->plan_bytes -= cached->plan->bytes;
     rt_plan_unref(cached->plan);
     free(cached);
@@ -204,17 +207,15 @@ void rt_method_fini(struct rt_method *method)
 
 /* ---- plans ----------------------------------------------------------------------------------- */
 
-/* Puts every symbol's value into |values| (by expression): solved input dims are
- * symbols or constants. */
-static void read_symbols(const struct rt_method *method, const struct shape *const *shapes,
-                         int64_t *values)
+/* Puts every symbol's value into the method's: solved input dims are symbols or constants. */
+static void read_symbols(struct rt_method *method, const struct shape *const *shapes)
 {
     const struct rt_graph *graph = &method->graph;
     for (uint32_t i = 0; i < graph->input_count; i++) {
         const struct rt_value *v = &graph->values[graph->inputs[i]];
         for (uint8_t d = 0; v->kind == RT_TENSOR && d < v->rank; d++) {
             if (v->dims[d].expr) {
-                values[v->dims[d].expr] = shapes[i]->dims[d];
+                method->values[v->dims[d].expr] = shapes[i]->dims[d];
             }
         }
     }
@@ -222,13 +223,13 @@ static void read_symbols(const struct rt_method *method, const struct shape *con
 
 /* Two inputs that share a symbol must agree on it. */
 static enum status check_inputs(const struct rt_method *method, const struct shape *const *shapes,
-                                const int64_t *values, struct error *err)
+                                struct error *err)
 {
     const struct rt_graph *graph = &method->graph;
     for (uint32_t i = 0; i < graph->input_count; i++) {
         const struct rt_value *v = &graph->values[graph->inputs[i]];
         for (uint8_t d = 0; v->kind == RT_TENSOR && d < v->rank; d++) {
-            int64_t wanted = rt_dim_at(v->dims[d], values);
+            int64_t wanted = rt_dim_at(v->dims[d], method->values);
             if (shapes[i]->dims[d] != wanted) {
                 return error_set(err, ST_INVALID,
                                  "%s: dim %u is %" PRId64 ", expected %" PRId64
@@ -240,12 +241,13 @@ static enum status check_inputs(const struct rt_method *method, const struct sha
     return ST_OK;
 }
 
-static struct cached_plan *find_plan(struct rt_method *method, const int64_t *values)
+static struct cached_plan *find_plan(struct rt_method *method)
 {
+    const uint32_t *symbols = method->symbols;
     for (struct list *l = method->plans.next; l != &method->plans; l = l->next) {
         struct cached_plan *cached = LIST_ENTRY(l, struct cached_plan, link);
         uint32_t i = 0;
-        while (i < method->symbol_count && cached->symbols[i] == values[method->symbols[i]]) {
+        while (i < method->symbol_count && cached->symbols[i] == method->values[symbols[i]]) {
             i++;
         }
         if (i == method->symbol_count) {
@@ -255,10 +257,8 @@ static struct cached_plan *find_plan(struct rt_method *method, const int64_t *va
     return NULL;
 }
 
-/* Called with the mutex held: a second request with the same new dims waits for
- * the first's plan. */
-static enum status make_plan(struct rt_method *method, int64_t *values,
-                             struct cached_plan **out_cached, struct error *err)
+static enum status make_plan(struct rt_method *method, struct cached_plan **out_cached,
+                             struct error *err)
 {
     size_t size = sizeof(struct cached_plan) + method->symbol_count * sizeof(int64_t);
     struct cached_plan *cached = malloc(size);
@@ -266,63 +266,50 @@ static enum status make_plan(struct rt_method *method, int64_t *values,
         return error_set(err, ST_EXHAUSTED, "no memory for a plan");
     }
     for (uint32_t i = 0; i < method->symbol_count; i++) {
-        cached->symbols[i] = values[method->symbols[i]];
+        cached->symbols[i] = method->values[method->symbols[i]];
     }
-    enum status status = rt_dims_eval(&method->graph.dims, values, err);
+    enum status status = rt_dims_eval(&method->graph.dims, method->values, err);
     if (status == ST_OK) {
-        status = rt_plan_new(&method->flow, method->device, values, &cached->plan, err);
+        status = rt_plan_new(&method->flow, method->device, method->values, &cached->plan, err);
     }
     if (status != ST_OK) {
         free(cached);
         return status;
     }
     list_push_front(&method->plans, &cached->link);
+    method->plan_count++;
     method->plan_bytes += cached->plan->bytes;
-    while (method->plan_bytes > PLANS_BYTES_MAX && method->plans.prev != &cached->link) {
+    while ((method->plan_bytes > PLANS_BYTES_MAX || method->plan_count > PLANS_MAX) &&
+           method->plans.prev != &cached->link) {
         drop_plan(method, LIST_ENTRY(method->plans.prev, struct cached_plan, link));
     }
     *out_cached = cached;
     return ST_OK;
 }
 
-/* A method without symbols, or with few expressions, needs no heap to look its plan up. */
-#define VALUES_ON_STACK 64
-
+/* With the mutex held: a second request with the same new dims waits for the first's plan. */
 static enum status plan_for(struct rt_method *method, const struct shape *const *shapes,
-                            int64_t *values, struct rt_plan **out_plan, struct error *err)
+                            struct rt_plan **out_plan, struct error *err)
 {
-    struct cached_plan *cached;
-    read_symbols(method, shapes, values);
-    TRY(check_inputs(method, shapes, values, err));
-    pthread_mutex_lock(&method->mutex);
-    cached = find_plan(method, values);
-    enum status status = ST_OK;
+    read_symbols(method, shapes);
+    TRY(check_inputs(method, shapes, err));
+    struct cached_plan *cached = find_plan(method);
     if (cached) {
         list_remove(&cached->link);
         list_push_front(&method->plans, &cached->link);
     } else {
-        status = make_plan(method, values, &cached, err);
+        TRY(make_plan(method, &cached, err));
     }
-    if (status == ST_OK) {
-        *out_plan = rt_plan_ref(cached->plan);
-    }
-    pthread_mutex_unlock(&method->mutex);
-    return status;
+    *out_plan = rt_plan_ref(cached->plan);
+    return ST_OK;
 }
 
 enum status rt_method_plan(struct rt_method *method, const struct shape *const *shapes,
                            struct rt_plan **out_plan, struct error *err)
 {
-    int64_t on_stack[VALUES_ON_STACK] = {0};
-    uint32_t count = method->graph.dims.expr_count;
-    int64_t *values = count <= VALUES_ON_STACK ? on_stack : calloc(count, sizeof(*values));
-    if (!values) {
-        return error_set(err, ST_EXHAUSTED, "no memory for %u sizes", count);
-    }
-    enum status status = plan_for(method, shapes, values, out_plan, err);
-    if (values != on_stack) {
-        free(values);
-    }
+    pthread_mutex_lock(&method->mutex);
+    enum status status = plan_for(method, shapes, out_plan, err);
+    pthread_mutex_unlock(&method->mutex);
     return status;
 }
 

@@ -34,7 +34,9 @@ struct rt_method {
 
     pthread_mutex_t mutex;       /* guards what follows */
     struct list plans;           /* struct cached_plan, most recently used first */
+    uint32_t plan_count;
     size_t plan_bytes;
+    int64_t *values;             /* by expression, of the call being planned; in graph.arena */
     struct list invocations;     /* free ones, struct rt_invocation */
     uint32_t invocation_count;
 };

@@ -19,7 +19,8 @@
 #include "base/check.h"
 
 #define TERMS_MAX 16
-#define EXPRS_MAX 16384 /* intern() searches them all: this bounds its work */
+#define PRINT_PIECES_MAX 64 /* operands are shared: an expression can be longer than memory */
+#define EXPRS_MAX 4096 /* solving a symbol looks at them all */
 
 struct term {
     uint32_t expr;
@@ -35,7 +36,7 @@ struct terms {
 
 void rt_dims_init(struct rt_dims *dims, struct arena *arena)
 {
-    *dims = (struct rt_dims){.arena = arena, .expr_count = 1};
+    *dims = (struct rt_dims){.arena = arena, .expr_count = 1, .resolved_count = 1};
 }
 
 static int64_t sat_add(int64_t a, int64_t b)
@@ -54,6 +55,13 @@ static int64_t floor_div(int64_t a, int64_t b)
 {
     must(b > 0);
     return a / b - (a % b < 0);
+}
+
+/* In [0, b). */
+static int64_t floor_mod(int64_t a, int64_t b)
+{
+    must(b > 0);
+    return a % b < 0 ? a % b + b : a % b;
 }
 
 static int64_t min_i64(int64_t a, int64_t b)
@@ -139,6 +147,14 @@ static struct rt_dim of_expr(const struct rt_dims *dims, uint32_t expr)
     return (struct rt_dim){.value = e->hi, .expr = expr};
 }
 
+static uint32_t hash(enum rt_expr_kind kind, struct rt_dim a, struct rt_dim b)
+{
+    uint64_t mixed = (a.expr ? a.expr : (uint64_t)a.value * 31) * 0x9e3779b97f4a7c15;
+    mixed = (mixed + (b.expr ? b.expr : (uint64_t)b.value * 31) + (uint64_t)kind) *
+            0xd6e8feb86659fd93;
+    return (uint32_t)(mixed >> 32) % RT_DIM_HEADS;
+}
+
 static struct rt_dim append(struct rt_dims *dims, struct rt_expr e)
 {
     void *exprs = dims->exprs, *solved = dims->solved;
@@ -153,7 +169,9 @@ static struct rt_dim append(struct rt_dims *dims, struct rt_expr e)
     dims->exprs = exprs;
     dims->solved = solved;
     dims->expr_capacity = capacity;
-    uint32_t expr = dims->expr_count++;
+    uint32_t expr = dims->expr_count++, *head = &dims->heads[hash(e.kind, e.a, e.b)];
+    e.next = *head;
+    *head = expr;
     dims->exprs[expr] = e;
     dims->solved[expr] = (struct rt_dim){.value = e.hi, .expr = expr};
     return of_expr(dims, expr);
@@ -169,7 +187,7 @@ struct rt_dim rt_dim_symbol(struct rt_dims *dims, int64_t bound)
 static struct rt_dim intern(struct rt_dims *dims, enum rt_expr_kind kind, struct rt_dim a,
                             struct rt_dim b)
 {
-    for (uint32_t i = dims->expr_count; i-- > 1;) {
+    for (uint32_t i = dims->heads[hash(kind, a, b)]; i; i = dims->exprs[i].next) {
         const struct rt_expr *e = &dims->exprs[i];
         if (e->kind == kind && rt_dim_same(e->a, a) && rt_dim_same(e->b, b)) {
             return of_expr(dims, i);
@@ -367,6 +385,9 @@ struct rt_dim rt_dim_floordiv(struct rt_dims *dims, struct rt_dim a, struct rt_d
         a = build_product(dims, &above);
         b = build_product(dims, &below);
     }
+    if (!a.expr && !b.expr && b.value > 0) {
+        return rt_dim_of(floor_div(a.value, b.value));
+    }
     return rt_dim_is(b, 1) ? a : intern(dims, RT_EXPR_FLOORDIV, a, b);
 }
 
@@ -384,7 +405,7 @@ struct rt_dim rt_dim_mod(struct rt_dims *dims, struct rt_dim a, struct rt_dim b)
         return rt_dim_of(0);
     }
     if (!a.expr && !b.expr) {
-        return rt_dim_of(a.value - b.value * floor_div(a.value, b.value));
+        return rt_dim_of(floor_mod(a.value, b.value));
     }
     return rt_dim_is(b, 1) ? rt_dim_of(0) : intern(dims, RT_EXPR_MOD, a, b);
 }
@@ -447,15 +468,16 @@ static struct rt_dim apply(struct rt_dims *dims, enum rt_expr_kind kind, struct 
 }
 
 /*
- * Operands have smaller numbers than their expression, so one ascending pass over |d|'s range
- * resolves everything below it without recursion.
+ * Operands have smaller numbers than their expression, so one ascending pass up to |d| resolves
+ * everything below it without recursion. It begins where the last one ended.
  */
 struct rt_dim rt_dim_resolve(struct rt_dims *dims, struct rt_dim d)
 {
     if (!d.expr) {
         return d;
     }
-    for (uint32_t i = 1; i <= d.expr; i++) {
+    for (; dims->resolved_count <= d.expr; dims->resolved_count++) {
+        uint32_t i = dims->resolved_count;
         struct rt_expr e = dims->exprs[i];
         if (e.kind == RT_EXPR_SYMBOL) {
             struct rt_dim to = dims->solved[i];
@@ -500,12 +522,15 @@ static bool solve_linear(struct rt_dims *dims, struct rt_dim d, int64_t value, b
         return false;
     }
     uint32_t symbol = sum.items[0].expr;
-    int64_t rest;
-    *out_possible = add_i64(value, -sum.constant, &rest) && rest % sum.items[0].coefficient == 0;
-    int64_t solution = *out_possible ? rest / sum.items[0].coefficient : 0;
+    int64_t rest, coefficient = sum.items[0].coefficient;
+    /* INT64_MIN / -1 does not exist; the only number of that kind is no size anyway. */
+    *out_possible = sub_i64(value, sum.constant, &rest) && rest != INT64_MIN &&
+                    rest % coefficient == 0;
+    int64_t solution = *out_possible ? rest / coefficient : 0;
     *out_possible = *out_possible && solution >= 0 && solution <= dims->exprs[symbol].hi;
     if (*out_possible) {
         dims->solved[symbol] = rt_dim_of(solution);
+        dims->resolved_count = 1;
     }
     return true;
 }
@@ -518,7 +543,7 @@ enum status rt_dim_require_equal(struct rt_dims *dims, struct rt_dim a, struct r
     if (rt_dim_same(a, b)) {
         return ST_OK;
     }
-    if (!a.expr) {
+    if (!a.expr && b.expr) {
         struct rt_dim swap = a;
         a = b;
         b = swap;
@@ -539,6 +564,7 @@ enum status rt_dim_require_equal(struct rt_dims *dims, struct rt_dim a, struct r
         int64_t hi = min_i64(dims->exprs[keep].hi, dims->exprs[drop].hi);
         dims->exprs[keep].hi = hi;
         dims->solved[drop] = dims->solved[keep] = (struct rt_dim){.value = hi, .expr = keep};
+        dims->resolved_count = 1;
         return ST_OK;
     }
     void *requirements = dims->requirements;
@@ -556,8 +582,6 @@ enum status rt_dim_require_equal(struct rt_dims *dims, struct rt_dim a, struct r
 static bool eval_one(const struct rt_expr *e, int64_t a, int64_t b, int64_t *out)
 {
     switch (e->kind) {
-    case RT_EXPR_SYMBOL:
-        return true;
     case RT_EXPR_SUM:
         return add_i64(a, b, out);
     case RT_EXPR_PRODUCT:
@@ -566,7 +590,7 @@ static bool eval_one(const struct rt_expr *e, int64_t a, int64_t b, int64_t *out
         *out = b > 0 ? floor_div(a, b) : 0;
         return b > 0;
     case RT_EXPR_MOD:
-        *out = b > 0 ? a - b * floor_div(a, b) : 0;
+        *out = b > 0 ? floor_mod(a, b) : 0;
         return b > 0;
     case RT_EXPR_MAX:
         *out = max_i64(a, b);
@@ -574,6 +598,8 @@ static bool eval_one(const struct rt_expr *e, int64_t a, int64_t b, int64_t *out
     case RT_EXPR_MIN:
         *out = min_i64(a, b);
         return true;
+    case RT_EXPR_SYMBOL:
+        break;
     }
     unreachable();
 }
@@ -582,7 +608,10 @@ enum status rt_dims_eval(const struct rt_dims *dims, int64_t *values, struct err
 {
     for (uint32_t i = 1; i < dims->expr_count; i++) {
         const struct rt_expr *e = &dims->exprs[i];
-        if (!eval_one(e, rt_dim_at(e->a, values), rt_dim_at(e->b, values), &values[i])) {
+        if (e->kind == RT_EXPR_SYMBOL) {
+            /* Expressions from before it was solved are evaluated, too. */
+            values[i] = dims->solved[i].expr == i ? values[i] : rt_dim_at(dims->solved[i], values);
+        } else if (!eval_one(e, rt_dim_at(e->a, values), rt_dim_at(e->b, values), &values[i])) {
             return error_set(err, ST_INVALID,
                              "a size derived from the inputs' dims does not exist");
         }
@@ -615,7 +644,7 @@ void rt_dim_print(const struct rt_dims *dims, struct rt_dim d, struct buf *out)
         const char *sign;
         bool close;
     } stack[128];
-    uint32_t depth = 0;
+    uint32_t depth = 0, pieces = 0;
     stack[depth].d = d;
     stack[depth].sign = "";
     stack[depth++].close = false;
@@ -636,7 +665,7 @@ void rt_dim_print(const struct rt_dims *dims, struct rt_dim d, struct buf *out)
             buf_printf(out, "s%u", top.expr);
             continue;
         }
-        if (depth + 3 > sizeof(stack) / sizeof(stack[0])) {
+        if (depth + 3 > sizeof(stack) / sizeof(stack[0]) || ++pieces > PRINT_PIECES_MAX) {
             buf_add_str(out, "...");
             continue;
         }

@@ -41,6 +41,7 @@ struct rt_expr {
     enum rt_expr_kind kind;
     struct rt_dim a, b;
     int64_t lo, hi; /* saturated bounds */
+    uint32_t next;  /* the one before with the same hash, or 0 */
 };
 
 /* An equality that no symbol could absorb. */
@@ -49,12 +50,16 @@ struct rt_requirement {
     const char *what; /* for the request that breaks it */
 };
 
+#define RT_DIM_HEADS 256
+
 /* All expressions of one method. Owned by the graph; one thread while it grows, then read-only. */
 struct rt_dims {
     struct arena *arena; /* borrowed */
     struct rt_expr *exprs; /* [0] is unused */
     uint32_t expr_count, expr_capacity;
+    uint32_t heads[RT_DIM_HEADS]; /* by hash: the newest expression */
     struct rt_dim *solved; /* by expression: what a symbol was found to be; itself when free */
+    uint32_t resolved_count; /* of how many |solved| is up to date */
     struct rt_requirement *requirements;
     uint32_t requirement_count, requirement_capacity;
     bool failed; /* the arena is exhausted, or an expression grew too large */

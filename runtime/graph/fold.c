@@ -14,15 +14,22 @@
 #include "runtime/ops/op.h"
 #include "runtime/plan/plan.h"
 
-/* A node is not folded when that would turn little into much: `full([1000, 1000], 0)`. */
+/*
+ * A node is not folded when that would turn little into much: `full([1000, 1000], 0)`. Nor may all
+ * of them together, so that a chain of such nodes cannot fill the memory.
+ */
 #define FOLD_GROWTH 8
 #define FOLD_SMALL (64u << 10)
 
+/* Values that one round computes at most: each may be a result, which needs a slot. */
+#define FOLD_OUTPUTS_MAX (HAL_SLOTS_MAX - RT_SLOT_INPUT)
+
 struct fold {
     struct rt_graph *graph;
-    bool *is_known;   /* by value: constant, or an output of a foldable node */
+    bool *is_known;    /* by value: constant, or an output of a foldable node */
     bool *is_foldable; /* by node */
-    uint32_t count;
+    uint32_t count, out_count; /* of foldable nodes, of their outputs */
+    size_t budget;             /* bytes that may still be made */
 };
 
 static bool is_static(const struct rt_value *v, size_t *bytes)
@@ -59,16 +66,29 @@ static bool args_are_known(const struct fold *f, const struct rt_node *node, siz
     return true;
 }
 
-static bool outs_fit(const struct fold *f, const struct rt_node *node, size_t bytes_in)
+static bool outs_fit(struct fold *f, const struct rt_node *node, size_t bytes_in)
 {
     size_t bytes = 0;
+    if (node->out_count > FOLD_OUTPUTS_MAX - f->out_count) {
+        return false;
+    }
     for (uint32_t i = 0; i < node->out_count; i++) {
         const struct rt_value *v = rt_node_out(f->graph, node, i);
         if (v->kind != RT_TENSOR || !is_static(v, &bytes)) {
             return false;
         }
     }
-    return bytes <= FOLD_SMALL || bytes / FOLD_GROWTH <= bytes_in;
+    if (bytes > f->budget || (bytes > FOLD_SMALL && bytes / FOLD_GROWTH > bytes_in)) {
+        return false;
+    }
+    f->budget -= bytes;
+    return true;
+}
+
+/* What lowering replaces cannot be computed yet. */
+static bool has_kernel(const struct rt_node *node)
+{
+    return node->op->emit || (node->op->flags & RT_OP_VIEW);
 }
 
 static void find_foldable(struct fold *f)
@@ -79,11 +99,13 @@ static void find_foldable(struct fold *f)
     for (uint32_t i = 0; i < f->graph->node_count; i++) {
         const struct rt_node *node = &f->graph->nodes[i];
         size_t bytes_in = 0;
-        f->is_foldable[i] = args_are_known(f, node, &bytes_in) && outs_fit(f, node, bytes_in);
-        f->count += f->is_foldable[i];
+        f->is_foldable[i] = has_kernel(node) && args_are_known(f, node, &bytes_in) &&
+                            outs_fit(f, node, bytes_in);
         for (uint32_t j = 0; f->is_foldable[i] && j < node->out_count; j++) {
             f->is_known[node->outs[j]] = true;
         }
+        f->count += f->is_foldable[i];
+        f->out_count += f->is_foldable[i] ? node->out_count : 0;
     }
 }
 
@@ -185,30 +207,47 @@ static enum status evaluate(struct rt_graph *graph, struct rt_graph *sub,
     return status;
 }
 
-/* More results than a command buffer has slots for are left as they are: folding is optional. */
-#define FOLD_OUTPUTS_MAX (HAL_SLOTS_MAX - RT_SLOT_INPUT)
-
-enum status rt_pass_fold(struct rt_graph *graph, struct hal_device *device, struct error *err)
+/* Folds what one command buffer has slots for; |budget| becomes what is left of it. */
+static enum status fold_some(struct rt_graph *graph, struct hal_device *device, size_t *budget,
+                             uint32_t *out_count, struct error *err)
 {
     struct fold f = {
         .graph = graph,
         .is_known = arena_array(&graph->arena, graph->value_count, sizeof(*f.is_known)),
         .is_foldable = arena_array(&graph->arena, graph->node_count, sizeof(*f.is_foldable)),
+        .budget = *budget,
     };
     struct rt_graph sub;
     graph->failed |= !f.is_known || !f.is_foldable;
     TRY(rt_graph_check(graph, err));
     find_foldable(&f);
+    *budget = f.budget;
+    *out_count = f.count;
     if (f.count == 0) {
         return ST_OK;
     }
     TRY(extract(&f, &sub, err));
-    if (sub.output_count > FOLD_OUTPUTS_MAX) {
-        return ST_OK;
-    }
     TRY(evaluate(graph, &sub, device, err));
     for (uint32_t i = 0; i < graph->node_count; i++) {
         graph->nodes[i].is_dead |= f.is_foldable[i];
     }
     return rt_graph_compact(graph, err);
+}
+
+enum status rt_pass_fold(struct rt_graph *graph, struct hal_device *device, struct error *err)
+{
+    size_t constants = 0, budget = SIZE_MAX;
+    uint32_t count;
+    for (uint32_t i = 0; i < graph->value_count; i++) {
+        if (graph->values[i].is_constant && !is_static(&graph->values[i], &constants)) {
+            return error_set(err, ST_TOO_LARGE, "the constants exceed memory");
+        }
+    }
+    if (constants < SIZE_MAX / FOLD_GROWTH - FOLD_SMALL) {
+        budget = (constants + FOLD_SMALL) * FOLD_GROWTH;
+    }
+    do {
+        TRY(fold_some(graph, device, &budget, &count, err));
+    } while (count > 0);
+    return ST_OK;
 }

@@ -12,7 +12,7 @@
 #include "runtime/graph/rewrite.h"
 #include "runtime/ops/op.h"
 
-/* The bounds of a node that clamps its argument 0 to constants; false when it is none. */
+/* The bounds of a node that clamps its argument 0 to fixed numbers; false when it is none. */
 static bool read_clamp(const struct rt_graph *graph, const struct rt_node *node, double *min,
                        double *max)
 {
@@ -28,7 +28,7 @@ static bool read_clamp(const struct rt_graph *graph, const struct rt_node *node,
     const struct rt_value *lo = rt_node_arg(graph, node, 1), *hi = rt_node_arg(graph, node, 2);
     *min = lo->kind == RT_NONE ? -INFINITY : rt_arg_number(lo);
     *max = hi->kind == RT_NONE ? INFINITY : rt_arg_number(hi);
-    return true;
+    return rt_value_is_fixed(lo) && rt_value_is_fixed(hi);
 }
 
 /* The node that makes |value| if it has an epilogue, no clamp yet, and nobody else reads it. */
@@ -95,7 +95,8 @@ static bool try_residual(struct rt_rewrite *rw, const struct rt_node *add, uint3
 
 static void fuse_add(struct rt_rewrite *rw, const struct rt_node *add)
 {
-    if (rt_arg_number(rt_node_arg(rw->graph, add, 2)) == 1 && !try_residual(rw, add, 0, 1)) {
+    const struct rt_value *alpha = rt_node_arg(rw->graph, add, 2);
+    if (rt_value_is_fixed(alpha) && rt_arg_number(alpha) == 1 && !try_residual(rw, add, 0, 1)) {
         try_residual(rw, add, 1, 0);
     }
 }

@@ -343,6 +343,17 @@ static enum status declare_out_list(struct import *im, uint32_t index, uint32_t 
     return rt_graph_check(im->graph, im->err);
 }
 
+static enum status declare_out_int(struct import *im, uint32_t index, uint32_t *out_value)
+{
+    enum pte_kind kind = im->plan->values[index].kind;
+    if (kind != PTE_INT) {
+        return error_set(im->err, ST_INVALID, "the output is %s, expected an int",
+                         pte_kind_name(kind));
+    }
+    *out_value = rt_graph_int(im->graph, rt_dim_of(0));
+    return rt_graph_check(im->graph, im->err);
+}
+
 static enum status declare(struct import *im, char letter, uint32_t index, uint32_t *out_value)
 {
     switch (letter) {
@@ -351,8 +362,7 @@ static enum status declare(struct import *im, char letter, uint32_t index, uint3
     case 'X':
         return declare_out_list(im, index, out_value);
     case 'I':
-        *out_value = rt_graph_int(im->graph, rt_dim_of(0));
-        return rt_graph_check(im->graph, im->err);
+        return declare_out_int(im, index, out_value);
     default:
         unreachable();
     }

@@ -23,6 +23,9 @@
  * far from overflow. */
 #define EXTENT_MAX (1 << 24)
 
+/* A transposed convolution is a dispatch for every phase of its strides. */
+#define PHASES_MAX 4096
+
 /* ---- the file's form ------------------------------------------------------------------------- */
 
 enum {
@@ -105,6 +108,7 @@ static enum status check_weights(struct rt_shape_call *call, int64_t *out_groups
     TRY(rt_need_dtype(call, CONV_X, F32_ONLY));
     TRY(rt_need_dtype(call, CONV_W, F32_ONLY));
     TRY(rt_need_dtype(call, CONV_BIAS, F32_ONLY));
+    TRY(rt_need_out_dtype(call, 0, F32_ONLY));
     if ((x->rank != 3 && x->rank != 4) || w->rank != x->rank) {
         return rt_unsupported(call, "input of rank %u, weights of rank %u", x->rank, w->rank);
     }
@@ -135,7 +139,7 @@ static enum status convolution_shape(struct rt_shape_call *call)
     const struct rt_value *x = rt_arg(call, CONV_X), *w = rt_arg(call, CONV_W);
     bool is_transposed = rt_arg(call, CONV_TRANSPOSED)->b;
     struct rt_dims *dims = &call->graph->dims;
-    int64_t groups = 1, taps = 1;
+    int64_t groups = 1, taps = 1, phases = 1;
     TRY(check_weights(call, &groups));
     struct rt_dim out[4] = {x->dims[0]};
     out[1] = is_transposed ? rt_dim_mul(dims, w->dims[1], rt_dim_of(groups)) : w->dims[0];
@@ -143,6 +147,7 @@ static enum status convolution_shape(struct rt_shape_call *call)
         struct window window;
         TRY(read_window(call, (uint8_t)(x->rank - 2), i, &window));
         taps *= window.kernel;
+        phases *= window.stride;
         out[2 + i] = out_extent(dims, x->dims[2 + i], &window, is_transposed);
         if (out[2 + i].value < 0) {
             return rt_refuse(call, "the kernel is larger than the padded input");
@@ -150,6 +155,9 @@ static enum status convolution_shape(struct rt_shape_call *call)
     }
     if (taps > KERNEL_TAPS_MAX) {
         return rt_refuse(call, "%" PRId64 " taps, at most %d are possible", taps, KERNEL_TAPS_MAX);
+    }
+    if (is_transposed && phases > PHASES_MAX) {
+        return rt_unsupported(call, "a transposed convolution of stride %" PRId64, phases);
     }
     return rt_set_out(call, 0, x->rank, out);
 }

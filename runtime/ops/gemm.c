@@ -197,6 +197,10 @@ enum status rt_gemm_emit(struct rt_emit *emit, struct rt_gemm *g,
     if (g->images == 0 || g->y.out == 0 || g->x.out == 0 || g->outs == 0) {
         return ST_OK;
     }
+    if (g->outs > INT32_MAX || g->channels > INT32_MAX) {
+        return error_set(err, ST_TOO_LARGE, "%lld columns, %lld channels", (long long)g->outs,
+                         (long long)g->channels);
+    }
     int64_t panels = uk_panels_f32(uk, (uint32_t)(g->outs / g->groups));
     int64_t cost = cut(g, uk);
     size_t segments = (size_t)(g->y.taps * g->x.taps) + 1;
@@ -250,6 +254,11 @@ enum status rt_pack_emit(struct rt_emit *emit, const struct rt_pack *pack, int64
                          struct error *err)
 {
     const struct rt_tensor *in = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
+    if (out->numel > 0 && (pack->n > INT32_MAX || pack->outer_count > INT32_MAX ||
+                           pack->inner_count > INT32_MAX || matrices > INT32_MAX)) {
+        return error_set(err, ST_TOO_LARGE, "%lld matrices of %lld columns", (long long)matrices,
+                         (long long)pack->n);
+    }
     uint32_t panels = uk_panels_f32(hal_cpu_uk(), (uint32_t)pack->n);
     struct hal_binding bindings[] = {out->binding, in->binding};
     struct hal_dispatch dispatch = {

@@ -31,6 +31,7 @@ static enum status product(struct rt_shape_call *call, uint32_t left, uint8_t ra
     struct rt_dims *dims = &call->graph->dims;
     TRY(need_rank(call, left, rank));
     TRY(need_rank(call, left + 1, rank));
+    TRY(rt_need_out_dtype(call, 0, F32_ONLY));
     TRY(rt_dim_require_equal(dims, a->dims[rank - 1], b->dims[rank - 2],
                              "the inner sizes of a matrix product differ", call->err));
     if (rank == 3) {
@@ -58,6 +59,11 @@ static enum status addmm_shape(struct rt_shape_call *call)
     struct rt_dim out[SHAPE_RANK_MAX];
     uint8_t rank;
     TRY(rt_need_dtype(call, 0, F32_ONLY));
+    for (uint32_t i = 3; i < 5; i++) {
+        if (!rt_value_is_fixed(rt_arg(call, i))) {
+            return rt_unsupported(call, "argument %u depends on the inputs' dims", i);
+        }
+    }
     TRY(product(call, 1, 2));
     const struct rt_value *result = rt_node_out(call->graph, call->node, 0);
     TRY(rt_broadcast(call, bias->rank, bias->dims, 2, result->dims, out, &rank));
@@ -73,6 +79,7 @@ static enum status linear_shape(struct rt_shape_call *call)
     struct rt_dims *dims = &call->graph->dims;
     struct rt_dim out[SHAPE_RANK_MAX];
     TRY(rt_need_dtype(call, 0, F32_ONLY));
+    TRY(rt_need_out_dtype(call, 0, F32_ONLY));
     TRY(need_rank(call, 1, 2));
     TRY(need_rank(call, 2, 1));
     if (x->rank == 0) {

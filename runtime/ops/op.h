@@ -93,6 +93,12 @@ static inline bool rt_arg_is_none(const struct rt_shape_call *call, uint32_t ind
     return rt_arg(call, index)->kind == RT_NONE;
 }
 
+/* Is the number the same for every call? */
+static inline bool rt_value_is_fixed(const struct rt_value *value)
+{
+    return value->kind != RT_INT || rt_dim_is_const(value->i);
+}
+
 /* The element type of output |index| (the file or the pass declared it). */
 static inline enum dtype rt_out_dtype(const struct rt_shape_call *call, uint32_t index)
 {
@@ -118,6 +124,9 @@ enum status rt_unsupported(struct rt_shape_call *call, const char *fmt, ...)
 /* Argument |index| is a tensor (or none, if optional) of one of the types in
  * |dtypes| (1 << DT_…). */
 MUST_CHECK enum status rt_need_dtype(struct rt_shape_call *call, uint32_t index, uint32_t dtypes);
+/* The same of output |index|: until this is asked, a file may declare what no kernel writes. */
+MUST_CHECK enum status rt_need_out_dtype(struct rt_shape_call *call, uint32_t index,
+                                         uint32_t dtypes);
 /* An int argument that must be a constant (dims, flags), into |out_value|. */
 MUST_CHECK enum status rt_need_const(struct rt_shape_call *call, uint32_t index,
                                      int64_t *out_value);

@@ -156,6 +156,14 @@ enum status rt_need_dtype(struct rt_shape_call *call, uint32_t index, uint32_t d
     return rt_unsupported(call, "argument %u is of element type %s", index, dtype_text(v->dtype));
 }
 
+enum status rt_need_out_dtype(struct rt_shape_call *call, uint32_t index, uint32_t dtypes)
+{
+    enum dtype dtype = rt_out_dtype(call, index);
+    return dtypes >> dtype & 1
+               ? ST_OK
+               : rt_refuse(call, "output %u is of element type %s", index, dtype_text(dtype));
+}
+
 enum status rt_need_const(struct rt_shape_call *call, uint32_t index, int64_t *out_value)
 {
     const struct rt_value *v = rt_arg(call, index);

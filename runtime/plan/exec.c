@@ -78,25 +78,31 @@ static void stride_tensor(struct rt_tensor *t, const uint8_t *order)
     }
 }
 
-/* NULL when memory is out. */
-static struct rt_tensor *make_tensor(struct rt_emit *e, uint32_t value)
+static enum status too_large(struct error *err)
+{
+    return error_set(err, ST_EXHAUSTED, "the method is too large");
+}
+
+/* A view of no bytes may still have dims whose product wraps. */
+static enum status make_tensor(struct rt_emit *e, uint32_t value, struct error *err)
 {
     const struct rt_value *v = &e->graph->values[value];
     struct rt_tensor *t = arena_alloc(e->arena, sizeof(*t));
     if (!t) {
-        return NULL;
+        return too_large(err);
     }
     struct shape shape = rt_concrete_shape(v, e->values);
+    TRY(shape_bytes(&shape, v->dtype, &t->bytes, err));
     t->dtype = v->dtype;
     t->rank = v->rank;
     for (uint8_t i = 0; i < v->rank; i++) {
         t->dims[i] = shape.dims[i];
     }
     t->numel = shape_numel(&shape);
-    t->bytes = (size_t)t->numel * dtype_bytes(t->dtype);
     stride_tensor(t, v->order);
     t->binding = bind(e, value, t->bytes);
-    return t;
+    e->tensors[value] = t;
+    return ST_OK;
 }
 
 static const struct rt_tensor *tensor_of(struct rt_emit *e, uint32_t value)
@@ -107,7 +113,8 @@ static const struct rt_tensor *tensor_of(struct rt_emit *e, uint32_t value)
 }
 
 /* Makes what the operator may ask for, so that asking cannot fail. */
-static bool make_tensors(struct rt_emit *e, const uint32_t *values, uint32_t count)
+static enum status make_tensors(struct rt_emit *e, const uint32_t *values, uint32_t count,
+                                struct error *err)
 {
     for (uint32_t i = 0; i < count; i++) {
         const struct rt_value *v = &e->graph->values[values[i]];
@@ -115,14 +122,11 @@ static bool make_tensors(struct rt_emit *e, const uint32_t *values, uint32_t cou
         uint32_t item_count = v->kind == RT_TENSORS ? v->count : 1;
         for (uint32_t j = 0; j < item_count; j++) {
             if (e->graph->values[items[j]].kind == RT_TENSOR && !e->tensors[items[j]]) {
-                e->tensors[items[j]] = make_tensor(e, items[j]);
-                if (!e->tensors[items[j]]) {
-                    return false;
-                }
+                TRY(make_tensor(e, items[j], err));
             }
         }
     }
-    return true;
+    return ST_OK;
 }
 
 /* ---- what operators see ---------------------------------------------------------------------- */
@@ -202,19 +206,12 @@ enum status rt_emit_dispatch(struct rt_emit *e, const struct hal_dispatch *dispa
 
 /* ---- recording ------------------------------------------------------------------------------- */
 
-static enum status too_large(struct error *err)
-{
-    return error_set(err, ST_EXHAUSTED, "the method is too large");
-}
-
 static enum status emit_node(struct rt_emit *e, uint32_t index, struct error *err)
 {
     const struct rt_node *node = &e->graph->nodes[index];
     e->node = node;
-    if (!make_tensors(e, node->args, node->arg_count) ||
-        !make_tensors(e, node->outs, node->out_count)) {
-        return too_large(err);
-    }
+    TRY(make_tensors(e, node->args, node->arg_count, err));
+    TRY(make_tensors(e, node->outs, node->out_count, err));
     must(node->op->emit);
     enum status status = node->op->emit(e, err);
     return status == ST_OK ? ST_OK : error_prefix(err, "%s: ", node->op->name);
@@ -224,9 +221,7 @@ static enum status emit_copies(struct rt_emit *e, struct error *err)
 {
     for (uint32_t i = 0; i < e->flow->copy_count; i++) {
         const struct rt_result_copy *copy = &e->flow->copies[i];
-        if (!make_tensors(e, &copy->value, 1)) {
-            return too_large(err);
-        }
+        TRY(make_tensors(e, &copy->value, 1, err));
         const struct rt_tensor *from = tensor_of(e, copy->value);
         struct hal_binding to = {
             .slot = (uint16_t)rt_slot_result(e->graph->input_count, copy->result),

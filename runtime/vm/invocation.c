@@ -504,11 +504,13 @@ static enum status check_complete(const struct rt_invocation *inv, struct error 
 
 enum status rt_invocation_prepare(struct rt_invocation *inv, struct error *err)
 {
+    size_t input_bytes = inv->bytes;
     must(inv->step == STEP_FILLING);
     TRY(check_complete(inv, err));
     TRY(rt_method_plan(inv->method, inv->shapes, &inv->plan, err));
     if (place_results(inv, err) != ST_OK) {
         release_results(inv);
+        inv->bytes = input_bytes;
         return err->code;
     }
     inv->step = STEP_PREPARED;

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 # Hostile input: fuzz_NAME runs over corpus/NAME here, and over anything under libFuzzer.
-FUZZ_TESTS = %D%/fuzz_pte %D%/test_pte_mutations %D%/mutate_json %D%/mutate_number %D%/mutate_oip
+FUZZ_TESTS = %D%/fuzz_pte %D%/test_pte_mutations %D%/test_program_mutations \
+	%D%/mutate_json %D%/mutate_number %D%/mutate_oip
 
-check_PROGRAMS += $(FUZZ_TESTS) %D%/replay_pte
+check_PROGRAMS += $(FUZZ_TESTS) %D%/replay_pte %D%/replay_program
 TESTS += $(FUZZ_TESTS) %D%/test_malformed.sh
 
 %C%_fuzz_pte_SOURCES = %D%/fuzz_pte.c %D%/replay.c
@@ -10,6 +11,12 @@ TESTS += $(FUZZ_TESTS) %D%/test_malformed.sh
 %C%_replay_pte_LDADD = runtime/libruntime.a $(BASE_LIBS)
 %C%_test_pte_mutations_SOURCES = %D%/test_pte_mutations.c tests/unit/pte_sample.c
 %C%_test_pte_mutations_LDADD = runtime/libruntime.a $(BASE_LIBS)
+
+# The same down to the results of a call.
+%C%_test_program_mutations_SOURCES = %D%/test_program_mutations.c %D%/call_program.c %D%/call_program.h
+%C%_test_program_mutations_LDADD = $(RUNTIME_LIBS)
+%C%_replay_program_SOURCES = %D%/replay_program.c %D%/call_program.c
+%C%_replay_program_LDADD = $(RUNTIME_LIBS)
 
 # The same targets of text formats with a main() that also damages what is in the corpus.
 %C%_mutate_json_SOURCES = %D%/fuzz_json.c %D%/mutate.c

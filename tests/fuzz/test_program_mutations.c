@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Real programs with numbers in their tables exchanged: attributes, sizes, element types, indices,
+ * list lengths. What still parses is compiled and called; it is refused with a reason or computes
+ * something. Crashes and reads of the wrong memory are the sanitizers' to find; the file that did
+ * it stays behind.
+ *
+ *     test_program_mutations [ROUNDS [SEED]]
+ */
+#include "config.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/check.h"
+#include "tests/fuzz/call_program.h"
+
+#define ROUNDS 400
+#define DAMAGES_MAX 2
+#define FILE_BYTES_MAX (128u << 10)
+#define LOAD_SECONDS_MAX 30
+
+/* Of the extended header, if there is one, and of the number of bytes of tables in it. */
+#define AT_HEADER 8
+#define AT_PROGRAM_BYTES 16
+
+/* Small, with many operators, and together with all families. */
+static const char *const names[] = {
+    "conv_ops",  "linear",     "methods",  "mlp",    "pointwise", "pointwise_types",
+    "promotion", "reduce_ops", "scalars",  "add",    "view_ops",  "view_types",
+    "zero_size", "zero_batch", "residual", "mobile", "unet",      "select_ops",
+};
+#define NAME_COUNT (sizeof(names) / sizeof(names[0]))
+
+struct program {
+    uint8_t bytes[FILE_BYTES_MAX];
+    size_t len, tables; /* the tables come first, segments behind them */
+};
+
+static struct program programs[NAME_COUNT], damaged;
+static uint64_t random_state = 0x9e3779b97f4a7c15;
+
+static uint32_t random_below(size_t limit)
+{
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return (uint32_t)((random_state >> 32) % limit);
+}
+
+static bool read_program(struct program *program, const char *name)
+{
+    const char *top = getenv("top_srcdir");
+    char path[1024];
+    snprintf(path, sizeof(path), "%s/tests/models/%s.pte", top ? top : ".", name);
+    FILE *file = fopen(path, "rb");
+    if (!file) {
+        perror(path);
+        return false;
+    }
+    program->len = fread(program->bytes, 1, sizeof(program->bytes), file);
+    fclose(file);
+    bool has_header = memcmp(program->bytes + AT_HEADER, "eh00", 4) == 0;
+    program->tables =
+        has_header ? (size_t)load_le64(program->bytes + AT_PROGRAM_BYTES) : program->len;
+    must(program->tables <= program->len && program->tables > 64);
+    return true;
+}
+
+static bool write_program(const struct program *program, const char *path)
+{
+    FILE *file = fopen(path, "wb");
+    if (!file) {
+        perror(path);
+        return false;
+    }
+    bool is_written = fwrite(program->bytes, 1, program->len, file) == program->len;
+    return fclose(file) == 0 && is_written;
+}
+
+static void put(struct program *program, size_t at, int64_t number, size_t size)
+{
+    for (size_t i = 0; i < size && at + i < program->tables; i++) {
+        program->bytes[at + i] = (uint8_t)((uint64_t)number >> (8 * i));
+    }
+}
+
+/* A place that holds a small number, which offsets into the tables mostly are not. */
+static size_t find_number(const struct program *program)
+{
+    size_t at = 0;
+    for (int tries = 0; tries < 64; tries++) {
+        at = 32 + (random_below(program->tables - 64) & ~3u);
+        uint32_t number = load_le32(program->bytes + at);
+        if (number < 72 || number == UINT32_MAX) {
+            break;
+        }
+    }
+    return at;
+}
+
+static void damage(struct program *program)
+{
+    static const int64_t numbers[] = {
+        0,
+        1,
+        2,
+        3,
+        -1,
+        -2,
+        -3,
+        5,
+        7,
+        16,
+        17,
+        33,
+        64,
+        1000,
+        -1000,
+        1 << 20,
+        INT32_MAX,
+        INT32_MIN,
+        INT64_MAX,
+        INT64_MIN,
+        (int64_t)1 << 32,
+        (int64_t)1 << 62,
+        UINT32_MAX,
+        65536,
+        100000007,
+        -((int64_t)1 << 40),
+    };
+    int64_t number = numbers[random_below(sizeof(numbers) / sizeof(numbers[0]))];
+    size_t at = find_number(program);
+    switch (random_below(5)) {
+    case 0:
+        put(program, at, number, 8);
+        break;
+    case 1:
+        put(program, at, number, 4);
+        break;
+    case 2: /* an element type, a flag */
+        put(program, at + random_below(4), random_below(16), 1);
+        break;
+    case 3: /* a bit more or less */
+        put(program, at, (int64_t)load_le32(program->bytes + at) + random_below(9) - 4, 4);
+        break;
+    case 4: /* another place's number */
+        put(program, at, load_le32(program->bytes + find_number(program)), 4);
+        break;
+    }
+}
+
+/* Milliseconds of a clock that is not set back. */
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static int try_program(struct caller *caller, const char *path, struct call_counts *total)
+{
+    struct call_counts counts = {0};
+    struct error err = {0};
+    int64_t begin = now_ms();
+    enum status status = call_program(caller, path, &counts, &err);
+    int64_t took = now_ms() - begin;
+    total->methods += status == ST_OK && counts.runs > 0;
+    total->runs += counts.runs;
+    if (counts.timeouts > 0 || took > LOAD_SECONDS_MAX * 1000) {
+        fprintf(stderr, "%s takes %" PRId64 " ms, %" PRIu32 " calls too long\n", path, took,
+                counts.timeouts);
+        return 1;
+    }
+    if ((status != ST_OK || counts.runs == 0) && err.text[0] == '\0') {
+        fprintf(stderr, "%s is refused without a reason\n", path);
+        return 1;
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct caller caller;
+    struct error err;
+    struct call_counts total = {0};
+    long rounds = argc > 1 ? strtol(argv[1], NULL, 10) : ROUNDS;
+    int failures = 0;
+    char path[64];
+    if (argc > 2) {
+        random_state ^= strtoull(argv[2], NULL, 0) * 0x2545f4914f6cdd1d;
+    }
+    snprintf(path, sizeof(path), "mutated-%ld.pte", (long)getpid());
+    for (size_t i = 0; i < NAME_COUNT; i++) {
+        if (!read_program(&programs[i], names[i])) {
+            return 1;
+        }
+    }
+    must(caller_init(&caller, &err) == ST_OK);
+    for (long round = 0; round < rounds && failures == 0; round++) {
+        damaged = programs[(size_t)round % NAME_COUNT];
+        for (uint32_t n = random_below(DAMAGES_MAX); n < DAMAGES_MAX; n++) {
+            damage(&damaged);
+        }
+        failures += !write_program(&damaged, path) || try_program(&caller, path, &total);
+    }
+    caller_fini(&caller);
+    if (failures == 0) {
+        unlink(path);
+    }
+    printf("%" PRIu32 " of %ld damaged programs could be called, %" PRIu32 " calls\n",
+           total.methods, rounds, total.runs);
+    return failures || total.methods < rounds / 20 ? 1 : 0;
+}
