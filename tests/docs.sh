@@ -3,7 +3,7 @@
 #
 # The documents say what the tree says: each `name()` and each `struct name` in them exists in C,
 # each path in backquotes exists, each route and each option of pted with its default is in
-# README.md, each limit in the manual too, and no line has more than 100 columns.
+# README.md, the limits and the options of pte in the manual too, no line is over 100 columns.
 
 set -u
 : "${top_builddir:=.}"
@@ -13,7 +13,8 @@ LC_ALL=C.UTF-8
 export LC_ALL
 
 PTED=${PTED:-$top_builddir/pted}
-HELP=$("$PTED" --help) || exit 1
+PTE=${PTE:-$top_builddir/pte}
+HELP=$("$PTED" --help) && PTE_HELP=$("$PTE" --help) || exit 1
 DOCUMENTS='README.md ARCHITECTURE.md HACKING.md'
 MANUAL=contrib/man/pted.8
 SOURCES='base protocol hal runtime server tests'
@@ -48,7 +49,7 @@ expect() {
     mentioned '`[a-zA-Z0-9_./-]+`' | tr -d '`' |
         grep -E ':(base|protocol|hal|runtime|server|tests|contrib|conf)/' |
         while IFS=: read -r file line path; do
-            [ -e "$path" ] || [ -e "$top_builddir/$path" ] ||
+            [ -e "$path" ] || [ -e "$path.c" ] ||
                 echo "$file:$line: there is no $path"
         done
     sed -n 's/^ROUTE([A-Z_]*, \([A-Z]*\), "\([^"]*[^/]\)".*/\1 \2/p' server/route.def |
@@ -70,6 +71,17 @@ expect() {
     echo "$HELP" | sed -nE 's/^  -(-[a-z-]+) .* \(([0-9]+[A-Za-z]*)\)$/.It Fl \1 Ar N Pq \2/p' |
         while read -r item; do
             grep -qxF "$item" "$MANUAL" || echo "$MANUAL:1: no $item"
+        done
+    echo "$PTE_HELP" | sed -nE 's/^[a-z: ]* pte ([a-z]+)( .*)?$/\1/p' |
+        while read -r command; do
+            grep -q "^    pte $command" README.md || echo "README.md:1: no pte $command"
+            grep -qxF ".It Cm $command" contrib/man/pte.1 || echo "contrib/man/pte.1:1: no $command"
+        done
+    echo "$PTE_HELP" | sed -nE 's/^  -(-[a-z]+ [A-Z=]+) .*/\1/p' |
+        while read -r option; do
+            grep -qF "\`-$option\`" README.md || echo "README.md:1: no option -$option"
+            grep -qxF ".It Fl ${option% *} Ar ${option#* }" contrib/man/pte.1 ||
+                echo "contrib/man/pte.1:1: no option -$option"
         done
     # shellcheck disable=SC2086
     grep -nE '^.{101}' $DOCUMENTS | sed 's|^\([^:]*:[0-9]*\):.*|\1: more than 100 columns|'
