@@ -28,8 +28,8 @@ noinst_LIBRARIES += %D%/libruntime.a
 	%D%/method.c %D%/method.h \
 	%D%/oracle.c %D%/oracle.h \
 	%D%/program.c %D%/program.h \
-	%D%/results.h \
-	%D%/signature.h \
+	%D%/results.c %D%/results.h \
+	%D%/signature.c %D%/signature.h \
 	%D%/import/kernels.c %D%/import/kernels.h \
 	%D%/graph/dim.c %D%/graph/dim.h \
 	%D%/graph/fold.c \

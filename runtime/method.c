@@ -19,6 +19,9 @@
 #define PLANS_BYTES_MAX (64u << 20)
 #define PLANS_MAX 256
 
+/* A signature is as long as the file's own description of the structure, which is bounded. */
+#define SIGNATURE_BYTES_MAX (64u << 20)
+
 struct cached_plan {
     struct list link;
     struct rt_plan *plan; /* shared: ref held */
@@ -169,8 +172,9 @@ enum status rt_method_compile(struct rt_method *method, struct rt_program *progr
     rt_graph_init(&method->graph, plan->name);
     method->graph.file = file;
     TRY(describe_all(method, err));
+    arena_init(&method->signature_arena, SIGNATURE_BYTES_MAX);
     if (compile(method, &method->failure) != ST_OK) {
-        return ST_OK;
+        return rt_signature_make(method, &method->signature_arena, &method->signature, err);
     }
     method->failure.code = ST_OK;
     for (uint32_t i = 0; i < plan->input_count; i++) {
@@ -179,7 +183,7 @@ enum status rt_method_compile(struct rt_method *method, struct rt_program *progr
     for (uint32_t i = 0; i < plan->output_count; i++) {
         refine(&method->results[i], &method->graph.values[method->graph.outputs[i]]);
     }
-    return ST_OK;
+    return rt_signature_make(method, &method->signature_arena, &method->signature, err);
 }
 
 static void drop_plan(struct rt_method *method, struct cached_plan *cached)
@@ -200,6 +204,7 @@ void rt_method_fini(struct rt_method *method)
         drop_plan(method, LIST_ENTRY(method->plans.next, struct cached_plan, link));
     }
     rt_graph_fini(&method->graph);
+    arena_fini(&method->signature_arena);
     free(method->inputs);
     free(method->results);
     pthread_mutex_destroy(&method->mutex);
@@ -207,15 +212,16 @@ void rt_method_fini(struct rt_method *method)
 
 /* ---- plans ----------------------------------------------------------------------------------- */
 
-/* Puts every symbol's value into the method's: solved input dims are symbols or constants. */
-static void read_symbols(struct rt_method *method, const struct shape *const *shapes)
+/* Puts every symbol's value into |values|: solved input dims are symbols or constants. */
+static void read_symbols(const struct rt_method *method, const struct shape *const *shapes,
+                         int64_t *values)
 {
     const struct rt_graph *graph = &method->graph;
     for (uint32_t i = 0; i < graph->input_count; i++) {
         const struct rt_value *v = &graph->values[graph->inputs[i]];
         for (uint8_t d = 0; v->kind == RT_TENSOR && d < v->rank; d++) {
             if (v->dims[d].expr) {
-                method->values[v->dims[d].expr] = shapes[i]->dims[d];
+                values[v->dims[d].expr] = shapes[i]->dims[d];
             }
         }
     }
@@ -223,13 +229,13 @@ static void read_symbols(struct rt_method *method, const struct shape *const *sh
 
 /* Two inputs that share a symbol must agree on it. */
 static enum status check_inputs(const struct rt_method *method, const struct shape *const *shapes,
-                                struct error *err)
+                                const int64_t *values, struct error *err)
 {
     const struct rt_graph *graph = &method->graph;
     for (uint32_t i = 0; i < graph->input_count; i++) {
         const struct rt_value *v = &graph->values[graph->inputs[i]];
         for (uint8_t d = 0; v->kind == RT_TENSOR && d < v->rank; d++) {
-            int64_t wanted = rt_dim_at(v->dims[d], method->values);
+            int64_t wanted = rt_dim_at(v->dims[d], values);
             if (shapes[i]->dims[d] != wanted) {
                 return error_set(err, ST_INVALID,
                                  "%s: dim %u is %" PRId64 ", expected %" PRId64
@@ -239,6 +245,13 @@ static enum status check_inputs(const struct rt_method *method, const struct sha
         }
     }
     return ST_OK;
+}
+
+enum status rt_method_symbols(const struct rt_method *method, const struct shape *const *shapes,
+                              int64_t *values, struct error *err)
+{
+    read_symbols(method, shapes, values);
+    return check_inputs(method, shapes, values, err);
 }
 
 static struct cached_plan *find_plan(struct rt_method *method)
@@ -291,9 +304,16 @@ static enum status make_plan(struct rt_method *method, struct cached_plan **out_
 static enum status plan_for(struct rt_method *method, const struct shape *const *shapes,
                             struct rt_plan **out_plan, struct error *err)
 {
-    read_symbols(method, shapes);
-    TRY(check_inputs(method, shapes, err));
+<<<<<<< HEAD
+    TRY(rt_method_symbols(method, shapes, method->values, err));
     struct cached_plan *cached = find_plan(method);
+=======
+    struct cached_plan *cached;
+    TRY(rt_method_symbols(method, shapes, values, err));
+    pthread_mutex_lock(&method->mutex);
+    cached = find_plan(method, values);
+    enum status status = ST_OK;
+>>>>>>> 02b16c6 (wip signature)
     if (cached) {
         list_remove(&cached->link);
         list_push_front(&method->plans, &cached->link);

@@ -15,6 +15,7 @@
 #include "runtime/plan/plan.h"
 #include "runtime/program.h"
 #include "runtime/pte/pte.h"
+#include "runtime/signature.h"
 
 struct hal_device;
 
@@ -27,6 +28,8 @@ struct rt_method {
     struct rt_io *inputs, *results; /* owned */
     struct rt_graph graph;       /* meaningful without failure */
     struct rt_flow flow;         /* storage in the graph's arena */
+    struct arena signature_arena;
+    struct rt_signature signature; /* storage in signature_arena */
     uint32_t *symbols;           /* expressions that requests choose, in graph.arena */
     uint32_t symbol_count;
 
@@ -57,6 +60,14 @@ void rt_method_fini(struct rt_method *method);
  */
 MUST_CHECK enum status rt_method_plan(struct rt_method *method, const struct shape *const *shapes,
                                       struct rt_plan **out_plan, struct error *err);
+
+/*
+ * Puts the symbols' values into |values| (by expression) from the inputs' shapes, each of which fits
+ * its input. ST_INVALID when two inputs disagree.
+ */
+MUST_CHECK enum status rt_method_symbols(const struct rt_method *method,
+                                         const struct shape *const *shapes, int64_t *values,
+                                         struct error *err);
 
 /* Frees an invocation for good; runtime/vm/invocation.c has it, the method calls it at its end. */
 void rt_invocation_destroy(struct list *link);

@@ -9,7 +9,9 @@
 #include "base/check.h"
 #include "hal/buffer.h"
 #include "hal/device.h"
+#include "protocol/rawsig.h"
 #include "runtime/method.h"
+#include "runtime/oracle.h"
 #include "runtime/pte/pte.h"
 
 struct rt_program {
@@ -130,24 +132,24 @@ struct rt_method *rt_program_default_method(const struct rt_program *program)
     return forward || program->method_count != 1 ? forward : &program->methods[0];
 }
 
-static const char *const io_kinds[] = {
-    [RT_IO_NONE] = "none",   [RT_IO_TENSOR] = "tensor", [RT_IO_INT] = "int",
-    [RT_IO_FLOAT] = "float", [RT_IO_BOOL] = "bool",     [RT_IO_STRING] = "string",
-};
-
-static void print_io(const struct rt_io *io, struct buf *out)
+static void print_ios(const struct rt_io *ios, uint32_t count, struct buf *out)
 {
-    buf_printf(out, "  %s: ", io->name);
-    if (io->kind != RT_IO_TENSOR) {
-        buf_printf(out, "%s%s\n", io_kinds[io->kind], io->is_fixed ? ", fixed" : "");
-        return;
+    for (uint32_t i = 0; i < count; i++) {
+        buf_printf(out, "  %s: ", ios[i].name);
+        rt_io_print(&ios[i], out);
+        buf_add_str(out, ios[i].is_fixed ? ", fixed\n" : "\n");
     }
-    buf_printf(out, "%s[", dtype_infos[io->dtype].long_text);
-    for (uint8_t d = 0; d < io->shape.rank; d++) {
-        buf_printf(out, "%s%s%lld", d ? "," : "", io->dynamic_dims >> d & 1 ? "<=" : "",
-                   (long long)io->shape.dims[d]);
+}
+
+static void print_signature(const struct rt_signature *signature, struct buf *out)
+{
+    buf_printf(out, "  f (fv %s): %s\n", RAWSIG_VERSION, signature->f);
+    buf_printf(out, "  readable: %s\n", signature->readable);
+    buf_printf(out, "  sip (sipv %s): %s%s\n", SIP_VERSION, signature->sip,
+               signature->is_positional ? " (positional: the file has no usable structure)" : "");
+    if (signature->fbr) {
+        buf_printf(out, "  fbr: %s\n", signature->fbr);
     }
-    buf_add_str(out, "]\n");
 }
 
 void rt_program_print(const struct rt_program *program, struct buf *out)
@@ -157,12 +159,9 @@ void rt_program_print(const struct rt_program *program, struct buf *out)
         const struct rt_method *method = &program->methods[i];
         const struct error *failure = rt_method_failure(method);
         buf_printf(out, "signature of %s\n", rt_method_name(method));
-        for (uint32_t j = 0; j < rt_method_input_count(method); j++) {
-            print_io(&method->inputs[j], out);
-        }
-        for (uint32_t j = 0; j < rt_method_result_count(method); j++) {
-            print_io(&method->results[j], out);
-        }
+        print_ios(method->inputs, rt_method_input_count(method), out);
+        print_ios(method->results, rt_method_result_count(method), out);
+        print_signature(&method->signature, out);
         if (failure) {
             buf_printf(out, "  cannot be called: %s\n", failure->text);
         }
