@@ -33,7 +33,7 @@ struct rt_method {
     uint32_t *symbols;           /* expressions that requests choose, in graph.arena */
     uint32_t symbol_count;
 
-    atomic_uint_fast64_t inputs_in_place, converted_inputs; /* bound tensors so far */
+    atomic_uint_fast64_t inputs_in_place, converted_inputs; /* bound so far */
 
     pthread_mutex_t mutex;       /* guards what follows */
     struct list plans;           /* struct cached_plan, most recently used first */
@@ -62,8 +62,8 @@ MUST_CHECK enum status rt_method_plan(struct rt_method *method, const struct sha
                                       struct rt_plan **out_plan, struct error *err);
 
 /*
- * Puts the symbols' values into |values| (by expression) from the inputs' shapes, each of which fits
- * its input. ST_INVALID when two inputs disagree.
+ * Puts the symbols' values into |values| (by expression) from the inputs' shapes, each of which
+ * fits its input. ST_INVALID when two inputs disagree.
  */
 MUST_CHECK enum status rt_method_symbols(const struct rt_method *method,
                                          const struct shape *const *shapes, int64_t *values,

@@ -147,6 +147,7 @@ static void print_signature(const struct rt_signature *signature, struct buf *ou
     buf_printf(out, "  readable: %s\n", signature->readable);
     buf_printf(out, "  sip (sipv %s): %s%s\n", SIP_VERSION, signature->sip,
                signature->is_positional ? " (positional: the file has no usable structure)" : "");
+    buf_printf(out, "  readable: %s\n", signature->readable_sip);
     if (signature->fbr) {
         buf_printf(out, "  fbr: %s\n", signature->fbr);
     }

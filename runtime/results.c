@@ -82,7 +82,7 @@ enum status rt_method_result_shapes(struct rt_method *method, const struct shape
     return status;
 }
 
-/* ---- the allocator -------------------------------------------------------------------------------- */
+/* ---- the allocator --------------------------------------------------------------------------- */
 
 static uint32_t count_bits(uint32_t bits)
 {

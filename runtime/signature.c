@@ -105,12 +105,16 @@ static enum status make_structure(const struct rt_method *method, struct arena *
     struct error why;
     out->is_positional = pytree_parse_method(&source, inputs, results, arena, &out->structure,
                                              &why) != ST_OK ||
-                         sip_verify_bind(&out->structure, inputs, results, &why) != ST_OK;
+                         sip_bind(&out->structure, inputs, results, arena, &out->leaves, &why) !=
+                             ST_OK;
     if (out->is_positional) {
         TRY(pytree_positional(inputs, results, arena, &out->structure, err));
+        TRY(sip_bind(&out->structure, inputs, results, arena, &out->leaves, err));
     }
     sip_mangle(&out->structure, text);
-    return keep(text, arena, &out->sip, err);
+    TRY(keep(text, arena, &out->sip, err));
+    sip_print_signature(&out->structure, text);
+    return keep(text, arena, &out->readable_sip, err);
 }
 
 enum status rt_signature_make(const struct rt_method *method, struct arena *arena,

@@ -15,8 +15,10 @@ struct rt_signature {
     const char *f;            /* "I11!B8!d-1d128R11!B8!d-1d10" */
     const char *sip;          /* "I6!S4!k0_0R3!_0" */
     const char *fbr;          /* name of the result allocator; NULL: no result has a dynamic dim */
-    const char *readable;     /* "(float32[?,128]) -> (float32[?,10])" */
+    const char *readable;     /* of f: "(float32[?,128]) -> (float32[?,10])" */
+    const char *readable_sip; /* "[r0] -> r0" */
     struct sip structure;     /* |sip|, parsed */
+    const uint32_t *leaves;   /* by raw input: its node in structure.inputs */
     bool is_positional;       /* the file's structure was missing or unusable */
 };
 
