@@ -87,6 +87,28 @@ static void gather(const struct rt_gemm *g, const struct run *y, const struct ru
     call->run = count ? (uint32_t)(channels * (merge ? taps : 1)) : 0;
 }
 
+static void swap_strides(ptrdiff_t *a, ptrdiff_t *b)
+{
+    ptrdiff_t c = *a;
+    *a = *b;
+    *b = c;
+}
+
+/*
+ * Lines become rows and rows lines. The border columns of an image are one pixel wide and gather
+ * apart from the rest: upright they fill register tiles, a pixel at a time they would use a small
+ * part of each.
+ */
+static void turn(struct uk_gemm_f32 *call)
+{
+    uint32_t lines = call->lines;
+    call->lines = call->m;
+    call->m = lines;
+    swap_strides(&call->a_line, &call->a_row);
+    swap_strides(&call->residual_line, &call->residual_row);
+    swap_strides(&call->c_line, &call->c_row);
+}
+
 /* One block of output pixels that gather alike; |call| has everything that blocks share. */
 static void multiply(const struct rt_gemm *g, const struct run *y, const struct run *x,
                      struct uk_segment *segments, struct uk_gemm_f32 call)
@@ -102,6 +124,9 @@ static void multiply(const struct rt_gemm *g, const struct run *y, const struct 
     call.residual = call.residual ? call.residual + out : NULL;
     call.lines = (uint32_t)(y->end - y->begin);
     call.m = (uint32_t)(x->end - x->begin);
+    if (call.m == 1) {
+        turn(&call);
+    }
     hal_cpu_uk()->gemm_f32(&call);
 }
 

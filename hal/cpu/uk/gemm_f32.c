@@ -175,33 +175,48 @@ EACH_ROWS(TILE)
 #define TILE_ROW(rows) {tile_##rows##_narrow, tile_##rows##_wide},
 static tile_f *const tiles[UK_MR][2] = {EACH_ROWS(TILE_ROW)};
 
+/* The |width| < UK_NR columns that are there, between C or the residual and whole rows. */
+UK_INLINE void load_ragged(float *whole, const float *p, ptrdiff_t row, size_t rows, size_t width)
+{
+    size_t left = width < UK_VL ? width : UK_VL;
+    for (size_t i = 0; i < rows; i++, p += row, whole += UK_NR) {
+        v_store(whole, left < UK_VL ? v_load_part(p, left) : v_load(p));
+        v_store(whole + UK_VL, v_load_part(p + left, width - left));
+    }
+}
+
+UK_INLINE void store_ragged(float *p, const float *whole, ptrdiff_t row, size_t rows, size_t width)
+{
+    for (size_t i = 0; i < rows; i++, p += row, whole += UK_NR) {
+        if (width < UK_VL) {
+            v_store_part(p, v_load(whole), width);
+        } else {
+            v_store(p, v_load(whole));
+            v_store_part(p + UK_VL, v_load(whole + UK_VL), width - UK_VL);
+        }
+    }
+}
+
 /* A tile whose last columns are not all there: goes through whole ones of its own. */
 static void run_ragged(const struct tile *t, size_t rows, size_t width)
 {
-    float c[UK_MR * UK_NR], residual[UK_MR * UK_NR], bias[UK_NR] = {0};
+    float c[UK_MR * UK_NR], residual[UK_MR * UK_NR], bias[UK_NR];
     struct tile whole = *t;
-    size_t bytes = width * sizeof(float);
-    memset(c, 0, sizeof(c));
-    memset(residual, 0, sizeof(residual));
-    for (size_t i = 0; i < rows; i++) {
-        if (!t->first) {
-            memcpy(c + i * UK_NR, t->c + (ptrdiff_t)i * t->c_row, bytes);
-        }
-        if (t->residual) {
-            memcpy(residual + i * UK_NR, t->residual + (ptrdiff_t)i * t->residual_row, bytes);
-            whole.residual = residual;
-        }
+    if (!t->first) {
+        load_ragged(c, t->c, t->c_row, rows, width);
+    }
+    if (t->residual) {
+        load_ragged(residual, t->residual, t->residual_row, rows, width);
+        whole.residual = residual;
     }
     if (t->bias) {
-        memcpy(bias, t->bias, bytes);
+        load_ragged(bias, t->bias, 0, 1, width);
         whole.bias = bias;
     }
     whole.c = c;
     whole.c_row = whole.residual_row = UK_NR;
     tiles[rows - 1][width > UK_VL](&whole);
-    for (size_t i = 0; i < rows; i++) {
-        memcpy(t->c + (ptrdiff_t)i * t->c_row, c + i * UK_NR, bytes);
-    }
+    store_ragged(t->c, c, t->c_row, rows, width);
 }
 
 /* Panels [begin, end) for a tile whose b, bias, residual and c are those of panel 0. */
