@@ -304,16 +304,8 @@ static enum status make_plan(struct rt_method *method, struct cached_plan **out_
 static enum status plan_for(struct rt_method *method, const struct shape *const *shapes,
                             struct rt_plan **out_plan, struct error *err)
 {
-<<<<<<< HEAD
     TRY(rt_method_symbols(method, shapes, method->values, err));
     struct cached_plan *cached = find_plan(method);
-=======
-    struct cached_plan *cached;
-    TRY(rt_method_symbols(method, shapes, values, err));
-    pthread_mutex_lock(&method->mutex);
-    cached = find_plan(method, values);
-    enum status status = ST_OK;
->>>>>>> 02b16c6 (wip signature)
     if (cached) {
         list_remove(&cached->link);
         list_push_front(&method->plans, &cached->link);
