@@ -47,7 +47,7 @@ check() {
 thread_tests() {
     # shellcheck disable=SC2016 # for make, not for the shell
     printf 'include Makefile\nprint:\n\t@echo $(TESTS)\n' | make -s -f - print | tr ' ' '\n' |
-        grep -E '^tests/(hal|http)/' | tr '\n' ' '
+        grep -E '^tests/(hal|http|unit/test_invocation$)' | tr '\n' ' '
 }
 
 # One step, inside its tree.

@@ -128,8 +128,9 @@ static enum status slice_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *self = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
     uint8_t dim = rt_view_dim(rt_emit_int(emit, 1), self->rank);
+    int64_t size = self->dims[dim];
     struct rt_copy copy =
-        copy_part(out, self, dim, slice_start(emit, 2, self->dims[dim]), rt_emit_int(emit, 4));
+        copy_part(out, self, dim, slice_start(emit, 2, size), slice_step(emit, 4, size));
 
     return rt_emit_copy(emit, out, self, &copy, err);
 }

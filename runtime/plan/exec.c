@@ -83,6 +83,9 @@ static enum status too_large(struct error *err)
     return error_set(err, ST_EXHAUSTED, "the method is too large");
 }
 
+/* Operators count tiles in 32 bits; no tensor is so large that they cannot. */
+#define TENSOR_BYTES_MAX ((size_t)1 << 36)
+
 /* A view of no bytes may still have dims whose product wraps. */
 static enum status make_tensor(struct rt_emit *e, uint32_t value, struct error *err)
 {
@@ -93,6 +96,9 @@ static enum status make_tensor(struct rt_emit *e, uint32_t value, struct error *
     }
     struct shape shape = rt_concrete_shape(v, e->values);
     TRY(shape_bytes(&shape, v->dtype, &t->bytes, err));
+    if (t->bytes > TENSOR_BYTES_MAX) {
+        return error_set(err, ST_TOO_LARGE, "a tensor of %zu bytes", t->bytes);
+    }
     t->dtype = v->dtype;
     t->rank = v->rank;
     for (uint8_t i = 0; i < v->rank; i++) {

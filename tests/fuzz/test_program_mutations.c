@@ -43,6 +43,10 @@ struct program {
 };
 
 static struct program programs[NAME_COUNT], damaged;
+/* A tensor of more tiles than 32 bits count; a step times a stride that wraps. */
+static const char *const regressions[] = {"huge_tensor", "slice_step"};
+#define REGRESSION_COUNT (sizeof(regressions) / sizeof(regressions[0]))
+
 static uint64_t random_state = 0x9e3779b97f4a7c15;
 
 static uint32_t random_below(size_t limit)
@@ -53,11 +57,16 @@ static uint32_t random_below(size_t limit)
     return (uint32_t)((random_state >> 32) % limit);
 }
 
-static bool read_program(struct program *program, const char *name)
+static void path_of(char *path, size_t size, const char *folder, const char *name)
 {
     const char *top = getenv("top_srcdir");
+    snprintf(path, size, "%s/tests/%s/%s.pte", top ? top : ".", folder, name);
+}
+
+static bool read_program(struct program *program, const char *name)
+{
     char path[1024];
-    snprintf(path, sizeof(path), "%s/tests/models/%s.pte", top ? top : ".", name);
+    path_of(path, sizeof(path), "models", name);
     FILE *file = fopen(path, "rb");
     if (!file) {
         perror(path);
@@ -191,17 +200,22 @@ int main(int argc, char **argv)
     struct call_counts total = {0};
     long rounds = argc > 1 ? strtol(argv[1], NULL, 10) : ROUNDS;
     int failures = 0;
-    char path[64];
+    char path[1024];
     if (argc > 2) {
         random_state ^= strtoull(argv[2], NULL, 0) * 0x2545f4914f6cdd1d;
     }
-    snprintf(path, sizeof(path), "mutated-%ld.pte", (long)getpid());
     for (size_t i = 0; i < NAME_COUNT; i++) {
         if (!read_program(&programs[i], names[i])) {
             return 1;
         }
     }
     must(caller_init(&caller, &err) == ST_OK);
+    for (size_t i = 0; i < REGRESSION_COUNT; i++) {
+        path_of(path, sizeof(path), "fuzz/corpus/program", regressions[i]);
+        failures += try_program(&caller, path, &total);
+    }
+    total = (struct call_counts){0};
+    snprintf(path, sizeof(path), "mutated-%ld.pte", (long)getpid());
     for (long round = 0; round < rounds && failures == 0; round++) {
         damaged = programs[(size_t)round % NAME_COUNT];
         for (uint32_t n = random_below(DAMAGES_MAX); n < DAMAGES_MAX; n++) {

@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: MIT */
+/* Calls through the public face, on the programs of tests/models. */
+#include "config.h"
+
+#include "runtime/invocation.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "hal/buffer.h"
+#include "hal/device.h"
+#include "hal/pool.h"
+#include "runtime/program.h"
+#include "tests/unit/unit.h"
+
+#define POOL_BYTES ((size_t)16 << 20)
+#define RESULT_BYTES_MAX (1u << 20)
+#define THREADS 4
+#define CALLS 50
+
+/* ---- counted allocations --------------------------------------------------------------------- */
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *ptr, size_t size);
+void *__real_aligned_alloc(size_t alignment, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *ptr, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
+
+static atomic_uint allocation_count;
+
+void *__wrap_malloc(size_t size)
+{
+    atomic_fetch_add(&allocation_count, 1);
+    return __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    atomic_fetch_add(&allocation_count, 1);
+    return __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *ptr, size_t size)
+{
+    atomic_fetch_add(&allocation_count, 1);
+    return __real_realloc(ptr, size);
+}
+
+void *__wrap_aligned_alloc(size_t alignment, size_t size)
+{
+    atomic_fetch_add(&allocation_count, 1);
+    return __real_aligned_alloc(alignment, size);
+}
+
+/* ---- a program and what calls need ----------------------------------------------------------- */
+
+struct world {
+    struct hal_device *device;
+    struct hal_pool *pool;
+    struct rt_program *program;
+    struct rt_method *method;
+    struct error err;
+};
+
+static void open_world(struct world *w, const char *model, const struct hal_device_options *device,
+                       bool poison)
+{
+    const char *top = getenv("top_srcdir");
+    char path[1024];
+    *w = (struct world){0};
+    snprintf(path, sizeof(path), "%s/tests/models/%s.pte", top ? top : ".", model);
+    assert_ok(w->err, hal_device_open("cpu", device, &w->device, &w->err));
+    assert_ok(w->err, hal_pool_new(w->device, POOL_BYTES, &w->pool, &w->err));
+    struct rt_program_options options = {.device = w->device, .poison_arenas = poison};
+    assert_ok(w->err, rt_program_load(path, &options, &w->program, &w->err));
+    w->method = rt_program_default_method(w->program);
+    assert_non_null(w->method);
+    assert_null(rt_method_failure(w->method));
+}
+
+static void open_default(struct world *w, const char *model)
+{
+    static const struct hal_device_options two_workers = {.workers = 2};
+    open_world(w, model, &two_workers, false);
+}
+
+static void close_world(struct world *w)
+{
+    struct hal_pool_stats stats;
+    rt_program_unref(w->program);
+    hal_pool_stats(w->pool, &stats);
+    assert_int_equal(stats.reserved_count, 0);
+    hal_pool_free(w->pool);
+    hal_device_unref(w->device);
+}
+
+struct done {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    bool is_done;
+    enum status status;
+};
+
+static void on_done(struct rt_invocation *invocation, enum status status, void *arg)
+{
+    struct done *done = arg;
+    (void)invocation;
+    pthread_mutex_lock(&done->mutex);
+    done->is_done = true;
+    done->status = status;
+    pthread_cond_signal(&done->changed);
+    pthread_mutex_unlock(&done->mutex);
+}
+
+static enum status submit_and_wait(struct rt_invocation *invocation, bool is_cancelled)
+{
+    struct done done = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+    rt_invocation_submit(invocation, false, on_done, &done);
+    if (is_cancelled) {
+        rt_invocation_cancel(invocation);
+    }
+    pthread_mutex_lock(&done.mutex);
+    while (!done.is_done) {
+        pthread_cond_wait(&done.changed, &done.mutex);
+    }
+    pthread_mutex_unlock(&done.mutex);
+    return done.status;
+}
+
+/* The declared shape with every dynamic dim at |size|, or at its bound if that is less. */
+static struct shape shape_at(const struct rt_io *io, int64_t size)
+{
+    struct shape shape = io->shape;
+    for (uint8_t d = 0; d < shape.rank; d++) {
+        bool is_dynamic = io->dynamic_dims >> d & 1;
+        shape.dims[d] = is_dynamic && shape.dims[d] > size ? size : shape.dims[d];
+    }
+    return shape;
+}
+
+/* Every float input gets a pattern; the models called here have no others. */
+static enum status give_inputs(struct rt_invocation *invocation, int64_t size, struct error *err)
+{
+    struct rt_method *method = rt_invocation_method(invocation);
+    for (uint32_t i = 0; i < rt_method_input_count(method); i++) {
+        const struct rt_io *io = rt_method_input(method, i);
+        struct shape shape = shape_at(io, size);
+        void *ptr;
+        must(io->kind == RT_IO_TENSOR && io->dtype == DT_F32);
+        TRY(rt_invocation_input(invocation, i, io->dtype, &shape, &ptr, err));
+        for (int64_t n = 0; n < shape_numel(&shape); n++) {
+            ((float *)ptr)[n] = (float)((n * 37 + i) % 101) / 50 - 1;
+        }
+    }
+    return ST_OK;
+}
+
+/* One whole call; the first result into |out|, its length returned. Any thread. */
+static size_t call(struct rt_method *method, struct hal_pool *pool, int64_t size, uint8_t *out)
+{
+    struct rt_invocation *invocation;
+    struct error err;
+    must(rt_invocation_new(method, pool, &invocation, &err) == ST_OK);
+    must(give_inputs(invocation, size, &err) == ST_OK);
+    must(rt_invocation_prepare(invocation, &err) == ST_OK);
+    must(submit_and_wait(invocation, false) == ST_OK);
+    struct span bytes = rt_invocation_result(invocation, 0)->bytes;
+    must(bytes.len <= RESULT_BYTES_MAX);
+    memcpy(out, bytes.ptr, bytes.len);
+    rt_invocation_free(invocation);
+    return bytes.len;
+}
+
+/* ---- what is refused ------------------------------------------------------------------------- */
+
+static void wrong_inputs_are_refused(void **state)
+{
+    struct world w;
+    struct rt_invocation *invocation;
+    void *ptr;
+    (void)state;
+    open_default(&w, "add");
+    struct shape shape = rt_method_input(w.method, 0)->shape, wrong = shape;
+    assert_ok(w.err, rt_invocation_new(w.method, w.pool, &invocation, &w.err));
+    assert_fails(w.err, rt_invocation_input(invocation, 0, DT_I64, &shape, &ptr, &w.err),
+                 ST_INVALID, "expected float32[");
+    assert_string_equal(w.err.text, "expected float32[2,3], got sint64[2,3]");
+    wrong.rank++;
+    wrong.dims[shape.rank] = 1;
+    assert_fails(w.err, rt_invocation_input(invocation, 0, DT_F32, &wrong, &ptr, &w.err),
+                 ST_INVALID, "expected float32[");
+    wrong = shape;
+    wrong.dims[0] = shape.dims[0] + 1;
+    assert_int_equal(rt_invocation_input(invocation, 0, DT_F32, &wrong, &ptr, &w.err), ST_INVALID);
+    wrong.dims[0] = -1;
+    assert_int_equal(rt_invocation_input(invocation, 0, DT_F32, &wrong, &ptr, &w.err), ST_INVALID);
+    assert_fails(w.err, rt_invocation_prepare(invocation, &w.err), ST_INVALID,
+                 "input 'input_0' is missing");
+    assert_ok(w.err, rt_invocation_input(invocation, 0, DT_F32, &shape, &ptr, &w.err));
+    assert_fails(w.err, rt_invocation_input(invocation, 0, DT_F32, &shape, &ptr, &w.err),
+                 ST_INVALID, "given twice");
+    assert_fails(w.err, rt_invocation_int(invocation, 0, 3, &w.err), ST_INVALID,
+                 "expected float32[");
+    rt_invocation_free(invocation);
+    close_world(&w);
+}
+
+/* Gives every scalar of |method| its own value, or another one; counts the scalars. */
+static uint32_t give_scalars(struct world *w, struct rt_method *method, bool is_same)
+{
+    struct rt_invocation *invocation;
+    uint32_t count = 0;
+    assert_ok(w->err, rt_invocation_new(method, w->pool, &invocation, &w->err));
+    for (uint32_t i = 0; i < rt_method_input_count(method); i++) {
+        const struct rt_io *io = rt_method_input(method, i);
+        enum status status = ST_OK;
+        switch (io->kind) {
+        case RT_IO_INT:
+            status = rt_invocation_int(invocation, i, io->value.i + !is_same, &w->err);
+            break;
+        case RT_IO_FLOAT:
+            status = rt_invocation_float(invocation, i, io->value.f + !is_same, &w->err);
+            break;
+        case RT_IO_BOOL:
+            status = rt_invocation_bool(invocation, i, io->value.b == is_same, &w->err);
+            break;
+        default:
+            continue;
+        }
+        count++;
+        if (is_same) {
+            assert_ok(w->err, status);
+        } else {
+            assert_fails(w->err, status, ST_INVALID, "the exporter fixed it to ");
+        }
+    }
+    rt_invocation_free(invocation);
+    return count;
+}
+
+static void scalars_have_one_value(void **state)
+{
+    struct world w;
+    uint32_t count = 0;
+    (void)state;
+    open_default(&w, "scalars");
+    for (uint32_t i = 0; i < rt_program_method_count(w.program); i++) {
+        struct rt_method *method = rt_program_method(w.program, i);
+        count += give_scalars(&w, method, true);
+        give_scalars(&w, method, false);
+    }
+    assert_true(count > 0);
+    close_world(&w);
+}
+
+/* A pool that is too small now says so, loses nothing, and serves again. */
+static void an_exhausted_pool_recovers(void **state)
+{
+    struct world w;
+    struct rt_invocation *invocation;
+    struct hal_buffer *rest;
+    struct hal_pool_stats stats;
+    (void)state;
+    open_default(&w, "mlp");
+    hal_pool_stats(w.pool, &stats);
+    size_t align = hal_device_props(w.device)->buffer_align;
+    assert_ok(w.err, hal_pool_reserve(w.pool, stats.size_bytes - align, &rest, &w.err));
+    assert_ok(w.err, rt_invocation_new(w.method, w.pool, &invocation, &w.err));
+    assert_ok(w.err, give_inputs(invocation, 1, &w.err)); /* 48 bytes: what is left */
+    size_t before = rt_invocation_bytes(invocation);
+    assert_int_equal(rt_invocation_prepare(invocation, &w.err), ST_EXHAUSTED);
+    assert_int_equal(rt_invocation_bytes(invocation), before);
+    hal_buffer_unref(rest);
+    assert_ok(w.err, rt_invocation_prepare(invocation, &w.err));
+    assert_true(rt_invocation_bytes(invocation) > before);
+    assert_int_equal(submit_and_wait(invocation, false), ST_OK);
+    rt_invocation_free(invocation);
+    close_world(&w);
+}
+
+/* ---- the same bytes, whoever computes them --------------------------------------------------- */
+
+static uint8_t first[RESULT_BYTES_MAX], second[RESULT_BYTES_MAX];
+
+static size_t call_once(const char *model, const struct hal_device_options *device, bool poison,
+                        uint8_t *out)
+{
+    struct world w;
+    open_world(&w, model, device, poison);
+    call(w.method, w.pool, 3, out);
+    size_t len = call(w.method, w.pool, 3, out);
+    close_world(&w);
+    return len;
+}
+
+static void workers_and_stale_memory_change_nothing(void **state)
+{
+    static const char *const models[] = {"mlp", "residual", "unet", "mobile"};
+    static const struct hal_device_options one = {.workers = 1}, four = {.workers = 4};
+    (void)state;
+    for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
+        size_t len = call_once(models[i], &one, false, first);
+        assert_true(len > 0);
+        assert_int_equal(call_once(models[i], &four, false, second), len);
+        assert_memory_equal(first, second, len);
+        assert_int_equal(call_once(models[i], &four, true, second), len);
+        assert_memory_equal(first, second, len);
+    }
+}
+
+/* Each level that there is gives nearly the same numbers. */
+static void every_level_runs(void **state)
+{
+    static const char *const levels[] = {"avx2", "avx512"};
+    static const struct hal_device_options generic = {.workers = 2, .cpu_level = "generic"};
+    (void)state;
+    size_t len = call_once("residual", &generic, false, first);
+    for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
+        struct hal_device_options options = {.workers = 2, .cpu_level = levels[i]};
+        struct hal_device *probe;
+        struct error err;
+        if (hal_device_open("cpu", &options, &probe, &err) != ST_OK) {
+            continue; /* not on this machine */
+        }
+        hal_device_unref(probe);
+        assert_int_equal(call_once("residual", &options, false, second), len);
+        for (size_t j = 0; j < len / sizeof(float); j++) {
+            float a, b;
+            memcpy(&a, first + j * sizeof(a), sizeof(a));
+            memcpy(&b, second + j * sizeof(b), sizeof(b));
+            assert_float_equal(a, b, 1e-4);
+        }
+    }
+}
+
+/* ---- plans and memory ------------------------------------------------------------------------ */
+
+static bool is_dynamic(const struct rt_method *method)
+{
+    return rt_method_input_count(method) > 0 && rt_method_input(method, 0)->dynamic_dims;
+}
+
+/* After one call of each size nothing is allocated, and sizes do not disturb each other. */
+static void warm_calls_do_not_allocate(void **state)
+{
+    struct world w;
+    (void)state;
+    open_default(&w, "mlp");
+    assert_true(is_dynamic(w.method));
+    size_t len = call(w.method, w.pool, 2, first);
+    for (int i = 0; i < 20; i++) {
+        call(w.method, w.pool, 1 + i % 2, second);
+    }
+    unsigned before = atomic_load(&allocation_count);
+    for (int i = 0; i < 1000; i++) {
+        call(w.method, w.pool, 1 + i % 2, second);
+    }
+    assert_int_equal(atomic_load(&allocation_count) - before, 0);
+    assert_int_equal(call(w.method, w.pool, 2, second), len);
+    assert_memory_equal(first, second, len);
+    close_world(&w);
+}
+
+/* ---- several at once ------------------------------------------------------------------------- */
+
+struct caller {
+    pthread_t thread;
+    struct world *world;
+    int64_t size;
+    size_t len;
+    uint8_t expected[65536], got[65536];
+};
+
+static void *call_often(void *arg)
+{
+    struct caller *c = arg;
+    for (int i = 0; i < CALLS; i++) {
+        must(call(c->world->method, c->world->pool, c->size, c->got) == c->len);
+        must(memcmp(c->expected, c->got, c->len) == 0);
+    }
+    return NULL;
+}
+
+static void concurrent_calls_do_not_meet(void **state)
+{
+    static struct caller callers[THREADS];
+    struct world w;
+    (void)state;
+    open_default(&w, "mlp");
+    for (int i = 0; i < THREADS; i++) {
+        callers[i].world = &w;
+        callers[i].size = i + 1;
+        callers[i].len = call(w.method, w.pool, i + 1, first);
+        assert_true(callers[i].len <= sizeof(callers[i].expected));
+        memcpy(callers[i].expected, first, callers[i].len);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_create(&callers[i].thread, NULL, call_often, &callers[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(callers[i].thread, NULL);
+    }
+    close_world(&w);
+}
+
+/* Cancelled or already done; the next call with the recycled invocation is whole. */
+static void a_cancelled_call_leaves_nothing(void **state)
+{
+    struct world w;
+    (void)state;
+    open_default(&w, "unet");
+    size_t len = call(w.method, w.pool, 1, first);
+    for (int i = 0; i < 20; i++) {
+        struct rt_invocation *invocation;
+        assert_ok(w.err, rt_invocation_new(w.method, w.pool, &invocation, &w.err));
+        assert_ok(w.err, give_inputs(invocation, 1, &w.err));
+        assert_ok(w.err, rt_invocation_prepare(invocation, &w.err));
+        enum status status = submit_and_wait(invocation, true);
+        assert_true(status == ST_OK || status == ST_CANCELLED);
+        rt_invocation_free(invocation);
+        assert_int_equal(call(w.method, w.pool, 1, second), len);
+        assert_memory_equal(first, second, len);
+    }
+    close_world(&w);
+}
+
+static void calls_keep_their_program(void **state)
+{
+    struct world w;
+    struct rt_invocation *invocation;
+    (void)state;
+    open_default(&w, "mlp");
+    assert_ok(w.err, rt_invocation_new(w.method, w.pool, &invocation, &w.err));
+    assert_ok(w.err, give_inputs(invocation, 2, &w.err));
+    rt_program_unref(w.program);
+    w.program = NULL;
+    assert_ok(w.err, rt_invocation_prepare(invocation, &w.err));
+    assert_int_equal(submit_and_wait(invocation, false), ST_OK);
+    assert_true(rt_invocation_result(invocation, 0)->bytes.len > 0);
+    rt_invocation_free(invocation);
+    close_world(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(wrong_inputs_are_refused),
+        cmocka_unit_test(scalars_have_one_value),
+        cmocka_unit_test(an_exhausted_pool_recovers),
+        cmocka_unit_test(workers_and_stale_memory_change_nothing),
+        cmocka_unit_test(every_level_runs),
+        cmocka_unit_test(warm_calls_do_not_allocate),
+        cmocka_unit_test(concurrent_calls_do_not_meet),
+        cmocka_unit_test(a_cancelled_call_leaves_nothing),
+        cmocka_unit_test(calls_keep_their_program),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
