@@ -211,7 +211,7 @@ static enum status record(struct rt_emit *emit, struct rt_norm_constants *k, uin
     k->class = in->dtype == DT_F64 ? RT_CLASS_F64 : RT_CLASS_F32;
     k->has_weight = weight != NULL;
     k->has_bias = bias != NULL;
-    k->is_plain = k->weights_by_element && !statistics[0] && !statistics[1] &&
+    k->is_plain = k->weights_by_element && k->run > 0 && !statistics[0] && !statistics[1] &&
                   is_f32(tensors[RT_NORM_OUTPUT]) && is_f32(in) &&
                   is_f32(tensors[RT_NORM_WEIGHT]) && is_f32(tensors[RT_NORM_BIAS]);
     k->tile = row > 0 && row < TILE_ELEMENTS ? TILE_ELEMENTS / row : 1;

@@ -210,7 +210,7 @@ static enum status record(struct rt_emit *emit, struct rt_reduce_constants *k,
 {
     int64_t reads = k->reduced.numel > 0 ? k->reduced.numel : 1;
     int64_t width = k->kept.dims[k->kept.rank - 1];
-    bool is_columns = reads_columns(k);
+    bool is_columns = k->reduced.numel > 0 && reads_columns(k);
     struct hal_dispatch dispatch = {
         .constants = k,
         .constants_bytes = sizeof(*k),

@@ -158,14 +158,14 @@ static void fold_row(const struct rt_reduce_constants *k, const char *from, fold
 static void rows_tile(const struct hal_args *args, struct hal_tile tile)
 {
     const struct rt_reduce_constants *k = args->constants;
-    const char *in = args->bindings[k->output_count];
+    const char *in = args->bindings[k->output_count]; /* NULL when there are no elements */
     bool has_mean = k->outputs[k->output_count - 1].result == RT_RESULT_MEAN;
     bool has_variance = k->outputs[0].result == RT_RESULT_VARIANCE;
     int64_t first = tile.x * k->tile;
     int64_t end = k->kept.numel - first < k->tile ? k->kept.numel : first + k->tile;
 
     for (int64_t o = first; o < end; o++) {
-        const char *from = in + offset_of(&k->kept, k->kept.rank, o);
+        const char *from = in ? in + offset_of(&k->kept, k->kept.rank, o) : NULL;
         struct state s = empty_state(k->fold);
         fold_row(k, from, folds[k->fold][k->class], &s, args->scratch);
         if (has_mean || has_variance) {

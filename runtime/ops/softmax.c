@@ -60,10 +60,12 @@ static enum status along_shape(struct rt_shape_call *call, uint32_t in_dtypes, u
 static enum status record(struct rt_emit *emit, const struct hal_kernel *kernel,
                           struct along *along, int64_t count, struct error *err)
 {
-    int64_t elements = along->length > 0 ? along->length : 1;
     struct hal_binding bindings[2] = {rt_emit_out(emit, 0)->binding, rt_emit_arg(emit, 0)->binding};
 
-    along->tile = TILE_ELEMENTS / elements > 0 ? TILE_ELEMENTS / elements : 1;
+    if (along->length == 0) {
+        return ST_OK;
+    }
+    along->tile = TILE_ELEMENTS / along->length > 0 ? TILE_ELEMENTS / along->length : 1;
     return rt_emit_dispatch(
         emit,
         &(struct hal_dispatch){
