@@ -147,7 +147,8 @@ static void gemm_cpu(const struct hal_args *args, struct hal_tile tile)
     int64_t y_end = min_i64(y_begin + g->band_y, g->y.out);
     int64_t x_end = min_i64(x_begin + g->band_x, g->x.out);
     int64_t out = image * g->image_out + group * group_outs + column + g->offset_out;
-    const float *in = args->bindings[1], *weights = args->bindings[2];
+    /* With k = 0 there are no elements to read, but addresses are computed: any will do. */
+    const float *in = args->bindings[g->k > 0 ? 1 : 0], *weights = args->bindings[g->k > 0 ? 2 : 0];
     const float *bias = args->bindings[3], *residual = args->bindings[4];
     struct uk_gemm_f32 call = {
         .a = in + image * g->image_in + group * (g->channels / g->groups),
