@@ -109,7 +109,7 @@ struct request *request_take(struct server *server, struct conn *conn)
     request->conn = conn;
     request->http_status = 0;
     request->err.code = ST_OK;
-    request->is_head_only = request->is_http_1_0 = request->offload = false;
+    request->is_head_only = request->is_http_1_0 = request->offload = request->is_on_worker = false;
     request->is_run_done = request->is_timed_out = false;
     request->match.allow = NULL;
     return request;
@@ -223,6 +223,7 @@ static void run_steps(struct request *request)
     while (result == STEP_NEXT) {
         const struct step_info *info = &steps[request->step];
         if (info->where == ANYWHERE && request->offload) {
+            request->is_on_worker = true;
             int rc = uv_queue_work(&request->server->loop, &request->work, on_work, on_work_done);
             must(rc == 0);
             return;
@@ -247,7 +248,7 @@ static void on_work_done(uv_work_t *work, int uv_status)
     struct request *request;
     OBJ_CAST(request, work->data, REQUEST_MAGIC);
     must(uv_status == 0 || !request->conn); /* only request_abandon() cancels */
-    request->offload = false;
+    request->is_on_worker = request->offload = false;
     if (!request->conn) {
         go(request, STEP_DONE);
     }
@@ -471,21 +472,24 @@ static enum step_result step_done(struct request *request)
 
 void request_abandon(struct request *request)
 {
-    log_line(LOG_DEBUG, "%.*s: abandoned in step %s", SPAN_FMT(head_target(&request->head)),
-             request_step_name(request->step));
     request->conn = NULL;
-    if (request->step == STEP_READ) {
+    log_line(LOG_DEBUG, "%.*s: abandoned in step %s", SPAN_FMT(head_target(&request->head)),
+             request->is_on_worker ? "of a worker" : request_step_name(request->step));
+    if (request->is_on_worker) {
+        uv_cancel((uv_req_t *)&request->work); /* too late when it has begun: it comes back */
+    } else if (request->step == STEP_READ) {
         go(request, STEP_DONE);
         run_steps(request);
     } else if (request->step == STEP_RUN) {
         rt_invocation_cancel(request->infer.invocation);
-    } else if (request->step != STEP_WRITE) {
-        uv_cancel((uv_req_t *)&request->work); /* too late when a worker has it: it comes back */
     }
 }
 
 bool request_time_out(struct request *request)
 {
+    if (request->is_on_worker) {
+        return true;
+    }
     if (request->step == STEP_WRITE) {
         return false;
     }

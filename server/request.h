@@ -4,7 +4,7 @@
  * Requests are recycled with their memory, so the usual request does not malloc.
  *
  * A request belongs to the loop, except while a worker runs its ANYWHERE steps or its invocation;
- * then the loop touches nothing but |conn|, |work| and the cancellation.
+ * then the loop touches nothing but |conn|, |is_on_worker|, |work| and the cancellation.
  */
 #ifndef PTED_SERVER_REQUEST_H
 #define PTED_SERVER_REQUEST_H
@@ -51,8 +51,9 @@ struct request {
 
     int http_status; /* of the answer; 0 while it is open */
     struct error err;
-    struct buf out; /* the answer's JSON */
-    bool offload;   /* much to do: the next ANYWHERE steps run on a worker */
+    struct buf out;    /* the answer's JSON */
+    bool offload;      /* much to do: the next ANYWHERE steps run on a worker */
+    bool is_on_worker; /* the loop's: they were queued and are not back; |step| is the worker's */
     struct infer infer;
 
     bool is_submitting; /* below rt_invocation_submit() on the loop */
