@@ -119,6 +119,16 @@ struct uk_norm_f32 {
     float epsilon;
 };
 
+/*
+ * A pooling window: y[j] is the sum or the maximum of x[l * line + r * row + j] over its lines and
+ * rows, in that order; 0 or -INFINITY where it is empty.
+ */
+struct uk_window_f32 {
+    const float *x;
+    ptrdiff_t line, row;
+    size_t lines, rows, n;
+};
+
 struct hal_cpu_uk {
     const char *name; /* "generic", "avx2", "avx512" */
     uint32_t f32_nr;  /* columns of a packed panel */
@@ -143,9 +153,10 @@ struct hal_cpu_uk {
     void (*softmax_f32)(float *y, const float *x, size_t n);
     void (*log_softmax_f32)(float *y, const float *x, size_t n);
     void (*layer_norm_f32)(const struct uk_norm_f32 *l);
-    /* acc[j] += (or max=) x[i * row + j], rows in order: column sums, pooling windows */
+    /* acc[j] += x[i * row + j], rows in order: column sums */
     void (*rows_add_f32)(float *acc, const float *x, size_t rows, ptrdiff_t row, size_t n);
-    void (*rows_max_f32)(float *acc, const float *x, size_t rows, ptrdiff_t row, size_t n);
+    void (*window_sum_f32)(float *y, const struct uk_window_f32 *w);
+    void (*window_max_f32)(float *y, const struct uk_window_f32 *w);
 
     /* To nearest even; a NaN stays one. */
     void (*f16_to_f32)(float *y, const uint16_t *x, size_t n);

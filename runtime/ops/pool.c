@@ -89,19 +89,19 @@ static int64_t dilation_of(const struct pool_constants *c, const struct pool_dim
 static void pool_pixel_f32(const struct pool_constants *c, const struct hal_cpu_uk *uk, float *y,
                            const float *x, const struct window *h, const struct window *w)
 {
-    bool is_max = c->mode == POOL_MAX;
-    size_t channels = (size_t)c->channels;
-
-    for (size_t i = 0; i < channels; i++) {
-        y[i] = is_max ? -INFINITY : 0;
-    }
-    x += h->begin * c->x.h + w->begin * c->x.w;
-    for (int64_t i = 0; i < h->count; i++, x += c->x.h * dilation_of(c, &c->h)) {
-        (is_max ? uk->rows_max_f32 : uk->rows_add_f32)(y, x, (size_t)w->count,
-                                                       c->x.w * dilation_of(c, &c->w), channels);
-    }
-    if (!is_max) {
-        uk->scalar_f32[UK_DIV](y, y, (float)divisor_of(c, h, w), channels);
+    const struct uk_window_f32 window = {
+        .x = x + h->begin * c->x.h + w->begin * c->x.w,
+        .line = c->x.h * dilation_of(c, &c->h),
+        .row = c->x.w * dilation_of(c, &c->w),
+        .lines = (size_t)h->count,
+        .rows = (size_t)w->count,
+        .n = (size_t)c->channels,
+    };
+    if (c->mode == POOL_MAX) {
+        uk->window_max_f32(y, &window);
+    } else {
+        uk->window_sum_f32(y, &window);
+        uk->scalar_f32[UK_DIV](y, y, (float)divisor_of(c, h, w), window.n);
     }
 }
 

@@ -149,26 +149,36 @@ static void test_layer_norm(void **state)
 
 static void level_rows(const struct hal_cpu_uk *uk)
 {
-    float *x = random_floats(9 * 210, 7), sums[210], maxima[210];
+    float *x = random_floats(9 * 210, 7), sums[210], window_sums[210], maxima[210];
     for (size_t n = 1; n < 200; n++) {
+        /* The nine rows as a window of 3 x 3. */
+        const struct uk_window_f32 w = {
+            .x = x, .line = 3 * 210, .row = 210, .lines = 3, .rows = 3, .n = n};
         for (size_t j = 0; j < 210; j++) {
-            sums[j] = maxima[j] = 0.25f;
+            sums[j] = window_sums[j] = maxima[j] = 0.25f;
         }
         x[3 * 210 + n / 2] = NAN;
         uk->rows_add_f32(sums, x, 9, 210, n);
-        uk->rows_max_f32(maxima, x, 9, 210, n);
+        uk->window_sum_f32(window_sums, &w);
+        uk->window_max_f32(maxima, &w);
         for (size_t j = 0; j < n; j++) {
-            float sum = 0.25f, max = 0.25f;
+            float sum = 0.25f, window_sum = 0.0f, max = -INFINITY;
             for (size_t i = 0; i < 9; i++) {
                 sum += x[i * 210 + j];
+                window_sum += x[i * 210 + j];
                 max = fmaxf(max, x[i * 210 + j]);
             }
-            assert_true(j == n / 2 ? isnan(sums[j]) && isnan(maxima[j])
-                                   : sums[j] == sum && maxima[j] == max);
+            assert_true(j == n / 2
+                            ? isnan(sums[j]) && isnan(window_sums[j]) && isnan(maxima[j])
+                            : sums[j] == sum && window_sums[j] == window_sum && maxima[j] == max);
         }
-        assert_true(sums[n] == 0.25f && maxima[n] == 0.25f);
+        assert_true(sums[n] == 0.25f && window_sums[n] == 0.25f && maxima[n] == 0.25f);
         x[3 * 210 + n / 2] = 0.0f;
     }
+    const struct uk_window_f32 empty = {.x = x, .lines = 3, .n = 210};
+    uk->window_sum_f32(sums, &empty);
+    uk->window_max_f32(maxima, &empty);
+    assert_true(sums[209] == 0.0f && maxima[209] == -INFINITY);
     free(x);
 }
 

@@ -30,7 +30,8 @@ void UK_NAME(softmax_f32)(float *y, const float *x, size_t n);
 void UK_NAME(log_softmax_f32)(float *y, const float *x, size_t n);
 void UK_NAME(layer_norm_f32)(const struct uk_norm_f32 *l);
 void UK_NAME(rows_add_f32)(float *acc, const float *x, size_t rows, ptrdiff_t row, size_t n);
-void UK_NAME(rows_max_f32)(float *acc, const float *x, size_t rows, ptrdiff_t row, size_t n);
+void UK_NAME(window_sum_f32)(float *y, const struct uk_window_f32 *w);
+void UK_NAME(window_max_f32)(float *y, const struct uk_window_f32 *w);
 
 void UK_NAME(f16_to_f32)(float *y, const uint16_t *x, size_t n);
 void UK_NAME(f32_to_f16)(uint16_t *y, const float *x, size_t n);

@@ -153,56 +153,80 @@ void UK_NAME(layer_norm_f32)(const struct uk_norm_f32 *l)
     }
 }
 
-enum row_op { ROW_ADD, ROW_MAX };
+enum fold { FOLD_ADD /* to what is there */, FOLD_SUM, FOLD_MAX };
 
-/* One or more vectors of columns through all rows, the accumulators in registers. */
-UK_INLINE void fold_columns(float *acc, const float *x, size_t rows, ptrdiff_t row,
-                            const int vectors, const enum row_op op)
+UK_INLINE vf fold_pixel(vf v, vf in, const enum fold fold)
+{
+    return fold == FOLD_MAX ? v_max(v, in) : v + in;
+}
+
+/* One or more vectors of columns through the whole window, what becomes of them in registers. */
+UK_INLINE void fold_columns(float *y, const struct uk_window_f32 *w, size_t column,
+                            const int vectors, const enum fold fold)
 {
     vf v[4];
     UK_UNROLL
     for (int j = 0; j < vectors; j++) {
-        v[j] = v_load(acc + j * UK_VL);
+        v[j] = fold == FOLD_ADD ? v_load(y + column + j * UK_VL)
+                                : v_splat(fold == FOLD_MAX ? -INFINITY : 0.0f);
     }
-    for (size_t i = 0; i < rows; i++) {
-        UK_UNROLL
-        for (int j = 0; j < vectors; j++) {
-            vf in = v_load(x + (ptrdiff_t)i * row + j * UK_VL);
-            v[j] = op == ROW_ADD ? v[j] + in : v_max(v[j], in);
+    for (size_t line = 0; line < w->lines; line++) {
+        const float *x = w->x + (ptrdiff_t)line * w->line + column;
+        for (size_t i = 0; i < w->rows; i++, x += w->row) {
+            UK_UNROLL
+            for (int j = 0; j < vectors; j++) {
+                v[j] = fold_pixel(v[j], v_load(x + j * UK_VL), fold);
+            }
         }
     }
     UK_UNROLL
     for (int j = 0; j < vectors; j++) {
-        v_store(acc + j * UK_VL, v[j]);
+        v_store(y + column + j * UK_VL, v[j]);
     }
 }
 
-UK_INLINE void fold_rows(float *acc, const float *x, size_t rows, ptrdiff_t row, size_t n,
-                         const enum row_op op)
+/* The last columns, fewer than a vector. */
+UK_INLINE void fold_rest(float *y, const struct uk_window_f32 *w, size_t column,
+                         const enum fold fold)
 {
-    size_t c = 0;
-    for (; n - c >= 4 * UK_VL; c += 4 * UK_VL) {
-        fold_columns(acc + c, x + c, rows, row, 4, op);
-    }
-    for (; n - c >= UK_VL; c += UK_VL) {
-        fold_columns(acc + c, x + c, rows, row, 1, op);
-    }
-    if (c < n) {
-        vf v = v_load_part(acc + c, n - c);
-        for (size_t i = 0; i < rows; i++) {
-            vf in = v_load_part(x + (ptrdiff_t)i * row + c, n - c);
-            v = op == ROW_ADD ? v + in : v_max(v, in);
+    size_t rest = w->n - column;
+    vf v = fold == FOLD_ADD ? v_load_part(y + column, rest)
+                            : v_splat(fold == FOLD_MAX ? -INFINITY : 0.0f);
+    for (size_t line = 0; line < w->lines; line++) {
+        const float *x = w->x + (ptrdiff_t)line * w->line + column;
+        for (size_t i = 0; i < w->rows; i++, x += w->row) {
+            v = fold_pixel(v, v_load_part(x, rest), fold);
         }
-        v_store_part(acc + c, v, n - c);
+    }
+    v_store_part(y + column, v, rest);
+}
+
+UK_INLINE void fold_window(float *y, const struct uk_window_f32 *w, const enum fold fold)
+{
+    size_t column = 0;
+    for (; w->n - column >= 4 * UK_VL; column += 4 * UK_VL) {
+        fold_columns(y, w, column, 4, fold);
+    }
+    for (; w->n - column >= UK_VL; column += UK_VL) {
+        fold_columns(y, w, column, 1, fold);
+    }
+    if (column < w->n) {
+        fold_rest(y, w, column, fold);
     }
 }
 
 void UK_NAME(rows_add_f32)(float *acc, const float *x, size_t rows, ptrdiff_t row, size_t n)
 {
-    fold_rows(acc, x, rows, row, n, ROW_ADD);
+    struct uk_window_f32 w = {.x = x, .lines = 1, .rows = rows, .row = row, .n = n};
+    fold_window(acc, &w, FOLD_ADD);
 }
 
-void UK_NAME(rows_max_f32)(float *acc, const float *x, size_t rows, ptrdiff_t row, size_t n)
+void UK_NAME(window_sum_f32)(float *y, const struct uk_window_f32 *w)
 {
-    fold_rows(acc, x, rows, row, n, ROW_MAX);
+    fold_window(y, w, FOLD_SUM);
+}
+
+void UK_NAME(window_max_f32)(float *y, const struct uk_window_f32 *w)
+{
+    fold_window(y, w, FOLD_MAX);
 }
