@@ -72,8 +72,8 @@ bool oip_take_null(struct oip_parser *p)
     return json_peek(&p->in) == JSON_NULL && json_read_null(&p->in, p->err) == ST_OK;
 }
 
-enum status oip_keep_string(struct oip_parser *p, const struct json_string *string,
-                            struct span *out)
+static enum status keep_string(struct oip_parser *p, const struct json_string *string,
+                               struct span *out)
 {
     if (string->bytes > p->limits->name_bytes_max) {
         return json_fail(&p->in, p->err, ST_TOO_LARGE, "string of %zu bytes, at most %zu are taken",
@@ -96,7 +96,7 @@ enum status oip_read_string(struct oip_parser *p, struct span *out)
 {
     struct json_string string;
     TRY(json_read_string(&p->in, &string, p->err));
-    return oip_keep_string(p, &string, out);
+    return keep_string(p, &string, out);
 }
 
 static enum status read_number_parameter(struct oip_parser *p, struct oip_parameter *parameter)
@@ -137,7 +137,7 @@ static enum status add_parameter(struct oip_parser *p, const struct json_string 
 {
     struct oip_request *request = p->request;
     struct oip_parameter parameter;
-    TRY(oip_keep_string(p, key, &parameter.name));
+    TRY(keep_string(p, key, &parameter.name));
     if (parameter.name.len >= 7 && memcmp(parameter.name.ptr, "triton_", 7) == 0) {
         return json_fail(&p->in, p->err, ST_INVALID, "names that begin with triton_ are reserved");
     }

@@ -23,8 +23,6 @@ void *oip_grow(struct arena *arena, void *items, size_t count, size_t size);
 bool oip_take_null(struct oip_parser *p);
 
 /* A name, an id or a text, bounded; it borrows from the body where nothing is escaped. */
-MUST_CHECK enum status oip_keep_string(struct oip_parser *p, const struct json_string *string,
-                                       struct span *out);
 MUST_CHECK enum status oip_read_string(struct oip_parser *p, struct span *out);
 
 /* The members of these names. */

@@ -5,7 +5,7 @@
  *     rt_invocation_new      take one (recycled by the method: no malloc after warm-up)
  *     rt_invocation_input    for each tensor: memory of the exact size to decode into
  *       or _bind_input       memory that exists already, in place where that is possible
- *     rt_invocation_scalar   for each scalar that the caller gives
+ *     rt_invocation_int, _float, _bool, _string  for each scalar that the caller gives
  *     rt_invocation_bind_result  for results that are to be written into the caller's own memory
  *     rt_invocation_prepare  shapes, plan, result memory: every refusal happens here or before
  *     rt_invocation_submit   queued on the device; |done| is called once

@@ -20,7 +20,6 @@
 
 /* Memory that a request keeps for its next use. */
 #define KEEP_BYTES_MAX (256 << 10)
-#define ERROR_BODY_BYTES_MAX 4096
 
 enum step_result { STEP_NEXT, STEP_WAIT };
 enum step_where { LOOP, ANYWHERE };

@@ -39,7 +39,6 @@ enum rt_kind {
 };
 
 #define RT_NO_NODE UINT32_MAX
-#define RT_NO_VALUE UINT32_MAX
 
 struct rt_value {
     enum rt_kind kind;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What happens to a graph between import and planning, in this order (runtime/program.c calls
- * them):
+ * What happens to a graph between import and planning, in this order (runtime/method.c calls
+ * them; fold runs again behind lower and behind layout, for what these made of constants):
  *
  *     resolve    what import learnt about the symbols goes into every size
  *     fold       nodes with only constant arguments become constants
  *     normalize  batch norm goes into the convolution before it, or becomes a per-channel affine
  *     lower      matrix products and convolutions take packed weights
- *                (folded at once when constant)
  *     fuse       residual additions and clamps go into the products and convolutions before them
  *     layout     memory orders: channels-last islands around convolutions,
  *                reorders at their borders

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Convolutions of rank 3 ([N, C, L]) and rank 4 ([N, C, H, W]) in f32. The file's form has no
- * kernel: the normalize pass turns it into "conv" (also transposed and grouped) or "conv_dw" (one
+ * kernel: the lower pass turns it into "conv" (also transposed and grouped) or "conv_dw" (one
  * channel a group) over packed weights, both channels-last.
  *
  * Shapes: torch.nn.functional.conv2d and conv_transpose2d.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Matrix products. The file's forms (mm, bmm, addmm, linear) have no kernels of their own: the
- * normalize pass turns each into "gemm" over a packed right-hand side. Float32; other types are
+ * lower pass turns each into "gemm" over a packed right-hand side. Float32; other types are
  * refused when a method is loaded.
  */
 #include "config.h"
