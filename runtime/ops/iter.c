@@ -172,20 +172,35 @@ static void step(struct rt_cursor *cursor, uint32_t d, int64_t steps)
     }
 }
 
-bool rt_cursor_next(struct rt_cursor *cursor)
+/* To the beginning of the next line of the innermost dim. */
+static void next_line(struct rt_cursor *cursor)
 {
     const struct rt_loop *loop = cursor->loop;
-    uint32_t inner = loop->rank - 1;
+    uint32_t d = loop->rank - 1;
+
+    if (cursor->index[d] > 0) {
+        step(cursor, d, -cursor->index[d]);
+    }
+    while (d-- > 0) {
+        step(cursor, d, 1);
+        if (cursor->index[d] < loop->dims[d]) {
+            return;
+        }
+        step(cursor, d, -loop->dims[d]);
+    }
+}
+
+bool rt_cursor_next(struct rt_cursor *cursor)
+{
+    uint32_t inner = cursor->loop->rank - 1;
 
     if (cursor->left == 0) {
         return false;
     }
-    step(cursor, inner, cursor->count);
-    for (uint32_t d = inner; d > 0 && cursor->index[d] == loop->dims[d]; d--) {
-        step(cursor, d, -loop->dims[d]);
-        step(cursor, d - 1, 1);
+    if (cursor->count > 0) {
+        next_line(cursor); /* a run that does not end the tile ends its line */
     }
-    int64_t run = loop->dims[inner] - cursor->index[inner];
+    int64_t run = cursor->loop->dims[inner] - cursor->index[inner];
     cursor->count = run < cursor->left ? run : cursor->left;
     cursor->left -= cursor->count;
     return true;

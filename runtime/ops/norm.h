@@ -15,8 +15,7 @@
 enum rt_norm_binding {
     RT_NORM_OUTPUT,
     RT_NORM_MEAN,     /* written, one a row; read when is_given */
-    RT_NORM_VARIANCE, /* written, as 1 / sqrt(variance + epsilon); read as a variance when is_given
-                       */
+    RT_NORM_VARIANCE, /* likewise; written as 1 / sqrt(variance + epsilon), read as a variance */
     RT_NORM_INPUT,
     RT_NORM_WEIGHT,
     RT_NORM_BIAS,
@@ -24,11 +23,11 @@ enum rt_norm_binding {
 };
 
 struct rt_norm_constants {
-    int64_t rows, row_stride;           /* what shares a mean */
-    int64_t runs, run_stride, run;      /* each row: |runs| runs of |run| elements */
-    int64_t weight_rows, weights_a_row; /* run r of row w: weight w % weight_rows * weights_a_row +
-                                           r % weights_a_row */
-    int64_t tile;                       /* rows */
+    int64_t rows, row_stride;      /* what shares a mean */
+    int64_t runs, run_stride, run; /* each row: |runs| runs of |run| elements */
+    /* Run r of row w has weight w % weight_rows * weights_a_row + r % weights_a_row. */
+    int64_t weight_rows, weights_a_row;
+    int64_t tile; /* rows */
     bool is_given, has_weight, has_bias;
     bool weights_by_element; /* one for each element of a run instead */
     bool is_plain; /* a row is what the micro-kernel takes, and nobody reads its moments */
