@@ -80,11 +80,13 @@ TESTS += $(UNIT_SERVER_TESTS)
 %C%_test_route_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 
 # From sizes to calls: the graph, its passes, plans.
-UNIT_RUNTIME_TESTS = %D%/test_dim %D%/test_invocation
+UNIT_RUNTIME_TESTS = %D%/test_dim %D%/test_invocation %D%/test_passes
 check_PROGRAMS += $(UNIT_RUNTIME_TESTS)
 TESTS += $(UNIT_RUNTIME_TESTS)
 %C%_test_dim_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_dim_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_passes_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_passes_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_invocation_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_invocation_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_invocation_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc \

@@ -1,0 +1,620 @@
+/* SPDX-License-Identifier: MIT */
+/* Each pass on a small graph, printed afterwards to the letter; then its data flow and memory. */
+#include "config.h"
+
+#include "runtime/graph/passes.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "hal/buffer.h"
+#include "hal/device.h"
+#include "runtime/ops/op.h"
+#include "runtime/plan/alloc.h"
+#include "runtime/plan/flow.h"
+#include "tests/unit/unit.h"
+
+#define VALUES_MAX 8192
+
+struct fixture {
+    struct hal_device *device;
+    struct rt_graph graph;
+    struct error err;
+    uint32_t inputs[4], outputs[4];
+    uint32_t stride, padding, dilation, no_padding, one; /* of convolutions of an image */
+};
+
+static float floats[VALUES_MAX]; /* what constants are made of */
+
+static uint32_t ints(struct fixture *f, int64_t a, int64_t b)
+{
+    struct rt_dim items[2] = {rt_dim_of(a), rt_dim_of(b)};
+    return rt_graph_ints(&f->graph, items, 2);
+}
+
+static int set_up(void **state)
+{
+    static struct fixture f;
+    static const struct hal_device_options generic = {.workers = 1, .cpu_level = "generic"};
+    f = (struct fixture){0};
+    assert_ok(f.err, hal_device_open("cpu", &generic, &f.device, &f.err));
+    rt_graph_init(&f.graph, "m");
+    f.graph.inputs = f.inputs;
+    f.graph.outputs = f.outputs;
+    f.stride = f.dilation = ints(&f, 1, 1);
+    f.padding = ints(&f, 1, 1);
+    f.no_padding = ints(&f, 0, 0);
+    f.one = rt_graph_int(&f.graph, rt_dim_of(1));
+    for (int i = 0; i < VALUES_MAX; i++) {
+        floats[i] = (float)(i % 5 + 1);
+    }
+    *state = &f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    rt_graph_fini(&f->graph);
+    hal_device_unref(f->device);
+    return 0;
+}
+
+/* A tensor of up to four dims; -1 ends them. */
+static uint8_t dims_of(const int64_t sizes[4], struct rt_dim dims[4])
+{
+    uint8_t rank = 0;
+    while (rank < 4 && sizes[rank] >= 0) {
+        dims[rank] = rt_dim_of(sizes[rank]);
+        rank++;
+    }
+    return rank;
+}
+
+static uint32_t input_of(struct fixture *f, const int64_t sizes[4])
+{
+    struct rt_dim dims[4];
+    uint8_t rank = dims_of(sizes, dims);
+    uint32_t value = rt_graph_tensor(&f->graph, DT_F32, rank, dims);
+    f->inputs[f->graph.input_count++] = value;
+    return value;
+}
+
+static uint32_t weights_of(struct fixture *f, const int64_t sizes[4])
+{
+    struct shape shape = {.rank = 0};
+    while (shape.rank < 4 && sizes[shape.rank] >= 0) {
+        shape.dims[shape.rank] = sizes[shape.rank];
+        shape.rank++;
+    }
+    size_t bytes = (size_t)shape_numel(&shape) * sizeof(float);
+    assert_true(bytes <= sizeof(floats));
+    uint32_t value = rt_graph_constant(&f->graph, DT_F32, &shape, span_of(NULL, 0));
+    struct hal_buffer *buffer;
+    assert_ok(f->err, hal_buffer_new(f->device, bytes, &buffer, &f->err));
+    memcpy(hal_buffer_map(buffer), floats, bytes);
+    rt_graph_set_constant(&f->graph, value, buffer);
+    return value;
+}
+
+#define INPUT(...) input_of(f, (const int64_t[4]){__VA_ARGS__, -1})
+#define INPUT4(...) input_of(f, (const int64_t[4]){__VA_ARGS__})
+#define WEIGHTS(...) weights_of(f, (const int64_t[4]){__VA_ARGS__, -1})
+#define WEIGHTS4(...) weights_of(f, (const int64_t[4]){__VA_ARGS__})
+
+static uint32_t apply(struct fixture *f, const char *op, const uint32_t *args, uint32_t count)
+{
+    uint32_t out;
+    assert_ok(f->err, rt_graph_apply(&f->graph, op, args, count, DT_F32, &out, &f->err));
+    return out;
+}
+
+static uint32_t relu(struct fixture *f, uint32_t x)
+{
+    return apply(f, "relu", &x, 1);
+}
+
+static uint32_t add(struct fixture *f, uint32_t a, uint32_t b)
+{
+    uint32_t args[] = {a, b, f->one};
+    return apply(f, "add", args, 3);
+}
+
+static uint32_t clamp(struct fixture *f, const char *op, uint32_t x, double min, double max)
+{
+    uint32_t args[] = {x, rt_graph_float(&f->graph, min), rt_graph_float(&f->graph, max)};
+    return apply(f, op, args, 3);
+}
+
+static uint32_t convolve(struct fixture *f, uint32_t x, uint32_t w, uint32_t bias, int64_t groups,
+                         bool is_transposed)
+{
+    bool is_1x1 = rt_dim_is(f->graph.values[w].dims[2], 1);
+    uint32_t args[] = {
+        x,
+        w,
+        bias ? bias : rt_graph_none(&f->graph),
+        f->stride,
+        is_1x1 ? f->no_padding : f->padding,
+        f->dilation,
+        rt_graph_bool(&f->graph, is_transposed),
+        f->no_padding,
+        rt_graph_int(&f->graph, rt_dim_of(groups)),
+    };
+    return apply(f, "convolution", args, 9);
+}
+
+static uint32_t batch_norm(struct fixture *f, uint32_t x, int64_t channels)
+{
+    const struct rt_op *op =
+        rt_op_find_kernel(span_str("aten::_native_batch_norm_legit_no_training.out"));
+    uint32_t args[] = {
+        x,
+        WEIGHTS(channels),
+        WEIGHTS(channels),
+        WEIGHTS(channels),
+        WEIGHTS(channels),
+        rt_graph_float(&f->graph, 0.1),
+        rt_graph_float(&f->graph, 0),
+    };
+    uint32_t outs[3];
+    for (int i = 0; i < 3; i++) {
+        outs[i] = rt_graph_tensor(&f->graph, DT_F32, 0, NULL);
+    }
+    uint32_t node = rt_graph_node(&f->graph, op, args, 7, outs, 3);
+    assert_ok(f->err, rt_graph_infer(&f->graph, node, &f->err));
+    return outs[0];
+}
+
+static void give(struct fixture *f, uint32_t value)
+{
+    f->outputs[f->graph.output_count++] = value;
+}
+
+static void assert_graph(struct fixture *f, const char *expected)
+{
+    struct buf text;
+    char got[8192];
+    buf_init(&text, sizeof(got) - 1);
+    rt_graph_print(&f->graph, &text);
+    assert_false(buf_failed(&text));
+    snprintf(got, sizeof(got), "%.*s", SPAN_FMT(buf_span(&text)));
+    assert_string_equal(got, expected);
+    buf_fini(&text);
+}
+
+static uint32_t count_ops(const struct fixture *f, const char *op)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < f->graph.node_count; i++) {
+        count += strcmp(f->graph.nodes[i].op->name, op) == 0;
+    }
+    return count;
+}
+
+static void lower(struct fixture *f)
+{
+    assert_ok(f->err, rt_pass_lower(&f->graph, &f->err));
+    assert_ok(f->err, rt_pass_fold(&f->graph, f->device, &f->err));
+}
+
+static void fuse(struct fixture *f)
+{
+    lower(f);
+    assert_ok(f->err, rt_pass_fuse(&f->graph, &f->err));
+}
+
+static void lay_out(struct fixture *f)
+{
+    fuse(f);
+    assert_ok(f->err, rt_pass_layout(&f->graph, &f->err));
+}
+
+/* The only node of |op|. */
+static const struct rt_node *node_of(const struct fixture *f, const char *op)
+{
+    const struct rt_node *found = NULL;
+    for (uint32_t i = 0; i < f->graph.node_count; i++) {
+        if (strcmp(f->graph.nodes[i].op->name, op) == 0) {
+            assert_null(found);
+            found = &f->graph.nodes[i];
+        }
+    }
+    assert_non_null(found);
+    return found;
+}
+
+static double number_of(const struct fixture *f, const struct rt_node *node, uint32_t arg)
+{
+    return rt_arg_number(rt_node_arg(&f->graph, node, arg));
+}
+
+/* ---- the graph itself ------------------------------------------------------------------------ */
+
+static void compaction_sorts_and_drops(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t x = INPUT(2, 3), kept = relu(f, x), late;
+    relu(f, kept); /* nobody reads it */
+    give(f, add(f, kept, x));
+    /* The sum reads a node that stands behind it. */
+    late = relu(f, x);
+    f->graph.nodes[2].args[1] = late;
+    uint32_t unused = WEIGHTS(4);
+    assert_ok(f->err, rt_graph_compact(&f->graph, &f->err));
+    assert_null(f->graph.values[unused].buffer);
+    assert_graph(f, "method m(%5:f32[2,3])\n"
+                    "  %6:f32[2,3] = relu(%5)\n"
+                    "  %9:f32[2,3] = relu(%5)\n"
+                    "  %8:f32[2,3] = add(%6, %9, 1)\n"
+                    "  return %8\n");
+}
+
+/* ---- resolve, fold, normalize ---------------------------------------------------------------- */
+
+static void sizes_become_expressions(void **state)
+{
+    struct fixture *f = *state;
+    struct rt_graph *g = &f->graph;
+    struct rt_dim dims[2] = {rt_dim_symbol(&g->dims, 9), rt_dim_symbol(&g->dims, 7)};
+    uint32_t x = rt_graph_tensor(g, DT_F32, 2, dims), w = WEIGHTS(4, 6);
+    f->inputs[g->input_count++] = x;
+    uint32_t args[] = {x, w}, product = apply(f, "mm", args, 2);
+    uint32_t size_args[] = {product, rt_graph_int(g, rt_dim_of(0))};
+    uint32_t size = rt_graph_int(g, rt_dim_of(0));
+    uint32_t node = rt_graph_node(g, rt_op_find("sym_size"), size_args, 2, &size, 1);
+    assert_ok(f->err, rt_graph_infer(g, node, &f->err));
+    give(f, product);
+    give(f, size);
+    assert_ok(f->err, rt_pass_resolve(g, &f->err));
+    assert_graph(f, "method m(%5:f32[s1,4])\n"
+                    "  %7:f32[s1,6] = mm(%5, %6:f32[4,6])\n"
+                    "  return %7, s1\n");
+}
+
+static void constants_are_computed(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t matrix = WEIGHTS(2, 3), row = WEIGHTS(3), x = INPUT(2, 3);
+    uint32_t sum = add(f, matrix, row);
+    give(f, add(f, x, sum));
+    assert_ok(f->err, rt_pass_fold(&f->graph, f->device, &f->err));
+    assert_graph(f, "method m(%7:f32[2,3])\n"
+                    "  %9:f32[2,3] = add(%7, %8:f32[2,3], 1)\n"
+                    "  return %9\n");
+    const float *content = (const float *)(const void *)f->graph.values[sum].bytes.ptr;
+    static const float expected[] = {2, 4, 6, 5, 7, 4};
+    assert_memory_equal(content, expected, sizeof(expected));
+}
+
+/* A product of constants has no kernel until it is lowered. */
+static void only_kernels_are_folded(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t args[] = {WEIGHTS(2, 3), WEIGHTS(3, 2)};
+    give(f, apply(f, "mm", args, 2));
+    assert_ok(f->err, rt_pass_fold(&f->graph, f->device, &f->err));
+    assert_int_equal(count_ops(f, "mm"), 1);
+    lower(f);
+    assert_int_equal(f->graph.node_count, 0);
+    const float *content = (const float *)(const void *)f->graph.values[f->outputs[0]].bytes.ptr;
+    /* [[1,2,3],[4,5,1]] x [[1,2],[3,4],[5,1]] */
+    static const float expected[] = {22, 13, 24, 29};
+    assert_memory_equal(content, expected, sizeof(expected));
+}
+
+/* Each step is allowed by itself; together they are not. */
+static void folding_in_steps_is_bounded(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t x = WEIGHTS(4, 4);
+    int64_t size = 16;
+    for (int i = 0; i < 20; i++) {
+        uint32_t items[] = {x, x};
+        uint32_t args[] = {rt_graph_tensors(&f->graph, items, 2),
+                           rt_graph_int(&f->graph, rt_dim_of(0))};
+        x = apply(f, "cat", args, 2);
+        size *= 2;
+    }
+    assert_true(size * (int64_t)sizeof(float) > 8 << 20);
+    give(f, x);
+    assert_ok(f->err, rt_pass_fold(&f->graph, f->device, &f->err));
+    assert_true(count_ops(f, "cat") > 0 && count_ops(f, "cat") < 20);
+}
+
+static void batch_norm_goes_into_the_weights(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t x = INPUT4(1, 3, 4, 4);
+    give(f, batch_norm(f, convolve(f, x, WEIGHTS4(2, 3, 3, 3), 0, 1, false), 2));
+    assert_ok(f->err, rt_pass_normalize(&f->graph, &f->err));
+    assert_ok(f->err, rt_pass_fold(&f->graph, f->device, &f->err));
+    assert_int_equal(f->graph.node_count, 1);
+    const struct rt_node *conv = node_of(f, "convolution");
+    assert_true(rt_node_arg(&f->graph, conv, 1)->is_constant);
+    assert_true(rt_node_arg(&f->graph, conv, 2)->is_constant);
+}
+
+static void a_transposed_convolution_takes_batch_norm(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t x = INPUT4(1, 3, 4, 4);
+    give(f, batch_norm(f, convolve(f, x, WEIGHTS4(3, 2, 3, 3), WEIGHTS(2), 1, true), 2));
+    assert_ok(f->err, rt_pass_normalize(&f->graph, &f->err));
+    assert_ok(f->err, rt_pass_fold(&f->graph, f->device, &f->err));
+    assert_int_equal(f->graph.node_count, 1);
+}
+
+/* Of two users one wants the plain output; of two batch norms only one may go in. */
+static void batch_norm_stays_out(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t x = INPUT4(1, 3, 4, 4);
+    uint32_t y = convolve(f, x, WEIGHTS4(2, 3, 3, 3), 0, 1, false);
+    uint32_t z = batch_norm(f, convolve(f, x, WEIGHTS4(2, 3, 3, 3), 0, 1, false), 2);
+    give(f, add(f, batch_norm(f, y, 2), y));
+    give(f, add(f, batch_norm(f, z, 2), z));
+    assert_ok(f->err, rt_pass_normalize(&f->graph, &f->err));
+    assert_ok(f->err, rt_pass_fold(&f->graph, f->device, &f->err));
+    assert_int_equal(count_ops(f, "affine"), 2);
+}
+
+/* ---- lower ----------------------------------------------------------------------------------- */
+
+static void products_become_gemm(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t x = INPUT(2, 3), w = WEIGHTS(3, 4), none = rt_graph_none(&f->graph);
+    uint32_t two = rt_graph_float(&f->graph, 2);
+    uint32_t turned = WEIGHTS(4, 3), row_bias = WEIGHTS(4), full_bias = WEIGHTS(2, 4);
+    uint32_t mm[] = {x, w}, linear[] = {x, turned, none};
+    uint32_t row[] = {row_bias, x, w, f->one, f->one}, full[] = {full_bias, x, w, two, two};
+    give(f, apply(f, "mm", mm, 2));
+    give(f, apply(f, "linear", linear, 3));
+    give(f, apply(f, "addmm", row, 5));
+    give(f, apply(f, "addmm", full, 5));
+    lower(f);
+    assert_graph(f, "method m(%5:f32[2,3])\n"
+                    "  %22:f32[2,4] = gemm(%5, %18:f32[1,1,3,8] packed, 4, none, none, -inf, inf)\n"
+                    "  %28:f32[2,4] = gemm(%5, %24:f32[1,1,3,8] packed, 4, none, none, -inf, inf)\n"
+                    "  %34:f32[2,4] = gemm(%5, %30:f32[1,1,3,8] packed, 4, %10:f32[4], none, -inf, "
+                    "inf)\n"
+                    "  %41:f32[2,4] = gemm(%5, %37:f32[1,1,3,8] packed, 4, none, none, -inf, inf)\n"
+                    "  %42:f32[2,4] = mul_scalar(%41, 2)\n"
+                    "  %44:f32[2,4] = add(%42, %36:f32[2,4], 1)\n"
+                    "  return %22, %28, %34, %44\n");
+}
+
+static void convolutions_choose_their_form(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t x = INPUT4(1, 4, 5, 5), bias = WEIGHTS(4);
+    give(f, convolve(f, x, WEIGHTS4(2, 4, 3, 3), 0, 1, false));
+    give(f, convolve(f, x, WEIGHTS4(4, 1, 3, 3), bias, 4, false));
+    give(f, convolve(f, x, WEIGHTS4(6, 2, 1, 1), 0, 2, false));
+    give(f, convolve(f, x, WEIGHTS4(4, 3, 3, 3), 0, 1, true));
+    lower(f);
+    assert_graph(f, "method m(%5:f32[1,4,5,5])\n"
+                    "  %36:f32[1,2,5,5] = conv(%5, %26:f32[1,1,36,8] packed, none, none, [3,3], "
+                    "[1,1], [1,1], [1,1], [0,0], 1, 2, false, -inf, inf)\n"
+                    "  %50:f32[1,4,5,5] = conv_dw(%5, %40:f32[3,3,1,4], %6:f32[4], none, [3,3], "
+                    "[1,1], [1,1], [1,1], [0,0], 4, 4, false, -inf, inf)\n"
+                    "  %61:f32[1,6,5,5] = conv(%5, %51:f32[2,1,2,8] packed, none, none, [1,1], "
+                    "[1,1], [0,0], [1,1], [0,0], 2, 6, false, -inf, inf)\n"
+                    "  %72:f32[1,3,5,5] = conv(%5, %62:f32[1,1,36,8] packed, none, none, [3,3], "
+                    "[1,1], [1,1], [1,1], [0,0], 1, 3, true, -inf, inf)\n"
+                    "  return %36, %50, %61, %72\n");
+}
+
+/* ---- fuse ------------------------------------------------------------------------------------ */
+
+static void clamps_go_into_what_they_follow(void **state)
+{
+    static const char *const ops[] = {"hardtanh", "clamp"};
+    for (int i = 0; i < 2; i++) {
+        struct fixture *f = *state;
+        uint32_t x = INPUT(2, 3), w = WEIGHTS(3, 4), args[] = {x, w};
+        give(f, clamp(f, ops[i], apply(f, "mm", args, 2), 0, 6));
+        fuse(f);
+        assert_int_equal(f->graph.node_count, 1);
+        assert_float_equal(number_of(f, node_of(f, "gemm"), 5), 0, 0);
+        assert_float_equal(number_of(f, node_of(f, "gemm"), 6), 6, 0);
+        tear_down(state);
+        set_up(state);
+    }
+}
+
+static void a_residual_goes_in_before_the_relu(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t x = INPUT4(1, 4, 5, 5);
+    give(f, relu(f, add(f, x, convolve(f, x, WEIGHTS4(4, 4, 3, 3), 0, 1, false))));
+    fuse(f);
+    assert_int_equal(f->graph.node_count, 1);
+    assert_int_equal(node_of(f, "conv")->args[3], x);
+    assert_float_equal(number_of(f, node_of(f, "conv"), 12), 0, 0);
+}
+
+static void what_others_read_is_not_fused(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t x = INPUT(2, 3), args[] = {x, WEIGHTS(3, 3)}, y = apply(f, "mm", args, 2);
+    give(f, relu(f, y));
+    give(f, y);
+    fuse(f);
+    assert_int_equal(count_ops(f, "relu"), 1);
+}
+
+static void nothing_is_added_behind_a_clamp(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t x = INPUT(2, 3), args[] = {x, WEIGHTS(3, 3)};
+    give(f, add(f, relu(f, apply(f, "mm", args, 2)), x));
+    fuse(f);
+    assert_int_equal(count_ops(f, "relu"), 0);
+    assert_int_equal(count_ops(f, "add"), 1);
+}
+
+static void depthwise_takes_no_residual(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t x = INPUT4(1, 4, 5, 5);
+    give(f, add(f, convolve(f, x, WEIGHTS4(4, 1, 3, 3), 0, 4, false), x));
+    fuse(f);
+    assert_int_equal(count_ops(f, "add"), 1);
+}
+
+/* A bound that follows the inputs' dims is not the number it is at most. */
+static void clamps_by_sizes_are_not_fused(void **state)
+{
+    struct fixture *f = *state;
+    struct rt_dim dims[2] = {rt_dim_symbol(&f->graph.dims, 9), rt_dim_of(3)};
+    uint32_t x = rt_graph_tensor(&f->graph, DT_F32, 2, dims), args[] = {x, WEIGHTS(3, 4)};
+    f->inputs[f->graph.input_count++] = x;
+    uint32_t clamp_args[] = {apply(f, "mm", args, 2), rt_graph_none(&f->graph),
+                             rt_graph_int(&f->graph, dims[0])};
+    give(f, apply(f, "clamp", clamp_args, 3));
+    fuse(f);
+    assert_int_equal(count_ops(f, "clamp"), 1);
+}
+
+/* ---- layout ---------------------------------------------------------------------------------- */
+
+static void an_island_has_one_way_in_and_one_out(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t x = INPUT4(1, 4, 5, 5), w = WEIGHTS4(4, 4, 3, 3);
+    uint32_t y = relu(f, convolve(f, x, w, 0, 1, false));
+    give(f, add(f, convolve(f, y, w, 0, 1, false), y));
+    lay_out(f);
+    assert_graph(f, "method m(%5:f32[1,4,5,5])\n"
+                    "  %41:f32[1,4,5,5] order 0231 = reorder(%5)\n"
+                    "  %27:f32[1,4,5,5] order 0231 = conv(%41, %17:f32[1,1,36,8] packed, none, "
+                    "none, [3,3], [1,1], [1,1], [1,1], [0,0], 1, 4, false, 0, inf)\n"
+                    "  %38:f32[1,4,5,5] order 0231 = conv(%27, %28:f32[1,1,36,8] packed, none, "
+                    "%27, [3,3], [1,1], [1,1], [1,1], [0,0], 1, 4, false, -inf, inf)\n"
+                    "  %42:f32[1,4,5,5] = reorder(%38)\n"
+                    "  return %42\n");
+}
+
+static void element_wise_and_cat_stay_in_the_island(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t x = INPUT4(1, 4, 5, 5), w = WEIGHTS4(4, 4, 3, 3);
+    uint32_t y = convolve(f, x, w, 0, 1, false), items[] = {y, x};
+    uint32_t args[] = {rt_graph_tensors(&f->graph, items, 2), f->one};
+    give(f, relu(f, apply(f, "cat", args, 2)));
+    lay_out(f);
+    assert_int_equal(count_ops(f, "reorder"), 2);
+}
+
+static void one_pixel_needs_no_reorder(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t x = INPUT4(1, 4, 1, 1);
+    give(f, convolve(f, x, WEIGHTS4(4, 4, 1, 1), 0, 1, false));
+    lay_out(f);
+    assert_int_equal(count_ops(f, "reorder"), 0);
+}
+
+/* ---- flow and memory ------------------------------------------------------------------------- */
+
+static void branches_share_a_region(void **state)
+{
+    struct fixture *f = *state;
+    struct rt_flow flow;
+    uint32_t x = INPUT(64, 64), a = relu(f, x), b = clamp(f, "clamp", x, 0, 1);
+    uint32_t sum = add(f, a, b);
+    give(f, sum);
+    give(f, x);
+    give(f, sum);
+    assert_ok(f->err, rt_flow_make(&flow, &f->graph, &f->graph.arena, &f->err));
+    assert_int_equal(flow.region_count, 2);
+    assert_int_equal(flow.region[0], flow.region[1]);
+    assert_int_equal(rt_flow_class(&flow, sum)->home, RT_HOME_RESULT);
+    assert_int_equal(flow.copy_count, 2); /* the input, and the sum once more */
+}
+
+static void views_share_and_last_reads_are_reused(void **state)
+{
+    struct fixture *f = *state;
+    struct rt_flow flow;
+    uint32_t x = INPUT(64, 64), a = relu(f, x), flat_args[] = {a, ints(f, 32, 128)};
+    uint32_t flat = apply(f, "view", flat_args, 2), b = relu(f, flat), c = relu(f, b);
+    give(f, add(f, c, flat));
+    assert_ok(f->err, rt_flow_make(&flow, &f->graph, &f->graph.arena, &f->err));
+    assert_int_equal(flow.class_of[flat], flow.class_of[a]);
+    assert_int_equal(flow.class_of[c], flow.class_of[b]);        /* in place */
+    assert_int_not_equal(flow.class_of[b], flow.class_of[flat]); /* which is read again */
+}
+
+/* Random lives: nothing overlaps that is alive together, and the arena is not much too large. */
+static void packing_keeps_the_living_apart(void **state)
+{
+    enum { CLASSES = 200, REGIONS = 60 };
+    static struct rt_class classes[CLASSES + 64];
+    static uint32_t class_of[CLASSES + 64];
+    struct fixture *f = *state;
+    uint32_t random = 7, first = f->graph.value_count;
+    size_t alive[REGIONS] = {0}, most = 0;
+    assert_true(first < 64);
+    for (uint32_t i = 0; i < CLASSES; i++) {
+        random = random * 1664525 + 1013904223;
+        struct rt_dim size = rt_dim_of(1 + (random >> 8) % 5000);
+        uint32_t value = rt_graph_tensor(&f->graph, DT_F32, 1, &size), from = (random >> 20) % 50;
+        classes[value] = (struct rt_class){
+            .home = RT_HOME_ARENA, .first = from, .last = from + (random >> 4) % 10};
+    }
+    for (uint32_t i = 0; i < first + CLASSES; i++) {
+        class_of[i] = i;
+    }
+    struct rt_flow flow = {.graph = &f->graph, .class_of = class_of, .classes = classes};
+    struct rt_alloc alloc;
+    assert_ok(f->err, rt_alloc_make(&alloc, &flow, NULL, &f->graph.arena, &f->err));
+    for (uint32_t i = first; i < first + CLASSES; i++) {
+        assert_int_equal(alloc.offset[i] % RT_ARENA_ALIGN, 0);
+        assert_true(alloc.offset[i] + alloc.bytes[i] <= alloc.arena_bytes);
+        for (uint32_t r = classes[i].first; r <= classes[i].last; r++) {
+            alive[r] += alloc.bytes[i];
+            most = alive[r] > most ? alive[r] : most;
+        }
+        for (uint32_t j = first; j < i; j++) {
+            bool together =
+                classes[i].first <= classes[j].last && classes[j].first <= classes[i].last;
+            assert_true(!together || alloc.offset[i] + alloc.bytes[i] <= alloc.offset[j] ||
+                        alloc.offset[j] + alloc.bytes[j] <= alloc.offset[i]);
+        }
+    }
+    assert_true(alloc.arena_bytes >= most && alloc.arena_bytes <= most + most / 4);
+}
+
+int main(void)
+{
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(compaction_sorts_and_drops),
+        TEST(sizes_become_expressions),
+        TEST(constants_are_computed),
+        TEST(only_kernels_are_folded),
+        TEST(folding_in_steps_is_bounded),
+        TEST(batch_norm_goes_into_the_weights),
+        TEST(a_transposed_convolution_takes_batch_norm),
+        TEST(batch_norm_stays_out),
+        TEST(products_become_gemm),
+        TEST(convolutions_choose_their_form),
+        TEST(clamps_go_into_what_they_follow),
+        TEST(a_residual_goes_in_before_the_relu),
+        TEST(what_others_read_is_not_fused),
+        TEST(nothing_is_added_behind_a_clamp),
+        TEST(depthwise_takes_no_residual),
+        TEST(clamps_by_sizes_are_not_fused),
+        TEST(an_island_has_one_way_in_and_one_out),
+        TEST(element_wise_and_cat_stay_in_the_island),
+        TEST(one_pixel_needs_no_reorder),
+        TEST(branches_share_a_region),
+        TEST(views_share_and_last_reads_are_reused),
+        TEST(packing_keeps_the_living_apart),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
