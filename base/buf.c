@@ -59,8 +59,8 @@ void buf_commit(struct buf *buf, size_t len)
 
 void buf_add(struct buf *buf, const void *bytes, size_t len)
 {
-    uint8_t *room = buf_reserve(buf, len);
-    if (room && len) {
+    uint8_t *room = len ? buf_reserve(buf, len) : NULL;
+    if (room) {
         memcpy(room, bytes, len);
         buf->len += len;
     }

@@ -26,6 +26,24 @@ TESTS += $(UNIT_BASE_TESTS) $(UNIT_PROTOCOL_TESTS)
 %C%_test_tensor_text_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_tensor_text_LDADD = $(PROTOCOL_LIBS) $(CMOCKA_LIBS)
 
+# sig_support.c has the vectors, and what is random.
+UNIT_SIG_TESTS = %D%/test_sig %D%/test_rawsig %D%/test_sip %D%/test_pytree
+check_PROGRAMS += $(UNIT_SIG_TESTS)
+TESTS += $(UNIT_SIG_TESTS)
+
+%C%_test_sig_SOURCES = %D%/test_sig.c %D%/sig_support.c %D%/sig_support.h
+%C%_test_sig_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(CJSON_CFLAGS)
+%C%_test_sig_LDADD = $(PROTOCOL_LIBS) $(CMOCKA_LIBS) $(CJSON_LIBS)
+%C%_test_rawsig_SOURCES = %D%/test_rawsig.c %D%/sig_support.c %D%/sig_support.h
+%C%_test_rawsig_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(CJSON_CFLAGS)
+%C%_test_rawsig_LDADD = $(PROTOCOL_LIBS) $(CMOCKA_LIBS) $(CJSON_LIBS)
+%C%_test_sip_SOURCES = %D%/test_sip.c %D%/sig_support.c %D%/sig_support.h
+%C%_test_sip_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(CJSON_CFLAGS)
+%C%_test_sip_LDADD = $(PROTOCOL_LIBS) $(CMOCKA_LIBS) $(CJSON_LIBS)
+%C%_test_pytree_SOURCES = %D%/test_pytree.c %D%/sig_support.c %D%/sig_support.h
+%C%_test_pytree_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(CJSON_CFLAGS)
+%C%_test_pytree_LDADD = $(PROTOCOL_LIBS) $(CMOCKA_LIBS) $(CJSON_LIBS)
+
 # ops_call.c stands in for the plan: the families' own code under test.
 UNIT_OPS_TESTS = %D%/test_ops_copy %D%/test_ops_index %D%/test_ops_order %D%/test_ops_pool %D%/test_ops_view \
 	%D%/test_ops_shapes

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "tests/unit/unit.h"
+
+#include <stdlib.h>
+
+#include "protocol/rawsig.h"
+#include "tests/unit/sig_support.h"
+
+#define MEMORY_BYTES_MAX ((size_t)1 << 20)
+#define TEXT_BYTES_MAX 65536
+#define TYPES_MAX 6
+#define RANK_MAX 6
+
+struct fixture {
+    struct arena arena;
+    struct buf out;
+    struct rawsig sig;
+    struct error err;
+};
+
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    assert_non_null(f);
+    arena_init(&f->arena, MEMORY_BYTES_MAX);
+    buf_init(&f->out, TEXT_BYTES_MAX);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    arena_fini(&f->arena);
+    buf_fini(&f->out);
+    free(f);
+    return 0;
+}
+
+static enum status parse(struct fixture *f, struct span text)
+{
+    f->err.text[0] = '\0';
+    return rawsig_parse(text, &f->arena, &f->sig, &f->err);
+}
+
+static bool mangles_to(struct fixture *f, struct span want)
+{
+    buf_reset(&f->out);
+    rawsig_mangle(&f->sig, &f->out);
+    return span_equal(buf_span(&f->out), want);
+}
+
+static void check_type(const cJSON *want, const struct rawsig_type *type)
+{
+    static const char *const kinds[] = {
+        [RAWSIG_BUFFER] = "buffer",
+        [RAWSIG_SCALAR] = "scalar",
+        [RAWSIG_REF] = "ref",
+        [RAWSIG_UNRECOGNIZED] = "unrecognized",
+    };
+    const cJSON *dtype = cJSON_GetObjectItem(want, "dtype");
+    const cJSON *dims = cJSON_GetObjectItem(want, "dims");
+    assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(want, "type")), kinds[type->kind]);
+    if (dtype) {
+        assert_string_equal(dtype->valuestring, dtype_infos[type->dtype].long_text);
+    }
+    assert_int_equal(cJSON_GetArraySize(dims), type->rank);
+    for (uint32_t i = 0; i < type->rank; i++) {
+        assert_int_equal((int64_t)cJSON_GetArrayItem(dims, (int)i)->valuedouble, type->dims[i]);
+    }
+}
+
+static void check_types(const cJSON *want, const struct rawsig_type *types, uint32_t count)
+{
+    assert_int_equal(cJSON_GetArraySize(want), count);
+    for (uint32_t i = 0; i < count; i++) {
+        check_type(cJSON_GetArrayItem(want, (int)i), &types[i]);
+    }
+}
+
+static struct fixture *vector_fixture; /* vectors_check() has no user pointer */
+
+static void check_vector(const struct vector *vector)
+{
+    struct fixture *f = vector_fixture;
+    const cJSON *meaning = cJSON_GetObjectItem(vector->json, "meaning");
+    enum status status = parse(f, vector->text);
+    if ((status == ST_OK) != vector->is_valid) {
+        fail_msg("%s: %s", vector->id, status == ST_OK ? "accepted" : f->err.text);
+    }
+    if (!vector->is_valid) {
+        assert_int_equal(status, ST_INVALID);
+        assert_ptr_equal(strstr(f->err.text, "byte "), f->err.text);
+        return;
+    }
+    check_types(cJSON_GetObjectItem(meaning, "inputs"), f->sig.inputs, f->sig.input_count);
+    check_types(cJSON_GetObjectItem(meaning, "results"), f->sig.results, f->sig.result_count);
+    if (vector->canonical.ptr && !mangles_to(f, vector->canonical)) {
+        fail_msg("%s: mangled to %.*s", vector->id, SPAN_FMT(buf_span(&f->out)));
+    }
+}
+
+static void test_vectors(void **state)
+{
+    vector_fixture = *state;
+    vectors_check("raw", check_vector);
+}
+
+static void test_refused(void **state)
+{
+    static const struct {
+        const char *text, *why;
+    } cases[] = {
+        {"I4!A1!R1!", "byte 3: expected a type (B, S, O, U), got 'A'"},
+        {"I3!d1R1!", "byte 3: expected a type (B, S, O, U), got 'd'"},
+        {"I7!B4!t-1R1!", "byte 6: expected an element type t0 to t11, got 't-1'"},
+        {"I7!B4!t12R1!", "byte 6: expected an element type t0 to t11, got 't12'"},
+        {"I7!S4!t-0R1!", "byte 6: expected an element type t0 to t11, got 't-0'"},
+        {"I7!S4!t00R1!", "byte 6: expected an element type t0 to t11, got 't00'"},
+        {"I8!B5!t1t1R1!", "byte 8: expected a dim 'd', got 't'"},
+        {"I8!B5!d1t1R1!", "byte 8: expected a dim 'd', got 't'"},
+        {"I8!S5!t1t1R1!", "byte 8: expected the end, got 't'"},
+        {"I8!S5!t1d1R1!", "byte 8: expected the end, got 'd'"},
+        {"I7!B4!d-2R1!", "byte 6: a dim is -1 (dynamic) or not negative, got -2"},
+        {"I6!O3!_0R1!", "byte 6: expected the end, got '_'"},
+        {"I6!U3!t0R1!", "byte 6: expected the end, got 't'"},
+        {"I5!B2!dR1!", "byte 7: expected digits for 'd', got the end"},
+        {"I1!R7!B3!d1", "byte 3: 'R' is longer than the 6 bytes that are left"},
+    };
+    struct fixture *f = *state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct span text = exact_copy(span_str(cases[i].text));
+        assert_fails(f->err, parse(f, text), ST_INVALID, cases[i].why);
+        exact_free(text);
+    }
+}
+
+static void test_print(void **state)
+{
+    static const struct {
+        const char *text, *readable;
+    } cases[] = {
+        {"I16!B8!d-1d128S3!t7R10!B7!d-1d10", "(float32[?,128], sint64) -> (float32[?,10])"},
+        {"I1!R1!", "() -> ()"},
+        {"I4!B1!R4!S1!", "(float32[]) -> (float32)"},
+        {"I7!O1!U1!R6!S3!t3", "(ref, unrecognized) -> (bfloat16)"},
+        {"I6!B3!d0R10!B7!t11d-1", "(float32[0]) -> (uint64[?])"},
+    };
+    struct fixture *f = *state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_ok(f->err, parse(f, span_str(cases[i].text)));
+        buf_reset(&f->out);
+        rawsig_print(&f->sig, &f->out);
+        assert_true(span_is(buf_span(&f->out), cases[i].readable));
+    }
+}
+
+/* What parses but is spelled otherwise than it is written. */
+static void test_canonical(void **state)
+{
+    struct fixture *f = *state;
+    assert_ok(f->err, parse(f, span_str("I6!B3!t0R6!S3!t0")));
+    assert_true(mangles_to(f, span_str("I4!B1!R4!S1!")));
+    assert_ok(f->err, parse(f, span_str("I015!B0009!d007d-01R01!")));
+    assert_true(mangles_to(f, span_str("I9!B6!d7d-1R1!")));
+}
+
+/* The ABI has no bool: it is written as sint8, and people are told what it is. */
+static void test_bool(void **state)
+{
+    struct fixture *f = *state;
+    const int64_t dims[] = {RAWSIG_DIM_DYNAMIC, 3};
+    struct rawsig_type types[] = {
+        {.kind = RAWSIG_BUFFER, .dtype = DT_BOOL, .rank = 2, .dims = dims},
+        {.kind = RAWSIG_SCALAR, .dtype = DT_BOOL},
+    };
+    f->sig = (struct rawsig){types, types + 1, 1, 1};
+    assert_true(mangles_to(f, span_str("I11!B8!t4d-1d3R6!S3!t4")));
+    buf_reset(&f->out);
+    rawsig_print(&f->sig, &f->out);
+    assert_true(span_is(buf_span(&f->out), "(bool[?,3]) -> (bool)"));
+    assert_ok(f->err, parse(f, span_str("I1!R6!S3!t4")));
+    assert_int_equal(f->sig.results[0].dtype, DT_I8);
+}
+
+static void test_memory(void **state)
+{
+    struct fixture *f = *state;
+    struct arena small;
+    buf_reset(&f->out);
+    for (int i = 0; i < 100; i++) {
+        buf_add_str(&f->out, "U1!");
+    }
+    struct buf text;
+    buf_init(&text, TEXT_BYTES_MAX);
+    buf_printf(&text, "I301!%.*sR1!", SPAN_FMT(buf_span(&f->out)));
+    assert_ok(f->err, parse(f, buf_span(&text)));
+    assert_int_equal(f->sig.input_count, 100);
+    arena_init(&small, 1024);
+    assert_fails(f->err, rawsig_parse(buf_span(&text), &small, &f->sig, &f->err), ST_TOO_LARGE,
+                 "more memory than it may use");
+    arena_fini(&small);
+    buf_fini(&text);
+}
+
+static void make_random_type(struct rawsig_type *type, int64_t *dims)
+{
+    *type = (struct rawsig_type){.kind = (enum rawsig_kind)random_below(4)};
+    if (type->kind == RAWSIG_BUFFER || type->kind == RAWSIG_SCALAR) {
+        type->dtype = (enum dtype)random_below(DT_BOOL);
+    }
+    type->rank = type->kind == RAWSIG_BUFFER ? random_below(RANK_MAX + 1) : 0;
+    type->dims = dims;
+    for (uint32_t i = 0; i < type->rank; i++) {
+        int64_t big = (int64_t)random_below(UINT32_MAX) << random_below(32);
+        dims[i] = random_below(4) ? big : RAWSIG_DIM_DYNAMIC;
+    }
+}
+
+static bool types_equal(const struct rawsig_type *a, const struct rawsig_type *b, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (a[i].kind != b[i].kind || a[i].dtype != b[i].dtype || a[i].rank != b[i].rank ||
+            (a[i].rank && memcmp(a[i].dims, b[i].dims, a[i].rank * sizeof(int64_t)) != 0)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* mangle, parse, mangle: the same structure and the same text. Then the text damaged. */
+static void test_random(void **state)
+{
+    struct fixture *f = *state;
+    struct rawsig_type types[2 * TYPES_MAX];
+    int64_t dims[2 * TYPES_MAX][RANK_MAX];
+    for (int round = 0; round < RANDOM_ROUNDS; round++) {
+        struct rawsig made = {types, types + TYPES_MAX, random_below(TYPES_MAX + 1),
+                              random_below(TYPES_MAX + 1)};
+        for (int i = 0; i < 2 * TYPES_MAX; i++) {
+            make_random_type(&types[i], dims[i]);
+        }
+        arena_reset(&f->arena);
+        buf_reset(&f->out);
+        rawsig_mangle(&made, &f->out);
+        struct span text = exact_copy(buf_span(&f->out));
+        assert_ok(f->err, parse(f, text));
+        assert_int_equal(f->sig.input_count, made.input_count);
+        assert_int_equal(f->sig.result_count, made.result_count);
+        assert_true(types_equal(f->sig.inputs, made.inputs, made.input_count));
+        assert_true(types_equal(f->sig.results, made.results, made.result_count));
+        assert_true(mangles_to(f, text));
+        exact_free(text);
+
+        damage(&f->out);
+        text = exact_copy(buf_span(&f->out));
+        if (parse(f, text) == ST_OK) {
+            assert_true(mangles_to(f, text) || f->out.len < text.len);
+            struct span again = exact_copy(buf_span(&f->out));
+            assert_ok(f->err, parse(f, again));
+            assert_true(mangles_to(f, again));
+            exact_free(again);
+        } else {
+            assert_ptr_equal(strstr(f->err.text, "byte "), f->err.text);
+        }
+        exact_free(text);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_vectors, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_print, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_canonical, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_bool, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_memory, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_random, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
