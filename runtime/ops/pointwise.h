@@ -74,7 +74,6 @@ struct rt_pw_constants {
 _Static_assert(sizeof(struct rt_pw_constants) <= HAL_CONSTANTS_MAX, "constants are copied whole");
 
 struct rt_pw_info {
-    const char *name;
     uint8_t inputs;
     uint8_t truths; /* bit i: input i is loaded as a truth whatever the class */
     bool gives_truth;

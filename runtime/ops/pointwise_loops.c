@@ -400,7 +400,7 @@ static loop_f *const loops[RT_PW_COUNT][RT_CLASS_COUNT] = {
 };
 
 const struct rt_pw_info rt_pw_infos[RT_PW_COUNT] = {
-#define PW(name, classes, ...) [RT_PW_##name] = {#name, __VA_ARGS__},
+#define PW(name, classes, ...) [RT_PW_##name] = {__VA_ARGS__},
     RT_PW_LOOPS(PW)
 #undef PW
 };
