@@ -94,11 +94,7 @@ static void swap_strides(ptrdiff_t *a, ptrdiff_t *b)
     *b = c;
 }
 
-/*
- * Lines become rows and rows lines. The border columns of an image are one pixel wide and gather
- * apart from the rest: upright they fill register tiles, a pixel at a time they would use a small
- * part of each.
- */
+/* Lines become rows and rows lines. */
 static void turn(struct uk_gemm_f32 *call)
 {
     uint32_t lines = call->lines;
@@ -109,9 +105,36 @@ static void turn(struct uk_gemm_f32 *call)
     swap_strides(&call->c_line, &call->c_row);
 }
 
+/*
+ * The block of |call| in |images| images. A block that is a single line takes the images as its
+ * lines, and one that is a pixel wide is turned upright: the borders of images gather apart from
+ * the rest, and a pixel at a time they would use a small part of each register tile.
+ */
+static void multiply_images(const struct rt_gemm *g, struct uk_gemm_f32 call, int64_t images)
+{
+    if (call.m == 1) {
+        turn(&call);
+    }
+    if (call.lines == 1) {
+        call.lines = (uint32_t)images;
+        call.a_line = g->image_in;
+        call.c_line = call.residual_line = g->image_out;
+        images = 1;
+        if (call.m == 1) {
+            turn(&call);
+        }
+    }
+    for (int64_t i = 0; i < images; i++) {
+        hal_cpu_uk()->gemm_f32(&call);
+        call.a += g->image_in;
+        call.c += g->image_out;
+        call.residual = call.residual ? call.residual + g->image_out : NULL;
+    }
+}
+
 /* One block of output pixels that gather alike; |call| has everything that blocks share. */
 static void multiply(const struct rt_gemm *g, const struct run *y, const struct run *x,
-                     struct uk_segment *segments, struct uk_gemm_f32 call)
+                     struct uk_segment *segments, struct uk_gemm_f32 call, int64_t images)
 {
     int64_t in_y = y->begin * g->y.step + g->y.first + y->tap * g->y.spread;
     int64_t in_x = x->begin * g->x.step + g->x.first + x->tap * g->x.spread;
@@ -124,10 +147,7 @@ static void multiply(const struct rt_gemm *g, const struct run *y, const struct 
     call.residual = call.residual ? call.residual + out : NULL;
     call.lines = (uint32_t)(y->end - y->begin);
     call.m = (uint32_t)(x->end - x->begin);
-    if (call.m == 1) {
-        turn(&call);
-    }
-    hal_cpu_uk()->gemm_f32(&call);
+    multiply_images(g, call, images);
 }
 
 static int64_t min_i64(int64_t a, int64_t b)
@@ -135,11 +155,15 @@ static int64_t min_i64(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Bindings: out, in, weights, bias, residual. Grid: bands, images * groups, blocks of panels. */
+/*
+ * Bindings: out, in, weights, bias, residual. Grid: bands, bands of images * groups, blocks of
+ * panels.
+ */
 static void gemm_cpu(const struct hal_args *args, struct hal_tile tile)
 {
     const struct rt_gemm *g = args->constants;
-    int64_t image = tile.y / g->groups, group = tile.y % g->groups;
+    int64_t image = tile.y / g->groups * g->band_images, group = tile.y % g->groups;
+    int64_t images = min_i64(g->band_images, g->images - image);
     int64_t width = hal_cpu_uk()->f32_nr, group_outs = g->outs / g->groups;
     int64_t column = (int64_t)tile.z * g->panels * width;
     int64_t y_begin = (tile.x / g->bands_x) * g->band_y;
@@ -171,7 +195,7 @@ static void gemm_cpu(const struct hal_args *args, struct hal_tile tile)
         struct run lines = next_run(&g->y, y, y_end);
         for (int64_t x = x_begin; x < x_end;) {
             struct run pixels = next_run(&g->x, x, x_end);
-            multiply(g, &lines, &pixels, args->scratch, call);
+            multiply(g, &lines, &pixels, args->scratch, call, images);
             x = pixels.end;
         }
         y = lines.end;
@@ -196,7 +220,8 @@ static int64_t cost_ns(double pixels, double n, double k)
 
 /*
  * Cuts first between images, then into bands of lines (of pixels, where there is one line), then
- * between panels, until tiles are small enough. The cut does not change results.
+ * between panels, until tiles are small enough; images that are smaller than that and have their
+ * weights in common share a tile. The cut does not change results.
  */
 static int64_t cut(struct rt_gemm *g, const struct hal_cpu_uk *uk)
 {
@@ -213,6 +238,7 @@ static int64_t cut(struct rt_gemm *g, const struct hal_cpu_uk *uk)
     g->bands_x = ceil_div(g->x.out, g->band_x);
     int64_t blocks = min_i64(ceil_div(tiles, g->bands_y * g->bands_x), panels);
     g->panels = ceil_div(panels, blocks);
+    g->band_images = g->image_b == 0 ? min_i64(g->images, ceil_div(TILE_NS, 2 * ns)) : 1;
     return ns * g->images * g->groups;
 }
 
@@ -233,12 +259,13 @@ enum status rt_gemm_emit(struct rt_emit *emit, struct rt_gemm *g,
     struct hal_binding bindings[] = {
         tensors->out, tensors->in, tensors->weights, tensors->bias, tensors->residual,
     };
-    if (g->images * g->groups > UINT32_MAX || g->bands_y * g->bands_x > UINT32_MAX) {
+    int64_t image_bands = ceil_div(g->images, g->band_images);
+    if (image_bands * g->groups > UINT32_MAX || g->bands_y * g->bands_x > UINT32_MAX) {
         return error_set(err, ST_TOO_LARGE, "%lld images", (long long)g->images);
     }
     struct hal_dispatch dispatch = {
         .kernel = &gemm_kernel,
-        .grid = {(uint32_t)(g->bands_y * g->bands_x), (uint32_t)(g->images * g->groups),
+        .grid = {(uint32_t)(g->bands_y * g->bands_x), (uint32_t)(image_bands * g->groups),
                  (uint32_t)ceil_div(panels, g->panels)},
         .constants = g,
         .constants_bytes = sizeof(*g),

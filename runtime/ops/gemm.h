@@ -36,7 +36,7 @@ struct rt_gemm {
     int64_t image_b, group_b;    /* floats of packed weights from one image / group to the next */
     float min, max;
     /* Chosen by rt_gemm_emit(): how the work is cut. */
-    int64_t band_y, band_x, panels; /* of a tile */
+    int64_t band_images, band_y, band_x, panels; /* of a tile */
     int64_t bands_y, bands_x;       /* tiles in each direction; panels are the grid's z */
 };
 
