@@ -35,8 +35,8 @@ static enum status build(const struct sip_builder *builder, const struct sip_val
     const struct sip_value *twice = NULL;
     enum status status = sip_build(builder, root, out, &twice, err);
     if (twice) {
-        return error_set(err, ST_INVALID, "a dict has the key '%.*s' twice",
-                         SPAN_FMT(twice->key.name));
+        return error_set(err, ST_INVALID, "byte %zu: a dict has the key '%.*s' twice",
+                         twice->offset, SPAN_FMT(twice->key.name));
     }
     return status;
 }
@@ -95,8 +95,15 @@ enum status pytree_parse(const struct pytree_source *source, struct arena *arena
                          struct error *err)
 {
     struct sip sip;
-    TRY(read_inputs(source->inputs, arena, &sip, err));
-    TRY(read_results(source->results, arena, &sip, err));
+    struct error reason;
+    enum status status = read_inputs(source->inputs, arena, &sip, &reason);
+    if (status != ST_OK) {
+        return error_set(err, status, "inputs: %s", reason.text);
+    }
+    status = read_results(source->results, arena, &sip, &reason);
+    if (status != ST_OK) {
+        return error_set(err, status, "results: %s", reason.text);
+    }
     *out = sip;
     return ST_OK;
 }

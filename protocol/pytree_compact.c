@@ -203,6 +203,7 @@ static enum status read_member(struct compact *in, struct frame *frame, struct e
     if (frame->value->first) {
         TRY(expect(in, ',', err));
     }
+    size_t offset = (size_t)(in->at - in->start);
     if (frame->value->kind == SIP_DICT) {
         TRY(read_key(in, &key.name, err));
     }
@@ -211,6 +212,7 @@ static enum status read_member(struct compact *in, struct frame *frame, struct e
     frame->left--;
     TRY(read_node(in, frame->value, leaf_count, &member, err));
     member->key = key;
+    member->offset = offset;
     return ST_OK;
 }
 

@@ -227,7 +227,9 @@ static enum status open_spec(struct reader *reader, struct sip_value *parent, st
         return sip_fail_full(err);
     }
     reader->depth++;
-    return json_object(&reader->in, err);
+    TRY(json_object(&reader->in, err));
+    frame->value->offset = (size_t)(reader->in.value - reader->in.start);
+    return ST_OK;
 }
 
 static enum status read_type(struct json *in, struct frame *frame, struct error *err)

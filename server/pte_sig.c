@@ -17,6 +17,7 @@
 #include "protocol/rawsig.h"
 #include "protocol/sig.h"
 #include "protocol/sip.h"
+#include "server/exit_status.h"
 
 #define TEXT_BYTES_MAX ((size_t)64 << 20)
 #define MEMORY_BYTES_MAX ((size_t)2 << 30)
@@ -212,7 +213,8 @@ int pte_sig(int argc, char *const argv[])
     buf_fini(&input);
     if (status != ST_OK) {
         fprintf(stderr, "pte: %s\n", err.text);
-        return EXIT_REFUSED;
+        bool is_refused = status == ST_INVALID || status == ST_TOO_LARGE;
+        return is_refused ? EXIT_REFUSED : exit_status_of(status);
     }
     return fflush(stdout) == 0 ? EX_OK : EX_IOERR;
 }

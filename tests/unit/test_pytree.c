@@ -237,7 +237,7 @@ static void test_compact_refused(void **state)
         {"D1#1('a':)", "byte 9: expected a node"},
         {"D1#1('a)", "byte 6: expected ''' before the end"},
         {"D1#1('a'$)", "byte 8: expected ':'"},
-        {"D2#1#1('a':$,'a':$)", "a dict has the key 'a' twice"},
+        {"D2#1#1('a':$,'a':$)", "results: byte 13: a dict has the key 'a' twice"},
         {"C1#1($)", "byte 1: expected '('"},
         {"C(x", "byte 2: expected ')' before the end"},
     };
