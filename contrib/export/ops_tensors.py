@@ -207,6 +207,17 @@ def matmul():
     ]
 
 
+class Added(torch.nn.Module):
+    """A convolution on top of its input."""
+
+    def __init__(self, channels, groups):
+        super().__init__()
+        self.conv = torch.nn.Conv2d(channels, channels, 3, padding=1, groups=groups)
+
+    def forward(self, x):
+        return torch.relu(self.conv(x) + x)
+
+
 @family
 def conv():
     cases = []
@@ -278,6 +289,8 @@ def conv():
                                  torch.nn.ReLU(), torch.nn.Conv2d(6, 4, 1)),
              real(1, 3, 8, 8),
              rtol=1e-4,
-             atol=1e-5)
+             atol=1e-5),
+        case("small_images", Added(6, 1), real(37, 6, 4, 3), rtol=1e-4, atol=1e-5),
+        case("small_images_grouped", Added(6, 3), real(19, 6, 1, 4), rtol=1e-4, atol=1e-5)
     ]
     return cases
