@@ -358,6 +358,7 @@ enum status rt_method_print_plan(struct rt_method *method, struct buf *out, stru
     }
     free(values);
     if (status == ST_OK) {
+        buf_printf(out, "method %s\n", rt_method_name(method));
         rt_plan_print(plan, out);
         rt_plan_unref(plan);
     }

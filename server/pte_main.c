@@ -77,9 +77,9 @@ static enum status print_method(struct rt_method *method, enum inspect_what what
                                 struct error *err)
 {
     const struct error *failure = rt_method_failure(method);
-    buf_printf(out, "method %s\n", rt_method_name(method));
     if (failure) {
-        buf_printf(out, "cannot be called: %s\n", failure->text);
+        buf_printf(out, "method %s cannot be called: %s\n", rt_method_name(method),
+                   failure->text);
         return ST_OK;
     }
     return what == INSPECT_GRAPH ? rt_method_print_graph(method, out, err)
@@ -176,10 +176,20 @@ static int run_command(command_f *run, int argc, char *const argv[])
     return exit_status_of(status);
 }
 
+static bool asks_for_help(int argc, char *const argv[])
+{
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 int main(int argc, char *argv[])
 {
     const char *name = argc > 1 ? argv[1] : "";
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+    if (asks_for_help(argc, argv)) {
         printf("%s%s", usage, help);
         return EX_OK;
     }
