@@ -74,8 +74,9 @@ MUST_CHECK enum status rt_invocation_bind_input(struct rt_invocation *invocation
 
 /*
  * Result |index|, a tensor, is to be written into |buffer| from |offset| on, where it fits (its
- * size is known after prepare, which refuses too little room). Memory of the method's device,
- * aligned for the element type. The invocation takes its own reference.
+ * size is known after prepare, which refuses too little room). Writable memory of the method's
+ * device, aligned for the element type, that nothing else in the call uses. The invocation takes
+ * its own reference.
  */
 MUST_CHECK enum status rt_invocation_bind_result(struct rt_invocation *invocation, uint32_t index,
                                                  struct hal_buffer *buffer, size_t offset,

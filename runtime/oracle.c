@@ -89,12 +89,22 @@ static bool reach(const struct rt_buffer_desc *given, int64_t *low, int64_t *hig
     return true;
 }
 
-/* Does every element lie inside the buffer? */
+static enum status refuse_extent(const struct rt_buffer_desc *given, size_t bytes,
+                                 struct error *err)
+{
+    return error_set(err, ST_INVALID, "%zu bytes at %zu do not lie inside a buffer of %zu bytes",
+                     bytes, given->offset, hal_buffer_size(given->buffer));
+}
+
+/* Does every element lie inside the buffer? Where there is none, the offset does. */
 static enum status check_extent(const struct rt_buffer_desc *given, size_t bytes, struct error *err)
 {
     size_t size = hal_buffer_size(given->buffer);
     int64_t element = (int64_t)dtype_bytes(given->dtype), low = 0, high = 0;
     int64_t from = 0, to = 0, offset = (int64_t)given->offset;
+    if (given->offset > size) {
+        return refuse_extent(given, bytes, err);
+    }
     if (bytes == 0) {
         return ST_OK;
     }
@@ -103,16 +113,10 @@ static enum status check_extent(const struct rt_buffer_desc *given, size_t bytes
     } else if (!reach(given, &low, &high)) {
         return error_set(err, ST_INVALID, "the strides reach beyond all memory");
     }
-    bool is_inside = given->offset <= size && mul_i64(low, element, &from) &&
-                     mul_i64(high, element, &to) && add_i64(offset, from, &from) &&
-                     add_i64(offset, to, &to) && from >= 0 && (uint64_t)to < size &&
-                     size - (uint64_t)to >= (uint64_t)element;
-    if (!is_inside) {
-        return error_set(err, ST_INVALID,
-                         "%zu bytes at %zu do not lie inside a buffer of %zu bytes", bytes,
-                         given->offset, size);
-    }
-    return ST_OK;
+    bool is_inside = mul_i64(low, element, &from) && mul_i64(high, element, &to) &&
+                     add_i64(offset, from, &from) && add_i64(offset, to, &to) && from >= 0 &&
+                     (uint64_t)to < size && size - (uint64_t)to >= (uint64_t)element;
+    return is_inside ? ST_OK : refuse_extent(given, bytes, err);
 }
 
 static bool is_packed(const struct rt_buffer_desc *given)

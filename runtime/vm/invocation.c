@@ -27,6 +27,9 @@
 /* Free invocations that a method keeps; more are given back to the heap. */
 #define FREE_MAX 256
 
+/* Inputs of a call that are converted; each takes two slots of a submission. */
+#define CONVERSIONS_MAX (HAL_SLOTS_MAX / 2)
+
 enum step { STEP_FREE, STEP_FILLING, STEP_PREPARED, STEP_RUNNING, STEP_DONE };
 
 struct input {
@@ -56,7 +59,7 @@ struct rt_invocation {
     uint32_t conversion_count;     /* inputs that have a |source| */
     struct input *inputs;          /* the arrays lie behind the struct */
     const struct shape **shapes;   /* of the inputs */
-    struct hal_binding *slots;     /* of the submission */
+    struct hal_binding *slots;     /* of the submission that is being made */
     struct hal_binding *bound;     /* of tensor results; buffers: ref held until free */
     struct rt_result *results;
     int64_t *numbers;              /* storage of int results */
@@ -78,8 +81,9 @@ static struct rt_invocation *allocate(struct rt_method *method)
     size_t end = sizeof(*inv);
     size_t inputs_at = take(&end, inputs, sizeof(struct input));
     size_t shapes_at = take(&end, inputs, sizeof(struct shape *));
-    size_t slots_at =
-        take(&end, rt_slot_result(inputs, results), sizeof(struct hal_binding));
+    uint32_t slots = rt_slot_result(inputs, results), conversion_slots = 2 * inputs;
+    size_t slots_at = take(&end, slots > conversion_slots ? slots : conversion_slots,
+                           sizeof(struct hal_binding));
     size_t bound_at = take(&end, results, sizeof(struct hal_binding));
     size_t results_at = take(&end, results, sizeof(struct rt_result));
     size_t numbers_at = take(&end, results, sizeof(int64_t));
@@ -261,13 +265,13 @@ enum status rt_invocation_input(struct rt_invocation *inv, uint32_t index, enum 
 static struct rt_copy packing_copy(const struct rt_buffer_desc *given)
 {
     int64_t packed[SHAPE_RANK_MAX];
-    struct rt_copy copy = {.rank = given->shape.rank};
+    struct rt_copy copy = {0};
     shape_strides(&given->shape, packed);
     for (uint8_t d = 0; d < given->shape.rank; d++) {
-        copy.dims[d] = given->shape.dims[d];
-        copy.dst[d] = packed[d];
-        copy.src[d] = given->has_strides ? given->strides[d] : packed[d];
-        copy.src_offset -= copy.src[d] < 0 ? (copy.dims[d] - 1) * copy.src[d] : 0;
+        int64_t dim = given->shape.dims[d];
+        int64_t stride = given->has_strides ? given->strides[d] : packed[d];
+        must(rt_copy_add_dim(&copy, dim, packed[d], stride));
+        copy.src_offset -= stride < 0 ? (dim - 1) * stride : 0;
     }
     return copy;
 }
@@ -303,6 +307,9 @@ static enum status convert_input(struct rt_invocation *inv, uint32_t index,
     struct hal_buffer *source;
     if (bytes == 0) {
         return reserve_input(inv, index, &given->shape, bytes, err);
+    }
+    if (inv->conversion_count == CONVERSIONS_MAX) {
+        return error_set(err, ST_UNSUPPORTED, "more than %d inputs to convert", CONVERSIONS_MAX);
     }
     if (hal_buffer_device(given->buffer) == inv->method->device) {
         source = hal_buffer_ref(given->buffer);
@@ -466,9 +473,10 @@ static enum status place_result(struct rt_invocation *inv, uint32_t index, struc
         return hal_pool_reserve(inv->pool, bound->length, &bound->buffer, err);
     }
     if (!in_range(bound->offset, bound->length, hal_buffer_size(bound->buffer))) {
-        return error_set(err, ST_INVALID, "result '%s' needs %zu bytes, its memory has %zu",
-                         rt_method_result(inv->method, index)->name, bound->length,
-                         hal_buffer_size(bound->buffer) - bound->offset);
+        return error_set(err, ST_INVALID,
+                         "result '%s' needs %zu bytes at %zu, its memory has %zu",
+                         rt_method_result(inv->method, index)->name, bound->length, bound->offset,
+                         hal_buffer_size(bound->buffer));
     }
     return ST_OK;
 }
@@ -502,13 +510,18 @@ static enum status check_complete(const struct rt_invocation *inv, struct error 
     return ST_OK;
 }
 
+static enum status prepare(struct rt_invocation *inv, struct error *err)
+{
+    TRY(check_complete(inv, err));
+    TRY(rt_method_plan(inv->method, inv->shapes, &inv->plan, err));
+    return place_results(inv, err);
+}
+
 enum status rt_invocation_prepare(struct rt_invocation *inv, struct error *err)
 {
     size_t input_bytes = inv->bytes;
     must(inv->step == STEP_FILLING);
-    TRY(check_complete(inv, err));
-    TRY(rt_method_plan(inv->method, inv->shapes, &inv->plan, err));
-    if (place_results(inv, err) != ST_OK) {
+    if (prepare(inv, err) != ST_OK) {
         release_results(inv);
         inv->bytes = input_bytes;
         return err->code;
@@ -571,25 +584,37 @@ static void on_reached(struct hal_semaphore_waiter *waiter, enum status status)
     finish(inv, status);
 }
 
-/* The conversions as a command buffer of their own: recorded for this call alone, and rare. */
+/* Input |i|, converted: slot |at| is the target and the next one the source. */
+static enum status record_conversion(struct rt_invocation *inv, uint32_t i, uint32_t at,
+                                     struct hal_command *command, struct error *err)
+{
+    struct input *input = &inv->inputs[i];
+    size_t size = hal_buffer_size(input->source);
+    const struct hal_binding bindings[] = {
+        {.slot = (uint16_t)at, .length = input->binding.length},
+        {.slot = (uint16_t)(at + 1),
+         .offset = input->source_offset,
+         .length = size - input->source_offset},
+    };
+    inv->slots[at] = input->binding;
+    inv->slots[at + 1] = (struct hal_binding){.buffer = input->source, .length = size};
+    return rt_record_copy(command, &input->copy,
+                          (uint32_t)dtype_bytes(rt_method_input(inv->method, i)->dtype), bindings,
+                          err);
+}
+
+/* A command buffer of its own: recorded for this call alone, and rare. Fills the slots. */
 static enum status record_conversions(struct rt_invocation *inv, struct hal_command **out_command,
                                       struct error *err)
 {
     struct hal_command *command;
-    TRY(hal_command_new(inv->method->device, 0, &command, err));
+    uint32_t at = 0;
+    TRY(hal_command_new(inv->method->device, 2 * inv->conversion_count, &command, err));
     enum status status = ST_OK;
     for (uint32_t i = 0; status == ST_OK && i < rt_method_input_count(inv->method); i++) {
-        struct input *input = &inv->inputs[i];
-        if (input->source) {
-            struct hal_binding bindings[] = {
-                input->binding,
-                {.buffer = input->source,
-                 .offset = input->source_offset,
-                 .length = hal_buffer_size(input->source) - input->source_offset},
-            };
-            status = rt_record_copy(command, &input->copy,
-                                    (uint32_t)dtype_bytes(rt_method_input(inv->method, i)->dtype),
-                                    bindings, err);
+        if (inv->inputs[i].source) {
+            status = record_conversion(inv, i, at, command, err);
+            at += 2;
         }
     }
     if (status == ST_OK) {
@@ -603,42 +628,78 @@ static enum status record_conversions(struct rt_invocation *inv, struct hal_comm
     return ST_OK;
 }
 
-/* Puts the conversions before the method: the next timepoint says that they are done. */
-static enum status submit_conversions(struct rt_invocation *inv, struct hal_semaphore *semaphore,
-                                      struct error *err)
+/* |converted| reaches 1 when the inputs are as the method wants them. */
+static enum status submit_conversions(struct rt_invocation *inv, struct hal_semaphore *converted)
 {
     struct hal_command *command;
-    TRY(record_conversions(inv, &command, err));
-    struct hal_submission submission = {
+    TRY(record_conversions(inv, &command, NULL));
+    const struct hal_submission submission = {
         .command = command,
-        .signal = {{semaphore, ++inv->timepoint}},
+        .slots = inv->slots,
+        .slot_count = 2 * inv->conversion_count,
+        .signal = {{converted, 1}},
         .signal_count = 1,
         .cancel = &inv->cancel,
     };
-    enum status status = hal_queue_submit(inv->method->device, &submission, err);
+    enum status status = hal_queue_submit(inv->method->device, &submission, NULL);
     hal_command_unref(command);
     return status;
 }
 
-static enum status submit_method(struct rt_invocation *inv, struct hal_semaphore *semaphore,
-                                 bool may_run_inline)
+/*
+ * NULL where there is nothing to convert. The semaphore is not the invocation's: that one tells of
+ * nothing but the method's end, when nobody looks at the invocation and its memory any more.
+ */
+static enum status convert_inputs(struct rt_invocation *inv, struct hal_semaphore **out_converted)
 {
-    uint64_t converted = inv->timepoint + 1;
-    if (inv->conversion_count > 0) {
-        TRY(submit_conversions(inv, semaphore, NULL));
+    struct hal_semaphore *converted;
+    *out_converted = NULL;
+    if (inv->conversion_count == 0) {
+        return ST_OK;
     }
-    struct hal_submission submission = {
+    TRY(hal_semaphore_new(0, &converted, NULL));
+    enum status status = submit_conversions(inv, converted);
+    if (status != ST_OK) {
+        hal_semaphore_unref(converted);
+        return status;
+    }
+    *out_converted = converted;
+    return ST_OK;
+}
+
+/* After |converted|, where it is not NULL. */
+static enum status submit_method(struct rt_invocation *inv, struct hal_semaphore *semaphore,
+                                 struct hal_semaphore *converted, bool may_run_inline)
+{
+    fill_slots(inv);
+    const struct hal_submission submission = {
         .command = inv->plan->command,
         .slots = inv->slots,
         .slot_count = rt_slot_result(inv->plan->input_count, inv->plan->result_count),
-        .wait = {{semaphore, converted}},
-        .wait_count = inv->conversion_count > 0 ? 1 : 0,
+        .wait = {{converted, 1}},
+        .wait_count = converted ? 1 : 0,
         .signal = {{semaphore, ++inv->timepoint}},
         .signal_count = 1,
         .may_run_inline = may_run_inline,
         .cancel = &inv->cancel,
     };
     return hal_queue_submit(inv->method->device, &submission, NULL);
+}
+
+/* The method did not follow its conversions. */
+static void on_converted_in_vain(struct hal_semaphore_waiter *waiter, enum status status)
+{
+    struct rt_invocation *inv = LIST_ENTRY(waiter, struct rt_invocation, waiter);
+    must(inv->magic == INVOCATION_MAGIC && inv->step == STEP_RUNNING);
+    finish(inv, status == ST_OK ? ST_EXHAUSTED : status);
+}
+
+static void await(struct rt_invocation *inv, struct hal_semaphore *semaphore, uint64_t value,
+                  void (*fn)(struct hal_semaphore_waiter *waiter, enum status status))
+{
+    inv->waiter.value = value;
+    inv->waiter.fn = fn;
+    hal_semaphore_on(semaphore, &inv->waiter);
 }
 
 void rt_invocation_submit(struct rt_invocation *inv, bool may_run_inline,
@@ -648,20 +709,23 @@ void rt_invocation_submit(struct rt_invocation *inv, bool may_run_inline,
     inv->done = done;
     inv->arg = arg;
     inv->step = STEP_RUNNING;
-    fill_slots(inv);
     if (inv->method->poison_arenas && inv->plan->arena_bytes > 0) {
         memset(hal_buffer_map(inv->arena), 0xff, inv->plan->arena_bytes);
     }
-    /* A reference of our own: a callback that finds a failure replaces the invocation's. */
-    struct hal_semaphore *semaphore = hal_semaphore_ref(inv->semaphore);
-    enum status status = submit_method(inv, semaphore, may_run_inline);
+    /* References of our own: the invocation may be gone, or have another semaphore, after |done|. */
+    struct hal_semaphore *semaphore = hal_semaphore_ref(inv->semaphore), *converted;
+    enum status status = convert_inputs(inv, &converted);
     if (status == ST_OK) {
-        inv->waiter.value = inv->timepoint;
-        inv->waiter.fn = on_reached;
-        hal_semaphore_on(semaphore, &inv->waiter);
+        status = submit_method(inv, semaphore, converted, may_run_inline);
+    }
+    if (status == ST_OK) {
+        await(inv, semaphore, inv->timepoint, on_reached);
+    } else if (converted) {
+        await(inv, converted, 1, on_converted_in_vain);
     } else {
         finish(inv, status);
     }
+    hal_semaphore_unref(converted);
     hal_semaphore_unref(semaphore);
 }
 
