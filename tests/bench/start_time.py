@@ -4,7 +4,7 @@
 
 The clock runs from just before the process is made until the answer to one digit image has been
 read and is right; the port is in pted's log. The median of all starts is printed, and the resident
-memory after the last one: as the daemon begins, and after every test image was sent.
+memory of the last one: after that answer, and after all test images were sent as one batch.
 
 usage: start_time.py [STARTS], with top_srcdir and top_builddir as in make check
 """
