@@ -2,6 +2,12 @@
 noinst_LIBRARIES += %D%/libprotocol.a
 %C%_libprotocol_a_CFLAGS = $(STRICT_CFLAGS)
 %C%_libprotocol_a_SOURCES = \
+	%D%/base64.c %D%/base64.h \
+	%D%/call.c %D%/call.h \
+	%D%/call_describe.c \
+	%D%/call_leaf.c \
+	%D%/call_priv.h \
+	%D%/call_reply.c \
 	%D%/json.c %D%/json.h \
 	%D%/json_priv.h \
 	%D%/json_string.c \
@@ -25,6 +31,7 @@ noinst_LIBRARIES += %D%/libprotocol.a
 	%D%/sip.c %D%/sip.h \
 	%D%/sip_build.c %D%/sip_build.h \
 	%D%/sip_tree.c %D%/sip_tree.h \
+	%D%/tensor_measure.c \
 	%D%/tensor_print.c \
 	%D%/tensor_priv.h \
 	%D%/tensor_read.c \

@@ -247,23 +247,42 @@ static enum status parse_envelope(struct oip_parser *p)
     return has_inputs ? ST_OK : error_set(p->err, ST_INVALID, "member \"inputs\" is missing");
 }
 
+static void init_parser(struct oip_parser *p, struct span json, const struct oip_limits *limits,
+                        struct arena *arena, struct oip_request *request, struct error *err)
+{
+    json_init(&p->in, json);
+    p->limits = limits;
+    p->arena = arena;
+    p->request = request;
+    p->err = err;
+    p->is_shapes_only = false;
+    if (limits->json_depth_max && limits->json_depth_max < JSON_DEPTH_MAX) {
+        p->in.depth_max = (uint16_t)limits->json_depth_max;
+    }
+}
+
 enum status oip_parse_infer(const struct oip_body *body, const struct oip_limits *limits,
                             struct arena *arena, struct oip_request *out, struct error *err)
 {
     must(!body->is_raw);
     struct oip_request request = {.has_id = false};
     struct oip_parser p; /* no initialiser: it would clear the reader's tables too */
-    json_init(&p.in, body->json);
-    p.limits = limits;
-    p.arena = arena;
-    p.request = &request;
-    p.err = err;
-    if (limits->json_depth_max && limits->json_depth_max < JSON_DEPTH_MAX) {
-        p.in.depth_max = (uint16_t)limits->json_depth_max;
-    }
+    init_parser(&p, body->json, limits, arena, &request, err);
     TRY(parse_envelope(&p));
     TRY(oip_finish_inputs(&request, body->binary, limits, err));
     finish_outputs(&request);
+    *out = request;
+    return ST_OK;
+}
+
+enum status oip_parse_shapes(struct span body, const struct oip_limits *limits, struct arena *arena,
+                             struct oip_request *out, struct error *err)
+{
+    struct oip_request request = {.has_id = false};
+    struct oip_parser p;
+    init_parser(&p, body, limits, arena, &request, err);
+    p.is_shapes_only = true;
+    TRY(parse_envelope(&p));
     *out = request;
     return ST_OK;
 }

@@ -104,6 +104,12 @@ MUST_CHECK enum status oip_parse_infer(const struct oip_body *body, const struct
                                        struct arena *arena, struct oip_request *out,
                                        struct error *err);
 
+/* A request for shapes: of an inference request only the names and shapes of the inputs, which are
+ * neither checked against each other nor against a model. */
+MUST_CHECK enum status oip_parse_shapes(struct span body, const struct oip_limits *limits,
+                                        struct arena *arena, struct oip_request *out,
+                                        struct error *err);
+
 /* A request without JSON for a model with the single input |meta|: at most one dim is -1. */
 MUST_CHECK enum status oip_parse_raw(struct span binary, const struct oip_tensor_meta *meta,
                                      const struct oip_limits *limits, struct arena *arena,

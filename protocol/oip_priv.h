@@ -12,6 +12,7 @@ struct oip_parser {
     struct arena *arena;
     struct oip_request *request;
     struct error *err;
+    bool is_shapes_only; /* inputs need no datatype and no data */
 };
 
 enum status oip_fail_memory(const struct oip_parser *p);
@@ -24,6 +25,9 @@ bool oip_take_null(struct oip_parser *p);
 
 /* A name, an id or a text, bounded; it borrows from the body where nothing is escaped. */
 MUST_CHECK enum status oip_read_string(struct oip_parser *p, struct span *out);
+
+/* An array of dims that are 0 or more. */
+MUST_CHECK enum status oip_read_shape(struct json *in, struct shape *out, struct error *err);
 
 /* The members of these names. */
 MUST_CHECK enum status oip_parse_inputs(struct oip_parser *p);

@@ -12,23 +12,24 @@ struct input_members {
     bool has_name, has_shape, has_datatype;
 };
 
-static enum status parse_shape(struct oip_parser *p, struct shape *shape)
+enum status oip_read_shape(struct json *in, struct shape *out, struct error *err)
 {
-    TRY(json_array(&p->in, p->err));
+    *out = (struct shape){.rank = 0};
+    TRY(json_array(in, err));
     while (true) {
         int64_t dim;
-        TRY(json_element(&p->in, p->err));
-        if (p->in.is_closed) {
+        TRY(json_element(in, err));
+        if (in->is_closed) {
             return ST_OK;
         }
-        TRY(json_read_i64(&p->in, &dim, p->err));
+        TRY(json_read_i64(in, &dim, err));
         if (dim < 0) {
-            return json_fail(&p->in, p->err, ST_INVALID, "expected 0 or more, got %" PRId64, dim);
+            return json_fail(in, err, ST_INVALID, "expected 0 or more, got %" PRId64, dim);
         }
-        if (shape->rank == SHAPE_RANK_MAX) {
-            return json_fail(&p->in, p->err, ST_TOO_LARGE, "more than %d dims", SHAPE_RANK_MAX);
+        if (out->rank == SHAPE_RANK_MAX) {
+            return json_fail(in, err, ST_TOO_LARGE, "more than %d dims", SHAPE_RANK_MAX);
         }
-        shape->dims[shape->rank++] = dim;
+        out->dims[out->rank++] = dim;
     }
 }
 
@@ -82,7 +83,7 @@ static enum status parse_input_member(struct oip_parser *p, const struct json_st
     }
     if (json_string_is(key, "shape")) {
         members->has_shape = true;
-        return parse_shape(p, &input->shape);
+        return oip_read_shape(&p->in, &input->shape, p->err);
     }
     if (json_string_is(key, "datatype")) {
         members->has_datatype = true;
@@ -110,7 +111,7 @@ static enum status parse_input(struct oip_parser *p, struct oip_request_input *i
         }
         TRY(parse_input_member(p, &key, input, &text, &members));
     }
-    if (!members.has_name || !members.has_shape || !members.has_datatype) {
+    if (!members.has_name || !members.has_shape || (!members.has_datatype && !p->is_shapes_only)) {
         return json_fail(&p->in, p->err, ST_INVALID, "member \"%s\" is missing",
                          !members.has_name    ? "name"
                          : !members.has_shape ? "shape"

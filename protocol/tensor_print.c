@@ -116,6 +116,53 @@ void tensor_text_print(struct buf *out, enum dtype dtype, const void *src, size_
     buf_add_char(out, ']');
 }
 
+static void print_element(struct buf *out, enum dtype dtype, const uint8_t *src)
+{
+    uint8_t *text = buf_reserve(out, NUMBER_TEXT_MAX);
+    if (text) {
+        buf_commit(out, printers[dtype](text, src));
+    }
+}
+
+static void print_brackets(struct buf *out, unsigned count)
+{
+    while (count-- > 0) {
+        buf_add_char(out, '[');
+    }
+}
+
+/* An odometer over all but the innermost dim; behind an empty dim there is nothing to nest. */
+void tensor_text_print_nested(struct buf *out, enum dtype dtype, const struct shape *shape,
+                              const void *src)
+{
+    int64_t index[SHAPE_RANK_MAX] = {0};
+    const uint8_t *row = src;
+    unsigned last = 0;
+    if (shape->rank == 0) {
+        print_element(out, dtype, src);
+        return;
+    }
+    while (last < shape->rank - 1u && shape->dims[last] != 0) {
+        last++;
+    }
+    print_brackets(out, last);
+    while (!buf_failed(out)) {
+        unsigned level = last;
+        size_t count = (size_t)shape->dims[last];
+        tensor_text_print(out, dtype, row, count);
+        row += count * dtype_bytes(dtype);
+        while (level > 0 && ++index[level - 1] == shape->dims[level - 1]) {
+            index[--level] = 0;
+            buf_add_char(out, ']');
+        }
+        if (level == 0) {
+            return;
+        }
+        buf_add_char(out, ',');
+        print_brackets(out, last - level);
+    }
+}
+
 void tensor_text_print_strings(struct buf *out, const struct span *strings, size_t count)
 {
     buf_add_char(out, '[');

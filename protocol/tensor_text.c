@@ -222,6 +222,26 @@ enum status tensor_text_parse(struct span text, enum dtype dtype, const struct s
     return walk_array(&walk, bytes / dtype_bytes(dtype), err);
 }
 
+enum status tensor_text_parse_element(struct span text, enum dtype dtype, void *dst,
+                                      struct error *err)
+{
+    static const struct shape scalar = {.rank = 0};
+    struct tensor_walk walk = {
+        .at = text.ptr,
+        .end = text.ptr + text.len,
+        .shape = &scalar,
+        .element = &tensor_elements[dtype],
+        .dst = dst,
+    };
+    struct json in;
+    json_init(&in, text);
+    if (walk.element->read_run(&walk, 1) == 1) {
+        return walk.at == walk.end ? ST_OK : fail_next(&walk, 0, "the end of the value", err);
+    }
+    return json_peek(&in) == JSON_NUMBER ? fail_number(&walk, ": ", err)
+                                         : fail_next(&walk, 0, walk.element->wanted, err);
+}
+
 enum status tensor_text_parse_strings(struct span text, const struct shape *shape,
                                       struct arena *arena, struct span **out_strings,
                                       struct error *err)

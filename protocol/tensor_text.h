@@ -8,6 +8,9 @@
  * Nothing is written outside the given memory whatever the text is. Errors begin with the index
  * path, "[3][1]: expected a number, got a string", for the caller to put a name before.
  *
+ * A text whose shape nobody has said is measured first: tensor_text_measure() takes the shape from
+ * the nesting.
+ *
  * Any thread; workers for big tensors.
  */
 #ifndef PTED_PROTOCOL_TENSOR_TEXT_H
@@ -29,14 +32,26 @@ MUST_CHECK enum status tensor_text_parse(struct span text, enum dtype dtype,
                                          const struct shape *shape, void *dst, size_t bytes,
                                          struct error *err);
 
-/* As above for an array of strings: |out_strings| gets shape_numel() spans, decoded, which borrow
- * from |text| where nothing is escaped and live in |arena| otherwise. */
+/* The number or boolean |text| without brackets; |dst| has room for one element. */
+MUST_CHECK enum status tensor_text_parse_element(struct span text, enum dtype dtype, void *dst,
+                                                 struct error *err);
+
+/* The shape that the nesting of |text| says; ST_INVALID where arrays of one depth differ in length
+ * ("[1]: ragged at depth 1: ..."). Elements are counted and not read: parse them afterwards. */
+MUST_CHECK enum status tensor_text_measure(struct span text, struct shape *out_shape,
+                                           struct error *err);
+
+/* As tensor_text_parse() for an array of strings: |out_strings| gets shape_numel() spans, decoded,
+ * which borrow from |text| where nothing is escaped and live in |arena| otherwise. */
 MUST_CHECK enum status tensor_text_parse_strings(struct span text, const struct shape *shape,
                                                  struct arena *arena, struct span **out_strings,
                                                  struct error *err);
 
 /* Appends a flat array of |count| elements. */
 void tensor_text_print(struct buf *out, enum dtype dtype, const void *src, size_t count);
+/* Appends arrays nested as |shape| says; of rank 0 the bare element. */
+void tensor_text_print_nested(struct buf *out, enum dtype dtype, const struct shape *shape,
+                              const void *src);
 void tensor_text_print_strings(struct buf *out, const struct span *strings, size_t count);
 
 #endif

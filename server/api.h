@@ -8,11 +8,19 @@
 
 #include "base/status.h"
 
+struct model;
 struct request;
 
 typedef enum status api_handler_f(struct request *request, struct error *err);
 
 api_handler_f api_server, api_live, api_ready;                   /* api_health.c */
 api_handler_f api_models, api_model, api_model_ready, api_index; /* api_model.c */
+api_handler_f api_signature, api_shape;                          /* api_signature.c */
+
+/* What they share: NULL with |err| set when the model is unknown or cannot be called; ST_EXHAUSTED;
+ * whether request->out has taken everything. */
+const struct model *api_find_ready(const struct request *request, struct error *err);
+enum status api_no_memory(struct error *err);
+MUST_CHECK enum status api_check_printed(const struct request *request, struct error *err);
 
 #endif

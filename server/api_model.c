@@ -12,18 +12,17 @@
 #include "server/request.h"
 #include "server/server.h"
 
-static enum status no_memory(struct error *err)
+enum status api_no_memory(struct error *err)
 {
     return error_set(err, ST_EXHAUSTED, "answer: out of memory");
 }
 
-static enum status check_printed(const struct request *request, struct error *err)
+enum status api_check_printed(const struct request *request, struct error *err)
 {
-    return buf_failed(&request->out) ? no_memory(err) : ST_OK;
+    return buf_failed(&request->out) ? api_no_memory(err) : ST_OK;
 }
 
-/* NULL with |err| set when the model is unknown or cannot be called. */
-static const struct model *find_ready(const struct request *request, struct error *err)
+const struct model *api_find_ready(const struct request *request, struct error *err)
 {
     const struct model *model =
         models_find(&request->server->models, request->match.model, request->match.version, err);
@@ -50,7 +49,7 @@ enum status api_models(struct request *request, struct error *err)
         }
     }
     buf_add_str(&request->out, "]}");
-    return check_printed(request, err);
+    return api_check_printed(request, err);
 }
 
 static struct oip_tensor_meta *copy_metas(struct arena *arena, const struct model_io *ios,
@@ -84,7 +83,7 @@ static const char **list_versions(struct request *request, const struct model *m
 
 enum status api_model(struct request *request, struct error *err)
 {
-    const struct model *model = find_ready(request, err);
+    const struct model *model = api_find_ready(request, err);
     if (!model) {
         return err->code;
     }
@@ -99,20 +98,20 @@ enum status api_model(struct request *request, struct error *err)
     };
     meta.versions = list_versions(request, model, &meta.version_count);
     if (!meta.inputs || !meta.outputs || !meta.versions) {
-        return no_memory(err);
+        return api_no_memory(err);
     }
     oip_print_model(&request->out, &meta);
-    return check_printed(request, err);
+    return api_check_printed(request, err);
 }
 
 enum status api_model_ready(struct request *request, struct error *err)
 {
-    const struct model *model = find_ready(request, err);
+    const struct model *model = api_find_ready(request, err);
     if (!model) {
         return err->code;
     }
     oip_print_model_ready(&request->out, model->name, true);
-    return check_printed(request, err);
+    return api_check_printed(request, err);
 }
 
 /* POST /v2/repository/index: everything that was found, with the reason where it cannot be called.
@@ -125,7 +124,7 @@ enum status api_index(struct request *request, struct error *err)
     struct oip_index_row *rows =
         arena_array(&request->infer.arena, models->item_count, sizeof(*rows));
     if (!rows) {
-        return no_memory(err);
+        return api_no_memory(err);
     }
     size_t count = 0;
     for (uint32_t i = 0; i < models->item_count; i++) {
@@ -141,5 +140,5 @@ enum status api_index(struct request *request, struct error *err)
         }
     }
     oip_print_index(&request->out, rows, count);
-    return check_printed(request, err);
+    return api_check_printed(request, err);
 }

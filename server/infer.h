@@ -13,6 +13,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/status.h"
+#include "protocol/call.h"
 #include "protocol/oip.h"
 #include "protocol/oip_reply.h"
 #include "server/body.h"
@@ -31,12 +32,32 @@ struct infer_output {
     bool is_binary;
 };
 
+/*
+ * How the body of a request and that of its answer are written. parse() leaves what it found in
+ * struct infer; decode() fills the invocation and lists the outputs; print() prints the answer to
+ * request->out and infer->encoded.
+ */
+typedef enum status infer_parse_f(struct request *request, const struct oip_body *parts,
+                                  struct error *err);
+typedef enum status infer_form_f(struct request *request, struct error *err);
+
+struct infer_form {
+    infer_parse_f *parse;
+    infer_form_f *decode, *print;
+};
+
+extern const struct infer_form infer_form_oip;  /* infer_oip.c */
+extern const struct infer_form infer_form_call; /* infer_call.c */
+
 struct infer {
     const struct model *model; /* borrowed from server->models */
-    struct arena arena;        /* what the request made us allocate */
-    struct body inflated;      /* the body without its content coding */
-    const struct body *body;   /* whichever of the two is read */
-    struct oip_request oip;    /* borrows from |body| */
+    const struct infer_form *form;
+    struct arena arena;       /* what the request made us allocate */
+    struct body inflated;     /* the body without its content coding */
+    const struct body *body;  /* whichever of the two is read */
+    struct oip_request oip;   /* of infer_form_oip; borrows from |body| */
+    struct call_leaf *leaves; /* of infer_form_call, by raw index; borrow from |body| */
+    uint64_t timeout_us;      /* that the client asked for; 0: none */
     struct infer_output *outputs;
     size_t output_count;
     struct rt_invocation *invocation; /* owned; its results live until the answer is written */
@@ -57,6 +78,22 @@ MUST_CHECK enum status infer_parse(struct request *request, struct error *err);
 MUST_CHECK enum status infer_decode(struct request *request, struct error *err);
 MUST_CHECK enum status infer_prepare(struct request *request, struct error *err);
 MUST_CHECK enum status infer_encode(struct request *request, struct error *err);
+
+/* What every request may have at most. */
+struct oip_limits infer_limits(const struct request *request);
+
+/* For the forms: raw input |index| lies packed at |bytes| in the body, which is in a buffer. */
+MUST_CHECK enum status infer_bind(struct infer *infer, uint32_t index, enum dtype dtype,
+                                  const struct shape *shape, struct span bytes, struct error *err);
+
+union infer_scalar {
+    int64_t i;
+    double f;
+    bool b;
+};
+
+MUST_CHECK enum status infer_scalar(struct infer *infer, enum rt_io_kind kind, uint32_t index,
+                                    const union infer_scalar *value, struct error *err);
 
 /* Bytes of results that ENCODE has to touch, to decide who does it: binary ones go out as they are.
  */

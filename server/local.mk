@@ -7,7 +7,7 @@ SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(PROTOCOL_LIBS)
 
 %C%_libserver_a_CFLAGS = $(SERVER_CFLAGS)
 %C%_libserver_a_SOURCES = \
-	%D%/api.h %D%/api_health.c %D%/api_model.c \
+	%D%/api.h %D%/api_health.c %D%/api_model.c %D%/api_signature.c \
 	%D%/body.c %D%/body.h \
 	%D%/coding.c %D%/coding.h \
 	%D%/conn.c %D%/conn.h \
@@ -15,6 +15,8 @@ SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(PROTOCOL_LIBS)
 	%D%/head.c %D%/head.h \
 	%D%/http.c %D%/http.h \
 	%D%/infer.c %D%/infer.h \
+	%D%/infer_call.c \
+	%D%/infer_oip.c \
 	%D%/listener.c %D%/listener.h \
 	%D%/log.c %D%/log.h \
 	%D%/model.c %D%/model.h \

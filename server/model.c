@@ -18,11 +18,15 @@
 #include <sys/stat.h>
 
 #include "base/check.h"
+#include "protocol/json.h"
+#include "protocol/number.h"
+#include "runtime/signature.h"
 #include "server/log.h"
 
 #define MODELS_ARENA_MAX (64 << 20)
 #define MODELS_MAX 65536
 #define SUFFIX ".pte"
+#define FIXED_BYTES_MAX (1 << 20)
 
 void models_init(struct models *models, struct hal_device *device)
 {
@@ -128,6 +132,63 @@ static enum status describe(struct models *models, const struct rt_method *metho
     return ST_OK;
 }
 
+/* The one value that is taken, as JSON; NULL where any is, or without memory. */
+static const char *print_fixed(struct arena *arena, const struct rt_io *io)
+{
+    struct buf text;
+    uint8_t number[NUMBER_TEXT_MAX];
+    if (!io->is_fixed) {
+        return NULL;
+    }
+    buf_init(&text, FIXED_BYTES_MAX);
+    if (io->kind == RT_IO_STRING) {
+        json_print_string(&text, io->value.s);
+    } else if (io->kind == RT_IO_BOOL) {
+        buf_add_str(&text, io->value.b ? "true" : "false");
+    } else {
+        buf_add(&text, number,
+                io->kind == RT_IO_INT ? number_print_i64(number, io->value.i)
+                                      : number_print_f64(number, io->value.f));
+    }
+    const char *fixed = buf_failed(&text) ? NULL : arena_strdup(arena, text.ptr, text.len);
+    buf_fini(&text);
+    return fixed;
+}
+
+static struct call_slot slot_of(struct arena *arena, const struct rt_io *io)
+{
+    static const enum call_kind kinds[] = {
+        [RT_IO_NONE] = CALL_NONE,    [RT_IO_TENSOR] = CALL_TENSOR, [RT_IO_INT] = CALL_SCALAR,
+        [RT_IO_FLOAT] = CALL_SCALAR, [RT_IO_BOOL] = CALL_SCALAR,   [RT_IO_STRING] = CALL_STRING,
+    };
+    return (struct call_slot){
+        .kind = kinds[io->kind],
+        .dtype = io->dtype,
+        .shape = io->kind == RT_IO_TENSOR ? shape_of(io) : (struct shape){.rank = 0},
+        .fixed = print_fixed(arena, io),
+    };
+}
+
+static enum status describe_call(struct models *models, const struct rt_method *method,
+                                 struct call_method *out, struct error *err)
+{
+    struct arena *arena = &models->arena;
+    uint32_t inputs = rt_method_input_count(method), results = rt_method_result_count(method);
+    struct call_slot *slots = arena_array(arena, (size_t)inputs + results, sizeof(*slots));
+    if (!slots) {
+        return error_set(err, ST_EXHAUSTED, "model description: out of memory");
+    }
+    for (uint32_t i = 0; i < inputs; i++) {
+        slots[i] = slot_of(arena, rt_method_input(method, i));
+    }
+    for (uint32_t i = 0; i < results; i++) {
+        slots[inputs + i] = slot_of(arena, rt_method_result(method, i));
+    }
+    *out = (struct call_method){&rt_method_signature(method)->structure, slots, slots + inputs,
+                                inputs, results};
+    return ST_OK;
+}
+
 static enum status add_method(struct models *models, struct span name, uint32_t version,
                               struct rt_method *method, struct error *err)
 {
@@ -140,7 +201,8 @@ static enum status add_method(struct models *models, struct span name, uint32_t 
         model->failure = *failure;
     }
     TRY(describe(models, method, true, &model->inputs, &model->input_count, err));
-    return describe(models, method, false, &model->outputs, &model->output_count, err);
+    TRY(describe(models, method, false, &model->outputs, &model->output_count, err));
+    return describe_call(models, method, &model->call, err);
 }
 
 /* ---- one file -------------------------------------------------------------------------------- */

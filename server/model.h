@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "base/status.h"
+#include "protocol/call.h"
 #include "protocol/oip.h"
 #include "runtime/program.h"
 #include "server/options.h"
@@ -35,6 +36,7 @@ struct model {
     struct rt_method *method;          /* borrowed from |program| */
     struct model_io *inputs, *outputs; /* in the arena of struct models */
     uint32_t input_count, output_count;
+    struct call_method call; /* the same by raw index and structure; meaningful with |method| */
 };
 
 struct models {

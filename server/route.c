@@ -70,6 +70,20 @@ static struct span strip_query(struct span target)
     return query ? span_of(target.ptr, (size_t)(query - target.ptr)) : target;
 }
 
+bool route_query_has(struct span target, const char *parameter)
+{
+    const uint8_t *end = target.ptr + target.len;
+    const uint8_t *at = memchr(target.ptr, '?', target.len);
+    while (at) {
+        const uint8_t *first = at + 1;
+        at = memchr(first, '&', (size_t)(end - first));
+        if (span_is(span_of(first, (size_t)((at ? at : end) - first)), parameter)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool parse_version(struct span text, uint32_t *out_version)
 {
     if (text.len == 0 || text.len > VERSION_DIGITS_MAX) {

@@ -33,10 +33,13 @@ struct route_match {
 
 /*
  * 200, or the status to answer with: 400 for a target that is malformed, 404 for one that nobody
- * serves, 405 with |allow|. The query is ignored.
+ * serves, 405 with |allow|. The query is ignored here.
  */
 int route_find(struct span target, enum route_method method, struct route_match *out_match,
                struct error *err);
+
+/* Is |parameter|, such as "binary=1", one of the target's query? */
+bool route_query_has(struct span target, const char *parameter);
 
 /* Decodes %XX of |text| into |out|; false when malformed, a control or NUL, or longer than |max|.
  */

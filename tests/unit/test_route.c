@@ -33,6 +33,12 @@ static void every_route_is_found(void **state)
         {"/v2/models/m/versions/3/ready", ROUTE_MODEL_VERSION_READY, ROUTE_GET_ONLY},
         {"/v2/models/m/infer", ROUTE_INFER, ROUTE_POST_ONLY},
         {"/v2/models/m/versions/3/infer", ROUTE_VERSION_INFER, ROUTE_POST_ONLY},
+        {"/v2/models/m/call?binary=1", ROUTE_CALL, ROUTE_POST_ONLY},
+        {"/v2/models/m/versions/3/call", ROUTE_VERSION_CALL, ROUTE_POST_ONLY},
+        {"/v2/models/m/signature", ROUTE_SIGNATURE, ROUTE_GET_ONLY},
+        {"/v2/models/m/versions/3/signature", ROUTE_VERSION_SIGNATURE, ROUTE_GET_ONLY},
+        {"/v2/models/m/shape", ROUTE_SHAPE, ROUTE_POST_ONLY},
+        {"/v2/models/m/versions/3/shape", ROUTE_VERSION_SHAPE, ROUTE_POST_ONLY},
         {"/v2/repository/index", ROUTE_INDEX, ROUTE_POST_ONLY},
     };
     assert_int_equal(sizeof(cases) / sizeof(cases[0]), ROUTE_COUNT);
@@ -45,6 +51,31 @@ static void every_route_is_found(void **state)
         assert_int_equal(match.version, strstr(cases[i].target, "/3") ? 3 : 0);
         assert_int_equal(find(cases[i].target, ROUTE_OTHER, &match), 405);
         assert_non_null(match.allow);
+    }
+}
+
+static void queries_are_searched(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *target;
+        bool has;
+    } cases[] = {
+        {"/call?binary=1", true},
+        {"/call?a=2&binary=1", true},
+        {"/call?binary=1&", true},
+        {"/call?a&&binary=1&b", true},
+        {"/call", false},
+        {"/call?", false},
+        {"/call?binary=10", false},
+        {"/call?xbinary=1", false},
+        {"/call?a?binary=1", false},
+        {"/binary=1", false},
+        {"/call?BINARY=1", false},
+        {"", false},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_int_equal(route_query_has(span_str(cases[i].target), "binary=1"), cases[i].has);
     }
 }
 
@@ -113,6 +144,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_route_is_found),
+        cmocka_unit_test(queries_are_searched),
         cmocka_unit_test(others_are_not),
         cmocka_unit_test(target_forms),
         cmocka_unit_test(versions),

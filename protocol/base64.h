@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* Base64 (RFC 4648, section 4), strict: padded, without line breaks, unused bits 0. Any thread. */
+#ifndef PTED_PROTOCOL_BASE64_H
+#define PTED_PROTOCOL_BASE64_H
+
+#include "base/bytes.h"
+#include "base/status.h"
+
+/* Characters that encode |bytes| bytes; |bytes| is far from the end of the range. */
+static inline size_t base64_text_bytes(size_t bytes)
+{
+    return (bytes + 2) / 3 * 4;
+}
+
+/* Writes |bytes| bytes from the base64_text_bytes() characters of |text|. Errors begin with ": ".
+ */
+MUST_CHECK enum status base64_decode(struct span text, void *dst, size_t bytes, struct error *err);
+
+#endif

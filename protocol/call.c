@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The walk over a request's structure. The text leads and the method's tree follows: for each array
+ * or object that is open in the text the walk stands at one node, so that its stack is the
+ * reader's.
+ */
+#include "config.h"
+
+#include "protocol/call.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "protocol/call_priv.h"
+
+#define PATH_BYTES_MAX 160
+
+uint32_t call_kwargs_node(const struct call_method *method)
+{
+    const struct sip_node *root = &method->structure->inputs.nodes[0];
+    if (method->structure->has_kwargs) {
+        return root->first + root->count - 1;
+    }
+    return root->kind == SIP_DICT ? 0 : SIP_NO_NODE;
+}
+
+uint32_t call_args_node(const struct call_method *method)
+{
+    return method->structure->inputs.nodes[0].kind == SIP_SEQUENCE ? 0 : SIP_NO_NODE;
+}
+
+/* ---- paths ----------------------------------------------------------------------------------- */
+
+static bool is_below(const struct sip_tree *tree, uint32_t node, uint32_t above)
+{
+    while (node != above && node != SIP_NO_NODE) {
+        node = tree->nodes[node].parent;
+    }
+    return node == above && above != SIP_NO_NODE;
+}
+
+/* args[0]["bar"], or kwargs["bias"]; cut when it is long. */
+static void print_path(const struct call_method *method, uint32_t node, struct buf *out)
+{
+    const struct sip_tree *tree = &method->structure->inputs;
+    if (!is_below(tree, node, call_kwargs_node(method))) {
+        buf_add_str(out, "args");
+        sip_print_path(tree, node, out);
+        return;
+    }
+    struct buf path;
+    buf_init(&path, out->max_bytes);
+    sip_print_path(tree, node, &path);
+    struct span text = buf_span(&path);
+    /* The dict of the keyword arguments is itself at a position: that is not part of the path. */
+    const uint8_t *behind =
+        method->structure->has_kwargs ? memchr(text.ptr, ']', text.len) : text.ptr - 1;
+    size_t skipped = behind ? (size_t)(behind + 1 - text.ptr) : text.len;
+    buf_add_str(out, "kwargs");
+    buf_add(out, text.ptr + skipped, text.len - skipped);
+    buf_fini(&path);
+}
+
+enum status call_fail(const struct call_parser *p, uint32_t node, const char *fmt, ...)
+{
+    struct buf path;
+    va_list args;
+    va_start(args, fmt);
+    error_setv(p->err, ST_INVALID, fmt, args);
+    va_end(args);
+    buf_init(&path, PATH_BYTES_MAX);
+    print_path(p->method, node, &path);
+    error_prefix(p->err, "%.*s", SPAN_FMT(buf_span(&path)));
+    buf_fini(&path);
+    return ST_INVALID;
+}
+
+/* The leaf of raw input |index|. */
+static uint32_t find_leaf(const struct sip_tree *tree, uint32_t index)
+{
+    for (uint32_t i = 0; i < tree->count; i++) {
+        if (tree->nodes[i].kind == SIP_LEAF && tree->nodes[i].raw_index == (int64_t)index) {
+            return i;
+        }
+    }
+    unreachable(); /* sip_verify_bind() */
+}
+
+enum status call_prefix(const struct call_method *method, uint32_t index, const char *separator,
+                        struct error *err)
+{
+    struct buf path;
+    buf_init(&path, PATH_BYTES_MAX);
+    print_path(method, find_leaf(&method->structure->inputs, index), &path);
+    error_prefix(err, "%.*s%s", SPAN_FMT(buf_span(&path)), separator);
+    buf_fini(&path);
+    return err->code;
+}
+
+/* ---- the structure --------------------------------------------------------------------------- */
+
+/* Enters the array or object that |node| stands for. */
+static enum status open_node(struct call_parser *p, uint32_t node)
+{
+    const struct sip_node *n = &p->method->structure->inputs.nodes[node];
+    bool is_dict = n->kind == SIP_DICT;
+    char next[JSON_NEXT_TEXT_MAX];
+    if (json_peek(&p->in) != (is_dict ? JSON_OBJECT : JSON_ARRAY)) {
+        return call_fail(p, node, ": expected %s of %u, got %s", is_dict ? "an object" : "an array",
+                         n->count, json_next_text(&p->in, next));
+    }
+    return is_dict ? json_object(&p->in, p->err) : json_array(&p->in, p->err);
+}
+
+/* The element at hand; positions between those that mean something are null. */
+static enum status find_element(struct call_parser *p, uint32_t node, uint32_t *out_child)
+{
+    const struct sip_tree *tree = &p->method->structure->inputs;
+    int64_t position = p->in.levels[p->in.depth - 1].item_index;
+    bool is_args = p->method->structure->has_kwargs && node == call_args_node(p->method);
+    int64_t length = sip_length(tree, node) - is_args;
+    if (position >= length) {
+        return call_fail(p, node, "[%" PRId64 "]: unexpected, the method takes %" PRId64 " here",
+                         position, length);
+    }
+    *out_child = sip_find_position(tree, node, position);
+    if (*out_child != SIP_NO_NODE) {
+        return ST_OK;
+    }
+    return json_peek(&p->in) == JSON_NULL
+               ? json_read_null(&p->in, p->err)
+               : call_fail(p, node, "[%" PRId64 "]: expected null, the method takes nothing here",
+                           position);
+}
+
+static enum status find_member(struct call_parser *p, uint32_t node, const struct json_string *key,
+                               uint32_t *out_child)
+{
+    struct span name = key->raw;
+    if (key->raw.len != key->bytes) {
+        uint8_t *copy = arena_alloc(p->arena, key->bytes);
+        if (!copy) {
+            return error_set(p->err, ST_TOO_LARGE, "more text than a request may have");
+        }
+        json_string_decode(key, copy);
+        name = span_of(copy, key->bytes);
+    }
+    *out_child = sip_find_name(&p->method->structure->inputs, node, name);
+    return *out_child != SIP_NO_NODE
+               ? ST_OK
+               : call_fail(p, node, "[\"%.*s\"]: the method has no such member",
+                           name.len > 64 ? 64 : (int)name.len, (const char *)name.ptr);
+}
+
+/* To the next value inside |node|, or out of it (in.is_closed). SIP_NO_NODE: it was a null. */
+static enum status next_child(struct call_parser *p, uint32_t node, uint32_t *out_child)
+{
+    struct json_string key;
+    *out_child = SIP_NO_NODE;
+    if (p->method->structure->inputs.nodes[node].kind == SIP_SEQUENCE) {
+        TRY(json_element(&p->in, p->err));
+        return p->in.is_closed ? ST_OK : find_element(p, node, out_child);
+    }
+    TRY(json_member(&p->in, &key, p->err));
+    return p->in.is_closed ? ST_OK : find_member(p, node, &key, out_child);
+}
+
+static enum status read_tree(struct call_parser *p, uint32_t root)
+{
+    const struct sip_tree *tree = &p->method->structure->inputs;
+    unsigned outside = p->in.depth;
+    uint32_t node = root;
+    TRY(open_node(p, root));
+    while (true) {
+        uint32_t child;
+        TRY(next_child(p, node, &child));
+        if (p->in.is_closed) {
+            if (p->in.depth == outside) {
+                return ST_OK;
+            }
+            node = tree->nodes[node].parent;
+        } else if (child != SIP_NO_NODE && tree->nodes[child].kind == SIP_LEAF) {
+            TRY(call_read_leaf(p, child));
+        } else if (child != SIP_NO_NODE) {
+            TRY(open_node(p, child));
+            node = child;
+        }
+    }
+}
+
+/* "args" or "kwargs" of a method that takes none: null or empty. */
+static enum status read_nothing(struct call_parser *p, const struct json_string *key)
+{
+    bool is_array = json_peek(&p->in) == JSON_ARRAY;
+    struct json_string member;
+    TRY(is_array ? json_array(&p->in, p->err) : json_object(&p->in, p->err));
+    TRY(is_array ? json_element(&p->in, p->err) : json_member(&p->in, &member, p->err));
+    return p->in.is_closed
+               ? ST_OK
+               : error_set(p->err, ST_INVALID, "%.*s: the method takes none", SPAN_FMT(key->raw));
+}
+
+static enum status read_member(struct call_parser *p, const struct json_string *key)
+{
+    bool is_args = json_string_is(key, "args");
+    if (!is_args && !json_string_is(key, "kwargs")) {
+        return json_fail(&p->in, p->err, ST_INVALID, "unknown member, expected args or kwargs");
+    }
+    if (json_peek(&p->in) == JSON_NULL) {
+        return json_read_null(&p->in, p->err);
+    }
+    uint32_t node = is_args ? call_args_node(p->method) : call_kwargs_node(p->method);
+    return node == SIP_NO_NODE ? read_nothing(p, key) : read_tree(p, node);
+}
+
+/* Inputs that nobody gave and that have no value of their own. */
+static enum status check_missing(const struct call_parser *p)
+{
+    for (uint32_t i = 0; i < p->method->input_count; i++) {
+        const struct call_slot *slot = &p->method->inputs[i];
+        if (p->leaves[i].form == CALL_ABSENT && slot->kind != CALL_NONE && !slot->fixed) {
+            char text[CALL_SLOT_TEXT_MAX];
+            return call_fail(p, find_leaf(&p->method->structure->inputs, i),
+                             ": missing, expected %s", call_print_slot(slot, text));
+        }
+    }
+    return ST_OK;
+}
+
+enum status call_parse(const struct oip_body *body, const struct call_method *method,
+                       const struct call_limits *limits, struct arena *arena,
+                       struct call_leaf **out_leaves, struct error *err)
+{
+    struct call_parser p; /* no initialiser: it would clear the reader's tables too */
+    p.method = method;
+    p.limits = limits;
+    p.arena = arena;
+    p.binary = body->binary;
+    p.err = err;
+    p.leaves = arena_array(arena, method->input_count, sizeof(*p.leaves));
+    if (!p.leaves) {
+        return error_set(err, ST_TOO_LARGE, "no memory left for a request");
+    }
+    json_init(&p.in, body->json);
+    if (limits->json_depth_max < JSON_DEPTH_MAX) {
+        p.in.depth_max = (uint16_t)limits->json_depth_max;
+    }
+    TRY(json_object(&p.in, err));
+    while (true) {
+        struct json_string key;
+        TRY(json_member(&p.in, &key, err));
+        if (p.in.is_closed) {
+            break;
+        }
+        TRY(read_member(&p, &key));
+    }
+    TRY(json_end(&p.in, err));
+    TRY(check_missing(&p));
+    if (p.binary.len > 0) {
+        return error_set(err, ST_INVALID, "%zu bytes behind the last tensor's binary data",
+                         p.binary.len);
+    }
+    *out_leaves = p.leaves;
+    return ST_OK;
+}

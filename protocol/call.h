@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Calls in a method's own structure, as sip.h describes it:
+ *
+ *     {"args": [[1, 2], {"bar": 0.5}], "kwargs": {"bias": [0, 0]}}    either may be missing
+ *     {"result": {"sum": [1, 2]}}
+ *
+ * A leaf is a number, a bool, a string or null where the method takes one, arrays nested as the
+ * tensor's shape says, or a typed object whose bytes are little-endian and row-major:
+ *
+ *     {"dtype": "float32", "shape": [2, 3], "base64": "..."}
+ *     {"dtype": "float32", "shape": [2, 3], "binary_data_size": 24}
+ *
+ * The bytes of the latter stand behind the JSON (oip_split_body()), in the order of the text.
+ *
+ * Two phases as in oip.h: call_parse() finds each leaf's text, type and shape and checks everything
+ * but the elements; call_decode_leaf() then writes one leaf into the caller's memory. Errors begin
+ * with the path: args[0]["bar"]: expected float32[?,128], got a string. Members that the structure
+ * lacks are refused.
+ *
+ * Loop thread or worker: no state is shared.
+ */
+#ifndef PTED_PROTOCOL_CALL_H
+#define PTED_PROTOCOL_CALL_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/dtype.h"
+#include "base/shape.h"
+#include "protocol/oip.h"
+#include "protocol/oip_reply.h"
+#include "protocol/sip.h"
+
+enum call_kind { CALL_NONE, CALL_TENSOR, CALL_SCALAR, CALL_STRING };
+
+/* What stands at a leaf. */
+struct call_slot {
+    enum call_kind kind;
+    enum dtype dtype;   /* of a tensor; I64, F64 or BOOL of a scalar */
+    struct shape shape; /* of a tensor; a dim of -1 is any size */
+    const char *fixed;  /* JSON of the only value that is taken, which may be left out; or NULL */
+};
+
+struct call_method {
+    const struct sip *structure; /* the inputs' root is a sequence, a dict or nothing */
+    const struct call_slot *inputs, *results; /* by raw index */
+    uint32_t input_count, result_count;
+};
+
+struct call_limits {
+    size_t tensor_bytes_max, json_depth_max;
+    uint64_t element_count_max;
+};
+
+enum call_form { CALL_ABSENT, CALL_TEXT, CALL_BASE64, CALL_BINARY };
+
+/* One input as it was given. */
+struct call_leaf {
+    enum call_form form;
+    struct shape shape;
+    size_t bytes;     /* shape x type; of a string 0 */
+    struct span data; /* by form: the JSON value, base64 text, the tensor's bytes; a string's own */
+};
+
+/* |out_leaves| gets one entry for each raw input; those that are left out are CALL_ABSENT. */
+MUST_CHECK enum status call_parse(const struct oip_body *body, const struct call_method *method,
+                                  const struct call_limits *limits, struct arena *arena,
+                                  struct call_leaf **out_leaves, struct error *err);
+
+/* Writes leaf->bytes bytes of |dtype|. Errors begin with what goes behind a path. */
+MUST_CHECK enum status call_decode_leaf(const struct call_leaf *leaf, enum dtype dtype, void *dst,
+                                        struct error *err);
+
+/* Puts the path of raw input |index| and |separator| before the text in |err|. */
+enum status call_prefix(const struct call_method *method, uint32_t index, const char *separator,
+                        struct error *err);
+
+/* A result: a tensor, a scalar's I64, F64 or BOOL, or a string's bytes. */
+struct call_result {
+    struct shape shape;
+    struct span bytes; /* borrowed until the answer is written */
+};
+
+/*
+ * Prints {"result": ...}; |results| by raw index. When |is_binary| tensors are typed objects and
+ * their memory goes out behind the JSON. |encoded->spans| is set by the caller, with room for one
+ * more than the results' leaves. ST_TOO_LARGE when |out| has no room.
+ */
+MUST_CHECK enum status call_print(const struct call_method *method,
+                                  const struct call_result *results, bool is_binary,
+                                  struct buf *out, struct oip_encoded *encoded, struct error *err);
+
+/* A JSON Schema of the request, and a request whose tensors are 0 and have |shapes|, by raw input.
+ */
+void call_print_schema(const struct call_method *method, struct buf *out);
+void call_print_example(const struct call_method *method, const struct shape *shapes,
+                        struct buf *out);
+
+/* "float32[?,128]", "sint64", "string": as in signatures, but for bool. */
+#define CALL_SLOT_TEXT_MAX 160
+const char *call_print_slot(const struct call_slot *slot, char text[CALL_SLOT_TEXT_MAX]);
+
+#endif

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a request of a method looks like: a JSON Schema (draft 2020-12), and one request that works.
+ * Both follow the structure of the inputs, whose root is spread over "args" and "kwargs".
+ */
+#include "config.h"
+
+#include <inttypes.h>
+
+#include "protocol/call_priv.h"
+#include "protocol/json.h"
+
+struct describer {
+    const struct call_method *method;
+    const struct shape *shapes; /* of the example */
+    const char *gap;            /* what stands at a position that means nothing */
+    struct buf *out;
+    uint32_t args, kwargs; /* nodes */
+};
+
+static const struct sip_node *node_at(const struct describer *d, uint32_t index)
+{
+    return &d->method->structure->inputs.nodes[index];
+}
+
+static uint32_t index_of(const struct describer *d, const struct sip_node *node)
+{
+    return (uint32_t)(node - d->method->structure->inputs.nodes);
+}
+
+static void print_key(struct describer *d, const struct sip_node *node)
+{
+    call_print_key(&d->method->structure->inputs, node, d->gap, d->out);
+}
+
+static bool is_optional(const struct call_slot *slot)
+{
+    return slot->kind == CALL_NONE || slot->fixed;
+}
+
+/* ---- the example ----------------------------------------------------------------------------- */
+
+static void print_zeros(struct buf *out, const struct call_slot *slot, const struct shape *shape)
+{
+    const char *zero = slot->dtype == DT_BOOL ? "false" : "0";
+    int64_t index[SHAPE_RANK_MAX] = {0};
+    unsigned level = 0;
+    while (!buf_failed(out)) {
+        bool is_array = level < shape->rank;
+        if (is_array && index[level] < shape->dims[level]) {
+            buf_add_str(out, index[level] ? "," : "[");
+            index[level++]++;
+            if (level < shape->rank) {
+                index[level] = 0;
+            }
+            continue;
+        }
+        if (is_array) {
+            buf_add_str(out, shape->dims[level] ? "]" : "[]");
+        } else {
+            buf_add_str(out, zero);
+        }
+        if (level-- == 0) {
+            return;
+        }
+    }
+}
+
+static enum status example_leaf(void *user, const struct sip_node *node, struct error *err)
+{
+    (void)err;
+    struct describer *d = user;
+    const struct call_slot *slot = &d->method->inputs[node->raw_index];
+    print_key(d, node);
+    if (slot->fixed) {
+        buf_add_str(d->out, slot->fixed);
+    } else if (slot->kind == CALL_TENSOR || slot->kind == CALL_SCALAR) {
+        print_zeros(d->out, slot, &d->shapes[node->raw_index]);
+    } else {
+        buf_add_str(d->out, slot->kind == CALL_STRING ? "\"\"" : "null");
+    }
+    return ST_OK;
+}
+
+static enum status example_open(void *user, const struct sip_node *node, struct error *err)
+{
+    (void)err;
+    struct describer *d = user;
+    uint32_t index = index_of(d, node);
+    if (index == d->args) {
+        buf_add_str(d->out, "\"args\":[");
+    } else if (index == d->kwargs) {
+        buf_add_str(d->out, index ? "],\"kwargs\":{" : "\"kwargs\":{");
+    } else {
+        print_key(d, node);
+        buf_add_char(d->out, node->kind == SIP_DICT ? '{' : '[');
+    }
+    return ST_OK;
+}
+
+static enum status example_close(void *user, const struct sip_node *node, struct error *err)
+{
+    (void)err;
+    struct describer *d = user;
+    bool is_closed = index_of(d, node) == d->args && d->kwargs != SIP_NO_NODE;
+    if (!is_closed) {
+        buf_add_char(d->out, node->kind == SIP_DICT ? '}' : ']');
+    }
+    return ST_OK;
+}
+
+/* ---- the schema ------------------------------------------------------------------------------ */
+
+static void print_number_type(struct buf *out, const struct call_slot *slot)
+{
+    enum dtype_kind kind = dtype_infos[slot->dtype].kind;
+    buf_printf(out, "\"type\":\"%s\"",
+               kind == DTYPE_FLOAT  ? "number"
+               : kind == DTYPE_BOOL ? "boolean"
+                                    : "integer");
+}
+
+static void print_tensor_schema(struct buf *out, const struct call_slot *slot)
+{
+    const struct shape *shape = &slot->shape;
+    char text[CALL_SLOT_TEXT_MAX];
+    buf_printf(out, "{\"description\":\"%s\",\"anyOf\":[", call_print_slot(slot, text));
+    for (uint8_t d = 0; d < shape->rank; d++) {
+        buf_add_str(out, "{\"type\":\"array\"");
+        if (shape->dims[d] >= 0) {
+            buf_printf(out, ",\"minItems\":%" PRId64 ",\"maxItems\":%" PRId64, shape->dims[d],
+                       shape->dims[d]);
+        }
+        buf_add_str(out, ",\"items\":");
+    }
+    buf_add_char(out, '{');
+    print_number_type(out, slot);
+    for (uint8_t d = 0; d <= shape->rank; d++) {
+        buf_add_char(out, '}');
+    }
+    buf_printf(out, ",{\"type\":\"object\",\"properties\":{\"dtype\":{\"enum\":[\"%s\",\"%s\"",
+               call_dtype_name(slot->dtype), dtype_infos[slot->dtype].oip);
+    if (dtype_infos[slot->dtype].kind == DTYPE_INT) {
+        buf_printf(out, ",\"%s\"", dtype_infos[slot->dtype].long_text);
+    }
+    buf_add_str(out, "]},\"shape\":{\"type\":\"array\",\"prefixItems\":[");
+    for (uint8_t d = 0; d < shape->rank; d++) {
+        buf_add_str(out, d ? "," : "");
+        if (shape->dims[d] >= 0) {
+            buf_printf(out, "{\"const\":%" PRId64 "}", shape->dims[d]);
+        } else {
+            buf_add_str(out, "{\"type\":\"integer\",\"minimum\":0}");
+        }
+    }
+    buf_printf(out,
+               "],\"minItems\":%u,\"maxItems\":%u},\"base64\":{\"type\":\"string\"},"
+               "\"binary_data_size\":{\"type\":\"integer\"}},\"required\":[\"dtype\",\"shape\"],"
+               "\"additionalProperties\":false}]}",
+               shape->rank, shape->rank);
+}
+
+static enum status schema_leaf(void *user, const struct sip_node *node, struct error *err)
+{
+    (void)err;
+    struct describer *d = user;
+    const struct call_slot *slot = &d->method->inputs[node->raw_index];
+    struct buf *out = d->out;
+    print_key(d, node);
+    if (slot->fixed) {
+        buf_printf(out, "{\"enum\":[%s,null]}", slot->fixed);
+    } else if (slot->kind == CALL_TENSOR) {
+        print_tensor_schema(out, slot);
+    } else if (slot->kind == CALL_SCALAR) {
+        buf_add_char(out, '{');
+        print_number_type(out, slot);
+        buf_add_char(out, '}');
+    } else {
+        buf_printf(out, "{\"type\":\"%s\"}", slot->kind == CALL_STRING ? "string" : "null");
+    }
+    return ST_OK;
+}
+
+static void open_schema(struct buf *out, const struct sip_node *node)
+{
+    buf_add_str(out, node->kind == SIP_DICT ? "{\"type\":\"object\",\"properties\":{"
+                                            : "{\"type\":\"array\",\"prefixItems\":[");
+}
+
+/* Members of |node| that every request has: all but single values that may be left out. */
+static bool is_required(const struct describer *d, const struct sip_node *node)
+{
+    return node->kind != SIP_LEAF || !is_optional(&d->method->inputs[node->raw_index]);
+}
+
+static void close_dict_schema(struct describer *d, const struct sip_node *node)
+{
+    bool is_first = true;
+    buf_add_str(d->out, "},\"required\":[");
+    for (uint32_t i = node->first; i < node->first + node->count; i++) {
+        if (is_required(d, node_at(d, i))) {
+            buf_add_str(d->out, is_first ? "" : ",");
+            json_print_string(d->out, node_at(d, i)->key.name);
+            is_first = false;
+        }
+    }
+    buf_add_str(d->out, "],\"additionalProperties\":false}");
+}
+
+/* Elements from the first on that every request has; the last ones may be left out. */
+static void close_sequence_schema(struct describer *d, const struct sip_node *node)
+{
+    int64_t max = 0, min = 0;
+    for (uint32_t i = node->first; i < node->first + node->count; i++) {
+        if (i != d->kwargs) {
+            max = node_at(d, i)->key.position + 1;
+            min = is_required(d, node_at(d, i)) ? max : min;
+        }
+    }
+    buf_printf(d->out, "],\"items\":false,\"minItems\":%" PRId64 ",\"maxItems\":%" PRId64 "}", min,
+               max);
+}
+
+static enum status schema_open(void *user, const struct sip_node *node, struct error *err)
+{
+    (void)err;
+    struct describer *d = user;
+    uint32_t index = index_of(d, node);
+    if (index == d->args) {
+        buf_add_str(d->out, "\"args\":");
+    } else if (index == d->kwargs && index != 0) {
+        close_sequence_schema(d, node_at(d, d->args));
+        buf_add_str(d->out, ",\"kwargs\":");
+    } else if (index == d->kwargs) {
+        buf_add_str(d->out, "\"kwargs\":");
+    } else {
+        print_key(d, node);
+    }
+    open_schema(d->out, node);
+    return ST_OK;
+}
+
+static enum status schema_close(void *user, const struct sip_node *node, struct error *err)
+{
+    (void)err;
+    struct describer *d = user;
+    bool is_closed = index_of(d, node) == d->args && d->kwargs != SIP_NO_NODE;
+    if (node->kind == SIP_DICT) {
+        close_dict_schema(d, node);
+    } else if (!is_closed) {
+        close_sequence_schema(d, node);
+    }
+    return ST_OK;
+}
+
+static void visit(struct describer *d, const struct sip_visitor *visitor)
+{
+    struct error err;
+    if (sip_visit(&d->method->structure->inputs, visitor, d, &err) != ST_OK) {
+        d->out->failed = true; /* no callback fails: there was no memory for the walk */
+    }
+}
+
+void call_print_example(const struct call_method *method, const struct shape *shapes,
+                        struct buf *out)
+{
+    static const struct sip_visitor visitor = {example_leaf, example_open, example_close};
+    struct describer d = {
+        method, shapes, "null", out, call_args_node(method), call_kwargs_node(method)};
+    buf_add_char(out, '{');
+    visit(&d, &visitor);
+    buf_add_char(out, '}');
+}
+
+void call_print_schema(const struct call_method *method, struct buf *out)
+{
+    static const struct sip_visitor visitor = {schema_leaf, schema_open, schema_close};
+    struct describer d = {
+        method, NULL, "{\"type\":\"null\"}", out, call_args_node(method), call_kwargs_node(method)};
+    buf_add_str(out, "{\"$schema\":\"https://json-schema.org/draft/2020-12/schema\","
+                     "\"type\":\"object\",\"properties\":{");
+    visit(&d, &visitor);
+    buf_add_str(out, "},\"additionalProperties\":false}");
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+/* Leaves of a call: which text or bytes they are, of which shape, and how they become a tensor. */
+#include "config.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "protocol/base64.h"
+#include "protocol/call_priv.h"
+#include "protocol/oip_priv.h"
+#include "protocol/tensor_text.h"
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+const char *call_dtype_name(enum dtype dtype)
+{
+    const char *name = dtype_infos[dtype].long_text;
+    return dtype_infos[dtype].kind == DTYPE_INT ? name + 1 : name;
+}
+
+/* "int64", "sint64" and "INT64" are the same. */
+static bool find_dtype(struct span name, enum dtype *out_dtype)
+{
+    for (int i = 0; i < DTYPE_COUNT; i++) {
+        if (span_is(name, dtype_infos[i].long_text) ||
+            span_is(name, call_dtype_name((enum dtype)i))) {
+            *out_dtype = (enum dtype)i;
+            return true;
+        }
+    }
+    return dtype_from_oip(name, out_dtype);
+}
+
+const char *call_print_slot(const struct call_slot *slot, char text[CALL_SLOT_TEXT_MAX])
+{
+    const char *name = slot->kind == CALL_NONE     ? "null"
+                       : slot->kind == CALL_STRING ? "string"
+                                                   : dtype_infos[slot->dtype].long_text;
+    size_t len = (size_t)snprintf(text, CALL_SLOT_TEXT_MAX, "%s", name);
+    if (slot->kind != CALL_TENSOR) {
+        return text;
+    }
+    for (uint8_t d = 0; d < slot->shape.rank && len < CALL_SLOT_TEXT_MAX; d++) {
+        char dim[24] = "?";
+        if (slot->shape.dims[d] >= 0) {
+            snprintf(dim, sizeof(dim), "%" PRId64, slot->shape.dims[d]);
+        }
+        len += (size_t)snprintf(text + len, CALL_SLOT_TEXT_MAX - len, "%c%s", d ? ',' : '[', dim);
+    }
+    if (len < CALL_SLOT_TEXT_MAX) {
+        snprintf(text + len, CALL_SLOT_TEXT_MAX - len, slot->shape.rank ? "]" : "[]");
+    }
+    return text;
+}
+
+/* "expected float32[?,128], got |got|" */
+static enum status refuse(const struct call_parser *p, uint32_t node, const char *got)
+{
+    const struct sip_node *n = &p->method->structure->inputs.nodes[node];
+    char text[CALL_SLOT_TEXT_MAX];
+    return call_fail(p, node, ": expected %s, got %s",
+                     call_print_slot(&p->method->inputs[n->raw_index], text), got);
+}
+
+/* ---- shapes and sizes ------------------------------------------------------------------------ */
+
+static bool shape_fits(const struct shape *shape, const struct shape *wanted)
+{
+    if (shape->rank != wanted->rank) {
+        return false;
+    }
+    for (uint8_t d = 0; d < shape->rank; d++) {
+        if (wanted->dims[d] >= 0 && wanted->dims[d] != shape->dims[d]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Nesting cannot say what lies behind an empty dim: the method does, as far as it knows. */
+static void complete_empty(struct shape *shape, const struct shape *wanted)
+{
+    if (shape->rank == 0 || shape->dims[shape->rank - 1] != 0) {
+        return;
+    }
+    while (shape->rank < wanted->rank) {
+        int64_t dim = wanted->dims[shape->rank];
+        shape->dims[shape->rank++] = dim < 0 ? 0 : dim;
+    }
+}
+
+/* |named|: the leaf says its type itself. */
+static enum status verify_shape(const struct call_parser *p, uint32_t node,
+                                const struct call_slot *slot, struct call_leaf *leaf,
+                                const char *named)
+{
+    if (!shape_fits(&leaf->shape, &slot->shape)) {
+        char dims[SHAPE_TEXT_MAX], got[SHAPE_TEXT_MAX];
+        shape_print(&leaf->shape, dims);
+        snprintf(got, sizeof(got), "%s%.120s", named ? named : "shape ", dims);
+        return refuse(p, node, got);
+    }
+    if (shape_bytes(&leaf->shape, slot->dtype, &leaf->bytes, NULL) != ST_OK ||
+        (uint64_t)shape_numel(&leaf->shape) > p->limits->element_count_max ||
+        leaf->bytes > p->limits->tensor_bytes_max) {
+        const struct sip_node *n = &p->method->structure->inputs.nodes[node];
+        error_set(p->err, ST_TOO_LARGE, ": more elements than a request may have");
+        return call_prefix(p->method, (uint32_t)n->raw_index, "", p->err);
+    }
+    return ST_OK;
+}
+
+/* ---- typed objects --------------------------------------------------------------------------- */
+
+struct typed {
+    bool has_dtype, has_shape, has_size;
+    enum dtype dtype;
+    uint64_t size;
+    struct json_string base64; /* without text: absent */
+};
+
+static enum status read_typed_member(struct call_parser *p, const struct json_string *key,
+                                     struct typed *typed, struct call_leaf *leaf)
+{
+    struct json_string text;
+    if (json_string_is(key, "dtype")) {
+        typed->has_dtype = true;
+        TRY(json_read_string(&p->in, &text, p->err));
+        return find_dtype(text.raw, &typed->dtype)
+                   ? ST_OK
+                   : json_fail(&p->in, p->err, ST_INVALID, "unknown dtype");
+    }
+    if (json_string_is(key, "shape")) {
+        typed->has_shape = true;
+        return oip_read_shape(&p->in, &leaf->shape, p->err);
+    }
+    if (json_string_is(key, "base64")) {
+        return json_read_string(&p->in, &typed->base64, p->err);
+    }
+    if (json_string_is(key, "binary_data_size")) {
+        typed->has_size = true;
+        return json_read_u64(&p->in, &typed->size, p->err);
+    }
+    return json_fail(&p->in, p->err, ST_INVALID,
+                     "unknown member, expected dtype, shape, base64 or binary_data_size");
+}
+
+/* The tensor's bytes, whose number the type and shape say. */
+static enum status take_binary(struct call_parser *p, uint32_t node, uint64_t size,
+                               struct call_leaf *leaf)
+{
+    if (size != leaf->bytes) {
+        return call_fail(p, node, ": binary_data_size is %" PRIu64 ", expected %zu", size,
+                         leaf->bytes);
+    }
+    if (leaf->bytes > p->binary.len) {
+        return call_fail(p, node, ": expected %zu bytes behind the JSON, got %zu", leaf->bytes,
+                         p->binary.len);
+    }
+    leaf->form = CALL_BINARY;
+    leaf->data = span_of(p->binary.ptr, leaf->bytes);
+    p->binary = span_of(p->binary.ptr + leaf->bytes, p->binary.len - leaf->bytes);
+    return ST_OK;
+}
+
+static enum status keep_string(struct call_parser *p, const struct json_string *string,
+                               struct span *out)
+{
+    *out = string->raw;
+    if (string->raw.len != string->bytes) {
+        uint8_t *copy = arena_alloc(p->arena, string->bytes);
+        if (!copy) {
+            return error_set(p->err, ST_TOO_LARGE, "more text than a request may have");
+        }
+        json_string_decode(string, copy);
+        *out = span_of(copy, string->bytes);
+    }
+    return ST_OK;
+}
+
+static enum status finish_typed(struct call_parser *p, uint32_t node, const struct typed *typed,
+                                struct call_leaf *leaf)
+{
+    const struct sip_node *n = &p->method->structure->inputs.nodes[node];
+    const struct call_slot *slot = &p->method->inputs[n->raw_index];
+    if (!typed->has_dtype || !typed->has_shape) {
+        return call_fail(p, node, ": member \"%s\" is missing",
+                         typed->has_dtype ? "shape" : "dtype");
+    }
+    if (typed->has_size == (typed->base64.raw.ptr != NULL)) {
+        return call_fail(p, node, ": expected either base64 or binary_data_size");
+    }
+    if (typed->dtype != slot->dtype) {
+        return refuse(p, node, dtype_infos[typed->dtype].long_text);
+    }
+    TRY(verify_shape(p, node, slot, leaf, dtype_infos[slot->dtype].long_text));
+    if (typed->has_size) {
+        return take_binary(p, node, typed->size, leaf);
+    }
+    if (typed->base64.bytes != base64_text_bytes(leaf->bytes)) {
+        return call_fail(p, node, ".base64: expected %zu characters for %zu bytes, got %zu",
+                         base64_text_bytes(leaf->bytes), leaf->bytes, typed->base64.bytes);
+    }
+    leaf->form = CALL_BASE64;
+    return keep_string(p, &typed->base64, &leaf->data);
+}
+
+static enum status read_typed(struct call_parser *p, uint32_t node, struct call_leaf *leaf)
+{
+    struct typed typed = {.has_dtype = false};
+    TRY(json_object(&p->in, p->err));
+    while (true) {
+        struct json_string key;
+        TRY(json_member(&p->in, &key, p->err));
+        if (p->in.is_closed) {
+            return finish_typed(p, node, &typed, leaf);
+        }
+        TRY(read_typed_member(p, &key, &typed, leaf));
+    }
+}
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+static enum status read_nested(struct call_parser *p, uint32_t node, const struct call_slot *slot,
+                               struct call_leaf *leaf)
+{
+    leaf->form = CALL_TEXT;
+    TRY(json_array_text(&p->in, &leaf->data, p->err));
+    if (tensor_text_measure(leaf->data, &leaf->shape, p->err) != ST_OK) {
+        const struct sip_node *n = &p->method->structure->inputs.nodes[node];
+        return call_prefix(p->method, (uint32_t)n->raw_index, "", p->err);
+    }
+    complete_empty(&leaf->shape, &slot->shape);
+    return verify_shape(p, node, slot, leaf, NULL);
+}
+
+static enum status read_element(struct call_parser *p, uint32_t node, const struct call_slot *slot,
+                                struct call_leaf *leaf)
+{
+    TRY(json_skip(&p->in, p->err));
+    leaf->form = CALL_TEXT;
+    leaf->data = span_of(p->in.value, (size_t)(p->in.at - p->in.value));
+    if (slot->shape.rank != 0) {
+        return refuse(p, node, "a number");
+    }
+    return verify_shape(p, node, slot, leaf, NULL);
+}
+
+static enum status read_string(struct call_parser *p, struct call_leaf *leaf)
+{
+    struct json_string string;
+    TRY(json_read_string(&p->in, &string, p->err));
+    leaf->form = CALL_TEXT;
+    return keep_string(p, &string, &leaf->data);
+}
+
+enum status call_read_leaf(struct call_parser *p, uint32_t node)
+{
+    const struct sip_node *n = &p->method->structure->inputs.nodes[node];
+    const struct call_slot *slot = &p->method->inputs[n->raw_index];
+    struct call_leaf *leaf = &p->leaves[n->raw_index];
+    enum json_type type = json_peek(&p->in);
+    bool is_number = slot->kind == CALL_TENSOR || slot->kind == CALL_SCALAR;
+    char next[JSON_NEXT_TEXT_MAX];
+    if (type == JSON_NULL && (slot->kind == CALL_NONE || slot->fixed)) {
+        return json_read_null(&p->in, p->err);
+    }
+    if (type == JSON_STRING && slot->kind == CALL_STRING) {
+        return read_string(p, leaf);
+    }
+    if (type == JSON_OBJECT && is_number) {
+        return read_typed(p, node, leaf);
+    }
+    if (type == JSON_ARRAY && slot->kind == CALL_TENSOR) {
+        return read_nested(p, node, slot, leaf);
+    }
+    if ((type == JSON_NUMBER || type == JSON_BOOL) && is_number) {
+        return read_element(p, node, slot, leaf);
+    }
+    return refuse(p, node, json_next_text(&p->in, next));
+}
+
+/* ---- elements -------------------------------------------------------------------------------- */
+
+static void make_bools(uint8_t *bytes, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        bytes[i] = bytes[i] != 0;
+    }
+}
+
+enum status call_decode_leaf(const struct call_leaf *leaf, enum dtype dtype, void *dst,
+                             struct error *err)
+{
+    switch (leaf->form) {
+    case CALL_TEXT:
+        return leaf->shape.rank == 0
+                   ? tensor_text_parse_element(leaf->data, dtype, dst, err)
+                   : tensor_text_parse(leaf->data, dtype, &leaf->shape, dst, leaf->bytes, err);
+    case CALL_BASE64:
+        TRY(base64_decode(leaf->data, dst, leaf->bytes, err));
+        break;
+    case CALL_BINARY:
+        if (leaf->bytes) {
+            memcpy(dst, leaf->data.ptr, leaf->bytes);
+        }
+        break;
+    case CALL_ABSENT:
+        unreachable();
+    }
+    if (dtype == DT_BOOL) {
+        make_bools(dst, leaf->bytes);
+    }
+    return ST_OK;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* What the walk over a call's structure and the reading of its leaves share. */
+#ifndef PTED_PROTOCOL_CALL_PRIV_H
+#define PTED_PROTOCOL_CALL_PRIV_H
+
+#include "protocol/call.h"
+#include "protocol/json_priv.h"
+
+struct call_parser {
+    struct json in;
+    const struct call_method *method;
+    const struct call_limits *limits;
+    struct arena *arena;
+    struct call_leaf *leaves;
+    struct span binary; /* behind the JSON, not taken by a leaf yet */
+    struct error *err;
+};
+
+/* Nodes of the inputs: what "args" and "kwargs" hold, or SIP_NO_NODE. */
+uint32_t call_args_node(const struct call_method *method);
+uint32_t call_kwargs_node(const struct call_method *method);
+
+/* ST_INVALID with the path of |node| among the inputs before the text. */
+enum status call_fail(const struct call_parser *p, uint32_t node, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Name of an element type in typed leaves: "int64" for what signatures call "sint64". */
+const char *call_dtype_name(enum dtype dtype);
+
+/* What stands before a value in its array or object: a comma, a key, |gap| at each position that
+ * the structure leaves out. */
+void call_print_key(const struct sip_tree *tree, const struct sip_node *node, const char *gap,
+                    struct buf *out);
+
+/* The value of the leaf |node|. */
+MUST_CHECK enum status call_read_leaf(struct call_parser *p, uint32_t node);
+
+#endif

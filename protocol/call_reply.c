@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The answer of a call, printed along the structure of the results. Tensors that go out in binary
+ * are not copied: the answer is the JSON and then the results' own memory.
+ */
+#include "config.h"
+
+#include <inttypes.h>
+
+#include "base/check.h"
+#include "protocol/call_priv.h"
+#include "protocol/json.h"
+#include "protocol/tensor_text.h"
+
+struct printer {
+    const struct call_method *method;
+    const struct call_result *results;
+    bool is_binary;
+    struct buf *out;
+    struct oip_encoded *encoded;
+};
+
+void call_print_key(const struct sip_tree *tree, const struct sip_node *node, const char *gap,
+                    struct buf *out)
+{
+    if (node->parent == SIP_NO_NODE) {
+        return;
+    }
+    const struct sip_node *parent = &tree->nodes[node->parent];
+    bool is_first = node == &tree->nodes[parent->first];
+    if (parent->kind == SIP_DICT) {
+        buf_add_str(out, is_first ? "" : ",");
+        json_print_string(out, node->key.name);
+        buf_add_char(out, ':');
+        return;
+    }
+    int64_t at = is_first ? 0 : node[-1].key.position + 1;
+    for (; at < node->key.position && !buf_failed(out); at++) {
+        buf_add_str(out, at ? "," : "");
+        buf_add_str(out, gap);
+    }
+    buf_add_str(out, at ? "," : "");
+}
+
+static void print_key(struct printer *printer, const struct sip_node *node)
+{
+    call_print_key(&printer->method->structure->results, node, "null", printer->out);
+}
+
+static void print_binary(struct printer *printer, const struct call_slot *slot,
+                         const struct call_result *result)
+{
+    struct oip_encoded *encoded = printer->encoded;
+    char shape[SHAPE_TEXT_MAX];
+    buf_printf(printer->out, "{\"dtype\":\"%s\",\"shape\":%s,\"binary_data_size\":%zu}",
+               call_dtype_name(slot->dtype), shape_print(&result->shape, shape), result->bytes.len);
+    encoded->has_binary = true;
+    if (result->bytes.len > 0) {
+        encoded->spans[encoded->span_count++] = result->bytes;
+        encoded->total_bytes += result->bytes.len;
+    }
+}
+
+static enum status print_leaf(void *user, const struct sip_node *node, struct error *err)
+{
+    (void)err;
+    struct printer *printer = user;
+    const struct call_slot *slot = &printer->method->results[node->raw_index];
+    const struct call_result *result = &printer->results[node->raw_index];
+    print_key(printer, node);
+    switch (slot->kind) {
+    case CALL_NONE:
+        buf_add_str(printer->out, "null");
+        break;
+    case CALL_STRING:
+        json_print_string(printer->out, result->bytes);
+        break;
+    case CALL_SCALAR:
+        tensor_text_print_nested(printer->out, slot->dtype, &(struct shape){.rank = 0},
+                                 result->bytes.ptr);
+        break;
+    case CALL_TENSOR:
+        if (printer->is_binary) {
+            print_binary(printer, slot, result);
+        } else {
+            tensor_text_print_nested(printer->out, slot->dtype, &result->shape, result->bytes.ptr);
+        }
+        break;
+    }
+    return ST_OK;
+}
+
+static enum status print_open(void *user, const struct sip_node *node, struct error *err)
+{
+    (void)err;
+    struct printer *printer = user;
+    print_key(printer, node);
+    buf_add_char(printer->out, node->kind == SIP_DICT ? '{' : '[');
+    return ST_OK;
+}
+
+static enum status print_close(void *user, const struct sip_node *node, struct error *err)
+{
+    (void)err;
+    struct printer *printer = user;
+    buf_add_char(printer->out, node->kind == SIP_DICT ? '}' : ']');
+    return ST_OK;
+}
+
+enum status call_print(const struct call_method *method, const struct call_result *results,
+                       bool is_binary, struct buf *out, struct oip_encoded *encoded,
+                       struct error *err)
+{
+    static const struct sip_visitor visitor = {print_leaf, print_open, print_close};
+    const struct sip_tree *tree = &method->structure->results;
+    struct printer printer = {method, results, is_binary, out, encoded};
+    must(out->len == 0);
+    encoded->has_binary = false;
+    encoded->span_count = 1;
+    encoded->total_bytes = 0;
+    buf_add_str(out, "{\"result\":");
+    if (tree->nodes[0].kind == SIP_NOTHING) {
+        buf_add_str(out, "null");
+    }
+    TRY(sip_visit(tree, &visitor, &printer, err));
+    buf_add_char(out, '}');
+    while (encoded->has_binary && out->len % OIP_BLOB_ALIGN && !buf_failed(out)) {
+        buf_add_char(out, ' ');
+    }
+    if (buf_failed(out)) {
+        return error_set(err, ST_TOO_LARGE, "the answer has more than %zu bytes of text",
+                         out->max_bytes);
+    }
+    encoded->json_bytes = out->len;
+    encoded->spans[0] = buf_span(out);
+    encoded->total_bytes += out->len;
+    return ST_OK;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Shapes from nesting. The first array of a depth says how long all arrays of that depth are, and
+ * the first innermost one how deep the nesting is. What separates elements is not looked at: the
+ * text is read strictly afterwards, into memory of the size found here, and a shape never has more
+ * elements than the text has bytes.
+ */
+#include "config.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "protocol/json_priv.h"
+#include "protocol/tensor_priv.h"
+
+#define UNKNOWN (-1)
+#define PATH_TEXT_MAX 160
+
+struct measure {
+    const uint8_t *at, *end;
+    unsigned depth, rank;           /* open arrays; of the innermost ones, 0 before one was seen */
+    int64_t counts[SHAPE_RANK_MAX]; /* elements of the open arrays so far */
+    int64_t dims[SHAPE_RANK_MAX];   /* UNKNOWN until an array of that depth was closed */
+};
+
+/* The place of the array at |depth|: "[0][3]". */
+static const char *print_path(const struct measure *m, unsigned depth, char text[PATH_TEXT_MAX])
+{
+    size_t len = 0;
+    text[0] = '\0';
+    for (unsigned i = 0; i < depth && len < PATH_TEXT_MAX; i++) {
+        len += (size_t)snprintf(text + len, PATH_TEXT_MAX - len, "[%" PRId64 "]", m->counts[i] - 1);
+    }
+    return text;
+}
+
+static enum status fail_element(const struct measure *m, struct error *err)
+{
+    char path[PATH_TEXT_MAX], next[JSON_NEXT_TEXT_MAX];
+    struct json in;
+    json_init(&in, span_of(m->at, (size_t)(m->end - m->at)));
+    return error_set(err, ST_INVALID, "%s: expected a number, got %s",
+                     print_path(m, m->depth, path), json_next_text(&in, next));
+}
+
+/* The element at m->at is a number among arrays, or an array among numbers. */
+static enum status fail_depth(const struct measure *m, struct error *err)
+{
+    char path[PATH_TEXT_MAX], next[JSON_NEXT_TEXT_MAX];
+    struct json in;
+    json_init(&in, span_of(m->at, (size_t)(m->end - m->at)));
+    return error_set(err, ST_INVALID, "%s: ragged at depth %u: expected %s, got %s",
+                     print_path(m, m->depth, path), m->depth,
+                     m->depth < m->rank ? "an array" : "a number", json_next_text(&in, next));
+}
+
+static enum status open_array(struct measure *m, struct error *err)
+{
+    if (m->depth > 0) {
+        m->counts[m->depth - 1]++;
+    }
+    if (m->rank != 0 && m->depth == m->rank) {
+        return fail_depth(m, err);
+    }
+    if (m->depth == SHAPE_RANK_MAX) {
+        return error_set(err, ST_TOO_LARGE, ": more than %d dims", SHAPE_RANK_MAX);
+    }
+    m->counts[m->depth++] = 0;
+    m->at++;
+    return ST_OK;
+}
+
+static enum status close_array(struct measure *m, struct error *err)
+{
+    char path[PATH_TEXT_MAX];
+    unsigned level = m->depth - 1;
+    if (m->rank == 0) {
+        m->rank = m->depth;
+    }
+    if (m->dims[level] == UNKNOWN) {
+        m->dims[level] = m->counts[level];
+    }
+    if (m->dims[level] != m->counts[level]) {
+        return error_set(err, ST_INVALID,
+                         "%s: ragged at depth %u: expected %" PRId64
+                         " elements as in the first, got %" PRId64,
+                         print_path(m, level, path), level, m->dims[level], m->counts[level]);
+    }
+    m->depth = level;
+    m->at++;
+    return ST_OK;
+}
+
+/* Everything up to what may separate elements. */
+static enum status pass_element(struct measure *m, struct error *err)
+{
+    m->counts[m->depth - 1]++;
+    if (*m->at == '"' || *m->at == '{') {
+        return fail_element(m, err);
+    }
+    if (m->rank == 0) {
+        m->rank = m->depth;
+    }
+    if (m->depth != m->rank) {
+        return fail_depth(m, err);
+    }
+    while (m->at < m->end && *m->at != ',' && *m->at != ']' && *m->at != '[' && *m->at > ' ') {
+        m->at++;
+    }
+    return ST_OK;
+}
+
+static enum status pass(struct measure *m, struct error *err)
+{
+    switch (*m->at) {
+    case '[':
+        return open_array(m, err);
+    case ']':
+        return close_array(m, err);
+    case ',':
+        m->at++;
+        return ST_OK;
+    default:
+        return pass_element(m, err);
+    }
+}
+
+enum status tensor_text_measure(struct span text, struct shape *out_shape, struct error *err)
+{
+    struct measure m = {.at = text.ptr, .end = text.ptr + text.len};
+    memset(m.dims, UNKNOWN, sizeof(m.dims));
+    do {
+        m.at = tensor_skip_space(m.at, m.end);
+        if (m.at == m.end || (m.depth == 0 && *m.at != '[')) {
+            return error_set(err, ST_INVALID, ": expected an array");
+        }
+        TRY(pass(&m, err));
+    } while (m.depth > 0);
+    *out_shape = (struct shape){.rank = (uint8_t)m.rank};
+    for (unsigned i = 0; i < m.rank; i++) {
+        out_shape->dims[i] = m.dims[i] == UNKNOWN ? 0 : m.dims[i];
+    }
+    return ST_OK;
+}

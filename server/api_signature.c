@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+/* How a method is called, and the sizes of its results: known without running anything. */
+#include "config.h"
+
+#include <inttypes.h>
+
+#include "protocol/json.h"
+#include "protocol/oip_reply.h"
+#include "protocol/rawsig.h"
+#include "runtime/results.h"
+#include "runtime/signature.h"
+#include "server/api.h"
+#include "server/request.h"
+#include "server/server.h"
+
+static void print_member(struct buf *out, const char *name, const char *text)
+{
+    buf_printf(out, ",\"%s\":", name);
+    if (text) {
+        json_print_string(out, span_str(text));
+    } else {
+        buf_add_str(out, "null");
+    }
+}
+
+/* ---- GET /v2/models/{m}/signature ------------------------------------------------------------ */
+
+/* Dynamic dims as |extent|, but at most their bounds. */
+static void choose_shapes(const struct rt_method *method, int64_t extent, struct shape *shapes,
+                          const struct shape **pointers)
+{
+    for (uint32_t i = 0; i < rt_method_input_count(method); i++) {
+        const struct rt_io *io = rt_method_input(method, i);
+        shapes[i] = io->kind == RT_IO_TENSOR ? io->shape : (struct shape){.rank = 0};
+        pointers[i] = io->kind == RT_IO_TENSOR ? &shapes[i] : NULL;
+        for (uint8_t d = 0; d < shapes[i].rank; d++) {
+            if (io->dynamic_dims >> d & 1 && extent < shapes[i].dims[d]) {
+                shapes[i].dims[d] = extent;
+            }
+        }
+    }
+}
+
+/* Shapes that go together, small ones if there are any: the upper bounds always do. */
+static enum status find_shapes(struct request *request, const struct model *model,
+                               struct shape **out_shapes, struct error *err)
+{
+    static const int64_t extents[] = {1, 2, 4, 8, 16, 32, INT64_MAX};
+    struct arena *arena = &request->infer.arena;
+    struct call_method call = model->call;
+    struct shape *shapes = arena_array(arena, call.input_count, sizeof(*shapes));
+    const struct shape **pointers = arena_array(arena, call.input_count, sizeof(*pointers));
+    struct rt_result_info *infos = arena_array(arena, call.result_count, sizeof(*infos));
+    if (!shapes || !pointers || !infos) {
+        return api_no_memory(err);
+    }
+    enum status status = ST_INVALID;
+    for (size_t i = 0; i < sizeof(extents) / sizeof(extents[0]) && status == ST_INVALID; i++) {
+        choose_shapes(model->method, extents[i], shapes, pointers);
+        status = rt_method_result_shapes(model->method, pointers, infos, err);
+    }
+    *out_shapes = shapes;
+    return status;
+}
+
+static void print_slots(struct buf *out, const char *name, const struct call_slot *slots,
+                        uint32_t count)
+{
+    buf_printf(out, ",\"%s\":[", name);
+    for (uint32_t i = 0; i < count; i++) {
+        char text[CALL_SLOT_TEXT_MAX];
+        buf_printf(out, "%s\"%s\"", i ? "," : "", call_print_slot(&slots[i], text));
+    }
+    buf_add_char(out, ']');
+}
+
+static void print_readable(struct buf *out, const struct rt_signature *signature)
+{
+    struct buf text;
+    buf_init(&text, out->max_bytes);
+    sip_print(&signature->structure.inputs, &text);
+    buf_add_str(&text, " -> ");
+    sip_print(&signature->structure.results, &text);
+    buf_add_str(out, ",\"readable\":{\"f\":");
+    json_print_string(out, span_str(signature->readable));
+    buf_add_str(out, ",\"sip\":");
+    json_print_string(out, buf_span(&text));
+    buf_add_char(out, '}');
+    out->failed |= buf_failed(&text);
+    buf_fini(&text);
+}
+
+enum status api_signature(struct request *request, struct error *err)
+{
+    const struct model *model = api_find_ready(request, err);
+    struct buf *out = &request->out;
+    struct shape *shapes = NULL;
+    if (!model) {
+        return err->code;
+    }
+    TRY(find_shapes(request, model, &shapes, err));
+    const struct rt_signature *signature = rt_method_signature(model->method);
+    buf_add_str(out, "{\"name\":");
+    json_print_string(out, span_str(model->name));
+    print_member(out, "version", model->version_text);
+    print_member(out, "abi", signature->is_positional ? "raw" : "sip");
+    buf_add_str(out, ",\"abiv\":" SIP_VERSION);
+    print_member(out, "fv", RAWSIG_VERSION);
+    print_member(out, "f", signature->f);
+    print_member(out, "fbr", signature->fbr);
+    buf_add_str(out, ",\"sipv\":" SIP_VERSION);
+    print_member(out, "sip", signature->sip);
+    print_readable(out, signature);
+    print_slots(out, "inputs", model->call.inputs, model->call.input_count);
+    print_slots(out, "results", model->call.results, model->call.result_count);
+    buf_add_str(out, ",\"schema\":");
+    call_print_schema(&model->call, out);
+    buf_add_str(out, ",\"example\":");
+    call_print_example(&model->call, shapes, out);
+    buf_add_char(out, '}');
+    return api_check_printed(request, err);
+}
+
+/* ---- POST /v2/models/{m}/shape --------------------------------------------------------------- */
+
+static const struct model_io *find_input(const struct model *model, struct span name)
+{
+    for (uint32_t i = 0; i < model->input_count; i++) {
+        if (span_is(name, model->inputs[i].meta.name)) {
+            return &model->inputs[i];
+        }
+    }
+    return NULL;
+}
+
+/* Inputs of one size only need not be named. */
+static void fill_static(const struct rt_method *method, const struct shape **shapes)
+{
+    for (uint32_t i = 0; i < rt_method_input_count(method); i++) {
+        const struct rt_io *io = rt_method_input(method, i);
+        bool is_static = io->kind == RT_IO_TENSOR && io->dynamic_dims == 0;
+        shapes[i] = is_static ? &io->shape : NULL;
+    }
+}
+
+static enum status read_shapes(struct request *request, const struct model *model,
+                               const struct shape **shapes, struct error *err)
+{
+    const struct oip_limits limits = infer_limits(request);
+    struct oip_request *oip = &request->infer.oip;
+    TRY(oip_parse_shapes(body_span(&request->body), &limits, &request->infer.arena, oip, err));
+    fill_static(model->method, shapes);
+    for (size_t i = 0; i < oip->input_count; i++) {
+        const struct oip_request_input *input = &oip->inputs[i];
+        const struct model_io *io = find_input(model, input->name);
+        if (!io) {
+            return error_set(err, ST_INVALID, "inputs[%zu].name: model '%s' has no input '%.*s'", i,
+                             model->name, SPAN_FMT(input->name));
+        }
+        if (io->kind == RT_IO_TENSOR) {
+            shapes[io->index] = &input->shape;
+        }
+    }
+    return ST_OK;
+}
+
+static void print_output(struct buf *out, const struct model_io *io,
+                         const struct rt_result_info *info)
+{
+    const struct shape *shape = info->is_tensor ? &info->shape : &io->meta.shape;
+    char text[SHAPE_TEXT_MAX];
+    buf_printf(out, "{\"name\":\"%s\",\"datatype\":\"%s\",\"shape\":%s", io->meta.name,
+               oip_type_name(io->meta.type), shape_print(shape, text));
+    if (!io->meta.type.is_bytes) {
+        buf_printf(out, ",\"bytes\":%zu",
+                   info->is_tensor ? info->bytes : dtype_bytes(io->meta.type.dtype));
+    }
+    buf_add_char(out, '}');
+}
+
+enum status api_shape(struct request *request, struct error *err)
+{
+    const struct model *model = api_find_ready(request, err);
+    struct arena *arena = &request->infer.arena;
+    struct buf *out = &request->out;
+    if (!model) {
+        return err->code;
+    }
+    const struct shape **shapes = arena_array(arena, model->call.input_count, sizeof(*shapes));
+    struct rt_result_info *infos = arena_array(arena, model->call.result_count, sizeof(*infos));
+    if (!shapes || !infos) {
+        return api_no_memory(err);
+    }
+    TRY(read_shapes(request, model, shapes, err));
+    TRY(rt_method_result_shapes(model->method, shapes, infos, err));
+    buf_add_str(out, "{\"model_name\":");
+    json_print_string(out, span_str(model->name));
+    print_member(out, "model_version", model->version_text);
+    buf_add_str(out, ",\"outputs\":[");
+    for (uint32_t i = 0; i < model->output_count; i++) {
+        buf_add_str(out, i ? "," : "");
+        print_output(out, &model->outputs[i], &infos[model->outputs[i].index]);
+    }
+    buf_add_str(out, "]}");
+    return api_check_printed(request, err);
+}
