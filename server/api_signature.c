@@ -54,13 +54,17 @@ static enum status find_shapes(struct request *request, const struct model *mode
     if (!shapes || !pointers || !infos) {
         return api_no_memory(err);
     }
-    enum status status = ST_INVALID;
-    for (size_t i = 0; i < sizeof(extents) / sizeof(extents[0]) && status == ST_INVALID; i++) {
+    struct error attempt = {.code = ST_INVALID};
+    for (size_t i = 0; i < sizeof(extents) / sizeof(extents[0]) && attempt.code == ST_INVALID;
+         i++) {
         choose_shapes(model->method, extents[i], shapes, pointers);
-        status = rt_method_result_shapes(model->method, pointers, infos, err);
+        if (rt_method_result_shapes(model->method, pointers, infos, &attempt) == ST_OK) {
+            *out_shapes = shapes;
+            return ST_OK;
+        }
     }
-    *out_shapes = shapes;
-    return status;
+    *err = attempt; /* why the last one is refused */
+    return err->code;
 }
 
 static void print_slots(struct buf *out, const char *name, const struct call_slot *slots,
