@@ -44,11 +44,11 @@ struct input {
 struct rt_invocation {
     uint32_t magic;
     enum step step;
-    struct list link;         /* in the method's free list */
-    struct rt_method *method; /* its program: ref held while not free */
-    struct hal_pool *pool;    /* borrowed from the caller */
-    struct rt_plan *plan;     /* ref held from prepare on */
-    struct hal_buffer *arena; /* owned from prepare to done */
+    struct list link;                /* in the method's free list */
+    struct rt_method *method;        /* its program: ref held while not free */
+    struct hal_pool *pool;           /* borrowed from the caller */
+    struct rt_plan *plan;            /* ref held from prepare on */
+    struct hal_buffer *arena;        /* owned from prepare to done */
     struct hal_semaphore *semaphore; /* owned */
     uint64_t timepoint;
     struct hal_semaphore_waiter waiter;
@@ -56,13 +56,13 @@ struct rt_invocation {
     rt_invocation_done_f *done;
     void *arg;
     size_t bytes;
-    uint32_t conversion_count;     /* inputs that have a |source| */
-    struct input *inputs;          /* the arrays lie behind the struct */
-    const struct shape **shapes;   /* of the inputs */
-    struct hal_binding *slots;     /* of the submission that is being made */
-    struct hal_binding *bound;     /* of tensor results; buffers: ref held until free */
+    uint32_t conversion_count;   /* inputs that have a |source| */
+    struct input *inputs;        /* the arrays lie behind the struct */
+    const struct shape **shapes; /* of the inputs */
+    struct hal_binding *slots;   /* of the submission that is being made */
+    struct hal_binding *bound;   /* of tensor results; buffers: ref held until free */
     struct rt_result *results;
-    int64_t *numbers;              /* storage of int results */
+    int64_t *numbers; /* storage of int results */
 };
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -82,8 +82,8 @@ static struct rt_invocation *allocate(struct rt_method *method)
     size_t inputs_at = take(&end, inputs, sizeof(struct input));
     size_t shapes_at = take(&end, inputs, sizeof(struct shape *));
     uint32_t slots = rt_slot_result(inputs, results), conversion_slots = 2 * inputs;
-    size_t slots_at = take(&end, slots > conversion_slots ? slots : conversion_slots,
-                           sizeof(struct hal_binding));
+    size_t slots_at =
+        take(&end, slots > conversion_slots ? slots : conversion_slots, sizeof(struct hal_binding));
     size_t bound_at = take(&end, results, sizeof(struct hal_binding));
     size_t results_at = take(&end, results, sizeof(struct rt_result));
     size_t numbers_at = take(&end, results, sizeof(int64_t));
@@ -290,9 +290,8 @@ static enum status import_foreign(struct rt_invocation *inv, struct hal_buffer *
         return error_set(err, ST_UNSUPPORTED, "memory of another device that the host cannot see");
     }
     hal_buffer_ref(foreign);
-    enum status status =
-        hal_buffer_import(inv->method->device, host, hal_buffer_size(foreign), true, unref_foreign,
-                          foreign, out_buffer, err);
+    enum status status = hal_buffer_import(inv->method->device, host, hal_buffer_size(foreign),
+                                           true, unref_foreign, foreign, out_buffer, err);
     if (status != ST_OK) {
         hal_buffer_unref(foreign);
     }
@@ -473,8 +472,7 @@ static enum status place_result(struct rt_invocation *inv, uint32_t index, struc
         return hal_pool_reserve(inv->pool, bound->length, &bound->buffer, err);
     }
     if (!in_range(bound->offset, bound->length, hal_buffer_size(bound->buffer))) {
-        return error_set(err, ST_INVALID,
-                         "result '%s' needs %zu bytes at %zu, its memory has %zu",
+        return error_set(err, ST_INVALID, "result '%s' needs %zu bytes at %zu, its memory has %zu",
                          rt_method_result(inv->method, index)->name, bound->length, bound->offset,
                          hal_buffer_size(bound->buffer));
     }
@@ -712,7 +710,7 @@ void rt_invocation_submit(struct rt_invocation *inv, bool may_run_inline,
     if (inv->method->poison_arenas && inv->plan->arena_bytes > 0) {
         memset(hal_buffer_map(inv->arena), 0xff, inv->plan->arena_bytes);
     }
-    /* References of our own: the invocation may be gone, or have another semaphore, after |done|. */
+    /* References of our own: |done| may free the invocation, a failure takes its semaphore. */
     struct hal_semaphore *semaphore = hal_semaphore_ref(inv->semaphore), *converted;
     enum status status = convert_inputs(inv, &converted);
     if (status == ST_OK) {

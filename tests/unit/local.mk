@@ -98,7 +98,8 @@ TESTS += $(UNIT_SERVER_TESTS)
 %C%_test_route_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 
 # From sizes to calls: the graph, its passes, plans.
-UNIT_RUNTIME_TESTS = %D%/test_dim %D%/test_invocation %D%/test_oracle %D%/test_passes
+UNIT_RUNTIME_TESTS = %D%/test_bind %D%/test_dim %D%/test_invocation %D%/test_oracle %D%/test_passes \
+	%D%/test_signature
 check_PROGRAMS += $(UNIT_RUNTIME_TESTS)
 TESTS += $(UNIT_RUNTIME_TESTS)
 %C%_test_dim_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
@@ -111,5 +112,10 @@ TESTS += $(UNIT_RUNTIME_TESTS)
 	-Wl,--wrap=aligned_alloc
 %C%_test_oracle_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_oracle_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_bind_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_bind_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_signature_SOURCES = %D%/test_signature.c %D%/pte_sample.c
+%C%_test_signature_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_signature_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 endif
 EXTRA_DIST += %D%/unit.h %D%/flatbuf_writer.h %D%/pte_sample.h
