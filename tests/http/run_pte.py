@@ -78,7 +78,7 @@ def inspect():
         first = expect(0, "^method forward", "inspect", option, ADD)
         if first != expect(0, "^method forward", "inspect", option, ADD):
             raise Failure(f"{option} prints another text the second time")
-        expect(0, "^method encode\n", "inspect", option, "--method", "encode", METHODS)
+        expect(0, r"^method encode\b", "inspect", option, "--method", "encode", METHODS)
         expect(66, "no method 'nope'", "inspect", option, "--method", "nope", METHODS)
 
 
