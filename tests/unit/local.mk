@@ -114,6 +114,7 @@ TESTS += $(UNIT_RUNTIME_TESTS)
 %C%_test_oracle_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_bind_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_bind_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_bind_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc
 %C%_test_signature_SOURCES = %D%/test_signature.c %D%/pte_sample.c
 %C%_test_signature_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_signature_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)

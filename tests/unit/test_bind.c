@@ -23,6 +23,32 @@
 #define IOS_MAX 64
 #define BATCH 5
 
+/* ---- allocations that fail ------------------------------------------------------------------- */
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+
+static _Thread_local unsigned fail_at; /* counted down; 0: none fails */
+
+static bool fails(void)
+{
+    return fail_at > 0 && --fail_at == 0;
+}
+
+void *__wrap_malloc(size_t size)
+{
+    return fails() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return fails() ? NULL : __real_calloc(count, size);
+}
+
+/* ---- a program and what calls need ----------------------------------------------------------- */
+
 struct world {
     struct hal_device *device, *other;
     struct hal_pool *pool;
@@ -86,6 +112,16 @@ static void on_done(struct rt_invocation *invocation, enum status status, void *
     pthread_mutex_unlock(&done->mutex);
 }
 
+static enum status await(struct done *done)
+{
+    pthread_mutex_lock(&done->mutex);
+    while (!done->is_done) {
+        pthread_cond_wait(&done->changed, &done->mutex);
+    }
+    pthread_mutex_unlock(&done->mutex);
+    return done->status;
+}
+
 static enum status run(struct rt_invocation *inv, bool is_cancelled)
 {
     struct done done = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
@@ -93,12 +129,7 @@ static enum status run(struct rt_invocation *inv, bool is_cancelled)
     if (is_cancelled) {
         rt_invocation_cancel(inv);
     }
-    pthread_mutex_lock(&done.mutex);
-    while (!done.is_done) {
-        pthread_cond_wait(&done.changed, &done.mutex);
-    }
-    pthread_mutex_unlock(&done.mutex);
-    return done.status;
+    return await(&done);
 }
 
 /* ---- inputs of `linear`: float32[?,70] and float32[33,17] ------------------------------------ */
@@ -262,6 +293,37 @@ static void test_cancelled_conversions(void **state)
         assert_pool_is_empty(&w);
     }
     rt_invocation_free(run_packed(&w));
+    close_world(&w);
+}
+
+/* Every allocation that queueing the conversions needs, failing in turn. */
+static void test_conversions_without_memory(void **state)
+{
+    struct world w;
+    bool has_failed = true;
+    unsigned nth = 0;
+    (void)state;
+    open_model(&w, "linear");
+    while (has_failed) {
+        struct done done = {.mutex = PTHREAD_MUTEX_INITIALIZER,
+                            .changed = PTHREAD_COND_INITIALIZER};
+        struct rt_invocation *inv;
+        assert_ok(w.err, rt_invocation_new(w.method, w.pool, &inv, &w.err));
+        for (uint32_t i = 0; i < 2; i++) {
+            struct rt_buffer_desc given = describe(&w, &layouts[2], i);
+            assert_ok(w.err, rt_invocation_bind_input(inv, i, &given, &w.err));
+            hal_buffer_unref(given.buffer);
+        }
+        assert_ok(w.err, rt_invocation_prepare(inv, &w.err));
+        fail_at = ++nth;
+        rt_invocation_submit(inv, false, on_done, &done);
+        has_failed = fail_at == 0;
+        fail_at = 0;
+        assert_int_equal(await(&done), has_failed ? ST_EXHAUSTED : ST_OK);
+        rt_invocation_free(inv);
+        assert_pool_is_empty(&w);
+    }
+    assert_true(nth > 3);
     close_world(&w);
 }
 
@@ -552,6 +614,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_layouts),
         cmocka_unit_test(test_cancelled_conversions),
+        cmocka_unit_test(test_conversions_without_memory),
         cmocka_unit_test(test_full_pool),
         cmocka_unit_test(test_refused_results),
         cmocka_unit_test(test_scalars_take_no_memory),
