@@ -45,4 +45,5 @@ noinst_LIBRARIES += %D%/libruntime.a
 	%D%/plan/exec.c \
 	%D%/plan/flow.c %D%/plan/flow.h \
 	%D%/plan/plan.h \
-	%D%/vm/invocation.c
+	%D%/vm/inputs.c \
+	%D%/vm/invocation.c %D%/vm/invocation_priv.h
