@@ -11,4 +11,5 @@ EXTRA_DIST += $(HTTP_TESTS) \
 	%D%/40_limits.t \
 	%D%/50_infer.t \
 	%D%/60_binary.t \
-	%D%/70_coding.t
+	%D%/70_coding.t \
+	%D%/80_call.t

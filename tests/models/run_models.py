@@ -3,7 +3,8 @@
 """Runs every stored case of the test models through `pte run` and through a real pted.
 
 A description NAME.json (contrib/export/README.md) names the inputs and the outputs that PyTorch
-gave. Each case runs three ways: pte with files, HTTP with JSON tensors, HTTP with binary tensors;
+gave. Each case runs five ways: pte with files, HTTP with JSON tensors, HTTP with binary tensors,
+and both again as calls by structure, whose answers must have the shapes that /shape says;
 every output must have its type and shape and be within the model's tolerance. Models with labels
 must also classify as many images rightly as PyTorch did.
 
@@ -270,6 +271,127 @@ def infer_binary(daemon, model, case, folder):
     return found
 
 
+def infer_shapes(daemon, model, case, folder):
+    """name: (datatype, shape) of each output, from the shapes of the inputs alone."""
+    inputs = [entry for entry, _, _ in describe_inputs(case, folder)]
+    _, content = daemon.request("POST", f"/v2/models/{model}/shape", json.dumps({"inputs": inputs}))
+    return {entry["name"]: (entry["datatype"], entry["shape"])
+            for entry in json.loads(content)["outputs"]}
+
+
+# ---- calls by structure -------------------------------------------------------------------------
+
+def fill(structure, leaf):
+    """The same lists and dicts with leaf(raw index) where the index was."""
+    if isinstance(structure, dict):
+        return {key: fill(value, leaf) for key, value in structure.items()}
+    if isinstance(structure, (list, tuple)):
+        return [fill(value, leaf) for value in structure]
+    return None if structure is None else leaf(structure)
+
+
+def pair_leaves(structure, answer):
+    """(raw index, value) of each leaf; the answer has exactly the structure's members."""
+    if isinstance(structure, dict):
+        if set(structure) != set(answer):
+            raise Failure(f"members {sorted(answer)}, expected {sorted(structure)}")
+        for key, value in structure.items():
+            yield from pair_leaves(value, answer[key])
+    elif isinstance(structure, (list, tuple)):
+        if len(structure) != len(answer):
+            raise Failure(f"{len(answer)} elements, expected {len(structure)}")
+        for value, part in zip(structure, answer):
+            yield from pair_leaves(value, part)
+    elif structure is not None:
+        yield structure, answer
+
+
+def nest(values, shape):
+    if not shape:
+        return values[0]
+    step = len(values) // shape[0] if shape[0] else 0
+    return [nest(values[i * step:(i + 1) * step], shape[1:]) for i in range(shape[0])]
+
+
+def flatten(value, shape):
+    if not shape:
+        return [value]
+    if len(value) != shape[0]:
+        raise Failure(f"{len(value)} elements, expected {shape}")
+    return [item for part in value for item in flatten(part, shape[1:])]
+
+
+def read_structure(daemon, model):
+    """(structure of the inputs, of the results, does the former end in the keyword arguments)."""
+    _, content = daemon.request("GET", f"/v2/models/{model}/signature")
+    signature = json.loads(content)
+    sides = [ast.literal_eval(re.sub(r"\br(\d+)\b", r"\1", side))
+             for side in signature["readable"]["sip"].split(" -> ")]
+    return *sides, set(signature["example"]) == {"args", "kwargs"}
+
+
+def call(daemon, model, case, folder, is_binary):
+    inputs, results, has_kwargs = read_structure(daemon, model)
+    shapes = infer_shapes(daemon, model, case, folder)
+    given = [read_leaf(folder, leaf) for leaf in case["inputs"]]
+    blobs = []
+
+    def leaf_of(index):
+        tensor = given[index]
+        if tensor is None or isinstance(tensor, str):
+            return tensor
+        if is_binary and case["inputs"][index]["kind"] == "tensor":
+            blobs.append(tensor.raw)
+            return {"dtype": tensor.dtype, "shape": tensor.shape,
+                    "binary_data_size": len(tensor.raw)}
+        return nest(tensor.values, tensor.shape)
+
+    filled = fill(inputs, leaf_of)
+    body = {"kwargs": filled} if isinstance(filled, dict) else {"args": filled}
+    if has_kwargs:
+        body = {"args": filled[:-1], "kwargs": filled[-1]}
+    head = json.dumps(body).encode()
+    answer, content = daemon.request(
+        "POST", f"/v2/models/{model}/call" + ("?binary=1" if is_binary else ""),
+        head + b"".join(blobs),
+        {"Inference-Header-Content-Length": str(len(head))} if is_binary else {})
+    end = int(answer.getheader("Inference-Header-Content-Length", len(content)))
+    found, behind = {}, content[end:]
+    for index, value in pair_leaves(results, json.loads(content[:end])["result"]):
+        if f"output_{index}" not in shapes:
+            if value is not None:
+                raise Failure(f"result {index} is {value}, expected null")
+            continue
+        datatype, shape = shapes[f"output_{index}"]
+        if isinstance(value, dict):
+            if value["shape"] != shape:
+                raise Failure(f"result {index} has shape {value['shape']}, expected {shape}")
+            raw, behind = behind[:value["binary_data_size"]], behind[value["binary_data_size"]:]
+            found[index] = datatype, shape, Tensor(value["dtype"], shape, raw).values
+        else:
+            found[index] = datatype, shape, flatten(value, [] if datatype == "BYTES" else shape)
+    if behind:
+        raise Failure(f"{len(behind)} bytes after the last result")
+    return {f"output_{index}": found[index] for index in sorted(found)}
+
+
+def call_json(daemon, model, case, folder):
+    return call(daemon, model, case, folder, False)
+
+
+def call_binary(daemon, model, case, folder):
+    return call(daemon, model, case, folder, True)
+
+
+def check_example(daemon, model):
+    """The example that the signature gives works when it is sent back as it is."""
+    _, content = daemon.request("GET", f"/v2/models/{model}/signature")
+    example = content[content.index(b'"example":') + len(b'"example":'):-1]
+    if json.loads(example) != json.loads(content)["example"]:
+        raise Failure("the example is not the signature's last member")
+    daemon.request("POST", f"/v2/models/{model}/call", example)
+
+
 def decode(datatype, shape, raw):
     if datatype == "BYTES":
         size, = struct.unpack_from("<I", raw)
@@ -331,9 +453,13 @@ def check_model(report, path):
                        case, folder)
     run_all("pte", lambda case: run_pte(program, case, folder))
     with Daemon(program) as daemon:
-        for way, infer in (("json", infer_json), ("binary", infer_binary)):
+        for way, infer in (("json", infer_json), ("binary", infer_binary), ("call", call_json),
+                           ("call binary", call_binary)):
             run_all(way, lambda case, infer=infer: infer(
                 daemon, served_name(description, case["method"]), case, folder))
+        for method in description["methods"]:
+            report.run(f"{name} example {method}", check_example, daemon,
+                       served_name(description, method))
         if folder == BUNDLED and "float_test_accuracy" in description["facts"]:
             report.run(f"{name} bundled images", check_bundled_images, daemon, name,
                        description["facts"])

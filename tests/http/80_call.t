@@ -1,0 +1,123 @@
+# Calls in a method's own structure, and what a method says of itself.
+model add
+model methods
+model scalars
+model mlp
+
+play nested arrays in, nested arrays out
+post /v2/models/add/call {"args":[[[1,2,3],[4,5,6]],[[10,20,30],[40,50,60]]]}
+< 200
+json {"result": [[11.0,22.0,33.0],[44.0,55.0,66.0]]}
+field Content-Type: application/json
+post /v2/models/add/versions/1/call {"kwargs":{},"args":[[[1,2,3],[4,5,6]],[[0,0,0],[0,0,0]]]}
+< 200
+post /v2/models/add/versions/2/call {}
+< 404
+
+play base64
+post /v2/models/add/call {"args":[{"dtype":"float32","shape":[2,3],"base64":"AACAPwAAAEAAAEBAAACAQAAAoEAAAMBA"},[[10,20,30],[40,50,60]]]}
+< 200
+json {"result": [[11.0,22.0,33.0],[44.0,55.0,66.0]]}
+post /v2/models/add/call {"args":[{"dtype":"FP32","shape":[2,3],"base64":"AACAPwAAAEAAAEBAAACAQAAAoEAAAMB"},[[10,20,30],[40,50,60]]]}
+< 400
+body .*args\[0\]\.base64: expected 32 characters for 24 bytes, got 31.*
+post /v2/models/add/call {"args":[{"dtype":"float32","shape":[2,3],"base64":"AACAPwAAAEAAAEBAAACAQAAAoEAAAM*A"},[[10,20,30],[40,50,60]]]}
+< 400
+body .*args\[0\]: malformed base64 in characters 28 to 31.*
+
+play binary both ways
+post+ /v2/models/add/call?binary=1 Inference-Header-Content-Length:92 {"args":[{"dtype":"float32","shape":[2,3],"binary_data_size":24},[[1,1,1],[1,1,1]]]}        \x00\x00\x80\x3f\x00\x00\x80\x3f\x00\x00\x80\x3f\x00\x00\x80\x3f\x00\x00\x80\x3f\x00\x00\x80\x3f
+< 200
+field Content-Type: application/octet-stream
+field Inference-Header-Content-Length: 128
+bytes {"result":{"dtype":"float32","shape":[2,3],"binary_data_size":24}}                                                              \x00\x00\x00\x40\x00\x00\x00\x40\x00\x00\x00\x40\x00\x00\x00\x40\x00\x00\x00\x40\x00\x00\x00\x40
+post /v2/models/add/call?binary=1 {"args":[[[1,2,3],[4,5,6]],{"dtype":"float32","shape":[2,3],"binary_data_size":24}]}
+< 400
+body .*args\[1\]: expected 24 bytes behind the JSON, got 0.*
+post+ /v2/models/add/call Inference-Header-Content-Length:0 abc
+< 400
+
+play where it is wrong
+post /v2/models/add/call {"args":["x",2]}
+< 400
+json {"error": "args[0]: expected float32[2,3], got a string"}
+post /v2/models/add/call {"args":[1,2]}
+< 400
+json {"error": "args[0]: expected float32[2,3], got a number"}
+post /v2/models/add/call {"args":[[[1,2,3],[4,5]],2]}
+< 400
+json {"error": "args[0][1]: ragged at depth 1: expected 3 elements as in the first, got 2"}
+post /v2/models/add/call {"args":[[[1,2,3],4],2]}
+< 400
+json {"error": "args[0][1]: ragged at depth 1: expected an array, got a number"}
+post /v2/models/add/call {"args":[[[1,2],[3,4]],2]}
+< 400
+json {"error": "args[0]: expected float32[2,3], got shape [2,2]"}
+post /v2/models/add/call {"args":[[[1,2,3],[4,"5",6]],2]}
+< 400
+json {"error": "args[0][1][1]: expected a number, got a string"}
+post /v2/models/add/call {"args":[[[1,2,3],[4,true,6]],[[0,0,0],[0,0,0]]]}
+< 400
+json {"error": "args[0][1][1]: expected a number, got a boolean"}
+post /v2/models/add/call {"args":[[[1,2,3],[4,5,6]]]}
+< 400
+json {"error": "args[1]: missing, expected float32[2,3]"}
+post /v2/models/add/call {}
+< 400
+json {"error": "args[0]: missing, expected float32[2,3]"}
+post /v2/models/add/call {"args":[[[1,2,3],[4,5,6]],[[0,0,0],[0,0,0]],null]}
+< 400
+json {"error": "args[2]: unexpected, the method takes 2 here"}
+post /v2/models/add/call {"args":[],"kwargs":{"x":1}}
+< 400
+json {"error": "kwargs: the method takes none"}
+post /v2/models/add/call {"inputs":[]}
+< 400
+body .*unknown member, expected args or kwargs.*
+post /v2/models/add/call {"args":{}}
+< 400
+json {"error": "args: expected an array of 2, got an object"}
+post /v2/models/add/call {"args":[{"dtype":"int32","shape":[2,3],"base64":""},1]}
+< 400
+json {"error": "args[0]: expected float32[2,3], got sint32"}
+post /v2/models/add/call {"args":[{"dtype":"float32","base64":""},1]}
+< 400
+json {"error": "args[0]: member \"shape\" is missing"}
+post /v2/models/add/call {"args":[{"dtype":"float32","shape":[2,3]},1]}
+< 400
+json {"error": "args[0]: expected either base64 or binary_data_size"}
+post /v2/models/add/call {"args":[
+< 400
+open
+
+play methods without arguments
+post /v2/models/methods.get_width/call {}
+< 200
+post /v2/models/methods.get_name/call {"args":[]}
+< 200
+body \{"result":".*"\}
+
+play what a method says of itself
+get /v2/models/add/signature
+< 200
+body .*"abi":"sip".*"fv":"1","f":"I15!B5!d2d3B5!d2d3R8!B5!d2d3","fbr":null,"sipv":1,"sip":"I12!S9!k0_0k1_1R3!_0",.*"example":.*
+get /v2/models/nope/signature
+< 404
+post /v2/models/add/signature {}
+< 405
+
+play shapes of results
+post /v2/models/add/shape {"inputs":[{"name":"input_0","shape":[2,3]},{"name":"input_1","shape":[2,3]}]}
+< 200
+json {"model_name":"add","model_version":"1","outputs":[{"name":"output_0","datatype":"FP32","shape":[2,3],"bytes":24}]}
+post /v2/models/add/shape {"inputs":[]}
+< 200
+post /v2/models/add/shape {"inputs":[{"name":"input_0","shape":[2,4]}]}
+< 400
+json {"error": "input 'input_0': expected float32[2,3], got float32[2,4]"}
+post /v2/models/add/shape {"inputs":[{"name":"other","shape":[2,4]}]}
+< 400
+json {"error": "inputs[0].name: model 'add' has no input 'other'"}
+post /v2/models/mlp/shape {"inputs":[]}
+< 400
+json {"error": "input 'input_0' is missing"}

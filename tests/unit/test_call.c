@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "protocol/base64.h"
+#include "protocol/call.h"
+#include "protocol/tensor_text.h"
+#include "tests/unit/unit.h"
+
+/* [{"bar": r1, "foo": r0}, None, r2, {"kw": r3}] -> [None, r0, None, {"t": r1, "u": r2}]; the last
+ * argument is the dict of the keyword arguments. */
+#define SIGNATURE "I43!S39!k0D17!K4!bar_1K4!foo_0k2_2k3D8!K3!kw_3R27!S23!k1_0k3D13!K2!t_1K2!u_2"
+
+static const struct call_slot inputs[] = {
+    {.kind = CALL_TENSOR, .dtype = DT_F32, .shape = {2, {-1, 3}}},
+    {.kind = CALL_TENSOR, .dtype = DT_I64, .shape = {0, {0}}},
+    {.kind = CALL_SCALAR, .dtype = DT_I64, .fixed = "5"},
+    {.kind = CALL_STRING},
+};
+
+static const struct call_slot results[] = {
+    {.kind = CALL_TENSOR, .dtype = DT_F32, .shape = {2, {-1, 3}}},
+    {.kind = CALL_SCALAR, .dtype = DT_BOOL},
+    {.kind = CALL_NONE},
+};
+
+static const struct call_limits limits = {
+    .tensor_bytes_max = 1 << 20, .json_depth_max = 64, .element_count_max = 1000};
+
+struct fixture {
+    struct arena arena;
+    struct sip sip;
+    struct call_method method;
+    struct call_leaf *leaves;
+    struct error err;
+};
+
+static void set_up(struct fixture *f)
+{
+    arena_init(&f->arena, 1 << 16);
+    assert_ok(f->err, sip_parse(span_str(SIGNATURE), &f->arena, &f->sip, &f->err));
+    f->sip.has_kwargs = true;
+    f->method = (struct call_method){&f->sip, inputs, results, 4, 3};
+}
+
+static enum status parse(struct fixture *f, const char *json, const char *binary)
+{
+    struct oip_body body = {.json = span_str(json), .binary = span_str(binary)};
+    return call_parse(&body, &f->method, &limits, &f->arena, &f->leaves, &f->err);
+}
+
+static void leaves_are_found(void **state)
+{
+    (void)state;
+    struct fixture f;
+    float floats[6];
+    int64_t number;
+    set_up(&f);
+    assert_ok(f.err, parse(&f,
+                           "{\"kwargs\":{\"kw\":\"a\\u0062\"},"
+                           "\"args\":[{\"foo\":[[1,2,3],[4,5,6]],\"b\\u0061r\":7},null,null]}",
+                           ""));
+    assert_int_equal(f.leaves[0].shape.dims[0], 2);
+    assert_int_equal(f.leaves[0].bytes, 24);
+    assert_ok(f.err, call_decode_leaf(&f.leaves[0], DT_F32, floats, &f.err));
+    assert_true(floats[0] == 1 && floats[5] == 6);
+    assert_ok(f.err, call_decode_leaf(&f.leaves[1], DT_I64, &number, &f.err));
+    assert_int_equal(number, 7);
+    assert_int_equal(f.leaves[2].form, CALL_ABSENT);
+    assert_true(span_is(f.leaves[3].data, "ab"));
+    arena_fini(&f.arena);
+}
+
+static void bytes_follow_the_text(void **state)
+{
+    (void)state;
+    struct fixture f;
+    set_up(&f);
+    assert_ok(f.err,
+              parse(&f,
+                    "{\"kwargs\":{\"kw\":\"\"},\"args\":[{"
+                    "\"foo\":{\"dtype\":\"float32\",\"shape\":[1,3],\"binary_data_size\":12},"
+                    "\"bar\":{\"binary_data_size\":8,\"shape\":[],\"dtype\":\"int64\"}}]}",
+                    "aaaabbbbccccdddddddd"));
+    assert_true(span_is(f.leaves[0].data, "aaaabbbbcccc"));
+    assert_true(span_is(f.leaves[1].data, "dddddddd"));
+    arena_fini(&f.arena);
+}
+
+static void what_is_empty_has_the_rest_of_its_shape(void **state)
+{
+    (void)state;
+    struct fixture f;
+    set_up(&f);
+    assert_ok(f.err, parse(&f, "{\"args\":[{\"foo\":[],\"bar\":0}],\"kwargs\":{\"kw\":\"\"}}", ""));
+    assert_int_equal(f.leaves[0].shape.rank, 2);
+    assert_int_equal(f.leaves[0].shape.dims[0], 0);
+    assert_int_equal(f.leaves[0].shape.dims[1], 3);
+    assert_int_equal(f.leaves[0].bytes, 0);
+    arena_fini(&f.arena);
+}
+
+#define BAR_KW "\"bar\":0}],\"kwargs\":{\"kw\":\"\"}}"
+
+static void mistakes_have_a_path(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *json, *binary, *text;
+    } cases[] = {
+        {"{\"args\":[{\"foo\":\"x\"," BAR_KW, "",
+         "args[0][\"foo\"]: expected float32[?,3], got a string"},
+        {"{\"args\":[{\"foo\":[[1,2]]," BAR_KW, "",
+         "args[0][\"foo\"]: expected float32[?,3], got shape [1,2]"},
+        {"{\"args\":[{\"foo\":[[1,2,3],[1]]," BAR_KW, "", "args[0][\"foo\"][1]: ragged at depth 1"},
+        {"{\"args\":[{\"foo\":[[1,2,3],[[1]]]," BAR_KW, "",
+         "args[0][\"foo\"][1][0]: ragged at depth 2: expected a number, got an array"},
+        {"{\"args\":[{\"foo\":[[1,{},3]]," BAR_KW, "",
+         "args[0][\"foo\"][0][1]: expected a number, got an object"},
+        {"{\"args\":[{\"foo\":[[1,2,3]],\"baz\":1," BAR_KW, "",
+         "args[0][\"baz\"]: the method has no such member"},
+        {"{\"args\":[{\"foo\":[[1,2,3]],\"bar\":[]}]}", "",
+         "args[0][\"bar\"]: expected sint64[], got shape [0]"},
+        {"{\"args\":[3]}", "", "args[0]: expected an object of 2, got a number"},
+        {"{\"args\":[{\"foo\":[],\"bar\":0},4]}", "", "args[1]: expected null"},
+        {"{\"args\":[{\"foo\":[],\"bar\":0},null,5,{\"kw\":\"\"}]}", "",
+         "args[3]: unexpected, the method takes 3 here"},
+        {"{\"args\":[{\"foo\":[],\"bar\":0}]}", "", "kwargs[\"kw\"]: missing, expected string"},
+        {"{\"kwargs\":{\"kw\":1}}", "", "kwargs[\"kw\"]: expected string, got a number"},
+        {"{\"args\":[{\"foo\":{\"dtype\":\"float32\",\"shape\":[9223372036854775807,3],"
+         "\"base64\":\"\"}," BAR_KW,
+         "", "args[0][\"foo\"]: more elements than a request may have"},
+        {"{\"args\":[{\"foo\":{\"dtype\":\"float32\",\"shape\":[1,3],\"binary_data_size\":11}"
+         "," BAR_KW,
+         "aaaabbbbccc", "args[0][\"foo\"]: binary_data_size is 11, expected 12"},
+        {"{\"args\":[{\"foo\":[]," BAR_KW, "x", "1 bytes behind the last tensor's binary data"},
+        {"{\"args\":[{\"foo\":[]," BAR_KW "x", "", "expected the end of the text"},
+        {"{\"args\":[{\"foo\":[1", "", "the text ends in an array"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct fixture f;
+        set_up(&f);
+        if (parse(&f, cases[i].json, cases[i].binary) == ST_OK ||
+            !strstr(f.err.text, cases[i].text)) {
+            fail_msg("%s: '%s', expected '%s'", cases[i].json, f.err.text, cases[i].text);
+        }
+        arena_fini(&f.arena);
+    }
+}
+
+static void elements_are_read_strictly(void **state)
+{
+    (void)state;
+    struct fixture f;
+    float floats[3];
+    set_up(&f);
+    assert_ok(f.err, parse(&f, "{\"args\":[{\"foo\":[[1,2 3]]," BAR_KW, ""));
+    assert_fails(f.err, call_decode_leaf(&f.leaves[0], DT_F32, floats, &f.err), ST_INVALID,
+                 "[0][2]: expected ',' or ']', got a number");
+    arena_fini(&f.arena);
+    set_up(&f);
+    assert_ok(f.err, parse(&f, "{\"args\":[{\"foo\":[[1,2,true]]," BAR_KW, ""));
+    assert_fails(f.err, call_decode_leaf(&f.leaves[0], DT_F32, floats, &f.err), ST_INVALID,
+                 "[0][2]: expected a number, got a boolean");
+    assert_fails(f.err, call_prefix(&f.method, 0, "", &f.err), ST_INVALID,
+                 "args[0][\"foo\"][0][2]: expected a number");
+    arena_fini(&f.arena);
+}
+
+static void answers_have_the_structure(void **state)
+{
+    (void)state;
+    static const float floats[3] = {1, 2, 3};
+    static const bool yes = true;
+    const struct call_result given[3] = {
+        {{2, {1, 3}}, span_of(floats, sizeof(floats))}, {{0, {0}}, span_of(&yes, 1)}, {{0}, {0}}};
+    struct fixture f;
+    struct buf out;
+    struct span spans[4];
+    struct oip_encoded encoded = {.spans = spans};
+    set_up(&f);
+    buf_init(&out, 4096);
+    assert_ok(f.err, call_print(&f.method, given, false, &out, &encoded, &f.err));
+    assert_true(span_is(buf_span(&out),
+                        "{\"result\":[null,[[1.0,2.0,3.0]],null,{\"t\":true,\"u\":null}]}"));
+    assert_int_equal(encoded.span_count, 1);
+    assert_false(encoded.has_binary);
+    buf_reset(&out);
+    assert_ok(f.err, call_print(&f.method, given, true, &out, &encoded, &f.err));
+    assert_int_equal(encoded.span_count, 2);
+    assert_ptr_equal(spans[1].ptr, floats);
+    assert_int_equal(encoded.json_bytes % OIP_BLOB_ALIGN, 0);
+    assert_int_equal(encoded.total_bytes, encoded.json_bytes + 12);
+    buf_fini(&out);
+    arena_fini(&f.arena);
+}
+
+static void examples_are_requests(void **state)
+{
+    (void)state;
+    static const struct shape shapes[4] = {{2, {2, 3}}};
+    struct fixture f;
+    struct buf out;
+    set_up(&f);
+    buf_init(&out, 4096);
+    call_print_example(&f.method, shapes, &out);
+    assert_true(span_is(buf_span(&out), "{\"args\":[{\"bar\":0,\"foo\":[[0,0,0],[0,0,0]]},null,5],"
+                                        "\"kwargs\":{\"kw\":\"\"}}"));
+    struct oip_body body = {.json = buf_span(&out)};
+    assert_ok(f.err, call_parse(&body, &f.method, &limits, &f.arena, &f.leaves, &f.err));
+    buf_fini(&out);
+    arena_fini(&f.arena);
+}
+
+static void nesting_is_printed(void **state)
+{
+    (void)state;
+    static const uint8_t bytes[12] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+    static const struct {
+        struct shape shape;
+        const char *text;
+    } cases[] = {
+        {{0, {0}}, "0"},
+        {{1, {0}}, "[]"},
+        {{1, {2}}, "[0,1]"},
+        {{2, {0, 3}}, "[]"},
+        {{2, {2, 0}}, "[[],[]]"},
+        {{3, {2, 0, 3}}, "[[],[]]"},
+        {{3, {2, 2, 1}}, "[[[0],[1]],[[2],[3]]]"},
+        {{3, {2, 3, 2}}, "[[[0,1],[2,3],[4,5]],[[6,7],[8,9],[10,11]]]"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct buf out;
+        buf_init(&out, 256);
+        tensor_text_print_nested(&out, DT_U8, &cases[i].shape, bytes);
+        if (!span_is(buf_span(&out), cases[i].text)) {
+            fail_msg("'%.*s', expected '%s'", SPAN_FMT(buf_span(&out)), cases[i].text);
+        }
+        buf_fini(&out);
+    }
+}
+
+static void base64_is_strict(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t bytes;
+        const char *decoded; /* NULL: refused */
+    } cases[] = {
+        {"", 0, ""},
+        {"Zg==", 1, "f"},
+        {"Zm8=", 2, "fo"},
+        {"Zm9v", 3, "foo"},
+        {"+/+/", 3, "\xfb\xff\xbf"},
+        {"Zm9vYg==", 4, "foob"},
+        {"Zh==", 1, NULL},
+        {"Zm9=", 2, NULL},
+        {"Zg=A", 1, NULL},
+        {"Zm9=", 3, NULL},
+        {"Z===", 1, NULL},
+        {"Zm v", 3, NULL},
+        {"Zm-_", 3, NULL},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        uint8_t bytes[8] = {0};
+        struct error err;
+        enum status status = base64_decode(span_str(cases[i].text), bytes, cases[i].bytes, &err);
+        assert_int_equal(status == ST_OK, cases[i].decoded != NULL);
+        if (cases[i].decoded) {
+            assert_memory_equal(bytes, cases[i].decoded, cases[i].bytes);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(leaves_are_found),
+        cmocka_unit_test(bytes_follow_the_text),
+        cmocka_unit_test(what_is_empty_has_the_rest_of_its_shape),
+        cmocka_unit_test(mistakes_have_a_path),
+        cmocka_unit_test(elements_are_read_strictly),
+        cmocka_unit_test(answers_have_the_structure),
+        cmocka_unit_test(examples_are_requests),
+        cmocka_unit_test(nesting_is_printed),
+        cmocka_unit_test(base64_is_strict),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
