@@ -11,8 +11,7 @@
 
 bool shape_equal(const struct shape *a, const struct shape *b)
 {
-    return a->rank == b->rank &&
-           memcmp(a->dims, b->dims, a->rank * sizeof(a->dims[0])) == 0;
+    return a->rank == b->rank && memcmp(a->dims, b->dims, a->rank * sizeof(a->dims[0])) == 0;
 }
 
 int64_t shape_numel(const struct shape *shape)

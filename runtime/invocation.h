@@ -48,8 +48,7 @@ typedef void rt_invocation_done_f(struct rt_invocation *invocation, enum status 
 /* |method| has no failure; |pool| outlives the invocation. The invocation keeps
  * its program alive. */
 MUST_CHECK enum status rt_invocation_new(struct rt_method *method, struct hal_pool *pool,
-                                         struct rt_invocation **out_invocation,
-                                         struct error *err);
+                                         struct rt_invocation **out_invocation, struct error *err);
 void rt_invocation_free(struct rt_invocation *invocation); /* not while submitted; NULL is fine */
 
 struct rt_method *rt_invocation_method(const struct rt_invocation *invocation);

@@ -126,8 +126,7 @@ static void refine(struct rt_io *io, const struct rt_value *v)
 static enum status find_symbols(struct rt_method *method, struct error *err)
 {
     const struct rt_dims *dims = &method->graph.dims;
-    method->symbols =
-        arena_array(&method->graph.arena, dims->expr_count, sizeof(*method->symbols));
+    method->symbols = arena_array(&method->graph.arena, dims->expr_count, sizeof(*method->symbols));
     method->values = arena_array(&method->graph.arena, dims->expr_count, sizeof(*method->values));
     if (!method->symbols || !method->values) {
         return error_set(err, ST_EXHAUSTED, "the method is too large");

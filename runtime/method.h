@@ -20,27 +20,27 @@
 struct hal_device;
 
 struct rt_method {
-    struct rt_program *program; /* borrowed: the method is part of it */
+    struct rt_program *program;  /* borrowed: the method is part of it */
     const struct pte_plan *plan; /* borrowed from the program's file */
     struct hal_device *device;   /* borrowed from the program */
     bool poison_arenas;
-    struct error failure;        /* code ST_OK: none */
+    struct error failure;           /* code ST_OK: none */
     struct rt_io *inputs, *results; /* owned */
-    struct rt_graph graph;       /* meaningful without failure */
-    struct rt_flow flow;         /* storage in the graph's arena */
+    struct rt_graph graph;          /* meaningful without failure */
+    struct rt_flow flow;            /* storage in the graph's arena */
     struct arena signature_arena;
     struct rt_signature signature; /* storage in signature_arena */
-    uint32_t *symbols;           /* expressions that requests choose, in graph.arena */
+    uint32_t *symbols;             /* expressions that requests choose, in graph.arena */
     uint32_t symbol_count;
 
     atomic_uint_fast64_t inputs_in_place, converted_inputs; /* bound so far */
 
-    pthread_mutex_t mutex;       /* guards what follows */
-    struct list plans;           /* struct cached_plan, most recently used first */
+    pthread_mutex_t mutex; /* guards what follows */
+    struct list plans;     /* struct cached_plan, most recently used first */
     uint32_t plan_count;
     size_t plan_bytes;
-    int64_t *values;             /* by expression, of the call being planned; in graph.arena */
-    struct list invocations;     /* free ones, struct rt_invocation */
+    int64_t *values;         /* by expression, of the call being planned; in graph.arena */
+    struct list invocations; /* free ones, struct rt_invocation */
     uint32_t invocation_count;
 };
 

@@ -15,7 +15,7 @@
 void rt_io_print(const struct rt_io *io, struct buf *out)
 {
     static const char *const names[] = {
-        [RT_IO_NONE] = "nothing", [RT_IO_INT] = "an int",       [RT_IO_FLOAT] = "a float",
+        [RT_IO_NONE] = "nothing", [RT_IO_INT] = "an int",      [RT_IO_FLOAT] = "a float",
         [RT_IO_BOOL] = "a bool",  [RT_IO_STRING] = "a string",
     };
     if (io->kind != RT_IO_TENSOR) {

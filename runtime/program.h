@@ -61,7 +61,7 @@ struct rt_io {
         double f;
         bool b;
         struct span s; /* borrowed from the file */
-    } value; /* when is_fixed */
+    } value;           /* when is_fixed */
 };
 
 const char *rt_method_name(const struct rt_method *method);

@@ -25,8 +25,7 @@ struct rt_result_info {
  */
 MUST_CHECK enum status rt_method_result_shapes(struct rt_method *method,
                                                const struct shape *const *inputs,
-                                               struct rt_result_info *out_infos,
-                                               struct error *err);
+                                               struct rt_result_info *out_infos, struct error *err);
 
 /* How many dims of all inputs may vary, and how many results have such a dim. */
 uint32_t rt_method_dynamic_dim_count(const struct rt_method *method);

@@ -103,10 +103,9 @@ static enum status make_structure(const struct rt_method *method, struct arena *
         .results = span_str(method->plan->encoded_outputs),
     };
     struct error why;
-    out->is_positional = pytree_parse_method(&source, inputs, results, arena, &out->structure,
-                                             &why) != ST_OK ||
-                         sip_bind(&out->structure, inputs, results, arena, &out->leaves, &why) !=
-                             ST_OK;
+    out->is_positional =
+        pytree_parse_method(&source, inputs, results, arena, &out->structure, &why) != ST_OK ||
+        sip_bind(&out->structure, inputs, results, arena, &out->leaves, &why) != ST_OK;
     if (out->is_positional) {
         TRY(pytree_positional(inputs, results, arena, &out->structure, err));
         TRY(sip_bind(&out->structure, inputs, results, arena, &out->leaves, err));

@@ -78,8 +78,7 @@ static enum status print_method(struct rt_method *method, enum inspect_what what
 {
     const struct error *failure = rt_method_failure(method);
     if (failure) {
-        buf_printf(out, "method %s cannot be called: %s\n", rt_method_name(method),
-                   failure->text);
+        buf_printf(out, "method %s cannot be called: %s\n", rt_method_name(method), failure->text);
         return ST_OK;
     }
     return what == INSPECT_GRAPH ? rt_method_print_graph(method, out, err)

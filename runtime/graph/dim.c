@@ -20,7 +20,7 @@
 
 #define TERMS_MAX 16
 #define PRINT_PIECES_MAX 64 /* operands are shared: an expression can be longer than memory */
-#define EXPRS_MAX 4096 /* solving a symbol looks at them all */
+#define EXPRS_MAX 4096      /* solving a symbol looks at them all */
 
 struct term {
     uint32_t expr;
@@ -150,8 +150,8 @@ static struct rt_dim of_expr(const struct rt_dims *dims, uint32_t expr)
 static uint32_t hash(enum rt_expr_kind kind, struct rt_dim a, struct rt_dim b)
 {
     uint64_t mixed = (a.expr ? a.expr : (uint64_t)a.value * 31) * 0x9e3779b97f4a7c15;
-    mixed = (mixed + (b.expr ? b.expr : (uint64_t)b.value * 31) + (uint64_t)kind) *
-            0xd6e8feb86659fd93;
+    mixed =
+        (mixed + (b.expr ? b.expr : (uint64_t)b.value * 31) + (uint64_t)kind) * 0xd6e8feb86659fd93;
     return (uint32_t)(mixed >> 32) % RT_DIM_HEADS;
 }
 
@@ -517,15 +517,14 @@ static bool solve_linear(struct rt_dims *dims, struct rt_dim d, int64_t value, b
 {
     struct terms sum = {0};
     collect_terms(dims, d, 1, &sum);
-    if (sum.overflow || sum.count != 1 ||
-        dims->exprs[sum.items[0].expr].kind != RT_EXPR_SYMBOL) {
+    if (sum.overflow || sum.count != 1 || dims->exprs[sum.items[0].expr].kind != RT_EXPR_SYMBOL) {
         return false;
     }
     uint32_t symbol = sum.items[0].expr;
     int64_t rest, coefficient = sum.items[0].coefficient;
     /* INT64_MIN / -1 does not exist; the only number of that kind is no size anyway. */
-    *out_possible = sub_i64(value, sum.constant, &rest) && rest != INT64_MIN &&
-                    rest % coefficient == 0;
+    *out_possible =
+        sub_i64(value, sum.constant, &rest) && rest != INT64_MIN && rest % coefficient == 0;
     int64_t solution = *out_possible ? rest / coefficient : 0;
     *out_possible = *out_possible && solution >= 0 && solution <= dims->exprs[symbol].hi;
     if (*out_possible) {

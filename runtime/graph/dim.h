@@ -54,11 +54,11 @@ struct rt_requirement {
 
 /* All expressions of one method. Owned by the graph; one thread while it grows, then read-only. */
 struct rt_dims {
-    struct arena *arena; /* borrowed */
+    struct arena *arena;   /* borrowed */
     struct rt_expr *exprs; /* [0] is unused */
     uint32_t expr_count, expr_capacity;
     uint32_t heads[RT_DIM_HEADS]; /* by hash: the newest expression */
-    struct rt_dim *solved; /* by expression: what a symbol was found to be; itself when free */
+    struct rt_dim *solved;   /* by expression: what a symbol was found to be; itself when free */
     uint32_t resolved_count; /* of how many |solved| is up to date */
     struct rt_requirement *requirements;
     uint32_t requirement_count, requirement_capacity;
@@ -119,8 +119,7 @@ MUST_CHECK enum status rt_dim_require_equal(struct rt_dims *dims, struct rt_dim 
  * caller has put in place. ST_INVALID on overflow, division by zero or a broken requirement. Any
  * thread.
  */
-MUST_CHECK enum status rt_dims_eval(const struct rt_dims *dims, int64_t *values,
-                                    struct error *err);
+MUST_CHECK enum status rt_dims_eval(const struct rt_dims *dims, int64_t *values, struct error *err);
 
 static inline int64_t rt_dim_at(struct rt_dim d, const int64_t *values)
 {

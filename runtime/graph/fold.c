@@ -26,8 +26,8 @@
 
 struct fold {
     struct rt_graph *graph;
-    bool *is_known;    /* by value: constant, or an output of a foldable node */
-    bool *is_foldable; /* by node */
+    bool *is_known;            /* by value: constant, or an output of a foldable node */
+    bool *is_foldable;         /* by node */
     uint32_t count, out_count; /* of foldable nodes, of their outputs */
     size_t budget;             /* bytes that may still be made */
 };
@@ -50,8 +50,7 @@ static bool args_are_known(const struct fold *f, const struct rt_node *node, siz
         }
         for (uint32_t j = 0; v->kind == RT_TENSORS && j < v->count; j++) {
             const struct rt_value *item = &f->graph->values[v->values[j]];
-            if (item->kind == RT_TENSOR &&
-                !(f->is_known[v->values[j]] && is_static(item, bytes))) {
+            if (item->kind == RT_TENSOR && !(f->is_known[v->values[j]] && is_static(item, bytes))) {
                 return false;
             }
         }
@@ -99,8 +98,8 @@ static void find_foldable(struct fold *f)
     for (uint32_t i = 0; i < f->graph->node_count; i++) {
         const struct rt_node *node = &f->graph->nodes[i];
         size_t bytes_in = 0;
-        f->is_foldable[i] = has_kernel(node) && args_are_known(f, node, &bytes_in) &&
-                            outs_fit(f, node, bytes_in);
+        f->is_foldable[i] =
+            has_kernel(node) && args_are_known(f, node, &bytes_in) && outs_fit(f, node, bytes_in);
         for (uint32_t j = 0; f->is_foldable[i] && j < node->out_count; j++) {
             f->is_known[node->outs[j]] = true;
         }
@@ -182,8 +181,8 @@ static enum status run(struct hal_device *device, struct rt_plan *plan, struct h
     return submit_and_wait(device, plan, slots, err);
 }
 
-static enum status evaluate(struct rt_graph *graph, struct rt_graph *sub,
-                            struct hal_device *device, struct error *err)
+static enum status evaluate(struct rt_graph *graph, struct rt_graph *sub, struct hal_device *device,
+                            struct error *err)
 {
     struct rt_flow flow;
     struct rt_plan *plan;

@@ -122,29 +122,29 @@ uint32_t rt_graph_string(struct rt_graph *graph, struct span text)
 uint32_t rt_graph_ints(struct rt_graph *graph, const struct rt_dim *items, uint32_t count)
 {
     struct rt_dim *copy = copy_array(graph, items, count, sizeof(*items));
-    return add_value(graph, (struct rt_value){
-                                .kind = RT_INTS, .count = copy ? count : 0, .ints = copy});
+    return add_value(graph,
+                     (struct rt_value){.kind = RT_INTS, .count = copy ? count : 0, .ints = copy});
 }
 
 uint32_t rt_graph_floats(struct rt_graph *graph, const double *items, uint32_t count)
 {
     double *copy = copy_array(graph, items, count, sizeof(*items));
-    return add_value(graph, (struct rt_value){
-                                .kind = RT_FLOATS, .count = copy ? count : 0, .floats = copy});
+    return add_value(
+        graph, (struct rt_value){.kind = RT_FLOATS, .count = copy ? count : 0, .floats = copy});
 }
 
 uint32_t rt_graph_bools(struct rt_graph *graph, const bool *items, uint32_t count)
 {
     bool *copy = copy_array(graph, items, count, sizeof(*items));
-    return add_value(graph, (struct rt_value){
-                                .kind = RT_BOOLS, .count = copy ? count : 0, .bools = copy});
+    return add_value(graph,
+                     (struct rt_value){.kind = RT_BOOLS, .count = copy ? count : 0, .bools = copy});
 }
 
 uint32_t rt_graph_tensors(struct rt_graph *graph, const uint32_t *items, uint32_t count)
 {
     uint32_t *copy = copy_array(graph, items, count, sizeof(*items));
-    return add_value(graph, (struct rt_value){
-                                .kind = RT_TENSORS, .count = copy ? count : 0, .values = copy});
+    return add_value(
+        graph, (struct rt_value){.kind = RT_TENSORS, .count = copy ? count : 0, .values = copy});
 }
 
 uint32_t rt_graph_tensor(struct rt_graph *graph, enum dtype dtype, uint8_t rank,

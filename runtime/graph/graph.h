@@ -26,9 +26,9 @@ struct hal_buffer;
 struct rt_op;
 
 enum rt_kind {
-    RT_NONE,    /* an optional argument that is not given */
+    RT_NONE, /* an optional argument that is not given */
     RT_TENSOR,
-    RT_INT,     /* also dtypes and memory formats, as their numbers */
+    RT_INT, /* also dtypes and memory formats, as their numbers */
     RT_FLOAT,
     RT_BOOL,
     RT_STRING,
@@ -42,17 +42,17 @@ enum rt_kind {
 
 struct rt_value {
     enum rt_kind kind;
-    enum dtype dtype;      /* TENSOR */
-    uint8_t rank;          /* TENSOR */
-    bool is_constant;      /* TENSOR: |bytes| is the content */
-    bool is_packed;        /* TENSOR: the layout is a kernel's own, the dims describe storage */
-    bool is_static;        /* TENSOR: |declared| are the dims, not only their upper bounds */
-    uint32_t count;        /* lists */
-    uint32_t node;         /* the producer, or RT_NO_NODE: constant or method input */
-    struct rt_dim *dims;   /* TENSOR: rank dims; NULL until rt_graph_infer() */
+    enum dtype dtype;    /* TENSOR */
+    uint8_t rank;        /* TENSOR */
+    bool is_constant;    /* TENSOR: |bytes| is the content */
+    bool is_packed;      /* TENSOR: the layout is a kernel's own, the dims describe storage */
+    bool is_static;      /* TENSOR: |declared| are the dims, not only their upper bounds */
+    uint32_t count;      /* lists */
+    uint32_t node;       /* the producer, or RT_NO_NODE: constant or method input */
+    struct rt_dim *dims; /* TENSOR: rank dims; NULL until rt_graph_infer() */
     const struct rt_dim *declared; /* TENSOR: constants that the file has for dims, or NULL */
-    const uint8_t *order;  /* TENSOR: dims from outermost to innermost in memory; NULL: row-major */
-    struct span bytes;     /* constant TENSOR (in |order|), STRING */
+    const uint8_t *order; /* TENSOR: dims from outermost to innermost in memory; NULL: row-major */
+    struct span bytes;    /* constant TENSOR (in |order|), STRING */
     struct hal_buffer *buffer; /* owned: where |bytes| is, unless that is the file */
     union {
         struct rt_dim i;
@@ -77,15 +77,15 @@ struct rt_node {
 struct rt_graph {
     struct arena arena; /* owned */
     struct rt_dims dims;
-    const char *name;   /* the method's */
+    const char *name; /* the method's */
     struct rt_value *values;
     uint32_t value_count, value_capacity;
     struct rt_node *nodes;
     uint32_t node_count, node_capacity;
-    uint32_t *inputs, input_count;   /* values, RT_NONE for inputs that are not used */
+    uint32_t *inputs, input_count; /* values, RT_NONE for inputs that are not used */
     uint32_t *outputs, output_count;
     struct hal_buffer *file; /* borrowed: the mapping that constants without a buffer lie in */
-    bool failed; /* out of arena: checked once after a batch of changes */
+    bool failed;             /* out of arena: checked once after a batch of changes */
 };
 
 void rt_graph_init(struct rt_graph *graph, const char *name);

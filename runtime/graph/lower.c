@@ -49,16 +49,20 @@ static enum status lower_product(struct rt_graph *graph, const struct rt_node *n
                                  struct error *err)
 {
     const struct rt_value *b = rt_node_arg(graph, node, 1);
-    struct product p = {node->args[0], node->args[1], rt_graph_none(graph), rt_graph_none(graph),
-                        b->dims[b->rank - 1], "pack_kn"};
+    struct product p = {node->args[0],        node->args[1],        rt_graph_none(graph),
+                        rt_graph_none(graph), b->dims[b->rank - 1], "pack_kn"};
     return make_gemm(graph, &p, out, err);
 }
 
 static enum status lower_linear(struct rt_graph *graph, const struct rt_node *node, uint32_t *out,
                                 struct error *err)
 {
-    struct product p = {node->args[0], node->args[1], node->args[2], rt_graph_none(graph),
-                        rt_node_arg(graph, node, 1)->dims[0], "pack_nk"};
+    struct product p = {node->args[0],
+                        node->args[1],
+                        node->args[2],
+                        rt_graph_none(graph),
+                        rt_node_arg(graph, node, 1)->dims[0],
+                        "pack_nk"};
     return make_gemm(graph, &p, out, err);
 }
 
@@ -91,8 +95,17 @@ static enum status lower_addmm(struct rt_graph *graph, const struct rt_node *nod
 
 /* ---- convolutions ---------------------------------------------------------------------------- */
 
-enum { CONV_X, CONV_W, CONV_BIAS, CONV_STRIDE, CONV_PADDING, CONV_DILATION, CONV_TRANSPOSED,
-       CONV_OUTPUT_PADDING, CONV_GROUPS };
+enum {
+    CONV_X,
+    CONV_W,
+    CONV_BIAS,
+    CONV_STRIDE,
+    CONV_PADDING,
+    CONV_DILATION,
+    CONV_TRANSPOSED,
+    CONV_OUTPUT_PADDING,
+    CONV_GROUPS
+};
 
 /* Two entries for height and width, the list's own or |idle| for the height of a line. */
 static uint32_t pair(struct rt_graph *graph, uint32_t list, uint8_t axes, int64_t idle)
@@ -185,8 +198,11 @@ static const struct {
     const char *op;
     lower_f *lower;
 } rules[] = {
-    {"mm", lower_product},         {"bmm", lower_product}, {"addmm", lower_addmm},
-    {"linear", lower_linear},      {"convolution", lower_convolution},
+    {"mm", lower_product},
+    {"bmm", lower_product},
+    {"addmm", lower_addmm},
+    {"linear", lower_linear},
+    {"convolution", lower_convolution},
 };
 
 enum status rt_pass_lower(struct rt_graph *graph, struct error *err)

@@ -56,8 +56,7 @@ struct rt_node *rt_rewrite_node(struct rt_rewrite *rw, uint32_t index)
     for (uint32_t i = 0; i < node->arg_count; i++) {
         node->args[i] = current(rw, node->args[i]);
         struct rt_value *v = rt_node_arg(rw->graph, node, i);
-        for (uint32_t j = 0; v->kind == RT_TENSORS && v->node == RT_NO_NODE && j < v->count;
-             j++) {
+        for (uint32_t j = 0; v->kind == RT_TENSORS && v->node == RT_NO_NODE && j < v->count; j++) {
             v->values[j] = current(rw, v->values[j]);
         }
     }

@@ -98,8 +98,7 @@ static enum status declare_tensor(struct import *im, const struct pte_tensor *t,
                                   uint32_t *out_value)
 {
     uint32_t value = rt_graph_tensor(im->graph, t->dtype, t->shape.rank, NULL);
-    struct rt_dim *declared =
-        arena_array(&im->graph->arena, t->shape.rank, sizeof(struct rt_dim));
+    struct rt_dim *declared = arena_array(&im->graph->arena, t->shape.rank, sizeof(struct rt_dim));
     if (!declared || value == 0) {
         return too_large(im);
     }
@@ -155,8 +154,7 @@ static enum status find_view(struct import *im, const struct pte_tensor *t, uint
     return rt_graph_infer(im->graph, node, im->err);
 }
 
-static enum status import_tensor(struct import *im, const struct pte_tensor *t,
-                                 uint32_t *out_value)
+static enum status import_tensor(struct import *im, const struct pte_tensor *t, uint32_t *out_value)
 {
     if (t->storage != PTE_CONSTANT) {
         return find_view(im, t, out_value);
@@ -290,10 +288,9 @@ static uint32_t kinds_of(char letter)
 }
 
 static const char *const kind_names[] = {
-    [RT_NONE] = "none",     [RT_TENSOR] = "a tensor", [RT_INT] = "an int",
-    [RT_FLOAT] = "a float", [RT_BOOL] = "a bool",     [RT_STRING] = "a string",
-    [RT_INTS] = "ints",     [RT_FLOATS] = "floats",   [RT_BOOLS] = "bools",
-    [RT_TENSORS] = "tensors",
+    [RT_NONE] = "none",   [RT_TENSOR] = "a tensor", [RT_INT] = "an int", [RT_FLOAT] = "a float",
+    [RT_BOOL] = "a bool", [RT_STRING] = "a string", [RT_INTS] = "ints",  [RT_FLOATS] = "floats",
+    [RT_BOOLS] = "bools", [RT_TENSORS] = "tensors",
 };
 
 static enum status check_kind(struct import *im, uint32_t position, char letter, bool is_optional,

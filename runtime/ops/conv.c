@@ -90,8 +90,8 @@ static struct rt_dim out_extent(struct rt_dims *dims, struct rt_dim in, const st
 {
     int64_t reach = w->dilation * (w->kernel - 1);
     if (is_transposed) {
-        struct rt_dim span = rt_dim_mul(dims, rt_dim_sub(dims, in, rt_dim_of(1)),
-                                        rt_dim_of(w->stride));
+        struct rt_dim span =
+            rt_dim_mul(dims, rt_dim_sub(dims, in, rt_dim_of(1)), rt_dim_of(w->stride));
         return rt_dim_add(dims, span, rt_dim_of(reach - 2 * w->padding + w->output_padding + 1));
     }
     struct rt_dim room = rt_dim_add(dims, in, rt_dim_of(2 * w->padding - reach - 1));
@@ -117,10 +117,9 @@ static enum status check_weights(struct rt_shape_call *call, int64_t *out_groups
         w->dims[0].value % groups != 0) {
         return rt_refuse(call, "%" PRId64 " groups of weights", groups);
     }
-    struct rt_dim in = is_transposed ? w->dims[0]
-                                     : rt_dim_mul(dims, w->dims[1], rt_dim_of(groups));
-    struct rt_dim out = is_transposed ? rt_dim_mul(dims, w->dims[1], rt_dim_of(groups))
-                                      : w->dims[0];
+    struct rt_dim in = is_transposed ? w->dims[0] : rt_dim_mul(dims, w->dims[1], rt_dim_of(groups));
+    struct rt_dim out =
+        is_transposed ? rt_dim_mul(dims, w->dims[1], rt_dim_of(groups)) : w->dims[0];
     TRY(rt_dim_require_equal(dims, x->dims[1], in, "the input's channels are not the weights'",
                              call->err));
     if (bias->kind == RT_TENSOR) {
@@ -245,8 +244,7 @@ static enum status packed_shape(struct rt_shape_call *call)
     }
     for (uint8_t i = 2; i < x->rank; i++) {
         struct window w = packed_window(lists, (uint8_t)(i + 2 - x->rank));
-        out[i] = out_extent(&call->graph->dims, x->dims[i], &w,
-                            rt_arg(call, PACKED_TRANSPOSED)->b);
+        out[i] = out_extent(&call->graph->dims, x->dims[i], &w, rt_arg(call, PACKED_TRANSPOSED)->b);
     }
     return rt_set_out(call, 0, x->rank, out);
 }
@@ -459,8 +457,8 @@ static enum status depthwise_emit(struct rt_emit *emit, struct error *err)
     struct conv c;
     describe(emit, &c);
     struct depthwise d = describe_depthwise(&c);
-    double row_ns = (double)c.out_w * (double)c.gemm.channels *
-                    (double)(c.h.kernel * c.w.kernel) / DEPTHWISE_MACS_PER_NS;
+    double row_ns = (double)c.out_w * (double)c.gemm.channels * (double)(c.h.kernel * c.w.kernel) /
+                    DEPTHWISE_MACS_PER_NS;
     d.band = row_ns < DEPTHWISE_TILE_NS ? (int64_t)(DEPTHWISE_TILE_NS / (row_ns + 1)) + 1 : 1;
     d.band = d.band < c.out_h ? d.band : c.out_h;
     if (rt_emit_out(emit, 0)->numel == 0) {

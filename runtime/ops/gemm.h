@@ -14,10 +14,10 @@
 #include "runtime/ops/op.h"
 
 struct rt_axis {
-    int64_t out, in;       /* positions */
-    int64_t step;          /* input positions from one output position to the next */
+    int64_t out, in; /* positions */
+    int64_t step;    /* input positions from one output position to the next */
     int64_t taps;
-    int64_t first, spread; /* input position of tap t for output 0: first + t * spread */
+    int64_t first, spread;     /* input position of tap t for output 0: first + t * spread */
     int64_t k_first, k_spread; /* which tap of the packed weights that is */
 };
 
@@ -25,10 +25,10 @@ struct rt_axis {
 struct rt_gemm {
     struct rt_axis y, x;
     int64_t images, groups;
-    int64_t channels;         /* of an input pixel, all groups */
-    int64_t outs;             /* of an output pixel, all groups */
-    int64_t kernel_w;         /* taps of a row of the packed weights */
-    int64_t k;                /* rows of a packed panel: all taps * channels of a group */
+    int64_t channels;            /* of an input pixel, all groups */
+    int64_t outs;                /* of an output pixel, all groups */
+    int64_t kernel_w;            /* taps of a row of the packed weights */
+    int64_t k;                   /* rows of a packed panel: all taps * channels of a group */
     int64_t image_in, image_out; /* floats from one image to the next */
     int64_t line_in;             /* floats from one input line to the next */
     int64_t line_out, pixel_out; /* the same for the output, whose pixels may lie apart */
@@ -37,7 +37,7 @@ struct rt_gemm {
     float min, max;
     /* Chosen by rt_gemm_emit(): how the work is cut. */
     int64_t band_images, band_y, band_x, panels; /* of a tile */
-    int64_t bands_y, bands_x;       /* tiles in each direction; panels are the grid's z */
+    int64_t bands_y, bands_x; /* tiles in each direction; panels are the grid's z */
 };
 
 struct rt_gemm_tensors {

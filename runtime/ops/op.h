@@ -39,8 +39,8 @@ enum rt_op_layout {
 };
 
 enum rt_op_flags {
-    RT_OP_VIEW = 1 << 0,  /* output 0 is argument 0's bytes, row-major: no dispatch, emit is NULL */
-    RT_OP_SCALAR = 1 << 1, /* all outputs are scalars that |shape| sets: no dispatch */
+    RT_OP_VIEW = 1 << 0, /* output 0 is argument 0's bytes, row-major: no dispatch, emit is NULL */
+    RT_OP_SCALAR = 1 << 1,   /* all outputs are scalars that |shape| sets: no dispatch */
     RT_OP_IN_PLACE = 1 << 2, /* output 0 may share argument 0's memory when types and dims agree */
     RT_OP_EPILOGUE = 1 << 3, /* |detail| is a struct rt_epilogue: what fusion can add to the node */
 };
@@ -135,9 +135,8 @@ MUST_CHECK enum status rt_need_dim(struct rt_shape_call *call, int64_t dim, uint
                                    uint8_t *out_dim);
 /* Numpy broadcasting of two lists of dims, aligned at the right. */
 MUST_CHECK enum status rt_broadcast(struct rt_shape_call *call, uint8_t rank_a,
-                                    const struct rt_dim *a, uint8_t rank_b,
-                                    const struct rt_dim *b, struct rt_dim out[SHAPE_RANK_MAX],
-                                    uint8_t *out_rank);
+                                    const struct rt_dim *a, uint8_t rank_b, const struct rt_dim *b,
+                                    struct rt_dim out[SHAPE_RANK_MAX], uint8_t *out_rank);
 /* An S argument as a double, an I64 or a bool: its number as a double (ints beyond 2^53 lose). */
 double rt_arg_number(const struct rt_value *value);
 

@@ -10,9 +10,9 @@
 #include "runtime/ops/op.h"
 
 static const struct rt_op *const families[] = {
-    rt_ops_along,  rt_ops_conv, rt_ops_create,    rt_ops_index, rt_ops_matmul,
-    rt_ops_norm,   rt_ops_pad,  rt_ops_pointwise, rt_ops_pool,  rt_ops_reduce,
-    rt_ops_scalar, rt_ops_slice, rt_ops_stride,   rt_ops_upsample, rt_ops_view,
+    rt_ops_along,  rt_ops_conv,  rt_ops_create,    rt_ops_index,    rt_ops_matmul,
+    rt_ops_norm,   rt_ops_pad,   rt_ops_pointwise, rt_ops_pool,     rt_ops_reduce,
+    rt_ops_scalar, rt_ops_slice, rt_ops_stride,    rt_ops_upsample, rt_ops_view,
 };
 
 #define FAMILY_COUNT (sizeof(families) / sizeof(families[0]))

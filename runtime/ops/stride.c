@@ -202,7 +202,7 @@ static enum status list_dtype(struct rt_shape_call *call)
     for (uint32_t i = 0; i < rt_arg(call, 0)->count; i++) {
         if (rt_promote(list_item(call, i)->dtype, dtype) != dtype) {
             return rt_refuse(call, "tensor %u is %s, the output %s", i,
-                                  dtype_text(list_item(call, i)->dtype), dtype_text(dtype));
+                             dtype_text(list_item(call, i)->dtype), dtype_text(dtype));
         }
     }
     return ST_OK;

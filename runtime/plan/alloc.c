@@ -100,8 +100,8 @@ static enum status pack(struct rt_alloc *alloc, struct tenant *tenants, uint32_t
     return ST_OK;
 }
 
-enum status rt_alloc_make(struct rt_alloc *alloc, const struct rt_flow *flow,
-                          const int64_t *values, struct arena *arena, struct error *err)
+enum status rt_alloc_make(struct rt_alloc *alloc, const struct rt_flow *flow, const int64_t *values,
+                          struct arena *arena, struct error *err)
 {
     uint32_t value_count = flow->graph->value_count, count = 0;
     *alloc = (struct rt_alloc){

@@ -20,8 +20,7 @@ struct rt_alloc {
 
 /* |values|: see rt_plan_new(). Storage from |arena|. */
 MUST_CHECK enum status rt_alloc_make(struct rt_alloc *alloc, const struct rt_flow *flow,
-                                     const int64_t *values, struct arena *arena,
-                                     struct error *err);
+                                     const int64_t *values, struct arena *arena, struct error *err);
 
 /* The concrete shape of a tensor. */
 struct shape rt_concrete_shape(const struct rt_value *value, const int64_t *values);

@@ -274,9 +274,8 @@ static enum status describe_results(struct rt_plan *plan, const struct rt_graph 
     return ST_OK;
 }
 
-static enum status make(struct rt_plan *plan, const struct rt_flow *flow,
-                        struct hal_device *device, const int64_t *values, struct arena *arena,
-                        struct error *err)
+static enum status make(struct rt_plan *plan, const struct rt_flow *flow, struct hal_device *device,
+                        const int64_t *values, struct arena *arena, struct error *err)
 {
     const struct rt_graph *graph = flow->graph;
     uint32_t slots = rt_slot_result(graph->input_count, graph->output_count);
@@ -319,8 +318,8 @@ enum status rt_plan_new(const struct rt_flow *flow, struct hal_device *device,
     plan->result_count = graph->output_count;
     plan->results = calloc(graph->output_count ? graph->output_count : 1, sizeof(*plan->results));
     arena_init(&scratch, PLAN_SCRATCH_MAX);
-    enum status status = plan->results ? make(plan, flow, device, values, &scratch, err)
-                                       : too_large(err);
+    enum status status =
+        plan->results ? make(plan, flow, device, values, &scratch, err) : too_large(err);
     /* What a dispatch costs in memory: its record, constants and bindings. */
     plan->bytes = sizeof(*plan) + graph->output_count * sizeof(*plan->results) +
                   flow->order_count * (size_t)1024;

@@ -179,8 +179,8 @@ static bool may_share(struct rt_flow *flow, const struct rt_node *node, uint32_t
 {
     const struct rt_graph *graph = flow->graph;
     const struct rt_value *in = rt_node_arg(graph, node, 0), *out = rt_node_out(graph, node, 0);
-    if (!(node->op->flags & RT_OP_IN_PLACE) || in->kind != RT_TENSOR ||
-        in->dtype != out->dtype || in->order != out->order || !rt_value_same_dims(in, out)) {
+    if (!(node->op->flags & RT_OP_IN_PLACE) || in->kind != RT_TENSOR || in->dtype != out->dtype ||
+        in->order != out->order || !rt_value_same_dims(in, out)) {
         return false;
     }
     const struct rt_class *from = &flow->classes[find(flow, node->args[0])];

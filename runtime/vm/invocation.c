@@ -240,6 +240,9 @@ static enum status place_results(struct rt_invocation *inv, struct error *err)
         inv->results[i].bytes =
             span_of(base ? base + inv->bound[i].offset : NULL, plan->results[i].bytes);
     }
+    if (plan->arena_bytes == 0) {
+        return ST_OK; /* a lock less for the smallest methods */
+    }
     inv->bytes += plan->arena_bytes;
     return hal_pool_reserve(inv->pool, plan->arena_bytes, &inv->arena, err);
 }

@@ -40,11 +40,11 @@ struct rt_invocation {
     rt_invocation_done_f *done;
     void *arg;
     size_t bytes;
-    uint32_t conversion_count;   /* inputs that have a |source| */
-    struct rt_bound_input *inputs;        /* the arrays lie behind the struct */
-    const struct shape **shapes; /* of the inputs */
-    struct hal_binding *slots;   /* of the submission that is being made */
-    struct hal_binding *bound;   /* of tensor results; buffers: ref held until free */
+    uint32_t conversion_count;     /* inputs that have a |source| */
+    struct rt_bound_input *inputs; /* the arrays lie behind the struct */
+    const struct shape **shapes;   /* of the inputs */
+    struct hal_binding *slots;     /* of the submission that is being made */
+    struct hal_binding *bound;     /* of tensor results; buffers: ref held until free */
     struct rt_result *results;
     int64_t *numbers; /* storage of int results */
 };
