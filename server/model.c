@@ -22,6 +22,7 @@
 #include "protocol/number.h"
 #include "runtime/signature.h"
 #include "server/log.h"
+#include "server/route.h"
 
 #define MODELS_ARENA_MAX (64 << 20)
 #define MODELS_MAX 65536
@@ -321,16 +322,6 @@ static bool is_regular(const char *path)
 }
 
 /* "12" to 12; false for anything that is not a version. */
-static bool parse_version(const char *text, uint32_t *out_version)
-{
-    size_t len = strspn(text, "0123456789");
-    if (len == 0 || len > 9 || text[len]) {
-        return false;
-    }
-    *out_version = (uint32_t)strtoul(text, NULL, 10);
-    return *out_version > 0;
-}
-
 /* |root|/|name|/model.pte, or |root|/|name|/VERSION/model.pte. */
 static enum status scan_model(struct models *models, const char *root, const char *name,
                               struct error *err)
@@ -348,7 +339,8 @@ static enum status scan_model(struct models *models, const char *root, const cha
     for (struct dirent *entry; dir && status == ST_OK && (entry = readdir(dir)) != NULL;) {
         uint32_t version;
         int len = snprintf(path, sizeof(path), "%s/%s/%s/model" SUFFIX, root, name, entry->d_name);
-        if (len < PATH_MAX && parse_version(entry->d_name, &version) && is_regular(path)) {
+        if (len < PATH_MAX && route_parse_version(span_str(entry->d_name), &version) &&
+            is_regular(path)) {
             status = load_found(models, span_str(name), version, path, err);
         }
     }

@@ -21,6 +21,9 @@
 /* Memory that a request keeps for its next use. */
 #define KEEP_BYTES_MAX (256 << 10)
 
+/* Body of a request that no model gets. */
+#define CONTROL_BYTES_MAX (256 << 10)
+
 enum step_result { STEP_NEXT, STEP_WAIT };
 enum step_where { LOOP, ANYWHERE };
 
@@ -162,6 +165,10 @@ static size_t announced_json_bytes(const struct request *request)
 
 static enum status reserve_body(struct request *request, const struct request_framing *framing)
 {
+    /* What a handler parses on the loop is small. */
+    size_t max = request->server->params->body_bytes_max;
+    request->body.max_bytes =
+        handlers[request->match.id] && max > CONTROL_BYTES_MAX ? CONTROL_BYTES_MAX : max;
     if (framing->content_length > request->body.max_bytes) {
         return error_set(&request->err, ST_TOO_LARGE,
                          "Content-Length: expected at most %zu bytes, got %llu",

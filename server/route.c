@@ -84,7 +84,7 @@ bool route_query_has(struct span target, const char *parameter)
     return false;
 }
 
-static bool parse_version(struct span text, uint32_t *out_version)
+bool route_parse_version(struct span text, uint32_t *out_version)
 {
     if (text.len == 0 || text.len > VERSION_DIGITS_MAX) {
         return false;
@@ -120,7 +120,7 @@ static bool pattern_matches(const char *pattern, struct span path, struct span *
         }
         struct span segment = span_of(first, (size_t)(at - first));
         bool is_model = pattern[1] == 'm';
-        if (segment.len == 0 || (!is_model && !parse_version(segment, out_version))) {
+        if (segment.len == 0 || (!is_model && !route_parse_version(segment, out_version))) {
             return false;
         }
         *out_model = is_model ? segment : *out_model;

@@ -45,4 +45,7 @@ bool route_query_has(struct span target, const char *parameter);
  */
 bool route_decode(struct span text, char *out, size_t max);
 
+/* A version as it stands in a path or names a folder: 1 to 9 digits, not 0. */
+bool route_parse_version(struct span text, uint32_t *out_version);
+
 #endif

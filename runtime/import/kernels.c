@@ -10,6 +10,12 @@
 #include "hal/device.h"
 #include "runtime/ops/op.h"
 
+/*
+ * Calls of a method, and views between them. Placing values and finding elided views looks at all
+ * pairs, so this is what bounds the time that a file can take; real programs have some thousand.
+ */
+#define NODES_MAX 32768
+
 #define ARGS_MAX 64
 #define OUTS_MAX 16
 
@@ -551,6 +557,9 @@ enum status rt_import_kernels(const struct pte_plan *plan, struct hal_device *de
     for (uint32_t i = 0; i < plan->instr_count; i++) {
         if (import_instr(&im, &plan->instrs[i]) != ST_OK) {
             return error_prefix(err, "instruction %u: ", i);
+        }
+        if (graph->node_count > NODES_MAX) {
+            return error_set(err, ST_TOO_LARGE, "more than %d calls of kernels", NODES_MAX);
         }
     }
     for (uint32_t i = 0; i < plan->output_count; i++) {

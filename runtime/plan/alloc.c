@@ -115,7 +115,7 @@ enum status rt_alloc_make(struct rt_alloc *alloc, const struct rt_flow *flow, co
     }
     TRY(measure(alloc, flow, values, err));
     for (uint32_t i = 0; i < value_count; i++) {
-        const struct rt_class *class = &flow->classes[i];
+        const struct rt_storage *class = &flow->classes[i];
         if (flow->class_of[i] != i || class->home != RT_HOME_ARENA || alloc->bytes[i] == 0) {
             continue;
         }

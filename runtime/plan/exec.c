@@ -33,7 +33,7 @@ struct rt_emit {
 
 static struct hal_binding bind(const struct rt_emit *e, uint32_t value, size_t bytes)
 {
-    const struct rt_class *class = rt_flow_class(e->flow, value);
+    const struct rt_storage *class = rt_flow_class(e->flow, value);
     /* The value whose bytes these are: of a view, what it is a view of. */
     const struct rt_value *v = &e->graph->values[e->flow->class_of[value]];
     struct hal_binding binding = {.length = bytes};

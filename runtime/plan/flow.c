@@ -124,7 +124,8 @@ static void settle_homes(struct rt_flow *flow)
     }
     for (uint32_t i = 0; i < graph->input_count; i++) {
         if (graph->values[graph->inputs[i]].kind == RT_TENSOR) {
-            flow->classes[graph->inputs[i]] = (struct rt_class){.home = RT_HOME_INPUT, .index = i};
+            flow->classes[graph->inputs[i]] =
+                (struct rt_storage){.home = RT_HOME_INPUT, .index = i};
         }
     }
     for (uint32_t i = 0; i < flow->order_count; i++) {
@@ -132,7 +133,7 @@ static void settle_homes(struct rt_flow *flow)
         uint32_t region = flow->region[flow->order[i]], value;
         for (struct tensors it = outs_of(flow, node); next_tensor(&it, &value);) {
             flow->classes[value] =
-                (struct rt_class){.home = RT_HOME_ARENA, .first = region, .last = region};
+                (struct rt_storage){.home = RT_HOME_ARENA, .first = region, .last = region};
         }
     }
 }
@@ -147,7 +148,7 @@ static void settle_results(struct rt_flow *flow)
         if (graph->values[value].kind != RT_TENSOR) {
             continue;
         }
-        struct rt_class *class = &flow->classes[find(flow, value)];
+        struct rt_storage *class = &flow->classes[find(flow, value)];
         flow->is_used[value] = true;
         class->last = flow->region_count;
         if (class->home == RT_HOME_ARENA) {
@@ -165,7 +166,7 @@ static void note_reads(struct rt_flow *flow)
         const struct rt_node *node = &flow->graph->nodes[flow->order[i]];
         uint32_t region = flow->region[flow->order[i]], value;
         for (struct tensors it = args_of(flow, node); next_tensor(&it, &value);) {
-            struct rt_class *class = &flow->classes[find(flow, value)];
+            struct rt_storage *class = &flow->classes[find(flow, value)];
             if (region > class->last) {
                 class->last = region;
                 class->last_uses = 0;
@@ -183,8 +184,8 @@ static bool may_share(struct rt_flow *flow, const struct rt_node *node, uint32_t
         in->order != out->order || !rt_value_same_dims(in, out)) {
         return false;
     }
-    const struct rt_class *from = &flow->classes[find(flow, node->args[0])];
-    const struct rt_class *to = &flow->classes[find(flow, node->outs[0])];
+    const struct rt_storage *from = &flow->classes[find(flow, node->args[0])];
+    const struct rt_storage *to = &flow->classes[find(flow, node->outs[0])];
     return from->home == RT_HOME_ARENA && to->home == RT_HOME_ARENA && from->last == region &&
            from->last_uses == 1;
 }

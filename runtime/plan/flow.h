@@ -26,7 +26,7 @@ enum rt_home {
     RT_HOME_ARENA,    /* transient; packed for each set of dims */
 };
 
-struct rt_class {
+struct rt_storage {
     enum rt_home home;
     uint32_t index;       /* of the input or result */
     uint32_t first, last; /* regions in which it is alive: from its first write to its last read */
@@ -41,7 +41,7 @@ struct rt_result_copy {
 struct rt_flow {
     const struct rt_graph *graph; /* borrowed */
     uint32_t *class_of;           /* by value: the value that names its class */
-    struct rt_class *classes;     /* by value; those that name a class mean something */
+    struct rt_storage *classes;   /* by value; those that name a class mean something */
     bool *is_used;                /* by value: some node or the caller reads it */
     uint32_t *order;              /* nodes that dispatch, by region, then as in the graph */
     uint32_t *region;             /* by node; views are in none */
@@ -54,7 +54,7 @@ struct rt_flow {
 MUST_CHECK enum status rt_flow_make(struct rt_flow *flow, const struct rt_graph *graph,
                                     struct arena *arena, struct error *err);
 
-static inline const struct rt_class *rt_flow_class(const struct rt_flow *flow, uint32_t value)
+static inline const struct rt_storage *rt_flow_class(const struct rt_flow *flow, uint32_t value)
 {
     return &flow->classes[flow->class_of[value]];
 }

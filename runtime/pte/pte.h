@@ -2,11 +2,12 @@
 /*
  * A `.pte` file as plain arrays.
  *
- * pte_open() maps the file, checks all of it once and copies everything that has structure into one
- * bounded arena. Afterwards every index, count and range here is known to be valid, and a file that
- * is rewritten in place can change weights but not safety. Only bytes without structure are
- * borrowed from the mapping: constants, delegate payloads, compile specs and named data. They may
- * be aligned to nothing in old files; whoever reads them as numbers looks at the pointer first.
+ * pte_open() maps the file, checks all of it once and copies everything that has structure into
+ * one bounded arena. Afterwards every index, count and range here is known to be valid, and a file
+ * that is rewritten in place can change weights but not safety (a file that is cut short ends the
+ * process by SIGBUS: see pte/file.h). Only bytes without structure are borrowed from the mapping:
+ * constants, delegate payloads, compile specs and named data. They may be aligned to nothing in
+ * old files; whoever reads them as numbers looks at the pointer first.
  *
  * Immutable after it was made; any thread may read it, and the last unref frees it.
  */

@@ -553,7 +553,7 @@ static void views_share_and_last_reads_are_reused(void **state)
 static void packing_keeps_the_living_apart(void **state)
 {
     enum { CLASSES = 200, REGIONS = 60 };
-    static struct rt_class classes[CLASSES + 64];
+    static struct rt_storage classes[CLASSES + 64];
     static uint32_t class_of[CLASSES + 64];
     struct fixture *f = *state;
     uint32_t random = 7, first = f->graph.value_count;
@@ -563,7 +563,7 @@ static void packing_keeps_the_living_apart(void **state)
         random = random * 1664525 + 1013904223;
         struct rt_dim size = rt_dim_of(1 + (random >> 8) % 5000);
         uint32_t value = rt_graph_tensor(&f->graph, DT_F32, 1, &size), from = (random >> 20) % 50;
-        classes[value] = (struct rt_class){
+        classes[value] = (struct rt_storage){
             .home = RT_HOME_ARENA, .first = from, .last = from + (random >> 4) % 10};
     }
     for (uint32_t i = 0; i < first + CLASSES; i++) {
