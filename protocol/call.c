@@ -56,9 +56,9 @@ static void print_path(const struct call_method *method, uint32_t node, struct b
     sip_print_path(tree, node, &path);
     struct span text = buf_span(&path);
     /* The dict of the keyword arguments is itself at a position: that is not part of the path. */
-    const uint8_t *behind =
-        method->structure->has_kwargs ? memchr(text.ptr, ']', text.len) : text.ptr - 1;
-    size_t skipped = behind ? (size_t)(behind + 1 - text.ptr) : text.len;
+    size_t skipped = 0;
+    while (method->structure->has_kwargs && skipped < text.len && text.ptr[skipped++] != ']') {
+    }
     buf_add_str(out, "kwargs");
     buf_add(out, text.ptr + skipped, text.len - skipped);
     buf_fini(&path);

@@ -46,6 +46,7 @@ void infer_reset(struct infer *infer)
     infer->invocation = NULL;
     infer->encoded = (struct oip_encoded){0};
     infer->coding = CODING_IDENTITY;
+    infer->leaves = NULL;
     infer->outputs = NULL;
     infer->output_count = 0;
     body_reset(&infer->inflated);

@@ -150,6 +150,25 @@ static void mistakes_have_a_path(void **state)
     }
 }
 
+/* A method that takes nothing but keyword arguments: the dict is the root. */
+static void keywords_may_be_all(void **state)
+{
+    (void)state;
+    struct fixture f;
+    set_up(&f);
+    assert_ok(f.err, sip_parse(span_str("I11!D8!K3!kw_0R1!"), &f.arena, &f.sip, &f.err));
+    f.sip.has_kwargs = false;
+    f.method = (struct call_method){&f.sip, inputs + 3, results, 1, 0};
+    assert_ok(f.err, parse(&f, "{\"args\":[],\"kwargs\":{\"kw\":\"x\"}}", ""));
+    assert_true(span_is(f.leaves[0].data, "x"));
+    assert_fails(f.err, parse(&f, "{\"args\":[1]}", ""), ST_INVALID, "args: the method takes none");
+    assert_fails(f.err, parse(&f, "{\"kwargs\":[]}", ""), ST_INVALID,
+                 "kwargs: expected an object of 1, got an array");
+    assert_fails(f.err, parse(&f, "{}", ""), ST_INVALID,
+                 "kwargs[\"kw\"]: missing, expected string");
+    arena_fini(&f.arena);
+}
+
 static void elements_are_read_strictly(void **state)
 {
     (void)state;
@@ -282,6 +301,7 @@ int main(void)
         cmocka_unit_test(bytes_follow_the_text),
         cmocka_unit_test(what_is_empty_has_the_rest_of_its_shape),
         cmocka_unit_test(mistakes_have_a_path),
+        cmocka_unit_test(keywords_may_be_all),
         cmocka_unit_test(elements_are_read_strictly),
         cmocka_unit_test(answers_have_the_structure),
         cmocka_unit_test(examples_are_requests),
