@@ -155,7 +155,7 @@ def inherited_sockets():
                     "os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS='2'); "
                     "os.execv(sys.argv[3], sys.argv[3:])")
         fds = [os.dup2(tcp.fileno(), 100), os.dup2(local.fileno(), 101)]
-        log = tempfile.TemporaryFile("w+")
+        log = tempfile.TemporaryFile("a+")
         process = subprocess.Popen([sys.executable, "-c", launcher, "100", "101", PTED, ADD],
                                    pass_fds=fds, stderr=log, stdin=subprocess.DEVNULL)
         try:

@@ -58,7 +58,8 @@ class Daemon:
     """A pted of our own; leaving the block ends it by SIGTERM and expects status 0."""
 
     def __init__(self, arguments, listen=("--listen", "127.0.0.1:0"), **popen):
-        self.log = tempfile.TemporaryFile("w+")
+        # To append: the daemon shares our offset, which reading moves.
+        self.log = tempfile.TemporaryFile("a+")
         self.process = subprocess.Popen([PTED, *listen, *arguments], stdin=subprocess.DEVNULL,
                                         stdout=subprocess.DEVNULL, stderr=self.log, **popen)
         self.port = None

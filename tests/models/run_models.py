@@ -188,7 +188,8 @@ class Daemon:
 
     def __init__(self, program):
         # A file and not a pipe: nobody reads along, and a pipe that is full would stop the daemon.
-        self.log = tempfile.TemporaryFile("w+")
+        # To append: the daemon shares our offset, which reading moves.
+        self.log = tempfile.TemporaryFile("a+")
         self.process = subprocess.Popen([PTED, "--listen", "127.0.0.1:0", str(program)],
                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                         stderr=self.log)
