@@ -11,28 +11,15 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
-PACKAGES='build-essential autoconf automake pkg-config libuv1-dev node-llhttp zlib1g-dev
-    curl clang libcjson-dev libcmocka-dev libvulkan-dev python3 shellcheck'
+# shellcheck source=contrib/packages.sh
+. contrib/packages.sh
+
+TEST_PACKAGES='clang libcjson-dev libcmocka-dev libvulkan-dev python3 shellcheck'
 STEPS='gcc clang memory threads dist quickstart'
 STEP_SECONDS=900
 passed=0
 failed=0
 skipped=0
-
-install_packages() {
-    command -v dpkg >/dev/null || return 0
-    missing=
-    for package in $PACKAGES; do
-        dpkg -s "$package" >/dev/null 2>&1 || missing="$missing $package"
-    done
-    [ -n "$missing" ] || return 0
-    root=
-    [ "$(id -u)" -eq 0 ] || root=sudo
-    echo "installing$missing"
-    # shellcheck disable=SC2086 # both are lists of words
-    $root apt-get -qq update && $root env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y \
-        --no-install-recommends $missing </dev/null >/dev/null
-}
 
 # Under a sanitizer GCC warns of what cannot happen, so only the plain builds refuse warnings.
 compile() {
@@ -113,7 +100,8 @@ if [ "${1-}" = --inside ]; then
     cd "build/check-$2" && step "$2"
     exit
 fi
-install_packages || exit 1
+# shellcheck disable=SC2086 # lists of words
+install_packages $BUILD_PACKAGES $TEST_PACKAGES || exit 1
 mkdir -p build
 autoreconf -fi >build/check-autoreconf.log 2>&1 || { cat build/check-autoreconf.log; exit 1; }
 # shellcheck disable=SC2086 # a list of words

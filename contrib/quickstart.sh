@@ -7,6 +7,8 @@
 
 set -eu
 cd "$(dirname "$0")/.."
+# shellcheck source=contrib/packages.sh
+. contrib/packages.sh
 
 usage() {
     cat <<'EOF'
@@ -21,8 +23,6 @@ die() {
     exit 1
 }
 
-PACKAGES='build-essential autoconf automake pkg-config libuv1-dev node-llhttp zlib1g-dev
-    curl'
 DIGITS=tests/models/digits
 LOG=build/quickstart.log
 image=9
@@ -39,24 +39,6 @@ while [ $# -gt 0 ]; do
     shift
 done
 [ "$image" -le 359 ] || { usage >&2; exit 64; }
-
-install_packages() {
-    command -v dpkg >/dev/null || return 0
-    missing=
-    for package in $PACKAGES; do
-        dpkg -s "$package" >/dev/null 2>&1 || missing="$missing $package"
-    done
-    [ -n "$missing" ] || return 0
-    root=
-    [ "$(id -u)" -eq 0 ] || root='sudo'
-    echo "installing$missing"
-    # shellcheck disable=SC2086 # both are lists of words
-    {
-        $root apt-get -qq update
-        $root env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends \
-            $missing </dev/null >/dev/null
-    }
-}
 
 build() {
     echo 'building in build/'
@@ -119,7 +101,8 @@ show_prediction() {
     od -An -tu1 -j "$image" -N 1 "$DIGITS/labels.u8" | awk '{ print " (written as " $1 ")" }'
 }
 
-install_packages
+# shellcheck disable=SC2086 # a list of words
+install_packages $BUILD_PACKAGES
 build
 start_server
 url="http://$address/v2/models/digits/infer"

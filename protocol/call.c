@@ -86,7 +86,7 @@ static uint32_t find_leaf(const struct sip_tree *tree, uint32_t index)
             return i;
         }
     }
-    unreachable(); /* sip_verify_bind() */
+    unreachable(); /* sip_bind() has seen every input */
 }
 
 enum status call_prefix(const struct call_method *method, uint32_t index, const char *separator,

@@ -10,7 +10,7 @@
 enum status api_server(struct request *request, struct error *err)
 {
     (void)err;
-    static const char *const extensions[] = {"binary_tensor_data", "model_repository"};
+    static const char *const extensions[] = {"binary_tensor_data"};
     struct oip_server_meta meta = {
         .name = PACKAGE_NAME,
         .version = PACKAGE_VERSION,

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=sh
+#
+# Sourced by quickstart.sh and check.sh: Debian's packages, where there is a dpkg to ask.
+
+BUILD_PACKAGES='build-essential autoconf automake pkg-config libuv1-dev node-llhttp zlib1g-dev curl'
+
+# Installs those of the named packages that are missing, as root or through sudo.
+install_packages() {
+    command -v dpkg >/dev/null || return 0
+    missing=
+    for package; do
+        dpkg -s "$package" >/dev/null 2>&1 || missing="$missing $package"
+    done
+    [ -n "$missing" ] || return 0
+    root=
+    [ "$(id -u)" -eq 0 ] || root=sudo
+    echo "installing$missing"
+    # shellcheck disable=SC2086 # both are lists of words
+    $root apt-get -qq update && $root env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y \
+        --no-install-recommends $missing </dev/null >/dev/null
+}
