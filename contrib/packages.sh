@@ -3,6 +3,7 @@
 #
 # Sourced by quickstart.sh and check.sh: Debian's packages, where there is a dpkg to ask.
 
+# shellcheck disable=SC2034 # for whoever sources this
 BUILD_PACKAGES='build-essential autoconf automake pkg-config libuv1-dev node-llhttp zlib1g-dev curl'
 
 # Installs those of the named packages that are missing, as root or through sudo.
