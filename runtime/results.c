@@ -33,29 +33,13 @@ static enum status check_inputs(const struct rt_method *method, const struct sha
     return ST_OK;
 }
 
-/* A size on the way that cannot be is as wrong as one of a result. */
-static enum status check_values(const struct rt_method *method, const int64_t *values,
-                                struct error *err)
-{
-    const struct rt_graph *graph = &method->graph;
-    for (uint32_t i = 0; i < graph->value_count; i++) {
-        size_t bytes;
-        if (graph->values[i].kind == RT_TENSOR &&
-            rt_flow_class(&method->flow, i)->home != RT_HOME_NONE) {
-            struct shape shape = rt_concrete_shape(&graph->values[i], values);
-            TRY(shape_bytes(&shape, graph->values[i].dtype, &bytes, err));
-        }
-    }
-    return ST_OK;
-}
-
 static enum status evaluate(struct rt_method *method, const struct shape *const *inputs,
                             int64_t *values, struct rt_result_info *out_infos, struct error *err)
 {
     const struct rt_graph *graph = &method->graph;
     TRY(rt_method_symbols(method, inputs, values, err));
     TRY(rt_dims_eval(&graph->dims, values, err));
-    TRY(check_values(method, values, err));
+    TRY(rt_alloc_measure(&method->flow, values, NULL, err));
     for (uint32_t i = 0; i < graph->output_count; i++) {
         const struct rt_value *v = &graph->values[graph->outputs[i]];
         struct rt_result_info *info = &out_infos[i];

@@ -64,9 +64,9 @@ static size_t lowest_gap(const struct tenant *t, struct tenant *placed, uint32_t
     return end;
 }
 
-/* Sizes of classes; every tensor is looked at, since a view's dims can be wrong on their own. */
-static enum status measure(struct rt_alloc *alloc, const struct rt_flow *flow,
-                           const int64_t *values, struct error *err)
+/* Every tensor is looked at, since a view's dims can be wrong on their own. */
+enum status rt_alloc_measure(const struct rt_flow *flow, const int64_t *values, size_t *out_bytes,
+                             struct error *err)
 {
     for (uint32_t i = 0; i < flow->graph->value_count; i++) {
         const struct rt_value *v = &flow->graph->values[i];
@@ -76,8 +76,8 @@ static enum status measure(struct rt_alloc *alloc, const struct rt_flow *flow,
         }
         struct shape shape = rt_concrete_shape(v, values);
         TRY(shape_bytes(&shape, v->dtype, &bytes, err));
-        if (flow->class_of[i] == i) {
-            alloc->bytes[i] = bytes;
+        if (out_bytes && flow->class_of[i] == i) {
+            out_bytes[i] = bytes;
         }
     }
     return ST_OK;
@@ -113,7 +113,7 @@ enum status rt_alloc_make(struct rt_alloc *alloc, const struct rt_flow *flow, co
     if (!alloc->bytes || !alloc->offset || !tenants || !neighbours) {
         return error_set(err, ST_EXHAUSTED, "the method is too large");
     }
-    TRY(measure(alloc, flow, values, err));
+    TRY(rt_alloc_measure(flow, values, alloc->bytes, err));
     for (uint32_t i = 0; i < value_count; i++) {
         const struct rt_storage *class = &flow->classes[i];
         if (flow->class_of[i] != i || class->home != RT_HOME_ARENA || alloc->bytes[i] == 0) {

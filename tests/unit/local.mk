@@ -108,12 +108,14 @@ TESTS += $(UNIT_RUNTIME_TESTS)
 %C%_test_dim_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_passes_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_passes_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_invocation_SOURCES = %D%/test_invocation.c %D%/call_support.c %D%/call_support.h
 %C%_test_invocation_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_invocation_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_invocation_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc \
 	-Wl,--wrap=aligned_alloc
 %C%_test_oracle_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_oracle_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_bind_SOURCES = %D%/test_bind.c %D%/call_support.c %D%/call_support.h
 %C%_test_bind_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_bind_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_bind_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc

@@ -97,6 +97,24 @@ static void add_hex(struct buf *out, const char *hex)
     }
 }
 
+void add_nested_sip(struct buf *out, int levels)
+{
+    struct buf inner;
+    buf_init(&inner, out->max_bytes);
+    buf_add_str(&inner, "_0");
+    for (int i = 0; i < levels; i++) {
+        struct span content = exact_copy(buf_span(&inner));
+        buf_reset(&inner);
+        sig_add_head(&inner, 'S', content.len + 2);
+        buf_add_str(&inner, "k0");
+        buf_add(&inner, content.ptr, content.len);
+        exact_free(content);
+    }
+    sig_add_span(out, 'I', buf_span(&inner));
+    buf_add_str(out, "R1!");
+    buf_fini(&inner);
+}
+
 /* The text of a vector, which may be spelled in hex or be a rule. */
 static void add_text(const struct vector *vector, struct buf *out)
 {
@@ -107,20 +125,7 @@ static void add_text(const struct vector *vector, struct buf *out)
     } else if (text) {
         buf_add_str(out, text);
     } else if (vector_text(vector, "encoded_builder")) {
-        struct buf inner;
-        buf_init(&inner, VECTOR_BYTES_MAX);
-        buf_add_str(&inner, "_0");
-        for (int i = 0; i < DEEP_LEVELS; i++) {
-            struct span content = exact_copy(buf_span(&inner));
-            buf_reset(&inner);
-            sig_add_head(&inner, 'S', content.len + 2);
-            buf_add_str(&inner, "k0");
-            buf_add(&inner, content.ptr, content.len);
-            exact_free(content);
-        }
-        sig_add_span(out, 'I', buf_span(&inner));
-        buf_add_str(out, "R1!");
-        buf_fini(&inner);
+        add_nested_sip(out, DEEP_LEVELS);
     }
 }
 

@@ -35,6 +35,9 @@ uint32_t random_below(uint32_t limit);
 struct span exact_copy(struct span text);
 void exact_free(struct span text);
 
+/* A structure of |levels| sequences inside each other around r0, and no results. */
+void add_nested_sip(struct buf *out, int levels);
+
 /* Changes, cuts, repeats or inserts a few bytes of |text|. */
 void damage(struct buf *text);
 

@@ -6,7 +6,6 @@
 #include "config.h"
 
 #include <dirent.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +16,7 @@
 #include "runtime/invocation.h"
 #include "runtime/oracle.h"
 #include "runtime/results.h"
+#include "tests/unit/call_support.h"
 #include "tests/unit/unit.h"
 
 #define POOL_BYTES ((size_t)256 << 20)
@@ -92,44 +92,6 @@ static void close_world(struct world *w)
     hal_pool_free(w->pool);
     hal_device_unref(w->other);
     hal_device_unref(w->device);
-}
-
-struct done {
-    pthread_mutex_t mutex;
-    pthread_cond_t changed;
-    bool is_done;
-    enum status status;
-};
-
-static void on_done(struct rt_invocation *invocation, enum status status, void *arg)
-{
-    struct done *done = arg;
-    (void)invocation;
-    pthread_mutex_lock(&done->mutex);
-    done->is_done = true;
-    done->status = status;
-    pthread_cond_signal(&done->changed);
-    pthread_mutex_unlock(&done->mutex);
-}
-
-static enum status await(struct done *done)
-{
-    pthread_mutex_lock(&done->mutex);
-    while (!done->is_done) {
-        pthread_cond_wait(&done->changed, &done->mutex);
-    }
-    pthread_mutex_unlock(&done->mutex);
-    return done->status;
-}
-
-static enum status run(struct rt_invocation *inv, bool is_cancelled)
-{
-    struct done done = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
-    rt_invocation_submit(inv, false, on_done, &done);
-    if (is_cancelled) {
-        rt_invocation_cancel(inv);
-    }
-    return await(&done);
 }
 
 /* ---- inputs of `linear`: float32[?,70] and float32[33,17] ------------------------------------ */
@@ -210,7 +172,7 @@ static struct rt_invocation *run_packed(struct world *w)
         }
     }
     assert_ok(w->err, rt_invocation_prepare(inv, &w->err));
-    assert_int_equal(run(inv, false), ST_OK);
+    assert_int_equal(submit_and_wait(inv, false), ST_OK);
     return inv;
 }
 
@@ -247,7 +209,7 @@ static void check_layout(struct world *w, const struct layout *layout, struct rt
         fill(&given[i]);
         hal_buffer_unref(given[i].buffer);
     }
-    assert_int_equal(run(inv, false), ST_OK);
+    assert_int_equal(submit_and_wait(inv, false), ST_OK);
     assert_same_results(inv, packed);
     rt_invocation_free(inv);
     after = rt_method_input_stats(w->method);
@@ -287,7 +249,7 @@ static void test_cancelled_conversions(void **state)
         if (round % 4 < 2) {
             rt_invocation_cancel(inv);
         }
-        enum status status = run(inv, true);
+        enum status status = submit_and_wait(inv, true);
         assert_true(status == ST_CANCELLED || (status == ST_OK && round % 4 >= 2));
         rt_invocation_free(inv);
         assert_pool_is_empty(&w);
@@ -305,8 +267,7 @@ static void test_conversions_without_memory(void **state)
     (void)state;
     open_model(&w, "linear");
     while (has_failed) {
-        struct done done = {.mutex = PTHREAD_MUTEX_INITIALIZER,
-                            .changed = PTHREAD_COND_INITIALIZER};
+        struct done done = DONE_INIT;
         struct rt_invocation *inv;
         assert_ok(w.err, rt_invocation_new(w.method, w.pool, &inv, &w.err));
         for (uint32_t i = 0; i < 2; i++) {
@@ -319,7 +280,7 @@ static void test_conversions_without_memory(void **state)
         rt_invocation_submit(inv, false, on_done, &done);
         has_failed = fail_at == 0;
         fail_at = 0;
-        assert_int_equal(await(&done), has_failed ? ST_EXHAUSTED : ST_OK);
+        assert_int_equal(await_done(&done), has_failed ? ST_EXHAUSTED : ST_OK);
         rt_invocation_free(inv);
         assert_pool_is_empty(&w);
     }
@@ -384,7 +345,7 @@ static void test_refused_results(void **state)
     assert_fails(w.err, rt_invocation_prepare(inv, &w.err), ST_INVALID, "at 8192");
     assert_ok(w.err, rt_invocation_bind_result(inv, 0, large, 4076, &w.err));
     assert_ok(w.err, rt_invocation_prepare(inv, &w.err));
-    assert_int_equal(run(inv, false), ST_OK);
+    assert_int_equal(submit_and_wait(inv, false), ST_OK);
     assert_ptr_equal(rt_invocation_result(inv, 0)->bytes.ptr,
                      (const uint8_t *)hal_buffer_map(large) + 4076);
     rt_invocation_free(inv);
@@ -502,7 +463,7 @@ static void check_bound(struct world *w, struct rt_method *method, const struct 
         }
     }
     assert_ok(w->err, rt_invocation_prepare(inv, &w->err));
-    assert_int_equal(run(inv, false), ST_OK);
+    assert_int_equal(submit_and_wait(inv, false), ST_OK);
     assert_same_results(inv, expected);
     for (uint32_t i = 0; i < rt_method_result_count(method); i++) {
         if (buffers[i]) {
@@ -533,7 +494,7 @@ static bool check_sizes(struct world *w, struct rt_method *method)
         rt_invocation_free(inv);
         return false;
     }
-    assert_int_equal(run(inv, false), ST_OK);
+    assert_int_equal(submit_and_wait(inv, false), ST_OK);
     for (uint32_t i = 0; i < rt_method_result_count(method); i++) {
         assert_int_equal(infos[i].is_tensor, rt_method_result(method, i)->kind == RT_IO_TENSOR);
         if (infos[i].is_tensor) {

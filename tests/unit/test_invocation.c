@@ -15,6 +15,7 @@
 #include "hal/device.h"
 #include "hal/pool.h"
 #include "runtime/program.h"
+#include "tests/unit/call_support.h"
 #include "tests/unit/unit.h"
 
 #define POOL_BYTES ((size_t)16 << 20)
@@ -99,39 +100,6 @@ static void close_world(struct world *w)
     assert_int_equal(stats.reserved_count, 0);
     hal_pool_free(w->pool);
     hal_device_unref(w->device);
-}
-
-struct done {
-    pthread_mutex_t mutex;
-    pthread_cond_t changed;
-    bool is_done;
-    enum status status;
-};
-
-static void on_done(struct rt_invocation *invocation, enum status status, void *arg)
-{
-    struct done *done = arg;
-    (void)invocation;
-    pthread_mutex_lock(&done->mutex);
-    done->is_done = true;
-    done->status = status;
-    pthread_cond_signal(&done->changed);
-    pthread_mutex_unlock(&done->mutex);
-}
-
-static enum status submit_and_wait(struct rt_invocation *invocation, bool is_cancelled)
-{
-    struct done done = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
-    rt_invocation_submit(invocation, false, on_done, &done);
-    if (is_cancelled) {
-        rt_invocation_cancel(invocation);
-    }
-    pthread_mutex_lock(&done.mutex);
-    while (!done.is_done) {
-        pthread_cond_wait(&done.changed, &done.mutex);
-    }
-    pthread_mutex_unlock(&done.mutex);
-    return done.status;
 }
 
 /* The declared shape with every dynamic dim at |size|, or at its bound if that is less. */

@@ -153,38 +153,19 @@ static void test_refused(void **state)
     }
 }
 
-/* |levels| sequences inside each other around a leaf. */
-static void add_nested(struct buf *out, int levels)
-{
-    struct buf inner;
-    buf_init(&inner, TEXT_BYTES_MAX);
-    buf_add_str(&inner, "_0");
-    for (int i = 0; i < levels; i++) {
-        struct span content = exact_copy(buf_span(&inner));
-        buf_reset(&inner);
-        sig_add_head(&inner, 'S', content.len + 2);
-        buf_add_str(&inner, "k0");
-        buf_add(&inner, content.ptr, content.len);
-        exact_free(content);
-    }
-    sig_add_span(out, 'I', buf_span(&inner));
-    buf_add_str(out, "R1!");
-    buf_fini(&inner);
-}
-
 static void test_depth(void **state)
 {
     struct fixture *f = *state;
     struct buf text, path;
     buf_init(&text, TEXT_BYTES_MAX);
     buf_init(&path, TEXT_BYTES_MAX);
-    add_nested(&text, SIP_DEPTH_MAX);
+    add_nested_sip(&text, SIP_DEPTH_MAX);
     assert_ok(f->err, parse(f, buf_span(&text)));
     assert_true(mangles_to(f, buf_span(&text)));
     sip_print_path(&f->sip.inputs, f->sip.inputs.count - 1, &path);
     assert_int_equal(path.len, 3 * SIP_DEPTH_MAX);
     buf_reset(&text);
-    add_nested(&text, SIP_DEPTH_MAX + 1);
+    add_nested_sip(&text, SIP_DEPTH_MAX + 1);
     assert_fails(f->err, parse(f, buf_span(&text)), ST_INVALID, "nested deeper than 64");
 
     struct sip_step steps[SIP_DEPTH_MAX + 1] = {{.is_name = false}};

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "tests/unit/call_support.h"
+
+void on_done(struct rt_invocation *invocation, enum status status, void *arg)
+{
+    struct done *done = arg;
+    (void)invocation;
+    pthread_mutex_lock(&done->mutex);
+    done->is_done = true;
+    done->status = status;
+    pthread_cond_signal(&done->changed);
+    pthread_mutex_unlock(&done->mutex);
+}
+
+enum status await_done(struct done *done)
+{
+    pthread_mutex_lock(&done->mutex);
+    while (!done->is_done) {
+        pthread_cond_wait(&done->changed, &done->mutex);
+    }
+    pthread_mutex_unlock(&done->mutex);
+    return done->status;
+}
+
+enum status submit_and_wait(struct rt_invocation *invocation, bool is_cancelled)
+{
+    struct done done = DONE_INIT;
+    rt_invocation_submit(invocation, false, on_done, &done);
+    if (is_cancelled) {
+        rt_invocation_cancel(invocation);
+    }
+    return await_done(&done);
+}

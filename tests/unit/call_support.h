@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* What the tests of calls share: submitting one and waiting for its end. */
+#ifndef PTED_TESTS_UNIT_CALL_SUPPORT_H
+#define PTED_TESTS_UNIT_CALL_SUPPORT_H
+
+#include <pthread.h>
+
+#include "runtime/invocation.h"
+
+struct done {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    bool is_done;
+    enum status status;
+};
+
+#define DONE_INIT                                                                                  \
+    {                                                                                              \
+        .mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER                    \
+    }
+
+/* For rt_invocation_submit(), with a struct done. */
+void on_done(struct rt_invocation *invocation, enum status status, void *arg);
+enum status await_done(struct done *done);
+
+/* From submit to done, on a worker; cancelled at once if so asked. */
+enum status submit_and_wait(struct rt_invocation *invocation, bool is_cancelled);
+
+#endif
