@@ -37,6 +37,7 @@ uint8_t *buf_reserve(struct buf *buf, size_t len)
     size_t need = buf->len + len;
     if (need > buf->capacity) {
         size_t capacity = buf->capacity < 64 ? 64 : buf->capacity;
+        capacity = capacity < buf->max_bytes ? capacity : buf->max_bytes;
         while (capacity < need) {
             capacity = capacity > buf->max_bytes / 2 ? buf->max_bytes : capacity * 2;
         }
@@ -66,25 +67,35 @@ void buf_add(struct buf *buf, const void *bytes, size_t len)
     }
 }
 
+void buf_add_fill(struct buf *buf, char c, size_t count)
+{
+    uint8_t *room = count ? buf_reserve(buf, count) : NULL;
+    if (room) {
+        memset(room, c, count);
+        buf->len += count;
+    }
+}
+
 void buf_add_str(struct buf *buf, const char *text)
 {
     buf_add(buf, text, strlen(text));
-}
-
-void buf_add_char(struct buf *buf, char c)
-{
-    buf_add(buf, &c, 1);
 }
 
 void buf_vprintf(struct buf *buf, const char *fmt, va_list args)
 {
     va_list again;
     va_copy(again, args);
-    int len = vsnprintf(NULL, 0, fmt, args);
-    uint8_t *room = len < 0 ? NULL : buf_reserve(buf, (size_t)len + 1);
-    if (room) {
-        vsnprintf((char *)room, (size_t)len + 1, fmt, again);
-        buf->len += (size_t)len;
+    size_t room = buf->failed ? 0 : buf->capacity - buf->len;
+    int printed = vsnprintf(room ? (char *)buf->ptr + buf->len : NULL, room, fmt, args);
+    size_t len = printed < 0 ? 0 : (size_t)printed;
+    if (len < room) {
+        buf->len += len; /* the usual case: it was printed where it belongs */
+    } else {
+        uint8_t *more = buf_reserve(buf, len + 1);
+        if (more) {
+            vsnprintf((char *)more, len + 1, fmt, again);
+            buf->len += len;
+        }
     }
     va_end(again);
 }

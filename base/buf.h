@@ -43,7 +43,17 @@ void buf_commit(struct buf *buf, size_t len);
 
 void buf_add(struct buf *buf, const void *bytes, size_t len);
 void buf_add_str(struct buf *buf, const char *text);
-void buf_add_char(struct buf *buf, char c);
+static inline void buf_add_char(struct buf *buf, char c)
+{
+    if (!buf->failed && buf->len < buf->capacity) {
+        buf->ptr[buf->len++] = (uint8_t)c;
+    } else {
+        buf_add(buf, &c, 1);
+    }
+}
+
+/* |count| times |c|. */
+void buf_add_fill(struct buf *buf, char c, size_t count);
 void buf_printf(struct buf *buf, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void buf_vprintf(struct buf *buf, const char *fmt, va_list args)
     __attribute__((format(printf, 2, 0)));

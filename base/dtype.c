@@ -30,7 +30,7 @@ bool dtype_from_executorch(int number, enum dtype *out_dtype)
 bool dtype_from_oip(struct span name, enum dtype *out_dtype)
 {
     for (enum dtype d = 0; d < DTYPE_COUNT; d++) {
-        if (span_is(name, dtype_infos[d].oip)) {
+        if (dtype_is_public(d) && span_is(name, dtype_infos[d].oip)) {
             *out_dtype = d;
             return true;
         }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Element types of tensors; every fact about them is a row of dtype.def. */
+/* Element types of tensors; every fact about them is a row of dtype.def.
+ * Shaders (HAL_SHADER) see the numbers. */
 #ifndef PTED_BASE_DTYPE_H
 #define PTED_BASE_DTYPE_H
 
@@ -7,7 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifndef HAL_SHADER
 #include "base/bytes.h"
+#endif
 
 enum dtype {
 #define DTYPE(name, ...) DT_##name,
@@ -16,8 +19,9 @@ enum dtype {
     DTYPE_COUNT
 };
 
-enum dtype_kind { DTYPE_FLOAT, DTYPE_INT, DTYPE_UINT, DTYPE_BOOL };
+enum dtype_kind { DTYPE_FLOAT, DTYPE_INT, DTYPE_UINT, DTYPE_BOOL, DTYPE_COMPLEX };
 
+#ifndef HAL_SHADER
 struct dtype_info {
     const char *text;      /* "f32", in graphs */
     const char *oip;       /* "FP32", in requests */
@@ -40,9 +44,16 @@ static inline const char *dtype_text(enum dtype dtype)
     return dtype_infos[dtype].text;
 }
 
+/* Can a request or an answer have tensors of it? */
+static inline bool dtype_is_public(enum dtype dtype)
+{
+    return dtype_infos[dtype].kind != DTYPE_COMPLEX;
+}
+
 /* Each finds the element type or returns false. */
 bool dtype_from_executorch(int number, enum dtype *out_dtype);
 bool dtype_from_oip(struct span name, enum dtype *out_dtype);
 bool dtype_from_signature(int64_t code, enum dtype *out_dtype);
+#endif
 
 #endif

@@ -10,10 +10,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define SHAPE_RANK_MAX 16
+
+#ifndef HAL_SHADER
 #include "base/dtype.h"
 #include "base/status.h"
-
-#define SHAPE_RANK_MAX 16
 
 struct shape {
     uint8_t rank;
@@ -35,5 +36,6 @@ void shape_strides(const struct shape *shape, int64_t strides[SHAPE_RANK_MAX]);
 /* "[2,3]" into |text|, terminated, cut when it does not fit; returns |text|. */
 #define SHAPE_TEXT_MAX 344
 const char *shape_print(const struct shape *shape, char text[SHAPE_TEXT_MAX]);
+#endif
 
 #endif

@@ -1,6 +1,18 @@
 # SPDX-License-Identifier: MIT
-EXTRA_DIST += %D%/check.sh %D%/packages.sh %D%/quickstart.sh %D%/load/body.awk %D%/load/load.sh \
+EXTRA_DIST += %D%/check.sh %D%/packages.sh %D%/quickstart.sh %D%/shaders.sh \
+	%D%/load/body.awk %D%/load/load.sh \
 	%D%/export/README.md %D%/export/digits.py %D%/export/export.py %D%/export/models.py \
-	%D%/export/ops.py %D%/export/ops_case.py %D%/export/ops_numbers.py %D%/export/ops_tensors.py \
-	%D%/export/requirements.txt
+	%D%/export/models_vulkan.py %D%/export/models_xnnpack.py \
+	%D%/export/forms_xnnpack.py \
+	%D%/export/ops.py %D%/export/ops_case.py %D%/export/ops_complex.py \
+	%D%/export/ops_extent.py %D%/export/ops_llm.py \
+	%D%/export/ops_numbers.py %D%/export/ops_order.py %D%/export/ops_quant.py \
+	%D%/export/ops_tensors.py %D%/export/ops_vision.py \
+	%D%/export/requirements.txt %D%/export/sweep.py %D%/export/sweep_corners.py \
+	%D%/export/sweep_kernels.py
+
+# The load generator for arrivals at a fixed rate; load.sh needs nothing that is built.
+noinst_PROGRAMS += %D%/load/open_load
+%C%_load_open_load_SOURCES = %D%/load/open_load.c
+
 dist_man_MANS = %D%/man/pte.1 %D%/man/pted.8

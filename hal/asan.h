@@ -13,13 +13,17 @@
 #define HAL_ASAN 1
 #endif
 
-#ifdef HAL_ASAN
+#ifndef HAL_ASAN
+#define HAL_ASAN 0
+#endif
+
+#if HAL_ASAN
 #include <sanitizer/asan_interface.h>
 #endif
 
 static inline void hal_asan_poison(void *ptr, size_t size)
 {
-#ifdef HAL_ASAN
+#if HAL_ASAN
     __asan_poison_memory_region(ptr, size);
 #else
     (void)ptr;
@@ -29,7 +33,7 @@ static inline void hal_asan_poison(void *ptr, size_t size)
 
 static inline void hal_asan_unpoison(void *ptr, size_t size)
 {
-#ifdef HAL_ASAN
+#if HAL_ASAN
     __asan_unpoison_memory_region(ptr, size);
 #else
     (void)ptr;

@@ -27,12 +27,18 @@ enum status hal_buffer_new(struct hal_device *device, size_t size, struct hal_bu
                            struct error *err)
 {
     TRY(check_size(device, size, err));
-    return device->ops->buffer_new(device, size, out_buffer, err);
+    return device->ops->buffer_new(device, size, HAL_MEMORY_ZEROED, out_buffer, err);
 }
 
-enum status hal_buffer_import(struct hal_device *device, void *ptr, size_t size, bool read_only,
-                              hal_buffer_release_f *release, void *arg,
+enum status hal_buffer_new_in(struct hal_device *device, size_t size, enum hal_memory memory,
                               struct hal_buffer **out_buffer, struct error *err)
+{
+    TRY(check_size(device, size, err));
+    return device->ops->buffer_new(device, size, memory, out_buffer, err);
+}
+
+static enum status import(struct hal_device *device, void *ptr, size_t size, bool is_final,
+                          struct hal_buffer **out_buffer, struct error *err)
 {
     must(ptr || size == 0);
     if (!device->ops->buffer_import) {
@@ -40,11 +46,34 @@ enum status hal_buffer_import(struct hal_device *device, void *ptr, size_t size,
                          device->props.name);
     }
     TRY(check_size(device, size, err));
-    TRY(device->ops->buffer_import(device, ptr, size, out_buffer, err));
+    return device->ops->buffer_import(device, ptr, size, is_final, out_buffer, err);
+}
+
+enum status hal_buffer_import(struct hal_device *device, void *ptr, size_t size, bool read_only,
+                              hal_buffer_release_f *release, void *arg,
+                              struct hal_buffer **out_buffer, struct error *err)
+{
+    TRY(import(device, ptr, size, false, out_buffer, err));
     (*out_buffer)->read_only = read_only;
     (*out_buffer)->release = release;
     (*out_buffer)->release_arg = arg;
     return ST_OK;
+}
+
+enum status hal_buffer_import_final(struct hal_device *device, void *ptr, size_t size,
+                                    struct hal_buffer **out_buffer, struct error *err)
+{
+    TRY(import(device, ptr, size, true, out_buffer, err));
+    (*out_buffer)->read_only = true;
+    (*out_buffer)->is_final = true;
+    return ST_OK;
+}
+
+void hal_buffer_freeze(struct hal_buffer *buffer)
+{
+    must(buffer->root == buffer);
+    buffer->read_only = true;
+    buffer->is_final = true;
 }
 
 struct hal_buffer *hal_buffer_ref(struct hal_buffer *buffer)

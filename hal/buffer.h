@@ -32,6 +32,16 @@ MUST_CHECK enum status hal_buffer_import(struct hal_device *device, void *ptr, s
                                          bool read_only, hal_buffer_release_f *release, void *arg,
                                          struct hal_buffer **out_buffer, struct error *err);
 
+/*
+ * Host memory whose bytes never change, for direct bindings alone: never for a slot. A device with
+ * memory of its own works on a copy of the ranges that its kernels read. Otherwise as the above.
+ */
+MUST_CHECK enum status hal_buffer_import_final(struct hal_device *device, void *ptr, size_t size,
+                                               struct hal_buffer **out_buffer, struct error *err);
+
+/* The contents are what they will be for ever: likewise from now on. */
+void hal_buffer_freeze(struct hal_buffer *buffer);
+
 struct hal_buffer *hal_buffer_ref(struct hal_buffer *buffer);
 void hal_buffer_unref(struct hal_buffer *buffer); /* NULL is fine */
 

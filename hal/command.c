@@ -21,7 +21,7 @@
 enum status hal_command_new(struct hal_device *device, uint32_t slot_count,
                             struct hal_command **out_command, struct error *err)
 {
-    must(slot_count <= HAL_SLOTS_MAX);
+    must(slot_count <= HAL_SLOTS_MAX + 1);
     struct hal_command *command = calloc(1, sizeof(*command));
     if (!command) {
         return error_set(err, ST_EXHAUSTED, "no memory for a command buffer");
@@ -39,6 +39,12 @@ enum status hal_command_new(struct hal_device *device, uint32_t slot_count,
     atomic_fetch_add_explicit(&device->objects, 1, memory_order_relaxed);
     *out_command = command;
     return ST_OK;
+}
+
+void hal_command_set_transient(struct hal_command *command, uint32_t slot)
+{
+    must(slot < command->slot_count && !command->ended);
+    command->slots[slot].is_transient = true;
 }
 
 struct hal_command *hal_command_ref(struct hal_command *command)
@@ -75,7 +81,7 @@ static void check_binding(struct hal_command *command, const struct hal_binding 
 {
     must(binding->offset % command->device->props.offset_align == 0);
     if (binding->buffer) {
-        must(binding->buffer->device == command->device);
+        must(hal_buffer_is_usable(binding->buffer, command->device));
         must(in_range(binding->offset, binding->length, binding->buffer->size));
         must(!written || !binding->buffer->read_only);
         return;
@@ -125,7 +131,7 @@ static bool has_form(const struct hal_kernel *kernel, enum hal_device_kind kind)
     case HAL_DEVICE_CPU:
         return kernel->cpu != NULL;
     case HAL_DEVICE_VULKAN:
-        return kernel->spirv.len != 0;
+        return kernel->spirv.len != 0 || kernel->cpu != NULL; /* the latter on the host */
     }
     unreachable();
 }
@@ -157,6 +163,8 @@ enum status hal_command_dispatch(struct hal_command *command, const struct hal_d
         .constants_bytes = dispatch->constants_bytes,
         .cost = dispatch->cost,
         .kernel = kernel,
+        .writes = dispatch->writes,
+        .label = dispatch->label ? dispatch->label : kernel->name,
         .grid = {dispatch->grid[0], dispatch->grid[1], dispatch->grid[2]},
         .scratch_bytes = dispatch->scratch_bytes,
     };
@@ -232,6 +240,29 @@ enum status hal_command_end(struct hal_command *command, struct error *err)
     return ST_OK;
 }
 
+void hal_command_add_stats(const struct hal_command *command, struct hal_command_stats *stats)
+{
+    stats->device_stages += command->stats.device_stages;
+    stats->host_stages += command->stats.host_stages;
+    stats->transfers += command->stats.transfers;
+    for (const struct hal_record *r = command->records; r; r = r->next) {
+        stats->barriers += r->kind == HAL_BARRIER;
+        stats->copies += r->kind == HAL_FILL || r->kind == HAL_COPY || r->kind == HAL_UPDATE;
+        stats->dispatches[r->place] += r->kind == HAL_DISPATCH;
+    }
+}
+
+void hal_command_list_hosted(const struct hal_command *command,
+                             void (*fn)(void *arg, const char *label, enum hal_place place),
+                             void *arg)
+{
+    for (const struct hal_record *r = command->records; r; r = r->next) {
+        if (r->kind == HAL_DISPATCH && r->place != HAL_PLACE_DEVICE) {
+            fn(arg, r->label, r->place);
+        }
+    }
+}
+
 uint64_t hal_command_cost(const struct hal_command *command)
 {
     return command->cost;
@@ -261,8 +292,13 @@ static void print_pattern(const struct hal_record *record, struct buf *out)
 
 static void print_dispatch(const struct hal_record *record, struct buf *out)
 {
-    buf_printf(out, " %s grid %ux%ux%u", record->kernel->name, record->grid[0], record->grid[1],
-               record->grid[2]);
+    static const char *const places[HAL_PLACES] = {
+        [HAL_PLACE_DEVICE] = "",
+        [HAL_PLACE_NO_FORM] = " on the host",
+        [HAL_PLACE_CHEAPER] = " on the host as well",
+    };
+    buf_printf(out, " %s%s grid %ux%ux%u", record->kernel->name, places[record->place],
+               record->grid[0], record->grid[1], record->grid[2]);
     if (record->constants_bytes) {
         buf_printf(out, " constants %zu", record->constants_bytes);
     }

@@ -26,7 +26,7 @@ struct hal_buffer;
 struct hal_command;
 struct hal_device;
 
-#define HAL_SLOTS_MAX 1024
+#define HAL_SLOTS_MAX 1024 /* and one more for a driver's own use */
 
 /* A range of memory: |buffer| when it is not NULL, else what the submission puts in |slot|. */
 struct hal_binding {
@@ -43,13 +43,21 @@ struct hal_dispatch {
     size_t constants_bytes; /* <= HAL_CONSTANTS_MAX */
     const struct hal_binding *bindings;
     uint32_t binding_count; /* <= HAL_BINDINGS_MAX */
+    uint32_t writes;        /* bit i: binding i is written; 0: any may be */
     size_t scratch_bytes;   /* what the kernel needs for each worker */
     uint64_t cost;          /* rough ns of all tiles on one core: whether waking others pays */
+    const char *label;      /* on whose behalf, for faults; static. NULL: the kernel's name */
 };
 
 /* |slot_count| <= HAL_SLOTS_MAX. The caller owns a reference. */
 MUST_CHECK enum status hal_command_new(struct hal_device *device, uint32_t slot_count,
                                        struct hal_command **out_command, struct error *err);
+/*
+ * While recording: what is in |slot| before and after a submission is of no interest, so it may be
+ * memory of hal_pool_reserve_transient().
+ */
+void hal_command_set_transient(struct hal_command *command, uint32_t slot);
+
 struct hal_command *hal_command_ref(struct hal_command *command);
 void hal_command_unref(struct hal_command *command); /* NULL is fine */
 
@@ -67,6 +75,30 @@ MUST_CHECK enum status hal_command_update(struct hal_command *command, const voi
                                           struct hal_binding target, struct error *err);
 MUST_CHECK enum status hal_command_barrier(struct hal_command *command, struct error *err);
 MUST_CHECK enum status hal_command_end(struct hal_command *command, struct error *err);
+
+/* Where a dispatch runs, and why. */
+enum hal_place {
+    HAL_PLACE_DEVICE,
+    HAL_PLACE_NO_FORM, /* on the host, which has the only form of the kernel */
+    HAL_PLACE_CHEAPER, /* on the host, which has to do what is around it */
+    HAL_PLACES
+};
+
+/* What a submission consists of; the stages' and transfers' numbers are known at the end. */
+struct hal_command_stats {
+    uint32_t dispatches[HAL_PLACES];
+    uint32_t copies, barriers;
+    uint32_t device_stages, host_stages; /* submissions to the device and to the host at its side */
+    uint32_t transfers;                  /* copies between them that nobody recorded */
+};
+
+/* Adds those of |command|. */
+void hal_command_add_stats(const struct hal_command *command, struct hal_command_stats *stats);
+
+/* Calls |fn| for each dispatch that does not run on the device. |label| lives as long as it. */
+void hal_command_list_hosted(const struct hal_command *command,
+                             void (*fn)(void *arg, const char *label, enum hal_place place),
+                             void *arg);
 
 /* Rough ns of everything recorded on one core, as summed from the dispatches. */
 uint64_t hal_command_cost(const struct hal_command *command);

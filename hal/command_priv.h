@@ -26,6 +26,9 @@ struct hal_record {
     uint64_t cost;
     /* Of a dispatch only. */
     const struct hal_kernel *kernel;
+    enum hal_place place; /* settled at the end */
+    uint32_t writes;      /* bits by binding; 0: any may be written */
+    const char *label;
     uint32_t grid[3];
     size_t scratch_bytes;
 };
@@ -33,7 +36,8 @@ struct hal_record {
 /* What the submissions of a command buffer must put into a slot. */
 struct hal_slot_need {
     size_t length;
-    bool written; /* by a fill, copy or update */
+    bool written;      /* by a fill, copy or update */
+    bool is_transient; /* may be memory that the host does not see */
 };
 
 struct hal_command {
@@ -45,7 +49,8 @@ struct hal_command {
     struct hal_slot_need *slots;
     struct hal_record *records, *last; /* in order; barriers separate regions */
     uint64_t cost;
-    void *compiled; /* the driver's */
+    struct hal_command_stats stats; /* but the dispatches by place */
+    void *compiled;                 /* the driver's */
 };
 
 #endif

@@ -12,6 +12,7 @@ void hal_device_init(struct hal_device *device, const struct hal_device_ops *ops
 {
     device->ops = ops;
     atomic_init(&device->refs, 1);
+    atomic_init(&device->is_lost, false);
     atomic_init(&device->objects, 0);
 }
 
@@ -22,16 +23,28 @@ static bool is_of(const char *name, const struct hal_driver *driver)
     return strncmp(name, driver->name, len) == 0 && (name[len] == '\0' || name[len] == ':');
 }
 
+static enum status open_named(const char *name, const struct hal_device_options *options,
+                              struct hal_device **out_device, struct error *err)
+{
+    for (const struct hal_driver *const *driver = hal_drivers; *driver; driver++) {
+        if (is_of(name, *driver)) {
+            return (*driver)->open(name, options, out_device, err);
+        }
+    }
+    return error_set(err, ST_NOT_FOUND, "device '%.64s': no driver of this name", name);
+}
+
 enum status hal_device_open(const char *name, const struct hal_device_options *options,
                             struct hal_device **out_device, struct error *err)
 {
     static const struct hal_device_options defaults = {0};
-    for (const struct hal_driver *const *driver = hal_drivers; *driver; driver++) {
-        if (is_of(name, *driver)) {
-            return (*driver)->open(name, options ? options : &defaults, out_device, err);
-        }
+    options = options ? options : &defaults;
+    if (strcmp(name, "auto") != 0) {
+        return open_named(name, options, out_device, err);
     }
-    return error_set(err, ST_NOT_FOUND, "device '%.64s': no driver of this name", name);
+    return open_named("vulkan:gpu", options, out_device, err) == ST_OK
+               ? ST_OK
+               : open_named("cpu", options, out_device, err);
 }
 
 void hal_device_list(struct buf *out)
@@ -52,6 +65,11 @@ void hal_device_unref(struct hal_device *device)
     if (device && atomic_fetch_sub_explicit(&device->refs, 1, memory_order_acq_rel) == 1) {
         device->ops->free(device);
     }
+}
+
+bool hal_device_is_lost(const struct hal_device *device)
+{
+    return atomic_load_explicit(&device->is_lost, memory_order_acquire);
 }
 
 const struct hal_device_props *hal_device_props(const struct hal_device *device)

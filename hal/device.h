@@ -31,16 +31,22 @@ struct hal_device_props {
     size_t offset_align;      /* of binding offsets; 1: only what the kernel itself needs */
     size_t memory_bytes_max;  /* largest single buffer */
     size_t scratch_bytes_max; /* that a dispatch may ask for */
-    bool host_visible;        /* hal_buffer_map() works on every buffer */
+    bool host_visible; /* one memory for both; else hal_pool_reserve_transient() is of its own */
 };
 
 /* What opening a device can be told. Zero means: choose. */
 struct hal_device_options {
     uint32_t workers;      /* cpu: threads of the pool; 0: what the process may use */
+    uint32_t nice;         /* cpu: added to the niceness of the threads of the pool */
     const char *cpu_level; /* cpu: "generic", "avx2", "avx512", …; NULL: the best there is */
+    const char *cache_directory; /* vulkan: where compiled kernels are kept; NULL: nowhere */
 };
 
-/* |name| is "cpu" (later also "vulkan", "vulkan:N"). The caller owns a reference. */
+/*
+ * |name| is "cpu", "vulkan:N", "vulkan", which is the best that can be used, or "auto": the best
+ * GPU, and the CPU where there is none. The caller owns a reference. ST_UNSUPPORTED: no such device
+ * can be had on this machine, and why. ST_NOT_FOUND: this is no name of a device.
+ */
 MUST_CHECK enum status hal_device_open(const char *name, const struct hal_device_options *options,
                                        struct hal_device **out_device, struct error *err);
 
@@ -53,6 +59,13 @@ struct hal_device *hal_device_ref(struct hal_device *device);
  * Buffers, pools and command buffers do not keep their device: they go before it (asserted).
  */
 void hal_device_unref(struct hal_device *device);
+
+/*
+ * True once the device has gone for good: what was submitted has failed with ST_UNAVAILABLE or
+ * will, and so does all that is submitted from now on. Its memory can be mapped and freed as
+ * before, but not relied on; who needs a device drops everything of this one and opens it again.
+ */
+bool hal_device_is_lost(const struct hal_device *device);
 
 const struct hal_device_props *hal_device_props(const struct hal_device *device);
 

@@ -11,13 +11,23 @@
 #include "hal/device.h"
 #include "hal/queue.h"
 
+/* What a new buffer is for. */
+enum hal_memory {
+    HAL_MEMORY_ZEROED,    /* of the host and the device */
+    HAL_MEMORY_RAW,       /* likewise; the contents need not be touched */
+    HAL_MEMORY_TRANSIENT, /* of the device alone, where that is better; contents likewise */
+};
+
 struct hal_device_ops {
     /* Completes all work, then frees the device. */
     void (*free)(struct hal_device *device);
-    enum status (*buffer_new)(struct hal_device *device, size_t size,
+    enum status (*buffer_new)(struct hal_device *device, size_t size, enum hal_memory memory,
                               struct hal_buffer **out_buffer, struct error *err);
-    /* (optional) Default: ST_UNSUPPORTED. */
-    enum status (*buffer_import)(struct hal_device *device, void *ptr, size_t size,
+    /*
+     * (optional) Default: ST_UNSUPPORTED. |is_final|: the bytes will never change, and the buffer
+     * is never put into a slot, so the device may work on a copy.
+     */
+    enum status (*buffer_import)(struct hal_device *device, void *ptr, size_t size, bool is_final,
                                  struct hal_buffer **out_buffer, struct error *err);
     /* Frees a buffer made by one of the two above, with its memory unless imported. */
     void (*buffer_free)(struct hal_buffer *buffer);
@@ -32,6 +42,7 @@ struct hal_device_ops {
 struct hal_device {
     const struct hal_device_ops *ops;
     atomic_uint refs;
+    atomic_bool is_lost;
     atomic_size_t objects; /* buffers and command buffers: none is left when the device goes */
     struct hal_device_props props;
 };
@@ -40,6 +51,7 @@ struct hal_buffer {
     struct hal_device *device;
     atomic_uint refs;
     bool read_only;
+    bool is_final; /* hal_buffer_freeze() */
     size_t size;
     void *host; /* NULL: no bytes, or not visible to the host */
     /* A range of a pool lies in the driver's buffer |root|; any other buffer is its own root. */
@@ -60,6 +72,18 @@ struct hal_driver {
 };
 
 extern const struct hal_driver *const hal_drivers[]; /* NULL ends it */
+
+/* Can |device| work on |buffer|? The CPU on whatever the host sees, others on their own. */
+static inline bool hal_buffer_is_usable(const struct hal_buffer *buffer,
+                                        const struct hal_device *device)
+{
+    return buffer->device == device || (device->props.kind == HAL_DEVICE_CPU && buffer->host);
+}
+
+/* As hal_buffer_new() with contents that are undefined: for pools and drivers. */
+MUST_CHECK enum status hal_buffer_new_in(struct hal_device *device, size_t size,
+                                         enum hal_memory memory, struct hal_buffer **out_buffer,
+                                         struct error *err);
 
 /* What a driver's open and buffer functions begin with. */
 void hal_device_init(struct hal_device *device, const struct hal_device_ops *ops);

@@ -4,8 +4,14 @@
 
 #include "hal/cpu/device.h"
 #include "hal/device_priv.h"
+#ifdef PTED_VULKAN
+#include "hal/vulkan/device.h"
+#endif
 
 const struct hal_driver *const hal_drivers[] = {
     &hal_cpu_driver,
+#ifdef PTED_VULKAN
+    &hal_vulkan_driver,
+#endif
     NULL,
 };

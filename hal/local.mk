@@ -13,6 +13,7 @@ noinst_LIBRARIES += %D%/libhal.a
 	%D%/command.c %D%/command.h %D%/command_priv.h \
 	%D%/device.c %D%/device.h %D%/device_priv.h \
 	%D%/drivers.c \
+	%D%/fault.c %D%/fault.def %D%/fault.h \
 	%D%/kernel.h \
 	%D%/pool.c %D%/pool.h \
 	%D%/queue.c %D%/queue.h \
@@ -25,5 +26,29 @@ noinst_LIBRARIES += %D%/libhal.a
 	%D%/cpu/queue.c \
 	%D%/cpu/submission.h \
 	%D%/cpu/transfer.c \
-	%D%/cpu/uk.c %D%/cpu/uk.h \
+	%D%/cpu/uk.c %D%/cpu/uk.h %D%/cpu/uk_u8.h \
 	%D%/cpu/workers.c %D%/cpu/workers.h
+
+# The headers beside the shaders are made by contrib/shaders.sh and committed.
+VULKAN_SOURCES = \
+	%D%/vulkan/device.c %D%/vulkan/device.h \
+	%D%/vulkan/functions.def \
+	%D%/vulkan/inject.c %D%/vulkan/inject.def %D%/vulkan/inject.h \
+	%D%/vulkan/loader.c %D%/vulkan/loader.h \
+	%D%/vulkan/memory.c %D%/vulkan/memory.h \
+	%D%/vulkan/pipeline.c \
+	%D%/vulkan/placement.c \
+	%D%/vulkan/program.c %D%/vulkan/program.h %D%/vulkan/program_priv.h \
+	%D%/vulkan/queue.c \
+	%D%/vulkan/replay.c \
+	%D%/vulkan/upload.c \
+	%D%/vulkan/shaders/copy.h %D%/vulkan/shaders/fill.h
+if HAVE_VULKAN
+%C%_libhal_a_SOURCES += $(VULKAN_SOURCES)
+else
+EXTRA_DIST += $(VULKAN_SOURCES)
+endif
+EXTRA_DIST += \
+	%D%/vulkan/shaders/copy.comp \
+	%D%/vulkan/shaders/fill.comp \
+	%D%/vulkan/shaders/kernel.glsl

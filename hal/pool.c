@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ring is one buffer of the device. Reservations are kept in ring order, the oldest first;
+ * A ring is one buffer of the device; where the device has memory of its own there are two, of the
+ * same size and under one lock. Reservations are kept in ring order, the oldest first;
  * between its end and the beginning of the oldest one the ring is free. A reservation that does not
  * fit before the end of the ring begins at 0: the gap stays unused until the older ones have gone.
  * The ring starts over at 0 whenever it is empty, which keeps the memory that is touched small.
@@ -18,28 +19,51 @@
 #include "hal/asan.h"
 #include "hal/device_priv.h"
 
+struct ring {
+    struct hal_buffer *memory; /* NULL: the other ring serves */
+    struct list reservations;  /* in ring order; released ones wait for the older ones */
+    size_t head;               /* where the next reservation begins, if it fits */
+    size_t peak_bytes;
+};
+
 struct hal_pool {
-    struct hal_buffer *ring;
+    struct ring shared, transient;
     size_t align;
     pthread_mutex_t lock;
-    struct list reservations; /* in ring order; released ones wait for the older ones */
-    struct list unused;       /* objects to use again */
-    size_t head;              /* where the next reservation begins, if it fits */
-    size_t peak_bytes;
+    struct list unused; /* objects to use again */
     size_t live;
 };
 
 struct reservation {
     struct hal_buffer base; /* first: a hal_buffer * is cast back */
     struct hal_pool *pool;
+    struct ring *ring;
     struct list link;
     size_t begin;
     bool released;
 };
 
-static struct reservation *oldest(struct hal_pool *pool)
+static struct reservation *oldest(const struct ring *ring)
 {
-    return LIST_ENTRY(pool->reservations.next, struct reservation, link);
+    return LIST_ENTRY(ring->reservations.next, struct reservation, link);
+}
+
+static enum status init_ring(struct ring *ring, struct hal_device *device, size_t size,
+                             enum hal_memory memory, struct error *err)
+{
+    list_init(&ring->reservations);
+    TRY(hal_buffer_new_in(device, size, memory, &ring->memory, err));
+    hal_asan_poison(ring->memory->host, ring->memory->host ? size : 0);
+    return ST_OK;
+}
+
+static void fini_ring(struct ring *ring)
+{
+    if (ring->memory) {
+        must(list_is_empty(&ring->reservations));
+        hal_asan_unpoison(ring->memory->host, ring->memory->host ? ring->memory->size : 0);
+        hal_buffer_unref(ring->memory);
+    }
 }
 
 enum status hal_pool_new(struct hal_device *device, size_t size, struct hal_pool **out_pool,
@@ -53,16 +77,17 @@ enum status hal_pool_new(struct hal_device *device, size_t size, struct hal_pool
     if (size <= SIZE_MAX - align) { /* so that a reservation of everything fits */
         size = align_up(size, align);
     }
-    enum status status = hal_buffer_new(device, size, &pool->ring, err);
-    if (status != ST_OK) {
-        free(pool);
-        return status;
-    }
     must(pthread_mutex_init(&pool->lock, NULL) == 0);
-    list_init(&pool->reservations);
     list_init(&pool->unused);
     pool->align = align;
-    hal_asan_poison(pool->ring->host, pool->ring->host ? size : 0);
+    enum status status = init_ring(&pool->shared, device, size, HAL_MEMORY_RAW, err);
+    if (status == ST_OK && !device->props.host_visible) {
+        status = init_ring(&pool->transient, device, size, HAL_MEMORY_TRANSIENT, err);
+    }
+    if (status != ST_OK) {
+        hal_pool_free(pool);
+        return status;
+    }
     *out_pool = pool;
     return ST_OK;
 }
@@ -72,42 +97,42 @@ void hal_pool_free(struct hal_pool *pool)
     if (!pool) {
         return;
     }
-    must(pool->live == 0 && list_is_empty(&pool->reservations));
+    must(pool->live == 0);
     while (!list_is_empty(&pool->unused)) {
         struct list *link = pool->unused.next;
         list_remove(link);
         free(LIST_ENTRY(link, struct reservation, link));
     }
-    hal_asan_unpoison(pool->ring->host, pool->ring->host ? pool->ring->size : 0);
-    hal_buffer_unref(pool->ring);
+    fini_ring(&pool->shared);
+    fini_ring(&pool->transient);
     pthread_mutex_destroy(&pool->lock);
     free(pool);
 }
 
 /* With gaps. */
-static size_t used_bytes(struct hal_pool *pool)
+static size_t used_bytes(const struct ring *ring)
 {
-    if (list_is_empty(&pool->reservations)) {
+    if (!ring->memory || list_is_empty(&ring->reservations)) {
         return 0;
     }
-    size_t tail = oldest(pool)->begin;
-    return pool->head > tail ? pool->head - tail : pool->ring->size - tail + pool->head;
+    size_t tail = oldest(ring)->begin;
+    return ring->head > tail ? ring->head - tail : ring->memory->size - tail + ring->head;
 }
 
 /* Where |size| bytes, not 0, can begin. */
-static bool find_room(struct hal_pool *pool, size_t size, size_t *out_begin)
+static bool find_room(const struct ring *ring, size_t size, size_t *out_begin)
 {
-    size_t end = pool->ring->size;
-    *out_begin = pool->head;
-    if (list_is_empty(&pool->reservations)) {
+    size_t end = ring->memory->size;
+    *out_begin = ring->head;
+    if (list_is_empty(&ring->reservations)) {
         *out_begin = 0;
         return size <= end;
     }
-    size_t tail = oldest(pool)->begin;
-    if (pool->head <= tail) {
-        return size <= tail - pool->head;
+    size_t tail = oldest(ring)->begin;
+    if (ring->head <= tail) {
+        return size <= tail - ring->head;
     }
-    if (size <= end - pool->head) {
+    if (size <= end - ring->head) {
         return true;
     }
     *out_begin = 0;
@@ -126,8 +151,9 @@ static void recycle(struct hal_buffer *buffer)
     if (buffer->size == 0) {
         list_push_front(&pool->unused, &reservation->link);
     }
-    while (!list_is_empty(&pool->reservations) && oldest(pool)->released) {
-        struct list *link = pool->reservations.next;
+    struct ring *ring = reservation->ring;
+    while (!list_is_empty(&ring->reservations) && oldest(ring)->released) {
+        struct list *link = ring->reservations.next;
         list_remove(link);
         list_push_front(&pool->unused, link);
     }
@@ -146,52 +172,52 @@ static struct reservation *take_object(struct hal_pool *pool)
 }
 
 /* With the lock held. */
-static enum status reserve_locked(struct hal_pool *pool, size_t size,
+static enum status reserve_locked(struct hal_pool *pool, struct ring *ring, size_t size,
                                   struct reservation **out_reservation, struct error *err)
 {
     size_t begin = 0, padded = align_up(size, pool->align);
-    if (size && !find_room(pool, padded, &begin)) {
+    if (size && !find_room(ring, padded, &begin)) {
         return error_set(err, ST_EXHAUSTED, "the ring has no %zu bytes free: %zu of %zu are in use",
-                         size, used_bytes(pool), pool->ring->size);
+                         size, used_bytes(ring), ring->memory->size);
     }
     struct reservation *reservation = take_object(pool);
     if (!reservation) {
         return error_set(err, ST_EXHAUSTED, "no memory for a reservation");
     }
-    *reservation = (struct reservation){.pool = pool, .begin = begin};
+    *reservation = (struct reservation){.pool = pool, .ring = ring, .begin = begin};
     list_init(&reservation->link);
     pool->live++;
     if (size) {
-        list_push_back(&pool->reservations, &reservation->link);
-        pool->head = begin + padded;
-        size_t used = used_bytes(pool);
-        pool->peak_bytes = used > pool->peak_bytes ? used : pool->peak_bytes;
+        list_push_back(&ring->reservations, &reservation->link);
+        ring->head = begin + padded;
+        size_t used = used_bytes(ring);
+        ring->peak_bytes = used > ring->peak_bytes ? used : ring->peak_bytes;
     }
     *out_reservation = reservation;
     return ST_OK;
 }
 
-enum status hal_pool_reserve(struct hal_pool *pool, size_t size, struct hal_buffer **out_buffer,
-                             struct error *err)
+static enum status reserve(struct hal_pool *pool, struct ring *ring, size_t size,
+                           struct hal_buffer **out_buffer, struct error *err)
 {
-    struct hal_buffer *ring = pool->ring;
+    struct hal_buffer *memory = ring->memory;
     struct reservation *reservation = NULL;
-    if (size > ring->size) {
+    if (size > memory->size) {
         return error_set(err, ST_TOO_LARGE, "%zu bytes wanted, the whole ring has %zu", size,
-                         ring->size);
+                         memory->size);
     }
     pthread_mutex_lock(&pool->lock);
-    enum status status = reserve_locked(pool, size, &reservation, err);
+    enum status status = reserve_locked(pool, ring, size, &reservation, err);
     pthread_mutex_unlock(&pool->lock);
     if (status != ST_OK) {
         return status;
     }
     struct hal_buffer *buffer = &reservation->base;
     *buffer = (struct hal_buffer){
-        .device = ring->device,
+        .device = memory->device,
         .size = size,
-        .host = size && ring->host ? (char *)ring->host + reservation->begin : NULL,
-        .root = ring,
+        .host = size && memory->host ? (char *)memory->host + reservation->begin : NULL,
+        .root = memory,
         .root_offset = reservation->begin,
         .recycle = recycle,
     };
@@ -201,13 +227,26 @@ enum status hal_pool_reserve(struct hal_pool *pool, size_t size, struct hal_buff
     return ST_OK;
 }
 
+enum status hal_pool_reserve(struct hal_pool *pool, size_t size, struct hal_buffer **out_buffer,
+                             struct error *err)
+{
+    return reserve(pool, &pool->shared, size, out_buffer, err);
+}
+
+enum status hal_pool_reserve_transient(struct hal_pool *pool, size_t size,
+                                       struct hal_buffer **out_buffer, struct error *err)
+{
+    return reserve(pool, pool->transient.memory ? &pool->transient : &pool->shared, size,
+                   out_buffer, err);
+}
+
 void hal_pool_stats(struct hal_pool *pool, struct hal_pool_stats *out_stats)
 {
     pthread_mutex_lock(&pool->lock);
     *out_stats = (struct hal_pool_stats){
-        .size_bytes = pool->ring->size,
-        .used_bytes = used_bytes(pool),
-        .peak_bytes = pool->peak_bytes,
+        .size_bytes = pool->shared.memory->size,
+        .used_bytes = used_bytes(&pool->shared),
+        .peak_bytes = pool->shared.peak_bytes,
         .reserved_count = pool->live,
     };
     pthread_mutex_unlock(&pool->lock);

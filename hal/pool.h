@@ -43,6 +43,15 @@ void hal_pool_free(struct hal_pool *pool);
 MUST_CHECK enum status hal_pool_reserve(struct hal_pool *pool, size_t size,
                                         struct hal_buffer **out_buffer, struct error *err);
 
+/*
+ * Likewise, for what only commands of the device touch (hal_command_set_transient()): of a second
+ * ring of the same size in the device's own memory, where it has such.
+ */
+MUST_CHECK enum status hal_pool_reserve_transient(struct hal_pool *pool, size_t size,
+                                                  struct hal_buffer **out_buffer,
+                                                  struct error *err);
+
+/* Of the ring that the host sees. */
 void hal_pool_stats(struct hal_pool *pool, struct hal_pool_stats *out_stats);
 
 #endif

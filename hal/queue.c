@@ -13,7 +13,8 @@ static void check_slot(const struct hal_device *device, const struct hal_slot_ne
     if (need->length == 0) {
         return;
     }
-    must(slot->buffer && slot->buffer->device == device);
+    must(slot->buffer && hal_buffer_is_usable(slot->buffer, device));
+    must(slot->buffer->host || need->is_transient);
     must(slot->offset % device->props.offset_align == 0);
     must(in_range(slot->offset, slot->length, slot->buffer->size));
     must(slot->length >= need->length);

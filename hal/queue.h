@@ -4,8 +4,9 @@
  * signal. A submission may be made before anything it waits for has been submitted. When a wait
  * fails, the submission does not run and its signals fail with the same status.
  *
- * Submissions without an order between them run in any order and at the same time; the device
- * starts first what became runnable first.
+ * Submissions without an order between them run in any order and at the same time. Where they wait
+ * for the device, it gives each share (below) time by its weight, and starts first what became
+ * runnable first within one.
  */
 #ifndef PTED_HAL_QUEUE_H
 #define PTED_HAL_QUEUE_H
@@ -16,9 +17,13 @@
 
 #include "base/status.h"
 #include "hal/command.h"
+#include "hal/fault.h"
 #include "hal/semaphore.h"
 
 #define HAL_TIMEPOINTS_MAX 8
+
+/* Parties that a device tells apart; numbers that are equal modulo this are one. */
+#define HAL_SHARES 256
 
 struct hal_submission {
     struct hal_command *command; /* the submission takes its own reference */
@@ -34,11 +39,19 @@ struct hal_submission {
      * buffer is so small that handing it to a worker costs more (and nothing has to be waited for).
      */
     bool may_run_inline;
+    uint32_t share;  /* whose work it is: any number, the same for all submissions of one party */
+    uint32_t weight; /* how many parts of the device's time that one gets beside others; 0 is 1 */
     /*
      * Polled between tiles when not NULL: once it is true the rest is not run and the signals fail
      * with ST_CANCELLED. Lives until the signals have been given.
      */
     const atomic_bool *cancel;
+    /*
+     * Where kernels report what is wrong with the data (hal/fault.h); the signals then fail with
+     * ST_INVALID. Reset by the caller, lives until the signals have been given. NULL: only the
+     * status tells.
+     */
+    struct hal_fault_record *fault;
 };
 
 /*

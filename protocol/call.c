@@ -203,11 +203,26 @@ static enum status read_nothing(struct call_parser *p, const struct json_string 
                : error_set(p->err, ST_INVALID, "%.*s: the method takes none", SPAN_FMT(key->raw));
 }
 
+/* What the list that the request is in reads for itself. */
+static bool is_of_list(const struct call_parser *p, const struct json_string *key)
+{
+    return p->limits->oip.is_listed &&
+           (json_string_is(key, "id") || json_string_is(key, "answer") ||
+            json_string_is(key, "model_name") || json_string_is(key, "model_version"));
+}
+
 static enum status read_member(struct call_parser *p, const struct json_string *key)
 {
     bool is_args = json_string_is(key, "args");
+    if (json_string_is(key, "parameters")) {
+        return oip_read_parameters(&p->reader, &p->parameters);
+    }
+    if (is_of_list(p, key)) {
+        return json_skip(&p->in, p->err);
+    }
     if (!is_args && !json_string_is(key, "kwargs")) {
-        return json_fail(&p->in, p->err, ST_INVALID, "unknown member, expected args or kwargs");
+        return json_fail(&p->in, p->err, ST_INVALID,
+                         "unknown member, expected args, kwargs or parameters");
     }
     if (json_peek(&p->in) == JSON_NULL) {
         return json_read_null(&p->in, p->err);
@@ -216,12 +231,23 @@ static enum status read_member(struct call_parser *p, const struct json_string *
     return node == SIP_NO_NODE ? read_nothing(p, key) : read_tree(p, node);
 }
 
+static bool has_dynamic_dim(const struct call_slot *slot)
+{
+    bool is_dynamic = false;
+    for (uint8_t d = 0; d < slot->shape.rank; d++) {
+        is_dynamic |= slot->shape.dims[d] < 0;
+    }
+    return is_dynamic;
+}
+
 /* Inputs that nobody gave and that have no value of their own. */
 static enum status check_missing(const struct call_parser *p)
 {
     for (uint32_t i = 0; i < p->method->input_count; i++) {
         const struct call_slot *slot = &p->method->inputs[i];
-        if (p->leaves[i].form == CALL_ABSENT && slot->kind != CALL_NONE && !slot->fixed) {
+        bool may_lack = slot->kind == CALL_NONE || slot->fixed ||
+                        (p->limits->shapes_only && !has_dynamic_dim(slot));
+        if (p->leaves[i].form == CALL_ABSENT && !may_lack) {
             char text[CALL_SLOT_TEXT_MAX];
             return call_fail(p, find_leaf(&p->method->structure->inputs, i),
                              ": missing, expected %s", call_print_slot(slot, text));
@@ -230,23 +256,43 @@ static enum status check_missing(const struct call_parser *p)
     return ST_OK;
 }
 
+bool call_is_form(struct span json)
+{
+    struct json in;
+    struct json_string key;
+    struct error err;
+    json_init(&in, json);
+    return json_object(&in, &err) == ST_OK && json_member(&in, &key, &err) == ST_OK &&
+           !in.is_closed && (json_string_is(&key, "args") || json_string_is(&key, "kwargs"));
+}
+
+static void init_parser(struct call_parser *p, const struct oip_body *body,
+                        const struct call_method *method, const struct call_limits *limits,
+                        struct arena *arena, struct error *err)
+{
+    p->method = method;
+    p->limits = limits;
+    p->arena = arena;
+    p->binary = body->binary;
+    p->err = err;
+    p->parameters = (struct oip_parameters){.priority = 0};
+    p->leaves = arena_array(arena, method->input_count, sizeof(*p->leaves));
+    p->reader = (struct oip_reader){&p->in, &limits->oip, arena, err};
+    json_init(&p->in, body->json);
+    p->in.start -= body->json_offset;
+    if (limits->oip.json_depth_max < JSON_DEPTH_MAX) {
+        p->in.depth_max = (uint16_t)limits->oip.json_depth_max;
+    }
+}
+
 enum status call_parse(const struct oip_body *body, const struct call_method *method,
                        const struct call_limits *limits, struct arena *arena,
-                       struct call_leaf **out_leaves, struct error *err)
+                       struct call_request *out, struct span *out_rest, struct error *err)
 {
     struct call_parser p; /* no initialiser: it would clear the reader's tables too */
-    p.method = method;
-    p.limits = limits;
-    p.arena = arena;
-    p.binary = body->binary;
-    p.err = err;
-    p.leaves = arena_array(arena, method->input_count, sizeof(*p.leaves));
+    init_parser(&p, body, method, limits, arena, err);
     if (!p.leaves) {
         return error_set(err, ST_TOO_LARGE, "no memory left for a request");
-    }
-    json_init(&p.in, body->json);
-    if (limits->json_depth_max < JSON_DEPTH_MAX) {
-        p.in.depth_max = (uint16_t)limits->json_depth_max;
     }
     TRY(json_object(&p.in, err));
     while (true) {
@@ -259,10 +305,11 @@ enum status call_parse(const struct oip_body *body, const struct call_method *me
     }
     TRY(json_end(&p.in, err));
     TRY(check_missing(&p));
-    if (p.binary.len > 0) {
-        return error_set(err, ST_INVALID, "%zu bytes behind the last tensor's binary data",
-                         p.binary.len);
+    if (out_rest) {
+        *out_rest = p.binary;
+    } else {
+        TRY(oip_verify_rest(p.binary, err));
     }
-    *out_leaves = p.leaves;
+    *out = (struct call_request){p.parameters, p.leaves};
     return ST_OK;
 }

@@ -5,13 +5,17 @@
  *     {"args": [[1, 2], {"bar": 0.5}], "kwargs": {"bias": [0, 0]}}    either may be missing
  *     {"result": {"sum": [1, 2]}}
  *
+ * with "parameters" beside them, as in a request of the Open Inference Protocol.
+ *
  * A leaf is a number, a bool, a string or null where the method takes one, arrays nested as the
  * tensor's shape says, or a typed object whose bytes are little-endian and row-major:
  *
  *     {"dtype": "float32", "shape": [2, 3], "base64": "..."}
  *     {"dtype": "float32", "shape": [2, 3], "binary_data_size": 24}
+ *     {"dtype": "float32", "shape": [2, 3], "fill": 0.5}               every element is that
  *
- * The bytes of the latter stand behind the JSON (oip_split_body()), in the order of the text.
+ * The bytes of the second stand behind the JSON (oip_split_body()), in the order of the text. In a
+ * list of requests a leaf may be {"$from": ...} as well, with or without the type and the shape.
  *
  * Two phases as in oip.h: call_parse() finds each leaf's text, type and shape and checks everything
  * but the elements; call_decode_leaf() then writes one leaf into the caller's memory. Errors begin
@@ -36,9 +40,10 @@ enum call_kind { CALL_NONE, CALL_TENSOR, CALL_SCALAR, CALL_STRING };
 /* What stands at a leaf. */
 struct call_slot {
     enum call_kind kind;
-    enum dtype dtype;   /* of a tensor; I64, F64 or BOOL of a scalar */
-    struct shape shape; /* of a tensor; a dim of -1 is any size */
-    const char *fixed;  /* JSON of the only value that is taken, which may be left out; or NULL */
+    enum dtype dtype;    /* of a tensor; I64, F64 or BOOL of a scalar */
+    struct shape shape;  /* of a tensor; a dim of -1 is any size up to the bound */
+    struct shape bounds; /* of a tensor: the largest it can be */
+    const char *fixed;   /* JSON of the only value that is taken, which may be left out; or NULL */
 };
 
 struct call_method {
@@ -48,24 +53,45 @@ struct call_method {
 };
 
 struct call_limits {
-    size_t tensor_bytes_max, json_depth_max;
+    struct oip_limits oip; /* of what calls share with the protocol's requests */
     uint64_t element_count_max;
+    bool shapes_only; /* typed objects may come without data, tensors of one size not at all */
 };
 
-enum call_form { CALL_ABSENT, CALL_TEXT, CALL_BASE64, CALL_BINARY };
+/* CALL_SHAPE: without data. */
+enum call_form {
+    CALL_ABSENT,
+    CALL_TEXT,
+    CALL_BASE64,
+    CALL_BINARY,
+    CALL_FILL,
+    CALL_SHAPE,
+    CALL_PROMISE
+};
 
 /* One input as it was given. */
 struct call_leaf {
     enum call_form form;
     struct shape shape;
     size_t bytes;     /* shape x type; of a string 0 */
-    struct span data; /* by form: the JSON value, base64 text, the tensor's bytes; a string's own */
+    struct span data; /* by form: the JSON value, base64 text, the tensor's bytes, the JSON value of
+                         each element; a string's own */
+    struct oip_promise promise; /* of a CALL_PROMISE */
 };
 
-/* |out_leaves| gets one entry for each raw input; those that are left out are CALL_ABSENT. */
+struct call_request {
+    struct oip_parameters parameters;
+    struct call_leaf *leaves; /* one for each raw input; those that are left out are CALL_ABSENT */
+};
+
+/* |out_rest| as in oip_parse_infer(). */
 MUST_CHECK enum status call_parse(const struct oip_body *body, const struct call_method *method,
                                   const struct call_limits *limits, struct arena *arena,
-                                  struct call_leaf **out_leaves, struct error *err);
+                                  struct call_request *out, struct span *out_rest,
+                                  struct error *err);
+
+/* Does a request come in the method's structure, not in the Open Inference Protocol's? */
+bool call_is_form(struct span json);
 
 /* Writes leaf->bytes bytes of |dtype|. Errors begin with what goes behind a path. */
 MUST_CHECK enum status call_decode_leaf(const struct call_leaf *leaf, enum dtype dtype, void *dst,
@@ -82,16 +108,18 @@ struct call_result {
 };
 
 /*
- * Prints {"result": ...}; |results| by raw index. When |is_binary| tensors are typed objects and
- * their memory goes out behind the JSON. |encoded->spans| is set by the caller, with room for one
- * more than the results' leaves. ST_TOO_LARGE when |out| has no room.
+ * Prints the member "result" of an answer that is made in pieces (oip_encode_begin()); |results| by
+ * raw index. When |is_binary| tensors are typed objects and their memory goes out behind the JSON.
  */
 MUST_CHECK enum status call_print(const struct call_method *method,
                                   const struct call_result *results, bool is_binary,
                                   struct buf *out, struct oip_encoded *encoded, struct error *err);
 
-/* A JSON Schema of the request, and a request whose tensors are 0 and have |shapes|, by raw input.
- */
+/* The results alone, as they stand behind "result": text only. |out| has failed without room. */
+void call_print_value(const struct call_method *method, const struct call_result *results,
+                      struct buf *out);
+
+/* A JSON Schema of the request, and a request with tensors of |shapes|, by raw input. */
 void call_print_schema(const struct call_method *method, struct buf *out);
 void call_print_example(const struct call_method *method, const struct shape *shapes,
                         struct buf *out);

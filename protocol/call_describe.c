@@ -40,9 +40,16 @@ static bool is_optional(const struct call_slot *slot)
 
 /* ---- the example ----------------------------------------------------------------------------- */
 
-static void print_zeros(struct buf *out, const struct call_slot *slot, const struct shape *shape)
+/* Integers are 1: an index of most tables, and nothing that divides by it or masks all. */
+static const char *example_number(enum dtype dtype)
 {
-    const char *zero = slot->dtype == DT_BOOL ? "false" : "0";
+    enum dtype_kind kind = dtype_infos[dtype].kind;
+    return kind == DTYPE_BOOL ? "false" : kind == DTYPE_INT ? "1" : "0";
+}
+
+static void print_numbers(struct buf *out, const struct call_slot *slot, const struct shape *shape)
+{
+    const char *number = example_number(slot->dtype);
     int64_t index[SHAPE_RANK_MAX] = {0};
     unsigned level = 0;
     while (!buf_failed(out)) {
@@ -58,12 +65,22 @@ static void print_zeros(struct buf *out, const struct call_slot *slot, const str
         if (is_array) {
             buf_add_str(out, shape->dims[level] ? "]" : "[]");
         } else {
-            buf_add_str(out, zero);
+            buf_add_str(out, number);
         }
         if (level-- == 0) {
             return;
         }
     }
+}
+
+/* A tensor of more is written with "fill". */
+#define EXAMPLE_NUMBERS_MAX 64
+
+static void print_filled(struct buf *out, const struct call_slot *slot, const struct shape *shape)
+{
+    char text[SHAPE_TEXT_MAX];
+    buf_printf(out, "{\"dtype\":\"%s\",\"shape\":%s,\"fill\":%s}", call_dtype_name(slot->dtype),
+               shape_print(shape, text), example_number(slot->dtype));
 }
 
 static enum status example_leaf(void *user, const struct sip_node *node, struct error *err)
@@ -74,8 +91,11 @@ static enum status example_leaf(void *user, const struct sip_node *node, struct 
     print_key(d, node);
     if (slot->fixed) {
         buf_add_str(d->out, slot->fixed);
+    } else if (slot->kind == CALL_TENSOR &&
+               shape_numel(&d->shapes[node->raw_index]) > EXAMPLE_NUMBERS_MAX) {
+        print_filled(d->out, slot, &d->shapes[node->raw_index]);
     } else if (slot->kind == CALL_TENSOR || slot->kind == CALL_SCALAR) {
-        print_zeros(d->out, slot, &d->shapes[node->raw_index]);
+        print_numbers(d->out, slot, &d->shapes[node->raw_index]);
     } else {
         buf_add_str(d->out, slot->kind == CALL_STRING ? "\"\"" : "null");
     }
@@ -130,6 +150,8 @@ static void print_tensor_schema(struct buf *out, const struct call_slot *slot)
         if (shape->dims[d] >= 0) {
             buf_printf(out, ",\"minItems\":%" PRId64 ",\"maxItems\":%" PRId64, shape->dims[d],
                        shape->dims[d]);
+        } else {
+            buf_printf(out, ",\"maxItems\":%" PRId64, slot->bounds.dims[d]);
         }
         buf_add_str(out, ",\"items\":");
     }
@@ -149,14 +171,18 @@ static void print_tensor_schema(struct buf *out, const struct call_slot *slot)
         if (shape->dims[d] >= 0) {
             buf_printf(out, "{\"const\":%" PRId64 "}", shape->dims[d]);
         } else {
-            buf_add_str(out, "{\"type\":\"integer\",\"minimum\":0}");
+            buf_printf(out, "{\"type\":\"integer\",\"minimum\":0,\"maximum\":%" PRId64 "}",
+                       slot->bounds.dims[d]);
         }
     }
     buf_printf(out,
                "],\"minItems\":%u,\"maxItems\":%u},\"base64\":{\"type\":\"string\"},"
-               "\"binary_data_size\":{\"type\":\"integer\"}},\"required\":[\"dtype\",\"shape\"],"
-               "\"additionalProperties\":false}]}",
+               "\"binary_data_size\":{\"type\":\"integer\"},\"fill\":{",
                shape->rank, shape->rank);
+    print_number_type(out, slot);
+    buf_add_str(out, "}},\"required\":[\"dtype\",\"shape\"],\"oneOf\":[{\"required\":[\"base64\"]},"
+                     "{\"required\":[\"binary_data_size\"]},{\"required\":[\"fill\"]}],"
+                     "\"additionalProperties\":false}]}");
 }
 
 static enum status schema_leaf(void *user, const struct sip_node *node, struct error *err)
@@ -190,6 +216,17 @@ static void open_schema(struct buf *out, const struct sip_node *node)
 static bool is_required(const struct describer *d, const struct sip_node *node)
 {
     return node->kind != SIP_LEAF || !is_optional(&d->method->inputs[node->raw_index]);
+}
+
+/* Has "args" or "kwargs", at |root|, a member that every request gives? */
+static bool needs_any(const struct describer *d, uint32_t root)
+{
+    bool is_needed = false;
+    for (uint32_t i = 0; root != SIP_NO_NODE && i < node_at(d, root)->count; i++) {
+        uint32_t child = node_at(d, root)->first + i;
+        is_needed |= child != d->kwargs && is_required(d, node_at(d, child));
+    }
+    return is_needed;
 }
 
 static void close_dict_schema(struct describer *d, const struct sip_node *node)
@@ -279,5 +316,13 @@ void call_print_schema(const struct call_method *method, struct buf *out)
     buf_add_str(out, "{\"$schema\":\"https://json-schema.org/draft/2020-12/schema\","
                      "\"type\":\"object\",\"properties\":{");
     visit(&d, &visitor);
-    buf_add_str(out, "},\"additionalProperties\":false}");
+    bool is_empty = d.args == SIP_NO_NODE && d.kwargs == SIP_NO_NODE;
+    buf_add_str(out, is_empty ? "" : ",");
+    buf_add_str(out, "\"parameters\":{\"type\":\"object\"}},\"required\":[");
+    bool has_args = needs_any(&d, d.args);
+    buf_add_str(out, has_args ? "\"args\"" : "");
+    if (needs_any(&d, d.kwargs)) {
+        buf_add_str(out, has_args ? ",\"kwargs\"" : "\"kwargs\"");
+    }
+    buf_add_str(out, "],\"additionalProperties\":false}");
 }

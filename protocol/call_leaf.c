@@ -9,7 +9,6 @@
 #include "base/check.h"
 #include "protocol/base64.h"
 #include "protocol/call_priv.h"
-#include "protocol/oip_priv.h"
 #include "protocol/tensor_text.h"
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -24,8 +23,8 @@ const char *call_dtype_name(enum dtype dtype)
 static bool find_dtype(struct span name, enum dtype *out_dtype)
 {
     for (int i = 0; i < DTYPE_COUNT; i++) {
-        if (span_is(name, dtype_infos[i].long_text) ||
-            span_is(name, call_dtype_name((enum dtype)i))) {
+        if (dtype_is_public((enum dtype)i) && (span_is(name, dtype_infos[i].long_text) ||
+                                               span_is(name, call_dtype_name((enum dtype)i)))) {
             *out_dtype = (enum dtype)i;
             return true;
         }
@@ -104,7 +103,7 @@ static enum status verify_shape(const struct call_parser *p, uint32_t node,
     }
     if (shape_bytes(&leaf->shape, slot->dtype, &leaf->bytes, NULL) != ST_OK ||
         (uint64_t)shape_numel(&leaf->shape) > p->limits->element_count_max ||
-        leaf->bytes > p->limits->tensor_bytes_max) {
+        leaf->bytes > p->limits->oip.tensor_bytes_max) {
         const struct sip_node *n = &p->method->structure->inputs.nodes[node];
         error_set(p->err, ST_TOO_LARGE, ": more elements than a request may have");
         return call_prefix(p->method, (uint32_t)n->raw_index, "", p->err);
@@ -115,10 +114,11 @@ static enum status verify_shape(const struct call_parser *p, uint32_t node,
 /* ---- typed objects --------------------------------------------------------------------------- */
 
 struct typed {
-    bool has_dtype, has_shape, has_size;
+    bool has_dtype, has_shape, has_size, is_promise;
     enum dtype dtype;
     uint64_t size;
     struct json_string base64; /* without text: absent */
+    struct span fill;          /* likewise */
 };
 
 static enum status read_typed_member(struct call_parser *p, const struct json_string *key,
@@ -143,8 +143,17 @@ static enum status read_typed_member(struct call_parser *p, const struct json_st
         typed->has_size = true;
         return json_read_u64(&p->in, &typed->size, p->err);
     }
+    if (json_string_is(key, "fill")) {
+        TRY(json_skip(&p->in, p->err));
+        typed->fill = span_of(p->in.value, (size_t)(p->in.at - p->in.value));
+        return ST_OK;
+    }
+    if (json_string_is(key, "$from")) {
+        typed->is_promise = true;
+        return oip_read_promise(&p->reader, &leaf->promise);
+    }
     return json_fail(&p->in, p->err, ST_INVALID,
-                     "unknown member, expected dtype, shape, base64 or binary_data_size");
+                     "unknown member, expected dtype, shape, base64, binary_data_size or fill");
 }
 
 /* The tensor's bytes, whose number the type and shape say. */
@@ -180,22 +189,54 @@ static enum status keep_string(struct call_parser *p, const struct json_string *
     return ST_OK;
 }
 
+/* The result of another request says itself what it is; what is said here is compared with that. */
+static enum status finish_promise(struct call_parser *p, uint32_t node, const struct typed *typed,
+                                  struct call_leaf *leaf)
+{
+    const struct sip_node *n = &p->method->structure->inputs.nodes[node];
+    const struct call_slot *slot = &p->method->inputs[n->raw_index];
+    if (typed->has_size || typed->base64.raw.ptr || typed->fill.ptr) {
+        return call_fail(p, node, ": has both \"$from\" and data of its own, expected one");
+    }
+    if (typed->has_dtype && (slot->kind == CALL_STRING || typed->dtype != slot->dtype)) {
+        return refuse(p, node, dtype_infos[typed->dtype].long_text);
+    }
+    leaf->form = CALL_PROMISE;
+    leaf->promise.has_type = typed->has_dtype;
+    leaf->promise.has_shape = typed->has_shape;
+    return typed->has_shape && slot->kind != CALL_STRING
+               ? verify_shape(p, node, slot, leaf, dtype_infos[slot->dtype].long_text)
+               : ST_OK;
+}
+
 static enum status finish_typed(struct call_parser *p, uint32_t node, const struct typed *typed,
                                 struct call_leaf *leaf)
 {
     const struct sip_node *n = &p->method->structure->inputs.nodes[node];
     const struct call_slot *slot = &p->method->inputs[n->raw_index];
+    if (typed->is_promise) {
+        return finish_promise(p, node, typed, leaf);
+    }
+    if (slot->kind == CALL_STRING) {
+        return refuse(p, node, "an object");
+    }
     if (!typed->has_dtype || !typed->has_shape) {
         return call_fail(p, node, ": member \"%s\" is missing",
                          typed->has_dtype ? "shape" : "dtype");
     }
-    if (typed->has_size == (typed->base64.raw.ptr != NULL)) {
-        return call_fail(p, node, ": expected either base64 or binary_data_size");
+    unsigned forms = typed->has_size + (typed->base64.raw.ptr != NULL) + (typed->fill.ptr != NULL);
+    if (forms != 1 && !(forms == 0 && p->limits->shapes_only)) {
+        return call_fail(p, node, ": expected one of base64, binary_data_size and fill");
     }
     if (typed->dtype != slot->dtype) {
         return refuse(p, node, dtype_infos[typed->dtype].long_text);
     }
     TRY(verify_shape(p, node, slot, leaf, dtype_infos[slot->dtype].long_text));
+    if (typed->fill.ptr || forms == 0) {
+        leaf->form = forms ? CALL_FILL : CALL_SHAPE;
+        leaf->data = typed->fill;
+        return ST_OK;
+    }
     if (typed->has_size) {
         return take_binary(p, node, typed->size, leaf);
     }
@@ -270,7 +311,7 @@ enum status call_read_leaf(struct call_parser *p, uint32_t node)
     if (type == JSON_STRING && slot->kind == CALL_STRING) {
         return read_string(p, leaf);
     }
-    if (type == JSON_OBJECT && is_number) {
+    if (type == JSON_OBJECT && slot->kind != CALL_NONE) {
         return read_typed(p, node, leaf);
     }
     if (type == JSON_ARRAY && slot->kind == CALL_TENSOR) {
@@ -291,6 +332,27 @@ static void make_bools(uint8_t *bytes, size_t count)
     }
 }
 
+/* The one element, then as many again until there are enough. */
+static enum status decode_fill(const struct call_leaf *leaf, enum dtype dtype, void *dst,
+                               struct error *err)
+{
+    uint8_t element[sizeof(uint64_t)], *to = dst;
+    size_t done = dtype_bytes(dtype);
+    if (tensor_text_parse_element(leaf->data, dtype, element, err) != ST_OK) {
+        return error_prefix(err, ".fill");
+    }
+    if (leaf->bytes == 0) {
+        return ST_OK;
+    }
+    memcpy(to, element, done);
+    while (done < leaf->bytes) {
+        size_t more = done < leaf->bytes - done ? done : leaf->bytes - done;
+        memcpy(to + done, to, more);
+        done += more;
+    }
+    return ST_OK;
+}
+
 enum status call_decode_leaf(const struct call_leaf *leaf, enum dtype dtype, void *dst,
                              struct error *err)
 {
@@ -307,6 +369,10 @@ enum status call_decode_leaf(const struct call_leaf *leaf, enum dtype dtype, voi
             memcpy(dst, leaf->data.ptr, leaf->bytes);
         }
         break;
+    case CALL_FILL:
+        return decode_fill(leaf, dtype, dst, err);
+    case CALL_SHAPE:
+    case CALL_PROMISE:
     case CALL_ABSENT:
         unreachable();
     }

@@ -5,12 +5,15 @@
 
 #include "protocol/call.h"
 #include "protocol/json_priv.h"
+#include "protocol/oip_priv.h"
 
 struct call_parser {
     struct json in;
+    struct oip_reader reader; /* of |in| */
     const struct call_method *method;
     const struct call_limits *limits;
     struct arena *arena;
+    struct oip_parameters parameters;
     struct call_leaf *leaves;
     struct span binary; /* behind the JSON, not taken by a leaf yet */
     struct error *err;

@@ -50,15 +50,10 @@ static void print_key(struct printer *printer, const struct sip_node *node)
 static void print_binary(struct printer *printer, const struct call_slot *slot,
                          const struct call_result *result)
 {
-    struct oip_encoded *encoded = printer->encoded;
     char shape[SHAPE_TEXT_MAX];
     buf_printf(printer->out, "{\"dtype\":\"%s\",\"shape\":%s,\"binary_data_size\":%zu}",
                call_dtype_name(slot->dtype), shape_print(&result->shape, shape), result->bytes.len);
-    encoded->has_binary = true;
-    if (result->bytes.len > 0) {
-        encoded->spans[encoded->span_count++] = result->bytes;
-        encoded->total_bytes += result->bytes.len;
-    }
+    oip_encode_blob(printer->encoded, result->bytes);
 }
 
 static enum status print_leaf(void *user, const struct sip_node *node, struct error *err)
@@ -107,32 +102,32 @@ static enum status print_close(void *user, const struct sip_node *node, struct e
     return ST_OK;
 }
 
+static enum status print_results(struct printer *printer, struct error *err)
+{
+    static const struct sip_visitor visitor = {print_leaf, print_open, print_close};
+    const struct sip_tree *tree = &printer->method->structure->results;
+    if (tree->nodes[0].kind == SIP_NOTHING) {
+        buf_add_str(printer->out, "null");
+        return ST_OK;
+    }
+    return sip_visit(tree, &visitor, printer, err);
+}
+
+void call_print_value(const struct call_method *method, const struct call_result *results,
+                      struct buf *out)
+{
+    struct printer printer = {method, results, false, out, NULL};
+    struct error err;
+    if (print_results(&printer, &err) != ST_OK) {
+        out->failed = true; /* no callback fails: there was no memory for the walk */
+    }
+}
+
 enum status call_print(const struct call_method *method, const struct call_result *results,
                        bool is_binary, struct buf *out, struct oip_encoded *encoded,
                        struct error *err)
 {
-    static const struct sip_visitor visitor = {print_leaf, print_open, print_close};
-    const struct sip_tree *tree = &method->structure->results;
     struct printer printer = {method, results, is_binary, out, encoded};
-    must(out->len == 0);
-    encoded->has_binary = false;
-    encoded->span_count = 1;
-    encoded->total_bytes = 0;
-    buf_add_str(out, "{\"result\":");
-    if (tree->nodes[0].kind == SIP_NOTHING) {
-        buf_add_str(out, "null");
-    }
-    TRY(sip_visit(tree, &visitor, &printer, err));
-    buf_add_char(out, '}');
-    while (encoded->has_binary && out->len % OIP_BLOB_ALIGN && !buf_failed(out)) {
-        buf_add_char(out, ' ');
-    }
-    if (buf_failed(out)) {
-        return error_set(err, ST_TOO_LARGE, "the answer has more than %zu bytes of text",
-                         out->max_bytes);
-    }
-    encoded->json_bytes = out->len;
-    encoded->spans[0] = buf_span(out);
-    encoded->total_bytes += out->len;
-    return ST_OK;
+    buf_add_str(out, "\"result\":");
+    return print_results(&printer, err);
 }

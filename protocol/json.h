@@ -105,7 +105,21 @@ enum status json_fail(const struct json *in, struct error *err, enum status code
 
 /* Decodes into |dst|, which has room for string->bytes. */
 void json_string_decode(const struct json_string *string, uint8_t *dst);
-bool json_string_is(const struct json_string *string, const char *text);
+
+/* Do they decode to the same bytes? */
+bool json_string_equal(const struct json_string *a, const struct json_string *b);
+
+/* Is it |text|, one of our own names, in which nothing would be escaped? */
+static inline bool json_string_is(const struct json_string *string, const char *text)
+{
+    const struct span name = span_str(text);
+    if (string->bytes != name.len) {
+        return false; /* nearly always: the length of a literal is known when it is compiled */
+    }
+    return string->raw.len == name.len
+               ? span_equal(string->raw, name)
+               : json_string_equal(string, &(struct json_string){name, name.len});
+}
 
 /* Is |text| valid UTF-8? */
 bool json_is_utf8(struct span text);

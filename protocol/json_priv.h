@@ -16,7 +16,4 @@ const char *json_next_text(struct json *in, char text[JSON_NEXT_TEXT_MAX]);
 /* The number token at |at|, shortened, for error texts. */
 struct span json_number_text(const uint8_t *at, const uint8_t *end);
 
-/* Do they decode to the same bytes? */
-bool json_string_equal(const struct json_string *a, const struct json_string *b);
-
 #endif

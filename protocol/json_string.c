@@ -266,13 +266,6 @@ bool json_string_equal(const struct json_string *a, const struct json_string *b)
     return true;
 }
 
-bool json_string_is(const struct json_string *string, const char *text)
-{
-    /* |text| is one of our names, so it has nothing that would have to be escaped. */
-    struct json_string other = {span_str(text), strlen(text)};
-    return json_string_equal(string, &other);
-}
-
 bool json_is_utf8(struct span text)
 {
     const uint8_t *p = text.ptr, *end = p + text.len;
@@ -306,6 +299,9 @@ void json_print_string(struct buf *out, struct span text)
     while (p < end) {
         const uint8_t *plain = p;
         size_t len = 1;
+        while (end - p >= 8 && count_plain_ascii(p) == 8) {
+            p += 8;
+        }
         while (p < end && len && *p >= 0x20 && *p != '"' && *p != '\\') {
             len = *p < 0x80 ? 1 : utf8_sequence(p, end);
             p += len;

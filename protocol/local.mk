@@ -18,7 +18,9 @@ noinst_LIBRARIES += %D%/libprotocol.a
 	%D%/number_print.c \
 	%D%/number_priv.h \
 	%D%/oip.c %D%/oip.h \
+	%D%/oip_config.c %D%/oip_config.h \
 	%D%/oip_input.c \
+	%D%/oip_parameters.c \
 	%D%/oip_priv.h \
 	%D%/oip_tensors.c \
 	%D%/oip_reply.c %D%/oip_reply.h \

@@ -36,6 +36,7 @@ struct oip_tensor_meta {
     const char *name;
     struct oip_type type;
     struct shape shape;
+    bool is_optional; /* an input that a request may leave out */
 };
 
 struct oip_limits {
@@ -43,6 +44,7 @@ struct oip_limits {
     size_t name_bytes_max; /* names, id and string parameters */
     size_t tensor_bytes_max;
     size_t json_depth_max; /* 0, or anything above: JSON_DEPTH_MAX */
+    bool is_listed;        /* the request is one of a list: inputs may be results of others */
 };
 
 enum oip_parameter_type { OIP_BOOL, OIP_INT, OIP_UINT, OIP_FLOAT, OIP_STRING };
@@ -59,12 +61,32 @@ struct oip_parameter {
     };
 };
 
+/* What a request may say of itself, whichever form its tensors have. */
+struct oip_parameters {
+    bool sequence_start, sequence_end;
+    bool binary_data_output; /* form of outputs that do not say; all of them when none is listed */
+    uint64_t sequence_id;    /* 0 = none or a string */
+    struct span sequence_name; /* a sequence_id that is a string */
+    uint64_t priority, timeout_us;
+    struct oip_parameter *others; /* in the arena */
+    size_t other_count;
+};
+
+/* {"$from": {"id": ..., "output": ...}}: a result of another request of the same list. */
+struct oip_promise {
+    struct span id, output;
+    bool has_output;          /* false: the other's only one */
+    bool has_type, has_shape; /* the request says which the result has */
+};
+
 struct oip_request_input {
     struct span name;
-    size_t index; /* in the request, for error paths */
-    struct oip_type type;
+    size_t index;         /* in the request, for error paths */
+    struct oip_type type; /* of a promise: if it says so, likewise |shape| */
     struct shape shape;
-    size_t bytes; /* shape x type; for BYTES 0 */
+    bool is_promise;
+    struct oip_promise promise; /* then; there is no data */
+    size_t bytes;               /* shape x type; for BYTES 0 */
     bool is_binary;
     bool is_one_string; /* BYTES of a request without JSON: |data| is the element itself */
     struct span data;   /* the JSON array, or the tensor's bytes */
@@ -79,30 +101,29 @@ struct oip_request_output {
 
 struct oip_request {
     bool has_id;
-    bool sequence_start, sequence_end;
-    bool binary_data_output; /* form of outputs that do not say; all of them when none is listed */
     struct span id;
-    uint64_t sequence_id;      /* 0 = none or a string */
-    struct span sequence_name; /* a sequence_id that is a string */
-    uint64_t priority, timeout_us;
-    struct oip_parameter *parameters; /* the others; all arrays live in the arena */
-    struct oip_request_input *inputs;
+    struct oip_parameters parameters;
+    struct oip_request_input *inputs; /* both arrays live in the arena */
     struct oip_request_output *outputs;
-    size_t parameter_count, input_count, output_count;
+    size_t input_count, output_count;
 };
 
 struct oip_body {
     bool is_raw; /* no JSON: |binary| is the one input */
     struct span json, binary;
+    size_t json_offset; /* bytes of text before |json|: messages count from there */
 };
 
 /* |json_bytes| is the value of Inference-Header-Content-Length, or NULL when it was not sent. */
 MUST_CHECK enum status oip_split_body(struct span body, const struct span *json_bytes,
                                       struct oip_body *out, struct error *err);
 
+/* |out_rest|: what is left of the binary data, for the next request of a list; NULL: nothing may
+ * be.
+ */
 MUST_CHECK enum status oip_parse_infer(const struct oip_body *body, const struct oip_limits *limits,
                                        struct arena *arena, struct oip_request *out,
-                                       struct error *err);
+                                       struct span *out_rest, struct error *err);
 
 /* A request for shapes: of an inference request only the names and shapes of the inputs, which are
  * neither checked against each other nor against a model. */
@@ -114,9 +135,6 @@ MUST_CHECK enum status oip_parse_shapes(struct span body, const struct oip_limit
 MUST_CHECK enum status oip_parse_raw(struct span binary, const struct oip_tensor_meta *meta,
                                      const struct oip_limits *limits, struct arena *arena,
                                      struct oip_request *out, struct error *err);
-
-/* NULL = absent. */
-const struct oip_request_input *oip_find_input(const struct oip_request *request, const char *name);
 
 /* The input's type and shape are ones that the model takes. */
 MUST_CHECK enum status oip_verify_input(const struct oip_request_input *input,

@@ -79,7 +79,7 @@ static enum status settle_source(struct oip_request *request, struct oip_request
         if (other->is_binary && !add_size(others, other->data.len, &others)) {
             others = SIZE_MAX;
         }
-        unsized_count += !other->is_binary && !other->data.ptr;
+        unsized_count += !other->is_binary && !other->data.ptr && !other->is_promise;
     }
     if (binary_bytes == 0 || unsized_count > 1) {
         return error_set(err, ST_INVALID,
@@ -105,28 +105,33 @@ static enum status finish_input(struct oip_request *request, struct oip_request_
     return input->data.ptr ? verify_text(input, err) : ST_OK;
 }
 
-enum status oip_finish_inputs(struct oip_request *request, struct span binary,
+enum status oip_verify_rest(struct span binary, struct error *err)
+{
+    return binary.len == 0
+               ? ST_OK
+               : error_set(err, ST_INVALID, "%zu bytes behind the last tensor's binary data",
+                           binary.len);
+}
+
+enum status oip_finish_inputs(struct oip_request *request, struct span *binary,
                               const struct oip_limits *limits, struct error *err)
 {
-    size_t binary_bytes = binary.len;
+    size_t binary_bytes = binary->len;
     for (size_t i = 0; i < request->input_count; i++) {
         TRY(measure_input(&request->inputs[i], limits, err));
         TRY(finish_input(request, &request->inputs[i], err));
     }
     for (size_t i = 0; i < request->input_count; i++) {
         struct oip_request_input *input = &request->inputs[i];
-        if (!input->is_binary && !input->data.ptr) {
-            TRY(settle_source(request, input, binary_bytes, err));
+        if (!input->is_binary && !input->data.ptr && !input->is_promise) {
+            /* In a list only those that say so take their share. */
+            TRY(settle_source(request, input, limits->is_listed ? 0 : binary_bytes, err));
         }
     }
     for (size_t i = 0; i < request->input_count; i++) {
         if (request->inputs[i].is_binary) {
-            TRY(take_binary(&request->inputs[i], &binary, err));
+            TRY(take_binary(&request->inputs[i], binary, err));
         }
-    }
-    if (binary.len > 0) {
-        return error_set(err, ST_INVALID, "%zu bytes behind the last tensor's binary data",
-                         binary.len);
     }
     return ST_OK;
 }
@@ -196,21 +201,11 @@ enum status oip_parse_raw(struct span binary, const struct oip_tensor_meta *meta
                          meta->name, input->bytes, binary.len);
     }
     *out = (struct oip_request){
-        .binary_data_output = true,
+        .parameters = {.binary_data_output = true},
         .inputs = input,
         .input_count = 1,
     };
     return ST_OK;
-}
-
-const struct oip_request_input *oip_find_input(const struct oip_request *request, const char *name)
-{
-    for (size_t i = 0; i < request->input_count; i++) {
-        if (span_is(request->inputs[i].name, name)) {
-            return &request->inputs[i];
-        }
-    }
-    return NULL;
 }
 
 static bool shape_matches(const struct shape *shape, const struct shape *pattern)

@@ -1,13 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* What the parts of reading a request share. */
+/* What the parts of reading a request share, and those of printing answers. */
 #ifndef PTED_PROTOCOL_OIP_PRIV_H
 #define PTED_PROTOCOL_OIP_PRIV_H
 
+#include "base/buf.h"
 #include "protocol/json.h"
 #include "protocol/oip.h"
 
+/* A text that is read, and what may be kept of it. */
+struct oip_reader {
+    struct json *in;
+    const struct oip_limits *limits; /* |name_bytes_max|, |parameters_max|, |is_listed| */
+    struct arena *arena;
+    struct error *err;
+};
+
 struct oip_parser {
     struct json in;
+    struct oip_reader reader; /* of |in| */
     const struct oip_limits *limits;
     struct arena *arena;
     struct oip_request *request;
@@ -15,16 +25,21 @@ struct oip_parser {
     bool is_shapes_only; /* inputs need no datatype and no data */
 };
 
-enum status oip_fail_memory(const struct oip_parser *p);
+enum status oip_fail_memory(const struct arena *arena, struct error *err);
 
 /* Room for one more behind |count| items: doubles at powers of two, NULL when the arena is full. */
 void *oip_grow(struct arena *arena, void *items, size_t count, size_t size);
 
 /* Passes a null, which stands for an optional member that is absent. */
-bool oip_take_null(struct oip_parser *p);
+bool oip_take_null(const struct oip_reader *reader);
 
 /* A name, an id or a text, bounded; it borrows from the body where nothing is escaped. */
-MUST_CHECK enum status oip_read_string(struct oip_parser *p, struct span *out);
+MUST_CHECK enum status oip_read_string(const struct oip_reader *reader, struct span *out);
+
+/* The values of the members "parameters" and "$from". */
+MUST_CHECK enum status oip_read_parameters(const struct oip_reader *reader,
+                                           struct oip_parameters *out);
+MUST_CHECK enum status oip_read_promise(const struct oip_reader *reader, struct oip_promise *out);
 
 /* An array of dims that are 0 or more. */
 MUST_CHECK enum status oip_read_shape(struct json *in, struct shape *out, struct error *err);
@@ -34,7 +49,13 @@ MUST_CHECK enum status oip_parse_inputs(struct oip_parser *p);
 MUST_CHECK enum status oip_parse_outputs(struct oip_parser *p);
 
 /* Sizes, sources and binary spans of all inputs, which are known only when all are read. */
-MUST_CHECK enum status oip_finish_inputs(struct oip_request *request, struct span binary,
+MUST_CHECK enum status oip_finish_inputs(struct oip_request *request, struct span *binary,
                                          const struct oip_limits *limits, struct error *err);
+
+/* Nothing is left of the binary data. */
+MUST_CHECK enum status oip_verify_rest(struct span binary, struct error *err);
+
+/* "name":"text"; the name is one of ours, which need no escapes. */
+void oip_print_member(struct buf *out, const char *name, const char *text);
 
 #endif

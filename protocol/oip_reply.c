@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Printing of replies. A binary tensor stays where it is and goes out as a span. Strings have no
- * such memory: their prefixed form is appended behind the JSON in the same buffer, and the spans
- * are made at the end, when the buffer does not move any more.
+ * such memory: their prefixed form is appended behind the JSON in the same buffer, and their spans,
+ * as that of the JSON, get their address at the end, when the buffer does not move any more.
  */
 #include "config.h"
 
@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "protocol/json.h"
+#include "protocol/oip_priv.h"
 #include "protocol/tensor_text.h"
 
 static void print_text(struct buf *out, const char *text)
@@ -19,11 +20,11 @@ static void print_text(struct buf *out, const char *text)
     json_print_string(out, span_str(text));
 }
 
-/* "name":"text" */
-static void print_member(struct buf *out, const char *name, const char *text)
+void oip_print_member(struct buf *out, const char *name, const char *text)
 {
-    print_text(out, name);
-    buf_add_char(out, ':');
+    buf_add_char(out, '"');
+    buf_add_str(out, name);
+    buf_add_str(out, "\":");
     print_text(out, text);
 }
 
@@ -50,16 +51,19 @@ static size_t binary_bytes(const struct oip_result *result)
     return bytes;
 }
 
-static void print_result(struct buf *out, const struct oip_result *result)
+static void print_result(struct buf *out, const struct oip_result *result,
+                         struct oip_encoded *encoded)
 {
     buf_add_str(out, "{\"name\":");
     json_print_string(out, result->name);
     buf_add_char(out, ',');
-    print_member(out, "datatype", oip_type_name(result->type));
+    oip_print_member(out, "datatype", oip_type_name(result->type));
     buf_add_char(out, ',');
     print_shape(out, &result->shape);
     if (result->is_binary) {
-        buf_printf(out, ",\"parameters\":{\"binary_data_size\":%zu}", binary_bytes(result));
+        size_t bytes = binary_bytes(result);
+        buf_printf(out, ",\"parameters\":{\"binary_data_size\":%zu}", bytes);
+        oip_encode_blob(encoded, span_of(result->type.is_bytes ? NULL : result->data.ptr, bytes));
     } else if (result->type.is_bytes) {
         buf_add_str(out, ",\"data\":");
         tensor_text_print_strings(out, result->strings, string_count(result));
@@ -71,30 +75,25 @@ static void print_result(struct buf *out, const struct oip_result *result)
     buf_add_char(out, '}');
 }
 
-static void print_envelope(struct buf *out, const struct oip_reply *reply)
+void oip_print_members(const struct oip_reply *reply, struct buf *out, struct oip_encoded *encoded)
 {
-    buf_add_char(out, '{');
-    if (reply->has_id) {
-        buf_add_str(out, "\"id\":");
-        json_print_string(out, reply->id);
-        buf_add_char(out, ',');
-    }
-    print_member(out, "model_name", reply->model_name);
+    oip_print_member(out, "model_name", reply->model_name);
     buf_add_char(out, ',');
-    print_member(out, "model_version", reply->model_version);
+    oip_print_member(out, "model_version", reply->model_version);
     buf_add_str(out, ",\"outputs\":[");
     for (size_t i = 0; i < reply->result_count; i++) {
         if (i > 0) {
             buf_add_char(out, ',');
         }
-        print_result(out, &reply->results[i]);
+        print_result(out, &reply->results[i], encoded);
     }
-    buf_add_str(out, "]}");
+    buf_add_char(out, ']');
 }
 
-static void print_prefixed_strings(struct buf *out, const struct oip_result *result)
+void oip_print_strings(const struct oip_result *result, struct buf *out)
 {
-    for (size_t i = 0; i < string_count(result); i++) {
+    bool is_behind = result->is_binary && result->type.is_bytes;
+    for (size_t i = 0; is_behind && i < string_count(result); i++) {
         struct span string = result->strings[i];
         uint32_t len = (uint32_t)string.len;
         must(len == string.len);
@@ -105,51 +104,54 @@ static void print_prefixed_strings(struct buf *out, const struct oip_result *res
     }
 }
 
-/* The JSON and the blobs as spans; |at| walks over what print_prefixed_strings() appended. */
-static void list_spans(const struct oip_reply *reply, const struct buf *out,
-                       struct oip_encoded *encoded)
+void oip_encode_begin(struct oip_encoded *encoded)
 {
-    const uint8_t *at = out->ptr + encoded->json_bytes;
-    encoded->spans[0] = span_of(out->ptr, encoded->json_bytes);
-    encoded->span_count = 1;
-    encoded->total_bytes = encoded->json_bytes;
-    for (size_t i = 0; i < reply->result_count; i++) {
-        const struct oip_result *result = &reply->results[i];
-        size_t bytes = result->is_binary ? binary_bytes(result) : 0;
-        if (bytes == 0) {
-            continue;
-        }
-        encoded->spans[encoded->span_count++] =
-            span_of(result->type.is_bytes ? at : result->data.ptr, bytes);
-        at += result->type.is_bytes ? bytes : 0;
-        encoded->total_bytes += bytes;
+    encoded->has_binary = false;
+    encoded->span_count = 1; /* the JSON's own */
+}
+
+void oip_encode_blob(struct oip_encoded *encoded, struct span bytes)
+{
+    encoded->has_binary = true;
+    if (bytes.len > 0) {
+        encoded->spans[encoded->span_count++] = bytes;
     }
 }
 
-enum status oip_print_infer(const struct oip_reply *reply, struct buf *out,
-                            struct oip_encoded *encoded, struct error *err)
+void oip_encode_end_json(struct buf *out, struct oip_encoded *encoded)
 {
-    must(out->len == 0);
-    encoded->has_binary = false;
-    print_envelope(out, reply);
-    for (size_t i = 0; i < reply->result_count; i++) {
-        encoded->has_binary |= reply->results[i].is_binary;
-    }
-    while (encoded->has_binary && out->len % OIP_BLOB_ALIGN && !buf_failed(out)) {
-        buf_add_char(out, ' ');
+    if (encoded->has_binary) {
+        buf_add_fill(out, ' ', -out->len % OIP_BLOB_ALIGN);
     }
     encoded->json_bytes = out->len;
-    for (size_t i = 0; i < reply->result_count; i++) {
-        if (reply->results[i].is_binary && reply->results[i].type.is_bytes) {
-            print_prefixed_strings(out, &reply->results[i]);
-        }
-    }
+}
+
+enum status oip_encode_end(struct buf *out, struct oip_encoded *encoded, struct error *err)
+{
     if (buf_failed(out)) {
         return error_set(err, ST_TOO_LARGE, "the answer has more than %zu bytes of text",
                          out->max_bytes);
     }
-    list_spans(reply, out, encoded);
+    const uint8_t *strings = out->ptr + encoded->json_bytes;
+    encoded->spans[0] = span_of(out->ptr, encoded->json_bytes);
+    encoded->total_bytes = encoded->json_bytes;
+    for (size_t i = 1; i < encoded->span_count; i++) {
+        struct span *span = &encoded->spans[i];
+        if (!span->ptr) {
+            span->ptr = strings;
+            strings += span->len;
+        }
+        encoded->total_bytes += span->len;
+    }
+    must(strings == out->ptr + out->len);
     return ST_OK;
+}
+
+void oip_print_id(struct buf *out, struct span id)
+{
+    buf_add_str(out, "\"id\":");
+    json_print_string(out, id);
+    buf_add_char(out, ',');
 }
 
 static void print_texts(struct buf *out, const char *name, const char *const *texts, size_t count)
@@ -172,9 +174,9 @@ static void print_tensors(struct buf *out, const char *name, const struct oip_te
     buf_add_str(out, ":[");
     for (size_t i = 0; i < count; i++) {
         buf_add_str(out, i > 0 ? ",{" : "{");
-        print_member(out, "name", metas[i].name);
+        oip_print_member(out, "name", metas[i].name);
         buf_add_char(out, ',');
-        print_member(out, "datatype", oip_type_name(metas[i].type));
+        oip_print_member(out, "datatype", oip_type_name(metas[i].type));
         buf_add_char(out, ',');
         print_shape(out, &metas[i].shape);
         buf_add_char(out, '}');
@@ -185,9 +187,9 @@ static void print_tensors(struct buf *out, const char *name, const struct oip_te
 void oip_print_server(struct buf *out, const struct oip_server_meta *meta)
 {
     buf_add_char(out, '{');
-    print_member(out, "name", meta->name);
+    oip_print_member(out, "name", meta->name);
     buf_add_char(out, ',');
-    print_member(out, "version", meta->version);
+    oip_print_member(out, "version", meta->version);
     buf_add_char(out, ',');
     print_texts(out, "extensions", meta->extensions, meta->extension_count);
     buf_add_char(out, '}');
@@ -196,22 +198,28 @@ void oip_print_server(struct buf *out, const struct oip_server_meta *meta)
 void oip_print_model(struct buf *out, const struct oip_model_meta *meta)
 {
     buf_add_char(out, '{');
-    print_member(out, "name", meta->name);
+    oip_print_member(out, "name", meta->name);
     buf_add_char(out, ',');
     print_texts(out, "versions", meta->versions, meta->version_count);
     buf_add_char(out, ',');
-    print_member(out, "platform", meta->platform);
+    oip_print_member(out, "platform", meta->platform);
     buf_add_char(out, ',');
     print_tensors(out, "inputs", meta->inputs, meta->input_count);
     buf_add_char(out, ',');
     print_tensors(out, "outputs", meta->outputs, meta->output_count);
+    if (meta->constants) {
+        buf_printf(out, ",\"constants\":%s", meta->constants);
+    }
+    if (meta->placement) {
+        buf_printf(out, ",\"placement\":%s", meta->placement);
+    }
     buf_add_char(out, '}');
 }
 
 void oip_print_model_ready(struct buf *out, const char *name, bool is_ready)
 {
     buf_add_char(out, '{');
-    print_member(out, "name", name);
+    oip_print_member(out, "name", name);
     buf_add_str(out, is_ready ? ",\"ready\":true}" : ",\"ready\":false}");
 }
 
@@ -220,11 +228,11 @@ static void print_row(struct buf *out, const struct oip_index_row *row)
     const char *const members[][2] = {
         {"version", row->version}, {"state", row->state}, {"reason", row->reason}};
     buf_add_char(out, '{');
-    print_member(out, "name", row->name);
+    oip_print_member(out, "name", row->name);
     for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
         if (members[i][1]) {
             buf_add_char(out, ',');
-            print_member(out, members[i][0], members[i][1]);
+            oip_print_member(out, members[i][0], members[i][1]);
         }
     }
     buf_add_char(out, '}');
@@ -242,9 +250,14 @@ void oip_print_index(struct buf *out, const struct oip_index_row *rows, size_t c
     buf_add_char(out, ']');
 }
 
+void oip_print_error_member(struct buf *out, const char *text)
+{
+    oip_print_member(out, "error", text);
+}
+
 void oip_print_error(struct buf *out, const char *text)
 {
     buf_add_char(out, '{');
-    print_member(out, "error", text);
+    oip_print_error_member(out, text);
     buf_add_char(out, '}');
 }

@@ -23,6 +23,7 @@ struct oip_model_meta {
     const char *const *versions;
     const struct oip_tensor_meta *inputs, *outputs;
     size_t version_count, input_count, output_count;
+    const char *constants, *placement; /* JSON of extensions of our own, or NULL */
 };
 
 /* One row of the repository index; NULL members are left out. */
@@ -40,14 +41,12 @@ struct oip_result {
 };
 
 struct oip_reply {
-    bool has_id;
-    struct span id;
     const char *model_name, *model_version;
     const struct oip_result *results;
     size_t result_count;
 };
 
-/* What oip_print_infer() made. Spans point into its buffer and into the results' memory. */
+/* An answer that can be sent. Spans point into its buffer and into the results' memory. */
 struct oip_encoded {
     size_t json_bytes;  /* value of Inference-Header-Content-Length */
     bool has_binary;    /* the header is sent, and the type is application/octet-stream */
@@ -58,14 +57,27 @@ struct oip_encoded {
 
 #define OIP_BLOB_ALIGN 64 /* of the first blob behind the JSON, by trailing spaces */
 
-/* ST_TOO_LARGE when |out| has no room. |encoded->spans| is set by the caller. */
-MUST_CHECK enum status oip_print_infer(const struct oip_reply *reply, struct buf *out,
-                                       struct oip_encoded *encoded, struct error *err);
+/*
+ * An answer is made in pieces, because it may be one to several requests. |encoded->spans| is the
+ * caller's. begin; the text, with the members of each reply ("model_name", "model_version",
+ * "outputs") and whatever stands around them; end_json; what of each result stands behind the JSON
+ * and has no memory of its own, in the same order; end, which is ST_TOO_LARGE when |out| had no
+ * room.
+ */
+void oip_encode_begin(struct oip_encoded *encoded);
+void oip_print_members(const struct oip_reply *reply, struct buf *out, struct oip_encoded *encoded);
+void oip_encode_blob(struct oip_encoded *encoded, struct span bytes); /* goes out behind the JSON */
+void oip_encode_end_json(struct buf *out, struct oip_encoded *encoded);
+void oip_print_strings(const struct oip_result *result, struct buf *out);
+MUST_CHECK enum status oip_encode_end(struct buf *out, struct oip_encoded *encoded,
+                                      struct error *err);
 
 void oip_print_server(struct buf *out, const struct oip_server_meta *meta);
 void oip_print_model(struct buf *out, const struct oip_model_meta *meta);
 void oip_print_model_ready(struct buf *out, const char *name, bool is_ready);
 void oip_print_index(struct buf *out, const struct oip_index_row *rows, size_t count);
 void oip_print_error(struct buf *out, const char *text);
+void oip_print_error_member(struct buf *out, const char *text);
+void oip_print_id(struct buf *out, struct span id); /* the member, with a comma behind it */
 
 #endif

@@ -47,7 +47,7 @@ static enum status parse_datatype(struct oip_parser *p, struct oip_type *type)
 
 static enum status parse_input_parameters(struct oip_parser *p, struct oip_request_input *input)
 {
-    if (oip_take_null(p)) {
+    if (oip_take_null(&p->reader)) {
         return ST_OK;
     }
     TRY(json_object(&p->in, p->err));
@@ -79,7 +79,7 @@ static enum status parse_input_member(struct oip_parser *p, const struct json_st
 {
     if (json_string_is(key, "name")) {
         members->has_name = true;
-        return oip_read_string(p, &input->name);
+        return oip_read_string(&p->reader, &input->name);
     }
     if (json_string_is(key, "shape")) {
         members->has_shape = true;
@@ -95,7 +95,25 @@ static enum status parse_input_member(struct oip_parser *p, const struct json_st
     if (json_string_is(key, "parameters")) {
         return parse_input_parameters(p, input);
     }
+    if (json_string_is(key, "$from")) {
+        input->is_promise = true;
+        return oip_read_promise(&p->reader, &input->promise);
+    }
     return json_skip(&p->in, p->err);
+}
+
+/* An input without data needs a name and no more; what else it says of the result is compared. */
+static enum status check_promise(struct oip_parser *p, struct oip_request_input *input,
+                                 const struct span *text, const struct input_members *members)
+{
+    if (text->ptr || input->is_binary) {
+        return json_fail(&p->in, p->err, ST_INVALID,
+                         "has both \"$from\" and data of its own, expected one");
+    }
+    input->promise.has_type = members->has_datatype;
+    input->promise.has_shape = members->has_shape;
+    return members->has_name ? ST_OK
+                             : json_fail(&p->in, p->err, ST_INVALID, "member \"name\" is missing");
 }
 
 static enum status parse_input(struct oip_parser *p, struct oip_request_input *input)
@@ -110,6 +128,9 @@ static enum status parse_input(struct oip_parser *p, struct oip_request_input *i
             break;
         }
         TRY(parse_input_member(p, &key, input, &text, &members));
+    }
+    if (input->is_promise) {
+        return check_promise(p, input, &text, &members);
     }
     if (!members.has_name || !members.has_shape || (!members.has_datatype && !p->is_shapes_only)) {
         return json_fail(&p->in, p->err, ST_INVALID, "member \"%s\" is missing",
@@ -143,7 +164,7 @@ enum status oip_parse_inputs(struct oip_parser *p)
         struct oip_request_input *grown =
             oip_grow(p->arena, request->inputs, request->input_count, sizeof(*grown));
         if (!grown) {
-            return oip_fail_memory(p);
+            return oip_fail_memory(p->arena, p->err);
         }
         request->inputs = grown;
         struct oip_request_input *input = &grown[request->input_count];
@@ -155,7 +176,7 @@ enum status oip_parse_inputs(struct oip_parser *p)
 
 static enum status parse_output_parameters(struct oip_parser *p, struct oip_request_output *output)
 {
-    if (oip_take_null(p)) {
+    if (oip_take_null(&p->reader)) {
         return ST_OK;
     }
     TRY(json_object(&p->in, p->err));
@@ -195,7 +216,7 @@ static enum status parse_output(struct oip_parser *p, struct oip_request_output 
         }
         if (json_string_is(&key, "name")) {
             has_name = true;
-            TRY(oip_read_string(p, &output->name));
+            TRY(oip_read_string(&p->reader, &output->name));
         } else if (json_string_is(&key, "parameters")) {
             TRY(parse_output_parameters(p, output));
         } else {
@@ -220,7 +241,7 @@ enum status oip_parse_outputs(struct oip_parser *p)
 {
     struct oip_request *request = p->request;
     size_t listed_count = 0;
-    if (oip_take_null(p)) {
+    if (oip_take_null(&p->reader)) {
         return ST_OK;
     }
     TRY(json_array(&p->in, p->err));
@@ -241,7 +262,7 @@ enum status oip_parse_outputs(struct oip_parser *p)
         struct oip_request_output *grown =
             oip_grow(p->arena, request->outputs, request->output_count, sizeof(*grown));
         if (!grown) {
-            return oip_fail_memory(p);
+            return oip_fail_memory(p->arena, p->err);
         }
         request->outputs = grown;
         request->outputs[request->output_count++] = output;

@@ -92,11 +92,11 @@ static enum status close_array(struct measure *m, struct error *err)
     return ST_OK;
 }
 
-/* Everything up to what may separate elements. */
+/* Everything up to what may separate elements, and at least one byte. */
 static enum status pass_element(struct measure *m, struct error *err)
 {
     m->counts[m->depth - 1]++;
-    if (*m->at == '"' || *m->at == '{') {
+    if (*m->at == '"' || *m->at == '{' || *m->at < ' ') {
         return fail_element(m, err);
     }
     if (m->rank == 0) {

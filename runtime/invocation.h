@@ -7,8 +7,10 @@
  *       or _bind_input       memory that exists already, in place where that is possible
  *     rt_invocation_int, _float, _bool, _string  for each scalar that the caller gives
  *     rt_invocation_bind_result  for results that are to be written into the caller's own memory
+ *     rt_invocation_after    for each timepoint that it has to wait for on the device
  *     rt_invocation_prepare  shapes, plan, result memory: every refusal happens here or before
  *     rt_invocation_submit   queued on the device; |done| is called once
+ *     rt_invocation_error    after |done| with a failure: why
  *     rt_invocation_result   after |done|, until the invocation is freed
  *     rt_invocation_free
  *
@@ -28,6 +30,7 @@
 
 struct hal_buffer;
 struct hal_pool;
+struct hal_timepoint;
 struct rt_buffer_desc;
 struct rt_invocation;
 struct rt_method;
@@ -92,13 +95,46 @@ MUST_CHECK enum status rt_invocation_string(struct rt_invocation *invocation, ui
                                             struct span value, struct error *err);
 
 /*
+ * Will prepare be quick? False when the inputs have dims that have not been seen lately, for which
+ * a plan is made: milliseconds for a large model.
+ */
+bool rt_invocation_is_planned(struct rt_invocation *invocation);
+
+/*
+ * The first half of prepare, for a call that has to wait before it may have its memory: the checks
+ * of its inputs, and the plan.
+ */
+MUST_CHECK enum status rt_invocation_plan(struct rt_invocation *invocation, struct error *err);
+
+/*
  * Fixed scalars may be missing; a missing tensor is ST_INVALID by name. May be called again after a
  * failure, but memory bound to results has to be bound again.
  */
 MUST_CHECK enum status rt_invocation_prepare(struct rt_invocation *invocation, struct error *err);
 
-/* Bytes of pool memory that the prepared invocation holds. */
+/* Bytes of pool memory that the invocation holds. */
 size_t rt_invocation_bytes(const struct rt_invocation *invocation);
+
+/*
+ * Once prepare has found the pool full: the bytes of it that the call takes at least, with those
+ * that it holds, by the sizes that are known before it runs. What exceeds the pool never fits.
+ */
+size_t rt_invocation_demand(const struct rt_invocation *invocation);
+
+/*
+ * The call starts once |timepoint| is reached, and fails with its status when that fails: at most
+ * HAL_TIMEPOINTS_MAX - 1 of them, before submit. Keeps a reference to the semaphore until done.
+ */
+void rt_invocation_after(struct rt_invocation *invocation, const struct hal_timepoint *timepoint);
+
+/*
+ * Of a prepared call: the timepoint that is reached when its results are there and that fails when
+ * the call does, for others to wait for before either has been submitted. The semaphore is
+ * borrowed: whoever waits takes a reference before submit.
+ */
+MUST_CHECK enum status rt_invocation_timepoint(struct rt_invocation *invocation,
+                                               struct hal_timepoint *out_timepoint,
+                                               struct error *err);
 
 /* |may_run_inline|: a small method may run on this thread before the call returns. */
 void rt_invocation_submit(struct rt_invocation *invocation, bool may_run_inline,
@@ -106,6 +142,12 @@ void rt_invocation_submit(struct rt_invocation *invocation, bool may_run_inline,
 
 /* Any thread, any time between submit and done: the rest is not run; done gets ST_CANCELLED. */
 void rt_invocation_cancel(struct rt_invocation *invocation);
+
+/*
+ * Why |done| got another status than ST_OK, with what a kernel said of the data ("gather: an index
+ * is out of range"). Borrowed from the invocation.
+ */
+const struct error *rt_invocation_error(const struct rt_invocation *invocation);
 
 /* Known after prepare (shape, and values that do not depend on tensors); bytes are
  * valid after done. */

@@ -5,36 +5,29 @@
 
 #include "runtime/method.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/check.h"
 #include "hal/device.h"
-#include "runtime/graph/passes.h"
 #include "runtime/import/kernels.h"
 #include "runtime/ops/op.h"
-
-/* Plans of a method that are kept, the most recently used; a request looks at them all. */
-#define PLANS_BYTES_MAX (64u << 20)
-#define PLANS_MAX 256
+#include "runtime/pipeline_priv.h"
+#include "runtime/state_priv.h"
 
 /* A signature is as long as the file's own description of the structure, which is bounded. */
 #define SIGNATURE_BYTES_MAX (64u << 20)
 
-struct cached_plan {
-    struct list link;
-    struct rt_plan *plan; /* shared: ref held */
-    int64_t symbols[];    /* method->symbol_count: the dims it was made for */
-};
+/* Steps, registers and what importing a method needs; a file's tables are bounded. */
+#define CODE_BYTES_MAX (512u << 20)
 
 /* ---- description ----------------------------------------------------------------------------- */
 
 /* Names are made once, beside the array they are named in. */
 #define IO_NAME_MAX 24
 
-static enum status allocate_io(struct rt_io **out_ios, uint32_t count, const char *what,
-                               struct error *err)
+enum status rt_method_allocate_io(struct rt_io **out_ios, uint32_t count, const char *what,
+                                  struct error *err)
 {
     struct rt_io *ios = calloc(count ? count : 1, sizeof(*ios) + IO_NAME_MAX);
     if (!ios) {
@@ -96,8 +89,8 @@ static void describe(struct rt_io *io, const struct pte_value *v)
 static enum status describe_all(struct rt_method *method, struct error *err)
 {
     const struct pte_plan *plan = method->plan;
-    TRY(allocate_io(&method->inputs, plan->input_count, "input", err));
-    TRY(allocate_io(&method->results, plan->output_count, "output", err));
+    TRY(rt_method_allocate_io(&method->inputs, plan->input_count, "input", err));
+    TRY(rt_method_allocate_io(&method->results, plan->output_count, "output", err));
     for (uint32_t i = 0; !plan->unsupported && i < plan->input_count; i++) {
         describe(&method->inputs[i], &plan->values[plan->inputs[i]]);
     }
@@ -121,20 +114,96 @@ static void refine(struct rt_io *io, const struct rt_value *v)
     }
 }
 
+/* A result of several steps: what computes it decides the kind. */
+static void refine_scalar(struct rt_io *io, const struct rt_register *r, bool is_computed)
+{
+    static const struct {
+        enum rt_io_kind kind;
+        enum dtype dtype;
+    } kinds[] = {
+        [RT_INT] = {RT_IO_INT, DT_I64},
+        [RT_FLOAT] = {RT_IO_FLOAT, DT_F64},
+        [RT_BOOL] = {RT_IO_BOOL, DT_BOOL},
+    };
+    if (is_computed && (r->kind == RT_INT || r->kind == RT_FLOAT || r->kind == RT_BOOL)) {
+        io->kind = kinds[r->kind].kind;
+        io->dtype = kinds[r->kind].dtype;
+        io->is_fixed = false;
+    }
+}
+
+static struct span constant_scalar(const struct rt_io *io)
+{
+    switch (io->kind) {
+    case RT_IO_INT:
+        return span_of(&io->value.i, sizeof(io->value.i));
+    case RT_IO_FLOAT:
+        return span_of(&io->value.f, sizeof(io->value.f));
+    case RT_IO_BOOL:
+        return span_of(&io->value.b, sizeof(io->value.b));
+    case RT_IO_STRING:
+        return io->value.s;
+    default:
+        return span_of(NULL, 0);
+    }
+}
+
+bool rt_method_constant_result(const struct rt_method *method, uint32_t index,
+                               struct span *out_bytes)
+{
+    const struct rt_io *io = rt_method_result(method, index);
+    if (method->failure.code != ST_OK || method->pipeline) {
+        return false;
+    }
+    if (io->kind != RT_IO_TENSOR) {
+        *out_bytes = constant_scalar(io);
+        return io->is_fixed || io->kind == RT_IO_NONE;
+    }
+    const struct rt_code_result *result = &method->code.results[index];
+    const struct rt_graph *graph = &method->code.blocks[0]->graph;
+    if (method->code.step_count > 0 || !result->has_source) {
+        return false;
+    }
+    const struct rt_value *v = &graph->values[graph->outputs[index]];
+    size_t bytes;
+    if (!v->is_constant || v->order || shape_bytes(&io->shape, io->dtype, &bytes, NULL) != ST_OK) {
+        return false;
+    }
+    *out_bytes = span_of(v->bytes.ptr, bytes);
+    return true;
+}
+
 /* ---- compilation ----------------------------------------------------------------------------- */
 
-static enum status find_symbols(struct rt_method *method, struct error *err)
+/* The method's mutable buffers as slots of the program. */
+static enum status find_states(struct rt_method *method, const struct rt_state_uses *uses,
+                               struct error *err)
 {
-    const struct rt_dims *dims = &method->graph.dims;
-    method->symbols = arena_array(&method->graph.arena, dims->expr_count, sizeof(*method->symbols));
-    method->values = arena_array(&method->graph.arena, dims->expr_count, sizeof(*method->values));
-    if (!method->symbols || !method->values) {
+    struct rt_state_slots *slots = rt_program_state_slots(method->program);
+    method->states = arena_array(&method->code.arena, uses->count, sizeof(*method->states));
+    if (!method->states) {
         return error_set(err, ST_EXHAUSTED, "the method is too large");
     }
-    for (uint32_t i = 1; i < dims->expr_count; i++) {
-        bool is_free = dims->exprs[i].kind == RT_EXPR_SYMBOL && dims->solved[i].expr == i;
-        if (is_free) {
-            method->symbols[method->symbol_count++] = i;
+    for (uint32_t i = 0; i < uses->count; i++) {
+        const struct rt_state_use *use = &uses->items[i];
+        method->states[i].is_written = use->is_written;
+        method->states[i].reg = use->reg;
+        TRY(rt_state_slots_add(slots, method->device, method->plan, use->tensor, use->is_written,
+                               &method->states[i].slot, err));
+    }
+    method->state_count = uses->count;
+    return ST_OK;
+}
+
+/* Nothing that calls a method has complex numbers. */
+static enum status check_public(const struct rt_io *ios, uint32_t count, struct error *err)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (ios[i].kind == RT_IO_TENSOR && !dtype_is_public(ios[i].dtype)) {
+            return error_set(err, ST_UNSUPPORTED,
+                             "%s is %s: complex numbers may occur inside of a program, but the "
+                             "protocol has none; view_as_real makes pairs of numbers of them",
+                             ios[i].name, dtype_infos[ios[i].dtype].long_text);
         }
     }
     return ST_OK;
@@ -142,56 +211,76 @@ static enum status find_symbols(struct rt_method *method, struct error *err)
 
 static enum status compile(struct rt_method *method, struct error *err)
 {
-    struct rt_graph *graph = &method->graph;
-    struct hal_device *device = method->device;
+    struct rt_code *code = &method->code;
+    struct rt_state_uses states = {0};
     if (method->plan->unsupported) {
         return error_set(err, ST_UNSUPPORTED, "%s", method->plan->unsupported);
     }
-    TRY(rt_import_kernels(method->plan, device, graph, err));
-    TRY(rt_pass_resolve(graph, err));
-    TRY(rt_pass_fold(graph, device, err));
-    TRY(rt_pass_normalize(graph, err));
-    TRY(rt_pass_lower(graph, err));
-    TRY(rt_pass_fold(graph, device, err));
-    TRY(rt_pass_fuse(graph, err));
-    TRY(rt_pass_layout(graph, err));
-    TRY(rt_pass_fold(graph, device, err));
-    TRY(find_symbols(method, err));
-    return rt_flow_make(&method->flow, graph, &graph->arena, err);
+    TRY(check_public(method->inputs, method->plan->input_count, err));
+    TRY(check_public(method->results, method->plan->output_count, err));
+    TRY(rt_import_kernels(method->files, method->plan, method->device, code, &states, err));
+    TRY(find_states(method, &states, err));
+    code->blocks[0]->names = method->inputs;
+    code->blocks[0]->name_count = method->plan->input_count;
+    code->blocks[0]->result_count = code->step_count == 0 ? method->plan->output_count : 0;
+    for (uint32_t i = 0; i < code->block_count; i++) {
+        TRY(rt_block_compile(code->blocks[i], err));
+    }
+    rt_code_measure(code);
+    return ST_OK;
+}
+
+static void describe_results(struct rt_method *method)
+{
+    const struct rt_code *code = &method->code;
+    for (uint32_t i = 0; i < code->result_count; i++) {
+        const struct rt_code_result *result = &code->results[i];
+        if (result->has_source) {
+            const struct rt_graph *graph = &code->blocks[result->block]->graph;
+            refine(&method->results[i], &graph->values[graph->outputs[result->output]]);
+        }
+        if (result->is_extent) {
+            method->results[i].dynamic_dims |= 1;
+        }
+        if (code->step_count > 0) {
+            refine_scalar(&method->results[i], &code->registers[result->reg], result->is_computed);
+        }
+    }
+}
+
+void rt_method_init(struct rt_method *method)
+{
+    list_init(&method->invocations);
+    list_init(&method->batches);
+    must(pthread_mutex_init(&method->mutex, NULL) == 0);
+    arena_init(&method->code.arena, CODE_BYTES_MAX);
+    arena_init(&method->signature_arena, SIGNATURE_BYTES_MAX);
 }
 
 enum status rt_method_compile(struct rt_method *method, struct rt_program *program,
-                              const struct pte_plan *plan, struct hal_device *device,
-                              struct hal_buffer *file, struct error *err)
+                              struct rt_files *files, const struct pte_plan *plan,
+                              struct hal_device *device, struct error *err)
 {
-    *method = (struct rt_method){.program = program, .plan = plan, .device = device};
-    list_init(&method->plans);
-    list_init(&method->invocations);
-    must(pthread_mutex_init(&method->mutex, NULL) == 0);
-    rt_graph_init(&method->graph, plan->name);
-    method->graph.file = file;
+    static atomic_uint shares; /* 0 is for what belongs to no method */
+    *method = (struct rt_method){
+        .program = program,
+        .files = files,
+        .plan = plan,
+        .device = device,
+        .share = atomic_fetch_add(&shares, 1) + 1,
+    };
+    rt_method_init(method);
     TRY(describe_all(method, err));
-    arena_init(&method->signature_arena, SIGNATURE_BYTES_MAX);
     if (compile(method, &method->failure) != ST_OK) {
         return rt_signature_make(method, &method->signature_arena, &method->signature, err);
     }
     method->failure.code = ST_OK;
     for (uint32_t i = 0; i < plan->input_count; i++) {
-        refine(&method->inputs[i], &method->graph.values[method->graph.inputs[i]]);
+        const struct rt_graph *entry = &method->code.blocks[0]->graph;
+        refine(&method->inputs[i], &entry->values[entry->inputs[i]]);
     }
-    for (uint32_t i = 0; i < plan->output_count; i++) {
-        refine(&method->results[i], &method->graph.values[method->graph.outputs[i]]);
-    }
+    describe_results(method);
     return rt_signature_make(method, &method->signature_arena, &method->signature, err);
-}
-
-static void drop_plan(struct rt_method *method, struct cached_plan *cached)
-{
-    list_remove(&cached->link);
-    method->plan_count--;
-    method->plan_bytes -= cached->plan->bytes;
-    rt_plan_unref(cached->plan);
-    free(cached);
 }
 
 void rt_method_fini(struct rt_method *method)
@@ -199,129 +288,36 @@ void rt_method_fini(struct rt_method *method)
     while (!list_is_empty(&method->invocations)) {
         rt_invocation_destroy(method->invocations.next);
     }
-    while (!list_is_empty(&method->plans)) {
-        drop_plan(method, LIST_ENTRY(method->plans.next, struct cached_plan, link));
+    while (!list_is_empty(&method->batches)) {
+        rt_batch_destroy(method->batches.next);
     }
-    rt_graph_fini(&method->graph);
+    if (method->batched) {
+        rt_block_fini(method->batched);
+        free(method->batched);
+    }
+    rt_pipeline_free(method->pipeline);
+    rt_code_fini(&method->code);
     arena_fini(&method->signature_arena);
     free(method->inputs);
     free(method->results);
     pthread_mutex_destroy(&method->mutex);
 }
 
-/* ---- plans ----------------------------------------------------------------------------------- */
-
-/* Puts every symbol's value into |values|: solved input dims are symbols or constants. */
-static void read_symbols(const struct rt_method *method, const struct shape *const *shapes,
-                         int64_t *values)
+uint32_t rt_method_plan_count(struct rt_method *method)
 {
-    const struct rt_graph *graph = &method->graph;
-    for (uint32_t i = 0; i < graph->input_count; i++) {
-        const struct rt_value *v = &graph->values[graph->inputs[i]];
-        for (uint8_t d = 0; v->kind == RT_TENSOR && d < v->rank; d++) {
-            if (v->dims[d].expr) {
-                values[v->dims[d].expr] = shapes[i]->dims[d];
-            }
-        }
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < method->code.block_count; i++) {
+        struct rt_block *block = method->code.blocks[i];
+        pthread_mutex_lock(&block->mutex);
+        count += block->plan_count;
+        pthread_mutex_unlock(&block->mutex);
     }
+    return count;
 }
 
-/* Two inputs that share a symbol must agree on it. */
-static enum status check_inputs(const struct rt_method *method, const struct shape *const *shapes,
-                                const int64_t *values, struct error *err)
+void rt_method_set_weight(struct rt_method *method, uint32_t weight)
 {
-    const struct rt_graph *graph = &method->graph;
-    for (uint32_t i = 0; i < graph->input_count; i++) {
-        const struct rt_value *v = &graph->values[graph->inputs[i]];
-        for (uint8_t d = 0; v->kind == RT_TENSOR && d < v->rank; d++) {
-            int64_t wanted = rt_dim_at(v->dims[d], values);
-            if (shapes[i]->dims[d] != wanted) {
-                return error_set(err, ST_INVALID,
-                                 "%s: dim %u is %" PRId64 ", expected %" PRId64
-                                 " as another input has it",
-                                 method->inputs[i].name, d, shapes[i]->dims[d], wanted);
-            }
-        }
-    }
-    return ST_OK;
-}
-
-enum status rt_method_symbols(const struct rt_method *method, const struct shape *const *shapes,
-                              int64_t *values, struct error *err)
-{
-    read_symbols(method, shapes, values);
-    return check_inputs(method, shapes, values, err);
-}
-
-static struct cached_plan *find_plan(struct rt_method *method)
-{
-    const uint32_t *symbols = method->symbols;
-    for (struct list *l = method->plans.next; l != &method->plans; l = l->next) {
-        struct cached_plan *cached = LIST_ENTRY(l, struct cached_plan, link);
-        uint32_t i = 0;
-        while (i < method->symbol_count && cached->symbols[i] == method->values[symbols[i]]) {
-            i++;
-        }
-        if (i == method->symbol_count) {
-            return cached;
-        }
-    }
-    return NULL;
-}
-
-static enum status make_plan(struct rt_method *method, struct cached_plan **out_cached,
-                             struct error *err)
-{
-    size_t size = sizeof(struct cached_plan) + method->symbol_count * sizeof(int64_t);
-    struct cached_plan *cached = malloc(size);
-    if (!cached) {
-        return error_set(err, ST_EXHAUSTED, "no memory for a plan");
-    }
-    for (uint32_t i = 0; i < method->symbol_count; i++) {
-        cached->symbols[i] = method->values[method->symbols[i]];
-    }
-    enum status status = rt_dims_eval(&method->graph.dims, method->values, err);
-    if (status == ST_OK) {
-        status = rt_plan_new(&method->flow, method->device, method->values, &cached->plan, err);
-    }
-    if (status != ST_OK) {
-        free(cached);
-        return status;
-    }
-    list_push_front(&method->plans, &cached->link);
-    method->plan_count++;
-    method->plan_bytes += cached->plan->bytes;
-    while ((method->plan_bytes > PLANS_BYTES_MAX || method->plan_count > PLANS_MAX) &&
-           method->plans.prev != &cached->link) {
-        drop_plan(method, LIST_ENTRY(method->plans.prev, struct cached_plan, link));
-    }
-    *out_cached = cached;
-    return ST_OK;
-}
-
-/* With the mutex held: a second request with the same new dims waits for the first's plan. */
-static enum status plan_for(struct rt_method *method, const struct shape *const *shapes,
-                            struct rt_plan **out_plan, struct error *err)
-{
-    TRY(rt_method_symbols(method, shapes, method->values, err));
-    struct cached_plan *cached = find_plan(method);
-    if (cached) {
-        list_remove(&cached->link);
-        list_push_front(&method->plans, &cached->link);
-    } else {
-        TRY(make_plan(method, &cached, err));
-    }
-    *out_plan = rt_plan_ref(cached->plan);
-    return ST_OK;
-}
-
-enum status rt_method_plan(struct rt_method *method, const struct shape *const *shapes,
-                           struct rt_plan **out_plan, struct error *err)
-{
-    pthread_mutex_lock(&method->mutex);
-    enum status status = plan_for(method, shapes, out_plan, err);
-    pthread_mutex_unlock(&method->mutex);
-    return status;
+    method->weight = weight;
 }
 
 /* ---- text ------------------------------------------------------------------------------------ */
@@ -332,36 +328,56 @@ enum status rt_method_print_graph(struct rt_method *method, struct buf *out, str
         *err = method->failure;
         return err->code;
     }
-    rt_graph_print(&method->graph, out);
+    rt_code_print(&method->code, out);
     return ST_OK;
+}
+
+/* A call may reach the block: what was cut out of code of several steps has no results. */
+static bool is_reached(const struct rt_code *code, uint32_t block)
+{
+    return code->step_count == 0 || code->blocks[block]->out_count > 0;
 }
 
 enum status rt_method_print_plan(struct rt_method *method, struct buf *out, struct error *err)
 {
-    const struct rt_dims *dims = &method->graph.dims;
-    struct rt_plan *plan;
+    const struct rt_code *code = &method->code;
     if (method->failure.code != ST_OK) {
         *err = method->failure;
         return err->code;
     }
-    int64_t *values = calloc(dims->expr_count, sizeof(*values));
-    if (!values) {
-        return error_set(err, ST_EXHAUSTED, "no memory for %u sizes", dims->expr_count);
-    }
-    for (uint32_t i = 0; i < method->symbol_count; i++) {
-        values[method->symbols[i]] = dims->exprs[method->symbols[i]].hi;
-    }
-    enum status status = rt_dims_eval(dims, values, err);
-    if (status == ST_OK) {
-        status = rt_plan_new(&method->flow, method->device, values, &plan, err);
-    }
-    free(values);
-    if (status == ST_OK) {
-        buf_printf(out, "method %s\n", rt_method_name(method));
+    buf_printf(out, "method %s\n", rt_method_name(method));
+    for (uint32_t i = 0; i < code->block_count; i++) {
+        struct rt_plan *plan;
+        if (!is_reached(code, i)) {
+            continue;
+        }
+        if (code->step_count > 0) {
+            buf_printf(out, "block %u\n", i);
+        }
+        TRY(rt_block_plan_bounds(code->blocks[i], &plan, err));
         rt_plan_print(plan, out);
         rt_plan_unref(plan);
     }
-    return status;
+    return ST_OK;
+}
+
+enum status rt_method_place(struct rt_method *method,
+                            void (*fn)(void *arg, const char *op, enum hal_place place), void *arg,
+                            struct hal_command_stats *out_stats, struct error *err)
+{
+    const struct rt_code *code = &method->code;
+    *out_stats = (struct hal_command_stats){0};
+    for (uint32_t i = 0; i < code->block_count; i++) {
+        struct rt_plan *plan;
+        if (!is_reached(code, i)) {
+            continue;
+        }
+        TRY(rt_block_plan_bounds(code->blocks[i], &plan, err));
+        hal_command_add_stats(plan->command, out_stats);
+        hal_command_list_hosted(plan->command, fn, arg);
+        rt_plan_unref(plan);
+    }
+    return ST_OK;
 }
 
 struct rt_input_stats rt_method_input_stats(const struct rt_method *method)

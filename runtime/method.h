@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The inside of a method: what runtime/ shares between loading, planning and calling it. Everything
- * but the plan cache and the free invocations is immutable once rt_method_compile() returned.
+ * but the blocks' plan caches and the free invocations is immutable once rt_method_compile()
+ * returned.
  */
 #ifndef PTED_RUNTIME_METHOD_H
 #define PTED_RUNTIME_METHOD_H
@@ -10,66 +11,82 @@
 #include <stdatomic.h>
 
 #include "base/list.h"
-#include "runtime/graph/graph.h"
-#include "runtime/plan/flow.h"
-#include "runtime/plan/plan.h"
+#include "runtime/block.h"
+#include "runtime/code.h"
 #include "runtime/program.h"
 #include "runtime/pte/pte.h"
 #include "runtime/signature.h"
 
 struct hal_device;
+struct rt_files;
+
+/*
+ * A mutable buffer that a method uses. In code of one block, number i is input input_count + i of
+ * the graph; the written ones are, in order, the outputs behind the method's own.
+ */
+struct rt_method_state {
+    uint32_t slot; /* of the program */
+    uint32_t reg;  /* in code of several steps: what holds it, at the beginning and at the end */
+    bool is_written;
+};
 
 struct rt_method {
     struct rt_program *program;  /* borrowed: the method is part of it */
-    const struct pte_plan *plan; /* borrowed from the program's file */
+    struct rt_files *files;      /* borrowed from the program */
+    const struct pte_plan *plan; /* borrowed from the file */
     struct hal_device *device;   /* borrowed from the program */
+    uint32_t share;              /* of the device (hal/queue.h): each method is a party */
+    uint32_t weight;             /* of that share; 0 is 1 */
     bool poison_arenas;
+    uint64_t steps_max;             /* of a call */
     struct error failure;           /* code ST_OK: none */
     struct rt_io *inputs, *results; /* owned */
-    struct rt_graph graph;          /* meaningful without failure */
-    struct rt_flow flow;            /* storage in the graph's arena */
+    struct rt_code code;            /* meaningful without failure; empty for a pipeline */
+    struct rt_block *batched;       /* owned; the entry for several rows, see rt_batch_prove() */
+    struct rt_pipeline *pipeline;   /* owned; NULL: it is compiled from a file */
+    struct rt_method_state *states; /* in code.arena: the program's buffers that it uses */
+    uint32_t state_count;
     struct arena signature_arena;
     struct rt_signature signature; /* storage in signature_arena */
-    uint32_t *symbols;             /* expressions that requests choose, in graph.arena */
-    uint32_t symbol_count;
 
     atomic_uint_fast64_t inputs_in_place, converted_inputs; /* bound so far */
 
-    pthread_mutex_t mutex; /* guards what follows */
-    struct list plans;     /* struct cached_plan, most recently used first */
-    uint32_t plan_count;
-    size_t plan_bytes;
-    int64_t *values;         /* by expression, of the call being planned; in graph.arena */
+    pthread_mutex_t mutex;   /* guards what follows */
     struct list invocations; /* free ones, struct rt_invocation */
     uint32_t invocation_count;
+    struct list batches; /* free ones, of runtime/vm/batch.c */
 };
+
+/* The lists, arenas and the lock of a zeroed method. */
+void rt_method_init(struct rt_method *method);
 
 /*
  * Compiles |plan|. A method that cannot be used keeps the reason in |failure| and ST_OK is
  * returned; anything else is returned (memory, a bug).
  */
 MUST_CHECK enum status rt_method_compile(struct rt_method *method, struct rt_program *program,
-                                         const struct pte_plan *plan, struct hal_device *device,
-                                         struct hal_buffer *file, struct error *err);
+                                         struct rt_files *files, const struct pte_plan *plan,
+                                         struct hal_device *device, struct error *err);
 void rt_method_fini(struct rt_method *method);
 
-/*
- * The plan for the dims in |shapes| (by input; only those of tensors mean anything), which have
- * been checked one by one: from the cache, or made now. ST_INVALID when the dims do not go
- * together. The caller owns a reference.
- */
-MUST_CHECK enum status rt_method_plan(struct rt_method *method, const struct shape *const *shapes,
-                                      struct rt_plan **out_plan, struct error *err);
+/* Plans that are cached, of all its blocks. Any thread. */
+uint32_t rt_method_plan_count(struct rt_method *method);
 
 /*
- * Puts the symbols' values into |values| (by expression) from the inputs' shapes, each of which
- * fits its input. ST_INVALID when two inputs disagree.
+ * For runtime/pipeline.c: a program without files whose one method has nothing but its device; and
+ * arrays of descriptions that have their names, in one allocation.
  */
-MUST_CHECK enum status rt_method_symbols(const struct rt_method *method,
-                                         const struct shape *const *shapes, int64_t *values,
-                                         struct error *err);
+MUST_CHECK enum status rt_program_new_empty(struct hal_device *device,
+                                            struct rt_program **out_program, struct error *err);
+MUST_CHECK enum status rt_method_allocate_io(struct rt_io **out_ios, uint32_t count,
+                                             const char *what, struct error *err);
 
-/* Frees an invocation for good; runtime/vm/invocation.c has it, the method calls it at its end. */
+/* The slots of a program's mutable buffers; runtime/program.c has them. */
+struct rt_state_slots *rt_program_state_slots(struct rt_program *program);
+
+/* Free an invocation or a batch for good; runtime/vm/ has them, the method calls them at its end.
+ */
 void rt_invocation_destroy(struct list *link);
+void rt_batch_destroy(struct list *link);
 
 #endif

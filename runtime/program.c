@@ -7,42 +7,28 @@
 #include <stdlib.h>
 
 #include "base/check.h"
-#include "hal/buffer.h"
 #include "hal/device.h"
 #include "protocol/rawsig.h"
+#include "runtime/files.h"
 #include "runtime/method.h"
 #include "runtime/oracle.h"
 #include "runtime/pte/pte.h"
+#include "runtime/state_priv.h"
 
 struct rt_program {
     atomic_uint refs;
-    struct pte_program *pte;   /* owned */
     struct hal_device *device; /* shared: ref held */
-    struct hal_buffer *file;   /* owned: the mapping, as memory that dispatches can read */
+    struct rt_files files;     /* what methods borrow bytes from */
     struct rt_method *methods; /* owned */
     uint32_t method_count;
+    struct rt_state_slots state_slots;
 };
-
-/*
- * Binds the mapping to the device. The const goes here and nowhere else: the buffer is read-only,
- * and recording a write to it is an invariant violation.
- */
-static enum status import_file(struct rt_program *program, struct error *err)
-{
-    struct span bytes = pte_file_bytes(program->pte);
-    union {
-        const uint8_t *from;
-        void *to;
-    } cast = {.from = bytes.ptr};
-    return hal_buffer_import(program->device, cast.to, bytes.len, true, NULL, NULL, &program->file,
-                             err);
-}
 
 static enum status compile_methods(struct rt_program *program,
                                    const struct rt_program_options *options, struct error *err)
 {
     size_t count;
-    const struct pte_plan *plans = pte_plans(program->pte, &count);
+    const struct pte_plan *plans = pte_plans(program->files.pte, &count);
     program->methods = calloc(count, sizeof(*program->methods));
     if (!program->methods) {
         return error_set(err, ST_EXHAUSTED, "no memory for %zu methods", count);
@@ -50,8 +36,9 @@ static enum status compile_methods(struct rt_program *program,
     for (size_t i = 0; i < count; i++) {
         struct rt_method *method = &program->methods[i];
         program->method_count++;
-        TRY(rt_method_compile(method, program, &plans[i], options->device, program->file, err));
+        TRY(rt_method_compile(method, program, &program->files, &plans[i], options->device, err));
         method->poison_arenas = options->poison_arenas;
+        method->steps_max = options->steps_max ? options->steps_max : RT_STEPS_MAX;
     }
     return ST_OK;
 }
@@ -62,8 +49,8 @@ static void program_free(struct rt_program *program)
         rt_method_fini(&program->methods[i]);
     }
     free(program->methods);
-    hal_buffer_unref(program->file);
-    pte_program_unref(program->pte);
+    rt_state_slots_fini(&program->state_slots);
+    rt_files_fini(&program->files);
     hal_device_unref(program->device);
     free(program);
 }
@@ -77,10 +64,8 @@ enum status rt_program_load(const char *path, const struct rt_program_options *o
     }
     atomic_init(&program->refs, 1);
     program->device = hal_device_ref(options->device);
-    enum status status = pte_open(path, &program->pte, err);
-    if (status == ST_OK) {
-        status = import_file(program, err);
-    }
+    enum status status = rt_files_open(&program->files, options->device, path, options->data_paths,
+                                       options->data_count, err);
     if (status == ST_OK) {
         status = compile_methods(program, options, err);
     }
@@ -88,6 +73,27 @@ enum status rt_program_load(const char *path, const struct rt_program_options *o
         program_free(program);
         return status;
     }
+    *out_program = program;
+    return ST_OK;
+}
+
+enum status rt_program_new_empty(struct hal_device *device, struct rt_program **out_program,
+                                 struct error *err)
+{
+    struct rt_program *program = calloc(1, sizeof(*program));
+    struct rt_method *method = calloc(1, sizeof(*method));
+    if (!program || !method) {
+        free(program);
+        free(method);
+        return error_set(err, ST_EXHAUSTED, "no memory for a program");
+    }
+    atomic_init(&program->refs, 1);
+    program->device = hal_device_ref(device);
+    program->methods = method;
+    program->method_count = 1;
+    method->program = program;
+    method->device = device;
+    rt_method_init(method);
     *out_program = program;
     return ST_OK;
 }
@@ -103,6 +109,11 @@ void rt_program_unref(struct rt_program *program)
     if (program && atomic_fetch_sub_explicit(&program->refs, 1, memory_order_acq_rel) == 1) {
         program_free(program);
     }
+}
+
+struct rt_state_slots *rt_program_state_slots(struct rt_program *program)
+{
+    return &program->state_slots;
 }
 
 uint32_t rt_program_method_count(const struct rt_program *program)
@@ -153,9 +164,22 @@ static void print_signature(const struct rt_signature *signature, struct buf *ou
     }
 }
 
+static void print_data_file(const struct rt_data_file *data, struct buf *out)
+{
+    buf_printf(out, "data file %s: ", data->path);
+    if (data->ptd) {
+        buf_printf(out, "%u entries\n", ptd_names(data->ptd)->count);
+    } else {
+        buf_add_str(out, "not needed\n");
+    }
+}
+
 void rt_program_print(const struct rt_program *program, struct buf *out)
 {
-    pte_print(program->pte, out);
+    pte_print(program->files.pte, out);
+    for (uint32_t i = 0; i < program->files.data_count; i++) {
+        print_data_file(&program->files.data[i], out);
+    }
     for (uint32_t i = 0; i < program->method_count; i++) {
         const struct rt_method *method = &program->methods[i];
         const struct error *failure = rt_method_failure(method);

@@ -18,13 +18,26 @@
 #include "base/bytes.h"
 #include "base/shape.h"
 #include "base/status.h"
+#include "hal/command.h"
 
 struct hal_device;
 struct rt_method;
 struct rt_program;
 
+#define RT_DATA_FILES_MAX 64
+
+/*
+ * Steps that a call may take, so that no loop is endless: what ExecuTorch allows. The cheapest take
+ * some 20 ns, so this is a fraction of a second of one core; blocks are bounded by time limits.
+ */
+#define RT_STEPS_MAX 10000000
+
 struct rt_program_options {
     struct hal_device *device; /* borrowed; the program takes its own reference */
+    /* Data files (.ptd) to look into; none: those beside the program, see runtime/files.h. */
+    const char *const *data_paths;
+    uint32_t data_count;
+    uint64_t steps_max; /* of a call whose method branches; 0: RT_STEPS_MAX */
     bool poison_arenas; /* fill arenas with 0xff before each run: finds reads of stale memory */
 };
 
@@ -65,6 +78,10 @@ struct rt_io {
 };
 
 const char *rt_method_name(const struct rt_method *method);
+
+/* How much of the device's time the method gets beside others that want it too: 1, unless it is set
+ * before the first call. */
+void rt_method_set_weight(struct rt_method *method, uint32_t weight);
 struct rt_program *rt_method_program(const struct rt_method *method); /* borrowed */
 
 /* Why the method cannot be called, or NULL when it can. Its inputs and results are known anyway. */
@@ -74,6 +91,13 @@ uint32_t rt_method_input_count(const struct rt_method *method);
 uint32_t rt_method_result_count(const struct rt_method *method);
 const struct rt_io *rt_method_input(const struct rt_method *method, uint32_t index);
 const struct rt_io *rt_method_result(const struct rt_method *method, uint32_t index);
+
+/*
+ * The bytes of result |index| as an invocation would give them, if they are the same for every call
+ * and known without one; false otherwise. They live as long as the program.
+ */
+bool rt_method_constant_result(const struct rt_method *method, uint32_t index,
+                               struct span *out_bytes);
 
 /* Tensors bound to memory that existed: used where they were, or converted by the device. */
 struct rt_input_stats {
@@ -88,5 +112,14 @@ MUST_CHECK enum status rt_method_print_graph(struct rt_method *method, struct bu
                                              struct error *err);
 MUST_CHECK enum status rt_method_print_plan(struct rt_method *method, struct buf *out,
                                             struct error *err);
+
+/*
+ * What submissions of that plan consist of, all blocks together; |fn| is called with the operator
+ * of each dispatch that the device leaves to the host. The names live as long as the process.
+ */
+MUST_CHECK enum status rt_method_place(struct rt_method *method,
+                                       void (*fn)(void *arg, const char *op, enum hal_place place),
+                                       void *arg, struct hal_command_stats *out_stats,
+                                       struct error *err);
 
 #endif

@@ -10,7 +10,10 @@
 #include "hal/pool.h"
 #include "runtime/method.h"
 #include "runtime/oracle.h"
+#include "runtime/pipeline_priv.h"
 #include "runtime/plan/alloc.h"
+#include "runtime/plan/plan.h"
+#include "runtime/state_priv.h"
 
 static enum status check_inputs(const struct rt_method *method, const struct shape *const *inputs,
                                 struct error *err)
@@ -33,37 +36,131 @@ static enum status check_inputs(const struct rt_method *method, const struct sha
     return ST_OK;
 }
 
-static enum status evaluate(struct rt_method *method, const struct shape *const *inputs,
-                            int64_t *values, struct rt_result_info *out_infos, struct error *err)
+/* What the entry computes once in every call is an expression of the inputs' dims. */
+static enum status describe(const struct rt_method *method, uint32_t index, const int64_t *values,
+                            struct rt_result_info *info, struct error *err)
 {
-    const struct rt_graph *graph = &method->graph;
-    TRY(rt_method_symbols(method, inputs, values, err));
-    TRY(rt_dims_eval(&graph->dims, values, err));
-    TRY(rt_alloc_measure(&method->flow, values, NULL, err));
-    for (uint32_t i = 0; i < graph->output_count; i++) {
-        const struct rt_value *v = &graph->values[graph->outputs[i]];
-        struct rt_result_info *info = &out_infos[i];
-        *info = (struct rt_result_info){.is_tensor = v->kind == RT_TENSOR};
-        if (info->is_tensor) {
-            info->shape = rt_concrete_shape(v, values);
-            TRY(shape_bytes(&info->shape, v->dtype, &info->bytes, err));
-        }
+    const struct rt_code_result *result = &method->code.results[index];
+    const struct rt_graph *entry = &method->code.blocks[0]->graph;
+    const struct rt_io *io = rt_method_result(method, index);
+    bool has_value = result->has_source && result->is_in_entry && !result->is_extent;
+    *info = (struct rt_result_info){.is_tensor = io->kind == RT_IO_TENSOR};
+    if (!info->is_tensor) {
+        return ST_OK;
+    }
+    info->is_known = has_value || io->dynamic_dims == 0;
+    info->shape = has_value
+                      ? rt_concrete_shape(&entry->values[entry->outputs[result->output]], values)
+                      : io->shape;
+    return info->is_known ? shape_bytes(&info->shape, io->dtype, &info->bytes, err) : ST_OK;
+}
+
+/* What the block that a method is needs for intermediate values: as its plan says, or would. */
+static enum status arena_bytes(struct rt_block *block, const struct rt_block_input *given,
+                               const int64_t *values, size_t *out_bytes, struct error *err)
+{
+    struct arena scratch;
+    struct rt_alloc alloc;
+    struct rt_plan *plan;
+    TRY(rt_block_find_plan(block, given, NULL, &plan, err));
+    if (plan) {
+        *out_bytes = plan->arena_bytes;
+        rt_plan_unref(plan);
+        return ST_OK;
+    }
+    arena_init(&scratch, RT_PLAN_SCRATCH_MAX);
+    enum status status = rt_alloc_make(&alloc, &block->flow, values, &scratch, err);
+    *out_bytes = alloc.arena_bytes;
+    arena_fini(&scratch);
+    return status;
+}
+
+static size_t add_bytes(size_t a, size_t b)
+{
+    size_t sum;
+    return add_size(a, b, &sum) ? sum : SIZE_MAX;
+}
+
+static size_t state_bytes(const struct rt_method *method)
+{
+    const struct rt_state_slots *slots = rt_program_state_slots(method->program);
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < method->state_count; i++) {
+        const struct rt_method_state *use = &method->states[i];
+        bytes = add_bytes(bytes,
+                          use->is_written ? hal_buffer_size(slots->items[use->slot].initial) : 0);
+    }
+    return bytes;
+}
+
+/* Several blocks run one after the other, with sizes that they find out: only results count. */
+static enum status count_bytes(const struct rt_method *method, const struct rt_block_input *given,
+                               const int64_t *values, const struct rt_result_info *infos,
+                               size_t *out_bytes, struct error *err)
+{
+    *out_bytes = 0;
+    if (method->code.step_count == 0) {
+        TRY(arena_bytes(method->code.blocks[0], given, values, out_bytes, err));
+    }
+    *out_bytes = add_bytes(*out_bytes, state_bytes(method));
+    for (uint32_t i = 0; i < rt_method_result_count(method); i++) {
+        *out_bytes = add_bytes(*out_bytes, infos[i].is_known ? infos[i].bytes : 0);
     }
     return ST_OK;
+}
+
+static enum status evaluate(struct rt_method *method, const struct shape *const *inputs,
+                            int64_t *values, struct rt_result_info *out_infos, size_t *out_bytes,
+                            struct error *err)
+{
+    struct rt_block *entry = method->code.blocks[0];
+    struct rt_block_input *given = calloc((size_t)entry->graph.input_count + 1, sizeof(*given));
+    if (!given) {
+        return error_set(err, ST_EXHAUSTED, "no memory for the sizes of a method");
+    }
+    enum status status = ST_OK;
+    for (uint32_t i = 0; i < rt_method_input_count(method); i++) {
+        given[i].shape = inputs[i];
+    }
+    status = rt_block_symbols(entry, given, values, err);
+    if (status == ST_OK) {
+        status = rt_dims_eval(&entry->graph.dims, values, err);
+    }
+    if (status == ST_OK) {
+        status = rt_alloc_measure(&entry->flow, values, NULL, err);
+    }
+    for (uint32_t i = 0; status == ST_OK && i < rt_method_result_count(method); i++) {
+        status = describe(method, i, values, &out_infos[i], err);
+    }
+    if (status == ST_OK && out_bytes) {
+        status = count_bytes(method, given, values, out_infos, out_bytes, err);
+    }
+    free(given);
+    return status;
+}
+
+enum status rt_method_measure(struct rt_method *method, const struct shape *const *inputs,
+                              struct rt_result_info *out_infos, size_t *out_bytes,
+                              struct error *err)
+{
+    must(method->failure.code == ST_OK);
+    TRY(check_inputs(method, inputs, err));
+    if (method->pipeline) {
+        return rt_pipeline_measure(method, inputs, out_infos, out_bytes, err);
+    }
+    int64_t *values = calloc(method->code.blocks[0]->graph.dims.expr_count, sizeof(*values));
+    if (!values) {
+        return error_set(err, ST_EXHAUSTED, "no memory for the sizes of a method");
+    }
+    enum status status = evaluate(method, inputs, values, out_infos, out_bytes, err);
+    free(values);
+    return status;
 }
 
 enum status rt_method_result_shapes(struct rt_method *method, const struct shape *const *inputs,
                                     struct rt_result_info *out_infos, struct error *err)
 {
-    must(method->failure.code == ST_OK);
-    TRY(check_inputs(method, inputs, err));
-    int64_t *values = calloc(method->graph.dims.expr_count, sizeof(*values));
-    if (!values) {
-        return error_set(err, ST_EXHAUSTED, "no memory for the sizes of a method");
-    }
-    enum status status = evaluate(method, inputs, values, out_infos, err);
-    free(values);
-    return status;
+    return rt_method_measure(method, inputs, out_infos, NULL, err);
 }
 
 /* ---- the allocator --------------------------------------------------------------------------- */
@@ -113,14 +210,19 @@ static enum status reserve_all(const struct rt_method *method, const struct rt_r
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < rt_method_result_count(method); i++) {
+        enum status status = ST_OK;
         if (rt_method_result(method, i)->dynamic_dims == 0) {
             continue;
         }
-        if (hal_pool_reserve(pool, infos[i].bytes, &out_buffers[count], err) != ST_OK) {
+        out_buffers[count] = NULL;
+        if (infos[i].is_known) {
+            status = hal_pool_reserve(pool, infos[i].bytes, &out_buffers[count], err);
+        }
+        if (status != ST_OK) {
             while (count > 0) {
                 hal_buffer_unref(out_buffers[--count]);
             }
-            return err->code;
+            return status;
         }
         count++;
     }

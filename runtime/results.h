@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Results before they are computed: a method's shape program evaluated for given inputs. Nothing is
- * planned or run; what is refused here would be refused by a call. Any thread.
+ * planned or run; what is refused here would be refused by a call. A method of several blocks tells
+ * the sizes that its entry computes, and those that never vary. Any thread.
  */
 #ifndef PTED_RUNTIME_RESULTS_H
 #define PTED_RUNTIME_RESULTS_H
@@ -17,6 +18,7 @@ struct rt_result_info {
     struct shape shape; /* of a tensor */
     size_t bytes;       /* of a tensor */
     bool is_tensor;
+    bool is_known; /* false: the dims are bounds, since they depend on data or on control flow */
 };
 
 /*
@@ -27,6 +29,16 @@ MUST_CHECK enum status rt_method_result_shapes(struct rt_method *method,
                                                const struct shape *const *inputs,
                                                struct rt_result_info *out_infos, struct error *err);
 
+/*
+ * The same, and unless |out_bytes| is NULL the pool memory that a call takes beside its inputs:
+ * results and intermediate values of known size, what it writes of mutable buffers. At least, where
+ * sizes depend on data.
+ */
+MUST_CHECK enum status rt_method_measure(struct rt_method *method,
+                                         const struct shape *const *inputs,
+                                         struct rt_result_info *out_infos, size_t *out_bytes,
+                                         struct error *err);
+
 /* How many dims of all inputs may vary, and how many results have such a dim. */
 uint32_t rt_method_dynamic_dim_count(const struct rt_method *method);
 uint32_t rt_method_dynamic_result_count(const struct rt_method *method);
@@ -34,8 +46,8 @@ uint32_t rt_method_dynamic_result_count(const struct rt_method *method);
 /*
  * The result allocator that a signature calls `fbr`: from all dynamic dims of the inputs (raw
  * order, outermost first) a buffer of |pool| for each dynamic result, in raw order, of exactly its
- * size. An entry is NULL only where the extent depends on data, which no method does today. The
- * caller owns the references.
+ * size. An entry is NULL only where the extent depends on data or on control flow. The caller owns
+ * the references.
  */
 MUST_CHECK enum status rt_method_allocate_results(struct rt_method *method, const int64_t *dims,
                                                   uint32_t dim_count, struct hal_pool *pool,

@@ -19,7 +19,10 @@ static enum status exhausted(struct error *err)
 static enum status describe(const struct rt_io *io, struct arena *arena, struct rawsig_type *out,
                             struct error *err)
 {
-    *out = (struct rawsig_type){.dtype = io->dtype};
+    *out = (struct rawsig_type){.dtype = io->dtype, .kind = RAWSIG_UNRECOGNIZED};
+    if (io->kind == RT_IO_TENSOR && !dtype_is_public(io->dtype)) {
+        return ST_OK;
+    }
     switch (io->kind) {
     case RT_IO_TENSOR: {
         int64_t *dims = arena_array(arena, io->shape.rank, sizeof(*dims));

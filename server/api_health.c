@@ -10,7 +10,9 @@
 enum status api_server(struct request *request, struct error *err)
 {
     (void)err;
-    static const char *const extensions[] = {"binary_tensor_data"};
+    static const char *const extensions[] = {"binary_tensor_data",  "model_configuration",
+                                             "schedule_policy",     "sequence",
+                                             "sequence(string_id)", "statistics"};
     struct oip_server_meta meta = {
         .name = PACKAGE_NAME,
         .version = PACKAGE_VERSION,
@@ -28,11 +30,17 @@ enum status api_live(struct request *request, struct error *err)
     return ST_OK;
 }
 
-/* Models are loaded before the first connection is accepted, so only a drain makes us not ready. */
+/*
+ * Models are loaded before the first connection is accepted, so only a drain makes us not ready, or
+ * a device that has been lost.
+ */
 enum status api_ready(struct request *request, struct error *err)
 {
     if (request->server->is_draining) {
         return error_set(err, ST_UNAVAILABLE, "stopping");
+    }
+    if (request->server->recovery.is_active) {
+        return error_set(err, ST_UNAVAILABLE, "the device was lost");
     }
     buf_add_str(&request->out, "{\"ready\":true}");
     return ST_OK;

@@ -5,12 +5,21 @@
  */
 #include "config.h"
 
+#include "hal/device.h"
 #include "protocol/json.h"
+#include "protocol/oip_config.h"
 #include "protocol/oip_reply.h"
+#include "runtime/pipeline.h"
+#include "runtime/sched/sched.h"
+#include "runtime/state.h"
 #include "server/api.h"
 #include "server/model.h"
 #include "server/request.h"
 #include "server/server.h"
+#include "server/serving.h"
+#include "server/stats.h"
+
+#define US_PER_MS 1000u
 
 enum status api_no_memory(struct error *err)
 {
@@ -25,19 +34,14 @@ enum status api_check_printed(const struct request *request, struct error *err)
 const struct model *api_find_ready(const struct request *request, struct error *err)
 {
     const struct model *model =
-        models_find(&request->server->models, request->match.model, request->match.version, err);
-    if (model && !model_is_ready(model)) {
-        error_set(err, ST_UNAVAILABLE, "model '%s' cannot be called: %s", model->name,
-                  model->failure.text);
-        return NULL;
-    }
-    return model;
+        models_find(&request->serving->models, request->match.model, request->match.version, err);
+    return model && model_verify_ready(model, err) == ST_OK ? model : NULL;
 }
 
 /* GET /v2/models: the names that can be called. */
 enum status api_models(struct request *request, struct error *err)
 {
-    const struct models *models = &request->server->models;
+    const struct models *models = &request->serving->models;
     const char *last = "";
     buf_add_str(&request->out, "{\"models\":[");
     for (uint32_t i = 0; i < models->item_count; i++) {
@@ -66,7 +70,7 @@ static struct oip_tensor_meta *copy_metas(struct arena *arena, const struct mode
 static const char **list_versions(struct request *request, const struct model *model,
                                   size_t *out_count)
 {
-    const struct models *models = &request->server->models;
+    const struct models *models = &request->serving->models;
     const char **versions =
         arena_array(&request->infer.arena, models->item_count, sizeof(*versions));
     size_t count = 0;
@@ -81,6 +85,11 @@ static const char **list_versions(struct request *request, const struct model *m
     return versions;
 }
 
+static const char *platform_of(const struct model *model)
+{
+    return rt_method_is_pipeline(model->method) ? "pipeline" : "executorch_pte";
+}
+
 enum status api_model(struct request *request, struct error *err)
 {
     const struct model *model = api_find_ready(request, err);
@@ -90,7 +99,7 @@ enum status api_model(struct request *request, struct error *err)
     struct arena *arena = &request->infer.arena;
     struct oip_model_meta meta = {
         .name = model->name,
-        .platform = "executorch_pte",
+        .platform = platform_of(model),
         .inputs = copy_metas(arena, model->inputs, model->input_count),
         .outputs = copy_metas(arena, model->outputs, model->output_count),
         .input_count = model->input_count,
@@ -100,7 +109,48 @@ enum status api_model(struct request *request, struct error *err)
     if (!meta.inputs || !meta.outputs || !meta.versions) {
         return api_no_memory(err);
     }
+    meta.constants = model->constants;
+    meta.placement = model->placement;
     oip_print_model(&request->out, &meta);
+    return api_check_printed(request, err);
+}
+
+enum status api_config(struct request *request, struct error *err)
+{
+    const struct model *model = api_find_ready(request, err);
+    if (!model) {
+        return err->code;
+    }
+    struct arena *arena = &request->infer.arena;
+    const struct params *params = &model->params;
+    const struct hal_device_props *device = hal_device_props(request->serving->device);
+    bool has_state = rt_program_state_bytes(model->program) > 0;
+    const struct oip_model_config config = {
+        .name = model->name,
+        .platform = platform_of(model),
+        .backend = PACKAGE_NAME,
+        .instance_name = device->name,
+        .inputs = copy_metas(arena, model->inputs, model->input_count),
+        .outputs = copy_metas(arena, model->outputs, model->output_count),
+        .input_count = model->input_count,
+        .output_count = model->output_count,
+        .batch_size_max = model->batch_size_max,
+        .is_batched = model->rows_max > 1,
+        .is_on_gpu = device->kind == HAL_DEVICE_VULKAN,
+        .running_max =
+            params->running_count_max ? (uint32_t)params->running_count_max : device->workers,
+        .waiting_max = params->queue_count_max,
+        .delay_us = params->max_delay_us,
+        .timeout_us = params->request_timeout * US_PER_MS,
+        .priorities = RT_SCHED_PRIORITIES,
+        .priority_default = RT_SCHED_PRIORITY_DEFAULT,
+        .sequence_count_max = has_state ? params->sequence_count_max : 0,
+        .sequence_timeout_us = params->sequence_timeout * US_PER_MS,
+    };
+    if (!config.inputs || !config.outputs) {
+        return api_no_memory(err);
+    }
+    oip_print_config(&request->out, &config);
     return api_check_printed(request, err);
 }
 
@@ -114,13 +164,44 @@ enum status api_model_ready(struct request *request, struct error *err)
     return api_check_printed(request, err);
 }
 
+/* Rows of the versions of |name|, or of |version| alone; of every model when it is NULL. */
+static enum status print_stats(struct request *request, const char *name, uint32_t version,
+                               struct error *err)
+{
+    const struct models *models = &request->serving->models;
+    const char *before = "";
+    buf_add_str(&request->out, "{\"model_stats\":[");
+    for (uint32_t i = 0; i < models->item_count; i++) {
+        const struct model *model = &models->items[i];
+        if (model_is_ready(model) && (!name || strcmp(model->name, name) == 0) &&
+            (version == 0 || model->version == version)) {
+            buf_add_str(&request->out, before);
+            stats_print(&request->out, model);
+            before = ",";
+        }
+    }
+    buf_add_str(&request->out, "]}");
+    return api_check_printed(request, err);
+}
+
+enum status api_stats(struct request *request, struct error *err)
+{
+    return print_stats(request, NULL, 0, err);
+}
+
+enum status api_model_stats(struct request *request, struct error *err)
+{
+    const struct model *model = api_find_ready(request, err);
+    return model ? print_stats(request, model->name, request->match.version, err) : err->code;
+}
+
 /* POST /v2/repository/index: everything that was found, with the reason where it cannot be called.
  */
 enum status api_index(struct request *request, struct error *err)
 {
     bool is_ready_only;
     TRY(oip_parse_index(body_span(&request->body), &is_ready_only, err));
-    const struct models *models = &request->server->models;
+    const struct models *models = &request->serving->models;
     struct oip_index_row *rows =
         arena_array(&request->infer.arena, models->item_count, sizeof(*rows));
     if (!rows) {

@@ -127,16 +127,6 @@ enum status api_signature(struct request *request, struct error *err)
 
 /* ---- POST /v2/models/{m}/shape --------------------------------------------------------------- */
 
-static const struct model_io *find_input(const struct model *model, struct span name)
-{
-    for (uint32_t i = 0; i < model->input_count; i++) {
-        if (span_is(name, model->inputs[i].meta.name)) {
-            return &model->inputs[i];
-        }
-    }
-    return NULL;
-}
-
 /* Inputs of one size only need not be named. */
 static void fill_static(const struct rt_method *method, const struct shape **shapes)
 {
@@ -147,16 +137,37 @@ static void fill_static(const struct rt_method *method, const struct shape **sha
     }
 }
 
+/* The body of a call, with or without the data of its tensors. */
+static enum status read_call_shapes(struct request *request, const struct model *model,
+                                    const struct shape **shapes, struct error *err)
+{
+    const struct oip_body body = {.json = body_span(&request->body)};
+    struct call_limits limits = infer_call_limits(request);
+    struct call_request call;
+    limits.shapes_only = true;
+    TRY(call_parse(&body, &model->call, &limits, &request->infer.arena, &call, NULL, err));
+    for (uint32_t i = 0; i < model->call.input_count; i++) {
+        if (model->call.inputs[i].kind == CALL_TENSOR && call.leaves[i].form != CALL_ABSENT) {
+            shapes[i] = &call.leaves[i].shape;
+        }
+    }
+    return ST_OK;
+}
+
 static enum status read_shapes(struct request *request, const struct model *model,
                                const struct shape **shapes, struct error *err)
 {
+    if (call_is_form(body_span(&request->body))) {
+        fill_static(model->method, shapes);
+        return read_call_shapes(request, model, shapes, err);
+    }
     const struct oip_limits limits = infer_limits(request);
-    struct oip_request *oip = &request->infer.oip;
+    struct oip_request *oip = &request->infer.call.oip;
     TRY(oip_parse_shapes(body_span(&request->body), &limits, &request->infer.arena, oip, err));
     fill_static(model->method, shapes);
     for (size_t i = 0; i < oip->input_count; i++) {
         const struct oip_request_input *input = &oip->inputs[i];
-        const struct model_io *io = find_input(model, input->name);
+        const struct model_io *io = model_find_io(model->inputs, model->input_count, input->name);
         if (!io) {
             return error_set(err, ST_INVALID, "inputs[%zu].name: model '%s' has no input '%.*s'", i,
                              model->name, SPAN_FMT(input->name));
@@ -171,11 +182,12 @@ static enum status read_shapes(struct request *request, const struct model *mode
 static void print_output(struct buf *out, const struct model_io *io,
                          const struct rt_result_info *info)
 {
-    const struct shape *shape = info->is_tensor ? &info->shape : &io->meta.shape;
+    bool is_open = info->is_tensor && !info->is_known; /* -1 where the dim depends on data */
+    const struct shape *shape = info->is_tensor && !is_open ? &info->shape : &io->meta.shape;
     char text[SHAPE_TEXT_MAX];
     buf_printf(out, "{\"name\":\"%s\",\"datatype\":\"%s\",\"shape\":%s", io->meta.name,
                oip_type_name(io->meta.type), shape_print(shape, text));
-    if (!io->meta.type.is_bytes) {
+    if (!io->meta.type.is_bytes && !is_open) {
         buf_printf(out, ",\"bytes\":%zu",
                    info->is_tensor ? info->bytes : dtype_bytes(io->meta.type.dtype));
     }

@@ -46,6 +46,9 @@ static enum status use_small(struct body *body, struct error *err)
 static enum status use_ring(struct body *body, size_t capacity, size_t pad, struct error *err)
 {
     struct hal_buffer *buffer;
+    if (!body->pool) {
+        return error_set(err, ST_UNAVAILABLE, "request body: the device was lost");
+    }
     if (hal_pool_reserve(body->pool, capacity + pad, &buffer, err) != ST_OK) {
         return error_prefix(err, "request body: ");
     }

@@ -20,7 +20,7 @@ struct hal_buffer;
 struct hal_pool;
 
 struct body {
-    struct hal_pool *pool;     /* borrowed from the server */
+    struct hal_pool *pool;     /* borrowed; NULL: there is none now (ST_UNAVAILABLE) */
     uint8_t *small;            /* owned; BODY_SMALL_BYTES once it was needed */
     struct hal_buffer *buffer; /* owned; NULL while the bytes are in |small| */
     uint8_t *ptr;              /* first byte */

@@ -273,7 +273,7 @@ static void refuse(struct conn *conn)
         request_refuse(request,
                        error == HPE_INVALID_VERSION || error == HPE_PAUSED_H2_UPGRADE ? 505 : 400);
     }
-    enter(conn, CONN_BUSY, params_of(conn)->run_timeout);
+    enter(conn, CONN_BUSY, params_of(conn)->request_timeout);
     request_run(request, false);
 }
 
@@ -295,7 +295,7 @@ static size_t feed(struct conn *conn, struct span bytes)
     must(used <= bytes.len);
     bool is_keep_alive = llhttp_should_keep_alive(&conn->parser) && !conn->server->is_draining;
     llhttp_resume(&conn->parser);
-    enter(conn, CONN_BUSY, params_of(conn)->run_timeout);
+    enter(conn, CONN_BUSY, params_of(conn)->request_timeout);
     request_run(conn->request, is_keep_alive);
     return used;
 }
@@ -393,11 +393,14 @@ static void on_bytes(struct conn *conn, struct span bytes)
     }
 }
 
-/* The client sends nothing more; it still reads, so a complete request gets its answer. */
+/*
+ * The client sends nothing more, and whether it still reads cannot be seen. An answer that is under
+ * way goes out; work that has yet to be done is not begun for somebody who has probably gone.
+ */
 static void on_eof(struct conn *conn)
 {
     conn->is_eof = true;
-    if (conn->state != CONN_BUSY) {
+    if (conn->state != CONN_BUSY || request_is_waited_for(conn->request)) {
         conn_abort(conn);
     }
 }
@@ -500,7 +503,7 @@ static void turn_away(struct conn *conn)
     struct http_head head = {.status = 503,
                              .content_type = "application/json",
                              .content_length = sizeof(body) - 1,
-                             .retry_after = true,
+                             .retry_after_s = 1,
                              .close = true};
     char text[HTTP_HEAD_BYTES_MAX];
     uv_buf_t bufs[] = {
@@ -569,8 +572,8 @@ static void time_out_reading(struct conn *conn)
 static void time_out_busy(struct conn *conn)
 {
     size_t queued = conn->io.stream.write_queue_size;
-    if (request_time_out(conn->request)) {
-        conn_set_deadline(conn, params_of(conn)->run_timeout);
+    if (request_is_waited_for(conn->request)) {
+        conn_set_deadline(conn, params_of(conn)->request_timeout); /* the scheduler sees to it */
     } else if (queued < conn->queued_bytes) { /* the client takes its answer, if slowly */
         conn->queued_bytes = queued;
         conn_set_deadline(conn, params_of(conn)->write_timeout);

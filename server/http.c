@@ -20,6 +20,7 @@ static const char *const field_names[HTTP_FIELD_COUNT] = {
     [HTTP_HOST] = "host",
     [HTTP_INFERENCE_HEADER_CONTENT_LENGTH] = "inference-header-content-length",
     [HTTP_TRANSFER_ENCODING] = "transfer-encoding",
+    [HTTP_X_REQUEST_TIMEOUT_MS] = "x-request-timeout-ms",
 };
 
 enum http_field http_field_find(const char *name, size_t len)
@@ -35,7 +36,7 @@ enum http_field http_field_find(const char *name, size_t len)
 
 static const int statuses[STATUS_COUNT] = {
     [ST_OK] = 200,          [ST_INVALID] = 400,     [ST_NOT_FOUND] = 404, [ST_TOO_LARGE] = 413,
-    [ST_UNSUPPORTED] = 501, [ST_EXHAUSTED] = 429,   [ST_TIMEOUT] = 503,   [ST_CANCELLED] = 503,
+    [ST_UNSUPPORTED] = 501, [ST_EXHAUSTED] = 429,   [ST_TIMEOUT] = 504,   [ST_CANCELLED] = 503,
     [ST_CORRUPT] = 400,     [ST_UNAVAILABLE] = 503, [ST_SYSTEM] = 500,    [ST_INTERNAL] = 500,
 };
 _Static_assert(sizeof(statuses) / sizeof(statuses[0]) == ST_INTERNAL + 1, "a status for each code");
@@ -79,6 +80,8 @@ const char *http_reason(int status)
         return "Not Implemented";
     case 503:
         return "Service Unavailable";
+    case 504:
+        return "Gateway Timeout";
     case 505:
         return "HTTP Version Not Supported";
     default:
@@ -145,8 +148,8 @@ size_t http_print_head(const struct http_head *head, char out[HTTP_HEAD_BYTES_MA
     if (head->allow) {
         at = put(put(at, "\r\nAllow: "), head->allow);
     }
-    if (head->retry_after) {
-        at = put(at, "\r\nRetry-After: 1");
+    if (head->retry_after_s) {
+        at = put_number(put(at, "\r\nRetry-After: "), head->retry_after_s);
     }
     if (head->close) {
         at = put(at, "\r\nConnection: close");

@@ -22,6 +22,7 @@ enum http_field {
     HTTP_HOST,
     HTTP_INFERENCE_HEADER_CONTENT_LENGTH,
     HTTP_TRANSFER_ENCODING,
+    HTTP_X_REQUEST_TIMEOUT_MS,
     HTTP_FIELD_COUNT, /* also: none of them */
 };
 
@@ -42,7 +43,7 @@ struct http_head {
     uint64_t json_bytes;          /* Inference-Header-Content-Length; 0: not sent */
     const char *content_encoding; /* NULL: identity */
     const char *allow;            /* of a 405; NULL: not sent */
-    bool retry_after;             /* "Retry-After: 1" */
+    uint32_t retry_after_s;       /* Retry-After; 0: not sent */
     bool close;                   /* "Connection: close" */
     bool keep_alive;              /* "Connection: keep-alive", which HTTP/1.0 wants to hear */
 };

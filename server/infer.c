@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A body becomes an invocation and an invocation becomes an answer, whichever form they have.
- * Tensors are decoded straight into the memory that the device reads, or bound where they lie in
- * the body; results go out from the memory that the device wrote.
+ * A body becomes a call, or several, and these become an answer, whichever form they have: what all
+ * have in common. Tensors are decoded straight into the memory that the device reads, or bound
+ * where they lie in the body; results go out from the memory that the device wrote.
  */
 #include "config.h"
 
@@ -10,45 +10,64 @@
 
 #include "base/check.h"
 #include "hal/buffer.h"
+#include "hal/pool.h"
+#include "protocol/number.h"
 #include "runtime/invocation.h"
 #include "runtime/oracle.h"
+#include "runtime/sched/sequence.h"
+#include "server/bundle.h"
 #include "server/request.h"
 #include "server/server.h"
+#include "server/serving.h"
 
 #define INPUTS_MAX 256
 #define PARAMETERS_MAX 64
 #define NAME_BYTES_MAX 1024
+#define NS_PER_MS 1000000u
 #define ARENA_BYTES_MAX (4 << 20)
 #define ARENA_KEEP_BYTES (64 << 10)
 /* Below this an answer is not worth compressing. */
 #define DEFLATE_BYTES_MIN 1024
 
-void infer_init(struct infer *infer, struct request *request)
+void infer_init(struct request *request)
 {
+    struct infer *infer = &request->infer;
     const struct params *params = request->server->params;
     *infer = (struct infer){0};
     arena_init(&infer->arena, ARENA_BYTES_MAX);
-    body_init(&infer->inflated, request->server->pool, params->body_bytes_max);
+    body_init(&infer->inflated, NULL, params->body_bytes_max);
     buf_init(&infer->deflated, params->answer_bytes_max);
 }
 
-void infer_fini(struct infer *infer)
+void infer_fini(struct request *request)
 {
-    infer_reset(infer);
+    struct infer *infer = &request->infer;
+    infer_reset(request);
     arena_fini(&infer->arena);
     body_fini(&infer->inflated);
     buf_fini(&infer->deflated);
 }
 
-void infer_reset(struct infer *infer)
+void infer_call_reset(struct request *request, struct infer_call *call)
 {
-    rt_invocation_free(infer->invocation);
-    infer->invocation = NULL;
+    rt_invocation_free(call->invocation);
+    if (call->sequence) {
+        const struct params *params = request->server->params;
+        rt_sequence_close(call->sequence);
+        server_watch_deadline(request->server, uv_hrtime() + params->sequence_timeout * NS_PER_MS);
+    }
+    *call = (struct infer_call){0};
+}
+
+void infer_reset(struct request *request)
+{
+    struct infer *infer = &request->infer;
+    infer_call_reset(request, &infer->call);
+    bundle_free(infer->bundle);
+    infer->bundle = NULL;
+    infer->ops = NULL;
     infer->encoded = (struct oip_encoded){0};
     infer->coding = CODING_IDENTITY;
-    infer->leaves = NULL;
-    infer->outputs = NULL;
-    infer->output_count = 0;
     body_reset(&infer->inflated);
     buf_fini(&infer->deflated);
     if (infer->arena.used_bytes > ARENA_KEEP_BYTES) {
@@ -60,20 +79,39 @@ void infer_reset(struct infer *infer)
 
 /* ---- before the body ------------------------------------------------------------------------- */
 
-int infer_begin(struct request *request)
+/* X-Request-Timeout-Ms; what cannot be held is no limit. */
+static bool read_timeout(const struct head *head, uint64_t *out_us, struct error *err)
 {
-    struct error *err = &request->err;
+    *out_us = 0;
+    if (!head_has(head, HTTP_X_REQUEST_TIMEOUT_MS)) {
+        return true;
+    }
+    struct span text = head_value(head, HTTP_X_REQUEST_TIMEOUT_MS);
+    const uint8_t *at = text.ptr, *end = text.ptr + text.len;
+    uint64_t ms = 0;
+    enum number_result result = number_parse_u64(&at, end, &ms);
+    if (head->counts[HTTP_X_REQUEST_TIMEOUT_MS] > 1 || result != NUMBER_OK || at != end || !ms) {
+        error_set(err, ST_INVALID, "X-Request-Timeout-Ms: expected a number from 1 on, got '%.*s'",
+                  SPAN_FMT(text));
+        return false;
+    }
+    if (!__builtin_mul_overflow(ms, 1000, &ms)) {
+        *out_us = ms;
+    }
+    return true;
+}
+
+/* The model that the target names. */
+static int find_model(const struct request *request, const struct model **out, struct error *err)
+{
     const struct model *model =
-        models_find(&request->server->models, request->match.model, request->match.version, err);
-    if (!model) {
-        return 404;
-    }
-    if (!model_is_ready(model)) {
-        error_set(err, ST_UNAVAILABLE, "model '%s' cannot be called: %s", model->name,
-                  model->failure.text);
-        return 503;
-    }
-    const struct head *head = &request->head;
+        models_find(&request->serving->models, request->match.model, request->match.version, err);
+    *out = model;
+    return !model ? 404 : model_verify_ready(model, err) != ST_OK ? 503 : 200;
+}
+
+static int check_codings(const struct head *head, struct error *err)
+{
     struct span name = head_value(head, HTTP_CONTENT_ENCODING);
     enum coding coding;
     if (head->counts[HTTP_CONTENT_ENCODING] > 1 || !coding_find(name, &coding)) {
@@ -85,12 +123,27 @@ int infer_begin(struct request *request)
         error_set(err, ST_INVALID, "Inference-Header-Content-Length: given more than once");
         return 400;
     }
-    request->infer.model = model;
-    request->infer.timeout_us = 0;
-    request->infer.form = request->match.id == ROUTE_CALL || request->match.id == ROUTE_VERSION_CALL
-                              ? &infer_form_call
-                              : &infer_form_oip;
     return 200;
+}
+
+int infer_begin(struct request *request)
+{
+    struct infer *infer = &request->infer;
+    enum route_id route = request->match.id;
+    const struct model *model = NULL;
+    int status = route == ROUTE_BATCH ? 200 : find_model(request, &model, &request->err);
+    if (status == 200) {
+        status = check_codings(&request->head, &request->err);
+    }
+    if (status != 200) {
+        return status;
+    }
+    infer->ops = route == ROUTE_BATCH ? &bundle_ops : &infer_ops_one;
+    infer->call.model = model;
+    infer->call.form =
+        route == ROUTE_CALL || route == ROUTE_VERSION_CALL ? &infer_form_call : &infer_form_oip;
+    infer->priority = 0;
+    return read_timeout(&request->head, &infer->timeout_us, &request->err) ? 200 : 400;
 }
 
 /* ---- PARSE ----------------------------------------------------------------------------------- */
@@ -121,6 +174,18 @@ struct oip_limits infer_limits(const struct request *request)
     };
 }
 
+/* Priorities begin with 1, the highest. */
+void infer_take_parameters(struct infer *infer, const struct oip_parameters *parameters)
+{
+    uint64_t priority = parameters->priority, timeout_us = parameters->timeout_us;
+    if (priority && (!infer->priority || priority < infer->priority)) {
+        infer->priority = priority < UINT32_MAX ? (uint32_t)priority : UINT32_MAX;
+    }
+    if (timeout_us && (!infer->timeout_us || timeout_us < infer->timeout_us)) {
+        infer->timeout_us = timeout_us;
+    }
+}
+
 enum status infer_parse(struct request *request, struct error *err)
 {
     struct infer *infer = &request->infer;
@@ -129,13 +194,14 @@ enum status infer_parse(struct request *request, struct error *err)
     bool has_length = head_has(&request->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH);
     struct oip_body parts;
     TRY(oip_split_body(body_span(infer->body), has_length ? &length : NULL, &parts, err));
-    return infer->form->parse(request, &parts, err);
+    return infer->ops->parse(request, &parts, err);
 }
 
 /* ---- DECODE ---------------------------------------------------------------------------------- */
 
-enum status infer_bind(struct infer *infer, uint32_t index, enum dtype dtype,
-                       const struct shape *shape, struct span bytes, struct error *err)
+enum status infer_bind(const struct infer *infer, struct infer_call *call, uint32_t index,
+                       enum dtype dtype, const struct shape *shape, struct span bytes,
+                       struct error *err)
 {
     const struct body *body = infer->body;
     const uint8_t *base = hal_buffer_map(body->buffer);
@@ -145,13 +211,13 @@ enum status infer_bind(struct infer *infer, uint32_t index, enum dtype dtype,
         .buffer = body->buffer,
         .offset = (size_t)(bytes.ptr - base),
     };
-    return rt_invocation_bind_input(infer->invocation, index, &given, err);
+    return rt_invocation_bind_input(call->invocation, index, &given, err);
 }
 
-enum status infer_scalar(struct infer *infer, enum rt_io_kind kind, uint32_t index,
+enum status infer_scalar(struct infer_call *call, enum rt_io_kind kind, uint32_t index,
                          const union infer_scalar *value, struct error *err)
 {
-    struct rt_invocation *invocation = infer->invocation;
+    struct rt_invocation *invocation = call->invocation;
     if (kind == RT_IO_INT) {
         return rt_invocation_int(invocation, index, value->i, err);
     }
@@ -164,24 +230,72 @@ enum status infer_scalar(struct infer *infer, enum rt_io_kind kind, uint32_t ind
 
 enum status infer_decode(struct request *request, struct error *err)
 {
-    struct infer *infer = &request->infer;
-    TRY(rt_invocation_new(infer->model->method, request->server->pool, &infer->invocation, err));
-    return infer->form->decode(request, err);
+    return request->infer.ops->decode(request, err);
+}
+
+bool infer_is_planned(struct request *request)
+{
+    return request->infer.ops->is_planned(request);
+}
+
+/* Of the ring. */
+static size_t body_bytes(const struct request *request)
+{
+    const struct body *inflated = &request->infer.inflated;
+    return (request->body.buffer ? request->body.capacity : 0) +
+           (inflated->buffer ? inflated->capacity : 0);
 }
 
 /* ---- PREPARE, RUN ---------------------------------------------------------------------------- */
 
-enum status infer_prepare(struct request *request, struct error *err)
+/* The ring is full: for now, or is it too small for this request whatever else is in flight? */
+static enum status refuse_memory(const struct request *request, size_t demand, struct error *err)
 {
-    return rt_invocation_prepare(request->infer.invocation, err);
+    struct hal_pool_stats ring;
+    hal_pool_stats(request->serving->pool, &ring);
+    if (!add_size(demand, body_bytes(request), &demand)) {
+        demand = SIZE_MAX;
+    }
+    return demand > ring.size_bytes
+               ? error_set(
+                     err, ST_TOO_LARGE,
+                     "the request takes at least %zu bytes of the ring at one time, which has "
+                     "%zu",
+                     demand, ring.size_bytes)
+               : err->code;
 }
 
-uint64_t infer_time_limit_ms(const struct request *request)
+enum status infer_prepare(struct request *request, struct error *err)
 {
-    uint64_t limit = request->server->params->run_timeout;
+    size_t demand = 0;
+    enum status status = request->infer.ops->prepare(request, &demand, err);
+    return status == ST_EXHAUSTED ? refuse_memory(request, demand, err) : status;
+}
+
+enum status infer_fail_late(const struct request *request, struct error *err)
+{
+    return error_set(err, ST_TIMEOUT, "%s after %llu ms",
+                     request->job.started_ns ? "not done" : "still waiting",
+                     (unsigned long long)(infer_time_limit_ns(request) / NS_PER_MS));
+}
+
+enum status infer_finish(struct request *request, enum status status, struct error *err)
+{
+    return request->infer.ops->finish(request, status, err);
+}
+
+uint64_t infer_time_limit_ns(const struct request *request)
+{
+    const struct model *model = request->infer.call.model; /* NULL: it is a list */
+    const struct params *params = model ? &model->params : request->server->params;
+    uint64_t limit_us = params->request_timeout * 1000;
     uint64_t timeout_us = request->infer.timeout_us;
-    uint64_t wanted = timeout_us / 1000 + (timeout_us % 1000 != 0);
-    return wanted && wanted < limit ? wanted : limit;
+    return (timeout_us && timeout_us < limit_us ? timeout_us : limit_us) * 1000;
+}
+
+size_t infer_held_bytes(const struct request *request)
+{
+    return request->infer.ops->held_bytes(request) + body_bytes(request);
 }
 
 /* ---- ENCODE ---------------------------------------------------------------------------------- */
@@ -191,18 +305,22 @@ static enum coding wanted_coding(const struct request *request)
     return coding_accept(head_value(&request->head, HTTP_ACCEPT_ENCODING));
 }
 
-size_t infer_encode_bytes(const struct request *request)
+size_t infer_text_bytes(const struct request *request, const struct infer_call *call)
 {
-    const struct infer *infer = &request->infer;
     bool is_compressed = wanted_coding(request) != CODING_IDENTITY;
     size_t bytes = 0;
-    for (size_t i = 0; i < infer->output_count; i++) {
-        const struct infer_output *output = &infer->outputs[i];
+    for (size_t i = 0; i < call->output_count; i++) {
+        const struct infer_output *output = &call->outputs[i];
         if (is_compressed || !output->is_binary) {
-            bytes += rt_invocation_result(infer->invocation, output->io->index)->bytes.len;
+            bytes += rt_invocation_result(call->invocation, output->io->index)->bytes.len;
         }
     }
     return bytes;
+}
+
+size_t infer_encode_bytes(const struct request *request)
+{
+    return request->infer.ops->encode_bytes(request);
 }
 
 static enum status compress(struct request *request, struct error *err)
@@ -219,6 +337,6 @@ static enum status compress(struct request *request, struct error *err)
 
 enum status infer_encode(struct request *request, struct error *err)
 {
-    TRY(request->infer.form->print(request, err));
+    TRY(request->infer.ops->print(request, err));
     return compress(request, err);
 }

@@ -20,8 +20,12 @@
 #include "server/coding.h"
 #include "server/model.h"
 
+struct bundle;
 struct request;
 struct rt_invocation;
+struct rt_sched_job;
+struct rt_sched_queue;
+struct rt_sequence;
 
 #define INFER_OUTPUTS_MAX 256
 #define INFER_SPANS_MAX (1 + INFER_OUTPUTS_MAX) /* of an answer: JSON and binary tensors */
@@ -33,42 +37,78 @@ struct infer_output {
 };
 
 /*
- * How the body of a request and that of its answer are written. parse() leaves what it found in
- * struct infer; decode() fills the invocation and lists the outputs; print() prints the answer to
- * request->out and infer->encoded.
+ * One call of a model: all that a request is, or one of the list that it is (server/bundle.h).
  */
-typedef enum status infer_parse_f(struct request *request, const struct oip_body *parts,
-                                  struct error *err);
-typedef enum status infer_form_f(struct request *request, struct error *err);
+struct infer_call {
+    const struct model *model; /* borrowed from request->serving */
+    const struct infer_form *form;
+    struct oip_request oip;                  /* of infer_form_oip; borrows from the body */
+    struct call_request tree;                /* of infer_form_call; likewise */
+    const struct oip_parameters *parameters; /* of whichever it is */
+    struct infer_output *outputs;
+    size_t output_count;
+    struct rt_sequence *sequence; /* held; NULL: the call stands alone */
+    bool is_sequence_end;
+    struct rt_invocation *invocation; /* owned; its results live until the answer is written */
+};
 
+/*
+ * How calls and their answers are written. parse() leaves what it found in |call|, and in
+ * |out_rest|, unless that is NULL, what follows of the binary data; decode() lists the outputs and
+ * fills the invocation, but for what is promised; print() adds the answer's members to
+ * request->out and to infer->encoded, print_tail() what the form has behind the JSON.
+ */
 struct infer_form {
-    infer_parse_f *parse;
-    infer_form_f *decode, *print;
+    enum status (*parse)(struct request *request, struct infer_call *call,
+                         const struct oip_body *parts, struct span *out_rest, struct error *err);
+    enum status (*decode)(struct request *request, struct infer_call *call, struct error *err);
+    enum status (*print)(struct request *request, struct infer_call *call, struct error *err);
+    void (*print_tail)(struct request *request, const struct infer_call *call); /* (optional) */
 };
 
 extern const struct infer_form infer_form_oip;  /* infer_oip.c */
 extern const struct infer_form infer_form_call; /* infer_call.c */
 
-struct infer {
-    const struct model *model; /* borrowed from server->models */
-    const struct infer_form *form;
-    struct arena arena;       /* what the request made us allocate */
-    struct body inflated;     /* the body without its content coding */
-    const struct body *body;  /* whichever of the two is read */
-    struct oip_request oip;   /* of infer_form_oip; borrows from |body| */
-    struct call_leaf *leaves; /* of infer_form_call, by raw index; borrow from |body| */
-    uint64_t timeout_us;      /* that the client asked for; 0: none */
-    struct infer_output *outputs;
-    size_t output_count;
-    struct rt_invocation *invocation; /* owned; its results live until the answer is written */
-    struct oip_encoded encoded;       /* the answer's spans */
-    struct buf deflated;              /* the answer with a content coding */
-    enum coding coding;               /* of the answer */
+/* What differs between a call and a list of them: one row each, called by the functions below. */
+struct infer_ops {
+    enum status (*parse)(struct request *request, const struct oip_body *parts, struct error *err);
+    enum status (*decode)(struct request *request, struct error *err);
+    bool (*is_planned)(struct request *request);
+    /* |out_demand|, with ST_EXHAUSTED: the bytes of the ring that it takes at least in all. */
+    enum status (*prepare)(struct request *request, size_t *out_demand, struct error *err);
+    size_t (*held_bytes)(const struct request *request);      /* of the ring, bodies apart */
+    struct rt_sched_queue *(*enter)(struct request *request); /* sets what the job has of it */
+    void (*start)(struct request *request, bool may_run_inline);
+    bool (*cancel)(struct request *request); /* as of struct rt_sched_job_ops */
+    enum status (*finish)(struct request *request, enum status status, struct error *err);
+    size_t (*encode_bytes)(const struct request *request); /* of results that become text */
+    enum status (*print)(struct request *request, struct error *err);
+    void (*count)(const struct request *request, uint64_t now_ns); /* statistics */
 };
 
-void infer_init(struct infer *infer, struct request *request);
-void infer_fini(struct infer *infer);
-void infer_reset(struct infer *infer);
+extern const struct infer_ops infer_ops_one; /* infer_one.c */
+
+/* Jobs of calls that run as one: of struct rt_sched_job_ops. */
+void infer_start_batch(struct rt_sched_job *const *jobs, uint32_t count);
+bool infer_fits(struct rt_sched_job *a, struct rt_sched_job *b);
+
+struct infer {
+    const struct infer_ops *ops; /* NULL: not for a model */
+    struct infer_call call;      /* of a request for one model */
+    struct bundle *bundle;       /* of a list; in |arena| */
+    struct arena arena;          /* what the request made us allocate */
+    struct body inflated;        /* the body without its content coding */
+    const struct body *body;     /* whichever of the two is read */
+    uint64_t timeout_us;         /* that the client asked for; 0: none */
+    uint32_t priority;           /* likewise; 0: the default */
+    struct oip_encoded encoded;  /* the answer's spans */
+    struct buf deflated;         /* the answer with a content coding */
+    enum coding coding;          /* of the answer */
+};
+
+void infer_init(struct request *request);
+void infer_fini(struct request *request);
+void infer_reset(struct request *request);
 
 /* Before the body: the model exists, works, and the request's coding is known. 200 or the status.
  */
@@ -76,15 +116,29 @@ int infer_begin(struct request *request);
 
 MUST_CHECK enum status infer_parse(struct request *request, struct error *err);
 MUST_CHECK enum status infer_decode(struct request *request, struct error *err);
+bool infer_is_planned(struct request *request);
 MUST_CHECK enum status infer_prepare(struct request *request, struct error *err);
+/* The run has ended with |status|: what the client is told of it. */
+MUST_CHECK enum status infer_finish(struct request *request, enum status status, struct error *err);
 MUST_CHECK enum status infer_encode(struct request *request, struct error *err);
 
 /* What every request may have at most. */
+struct call_limits infer_call_limits(const struct request *request);
 struct oip_limits infer_limits(const struct request *request);
 
+/* The limits of a request beside those of its head: the shorter time, the higher priority. */
+void infer_take_parameters(struct infer *infer, const struct oip_parameters *parameters);
+
+/* ST_TIMEOUT: "not done after 50 ms". */
+enum status infer_fail_late(const struct request *request, struct error *err);
+
+/* Drops what the call holds. */
+void infer_call_reset(struct request *request, struct infer_call *call);
+
 /* For the forms: raw input |index| lies packed at |bytes| in the body, which is in a buffer. */
-MUST_CHECK enum status infer_bind(struct infer *infer, uint32_t index, enum dtype dtype,
-                                  const struct shape *shape, struct span bytes, struct error *err);
+MUST_CHECK enum status infer_bind(const struct infer *infer, struct infer_call *call,
+                                  uint32_t index, enum dtype dtype, const struct shape *shape,
+                                  struct span bytes, struct error *err);
 
 union infer_scalar {
     int64_t i;
@@ -92,14 +146,19 @@ union infer_scalar {
     bool b;
 };
 
-MUST_CHECK enum status infer_scalar(struct infer *infer, enum rt_io_kind kind, uint32_t index,
+MUST_CHECK enum status infer_scalar(struct infer_call *call, enum rt_io_kind kind, uint32_t index,
                                     const union infer_scalar *value, struct error *err);
 
-/* Bytes of results that ENCODE has to touch, to decide who does it: binary ones go out as they are.
- */
+/* Bytes of the call's results that become text. */
+size_t infer_text_bytes(const struct request *request, const struct infer_call *call);
+
+/* Bytes of results that ENCODE has to touch, to decide who does it. */
 size_t infer_encode_bytes(const struct request *request);
 
-/* How long the invocation may take: the daemon's limit or the client's shorter one. */
-uint64_t infer_time_limit_ms(const struct request *request);
+/* How long the request may wait and run: the daemon's limit or the client's shorter one. */
+uint64_t infer_time_limit_ns(const struct request *request);
+
+/* Bytes of the ring that the request holds while it waits to run. */
+size_t infer_held_bytes(const struct request *request);
 
 #endif

@@ -9,6 +9,8 @@ SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(PROTOCOL_LIBS)
 %C%_libserver_a_SOURCES = \
 	%D%/api.h %D%/api_health.c %D%/api_model.c %D%/api_signature.c \
 	%D%/body.c %D%/body.h \
+	%D%/bundle.c %D%/bundle.h \
+	%D%/bundle_read.c \
 	%D%/coding.c %D%/coding.h \
 	%D%/conn.c %D%/conn.h \
 	%D%/exit_status.c %D%/exit_status.h \
@@ -17,18 +19,27 @@ SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(PROTOCOL_LIBS)
 	%D%/infer.c %D%/infer.h \
 	%D%/infer_call.c \
 	%D%/infer_oip.c \
+	%D%/infer_one.c \
 	%D%/listener.c %D%/listener.h \
 	%D%/log.c %D%/log.h \
-	%D%/model.c %D%/model.h \
+	%D%/model.c %D%/model.h %D%/model_priv.h \
+	%D%/model_load.c \
+	%D%/model_program.c \
 	%D%/notify.c %D%/notify.h \
 	%D%/npy.c %D%/npy.h \
 	%D%/options.c %D%/options.h %D%/params.def \
+	%D%/pipelines.c %D%/pipelines.h \
+	%D%/placement.c %D%/placement.h \
 	%D%/pte_input.c %D%/pte_input.h \
+	%D%/pte_ops.c %D%/pte_ops.h \
 	%D%/pte_run.c %D%/pte_run.h \
 	%D%/pte_sig.c %D%/pte_sig.h \
+	%D%/recovery.c %D%/recovery.h \
 	%D%/request.c %D%/request.def %D%/request.h \
 	%D%/route.c %D%/route.def %D%/route.h \
 	%D%/server.c %D%/server.h \
+	%D%/serving.c %D%/serving.h \
+	%D%/stats.c %D%/stats.h \
 	%D%/version.c %D%/version.h
 
 bin_PROGRAMS += pted pte

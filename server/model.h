@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What is served, by name and version. A file gives its default method under its own name and each
- * of several methods as NAME.METHOD. What did not load is kept with the reason. Filled at start and
- * constant afterwards: any thread may look.
+ * of several methods as NAME.METHOD. A pipeline is a model like any other. What did not load is
+ * kept with the reason. Filled at start and constant afterwards: any thread may look.
  */
 #ifndef PTED_SERVER_MODEL_H
 #define PTED_SERVER_MODEL_H
@@ -19,6 +19,10 @@
 #include "server/route.h"
 
 struct hal_device;
+struct hal_pool;
+struct model_stats;
+struct rt_sched;
+struct rt_sched_queue;
 
 /* An input or output as clients see it. */
 struct model_io {
@@ -34,20 +38,37 @@ struct model {
     struct error failure;              /* code ST_OK: the model can be called */
     struct rt_program *program;        /* shared: ref held; NULL when the file did not load */
     struct rt_method *method;          /* borrowed from |program| */
+    struct params params;              /* the daemon's, with what was said of this model */
+    struct rt_sched_queue *queue;      /* owned, like |stats|; NULL when it cannot be called */
+    int64_t rows_max;                  /* that may run as one; 1: each request runs alone */
+    struct error why_alone;            /* then */
+    int64_t batch_size_max;            /* of a request; 0: dim 0 does not count samples */
+    struct model_stats *stats;         /* the loop's */
     struct model_io *inputs, *outputs; /* in the arena of struct models */
     uint32_t input_count, output_count;
+    const char *constants;   /* JSON of the values of the program's constant methods, or NULL */
+    const char *placement;   /* JSON of where it runs, or NULL: on the CPU */
     struct call_method call; /* the same by raw index and structure; meaningful with |method| */
 };
 
 struct models {
-    struct arena arena;        /* of the inputs and outputs */
-    struct hal_device *device; /* borrowed from the server */
-    struct model *items;       /* owned; sorted by name, then by version, highest first */
+    const struct options *options; /* borrowed while loading: which data files are whose */
+    struct arena arena;            /* of the inputs and outputs */
+    struct hal_device *device;     /* borrowed from the server, like |sched| */
+    struct rt_sched *sched;
+    struct hal_pool *pool; /* likewise: to try models on */
+    struct model *items;   /* owned; sorted by name, then by version, highest first */
     uint32_t item_count, item_capacity;
 };
 
-void models_init(struct models *models, struct hal_device *device);
+void models_init(struct models *models, struct hal_device *device, struct rt_sched *sched,
+                 struct hal_pool *pool);
+/* Nothing of it can be called any more; names and descriptions stay. */
+void models_close(struct models *models);
 void models_fini(struct models *models);
+
+/* Those of |from| that are here, too, go on counting here. */
+void models_keep_stats(struct models *models, const struct models *from);
 
 /*
  * Loads what |options| names. A bad file that was named itself is an error (ST_CORRUPT,
@@ -59,6 +80,19 @@ MUST_CHECK enum status models_load(struct models *models, const struct options *
 /* The highest version when |version| is 0. NULL with ST_NOT_FOUND in |err|. */
 const struct model *models_find(const struct models *models, const char *name, uint32_t version,
                                 struct error *err);
+
+/* While loading: |program|'s methods as models, which take references; and the version of |name|,
+ * or the highest one that can be called, or any. NULL: there is none. */
+MUST_CHECK enum status models_add_program(struct models *models, struct span name, uint32_t version,
+                                          struct rt_program *program, struct error *err);
+const struct model *models_find_any(const struct models *models, const char *name,
+                                    uint32_t version);
+
+/* ST_UNAVAILABLE with the reason when the model cannot be called. */
+MUST_CHECK enum status model_verify_ready(const struct model *model, struct error *err);
+
+/* Of a model's inputs or outputs the one with this name, or NULL. */
+const struct model_io *model_find_io(const struct model_io *ios, uint32_t count, struct span name);
 
 static inline bool model_is_ready(const struct model *model)
 {

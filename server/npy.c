@@ -16,7 +16,7 @@ static const char magic[] = "\x93NUMPY";
 
 /* ---- element types --------------------------------------------------------------------------- */
 
-/* bfloat16 has no NumPy type: its files hold two raw bytes an element. */
+/* bfloat16 has no NumPy type: its files hold two raw bytes an element. Complex numbers are NULL. */
 static const char *const descrs[DTYPE_COUNT] = {
     [DT_F32] = "<f4", [DT_F16] = "<f2", [DT_F64] = "<f8",  [DT_BF16] = "<V2", [DT_I8] = "|i1",
     [DT_I16] = "<i2", [DT_I32] = "<i4", [DT_I64] = "<i8",  [DT_U8] = "|u1",   [DT_U16] = "<u2",
@@ -26,7 +26,7 @@ static const char *const descrs[DTYPE_COUNT] = {
 static bool find_dtype(struct span descr, enum dtype *out_dtype)
 {
     for (int i = 0; i < DTYPE_COUNT; i++) {
-        if (span_is(descr, descrs[i]) ||
+        if ((descrs[i] && span_is(descr, descrs[i])) ||
             (i == DT_BF16 && span_is(descr, "|V2"))) { /* NumPy drops the byte order */
             *out_dtype = (enum dtype)i;
             return true;

@@ -18,11 +18,14 @@ struct param_info {
     uint64_t preset, min, max;
     enum option_unit unit;
     const char *doc;
+    bool is_of_model; /* can be said of one */
 };
 
 static const struct param_info param_infos[] = {
 #define PARAM(name, preset, min, max, unit, doc)                                                   \
-    {#name, offsetof(struct params, name), preset, min, max, OPTION_##unit, doc},
+    {#name, offsetof(struct params, name), preset, min, max, OPTION_##unit, doc, false},
+#define MODEL_PARAM(name, preset, min, max, unit, doc)                                             \
+    {#name, offsetof(struct params, name), preset, min, max, OPTION_##unit, doc, true},
 #include "server/params.def"
 #undef PARAM
 };
@@ -109,14 +112,72 @@ static enum status add_model(struct options *options, struct option_model model,
     return ST_OK;
 }
 
-static enum status set_model(struct options *options, const char *value, struct error *err)
+/* "NAME=FILE" */
+static enum status split(const char *value, struct option_model *out_model, struct error *err)
 {
     const char *equals = strchr(value, '=');
     if (!equals || equals == value || !equals[1]) {
         return error_set(err, ST_INVALID, "expected NAME=FILE, got '%s'", value);
     }
-    struct option_model model = {value, (uint32_t)(equals - value), equals + 1};
+    *out_model = (struct option_model){value, (uint32_t)(equals - value), equals + 1};
+    return ST_OK;
+}
+
+static enum status set_model(struct options *options, const char *value, struct error *err)
+{
+    struct option_model model;
+    TRY(split(value, &model, err));
     return add_model(options, model, err);
+}
+
+static enum status set_data(struct options *options, const char *value, struct error *err)
+{
+    struct option_model data;
+    TRY(split(value, &data, err));
+    if (options->data_count == OPTIONS_DATA_MAX) {
+        return error_set(err, ST_INVALID, "given more than %d times", OPTIONS_DATA_MAX);
+    }
+    options->data[options->data_count++] = data;
+    return ST_OK;
+}
+
+static enum status set_pipeline(struct options *options, const char *value, struct error *err)
+{
+    if (options->pipeline_count == OPTIONS_PIPELINES_MAX) {
+        return error_set(err, ST_INVALID, "given more than %d times", OPTIONS_PIPELINES_MAX);
+    }
+    options->pipelines[options->pipeline_count++] = value;
+    return ST_OK;
+}
+
+static const struct param_info *find_param(struct span name);
+
+/* "NAME:PARAM=VALUE" */
+static enum status set_setting(struct options *options, const char *value, struct error *err)
+{
+    const char *colon = strchr(value, ':');
+    const char *equals = colon ? strchr(colon, '=') : NULL;
+    if (!equals || colon == value) {
+        return error_set(err, ST_INVALID, "expected NAME:PARAM=VALUE, got '%s'", value);
+    }
+    struct span name = span_of(colon + 1, (size_t)(equals - colon - 1));
+    const struct param_info *info = find_param(name);
+    if (!info || !info->is_of_model) {
+        return error_set(err, ST_INVALID, "a model has no parameter '%.*s'", SPAN_FMT(name));
+    }
+    if (options->setting_count == OPTIONS_SETTINGS_MAX) {
+        return error_set(err, ST_INVALID, "given more than %d times", OPTIONS_SETTINGS_MAX);
+    }
+    struct option_setting *setting = &options->settings[options->setting_count++];
+    *setting = (struct option_setting){value, (uint32_t)(colon - value), info->offset, 0};
+    enum status status =
+        options_parse_number(equals + 1, info->unit, info->min, info->max, &setting->value, err);
+    return status == ST_OK ? ST_OK : error_prefix(err, "%.*s: ", SPAN_FMT(name));
+}
+
+void options_apply(const struct option_setting *setting, struct params *params)
+{
+    *(uint64_t *)(void *)((char *)params + setting->offset) = setting->value;
 }
 
 static enum status set_models(struct options *options, const char *value, struct error *err)
@@ -132,6 +193,13 @@ static enum status set_cpu(struct options *options, const char *value, struct er
 {
     (void)err; /* the device knows its levels and refuses others */
     options->cpu_level = value;
+    return ST_OK;
+}
+
+static enum status set_device(struct options *options, const char *value, struct error *err)
+{
+    (void)err; /* the drivers know their devices and refuse others */
+    options->device = value;
     return ST_OK;
 }
 
@@ -160,6 +228,13 @@ static const struct option_info option_infos[] = {
     {"model", "NAME=FILE", "serve FILE as NAME; repeatable", set_model},
     {"models", "DIR", "serve DIR's NAME.pte, NAME/model.pte and NAME/VERSION/model.pte",
      set_models},
+    {"data", "NAME=FILE", "weights of NAME are in FILE.ptd; repeatable (those beside the program)",
+     set_data},
+    {"pipeline", "FILE", "chains of models in FILE.json, each served as a model; repeatable",
+     set_pipeline},
+    {"set", "NAME:PARAM=N", "one of the limits of a model below, for the model NAME; repeatable",
+     set_setting},
+    {"device", "NAME", "cpu, vulkan, vulkan:N, or auto: a GPU if there is one (cpu)", set_device},
     {"workers", "N", "threads that compute (as many as the process may use)", set_workers},
     {"cpu", "LEVEL", "highest instruction set: generic, avx2, avx512, ... (the best there is)",
      set_cpu},
@@ -186,6 +261,16 @@ static bool name_matches(const char *c_name, struct span name)
     return true;
 }
 
+static const struct param_info *find_param(struct span name)
+{
+    for (size_t i = 0; i < PARAM_COUNT; i++) {
+        if (name_matches(param_infos[i].name, name)) {
+            return &param_infos[i];
+        }
+    }
+    return NULL;
+}
+
 /* What a name stands for: one of the two is not NULL, or neither when nobody knows it. */
 struct found {
     const struct option_info *option;
@@ -194,15 +279,10 @@ struct found {
 
 static struct found find(struct span name)
 {
-    struct found found = {NULL, NULL};
+    struct found found = {NULL, find_param(name)};
     for (size_t i = 0; i < OPTION_COUNT_OWN; i++) {
         if (name_matches(option_infos[i].name, name)) {
             found.option = &option_infos[i];
-        }
-    }
-    for (size_t i = 0; i < PARAM_COUNT; i++) {
-        if (name_matches(param_infos[i].name, name)) {
-            found.param = &param_infos[i];
         }
     }
     return found;
@@ -295,6 +375,15 @@ static void print_param(struct buf *out, const struct param_info *info)
     buf_printf(out, "  --%-22s %s (%llu%s)\n", name, info->doc, (unsigned long long)value, suffix);
 }
 
+static void print_params(struct buf *out, bool are_of_model)
+{
+    for (size_t i = 0; i < PARAM_COUNT; i++) {
+        if (param_infos[i].is_of_model == are_of_model) {
+            print_param(out, &param_infos[i]);
+        }
+    }
+}
+
 void options_print_help(struct buf *out)
 {
     buf_add_str(out, "usage: pted [OPTION]... [FILE.pte]...\n"
@@ -310,9 +399,9 @@ void options_print_help(struct buf *out)
     buf_add_str(out, "  --help                   this text\n"
                      "  --version                version, processor and libraries\n\n"
                      "Limits and times:\n");
-    for (size_t i = 0; i < PARAM_COUNT; i++) {
-        print_param(out, &param_infos[i]);
-    }
+    print_params(out, false);
+    buf_add_str(out, "\nOf a model, of one alone with --set NAME:PARAM=N:\n");
+    print_params(out, true);
     buf_add_str(
         out, "\nSIGTERM or SIGINT: finish the open requests and exit 0; a second one: exit now.\n"
              "Exit status: 0 asked to stop, 64 usage, 65 bad model file, 66 missing file,\n"

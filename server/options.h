@@ -15,6 +15,9 @@
 
 #define OPTIONS_LISTEN_MAX 16
 #define OPTIONS_MODELS_MAX 256
+#define OPTIONS_DATA_MAX 256
+#define OPTIONS_PIPELINES_MAX 64
+#define OPTIONS_SETTINGS_MAX 256
 
 struct params {
 #define PARAM(name, ...) uint64_t name;
@@ -29,6 +32,14 @@ struct option_model {
     const char *path; /* borrowed from argv */
 };
 
+/* A parameter of one model. */
+struct option_setting {
+    const char *name; /* as above */
+    uint32_t name_len;
+    size_t offset; /* in struct params */
+    uint64_t value;
+};
+
 enum options_action { OPTIONS_SERVE, OPTIONS_HELP, OPTIONS_VERSION };
 
 struct options {
@@ -38,7 +49,14 @@ struct options {
     uint32_t listen_count;
     struct option_model models[OPTIONS_MODELS_MAX];
     uint32_t model_count;
+    struct option_model data[OPTIONS_DATA_MAX]; /* data files, by the names of models */
+    uint32_t data_count;
+    const char *pipelines[OPTIONS_PIPELINES_MAX]; /* files */
+    uint32_t pipeline_count;
+    struct option_setting settings[OPTIONS_SETTINGS_MAX]; /* the last one counts */
+    uint32_t setting_count;
     const char *models_dir; /* NULL: none */
+    const char *device;     /* NULL: the CPU */
     const char *cpu_level;  /* NULL: the best there is */
     uint64_t workers;       /* 0: what the process may use */
     enum log_level log_level;
@@ -47,6 +65,9 @@ struct options {
 /* ST_INVALID says which argument is wrong and why. */
 MUST_CHECK enum status options_parse(int argc, char *const argv[], struct options *out_options,
                                      struct error *err);
+
+/* Changes |params| as |setting| says. */
+void options_apply(const struct option_setting *setting, struct params *params);
 
 /* The text of --help. */
 void options_print_help(struct buf *out);

@@ -316,6 +316,8 @@ static double pattern(enum dtype dtype, size_t i)
     case DTYPE_INT:
     case DTYPE_UINT:
         return (double)(i % 4);
+    case DTYPE_COMPLEX:
+        break; /* no input is */
     }
     unreachable();
 }

@@ -11,15 +11,17 @@
 #include "hal/device.h"
 #include "runtime/program.h"
 #include "server/exit_status.h"
+#include "server/pte_ops.h"
 #include "server/pte_run.h"
 #include "server/pte_sig.h"
 #include "server/version.h"
 
 #define INSPECT_TEXT_BYTES_MAX ((size_t)1 << 30)
 
-static const char usage[] = "usage: pte inspect [--graph|--plan] [--method NAME] FILE.pte\n"
+static const char usage[] = "usage: pte inspect [--graph|--plan] [OPTION]... FILE.pte\n"
                             "       pte run [OPTION]... FILE.pte\n"
                             "       pte devices\n"
+                            "       pte ops [--json]\n"
                             "       pte sig lex|f|sip|pytree STRING\n"
                             "       pte --help | --version\n";
 
@@ -29,12 +31,16 @@ static const char help[] =
     "         the passes, with --plan the regions, the arena and the dispatches\n"
     "run      runs a method once and prints its results\n"
     "devices  lists what programs can run on\n"
+    "ops      lists the operators: name in graphs, signature, device, kernel calls that mean it\n"
     "sig      checks a function signature and prints it for people and in its canonical spelling;\n"
     "         lex: components, f: raw types, sip: structure, pytree: what an exporter stored, as\n"
     "         {\"encoded_inp_str\": ..., \"encoded_out_str\": ...}; - reads standard input\n"
     "\n"
+    "--device NAME    cpu, vulkan, vulkan:N, or auto: a GPU if there is one (cpu)\n"
+    "--method NAME    the method (forward, or the only one; inspect: all)\n"
+    "--data FILE      look for external weights in this .ptd file instead of beside FILE.pte\n"
+    "\n"
     "Options of run:\n"
-    "  --method NAME     the method (forward, or the only one)\n"
     "  --input NAME=X    X is FILE.npy, FILE.bin:2x3x4 (raw little-endian and dims) or JSON text;\n"
     "                    repeatable; inputs that are not given are filled by a fixed pattern\n"
     "  --output DIR      write NAME.npy for each result instead of printing it\n"
@@ -48,8 +54,10 @@ static const char help[] =
 enum inspect_what { INSPECT_PROGRAM, INSPECT_GRAPH, INSPECT_PLAN };
 
 struct inspect_options {
-    const char *path, *method;
+    const char *path, *method, *device;
     enum inspect_what what;
+    const char *data[RT_DATA_FILES_MAX];
+    uint32_t data_count;
 };
 
 static enum status parse_inspect(int argc, char *const argv[], struct inspect_options *out,
@@ -62,6 +70,14 @@ static enum status parse_inspect(int argc, char *const argv[], struct inspect_op
             out->what = INSPECT_PLAN;
         } else if (strcmp(argv[i], "--method") == 0 && i + 1 < argc) {
             out->method = argv[++i];
+        } else if (strcmp(argv[i], "--device") == 0 && i + 1 < argc) {
+            out->device = argv[++i];
+        } else if (strcmp(argv[i], "--data") == 0 && i + 1 < argc) {
+            if (out->data_count == RT_DATA_FILES_MAX) {
+                return error_set(err, ST_INVALID, "--data: given more than %d times",
+                                 RT_DATA_FILES_MAX);
+            }
+            out->data[out->data_count++] = argv[++i];
         } else if (argv[i][0] == '-') {
             return error_set(err, ST_INVALID, "unknown option '%s'", argv[i]);
         } else if (out->path) {
@@ -106,7 +122,11 @@ static enum status print_program(const struct inspect_options *options, struct r
 static enum status load_and_print(const struct inspect_options *options, struct hal_device *device,
                                   struct error *err)
 {
-    const struct rt_program_options program_options = {.device = device};
+    const struct rt_program_options program_options = {
+        .device = device,
+        .data_paths = options->data,
+        .data_count = options->data_count,
+    };
     struct rt_program *program;
     TRY(rt_program_load(options->path, &program_options, &program, err));
     struct buf out;
@@ -127,7 +147,7 @@ static enum status inspect(int argc, char *const argv[], struct error *err)
     /* One worker: plans are the same whatever the machine has. */
     const struct hal_device_options device_options = {.workers = 1};
     struct hal_device *device;
-    TRY(hal_device_open("cpu", &device_options, &device, err));
+    TRY(hal_device_open(options.device ? options.device : "cpu", &device_options, &device, err));
     enum status status = load_and_print(&options, device, err);
     hal_device_unref(device);
     return status;
@@ -157,6 +177,7 @@ static const struct command commands[] = {
     {"inspect", inspect},
     {"run", pte_run},
     {"devices", devices},
+    {"ops", pte_ops},
 };
 
 static int run_command(command_f *run, int argc, char *const argv[])

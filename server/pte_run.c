@@ -35,9 +35,10 @@
 #define RUN_WARM_UPS 3
 
 struct run_options {
-    const char *path, *method, *output, *cpu_level;
+    const char *path, *method, *output, *device, *cpu_level;
     const char *inputs[RUN_INPUTS_MAX]; /* NAME=X */
-    uint32_t input_count;
+    const char *data[RT_DATA_FILES_MAX];
+    uint32_t input_count, data_count;
     uint64_t repeat, workers;
 };
 
@@ -62,12 +63,19 @@ static enum status set_value(struct run_options *options, const char *name, cons
         options->method = value;
     } else if (strcmp(name, "--output") == 0) {
         options->output = value;
+    } else if (strcmp(name, "--device") == 0) {
+        options->device = value;
     } else if (strcmp(name, "--cpu") == 0) {
         options->cpu_level = value;
     } else if (strcmp(name, "--repeat") == 0) {
         return options_parse_number(value, OPTION_COUNT, 1, RUN_REPEAT_MAX, &options->repeat, err);
     } else if (strcmp(name, "--workers") == 0) {
         return options_parse_number(value, OPTION_COUNT, 1, 1024, &options->workers, err);
+    } else if (strcmp(name, "--data") == 0) {
+        if (options->data_count == RT_DATA_FILES_MAX) {
+            return error_set(err, ST_INVALID, "given more than %d times", RT_DATA_FILES_MAX);
+        }
+        options->data[options->data_count++] = value;
     } else if (strcmp(name, "--input") != 0) {
         return error_set(err, ST_INVALID, "no such option");
     } else if (options->input_count == RUN_INPUTS_MAX) {
@@ -147,9 +155,15 @@ static enum status load(struct run *run, struct error *err)
         .workers = (uint32_t)run->options->workers,
         .cpu_level = run->options->cpu_level,
     };
-    TRY(hal_device_open("cpu", &device_options, &run->device, err));
-    TRY(hal_pool_new(run->device, RUN_RING_BYTES, &run->pool, err));
-    const struct rt_program_options options = {.device = run->device};
+    const char *name = run->options->device ? run->options->device : "cpu";
+    TRY(hal_device_open(name, &device_options, &run->device, err));
+    size_t half = hal_device_props(run->device)->memory_bytes_max / 2;
+    TRY(hal_pool_new(run->device, half < RUN_RING_BYTES ? half : RUN_RING_BYTES, &run->pool, err));
+    const struct rt_program_options options = {
+        .device = run->device,
+        .data_paths = run->options->data,
+        .data_count = run->options->data_count,
+    };
     TRY(rt_program_load(run->options->path, &options, &run->program, err));
     TRY(find_method(run, err));
     return assign_inputs(run, err);
@@ -190,9 +204,9 @@ static enum status run_once(struct run *run, uint64_t *out_ns, struct error *err
     rt_invocation_submit(run->invocation, true, on_done, run);
     uv_sem_wait(&run->done);
     *out_ns = uv_hrtime() - start;
-    return run->done_status == ST_OK
-               ? ST_OK
-               : error_set(err, run->done_status, "run: %s", status_text(run->done_status));
+    return run->done_status == ST_OK ? ST_OK
+                                     : error_set(err, run->done_status, "run: %s",
+                                                 rt_invocation_error(run->invocation)->text);
 }
 
 static int compare_ns(const void *a, const void *b)

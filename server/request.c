@@ -11,15 +11,22 @@
 #include <stdlib.h>
 
 #include "base/check.h"
-#include "runtime/invocation.h"
+#include "hal/device.h"
 #include "server/api.h"
 #include "server/conn.h"
 #include "server/http.h"
 #include "server/log.h"
 #include "server/server.h"
+#include "server/serving.h"
 
 /* Memory that a request keeps for its next use. */
 #define KEEP_BYTES_MAX (256 << 10)
+
+#define NS_PER_MS 1000000u
+#define NS_PER_S 1000000000u
+
+/* A client that is told to come back later than this would not believe it. */
+#define RETRY_AFTER_S_MAX 60
 
 /* Body of a request that no model gets. */
 #define CONTROL_BYTES_MAX (256 << 10)
@@ -73,9 +80,9 @@ static struct request *request_new(struct server *server)
         request->magic = REQUEST_MAGIC;
         request->server = server;
         head_init(&request->head, server->params);
-        body_init(&request->body, server->pool, server->params->body_bytes_max);
+        body_init(&request->body, NULL, server->params->body_bytes_max);
         buf_init(&request->out, server->params->answer_bytes_max);
-        infer_init(&request->infer, request);
+        infer_init(request);
         list_init(&request->link);
     }
     return request;
@@ -85,7 +92,7 @@ void request_free(struct request *request)
 {
     if (request) {
         list_remove(&request->link);
-        infer_fini(&request->infer);
+        infer_fini(request);
         buf_fini(&request->out);
         body_fini(&request->body);
         head_fini(&request->head);
@@ -108,11 +115,15 @@ struct request *request_take(struct server *server, struct conn *conn)
     }
     server->busy_request_count++;
     request->step = STEP_READ;
+    request->serving = server_hold_serving(server);
+    request->body.pool = request->infer.inflated.pool = request->serving->pool;
     request->conn = conn;
     request->http_status = 0;
     request->err.code = ST_OK;
     request->is_head_only = request->is_http_1_0 = request->offload = request->is_on_worker = false;
-    request->is_run_done = request->is_timed_out = false;
+    request->is_run_done = false;
+    request->retry_after_s = 0;
+    request->arrived_ns = 0;
     request->match.allow = NULL;
     return request;
 }
@@ -121,13 +132,16 @@ struct request *request_take(struct server *server, struct conn *conn)
 static void give_back(struct request *request)
 {
     struct server *server = request->server;
-    infer_reset(&request->infer);
+    infer_reset(request);
     body_reset(&request->body);
     head_reset(&request->head);
     if (request->out.capacity > KEEP_BYTES_MAX) {
         buf_fini(&request->out);
     }
     buf_reset(&request->out);
+    request->body.pool = request->infer.inflated.pool = NULL;
+    server_let_go_serving(server, request->serving);
+    request->serving = NULL;
     request->conn = NULL;
     server->busy_request_count--;
     if (server->idle_request_count < SERVER_IDLE_REQUESTS_MAX) {
@@ -265,6 +279,7 @@ void request_run(struct request *request, bool is_keep_alive)
 {
     must(request->step == STEP_READ);
     request->is_keep_alive = is_keep_alive;
+    request->arrived_ns = uv_hrtime();
     request->work.data = request->write.data = request;
     run_steps(request);
 }
@@ -294,7 +309,11 @@ static enum step_result step_parse(struct request *request)
 
 static enum step_result step_decode(struct request *request)
 {
-    return advance(request, infer_decode(request, &request->err), STEP_PREPARE);
+    enum status status = infer_decode(request, &request->err);
+    if (status == ST_OK && !infer_is_planned(request)) {
+        request->offload = true; /* no effect on the thread that is not the loop */
+    }
+    return advance(request, status, STEP_PREPARE);
 }
 
 static enum step_result step_prepare(struct request *request)
@@ -302,12 +321,29 @@ static enum step_result step_prepare(struct request *request)
     return advance(request, infer_prepare(request, &request->err), STEP_RUN);
 }
 
-/* Worker, or the loop while it submits. */
-static void on_run_done(struct rt_invocation *invocation, enum status status, void *arg)
+struct request *request_of(struct rt_sched_job *job)
 {
-    (void)invocation;
     struct request *request;
-    OBJ_CAST(request, arg, REQUEST_MAGIC);
+    OBJ_CAST(request, LIST_ENTRY(job, struct request, job), REQUEST_MAGIC);
+    return request;
+}
+
+static void start_job(struct rt_sched_job *job, bool may_run_inline)
+{
+    struct request *request = request_of(job);
+    request->infer.ops->start(request, may_run_inline);
+}
+
+static bool cancel_job(struct rt_sched_job *job)
+{
+    struct request *request = request_of(job);
+    return request->infer.ops->cancel(request);
+}
+
+/* Worker, or the loop while it submits, cancels or looks at deadlines. */
+static void on_job_done(struct rt_sched_job *job, enum status status)
+{
+    struct request *request = request_of(job);
     request->run_status = status;
     uv_thread_t self = uv_thread_self();
     if (uv_thread_equal(&self, &request->server->thread) && request->is_submitting) {
@@ -319,32 +355,66 @@ static void on_run_done(struct rt_invocation *invocation, enum status status, vo
 
 static enum step_result finish_run(struct request *request)
 {
-    enum status status = request->run_status;
-    if (request->is_timed_out) {
-        status =
-            error_set(&request->err, ST_TIMEOUT, "model '%s': not done after %llu ms",
-                      request->infer.model->name, (unsigned long long)infer_time_limit_ms(request));
-    } else if (status != ST_OK) {
-        error_set(&request->err, status, "model '%s': %s", request->infer.model->name,
-                  status_text(status));
-    } else {
+    enum status status = infer_finish(request, request->run_status, &request->err);
+    if (status == ST_OK) {
         request->offload = infer_encode_bytes(request) > request->server->params->inline_bytes_max;
     }
     return advance(request, status, STEP_ENCODE);
 }
 
+/* The first call that ends without its device brings everything back. */
+static void look_for_loss(const struct request *request)
+{
+    const struct serving *serving = request->serving;
+    if (serving == request->server->serving && hal_device_is_lost(serving->device)) {
+        recovery_begin(request->server);
+    }
+}
+
+static const struct rt_sched_job_ops job_ops = {
+    .start = start_job,
+    .start_batch = infer_start_batch,
+    .fits = infer_fits,
+    .cancel = cancel_job,
+    .done = on_job_done,
+};
+
+/* When there should be room again, in whole seconds. */
+static uint32_t retry_after_s(struct rt_sched_queue *queue)
+{
+    uint64_t s = rt_sched_drain_ns(queue) / NS_PER_S + 1;
+    return s < RETRY_AFTER_S_MAX ? (uint32_t)s : RETRY_AFTER_S_MAX;
+}
+
 static enum step_result step_run(struct request *request)
 {
-    conn_set_deadline(request->conn, infer_time_limit_ms(request));
+    struct rt_sched_queue *queue = request->infer.ops->enter(request);
+    request->job.ops = &job_ops;
+    request->job.deadline_ns = request->arrived_ns + infer_time_limit_ns(request);
+    request->job.priority = request->infer.priority;
+    request->job.bytes = infer_held_bytes(request);
     request->is_submitting = true;
-    rt_invocation_submit(request->infer.invocation, true, on_run_done, request);
+    enum status status = rt_sched_submit(queue, &request->job, true, &request->err);
     request->is_submitting = false;
-    return request->is_run_done ? finish_run(request) : STEP_WAIT;
+    if (status != ST_OK) {
+        if (request->infer.call.model) {
+            error_prefix(&request->err, "model '%s': ", request->infer.call.model->name);
+        }
+        request->retry_after_s = retry_after_s(queue);
+        return advance(request, status, STEP_ENCODE);
+    }
+    if (request->is_run_done) {
+        look_for_loss(request);
+        return finish_run(request);
+    }
+    server_watch_deadline(request->server, rt_sched_due_ns(&request->job));
+    return STEP_WAIT;
 }
 
 void request_completed(struct request *request)
 {
     must(request->step == STEP_RUN);
+    look_for_loss(request);
     if (request->conn) {
         finish_run(request);
     } else {
@@ -369,12 +439,15 @@ static void print_error(struct request *request)
 
 static struct http_head answer_head(struct request *request)
 {
+    if (!request->retry_after_s && (request->http_status == 429 || request->http_status == 503)) {
+        request->retry_after_s = 1; /* nothing better is known */
+    }
     struct http_head head = {
         .status = request->http_status ? request->http_status : 200,
         .content_type = "application/json",
         .content_length = request->out.len,
         .allow = request->match.allow,
-        .retry_after = request->http_status == 429 || request->http_status == 503,
+        .retry_after_s = request->retry_after_s,
         .close = !request->is_keep_alive,
         .keep_alive = request->is_http_1_0,
     };
@@ -453,6 +526,7 @@ static enum step_result step_write(struct request *request)
     }
     uv_buf_t bufs[INFER_SPANS_MAX + 1];
     unsigned count = gather(request, bufs);
+    request->encoded_ns = request->infer.ops ? uv_hrtime() : 0;
     if (!conn_write(request->conn, bufs, count, &request->write, on_written)) {
         return STEP_WAIT;
     }
@@ -465,6 +539,9 @@ static enum step_result step_done(struct request *request)
     struct conn *conn = request->conn;
     struct server *server = request->server;
     bool is_keep_alive = request->is_keep_alive;
+    if (request->infer.ops) {
+        request->infer.ops->count(request, uv_hrtime());
+    }
     give_back(request);
     if (conn) {
         conn_answered(conn, is_keep_alive);
@@ -487,21 +564,11 @@ void request_abandon(struct request *request)
         go(request, STEP_DONE);
         run_steps(request);
     } else if (request->step == STEP_RUN) {
-        rt_invocation_cancel(request->infer.invocation);
+        rt_sched_cancel(&request->job);
     }
 }
 
-bool request_time_out(struct request *request)
+bool request_is_waited_for(const struct request *request)
 {
-    if (request->is_on_worker) {
-        return true;
-    }
-    if (request->step == STEP_WRITE) {
-        return false;
-    }
-    if (request->step == STEP_RUN && !request->is_timed_out) {
-        request->is_timed_out = true;
-        rt_invocation_cancel(request->infer.invocation);
-    }
-    return true;
+    return request->is_on_worker || request->step == STEP_RUN;
 }

@@ -3,8 +3,9 @@
  * One request from its first byte to its last answered one, driven by the steps of request.def.
  * Requests are recycled with their memory, so the usual request does not malloc.
  *
- * A request belongs to the loop, except while a worker runs its ANYWHERE steps or its invocation;
- * then the loop touches nothing but |conn|, |is_on_worker|, |work| and the cancellation.
+ * A request belongs to the loop, except while a worker runs its ANYWHERE steps, or while its job
+ * waits and runs; then the loop touches nothing but |conn|, |is_on_worker|, |work| and the
+ * cancellation.
  */
 #ifndef PTED_SERVER_REQUEST_H
 #define PTED_SERVER_REQUEST_H
@@ -17,6 +18,7 @@
 #include "base/buf.h"
 #include "base/list.h"
 #include "base/status.h"
+#include "runtime/sched/sched.h"
 #include "server/body.h"
 #include "server/head.h"
 #include "server/infer.h"
@@ -24,6 +26,7 @@
 
 struct conn;
 struct server;
+struct serving;
 
 #define REQUEST_MAGIC 0x72657175u
 
@@ -37,10 +40,11 @@ enum request_step {
 struct request {
     uint32_t magic;
     enum request_step step;
-    struct server *server; /* borrowed; outlives every request */
-    struct conn *conn;     /* borrowed; NULL once the client has gone */
-    struct list link;      /* in server->idle_requests */
-    struct request *next;  /* in server->completed */
+    struct server *server;   /* borrowed; outlives every request */
+    struct serving *serving; /* held from its being taken to its being given back */
+    struct conn *conn;       /* borrowed; NULL once the client has gone */
+    struct list link;        /* in server->idle_requests */
+    struct request *next;    /* in server->completed */
 
     struct head head;
     struct route_match match;
@@ -56,9 +60,12 @@ struct request {
     bool is_on_worker; /* the loop's: they were queued and are not back; |step| is the worker's */
     struct infer infer;
 
-    bool is_submitting; /* below rt_invocation_submit() on the loop */
-    bool is_run_done;   /* ...which ran it inline */
-    bool is_timed_out;
+    uint64_t arrived_ns; /* when the message was complete */
+    uint64_t encoded_ns; /* when the answer was */
+    uint32_t retry_after_s;
+    struct rt_sched_job job;
+    bool is_submitting; /* below rt_sched_submit() on the loop */
+    bool is_run_done;   /* ...which ran it inline, or ended it */
     enum status run_status;
 
     uv_work_t work;
@@ -77,6 +84,9 @@ struct request_framing {
     uint64_t content_length;
 };
 
+/* Whose job it is. Any thread. */
+struct request *request_of(struct rt_sched_job *job);
+
 /* The head is complete: route, limits, memory. False: |http_status| and |err| say what is wrong. */
 MUST_CHECK bool request_begin(struct request *request, const struct request_framing *framing);
 
@@ -93,8 +103,8 @@ void request_completed(struct request *request);
  * as the worker that has it gives it back. */
 void request_abandon(struct request *request);
 
-/* The time for the current step is up. False: nothing can be done about it, cut the connection. */
-bool request_time_out(struct request *request);
+/* A complete request that the client waits for: there is no answer yet. */
+bool request_is_waited_for(const struct request *request);
 
 void request_free(struct request *request);
 

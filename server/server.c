@@ -8,23 +8,32 @@
 
 #include "server/server.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "base/check.h"
-#include "hal/device.h"
-#include "hal/pool.h"
 #include "server/conn.h"
 #include "server/listener.h"
 #include "server/log.h"
+#include "runtime/sched/sched.h"
+#include "runtime/sched/sequence.h"
 #include "server/request.h"
+#include "server/serving.h"
 
 #define SWEEP_MS_MAX 1000
 #define SWEEP_MS_MIN 10
+#define NS_PER_MS 1000000u
+#define NS_PER_S 1000000000u
 /* Between the signal and the closing of the sockets the loop takes what waits to be accepted. */
 #define ACCEPT_QUEUE_MS 20
+#define LOOP_TURN_NS 100000 /* the least that Linux takes */
 #define DEFAULT_LISTEN "127.0.0.1:8000"
 #define SIGNAL_EXIT_BASE 128
 
@@ -35,17 +44,29 @@ static struct server *server_of(const uv_handle_t *handle)
 
 /* ---- stopping -------------------------------------------------------------------------------- */
 
+/* All handles but those of sockets. */
+#define HANDLE_COUNT 8
+static void list_handles(struct server *server, uv_handle_t *handles[HANDLE_COUNT])
+{
+    uv_handle_t *all[HANDLE_COUNT] = {
+        (uv_handle_t *)&server->wake,    (uv_handle_t *)&server->deadline,
+        (uv_handle_t *)&server->sweep,   (uv_handle_t *)&server->watchdog,
+        (uv_handle_t *)&server->drain,   (uv_handle_t *)&server->recovery.timer,
+        (uv_handle_t *)&server->sigterm, (uv_handle_t *)&server->sigint,
+    };
+    memcpy(handles, all, sizeof(all));
+}
+
 static void close_handles(struct server *server)
 {
-    uv_handle_t *handles[] = {
-        (uv_handle_t *)&server->wake,     (uv_handle_t *)&server->sweep,
-        (uv_handle_t *)&server->watchdog, (uv_handle_t *)&server->drain,
-        (uv_handle_t *)&server->sigterm,  (uv_handle_t *)&server->sigint,
-    };
+    uv_handle_t *handles[HANDLE_COUNT];
+    list_handles(server, handles);
     server->is_closing = true;
     listener_close_all(server);
-    for (size_t i = 0; i < sizeof(handles) / sizeof(handles[0]); i++) {
-        uv_close(handles[i], NULL);
+    for (size_t i = 0; i < HANDLE_COUNT; i++) {
+        if (handles[i]->data) { /* else the start failed before it */
+            uv_close(handles[i], NULL);
+        }
     }
 }
 
@@ -112,8 +133,7 @@ static void on_sweep(uv_timer_t *timer)
 /* Often enough that the shortest limit is at most a quarter late. */
 static uint64_t sweep_interval_ms(const struct params *params)
 {
-    const uint64_t limits[] = {params->idle_timeout,  params->header_timeout,
-                               params->body_timeout,  params->run_timeout,
+    const uint64_t limits[] = {params->idle_timeout, params->header_timeout, params->body_timeout,
                                params->write_timeout, params->linger_timeout};
     uint64_t interval = SWEEP_MS_MAX;
     for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
@@ -130,12 +150,55 @@ void server_start_sweep(struct server *server)
     }
 }
 
+static void on_deadline(uv_poll_t *poll, int uv_status, int events)
+{
+    struct server *server = server_of((uv_handle_t *)poll);
+    uint64_t count;
+    (void)uv_status;
+    (void)events;
+    if (read(server->deadline_fd, &count, sizeof(count)) != sizeof(count)) {
+        return; /* it has been set anew meanwhile */
+    }
+    server->deadline_ns = RT_SCHED_NEVER;
+    for (struct serving *serving = server->serving; serving; serving = serving->older) {
+        if (serving->sched) {
+            server_watch_deadline(server, rt_sched_expire(serving->sched));
+            server_watch_deadline(server, rt_sequences_expire(serving->sequences));
+        }
+    }
+}
+
+/* The loop's own timers know ms, in which a batch can be filled a hundred times. */
+void server_watch_deadline(struct server *server, uint64_t deadline_ns)
+{
+    if (deadline_ns >= server->deadline_ns || server->is_closing) {
+        return;
+    }
+    const struct itimerspec when = {
+        .it_value = {.tv_sec = (time_t)(deadline_ns / NS_PER_S),
+                     .tv_nsec = (long)(deadline_ns % NS_PER_S) + (deadline_ns == 0)}};
+    server->deadline_ns = deadline_ns;
+    int rc = timerfd_settime(server->deadline_fd, TFD_TIMER_ABSTIME, &when, NULL);
+    must(rc == 0);
+}
+
 static void on_watchdog(uv_timer_t *timer)
 {
     notify_send(&server_of((uv_handle_t *)timer)->notify, "WATCHDOG=1");
 }
 
 /* ---- what workers hand back ------------------------------------------------------------------ */
+
+/*
+ * Not by uv_async_send(), of which the loop waits for the end, spinning: the worker that it has
+ * just kept from running gets there when its turn comes again, a ms later on a busy machine.
+ */
+static void wake_loop(struct server *server)
+{
+    const uint64_t one = 1;
+    ssize_t written = write(server->wake_fd, &one, sizeof(one));
+    must(written == sizeof(one)); /* it cannot be full */
+}
 
 void server_complete(struct server *server, struct request *request)
 {
@@ -145,13 +208,19 @@ void server_complete(struct server *server, struct request *request)
     } while (!atomic_compare_exchange_weak_explicit(&server->completed, &head, request,
                                                     memory_order_release, memory_order_relaxed));
     if (!head) {
-        uv_async_send(&server->wake); /* a wake-up that is pending takes this one along */
+        wake_loop(server); /* a wake-up that is pending takes this one along */
     }
 }
 
-static void on_wake(uv_async_t *wake)
+static void on_wake(uv_poll_t *poll, int uv_status, int events)
 {
-    struct server *server = server_of((uv_handle_t *)wake);
+    struct server *server = server_of((uv_handle_t *)poll);
+    uint64_t count;
+    (void)uv_status;
+    (void)events;
+    if (read(server->wake_fd, &count, sizeof(count)) != sizeof(count)) {
+        return;
+    }
     struct request *stack =
         atomic_exchange_explicit(&server->completed, NULL, memory_order_acquire);
     struct request *oldest = NULL;
@@ -168,6 +237,44 @@ static void on_wake(uv_async_t *wake)
     }
 }
 
+/* ---- what calls run on ----------------------------------------------------------------------- */
+
+const char *server_device_name(const struct server *server)
+{
+    return server->options->device ? server->options->device : "cpu";
+}
+
+struct serving *server_hold_serving(struct server *server)
+{
+    server->serving->users++;
+    return server->serving;
+}
+
+void server_let_go_serving(struct server *server, struct serving *serving)
+{
+    must(serving->users > 0);
+    if (--serving->users == 0 && serving != server->serving) {
+        struct serving *newer = server->serving;
+        while (newer->older != serving) {
+            newer = newer->older;
+        }
+        newer->older = serving->older;
+        serving_free(serving);
+    }
+}
+
+void server_replace_serving(struct server *server, struct serving *fresh)
+{
+    struct serving *old = server->serving;
+    server->serving = fresh;
+    models_keep_stats(&fresh->models, &old->models);
+    fresh->older = old;
+    if (old->users == 0) {
+        fresh->older = old->older;
+        serving_free(old);
+    }
+}
+
 /* ---- starting -------------------------------------------------------------------------------- */
 
 static enum status uv_fail(struct error *err, const char *what, int uv_code)
@@ -175,40 +282,38 @@ static enum status uv_fail(struct error *err, const char *what, int uv_code)
     return error_set(err, ST_SYSTEM, "%s: %s", what, uv_strerror(uv_code));
 }
 
-/* None of these can fail on an initialised loop but for descriptors, which the first two need. */
+/* |fd| is the server's from now on. */
+static enum status watch(struct server *server, uv_poll_t *poll, int fd, uv_poll_cb fn,
+                         struct error *err)
+{
+    if (fd < 0) {
+        return error_set(err, ST_SYSTEM, "event loop: %s", strerror(errno));
+    }
+    int rc = uv_poll_init(&server->loop, poll, fd);
+    if (rc == 0) {
+        poll->data = server;
+        rc = uv_poll_start(poll, UV_READABLE, fn);
+    }
+    return rc == 0 ? ST_OK : uv_fail(err, "event loop", rc);
+}
+
+/* None of the others can fail on an initialised loop. */
 static enum status init_handles(struct server *server, struct error *err)
 {
-    int rc = uv_async_init(&server->loop, &server->wake, on_wake);
-    if (rc < 0) {
-        return uv_fail(err, "event loop", rc);
-    }
+    server->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    TRY(watch(server, &server->wake, server->wake_fd, on_wake, err));
+    server->deadline_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+    TRY(watch(server, &server->deadline, server->deadline_fd, on_deadline, err));
     uv_timer_init(&server->loop, &server->sweep);
     uv_timer_init(&server->loop, &server->watchdog);
     uv_timer_init(&server->loop, &server->drain);
+    recovery_init(server);
     uv_signal_init(&server->loop, &server->sigterm);
     uv_signal_init(&server->loop, &server->sigint);
-    uv_handle_t *handles[] = {
-        (uv_handle_t *)&server->wake,     (uv_handle_t *)&server->sweep,
-        (uv_handle_t *)&server->watchdog, (uv_handle_t *)&server->drain,
-        (uv_handle_t *)&server->sigterm,  (uv_handle_t *)&server->sigint,
-    };
-    for (size_t i = 0; i < sizeof(handles) / sizeof(handles[0]); i++) {
+    uv_handle_t *handles[HANDLE_COUNT];
+    list_handles(server, handles);
+    for (size_t i = 0; i < HANDLE_COUNT; i++) {
         handles[i]->data = server;
-    }
-    return ST_OK;
-}
-
-static enum status init_memory(struct server *server, struct error *err)
-{
-    struct hal_device_options options = {
-        .workers = (uint32_t)server->options->workers,
-        .cpu_level = server->options->cpu_level,
-    };
-    TRY(hal_device_open("cpu", &options, &server->device, err));
-    TRY(hal_pool_new(server->device, server->params->ring_bytes, &server->pool, err));
-    server->read_buffer = malloc(SERVER_READ_BYTES);
-    if (!server->read_buffer) {
-        return error_set(err, ST_EXHAUSTED, "read buffer: out of memory");
     }
     return ST_OK;
 }
@@ -239,7 +344,13 @@ static void raise_file_limit(void)
 
 enum status server_init(struct server *server, const struct options *options, struct error *err)
 {
-    *server = (struct server){.options = options, .params = &options->params};
+    *server = (struct server){
+        .options = options,
+        .params = &options->params,
+        .deadline_ns = RT_SCHED_NEVER,
+        .wake_fd = -1,
+        .deadline_fd = -1,
+    };
     list_init(&server->listeners);
     list_init(&server->conns);
     list_init(&server->idle_requests);
@@ -253,35 +364,52 @@ enum status server_init(struct server *server, const struct options *options, st
     server->has_loop = true;
     server->thread = uv_thread_self();
     TRY(init_handles(server, err));
-    server->has_handles = true;
     TRY(init_listeners(server, err));
-    TRY(init_memory(server, err));
-    models_init(&server->models, server->device);
-    return models_load(&server->models, options, err);
+    server->read_buffer = malloc(SERVER_READ_BYTES);
+    if (!server->read_buffer) {
+        return error_set(err, ST_EXHAUSTED, "read buffer: out of memory");
+    }
+    return serving_new(options, server_device_name(server), true, &server->serving, err);
 }
 
-static uint32_t ready_count(const struct models *models)
+/*
+ * The loop runs for microseconds between waits; the workers, when there is work, never stop. On
+ * Linux from 6.12 on a thread that asks for short turns gets the processor when it is woken, and
+ * not when the turns of busy ones are over: milliseconds, in which nobody is answered and a model
+ * whose clients wait for answers has nothing to run. Elsewhere it is not known, which does no harm.
+ */
+static void ask_for_short_turns(void)
 {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < models->item_count; i++) {
-        count += model_is_ready(&models->items[i]);
-    }
-    return count;
+#if defined(__linux__) && defined(SYS_sched_setattr)
+    const struct {
+        uint32_t size, policy;
+        uint64_t flags;
+        int32_t nice;
+        uint32_t priority;
+        uint64_t runtime_ns, deadline_ns, period_ns;
+    } attr = {
+        .size = sizeof(attr),
+        .nice = getpriority(PRIO_PROCESS, 0),
+        .runtime_ns = LOOP_TURN_NS,
+    };
+    syscall(SYS_sched_setattr, 0, &attr, 0);
+#endif
 }
 
 enum status server_run(struct server *server, struct error *err)
 {
     TRY(listener_start_all(server, err));
+    ask_for_short_turns();
     uv_signal_start(&server->sigterm, on_signal, SIGTERM);
     uv_signal_start(&server->sigint, on_signal, SIGINT);
     if (server->notify.watchdog_ms) {
         uv_timer_start(&server->watchdog, on_watchdog, server->notify.watchdog_ms,
                        server->notify.watchdog_ms);
     }
-    uint32_t ready = ready_count(&server->models);
-    log_line(LOG_NOTICE, "serving %u of %u models", ready, server->models.item_count);
-    notify_send(&server->notify, "READY=1\nSTATUS=serving %u of %u models", ready,
-                server->models.item_count);
+    uint32_t ready = serving_ready_count(server->serving),
+             count = server->serving->models.item_count;
+    log_line(LOG_NOTICE, "serving %u of %u models", ready, count);
+    notify_send(&server->notify, "READY=1\nSTATUS=serving %u of %u models", ready, count);
     uv_run(&server->loop, UV_RUN_DEFAULT);
     log_line(LOG_NOTICE, "stopped");
     return ST_OK;
@@ -289,22 +417,24 @@ enum status server_run(struct server *server, struct error *err)
 
 void server_fini(struct server *server)
 {
-    if (server->has_handles && !server->is_closing) {
+    if (server->has_loop && !server->is_closing) {
         close_handles(server);
         uv_run(&server->loop, UV_RUN_DEFAULT);
     }
     while (!list_is_empty(&server->idle_requests)) {
         request_free(LIST_ENTRY(server->idle_requests.next, struct request, link));
     }
-    models_fini(&server->models);
-    hal_pool_free(server->pool);
-    if (server->device) {
-        hal_device_unref(server->device);
-    }
+    serving_free(server->serving);
     free(server->read_buffer);
     if (server->has_loop) {
         int rc = uv_loop_close(&server->loop);
         must(rc == 0);
+    }
+    if (server->wake_fd >= 0) {
+        close(server->wake_fd);
+    }
+    if (server->deadline_fd >= 0) {
+        close(server->deadline_fd);
     }
     notify_fini(&server->notify);
 }

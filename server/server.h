@@ -14,13 +14,12 @@
 
 #include "base/list.h"
 #include "base/status.h"
-#include "server/model.h"
 #include "server/notify.h"
 #include "server/options.h"
+#include "server/recovery.h"
 
-struct hal_device;
-struct hal_pool;
 struct request;
+struct serving;
 
 #define SERVER_READ_BYTES (64 << 10)
 #define SERVER_IDLE_REQUESTS_MAX 64
@@ -29,10 +28,10 @@ struct server {
     const struct options *options; /* borrowed; outlives the server */
     const struct params *params;   /* of |options| */
     uv_loop_t loop;
-    uv_thread_t thread;        /* the loop's */
-    struct hal_device *device; /* shared: ref held */
-    struct hal_pool *pool;     /* owned */
-    struct models models;
+    uv_thread_t thread; /* the loop's */
+    struct serving
+        *serving; /* owned; also those that requests hold are freed with the last of them */
+    struct recovery recovery;
     struct notify notify;
 
     struct list listeners;
@@ -43,16 +42,21 @@ struct server {
     uint32_t busy_request_count; /* also those whose client has gone */
     uint8_t *read_buffer;        /* owned; SERVER_READ_BYTES, for whoever reads now */
 
-    uv_async_t wake;
+    uv_poll_t wake;                      /* of |wake_fd| */
+    int wake_fd;                         /* an eventfd: |completed| is no longer empty */
     _Atomic(struct request *) completed; /* a stack of what workers have finished */
 
-    uv_timer_t sweep;    /* looks at every connection's deadline; runs while there is one */
-    uv_timer_t watchdog; /* tells systemd that the loop turns */
-    uv_timer_t drain;    /* first the accept queue is emptied, then drain_timeout */
+    uv_poll_t deadline;   /* of |deadline_fd|: ends jobs that are late and idle sequences, starts
+                             what has waited to be joined */
+    int deadline_fd;      /* a timer, set to |deadline_ns| unless that is RT_SCHED_NEVER */
+    uint64_t deadline_ns; /* on the clock of uv_hrtime() */
+    uv_timer_t sweep;     /* looks at every connection's deadline; runs while there is one */
+    uv_timer_t watchdog;  /* tells systemd that the loop turns */
+    uv_timer_t drain;     /* first the accept queue is emptied, then drain_timeout */
     uv_signal_t sigterm, sigint;
     bool is_draining;
-    bool is_closing;            /* handles are being closed; the loop ends soon */
-    bool has_loop, has_handles; /* how far server_init() came */
+    bool is_closing; /* handles are being closed; the loop ends soon */
+    bool has_loop;   /* how far server_init() came */
 };
 
 /* Opens the device, takes or binds the sockets, loads the models. Nothing is accepted before run.
@@ -66,8 +70,21 @@ MUST_CHECK enum status server_run(struct server *server, struct error *err);
 /* Also after a failed server_init(). */
 void server_fini(struct server *server);
 
+/* The device that the user asked for. */
+const char *server_device_name(const struct server *server);
+
+/* For a request, from its beginning to its end. */
+struct serving *server_hold_serving(struct server *server);
+void server_let_go_serving(struct server *server, struct serving *serving);
+
+/* Takes |fresh| over. The old one goes now, or with the last request that holds it. */
+void server_replace_serving(struct server *server, struct serving *fresh);
+
 /* A connection was added: its deadline is looked at from now on. */
 void server_start_sweep(struct server *server);
+
+/* Something is due at |deadline_ns|: a job that was submitted, a sequence that was let go. */
+void server_watch_deadline(struct server *server, uint64_t deadline_ns);
 
 /* A connection or a request is gone: ends the loop when it was the last that a drain waited for. */
 void server_check_drained(struct server *server);

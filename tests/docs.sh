@@ -28,12 +28,13 @@ mentioned() {
 }
 
 # expect WHAT PATTERN: of lines FILE:LINE:NAME, those whose NAME, put for @, matches nowhere at the
-# beginning of a line of C.
+# beginning of a line of C or GLSL.
 expect() {
     while IFS=: read -r file line name; do
         pattern=$(printf '%s' "$2" | sed "s|@|$name|")
         # shellcheck disable=SC2086
-        grep -rqE --include='*.[ch]' --include='*.def' "$pattern" $SOURCES ||
+        grep -rqE --include='*.[ch]' --include='*.def' --include='*.glsl' \
+            "$pattern" $SOURCES ||
             echo "$file:$line: there is no $1 $name"
     done
 }
@@ -63,7 +64,7 @@ expect() {
         while read -r row; do
             grep -qxF "$row" README.md || echo "README.md:1: no row $row"
         done
-    echo "$HELP" | grep -oE '^  --[a-z-]+( [A-Z][A-Z=]*)?' | sed 's/^  //' |
+    echo "$HELP" | grep -oE '^  --[a-z-]+( [A-Z][A-Z:=]*)?' | sed 's/^  //' |
         grep -vE '^--(help|version)$' |
         while read -r option; do
             grep -qF "| \`$option\` |" README.md || echo "README.md:1: no option $option"

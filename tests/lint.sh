@@ -53,9 +53,9 @@ include_rules() {
                 return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|hal/" part[2] "/)"
             }
             if (file == "hal/drivers.c") return "^(config\\.h$|base/|hal/)"
-            if (file ~ /^hal\//) return "^(config\\.h$|base/|hal/[a-z_]+\\.h$)"
+            if (file ~ /^hal\//) return "^(config\\.h$|base/|hal/[a-z_]+\\.(h|def)$)"
             if (file ~ /^runtime\/ops\//)
-                return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|hal/cpu/uk[a-z_]*\\.h$|runtime/)"
+                return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|hal/cpu/uk[a-z0-9_]*\\.h$|runtime/)"
             if (file ~ /^runtime\//)
                 return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|runtime/|" \
                     "protocol/(rawsig|sip|sig|pytree)\\.h$)"

@@ -1,13 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# contrib/load/load.sh against a real daemon: loads that are answered, on a model with a dynamic
-# dimension and on one with an input of every type, and the ways in which it must say no.
+# contrib/load/load.sh and open_load against a real daemon: loads that are answered, on a model with
+# a dynamic dimension and on one with an input of every type, and how they must say no.
 
 set -eu
 : "${top_srcdir:=$(dirname "$0")/..}" "${top_builddir:=.}"
 pted=${PTED:-$top_builddir/pted}
 load=$top_srcdir/contrib/load/load.sh
+open_load=$top_builddir/contrib/load/open_load
 models=$top_srcdir/tests/models
 folder=$(mktemp -d)
 server=
@@ -18,6 +19,7 @@ fail() {
     exit 1
 }
 
+: >"$folder/log"
 "$pted" --listen 127.0.0.1:0 "$models/mlp.pte" "$models/pointwise_types.pte" \
     2>"$folder/log" &
 server=$!
@@ -41,6 +43,39 @@ done
 "$load" absent --url "$url" >"$folder/out" 2>&1 && fail 'a model that is not there was measured'
 "$load" mlp --url "$url" --parallel 0 >"$folder/out" 2>&1 && fail '--parallel 0 was accepted'
 "$load" >"$folder/out" 2>&1 && fail 'a call without a model was accepted'
+
+curl -sf "$url/v2/models/mlp" | awk -f "$top_srcdir/contrib/load/body.awk" >"$folder/body"
+infer="${url#http://} /v2/models/mlp/infer"
+for gaps in '' --constant; do
+    # shellcheck disable=SC2086 # lists of words
+    "$open_load" --rate 200 --seconds 0.5 --warmup 0.1 $gaps --connections 3 $infer \
+        <"$folder/body" >"$folder/out" 2>&1 || fail "open_load: $(cat "$folder/out")"
+    for line in '^requests [1-9][0-9]*, not answered by 200 0, ' \
+        '^req/s [1-9][0-9.]* over [1-3] connections, at most [0-9]* us late$' \
+        '^us p50 [0-9]*  p90 [0-9]*  p99 [0-9]*  p99.9 [0-9]*  max [0-9]*$'; do
+        grep -q "$line" "$folder/out" || fail "open_load prints $(cat "$folder/out"), not $line"
+    done
+done
+grep -q '^requests 119,' "$folder/out" || fail "even gaps: $(cat "$folder/out"), not 119"
+
+# A second in which the server is stopped counts for everything that should have been sent in it.
+kill -STOP "$server"
+# shellcheck disable=SC2086
+"$open_load" --rate 100 --constant --seconds 2 --warmup 0 --connections 1 $infer \
+    <"$folder/body" >"$folder/out" 2>&1 &
+sleep 1.5
+kill -CONT "$server"
+wait $! || fail "open_load, a pause: $(cat "$folder/out")"
+awk '/^us / { slow = $5 > 500000 } END { exit !slow }' "$folder/out" ||
+    fail "open_load does not see a pause of a second: $(cat "$folder/out")"
+
+# shellcheck disable=SC2086
+echo '{}' | "$open_load" --seconds 0.1 --warmup 0 $infer >"$folder/out" 2>&1 &&
+    fail 'open_load: refused requests were measured'
+grep -q 'not answered by 200 [1-9]' "$folder/out" || fail "open_load: $(cat "$folder/out")"
+"$open_load" --rate 0 a:1 / </dev/null >"$folder/out" 2>&1 &&
+    fail 'open_load: --rate 0 was accepted'
+
 kill "$server"
 wait "$server"
 server=

@@ -8,6 +8,7 @@ seed comes from its name: exporting one model alone gives the same bytes as expo
 The layout of the description is in README.md.
 """
 import argparse
+import copy
 import hashlib
 import json
 import logging
@@ -28,14 +29,23 @@ from torch.utils._sympy.value_ranges import bound_sympy
 warnings.filterwarnings("ignore")
 logging.disable(logging.WARNING)
 
-from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower  # noqa: E402
+from executorch.exir import (EdgeCompileConfig, ExecutorchBackendConfig,  # noqa: E402
+                             to_edge_transform_and_lower)
+from executorch.exir._serialize._program import (PTEFile,  # noqa: E402
+                                                 serialize_pte_binary)
 from executorch.runtime import Runtime  # noqa: E402
 from executorch.version import __version__ as executorch_version  # noqa: E402
 
 import digits  # noqa: E402
+import forms_xnnpack  # noqa: E402
 import models  # noqa: E402
+import models_vulkan  # noqa: E402
+import models_xnnpack  # noqa: E402
 
 DEFAULT_OUT = Path(__file__).resolve().parents[2] / "tests" / "models"
+PARTITIONERS = {"portable": lambda _: None, "vulkan": lambda _: models_vulkan.partitioners(),
+                "xnnpack": lambda _: models_xnnpack.partitioners(),
+                "forms": forms_xnnpack.partitioners}
 KINDS = {type(None): "none", bool: "bool", int: "int", float: "float", str: "string"}
 
 
@@ -44,15 +54,23 @@ def leaves(tree):
     return pytree.tree_leaves(tree, is_leaf=lambda leaf: leaf is None)
 
 
+def prepare(model):
+    """Makes the modules what is exported and what the expected outputs come from."""
+    for method in model.methods.values():
+        method.module.eval().requires_grad_(False)
+        if method.quantize:
+            graph = export(method.module, method.args, dynamic_shapes=method.dynamic)
+            method.module = method.quantize(graph.module())
+
+
 def lower(model):
     """Exports every method into one program; returns it with the exported graphs."""
-    graphs = {}
-    for name, method in model.methods.items():
-        method.module.eval().requires_grad_(False)
-        graphs[name] = export(method.module, method.args, dynamic_shapes=method.dynamic)
-    edge = to_edge_transform_and_lower(graphs, constant_methods=model.constants or None,
+    graphs = {name: export(method.module, method.args, dynamic_shapes=method.dynamic)
+              for name, method in model.methods.items()}
+    edge = to_edge_transform_and_lower(graphs, partitioner=PARTITIONERS[model.backend](model),
+                                       constant_methods=model.constants or None,
                                        compile_config=EdgeCompileConfig(_check_ir_validity=False))
-    return edge.to_executorch(), graphs
+    return edge.to_executorch(ExecutorchBackendConfig(**model.config)), graphs
 
 
 # ---- the description --------------------------------------------------------------------------
@@ -63,6 +81,8 @@ def dtype_name(dtype):
 
 def describe_leaf(name, value, ranges):
     """One input or output: a (fake) tensor with bounds of its dimensions, or a fixed scalar."""
+    if isinstance(value, (torch.SymInt, torch.SymFloat)):
+        return {"name": name, "kind": "int" if isinstance(value, torch.SymInt) else "float"}
     if not isinstance(value, torch.Tensor):
         leaf = {"name": name, "kind": KINDS[type(value)]}
         return leaf if value is None else {**leaf, "fixed": value}
@@ -156,21 +176,25 @@ def replay(loaded, model, case, want):
                              f"{ours}, PyTorch gives {theirs}")
 
 
-def write_cases(model, blob, folder):
+def write_cases(model, untouched, blob, folder):
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    program = Runtime.get().load_program(blob)
-    loaded = {name: program.load_method(name) for name in program.method_names}
     records = []
     for number, case in enumerate(model.cases):
+        if case.fresh:
+            methods = copy.deepcopy(untouched)
+        if case.fresh and model.is_replayed:
+            program = Runtime.get().load_program(blob)
+            loaded = {name: program.load_method(name) for name in program.method_names}
         if case.method in model.constants:
             result = model.constants[case.method]
         else:
             with torch.no_grad():
-                result = model.methods[case.method].module(*case.args)
-        replay(loaded, model, case, leaves(result))
+                result = methods[case.method].module(*case.args)
+        if model.is_replayed:
+            replay(loaded, model, case, leaves(result))
         records.append({
-            "method": case.method, "state": "fresh",
+            "method": case.method, "state": "fresh" if case.fresh else "continue",
             "inputs": [write_leaf(leaf, folder, f"{number:02d}.in{i}")
                        for i, leaf in enumerate(leaves(case.args))],
             "outputs": [write_leaf(leaf, folder, f"{number:02d}.out{i}")
@@ -198,14 +222,19 @@ def write_model(name, out):
     torch.manual_seed(zlib.crc32(name.encode()))
     model = models.MODELS[name]()
     model.name = name
+    prepare(model)
+    untouched = copy.deepcopy(model.methods)    # exporting must not change the buffers
     program, graphs = lower(model)
     blob = bytes(program.buffer)
+    if model.edit:
+        model.edit(program.executorch_program)
+        blob = bytes(serialize_pte_binary(PTEFile(program=program.executorch_program)))
     methods = {m: describe_method(graphs[m], method) for m, method in model.methods.items()}
     methods.update({m: describe_constant(value) for m, value in model.constants.items()})
-    cases = write_cases(model, blob, out / f"{name}.cases")
+    cases = write_cases(model, untouched, blob, out / f"{name}.cases")
     (out / f"{name}.pte").write_bytes(blob)
     write_json(out / f"{name}.json", {
-        "name": name, "set": "bundled", "description": model.description, "backend": "portable",
+        "name": name, "set": "bundled", "description": model.description, "backend": model.backend,
         "source": {"script": "contrib/export/export.py", "weights": model.weights,
                    "licence": model.licence, "torch": torch.__version__,
                    "executorch": executorch_version},

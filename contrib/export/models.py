@@ -11,6 +11,8 @@ import torch.nn.functional as F
 from torch import nn
 from torch.export import Dim
 
+from executorch.exir import schema
+
 import digits as digits_data
 
 MODELS = {}
@@ -26,12 +28,14 @@ class Method:
     module: nn.Module
     args: tuple                      # example inputs
     dynamic: tuple | None = None     # dynamic_shapes of torch.export
+    quantize: object = None          # a function from the exported module to a quantized one
 
 
 @dataclass
 class Case:
     args: tuple = ()
     method: str = "forward"
+    fresh: bool = True               # a new instance; otherwise state carries on
     extra: dict = field(default_factory=dict)
 
 
@@ -46,6 +50,10 @@ class Model:
     weights: str = "random, seeded by the name"
     licence: str = ""
     facts: dict = field(default_factory=dict)
+    config: dict = field(default_factory=dict)       # arguments of ExecutorchBackendConfig
+    backend: str = "portable"        # or the delegate: xnnpack, vulkan
+    is_replayed: bool = True         # ExecuTorch's runtime can run it as PyTorch does
+    edit: object = None              # changes the program's plans before they are written
     name: str = ""
 
 
@@ -111,6 +119,25 @@ def linear():
     return forward("matrix products with odd sizes and a scalar multiply, dynamic batch 1 to 16",
                    Net(), [(torch.randn(n, 70), torch.randn(33, 17)) for n in (4, 1, 7, 16)],
                    ({0: Dim("rows", min=1, max=16)}, None))
+
+
+@model
+def deep():
+    """Little to send and much to compute: what tests of queues and deadlines wait for."""
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.wide, self.again = nn.Linear(4, 96), nn.Linear(96, 96)
+            self.narrow = nn.Linear(96, 4)
+
+        def forward(self, x):
+            hidden = self.wide(x)
+            for _ in range(48):
+                hidden = torch.tanh(self.again(hidden))
+            return self.narrow(hidden)
+    return forward("fifty products, the same weights again and again, dynamic batch 1 to 16384",
+                   Net(), [(torch.randn(n, 4),) for n in (2, 1, 7, 64)],
+                   ({0: Dim("rows", min=1, max=16384)},))
 
 
 @model
@@ -290,6 +317,22 @@ def select_ops():
 
 
 @model
+def faults():
+    def lookup(table, rows, places):
+        return F.embedding(rows, table), table.gather(0, places), table[rows]
+
+    def divide(a, b):
+        return a // b, torch.remainder(a, b)
+    numbers = torch.tensor([7, 8, 9, 1 << 40])
+    table, rows, places = torch.randn(5, 3), torch.tensor([4, 0, 3]), torch.tensor([[0, 4, 2]])
+    return Model("what data can be wrong about: indices and integer divisors",
+                 {"forward": Method(Function(lookup), (table, rows, places)),
+                  "divide": Method(Function(divide), (numbers, numbers.flip(0)))},
+                 [Case((table, rows, places)),
+                  Case((numbers, torch.tensor([2, 3, 4, 5])), "divide")])
+
+
+@model
 def reduce_ops():
     def function(x):
         return (x.sum(), x.sum(1), x.sum((0, 2), keepdim=True), x.mean(-1), x.mean((1, 2)),
@@ -431,3 +474,237 @@ def unet():
     return forward("contracting and expanding path: max pool, transposed convolution, cat",
                    randomize_norms(Net()), [(torch.randn(1, 3, 24, 20),) for _ in range(2)],
                    rtol=1e-3, atol=1e-3)
+
+
+# ---- state and control flow -------------------------------------------------------------------
+
+@model
+def running():
+    class Running(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("count", torch.zeros(1, dtype=torch.int64))
+            self.register_buffer("mean", torch.tensor([4.0, -2.0, 1.0]))
+
+        def forward(self, x):
+            self.count.add_(1)
+            self.mean.mul_(0.75).add_(x * 0.25)
+            return self.mean.clone(), self.count.clone()
+    from executorch.exir.passes.init_mutable_pass import InitializedMutableBufferPass
+    xs = [torch.randn(3) for _ in range(5)]
+    return Model("mutable buffers with initial values; state carries between calls",
+                 {"forward": Method(Running(), (xs[0],))},
+                 [Case((x,), fresh=i in (0, 3)) for i, x in enumerate(xs)],
+                 config={"passes": [InitializedMutableBufferPass(["count", "mean"])]})
+
+
+@model
+def ledger():
+    from executorch.exir.passes import MemoryPlanningPass
+
+    class Store(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("rows", torch.zeros(4, 3))
+
+        def forward(self, x):
+            return x
+
+    class Enter(nn.Module):
+        def __init__(self, store):
+            super().__init__()
+            self.store = store
+
+        def forward(self, at, x):
+            self.store.rows.index_put_((at,), x)
+            return x.sum()
+
+    class Total(nn.Module):
+        def __init__(self, store):
+            super().__init__()
+            self.store = store
+
+        def forward(self, scale):
+            return (self.store.rows * scale).sum(0)
+    store, scale = Store(), torch.tensor(0.5)
+
+    def entry(*rows):
+        return torch.tensor(rows), torch.randn(len(rows), 3)
+    return Model("two methods that share a mutable buffer in an arena of its own",
+                 {"enter": Method(Enter(store), entry(1, 2)),
+                  "total": Method(Total(store), (scale,))},
+                 [Case(entry(1, 2), "enter"), Case((scale,), "total", False),
+                  Case(entry(2, 0), "enter", False), Case((scale,), "total", False)],
+                 config={"memory_planning_pass": MemoryPlanningPass(share_mutable_buffers=True)},
+                 is_replayed=False)
+
+
+@model
+def scroll():
+    class Scroll(nn.Module):
+        """Two caches of 8 rows, written at a position that only a call knows."""
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("rows", torch.zeros(2, 8, 3))
+            self.register_buffer("marks", torch.zeros(8, 2))
+            self.register_buffer("table", torch.arange(24.0).reshape(8, 3))
+            self.register_buffer("scale", torch.tensor([1.0, 2.0]).reshape(2, 1, 1))
+
+        def forward(self, x, at):
+            first, n = at[0].item(), x.shape[0]
+            torch._check(first >= 0)
+            torch._check(first + n <= 8)
+            turned = x.reshape(1, n, 1) * self.scale + self.table.narrow(0, first, n)
+            self.rows[:, first:first + n] = turned
+            self.marks[at] = turned[0, :1, :2]
+            return self.rows.sum(1), self.marks * 2, self.table[first]
+
+    def args(first, n):
+        return torch.randn(n), torch.tensor([first])
+    calls = [args(0, 4), args(4, 1), args(5, 1), args(6, 2), args(1, 3)]
+    return Model("a cache whose rows are written where the call says, and a table read there",
+                 {"forward": Method(Scroll(), calls[0], ({0: Dim("n", min=1, max=4)}, None))},
+                 [Case(call, fresh=i == 0) for i, call in enumerate(calls)])
+
+
+@model
+def tally():
+    from torch._higher_order_ops.map import map as torch_map
+
+    class Tally(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("total", torch.zeros(4))
+            self.register_buffer("calls", torch.zeros(1, dtype=torch.int64))
+
+        def forward(self, rows, is_sum, at):
+            scaled = torch_map(lambda row, scale: row * scale, rows, self.total + 1)
+            row = torch.cond(is_sum, lambda v: v.sum(0), lambda v: v.amax(0), (scaled,))
+            self.calls.add_(1)
+            self.total.add_(row)
+            return self.total.index_select(0, at), self.calls.clone()
+
+    def args(is_sum, at):
+        return torch.randn(3, 4), torch.tensor(is_sum), torch.tensor([at])
+    calls = [args(True, 1), args(False, 3), args(True, 0)]
+    return Model("state that loops read and conditions change, and an index that may be wrong",
+                 {"forward": Method(Tally(), calls[0])},
+                 [Case(call, fresh=i == 0) for i, call in enumerate(calls)], is_replayed=False)
+
+
+def group(plan, indices, kinds):
+    """As no exporter writes it: values next to each other as one, of the type that |kinds| says.
+
+    None leaves a value alone; a number after a type is how many values the list has.
+    """
+    values, out = plan.values, []
+    for kind, count in kinds:
+        items, indices = indices[:count], indices[count:]
+        if kind is None:
+            out += items
+            continue
+        if kind is schema.OptionalTensorList:
+            items = [-1 if isinstance(values[i].val, schema.Null) else i for i in items]
+        values.append(schema.EValue(kind(items)))
+        out.append(len(values) - 1)
+    return out
+
+
+@model
+def lists():
+    def run(xs, maybe, factors):
+        y = xs[0] * factors[0] + xs[1] * factors[1]
+        if maybe[1] is not None:
+            y = y + maybe[1]
+        return [y, y.sum(0)], (xs[1] + maybe[0], None), [7, 9], y.shape[0]
+
+    def edit(program):
+        plan = program.execution_plan[0]
+        tensors, optional, ints = schema.TensorList, schema.OptionalTensorList, schema.IntList
+        plan.inputs = group(plan, plan.inputs, [(tensors, 2), (optional, 2), (ints, 2)])
+        plan.outputs = group(plan, plan.outputs,
+                             [(tensors, 2), (optional, 2), (ints, 2), (None, 1)])
+
+    def args(n):
+        return [torch.randn(n, 3), torch.randn(n, 3)], [torch.randn(3), None], [2, 3]
+    n = Dim("n", min=2, max=7)
+    return Model("lists of tensors, of tensors or nones, and of ints as inputs and outputs",
+                 {"forward": Method(Function(run), args(4),
+                                    (([{0: n}, {0: n}], [None, None], [None, None]),))},
+                 [Case(args(size)) for size in (4, 7, 2)], edit=edit, is_replayed=False)
+
+
+@model
+def branches():
+    def inner(y):
+        return torch.cond(y.mean() > 1, lambda v: (v * 3, v.sum(0)),
+                          lambda v: (v - 5, v.amax(0)), (y,))
+
+    def outer(x, flag):
+        a, b = torch.cond(flag, inner, lambda v: (v.abs(), v.amin(0)), (x,))
+        c = torch.cond(a.sum() > 0, lambda v: v * 2, lambda v: v.flip(0), (a,))
+        return a + 1, b, c
+    x, yes, no = torch.randn(3, 4), torch.tensor(True), torch.tensor(False)
+    return Model("nested conditionals and one that follows them",
+                 {"forward": Method(Function(outer), (x, yes))},
+                 [Case(args) for args in ((x, no), (x - 3, yes), (x + 3, yes), (x + 3, no))],
+                 is_replayed=False)
+
+
+@model
+def by_size():
+    def run(x, limit):
+        x = x + torch.arange(3)
+        longer = torch.cond(x.shape[0] > 4, lambda v: v * 2, lambda v: v - 1, (x,))
+        return torch.cond((longer.sum() > limit) & (x[0, 0] < 3), lambda v: v.amax(0),
+                          lambda v: v.amin(0), (longer,))
+
+    def args(n, limit):
+        return torch.randn(n, 3), torch.tensor(limit)
+    return forward("conditions that are sizes: a bool where the file says int", Function(run),
+                   [args(6, 0.0), args(3, 0.0), args(5, -99.0), args(4, 99.0)],
+                   ({0: Dim("n", min=2, max=9)}, None))
+
+
+@model
+def loops():
+    from torch._higher_order_ops.map import map as torch_map
+    from torch._higher_order_ops.scan import scan
+
+    def run(xs, y, start):
+        mapped = torch_map(lambda x, z: x.sin() * z + 1, xs, y)
+        last, history = scan(lambda carry, x: (carry * 0.5 + x, carry + x), start, xs)
+        return mapped, last, history
+
+    def args():
+        return torch.randn(7, 3), torch.randn(3), torch.randn(3)
+    return Model("map and scan: backward jumps, counters, copies by index",
+                 {"forward": Method(Function(run), args())}, [Case(args()) for _ in range(2)])
+
+
+@model
+def found():
+    def run(x, y):
+        places = torch.nonzero(x > 0.5)
+        chosen = torch.masked_select(x, x > 0)
+        return places, chosen * 2 + 1, chosen.shape[0], y.sum(1), x[x > 0].sum()
+
+    def args(shift):
+        return torch.randn(4, 5) + shift, torch.randn(2, 3)
+    return Model("extents that depend on data: nonzero, masked_select, a mask as an index",
+                 {"forward": Method(Function(run), args(0))},
+                 [Case(args(shift)) for shift in (0, 9, -9)], is_replayed=False)
+
+
+@model
+def sizes():
+    def run(x, y):
+        n, m = x.shape[0], y.shape[0]
+        return x[:n - 1], x * (n / m), (x.sum() + y.sum()) * (n - m), n * m - 7
+
+    def args(n, m):
+        return torch.randn(n), torch.randn(m)
+    n, m = Dim("n", min=3, max=9), Dim("m", min=2, max=11)
+    return Model("arithmetic on sizes, with floats and negative numbers",
+                 {"forward": Method(Function(run), args(5, 3), (({0: n}, {0: m}),))},
+                 [Case(args(*size)) for size in ((5, 3), (3, 11), (9, 2))])

@@ -12,6 +12,7 @@ eager PyTorch's. FAMILY.cases is text, a line each:
 """
 
 import argparse
+import contextlib
 import logging
 import sys
 import warnings
@@ -28,8 +29,14 @@ logging.disable(logging.WARNING)
 from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower  # noqa: E402
 
 import ops_case  # noqa: E402
+import ops_llm  # noqa: E402, F401
 import ops_numbers  # noqa: E402, F401: families register themselves
+import ops_quant  # noqa: E402, F401
+import ops_order  # noqa: E402, F401
 import ops_tensors  # noqa: E402, F401
+import ops_complex  # noqa: E402, F401
+import ops_extent  # noqa: E402, F401
+import ops_vision  # noqa: E402, F401
 
 DEFAULT_OUT = Path(__file__).resolve().parents[2] / "tests" / "ops"
 DTYPES = {
@@ -42,13 +49,14 @@ DTYPES = {
     torch.int32: "i32",
     torch.int64: "i64",
     torch.uint8: "u8",
+    torch.uint16: "u16",
     torch.bool: "bool",
 }
 
 
 def little_endian(tensor):
     """Raw bytes, row-major; bool is one byte, an empty tensor is no bytes."""
-    flat = tensor.detach().contiguous().reshape(-1)
+    flat = tensor.detach().clone(memory_format=torch.contiguous_format).reshape(-1)
     return flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
 
 
@@ -60,8 +68,9 @@ def describe(word, value, blob):
     return f"{word} {DTYPES[value.dtype]} {','.join(map(str, value.shape)) or '-'}\n"
 
 
-def describe_call(case, args, blob):
-    with torch.no_grad():
+def describe_call(family, case, args, blob):
+    oracle = ops_case.ORACLES.get(family, contextlib.nullcontext)
+    with torch.no_grad(), oracle():
         outputs = pytree.tree_leaves(case.module(*args))
     text = f"case {case.name} {case.rtol:g} {case.atol:g}\n"
     text += "".join(describe("in", value, blob) for value in args)
@@ -84,7 +93,9 @@ def write_family(name, out):
                                        )
     program = edge.to_executorch()
     blob = bytearray()
-    text = "".join(describe_call(case, args, blob) for case in cases for args in case.calls)
+    text = "".join(
+        describe_call(name, case, args, blob) for case in cases if not case.is_random
+        for args in case.calls)
     (out / f"{name}.pte").write_bytes(bytes(program.buffer))
     (out / f"{name}.bin").write_bytes(blob)
     (out / f"{name}.cases").write_text(text)

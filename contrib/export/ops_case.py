@@ -11,6 +11,7 @@ import torch
 
 aten = torch.ops.aten
 FAMILIES = {}
+ORACLES = {}  # by family: what computes its results instead of PyTorch, a context manager
 OLD_FORMAT = {"formats"}  # families that are exported without dim orders
 FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 INTS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
@@ -34,7 +35,12 @@ PRESERVED = [
     aten.reflection_pad1d.default, aten.reflection_pad2d.default, aten.reflection_pad3d.default,
     aten.replication_pad1d.default, aten.replication_pad2d.default, aten.replication_pad3d.default,
     aten.pixel_shuffle.default, aten.lift_fresh_copy.default, aten.squeeze_copy.dim,
-    aten.index_put.default, aten.scatter.value, aten.scatter_add.default, aten.pow.Scalar
+    aten.index_put.default, aten.scatter.value, aten.scatter_add.default, aten.pow.Scalar,
+    aten.grid_sampler_2d.default, aten._upsample_bilinear2d_aa.default, aten._cdist_forward.default,
+    aten._pdist_forward.default, aten._adaptive_avg_pool2d.default, aten._conj_physical.default,
+    aten.convolution_backward.default, aten.max_pool2d_with_indices_backward.default,
+    aten.topk.default, aten.glu.default, aten.masked_scatter.default, aten.native_dropout.default,
+    aten.rand.default, aten.randn.default
 ]
 
 
@@ -67,6 +73,7 @@ class Case:
     dynamic: tuple | None = None
     rtol: float = 1e-5
     atol: float = 1e-6
+    is_random: bool = False  # exported, but what comes out is not stored
 
 
 def family(function):

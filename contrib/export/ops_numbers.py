@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Cases of the operators that compute elements: pointwise, created, reduced, normalised."""
+import math
+
 import torch
 import torch.nn.functional as F
 from torch.export import Dim
@@ -121,8 +123,14 @@ def pointwise():
                 case(f"unary_{name}", each([f for f in UNARY if f != torch.neg]), edges(dtype)),
                 case(f"division_{name}", division, x, nonzero),
                 case(f"scalar_{name}", with_scalar, ints(dtype, 2, 9)),
-                case(f"hardtanh_{name}", lambda a: (F.hardtanh(a, 1, 6), torch.clamp(a, 2, 9)), x)
+                case(f"hardtanh_{name}", lambda a:
+                     (F.hardtanh(a, 1, 6), F.hardtanh(a, 1.5, 6.7), torch.clamp(a, 2, 9)), x)
             ]
+        else:
+            cases.append(
+                case("bounds_bool", lambda a, b:
+                     (aten.clamp.Tensor(a, b, None), aten.clamp.Tensor(a, None, b), a.pow(2)),
+                     x, y))
         cases += [
             case(f"compare_{name}", each(COMPARE), x, y),
             case(f"compare_scalar_{name}", each(COMPARE, 1), x),
@@ -248,6 +256,13 @@ def sizes():
         return (x + 1, n + 2, n - 2, 3 * n, n // 3, n % 3, -n, torch.sym_max(n, 5),
                 torch.sym_min(n, 5))
 
+    def chosen(x):
+        n = x.shape[0]
+        pairs = n < 4, n <= 4, n >= 4, n == 4, n > 4, torch.sym_not(n <= 6)
+        return (x + 1, *(torch.sym_ite(pair, n, n * 2) for pair in pairs), math.trunc(n / 3),
+                math.ceil(n / 3), round(n / 2), torch.sym_int(torch.sym_float(n) * 1.5),
+                (x * 7).sum().to(torch.int64).item())
+
     n = Dim("n", min=2, max=20)
     calls = [(real(2 * k, 6),) for k in (1, 3, 10)]
     return [
@@ -264,7 +279,14 @@ def sizes():
              dynamic=({
                  0: n
              },),
-             more=[(real(k, 2),) for k in (2, 20)])
+             more=[(real(k, 2),) for k in (2, 20)]),
+        case("chosen",
+             chosen,
+             real(5, 2),
+             dynamic=({
+                 0: n
+             },),
+             more=[(real(k, 2),) for k in (3, 4, 9, 20)])
     ]
 
 

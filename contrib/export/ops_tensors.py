@@ -4,7 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch.export import Dim
 
-from ops_case import (Unpacked, aten, case, family, floats, ints, numbers, real, short)
+from ops_case import (INTS, Unpacked, aten, case, family, floats, ints, numbers, real,
+                      short, tolerance)
 
 # ---- views ------------------------------------------------------------------------------------
 
@@ -72,6 +73,9 @@ def view():
             "empty", lambda a:
             (a.permute(1, 0).clone(), a.reshape(0), torch.cat([a, a], 1), a[:, 1:].clone(),
              a.expand(2, 0, 4).clone()), real(0, 4)),
+        case("empty_elided", lambda a:
+             (a.reshape(0, 2).permute(1, 0).reshape(0, 2), (a + 1).reshape(2, 0).t().reshape(0)),
+             real(0, 4)),
         case("cat_promotes", lambda a, b: torch.cat([a, b]), real(3), floats(torch.float64, 2)),
         case("rank_0", lambda a: (a.reshape(1, 1), a.expand(3).clone(), a.unsqueeze(0).clone()),
              real()),
@@ -125,9 +129,53 @@ def index():
              torch.tensor([0, 0, 6]), real(3, 5)),
         case("empty", lambda t, i: (F.embedding(i, t), t.index_select(1, i)), table,
              torch.zeros(0, dtype=torch.int64)),
-        case("gather_1", lambda t, i: t.gather(1, i), table, torch.tensor([[0, 4, 3], [1, 0, 2]]))
+        case("gather_1", lambda t, i: t.gather(1, i), table, torch.tensor([[0, 4, 3], [1, 0, 2]])),
+        case("i32", lambda t, i, v:
+             (t.index_select(1, i[0]), t[i[0]], t.index_put((i[0] - 5,), v)), table,
+             torch.tensor([[0, 4, 3], [1, 0, 2]], dtype=torch.int32), real(5)),
+        case("rank_0", lambda t, s, i, j:
+             (t.gather(0, i), s.gather(0, j), s.gather(0, i), s.index_select(0, j), s.index_select(
+                 0, i), t.index_select(0, i), s.scatter(0, j, t), s.scatter_add(0, i, s)), real(1),
+             real(), torch.tensor(0), torch.tensor([0])),
+        case("empty_index", lambda t, i: (t[0].gather(0, i), t.scatter(0, i, 1.5)), table,
+             torch.zeros(2, 0, dtype=torch.uint8))
     ]
-    return cases
+    return cases + masks() + [
+        case("interleave", lambda x, r: (x.repeat_interleave(r, 1, output_size=9),
+                                         torch.repeat_interleave(r, output_size=9)), real(2, 4),
+             torch.tensor([3, 0, 5, 1])),
+        case("interleave_i32", lambda r: torch.repeat_interleave(r, output_size=4),
+             torch.tensor([0, 1, 3], dtype=torch.int32)),
+        case("interleave_none", lambda r: torch.repeat_interleave(r, output_size=0),
+             torch.zeros(0, dtype=torch.int64))
+    ]
+
+
+def masks():
+    """index_put with a mask, at each place of a tensor, and masked_scatter."""
+    cases = []
+    for dtype in (torch.float32, torch.bfloat16, torch.int32, torch.int8, torch.bool):
+        name, x = short(dtype), numbers(dtype, 3, 4, 5)
+        rows, planes = torch.rand(3, 4) > 0.5, torch.rand(4, 5) > 0.4
+        cases.append(
+            case(
+                f"masks_{name}", lambda x, r, p, v, few, many:
+                (x.index_put((r,), v[0, 0, 0]), x.index_put((r,), v[0, 0]),
+                 aten.index_put(x, [None, p], v[0, 0, 0]), aten.index_put(x, [None, p], few),
+                 aten.index_put(x, [None, p], many), aten.index_put(x, [None, p], few, True),
+                 x.masked_scatter(p, v), x.masked_scatter(r[..., None], v)), x, rows, planes,
+                numbers(dtype, 3, 4, 5), numbers(dtype, int(planes.sum())),
+                numbers(dtype, 3, int(planes.sum()))))
+    x = real(2, 3)
+    return cases + [
+        case("mask_all", lambda x, m, v: x.index_put((m,), v), x, x > 0, real(int((x > 0).sum()))),
+        case("mask_none", lambda x, m, v: (x.index_put((m,), v), x.masked_scatter(m, v)), x, x > 99,
+             real(0)),
+        case("mask_u8", lambda x, m, v: x.index_put((m,), v), x, (x < 9).to(torch.uint8), real(6)),
+        case("masked_scatter_broadcast", lambda x, m, v:
+             (x.masked_scatter(m, v), x[0].masked_scatter(m, v)), x, torch.rand(4, 2, 3) > 0.5,
+             real(30))
+    ]
 
 
 # ---- pooling and resampling -------------------------------------------------------------------
@@ -187,6 +235,26 @@ def matmul():
                  real(n),
                  rtol=1e-4,
                  atol=1e-4))
+    for dtype in (torch.float64, torch.float16, torch.bfloat16, *INTS):
+        name = short(dtype)
+        # PyTorch rounds the two summands of a half.
+        fine = tolerance(dtype)
+        fine["atol"] = 8 * fine["rtol"]
+        a, b, c = numbers(dtype, 9, 131), numbers(dtype, 131, 5), numbers(dtype, 5)
+        if not dtype.is_floating_point:
+            c = ints(dtype, 9, 5)
+        cases += [
+            case(f"products_{name}", lambda a, b, c:
+                 (a @ b, torch.addmm(c, a, b), torch.addmm(c, a, b, beta=2, alpha=3),
+                  torch.addmm(c, a, b, beta=0)), a / 4 if dtype.is_floating_point else a, b, c,
+                 **fine),
+            case(f"batched_{name}", torch.bmm, numbers(dtype, 2, 5, 3), numbers(dtype, 2, 3, 131),
+                 **fine)
+        ]
+        if dtype.is_floating_point:
+            cases.append(
+                case(f"linear_{name}", lambda x, w, b: (F.linear(x, w, b), F.linear(x, w)),
+                     floats(dtype, 2, 3, 37), floats(dtype, 19, 37), floats(dtype, 19), **fine))
     n = Dim("n", min=0, max=20)
     return cases + [
         case("batched", torch.bmm, real(3, 5, 9), real(3, 9, 4), atol=1e-5),

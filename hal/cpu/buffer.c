@@ -22,7 +22,7 @@ struct cpu_buffer {
     enum origin origin;
 };
 
-static void *allocate(size_t size, enum origin *out_origin)
+static void *allocate(size_t size, bool is_zeroed, enum origin *out_origin)
 {
     void *host = NULL;
     if (size >= MAPPED_MIN) {
@@ -35,14 +35,14 @@ static void *allocate(size_t size, enum origin *out_origin)
     if (posix_memalign(&host, HAL_CPU_BUFFER_ALIGN, size) != 0) {
         return NULL;
     }
-    return memset(host, 0, size);
+    return is_zeroed ? memset(host, 0, size) : host;
 }
 
-enum status hal_cpu_buffer_new(struct hal_device *device, size_t size,
+enum status hal_cpu_buffer_new(struct hal_device *device, size_t size, enum hal_memory memory,
                                struct hal_buffer **out_buffer, struct error *err)
 {
     enum origin origin = HEAP;
-    void *host = size ? allocate(size, &origin) : NULL;
+    void *host = size ? allocate(size, memory == HAL_MEMORY_ZEROED, &origin) : NULL;
     struct cpu_buffer *buffer = malloc(sizeof(*buffer));
     if (!buffer || (size && !host)) {
         if (host && origin == MAPPED) {
@@ -59,9 +59,10 @@ enum status hal_cpu_buffer_new(struct hal_device *device, size_t size,
     return ST_OK;
 }
 
-enum status hal_cpu_buffer_import(struct hal_device *device, void *ptr, size_t size,
+enum status hal_cpu_buffer_import(struct hal_device *device, void *ptr, size_t size, bool is_final,
                                   struct hal_buffer **out_buffer, struct error *err)
 {
+    (void)is_final;
     if ((uintptr_t)ptr % IMPORT_ALIGN != 0) {
         return error_set(err, ST_UNSUPPORTED, "memory at %p is not aligned to %d bytes", ptr,
                          IMPORT_ALIGN);

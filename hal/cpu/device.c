@@ -63,16 +63,16 @@ static void fill_props(struct hal_cpu_device *device, uint32_t workers)
 }
 
 /* Everything that can fail; what has been made is unmade again. */
-static enum status init(struct hal_cpu_device *device, uint32_t workers, const char *level,
-                        struct error *err)
+static enum status init(struct hal_cpu_device *device, uint32_t workers,
+                        const struct hal_device_options *options, struct error *err)
 {
-    TRY(hal_cpu_isa_acquire(level, &device->isa, err));
+    TRY(hal_cpu_isa_acquire(options->cpu_level, &device->isa, err));
     enum status status = hal_cpu_queue_init(device, err);
     if (status != ST_OK) {
         hal_cpu_isa_release();
         return status;
     }
-    status = hal_cpu_workers_new(workers, &device->workers, err);
+    status = hal_cpu_workers_new(workers, options->nice, &device->workers, err);
     if (status != ST_OK) {
         hal_cpu_queue_fini(device);
         hal_cpu_isa_release();
@@ -101,7 +101,7 @@ static enum status cpu_open(const char *name, const struct hal_device_options *o
     if (!device) {
         return error_set(err, ST_EXHAUSTED, "no memory for the CPU device");
     }
-    enum status status = init(device, workers, options->cpu_level, err);
+    enum status status = init(device, workers, options, err);
     if (status != ST_OK) {
         free(device);
         return status;

@@ -31,9 +31,9 @@ struct hal_cpu_device {
 extern const struct hal_driver hal_cpu_driver;
 
 /* hal/cpu/buffer.c */
-enum status hal_cpu_buffer_new(struct hal_device *device, size_t size,
+enum status hal_cpu_buffer_new(struct hal_device *device, size_t size, enum hal_memory memory,
                                struct hal_buffer **out_buffer, struct error *err);
-enum status hal_cpu_buffer_import(struct hal_device *device, void *ptr, size_t size,
+enum status hal_cpu_buffer_import(struct hal_device *device, void *ptr, size_t size, bool is_final,
                                   struct hal_buffer **out_buffer, struct error *err);
 void hal_cpu_buffer_free(struct hal_buffer *buffer);
 

@@ -16,6 +16,7 @@
  */
 #define WORKER_COST_NS 20000
 #define BATCH_COST_NS 2000
+#define BATCH_COST_NS_MAX 100000
 #define BATCHES_PER_WORKER 4
 
 struct builder {
@@ -41,6 +42,27 @@ static uint64_t grid_tiles(const uint32_t grid[3])
     return plane * grid[2];
 }
 
+/*
+ * Tiles that a worker takes at once: of helpers each gets a fair part in some steps, and enough to
+ * outweigh the addition; alone it may take all. But not more than BATCH_COST_NS_MAX, because only
+ * between two batches a worker looks whether somebody else waits.
+ */
+static uint32_t batch_of(const struct builder *b, const struct hal_cpu_region *region)
+{
+    uint64_t tile_cost = b->cost / region->tiles + 1;
+    uint64_t batch = region->tiles;
+    if (region->helpers) {
+        uint64_t fair = region->tiles / ((uint64_t)b->workers * BATCHES_PER_WORKER);
+        uint64_t worthwhile =
+            min_u32(BATCH_COST_NS / tile_cost, region->tiles / (region->helpers + 1));
+        batch = fair > worthwhile ? fair : worthwhile;
+    }
+    if (batch > BATCH_COST_NS_MAX / tile_cost) {
+        batch = BATCH_COST_NS_MAX / tile_cost;
+    }
+    return batch ? min_u32(batch, HAL_CPU_BATCH_MAX) : 1;
+}
+
 /* Ends the region, if anything is in it. */
 static void end_region(struct builder *b, struct hal_cpu_program *program)
 {
@@ -50,16 +72,7 @@ static void end_region(struct builder *b, struct hal_cpu_program *program)
     }
     region->helpers = min_u32(b->cost / WORKER_COST_NS, region->tiles - 1);
     region->helpers = min_u32(region->helpers, b->workers - 1);
-    if (region->helpers) {
-        uint64_t tile_cost = b->cost / region->tiles + 1;
-        uint64_t fair = region->tiles / ((uint64_t)b->workers * BATCHES_PER_WORKER);
-        uint64_t worthwhile =
-            min_u32(BATCH_COST_NS / tile_cost, region->tiles / (region->helpers + 1));
-        region->batch = min_u32(fair > worthwhile ? fair : worthwhile, HAL_CPU_BATCH_MAX);
-        region->batch = region->batch ? region->batch : 1;
-    } else {
-        region->batch = min_u32(region->tiles, HAL_CPU_BATCH_MAX);
-    }
+    region->batch = batch_of(b, region);
     program->region_count++;
     b->cost = 0;
     *++b->region = (struct hal_cpu_region){.dispatches = b->dispatch};
@@ -106,6 +119,7 @@ static enum status add_dispatch(struct builder *b, const struct hal_record *reco
                          (unsigned)HAL_CPU_TILES_MAX);
     }
     TRY(bind(b, record, err));
+    dispatch->label = record->label;
     dispatch->constants = record->constants;
     dispatch->scratch_bytes = record->scratch_bytes;
     dispatch->tile_first = b->region->tiles;
@@ -187,16 +201,20 @@ static struct hal_tile tile_of(const uint32_t grid[3], uint32_t number)
     return (struct hal_tile){number % grid[0], rows % grid[1], rows / grid[1]};
 }
 
-static bool run_dispatch(const struct hal_cpu_dispatch *dispatch, uint32_t first, uint32_t count,
-                         const struct hal_args *args, const atomic_bool *cancel)
+static enum status run_dispatch(const struct hal_cpu_dispatch *dispatch, uint32_t first,
+                                uint32_t count, const struct hal_args *args,
+                                const atomic_bool *cancel)
 {
     const uint32_t *grid = dispatch->grid;
     struct hal_tile tile = tile_of(grid, first);
     for (; count; count--) {
         if (cancel && atomic_load_explicit(cancel, memory_order_relaxed)) {
-            return false;
+            return ST_CANCELLED;
         }
         dispatch->fn(args, tile);
+        if (hal_fault_code_of(args->fault) != HAL_FAULT_NONE) {
+            return ST_INVALID;
+        }
         if (++tile.x == grid[0]) {
             tile.x = 0;
             if (++tile.y == grid[1]) {
@@ -205,34 +223,34 @@ static bool run_dispatch(const struct hal_cpu_dispatch *dispatch, uint32_t first
             }
         }
     }
-    return true;
+    return ST_OK;
 }
 
-bool hal_cpu_run_tiles(const struct hal_cpu_region *region, uint32_t first, uint32_t count,
-                       uint8_t *const *slots, const atomic_bool *cancel, void *scratch)
+enum status hal_cpu_run_tiles(const struct hal_cpu_region *region, uint32_t first, uint32_t count,
+                              const struct hal_cpu_run *run)
 {
     const struct hal_cpu_dispatch *dispatch = find_dispatch(region, first);
     void *addresses[HAL_BINDINGS_MAX];
     for (; count; dispatch++) {
         uint32_t begin = first - dispatch->tile_first;
-        uint32_t run = min_u32(count, dispatch->tiles - begin);
+        uint32_t tiles = min_u32(count, dispatch->tiles - begin);
         const struct hal_args args = {
             .bindings = addresses,
             .lengths = dispatch->lengths,
             .binding_count = dispatch->binding_count,
             .constants = dispatch->constants,
             .grid = {dispatch->grid[0], dispatch->grid[1], dispatch->grid[2]},
-            .scratch = scratch,
+            .scratch = run->scratch,
+            .label = dispatch->label,
+            .fault = run->fault,
         };
-        resolve(dispatch, slots, addresses);
-        hal_asan_unpoison(scratch, dispatch->scratch_bytes);
-        bool done = run_dispatch(dispatch, begin, run, &args, cancel);
-        hal_asan_poison(scratch, dispatch->scratch_bytes);
-        if (!done) {
-            return false;
-        }
-        first += run;
-        count -= run;
+        resolve(dispatch, run->slots, addresses);
+        hal_asan_unpoison(run->scratch, dispatch->scratch_bytes);
+        enum status status = run_dispatch(dispatch, begin, tiles, &args, run->cancel);
+        hal_asan_poison(run->scratch, dispatch->scratch_bytes);
+        TRY(status);
+        first += tiles;
+        count -= tiles;
     }
-    return true;
+    return ST_OK;
 }

@@ -30,6 +30,7 @@ struct hal_cpu_binding {
 
 struct hal_cpu_dispatch {
     hal_cpu_kernel_f *fn;
+    const char *label;
     const void *constants;
     const struct hal_cpu_binding *bindings;
     const size_t *lengths;
@@ -58,12 +59,20 @@ MUST_CHECK enum status hal_cpu_program_new(struct hal_command *command, uint32_t
                                            const struct hal_cpu_program **out_program,
                                            struct error *err);
 
+/* What the tiles of a submission are run with. */
+struct hal_cpu_run {
+    uint8_t *const *slots;          /* addresses */
+    const atomic_bool *cancel;      /* NULL: nobody will */
+    struct hal_fault_record *fault; /* never NULL */
+    void *scratch;                  /* the thread's own */
+};
+
 /*
- * Runs |count| tiles of |region| from number |first| on. |slots| are addresses. False: |cancel|
- * (may be NULL) was set and the rest has been left out.
+ * Runs |count| tiles of |region| from number |first| on. ST_CANCELLED, or ST_INVALID after a fault:
+ * the rest has been left out.
  */
-bool hal_cpu_run_tiles(const struct hal_cpu_region *region, uint32_t first, uint32_t count,
-                       uint8_t *const *slots, const atomic_bool *cancel, void *scratch);
+MUST_CHECK enum status hal_cpu_run_tiles(const struct hal_cpu_region *region, uint32_t first,
+                                         uint32_t count, const struct hal_cpu_run *run);
 
 /* The kernel and the grid of a fill, copy or update (transfer.c). */
 void hal_cpu_transfer(const struct hal_record *record, hal_cpu_kernel_f **out_fn, uint32_t grid[3]);

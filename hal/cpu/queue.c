@@ -75,7 +75,9 @@ void hal_cpu_queue_fini(struct hal_cpu_device *device)
 void hal_cpu_submission_fail(struct hal_cpu_submission *submission, enum status status)
 {
     int ok = ST_OK;
-    atomic_compare_exchange_strong(&submission->status, &ok, (int)status);
+    if (status != ST_OK) {
+        atomic_compare_exchange_strong(&submission->status, &ok, (int)status);
+    }
 }
 
 static void give(const struct hal_timepoint *signal, enum status status)
@@ -222,24 +224,28 @@ static bool run_inline(struct hal_cpu_device *device, const struct hal_submissio
 {
     const struct hal_cpu_program *program = submission->command->compiled;
     uint8_t *slots[HAL_SLOTS_MAX];
-    void *scratch = NULL;
-    bool done = true;
+    struct hal_fault_record own_fault = {0};
+    struct hal_cpu_run run = {
+        .slots = slots,
+        .cancel = submission->cancel,
+        .fault = submission->fault ? submission->fault : &own_fault,
+    };
+    enum status status = ST_OK;
 
-    if (program->needs_scratch && !(scratch = take_scratch(device))) {
+    if (program->needs_scratch && !(run.scratch = take_scratch(device))) {
         return false;
     }
     for (uint32_t i = 0; i < submission->slot_count; i++) {
         slots[i] = slot_address(&submission->slots[i]);
     }
-    for (uint32_t i = 0; i < program->region_count && done; i++) {
-        const struct hal_cpu_region *region = &program->regions[i];
-        done = hal_cpu_run_tiles(region, 0, region->tiles, slots, submission->cancel, scratch);
+    for (uint32_t i = 0; i < program->region_count && status == ST_OK; i++) {
+        status = hal_cpu_run_tiles(&program->regions[i], 0, program->regions[i].tiles, &run);
     }
-    if (scratch) {
-        put_scratch(device, scratch);
+    if (run.scratch) {
+        put_scratch(device, run.scratch);
     }
     for (uint32_t i = 0; i < submission->signal_count; i++) {
-        give(&submission->signal[i], done ? ST_OK : ST_CANCELLED);
+        give(&submission->signal[i], status);
     }
     return true;
 }
@@ -257,9 +263,13 @@ enum status hal_cpu_queue_submit(struct hal_device *base, const struct hal_submi
         return error_set(err, ST_EXHAUSTED, "no memory for another submission");
     }
     submission->device = device;
+    submission->share = from->share % HAL_SHARES;
+    submission->weight = from->weight ? from->weight : 1;
     submission->command = hal_command_ref(from->command);
     submission->program = from->command->compiled;
     submission->cancel = from->cancel;
+    submission->fault = from->fault ? from->fault : &submission->own_fault;
+    hal_fault_reset(&submission->own_fault);
     submission->finished = false;
     atomic_init(&submission->status, ST_OK);
     atomic_init(&submission->visitors, 0);

@@ -36,12 +36,16 @@ struct hal_cpu_submission {
     atomic_uint visitors;                 /* workers in here; written under the workers' lock */
 
     _Alignas(64) struct list link; /* in the workers' list, or the device's free list */
+    uint32_t share;                /* below HAL_SHARES */
+    uint32_t weight;               /* of the share; at least 1 */
     bool nothing_to_run;           /* no regions, or a wait has failed */
     bool finished;                 /* under the workers' lock */
     struct hal_cpu_device *device;
     struct hal_command *command;
     const struct hal_cpu_program *program;
     const atomic_bool *cancel;
+    struct hal_fault_record *fault;    /* the submitter's or our own */
+    struct hal_fault_record own_fault; /* of who supplies none */
 
     atomic_uint waits_left; /* and one while the submission is being made */
     uint32_t wait_count, signal_count;
@@ -59,7 +63,7 @@ void hal_cpu_submission_complete(struct hal_cpu_submission *submission);
 /* The object is free again. By the last worker that leaves it after it has finished. */
 void hal_cpu_submission_recycle(struct hal_cpu_submission *submission);
 
-/* First failure wins. */
+/* First failure wins; ST_OK is none. */
 void hal_cpu_submission_fail(struct hal_cpu_submission *submission, enum status status);
 
 #endif

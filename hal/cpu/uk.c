@@ -6,12 +6,15 @@
 
 extern const struct hal_cpu_uk hal_cpu_uk_generic;
 #ifdef PTED_CPU_X86
-extern const struct hal_cpu_uk hal_cpu_uk_avx2, hal_cpu_uk_avx512;
+extern const struct hal_cpu_uk hal_cpu_uk_avx2, hal_cpu_uk_avx512, hal_cpu_uk_avx512_vnni;
 #endif
 
 const struct hal_cpu_uk *hal_cpu_uk_find(enum hal_cpu_isa isa)
 {
 #ifdef PTED_CPU_X86
+    if (isa >= HAL_CPU_AVX512_VNNI) {
+        return &hal_cpu_uk_avx512_vnni;
+    }
     if (isa >= HAL_CPU_AVX512) {
         return &hal_cpu_uk_avx512;
     }

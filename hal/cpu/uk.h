@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "hal/cpu/isa.h"
+#include "hal/cpu/uk_u8.h"
 
 /*
  * C[i][j] = clamp(bias[j] + sum over k of A[i][k] * B[k][j] + residual[i][j], min, max), where row
@@ -110,6 +111,21 @@ typedef void uk_binary_f32_f(float *y, const float *a, const float *b, size_t n)
 typedef void uk_scalar_f32_f(float *y, const float *x, float s, size_t n);
 typedef float uk_reduce_f32_f(const float *x, size_t n);
 
+/* Types that floats are quantised to. */
+enum uk_int { UK_I8, UK_U8, UK_I16, UK_U16, UK_I32, UK_INT_COUNT };
+
+/*
+ * Quantised is clamp(round(x * scale) + zero_point, min, max), where the scale is the inverse of
+ * what a step means; dequantised (q - zero_point) * scale. min and max are values of the type.
+ */
+struct uk_quant {
+    float scale;
+    int32_t zero_point, min, max;
+};
+
+typedef void uk_quantize_f(void *q, const float *x, const struct uk_quant *p, size_t n);
+typedef void uk_dequantize_f(float *y, const void *q, const struct uk_quant *p, size_t n);
+
 /* y = (x - mean) * (1 / sqrt(variance + epsilon)) * scale + shift; the variance in two passes. */
 struct uk_norm_f32 {
     float *y;
@@ -130,7 +146,7 @@ struct uk_window_f32 {
 };
 
 struct hal_cpu_uk {
-    const char *name; /* "generic", "avx2", "avx512" */
+    const char *name; /* of the level */
     uint32_t f32_nr;  /* columns of a packed panel */
     uint32_t f32_mr;  /* rows of a register tile: m's that waste nothing are its multiples */
 
@@ -163,6 +179,29 @@ struct hal_cpu_uk {
     void (*f32_to_f16)(uint16_t *y, const float *x, size_t n);
     void (*bf16_to_f32)(float *y, const uint16_t *x, size_t n);
     void (*f32_to_bf16)(uint16_t *y, const float *x, size_t n);
+
+    uk_quantize_f *quantize[UK_INT_COUNT];
+    uk_dequantize_f *dequantize[UK_INT_COUNT];
+    /* The least and the greatest that is a number; INFINITY and -INFINITY where there is none. */
+    void (*range_f32)(const float *x, size_t n, float *out_min, float *out_max);
+    uint32_t u8_nr;      /* columns of a packed panel of 8-bit weights */
+    uint32_t u8_mr;      /* as f32_mr */
+    uint32_t u8_block;   /* channels of a block of a depthwise convolution */
+    uint32_t u8_dw_taps; /* kernel rows that share a weight's word there */
+    uint32_t u8_widened; /* bytes of an element of A that a tile copies */
+    void (*gemm_u8)(const struct uk_gemm_u8 *g);
+    void (*pack_u8)(const struct uk_pack_u8 *p, uint32_t panel_begin, uint32_t panel_end);
+    void (*dw_u8)(const struct uk_dw_u8 *d);
+    /* w: [kernel_h][kernel_w][channels]. uk_dw_u8_bytes() of them. */
+    void (*pack_dw_u8)(uint8_t *packed, const int8_t *w, uint32_t kernel_h, uint32_t kernel_w,
+                       uint32_t channels);
+    void (*add_u8)(const struct uk_add_u8 *a);
+    void (*mul_u8)(const struct uk_mul_u8 *m);
+    /* As window_max_f32; 0 where it is empty. */
+    void (*window_max_u8)(uint8_t *y, const struct uk_window_u8 *w);
+    void (*lookup_u8)(uint8_t *y, const uint8_t *x, const uint8_t table[256], size_t n);
+    /* acc[j] += x[i * row + j], rows in order */
+    void (*rows_add_u8)(int32_t *acc, const uint8_t *x, size_t rows, ptrdiff_t row, size_t n);
 };
 
 static inline uint32_t uk_panels_f32(const struct hal_cpu_uk *uk, uint32_t n)
@@ -176,6 +215,26 @@ static inline size_t uk_packed_f32_floats(const struct hal_cpu_uk *uk, size_t k,
     size_t width = (size_t)uk_panels_f32(uk, n) * uk->f32_nr;
     size_t max = SIZE_MAX / sizeof(float);
     return width && k > max / width ? 0 : k * width;
+}
+
+static inline uint32_t uk_panels_u8(const struct hal_cpu_uk *uk, uint32_t n)
+{
+    return n / uk->u8_nr + (n % uk->u8_nr != 0);
+}
+
+/* Memory that gemm_u8 wants for runs of |depth| in all. */
+static inline size_t uk_gemm_u8_scratch(const struct hal_cpu_uk *uk, size_t depth)
+{
+    return uk->u8_mr * (depth + 64) * uk->u8_widened;
+}
+
+/* Size of packed depthwise weights. */
+static inline size_t uk_dw_u8_bytes(const struct hal_cpu_uk *uk, size_t kernel_h, size_t kernel_w,
+                                    size_t channels)
+{
+    size_t blocks = (channels + uk->u8_block - 1) / uk->u8_block;
+    size_t words = (kernel_h + uk->u8_dw_taps - 1) / uk->u8_dw_taps;
+    return blocks * words * kernel_w * uk->u8_block * 4;
 }
 
 /* The table of the level in use. Any thread. */

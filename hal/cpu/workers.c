@@ -21,7 +21,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -29,7 +31,8 @@
 #include "hal/cpu/cpus.h"
 #include "hal/cpu/submission.h"
 
-#define SPINS 512 /* pauses of 15 to 50 ns */
+#define SPINS 512        /* pauses of 15 to 50 ns */
+#define SLICE_NS 200000u /* served on while another submission of the share has no worker */
 
 struct worker {
     struct hal_cpu_workers *workers;
@@ -37,15 +40,26 @@ struct worker {
     void *scratch;
 };
 
+/* Time is start-time fair queueing's: who comes back from idling begins where the others are. */
+struct share {
+    uint64_t used_ns;  /* of the workers' time, over the weight */
+    uint32_t runnable; /* submissions */
+};
+
 struct hal_cpu_workers {
     pthread_mutex_t lock;
-    struct list runnable; /* oldest first, under the lock */
-    unsigned spins;       /* 0 where a spinning thread would only keep another from running */
-    uint32_t count;
+    struct list runnable; /* oldest first, under the lock, as are the shares */
+    struct share shares[HAL_SHARES];
+    uint64_t floor_ns; /* used_ns of the share that was served last */
+    unsigned spins;    /* 0 where a spinning thread would only keep another from running */
+    uint32_t count, nice;
 
     _Alignas(64) _Atomic uint32_t epoch;
     atomic_uint spinning; /* idle and looking at |epoch| */
     atomic_uint parked;
+    atomic_uint unserved;     /* runnable and without a worker; written under the lock, like ... */
+    _Atomic uint64_t next_ns; /* ... used_ns of the share that is next among those */
+    atomic_uint next_share;   /* ... and which one that is */
     atomic_bool stop;
 
     struct worker threads[];
@@ -85,6 +99,34 @@ void hal_cpu_scratch_free(void *scratch)
     }
 }
 
+static struct hal_cpu_submission *entry(struct list *link)
+{
+    return LIST_ENTRY(link, struct hal_cpu_submission, link);
+}
+
+static bool is_unserved(const struct hal_cpu_submission *submission)
+{
+    return atomic_load_explicit(&submission->visitors, memory_order_relaxed) == 0;
+}
+
+/* Says for whom those who work now should make room. With the lock held, after every change. */
+static void look_ahead(struct hal_cpu_workers *workers)
+{
+    uint64_t next_ns = UINT64_MAX;
+    uint32_t next_share = 0;
+    if (atomic_load_explicit(&workers->unserved, memory_order_relaxed) > 0) {
+        for (struct list *l = workers->runnable.next; l != &workers->runnable; l = l->next) {
+            uint32_t share = entry(l)->share;
+            if (is_unserved(entry(l)) && workers->shares[share].used_ns < next_ns) {
+                next_ns = workers->shares[share].used_ns;
+                next_share = share;
+            }
+        }
+    }
+    atomic_store_explicit(&workers->next_share, next_share, memory_order_relaxed);
+    atomic_store_explicit(&workers->next_ns, next_ns, memory_order_relaxed);
+}
+
 /* Something has become available that |wanted| workers could serve. */
 static void wake(struct hal_cpu_workers *workers, uint32_t wanted)
 {
@@ -108,8 +150,14 @@ void hal_cpu_workers_add(struct hal_cpu_workers *workers, struct hal_cpu_submiss
                               memory_order_relaxed);
         wanted += program->regions[0].helpers;
     }
+    struct share *share = &workers->shares[submission->share];
     pthread_mutex_lock(&workers->lock);
+    if (share->runnable++ == 0 && share->used_ns < workers->floor_ns) {
+        share->used_ns = workers->floor_ns;
+    }
     list_push_back(&workers->runnable, &submission->link);
+    atomic_fetch_add_explicit(&workers->unserved, 1, memory_order_relaxed);
+    look_ahead(workers);
     pthread_mutex_unlock(&workers->lock);
     wake(workers, wanted);
 }
@@ -122,43 +170,57 @@ static bool has_work(struct hal_cpu_submission *submission, uint64_t cursor)
     return region < program->region_count && (uint32_t)cursor < program->regions[region].tiles;
 }
 
-static struct hal_cpu_submission *entry(struct list *link)
+/*
+ * One without a worker, of the share that has had the least, and the oldest of those; otherwise the
+ * oldest in which there is something to help with. NULL: nothing to do. With the lock held.
+ */
+static struct hal_cpu_submission *choose(struct hal_cpu_workers *workers)
 {
-    return LIST_ENTRY(link, struct hal_cpu_submission, link);
-}
-
-/* Enters a submission, or NULL. |*out_more|: another one has no worker yet. */
-static struct hal_cpu_submission *pick(struct hal_cpu_workers *workers, bool *out_more)
-{
-    struct hal_cpu_submission *best = NULL;
-    bool best_visited = true;
-    *out_more = false;
-
-    pthread_mutex_lock(&workers->lock);
+    struct hal_cpu_submission *next = NULL, *helped = NULL;
     for (struct list *l = workers->runnable.next; l != &workers->runnable; l = l->next) {
         struct hal_cpu_submission *s = entry(l);
-        bool visited = atomic_load_explicit(&s->visitors, memory_order_relaxed) != 0;
-        if (!visited && !best_visited) {
-            *out_more = true;
-            break;
-        }
-        if (!visited || (!best && has_work(s, atomic_load(&s->cursor)))) {
-            best = s;
-            best_visited = visited;
+        if (is_unserved(s)) {
+            uint64_t used_ns = workers->shares[s->share].used_ns;
+            next = next && workers->shares[next->share].used_ns <= used_ns ? next : s;
+        } else if (!next && !helped && has_work(s, atomic_load(&s->cursor))) {
+            helped = s;
         }
     }
-    if (best) {
-        atomic_fetch_add_explicit(&best->visitors, 1, memory_order_relaxed);
+    return next ? next : helped;
+}
+
+/* Enters a submission, or NULL. |*out_more|: another one has no worker yet; |*out_used_ns|: what
+ * its share has had so far. */
+static struct hal_cpu_submission *pick(struct hal_cpu_workers *workers, bool *out_more,
+                                       uint64_t *out_used_ns)
+{
+    pthread_mutex_lock(&workers->lock);
+    struct hal_cpu_submission *best = choose(workers);
+    *out_used_ns = best ? workers->shares[best->share].used_ns : 0;
+    if (best && atomic_fetch_add_explicit(&best->visitors, 1, memory_order_relaxed) == 0) {
+        workers->floor_ns = *out_used_ns > workers->floor_ns ? *out_used_ns : workers->floor_ns;
+        atomic_fetch_sub_explicit(&workers->unserved, 1, memory_order_relaxed);
+        look_ahead(workers);
     }
+    *out_more = atomic_load_explicit(&workers->unserved, memory_order_relaxed) > 0;
     pthread_mutex_unlock(&workers->lock);
     return best;
 }
 
-static void leave(struct hal_cpu_workers *workers, struct hal_cpu_submission *submission)
+/* After |served_ns| in there. */
+static void leave(struct hal_cpu_workers *workers, struct hal_cpu_submission *submission,
+                  uint64_t served_ns)
 {
     pthread_mutex_lock(&workers->lock);
+    workers->shares[submission->share].used_ns += served_ns / submission->weight;
     bool last = atomic_fetch_sub_explicit(&submission->visitors, 1, memory_order_relaxed) == 1;
     bool finished = submission->finished;
+    if (last && !finished) { /* its slice is over: behind those that have not had one */
+        list_remove(&submission->link);
+        list_push_back(&workers->runnable, &submission->link);
+        atomic_fetch_add_explicit(&workers->unserved, 1, memory_order_relaxed);
+    }
+    look_ahead(workers);
     pthread_mutex_unlock(&workers->lock);
     if (last && finished) {
         hal_cpu_submission_recycle(submission);
@@ -169,6 +231,7 @@ static void finish(struct hal_cpu_workers *workers, struct hal_cpu_submission *s
 {
     pthread_mutex_lock(&workers->lock);
     list_remove(&submission->link);
+    workers->shares[submission->share].runnable--;
     submission->finished = true;
     pthread_mutex_unlock(&workers->lock);
     hal_cpu_submission_complete(submission);
@@ -221,19 +284,57 @@ static void run_batch(struct worker *worker, struct hal_cpu_submission *submissi
                       const struct hal_cpu_region *region, uint32_t number, uint32_t first,
                       uint32_t count)
 {
-    const atomic_bool *cancel = submission->cancel;
     /* Once it has failed, tiles are counted but no longer run. */
-    if (atomic_load_explicit(&submission->status, memory_order_relaxed) == ST_OK &&
-        !hal_cpu_run_tiles(region, first, count, submission->slots, cancel, worker->scratch)) {
-        hal_cpu_submission_fail(submission, ST_CANCELLED);
+    if (atomic_load_explicit(&submission->status, memory_order_relaxed) == ST_OK) {
+        const struct hal_cpu_run run = {
+            .slots = submission->slots,
+            .cancel = submission->cancel,
+            .fault = submission->fault,
+            .scratch = worker->scratch,
+        };
+        hal_cpu_submission_fail(submission, hal_cpu_run_tiles(region, first, count, &run));
     }
     if (atomic_fetch_sub_explicit(&submission->unfinished, count, memory_order_acq_rel) == count) {
         advance(worker->workers, submission, number);
     }
 }
 
-/* Works on |submission| until nothing is left to take in it. */
-static void serve(struct worker *worker, struct hal_cpu_submission *submission)
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* A worker's stay in a submission. */
+struct visit {
+    uint64_t began_ns;
+    uint64_t used_ns;   /* that the share had had by then */
+    uint64_t others_ns; /* when others were seen that wait for a worker; 0: nobody has been */
+};
+
+/*
+ * Others have waited for a worker for long enough: those of a share that has had less do not wait,
+ * or a party with short submissions would wait for a slice before each of them.
+ */
+static bool is_over(const struct hal_cpu_workers *workers,
+                    const struct hal_cpu_submission *submission, struct visit *visit)
+{
+    if (atomic_load_explicit(&workers->unserved, memory_order_relaxed) == 0) {
+        visit->others_ns = 0;
+        return false;
+    }
+    uint64_t now = now_ns();
+    visit->others_ns = visit->others_ns ? visit->others_ns : now;
+    bool is_behind = atomic_load_explicit(&workers->next_ns, memory_order_relaxed) <
+                     visit->used_ns + (now - visit->began_ns) / submission->weight;
+    bool is_other =
+        atomic_load_explicit(&workers->next_share, memory_order_relaxed) != submission->share;
+    return (is_behind && is_other) || now - visit->others_ns >= SLICE_NS;
+}
+
+/* Works on |submission| until nothing is left to take in it, or it is the turn of another one. */
+static void serve(struct worker *worker, struct hal_cpu_submission *submission, struct visit *visit)
 {
     const struct hal_cpu_program *program = submission->program;
     if (submission->nothing_to_run) {
@@ -262,17 +363,21 @@ static void serve(struct worker *worker, struct hal_cpu_submission *submission)
             uint32_t first = (uint32_t)cursor;
             uint32_t left = region->tiles - first;
             run_batch(worker, submission, region, number, first, batch < left ? batch : left);
+            if (is_over(worker->workers, submission, visit)) {
+                return;
+            }
         }
     }
 }
 
 /* The next submission to serve; NULL when the device goes. */
-static struct hal_cpu_submission *next_submission(struct hal_cpu_workers *workers)
+static struct hal_cpu_submission *next_submission(struct hal_cpu_workers *workers,
+                                                  uint64_t *out_used_ns)
 {
     for (;;) {
         bool more;
         uint32_t epoch = atomic_load(&workers->epoch);
-        struct hal_cpu_submission *submission = pick(workers, &more);
+        struct hal_cpu_submission *submission = pick(workers, &more, out_used_ns);
         if (submission) {
             if (more) {
                 wake(workers, 1);
@@ -293,13 +398,28 @@ static struct hal_cpu_submission *next_submission(struct hal_cpu_workers *worker
     }
 }
 
+/* On Linux niceness is a thread's own. Not being able to is no reason not to work. */
+static void be_nice(uint32_t nice)
+{
+#ifdef __linux__
+    id_t self = (id_t)syscall(SYS_gettid);
+    if (nice) {
+        setpriority(PRIO_PROCESS, self, getpriority(PRIO_PROCESS, self) + (int)nice);
+    }
+#endif
+}
+
 static void *worker_main(void *arg)
 {
     struct worker *worker = arg;
     struct hal_cpu_submission *submission;
-    while ((submission = next_submission(worker->workers)) != NULL) {
-        serve(worker, submission);
-        leave(worker->workers, submission);
+    struct visit visit;
+    be_nice(worker->workers->nice);
+    while ((submission = next_submission(worker->workers, &visit.used_ns)) != NULL) {
+        visit.began_ns = now_ns();
+        visit.others_ns = 0;
+        serve(worker, submission, &visit);
+        leave(worker->workers, submission, now_ns() - visit.began_ns);
     }
     return NULL;
 }
@@ -327,7 +447,7 @@ static enum status start(struct worker *worker, uint32_t number, struct error *e
     return ST_OK;
 }
 
-enum status hal_cpu_workers_new(uint32_t count, struct hal_cpu_workers **out_workers,
+enum status hal_cpu_workers_new(uint32_t count, uint32_t nice, struct hal_cpu_workers **out_workers,
                                 struct error *err)
 {
     must(count > 0 && count <= HAL_CPU_WORKERS_MAX);
@@ -339,6 +459,7 @@ enum status hal_cpu_workers_new(uint32_t count, struct hal_cpu_workers **out_wor
     memset(workers, 0, size);
     must(pthread_mutex_init(&workers->lock, NULL) == 0);
     list_init(&workers->runnable);
+    workers->nice = nice;
     workers->spins = hal_cpu_count() > 1 && count <= hal_cpu_count() ? SPINS : 0;
     for (; workers->count < count; workers->count++) {
         struct worker *worker = &workers->threads[workers->count];

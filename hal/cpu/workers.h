@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The threads of a CPU device. They look for a submission that nobody serves yet, oldest first, and
- * otherwise help with the oldest that has tiles left: many small requests take a core each, one
- * large request spreads over all. An idle worker spins for some microseconds, then parks.
+ * The threads of a CPU device. They look for a submission that nobody serves yet, and otherwise
+ * help with the oldest that has tiles left: many small requests take a core each, one large request
+ * spreads over all. While there are more submissions than workers, they take turns: a small one
+ * waits for some tiles of a large one and not for its end. Whose turn it is goes by shares: the one
+ * whose work has had the least time, so that a party with short submissions does not get one of
+ * them for each slice of another's long ones, nor wait for a slice before each of them. An idle
+ * worker spins for some microseconds, then parks.
  */
 #ifndef PTED_HAL_CPU_WORKERS_H
 #define PTED_HAL_CPU_WORKERS_H
@@ -18,8 +22,9 @@
 struct hal_cpu_submission;
 struct hal_cpu_workers;
 
-MUST_CHECK enum status hal_cpu_workers_new(uint32_t count, struct hal_cpu_workers **out_workers,
-                                           struct error *err);
+/* |nice| is added to the niceness of the caller, where the system has one for each thread. */
+MUST_CHECK enum status hal_cpu_workers_new(uint32_t count, uint32_t nice,
+                                           struct hal_cpu_workers **out_workers, struct error *err);
 /* There is nothing left to run. Joins the threads. */
 void hal_cpu_workers_free(struct hal_cpu_workers *workers);
 

@@ -183,6 +183,11 @@ struct rt_dim rt_dim_symbol(struct rt_dims *dims, int64_t bound)
     return append(dims, (struct rt_expr){.kind = RT_EXPR_SYMBOL, .hi = bound});
 }
 
+struct rt_dim rt_dim_any(struct rt_dims *dims)
+{
+    return append(dims, (struct rt_expr){.kind = RT_EXPR_SYMBOL, .lo = INT64_MIN, .hi = INT64_MAX});
+}
+
 /* The one expression of that kind over those operands, made if it does not exist yet. */
 static struct rt_dim intern(struct rt_dims *dims, enum rt_expr_kind kind, struct rt_dim a,
                             struct rt_dim b)
@@ -526,7 +531,8 @@ static bool solve_linear(struct rt_dims *dims, struct rt_dim d, int64_t value, b
     *out_possible =
         sub_i64(value, sum.constant, &rest) && rest != INT64_MIN && rest % coefficient == 0;
     int64_t solution = *out_possible ? rest / coefficient : 0;
-    *out_possible = *out_possible && solution >= 0 && solution <= dims->exprs[symbol].hi;
+    *out_possible =
+        *out_possible && solution >= dims->exprs[symbol].lo && solution <= dims->exprs[symbol].hi;
     if (*out_possible) {
         dims->solved[symbol] = rt_dim_of(solution);
         dims->resolved_count = 1;
@@ -561,10 +567,17 @@ enum status rt_dim_require_equal(struct rt_dims *dims, struct rt_dim a, struct r
         uint32_t keep = a.expr < b.expr ? a.expr : b.expr;
         uint32_t drop = a.expr < b.expr ? b.expr : a.expr;
         int64_t hi = min_i64(dims->exprs[keep].hi, dims->exprs[drop].hi);
+        dims->exprs[keep].lo = max_i64(dims->exprs[keep].lo, dims->exprs[drop].lo);
         dims->exprs[keep].hi = hi;
         dims->solved[drop] = dims->solved[keep] = (struct rt_dim){.value = hi, .expr = keep};
         dims->resolved_count = 1;
         return ST_OK;
+    }
+    for (uint32_t i = 0; i < dims->requirement_count; i++) {
+        const struct rt_requirement *r = &dims->requirements[i];
+        if (rt_dim_same(r->a, a) && rt_dim_same(r->b, b)) {
+            return ST_OK;
+        }
     }
     void *requirements = dims->requirements;
     if (!make_room(dims, &requirements, dims->requirement_count, &dims->requirement_capacity,

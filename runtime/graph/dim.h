@@ -89,6 +89,8 @@ static inline bool rt_dim_same(struct rt_dim a, struct rt_dim b)
 
 /* A new symbol in [0, bound]. */
 struct rt_dim rt_dim_symbol(struct rt_dims *dims, int64_t bound);
+/* A new symbol for a number that may be anything: an int that only a run knows. */
+struct rt_dim rt_dim_any(struct rt_dims *dims);
 
 /* Arithmetic saturates at the ends of int64 in constants: a size that large is refused anyway. */
 struct rt_dim rt_dim_add(struct rt_dims *dims, struct rt_dim a, struct rt_dim b);

@@ -54,7 +54,7 @@ static bool args_are_known(const struct fold *f, const struct rt_node *node, siz
                 return false;
             }
         }
-        bool is_symbolic = v->kind == RT_INT && !rt_dim_is_const(v->i);
+        bool is_symbolic = !rt_value_is_fixed(v);
         for (uint32_t j = 0; v->kind == RT_INTS && j < v->count; j++) {
             is_symbolic |= !rt_dim_is_const(v->ints[j]);
         }
@@ -87,7 +87,7 @@ static bool outs_fit(struct fold *f, const struct rt_node *node, size_t bytes_in
 /* What lowering replaces cannot be computed yet. */
 static bool has_kernel(const struct rt_node *node)
 {
-    return node->op->emit || (node->op->flags & RT_OP_VIEW);
+    return (node->op->emit && !(node->op->flags & RT_OP_RANDOM)) || (node->op->flags & RT_OP_VIEW);
 }
 
 static void find_foldable(struct fold *f)
@@ -150,6 +150,7 @@ static enum status submit_and_wait(struct hal_device *device, struct rt_plan *pl
                                    const struct hal_binding *slots, struct error *err)
 {
     struct hal_semaphore *semaphore;
+    struct hal_fault_record fault = {0};
     TRY(hal_semaphore_new(0, &semaphore, err));
     struct hal_submission submission = {
         .command = plan->command,
@@ -157,12 +158,16 @@ static enum status submit_and_wait(struct hal_device *device, struct rt_plan *pl
         .slot_count = rt_slot_result(plan->input_count, plan->result_count),
         .signal = {{semaphore, 1}},
         .signal_count = 1,
+        .fault = &fault,
     };
     enum status status = hal_queue_submit(device, &submission, err);
     if (status == ST_OK) {
         status = hal_semaphore_wait(semaphore, 1, UINT64_MAX);
+        if (status != ST_OK && hal_fault_error(&fault, err) == ST_OK) {
+            error_set(err, status, "%s", status_text(status));
+        }
         if (status != ST_OK) {
-            error_set(err, status, "constant folding: %s", status_text(status));
+            error_prefix(err, "constant folding: ");
         }
     }
     hal_semaphore_unref(semaphore);
@@ -192,7 +197,7 @@ static enum status evaluate(struct rt_graph *graph, struct rt_graph *sub, struct
     if (!slots) {
         return error_set(err, ST_EXHAUSTED, "the method is too large");
     }
-    TRY(rt_flow_make(&flow, sub, &graph->arena, err));
+    TRY(rt_flow_make(&flow, sub, (struct rt_staging){0}, &graph->arena, err));
     TRY(rt_plan_new(&flow, device, NULL, &plan, err));
     enum status status = run(device, plan, slots, err);
     for (uint32_t i = 0; status == ST_OK && i < sub->output_count; i++) {

@@ -114,6 +114,16 @@ uint32_t rt_graph_bool(struct rt_graph *graph, bool value)
     return add_value(graph, (struct rt_value){.kind = RT_BOOL, .b = value});
 }
 
+uint32_t rt_graph_run_float(struct rt_graph *graph, struct rt_dim bits)
+{
+    return add_value(graph, (struct rt_value){.kind = RT_FLOAT, .symbol = bits.expr});
+}
+
+uint32_t rt_graph_run_bool(struct rt_graph *graph, struct rt_dim bits)
+{
+    return add_value(graph, (struct rt_value){.kind = RT_BOOL, .symbol = bits.expr});
+}
+
 uint32_t rt_graph_string(struct rt_graph *graph, struct span text)
 {
     return add_value(graph, (struct rt_value){.kind = RT_STRING, .bytes = text});
@@ -223,9 +233,92 @@ enum status rt_graph_apply(struct rt_graph *graph, const char *op, const uint32_
     return ST_OK;
 }
 
+enum status rt_graph_convert(struct rt_graph *graph, uint32_t value, enum dtype dtype,
+                             uint32_t *out_value, struct error *err)
+{
+    const struct rt_value *v = &graph->values[value];
+    *out_value = value;
+    if (v->kind == RT_NONE || v->dtype == dtype) {
+        return ST_OK;
+    }
+    uint32_t args[] = {value, rt_graph_bool(graph, false), rt_graph_none(graph)};
+    return rt_graph_apply(graph, "to_dtype", args, 3, dtype, out_value, err);
+}
+
+static bool is_complex(const struct rt_value *value)
+{
+    return dtype_infos[value->dtype].kind == DTYPE_COMPLEX;
+}
+
+static bool has_complex_items(const struct rt_graph *graph, const struct rt_value *list)
+{
+    for (uint32_t i = 0; i < list->count; i++) {
+        const struct rt_value *item = &graph->values[list->values[i]];
+        if (item->kind == RT_TENSOR && is_complex(item)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool has_complex(const struct rt_graph *graph, const uint32_t *values, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct rt_value *v = &graph->values[values[i]];
+        if (v->kind == RT_TENSORS ? has_complex_items(graph, v)
+                                  : v->kind == RT_TENSOR && is_complex(v)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Most operators have never heard of complex numbers: they are kept from them here. */
+static enum status check_complex(const struct rt_graph *graph, const struct rt_node *node,
+                                 struct error *err)
+{
+    if (node->op->flags & RT_OP_COMPLEX || !(has_complex(graph, node->args, node->arg_count) ||
+                                             has_complex(graph, node->outs, node->out_count))) {
+        return ST_OK;
+    }
+    return error_set(err, ST_UNSUPPORTED, "%s: not of complex numbers", node->op->name);
+}
+
+/* The first tensor among |values| or their items, and which of them it is; NULL: there is none. */
+static const struct rt_value *find_tensor(const struct rt_graph *graph, const uint32_t *values,
+                                          uint32_t count, uint32_t *out_index)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct rt_value *v = &graph->values[values[i]];
+        if (v->kind == RT_TENSORS && v->count > 0) {
+            v = &graph->values[v->values[0]];
+        }
+        if (v->kind == RT_TENSOR) {
+            *out_index = i;
+            return v;
+        }
+    }
+    return NULL;
+}
+
+static enum status check_dtypes(const struct rt_graph *graph, const struct rt_node *node,
+                                struct error *err)
+{
+    uint32_t index;
+    const struct rt_value *arg = find_tensor(graph, node->args, node->arg_count, &index);
+    const struct rt_value *v = arg ? arg : find_tensor(graph, node->outs, node->out_count, &index);
+    if (!v || node->op->dtypes >> v->dtype & 1) {
+        return ST_OK;
+    }
+    return error_set(err, ST_UNSUPPORTED, "%s: %s %u is of element type %s", node->op->name,
+                     arg ? "argument" : "output", index, dtype_text(v->dtype));
+}
+
 enum status rt_graph_infer(struct rt_graph *graph, uint32_t node, struct error *err)
 {
     const struct rt_op *op = graph->nodes[node].op;
+    TRY(check_dtypes(graph, &graph->nodes[node], err));
+    TRY(check_complex(graph, &graph->nodes[node], err));
     struct rt_shape_call call = {graph, &graph->nodes[node], err};
     enum status status = op->shape(&call);
     return status == ST_OK ? rt_graph_check(graph, err) : error_prefix(err, "%s: ", op->name);
@@ -239,6 +332,7 @@ void rt_graph_set_constant(struct rt_graph *graph, uint32_t value, struct hal_bu
     v->node = RT_NO_NODE;
     v->buffer = buffer;
     v->bytes = span_of(hal_buffer_map(buffer), hal_buffer_size(buffer));
+    hal_buffer_freeze(buffer);
 }
 
 /* ---- looking --------------------------------------------------------------------------------- */
@@ -455,10 +549,14 @@ void rt_value_print(const struct rt_graph *graph, uint32_t value, struct buf *ou
         rt_dim_print(&graph->dims, v->i, out);
         break;
     case RT_FLOAT:
-        print_double(v->f, out);
-        break;
     case RT_BOOL:
-        buf_add_str(out, v->b ? "true" : "false");
+        if (v->symbol) {
+            buf_printf(out, "%s s%u", v->kind == RT_FLOAT ? "float" : "bool", v->symbol);
+        } else if (v->kind == RT_FLOAT) {
+            print_double(v->f, out);
+        } else {
+            buf_add_str(out, v->b ? "true" : "false");
+        }
         break;
     case RT_STRING:
         buf_printf(out, "\"%.*s\"", SPAN_FMT(v->bytes));

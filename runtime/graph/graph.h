@@ -42,14 +42,15 @@ enum rt_kind {
 
 struct rt_value {
     enum rt_kind kind;
-    enum dtype dtype;    /* TENSOR */
-    uint8_t rank;        /* TENSOR */
-    bool is_constant;    /* TENSOR: |bytes| is the content */
-    bool is_packed;      /* TENSOR: the layout is a kernel's own, the dims describe storage */
-    bool is_static;      /* TENSOR: |declared| are the dims, not only their upper bounds */
-    uint32_t count;      /* lists */
-    uint32_t node;       /* the producer, or RT_NO_NODE: constant or method input */
-    struct rt_dim *dims; /* TENSOR: rank dims; NULL until rt_graph_infer() */
+    enum dtype dtype; /* TENSOR */
+    uint8_t rank;     /* TENSOR */
+    bool is_constant; /* TENSOR: |bytes| is the content */
+    bool is_packed;   /* TENSOR: the layout is a kernel's own, the dims describe storage */
+    bool is_static;   /* TENSOR: |declared| are the dims, not only their upper bounds */
+    uint32_t symbol;  /* FLOAT, BOOL: the expression whose bits the value is; 0: it is constant */
+    uint32_t count;   /* lists */
+    uint32_t node;    /* the producer, or RT_NO_NODE: constant or method input */
+    struct rt_dim *dims;           /* TENSOR: rank dims; NULL until rt_graph_infer() */
     const struct rt_dim *declared; /* TENSOR: constants that the file has for dims, or NULL */
     const uint8_t *order; /* TENSOR: dims from outermost to innermost in memory; NULL: row-major */
     struct span bytes;    /* constant TENSOR (in |order|), STRING */
@@ -84,8 +85,8 @@ struct rt_graph {
     uint32_t node_count, node_capacity;
     uint32_t *inputs, input_count; /* values, RT_NONE for inputs that are not used */
     uint32_t *outputs, output_count;
-    struct hal_buffer *file; /* borrowed: the mapping that constants without a buffer lie in */
-    bool failed;             /* out of arena: checked once after a batch of changes */
+    const struct rt_files *files; /* borrowed: where constants without a buffer lie */
+    bool failed;                  /* out of arena: checked once after a batch of changes */
 };
 
 void rt_graph_init(struct rt_graph *graph, const char *name);
@@ -100,6 +101,9 @@ uint32_t rt_graph_none(struct rt_graph *graph);
 uint32_t rt_graph_int(struct rt_graph *graph, struct rt_dim value);
 uint32_t rt_graph_float(struct rt_graph *graph, double value);
 uint32_t rt_graph_bool(struct rt_graph *graph, bool value);
+/* The same for what only a run knows: the 64 bits of a double, or 0 and 1. */
+uint32_t rt_graph_run_float(struct rt_graph *graph, struct rt_dim bits);
+uint32_t rt_graph_run_bool(struct rt_graph *graph, struct rt_dim bits);
 uint32_t rt_graph_string(struct rt_graph *graph, struct span text); /* borrowed */
 uint32_t rt_graph_ints(struct rt_graph *graph, const struct rt_dim *items, uint32_t count);
 uint32_t rt_graph_floats(struct rt_graph *graph, const double *items, uint32_t count);
@@ -124,6 +128,10 @@ uint32_t rt_graph_node(struct rt_graph *graph, const struct rt_op *op, const uin
 MUST_CHECK enum status rt_graph_apply(struct rt_graph *graph, const char *op, const uint32_t *args,
                                       uint32_t arg_count, enum dtype dtype, uint32_t *out_value,
                                       struct error *err);
+
+/* |value| as |dtype|: itself if it is of that type or a none, else a node that converts it. */
+MUST_CHECK enum status rt_graph_convert(struct rt_graph *graph, uint32_t value, enum dtype dtype,
+                                        uint32_t *out_value, struct error *err);
 
 /*
  * Runs a node's shape function. Once for each node, in order: whoever adds a node calls this, so

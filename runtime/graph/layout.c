@@ -4,8 +4,13 @@
  * an order that it is given (element-wise operators, concatenation) stays in it, and everything
  * else reads any order or gets row-major. So networks become islands of channels-last values with a
  * "reorder" where something enters or leaves, and a value is reordered at most once each way.
+ *
+ * A permute from one of the two orders to the other is no work at all: the bytes lie as its result
+ * wants them, so its result is declared to lie that way.
  */
 #include "config.h"
+
+#include <string.h>
 
 #include "runtime/graph/passes.h"
 #include "runtime/graph/rewrite.h"
@@ -156,9 +161,56 @@ static enum status lay_elementwise(struct layout *l, uint32_t node, struct error
     return ST_OK;
 }
 
+/* Do two lists of |v|'s dims, outermost first, come to the same bytes? Dims of 1 do not matter. */
+static bool same_bytes(const struct rt_value *v, const uint8_t *a, const uint8_t *b)
+{
+    uint8_t i = 0, j = 0;
+    for (;;) {
+        while (i < v->rank && rt_dim_is(v->dims[a[i]], 1)) {
+            i++;
+        }
+        while (j < v->rank && rt_dim_is(v->dims[b[j]], 1)) {
+            j++;
+        }
+        if (i == v->rank || j == v->rank) {
+            return i == j;
+        }
+        if (a[i++] != b[j++]) {
+            return false;
+        }
+    }
+}
+
+/* The order that a permute's output has in the bytes of its argument; else the permute stays. */
+static void lay_permute(struct layout *l, struct rt_node *node)
+{
+    const struct rt_value *in = rt_node_arg(l->rw.graph, node, 0);
+    const struct rt_value *dims = rt_node_arg(l->rw.graph, node, 1);
+    struct rt_value *out = rt_node_out(l->rw.graph, node, 0);
+    uint8_t from[SHAPE_RANK_MAX], order[SHAPE_RANK_MAX], row_major[SHAPE_RANK_MAX];
+    for (uint8_t d = 0; d < out->rank; d++) {
+        int64_t dim = dims->ints[d].value;
+        from[dim < 0 ? dim + out->rank : dim] = d;
+        row_major[d] = d;
+    }
+    for (uint8_t i = 0; i < out->rank; i++) {
+        order[i] = from[in->order ? in->order[i] : i];
+    }
+    const uint8_t *channels = channels_last(out->rank);
+    bool is_row_major = same_bytes(out, order, row_major);
+    if (is_row_major || (channels && same_bytes(out, order, channels))) {
+        out->order = is_row_major ? NULL : channels;
+        node->op = rt_op_find("permuted");
+    }
+}
+
 static enum status lay_node(struct layout *l, uint32_t node, struct error *err)
 {
-    const struct rt_node *n = &l->rw.graph->nodes[node];
+    struct rt_node *n = &l->rw.graph->nodes[node];
+    if (strcmp(n->op->name, "permute") == 0) {
+        lay_permute(l, n);
+        return ST_OK;
+    }
     switch (n->op->layout) {
     case RT_LAYOUT_ANY:
         return ST_OK;

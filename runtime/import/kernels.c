@@ -8,7 +8,11 @@
 #include "base/check.h"
 #include "hal/buffer.h"
 #include "hal/device.h"
+#include "runtime/files.h"
+#include "runtime/import/delegate.h"
+#include "runtime/import/import_priv.h"
 #include "runtime/ops/op.h"
+#include "runtime/state_priv.h"
 
 /*
  * Calls of a method, and views between them. Placing values and finding elided views looks at all
@@ -16,250 +20,11 @@
  */
 #define NODES_MAX 32768
 
+/* Each reads its payload anew. */
+#define DELEGATE_CALLS_MAX 4096
+
 #define ARGS_MAX 64
 #define OUTS_MAX 16
-
-/* What was last written to a range of planned memory. */
-struct resident {
-    uint32_t arena;
-    uint64_t offset, bytes;
-    enum dtype dtype;
-    uint32_t value; /* in the graph */
-};
-
-struct import {
-    const struct pte_plan *plan;
-    struct hal_device *device;
-    struct rt_graph *graph;
-    uint32_t *current;          /* by plan value: the graph value that stands for it, 0: none yet */
-    struct resident *residents; /* newest last */
-    uint32_t resident_count;
-    const struct rt_op *op; /* of the call being imported */
-    struct error *err;
-};
-
-static enum status too_large(struct import *im)
-{
-    return error_set(im->err, ST_EXHAUSTED, "the method is too large");
-}
-
-/* ---- tensors --------------------------------------------------------------------------------- */
-
-static bool is_row_major(const struct pte_tensor *t)
-{
-    for (uint8_t i = 0; i < t->shape.rank; i++) {
-        if (t->dim_order[i] != i) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Copies a constant stored in its dim_order into row-major bytes. */
-static void copy_row_major(const struct pte_tensor *t, uint8_t *to)
-{
-    size_t size = dtype_bytes(t->dtype), stride = size;
-    size_t strides[SHAPE_RANK_MAX];
-    int64_t index[SHAPE_RANK_MAX] = {0};
-    for (int i = t->shape.rank - 1; i >= 0; i--) {
-        strides[t->dim_order[i]] = stride;
-        stride *= (size_t)t->shape.dims[t->dim_order[i]];
-    }
-    for (int64_t n = shape_numel(&t->shape); n > 0; n--, to += size) {
-        size_t offset = 0;
-        for (uint8_t i = 0; i < t->shape.rank; i++) {
-            offset += (size_t)index[i] * strides[i];
-        }
-        memcpy(to, t->bytes.ptr + offset, size);
-        for (int i = t->shape.rank - 1; i >= 0 && ++index[i] == t->shape.dims[i]; i--) {
-            index[i] = 0;
-        }
-    }
-}
-
-/* In place when the bytes can be used as they are, else a row-major, aligned copy. */
-static enum status import_constant(struct import *im, const struct pte_tensor *t,
-                                   uint32_t *out_value)
-{
-    uint32_t value = rt_graph_constant(im->graph, t->dtype, &t->shape, t->bytes);
-    TRY(rt_graph_check(im->graph, im->err));
-    *out_value = value;
-    bool is_aligned = (uintptr_t)t->bytes.ptr % 16 == 0;
-    if (t->byte_count == 0 || (is_row_major(t) && is_aligned)) {
-        return ST_OK;
-    }
-    struct hal_buffer *buffer;
-    TRY(hal_buffer_new(im->device, t->byte_count, &buffer, im->err));
-    if (is_row_major(t)) {
-        memcpy(hal_buffer_map(buffer), t->bytes.ptr, t->byte_count);
-    } else {
-        copy_row_major(t, hal_buffer_map(buffer));
-    }
-    rt_graph_set_constant(im->graph, value, buffer);
-    return ST_OK;
-}
-
-/* A tensor that is to be written, with what the file says of its dims. */
-static enum status declare_tensor(struct import *im, const struct pte_tensor *t,
-                                  uint32_t *out_value)
-{
-    uint32_t value = rt_graph_tensor(im->graph, t->dtype, t->shape.rank, NULL);
-    struct rt_dim *declared = arena_array(&im->graph->arena, t->shape.rank, sizeof(struct rt_dim));
-    if (!declared || value == 0) {
-        return too_large(im);
-    }
-    for (uint8_t i = 0; i < t->shape.rank; i++) {
-        declared[i] = rt_dim_of(t->shape.dims[i]);
-    }
-    im->graph->values[value].declared = declared;
-    im->graph->values[value].is_static = t->dynamism == PTE_STATIC;
-    *out_value = value;
-    return ST_OK;
-}
-
-/* Notes that |value| now lies where the plan put |t|. */
-static void settle(struct import *im, const struct pte_tensor *t, uint32_t value)
-{
-    if (t->storage == PTE_PLANNED) {
-        im->residents[im->resident_count++] =
-            (struct resident){t->arena, t->offset, t->byte_count, t->dtype, value};
-    }
-}
-
-static bool overlaps(const struct resident *r, const struct pte_tensor *t)
-{
-    return r->arena == t->arena && r->offset < t->offset + t->byte_count &&
-           t->offset < r->offset + r->bytes;
-}
-
-/*
- * A tensor nobody wrote under its own name: the newest one that overlaps its memory, if that is the
- * same range and type, seen with other dims. Exporters elide only static views.
- */
-static enum status find_view(struct import *im, const struct pte_tensor *t, uint32_t *out_value)
-{
-    const struct resident *base = NULL;
-    for (uint32_t i = im->resident_count; t->storage == PTE_PLANNED && !base && i-- > 0;) {
-        base = overlaps(&im->residents[i], t) ? &im->residents[i] : NULL;
-    }
-    if (!base || base->offset != t->offset || base->bytes != t->byte_count ||
-        base->dtype != t->dtype || t->dynamism != PTE_STATIC) {
-        return error_set(im->err, ST_UNSUPPORTED,
-                         "a tensor is read before anything wrote it: mutable state is not "
-                         "supported");
-    }
-    struct rt_dim dims[SHAPE_RANK_MAX];
-    for (uint8_t d = 0; d < t->shape.rank; d++) {
-        dims[d] = rt_dim_of(t->shape.dims[d]);
-    }
-    uint32_t args[] = {base->value, rt_graph_ints(im->graph, dims, t->shape.rank)};
-    uint32_t view = rt_graph_tensor(im->graph, t->dtype, t->shape.rank, dims);
-    uint32_t node = rt_graph_node(im->graph, rt_op_find("view"), args, 2, &view, 1);
-    TRY(rt_graph_check(im->graph, im->err));
-    *out_value = view;
-    return rt_graph_infer(im->graph, node, im->err);
-}
-
-static enum status import_tensor(struct import *im, const struct pte_tensor *t, uint32_t *out_value)
-{
-    if (t->storage != PTE_CONSTANT) {
-        return find_view(im, t, out_value);
-    }
-    if (t->is_external) {
-        return error_set(im->err, ST_UNSUPPORTED, "the constant '%s' lies in an external file",
-                         t->name);
-    }
-    return import_constant(im, t, out_value);
-}
-
-/* ---- values ---------------------------------------------------------------------------------- */
-
-/* A scalar, a tensor or a none: what lists are made of. Read once, then what was last written. */
-static enum status use_single(struct import *im, uint32_t index, uint32_t *out_value)
-{
-    const struct pte_value *v = &im->plan->values[index];
-    uint32_t value = im->current[index];
-    if (value == 0) {
-        switch (v->kind) {
-        case PTE_NULL:
-            value = rt_graph_none(im->graph);
-            break;
-        case PTE_INT:
-            value = rt_graph_int(im->graph, rt_dim_of(v->int_value));
-            break;
-        case PTE_BOOL:
-            value = rt_graph_bool(im->graph, v->bool_value);
-            break;
-        case PTE_DOUBLE:
-            value = rt_graph_float(im->graph, v->double_value);
-            break;
-        case PTE_STRING:
-            value = rt_graph_string(im->graph, v->string);
-            break;
-        case PTE_TENSOR:
-            TRY(import_tensor(im, v->tensor, &value));
-            break;
-        default:
-            unreachable(); /* pte.h: lists do not nest */
-        }
-        im->current[index] = value;
-    }
-    *out_value = value;
-    return rt_graph_check(im->graph, im->err);
-}
-
-static enum status use_ints(struct import *im, const struct pte_list *list, uint32_t *out_value)
-{
-    struct rt_dim *items = arena_array(&im->graph->arena, list->count, sizeof(*items));
-    if (!items) {
-        return too_large(im);
-    }
-    for (uint32_t i = 0; i < list->count; i++) {
-        uint32_t item;
-        TRY(use_single(im, list->values[i], &item));
-        items[i] = im->graph->values[item].i;
-    }
-    *out_value = rt_graph_ints(im->graph, items, list->count);
-    return rt_graph_check(im->graph, im->err);
-}
-
-static enum status use_tensors(struct import *im, const struct pte_list *list, uint32_t *out_value)
-{
-    uint32_t *items = arena_array(&im->graph->arena, list->count, sizeof(*items));
-    if (!items) {
-        return too_large(im);
-    }
-    for (uint32_t i = 0; i < list->count; i++) {
-        if (list->values[i] == PTE_NO_VALUE) {
-            items[i] = rt_graph_none(im->graph);
-        } else {
-            TRY(use_single(im, list->values[i], &items[i]));
-        }
-    }
-    *out_value = rt_graph_tensors(im->graph, items, list->count);
-    return rt_graph_check(im->graph, im->err);
-}
-
-/* Lists are read anew for each use: their items may have been overwritten since the last one. */
-static enum status use(struct import *im, uint32_t index, uint32_t *out_value)
-{
-    const struct pte_value *v = &im->plan->values[index];
-    switch (v->kind) {
-    case PTE_INT_LIST:
-        return use_ints(im, &v->list, out_value);
-    case PTE_DOUBLE_LIST:
-        *out_value = rt_graph_floats(im->graph, v->list.doubles, v->list.count);
-        return rt_graph_check(im->graph, im->err);
-    case PTE_BOOL_LIST:
-        *out_value = rt_graph_bools(im->graph, v->list.bools, v->list.count);
-        return rt_graph_check(im->graph, im->err);
-    case PTE_TENSOR_LIST:
-    case PTE_OPTIONAL_TENSOR_LIST:
-        return use_tensors(im, &v->list, out_value);
-    default:
-        return use_single(im, index, out_value);
-    }
-}
 
 /* ---- kernel calls ---------------------------------------------------------------------------- */
 
@@ -307,6 +72,10 @@ static enum status check_kind(struct import *im, uint32_t position, char letter,
     for (uint32_t i = 0; letter == 'X' && v->kind == RT_TENSORS && i < v->count; i++) {
         fits &= im->graph->values[v->values[i]].kind == RT_TENSOR;
     }
+    if (letter != 'S' && (v->kind == RT_FLOAT || v->kind == RT_BOOL) && v->symbol != 0) {
+        return error_set(im->err, ST_UNSUPPORTED, "argument %u is %s that only a run knows",
+                         position, kind_names[v->kind]);
+    }
     if (!fits) {
         return error_set(im->err, ST_INVALID, "argument %u is %s, the signature is %s", position,
                          kind_names[v->kind], im->op->args);
@@ -325,7 +94,7 @@ static enum status declare_out(struct import *im, uint32_t index, uint32_t *out_
     if (v->tensor->storage == PTE_CONSTANT) {
         return error_set(im->err, ST_INVALID, "the output, value %u, is a constant", index);
     }
-    return declare_tensor(im, v->tensor, out_value);
+    return import_declare(im, v->tensor, out_value);
 }
 
 static enum status declare_out_list(struct import *im, uint32_t index, uint32_t *out_value)
@@ -337,7 +106,7 @@ static enum status declare_out_list(struct import *im, uint32_t index, uint32_t 
     }
     uint32_t *items = arena_array(&im->graph->arena, v->list.count, sizeof(*items));
     if (!items) {
-        return too_large(im);
+        return import_too_large(im);
     }
     for (uint32_t i = 0; i < v->list.count; i++) {
         TRY(declare_out(im, v->list.values[i], &items[i]));
@@ -371,26 +140,55 @@ static enum status declare(struct import *im, char letter, uint32_t index, uint3
     }
 }
 
-static void publish_single(struct import *im, uint32_t index, uint32_t value)
+/* Other names of the memory that value |index| names show its new content from here on. */
+static void forget_aliases(struct import *im, uint32_t index)
 {
-    const struct pte_value *v = &im->plan->values[index];
-    im->current[index] = value;
-    if (v->kind == PTE_TENSOR) {
-        settle(im, v->tensor, value);
+    const struct pte_value *values = im->plan->values;
+    for (uint32_t i = 0; values[index].kind == PTE_TENSOR && i < im->plan->value_count; i++) {
+        struct slot *slot = &im->slots[i];
+        if (i != index && slot->current && slot->place == PLACE_NONE &&
+            values[i].kind == PTE_TENSOR &&
+            import_same_place(values[i].tensor, values[index].tensor)) {
+            slot->current = 0;
+        }
     }
 }
 
-/* From here on, reading plan value |index| is reading |value|. */
-static void publish(struct import *im, uint32_t index, uint32_t value)
+/* A mutable buffer has its new content under the name that it was first seen by. */
+static enum status publish_state(struct import *im, struct rt_state_use *state, uint32_t index,
+                                 uint32_t value)
+{
+    state->is_written = true;
+    if (state->index != index) {
+        TRY(import_view(im, value, state->tensor, &value));
+        import_set(im, state->index, value);
+    }
+    import_settle(im, state->index);
+    return ST_OK;
+}
+
+static enum status publish_single(struct import *im, uint32_t index, uint32_t value)
+{
+    const struct pte_value *v = &im->plan->values[index];
+    import_set(im, index, value);
+    if (v->kind != PTE_TENSOR) {
+        return ST_OK;
+    }
+    struct rt_state_use *state = import_find_state(im, v->tensor);
+    import_settle(im, index);
+    return state ? publish_state(im, state, index, value) : ST_OK;
+}
+
+enum status import_publish(struct import *im, uint32_t index, uint32_t value)
 {
     const struct pte_value *v = &im->plan->values[index];
     if (v->kind != PTE_TENSOR_LIST) {
-        publish_single(im, index, value);
-        return;
+        return publish_single(im, index, value);
     }
     for (uint32_t i = 0; i < v->list.count; i++) {
-        publish_single(im, v->list.values[i], im->graph->values[value].values[i]);
+        TRY(publish_single(im, v->list.values[i], im->graph->values[value].values[i]));
     }
+    return ST_OK;
 }
 
 static enum status wrong_count(struct import *im, const struct pte_instr *instr)
@@ -399,21 +197,81 @@ static enum status wrong_count(struct import *im, const struct pte_instr *instr)
                      im->op->args);
 }
 
-static enum status import_args(struct import *im, const struct pte_instr *instr, uint32_t *args,
-                               uint32_t *out_count)
+/* A call that is being imported: what its node is made of. */
+struct call {
+    uint32_t args[ARGS_MAX], outs[OUTS_MAX];
+    uint32_t arg_count, out_count; /* of the node */
+    uint32_t published[OUTS_MAX];  /* by output: the plan value that stands for it afterwards */
+};
+
+/* A changed argument: a new value, declared like the old one. */
+static enum status import_changed(struct import *im, uint32_t index, struct call *call)
 {
-    uint32_t count = 0;
-    for (const char *letter = im->op->args; *letter != '>'; letter++, count++) {
-        bool is_optional = letter[1] == '?';
-        must(count < ARGS_MAX);
-        if (count == instr->arg_count) {
+    must(call->out_count < OUTS_MAX);
+    call->published[call->out_count] = index;
+    return declare_out(im, index, &call->outs[call->out_count++]);
+}
+
+/* The argument's content, or none where only a new one matters. */
+static enum status import_arg(struct import *im, uint32_t index, bool is_overwritten,
+                              uint32_t *out_value)
+{
+    const struct pte_value *v = &im->plan->values[index];
+    if (!is_overwritten || v->kind != PTE_TENSOR) {
+        return import_argument(im, index, out_value);
+    }
+    TRY(import_note_overwritten(im, index));
+    *out_value = rt_graph_none(im->graph);
+    return rt_graph_check(im->graph, im->err);
+}
+
+static enum status import_args(struct import *im, const struct pte_instr *instr, struct call *call)
+{
+    for (const char *letter = im->op->args; *letter != '>'; letter++, call->arg_count++) {
+        uint32_t position = call->arg_count, *arg = &call->args[position];
+        bool is_optional = letter[1] == '?', is_changed = letter[1 + is_optional] == '!';
+        must(position < ARGS_MAX);
+        if (position == instr->arg_count) {
             return wrong_count(im, instr);
         }
-        TRY(use(im, instr->args[count], &args[count]));
-        TRY(check_kind(im, count, *letter, is_optional, args[count]));
-        letter += is_optional;
+        if (position == 1 && im->index_list) {
+            *arg = im->index_list;
+        } else {
+            TRY(import_arg(im, instr->args[position],
+                           is_changed && (im->op->flags & RT_OP_OVERWRITES), arg));
+        }
+        TRY(check_kind(im, position, *letter, is_optional, *arg));
+        letter += is_optional + is_changed;
     }
-    *out_count = count;
+    return ST_OK;
+}
+
+static enum status import_outs(struct import *im, const struct pte_instr *instr, struct call *call)
+{
+    const char *letters = strchr(im->op->args, '>') + 1;
+    bool has_extent = im->op->flags & RT_OP_EXTENT; /* the last one is no argument of the call */
+    uint32_t declared = (uint32_t)strlen(letters) - has_extent;
+    uint32_t given = instr->arg_count - call->arg_count;
+    must(declared <= OUTS_MAX);
+    if (given != declared && given != declared + 1) {
+        return wrong_count(im, instr);
+    }
+    for (; call->out_count < declared; call->out_count++) {
+        uint32_t i = call->out_count;
+        call->published[i] = instr->args[call->arg_count + i];
+        TRY(declare(im, letters[i], call->published[i], &call->outs[i]));
+    }
+    if (has_extent) {
+        call->outs[call->out_count++] = rt_graph_tensor(im->graph, DT_I64, 0, NULL);
+    }
+    const char *letter = im->op->args;
+    for (uint32_t position = 0; *letter != '>'; letter++, position++) {
+        letter += letter[1] == '?';
+        if (letter[1] == '!') {
+            letter++;
+            TRY(import_changed(im, instr->args[position], call));
+        }
+    }
     return ST_OK;
 }
 
@@ -421,54 +279,201 @@ static enum status import_args(struct import *im, const struct pte_instr *instr,
  * A call's arguments are the schema's, then the outs, then what the operator returns: nothing for
  * primitive operators, else the outs once more as one value.
  */
-static enum status import_call(struct import *im, const struct pte_instr *instr)
+static bool is_argument(const struct pte_instr *instr, uint32_t arg_count, uint32_t index)
 {
-    const char *letters = strchr(im->op->args, '>') + 1;
-    uint32_t out_count = (uint32_t)strlen(letters), arg_count = 0;
-    uint32_t args[ARGS_MAX], outs[OUTS_MAX];
-    must(out_count <= OUTS_MAX);
-    TRY(import_args(im, instr, args, &arg_count));
-    uint32_t given = instr->arg_count - arg_count;
-    if (given != out_count && given != out_count + 1) {
-        return wrong_count(im, instr);
+    for (uint32_t i = 0; i < arg_count; i++) {
+        if (instr->args[i] == index) {
+            return true;
+        }
     }
-    for (uint32_t i = 0; i < out_count; i++) {
-        TRY(declare(im, letters[i], instr->args[arg_count + i], &outs[i]));
+    return false;
+}
+
+/* What was written is read from now on, once it is complete. */
+static enum status publish_call(struct import *im, const struct pte_instr *instr,
+                                const struct call *call)
+{
+    uint32_t written = (uint32_t)strlen(strchr(im->op->args, '>') + 1);
+    if (im->op->flags & RT_OP_EXTENT) {
+        must(call->out_count == 2);
+        return import_extent(im, call->published[0], call->outs[0], call->outs[1]);
     }
-    uint32_t node = rt_graph_node(im->graph, im->op, args, arg_count, outs, out_count);
-    TRY(rt_graph_check(im->graph, im->err));
-    im->graph->nodes[node].origin = (uint32_t)(instr - im->plan->instrs);
-    TRY(rt_graph_infer(im->graph, node, im->err));
-    for (uint32_t i = 0; i < out_count; i++) {
-        publish(im, instr->args[arg_count + i], outs[i]);
+    for (uint32_t i = 0; i < call->out_count; i++) {
+        if (i >= written || is_argument(instr, call->arg_count, call->published[i])) {
+            forget_aliases(im, call->published[i]);
+        }
+        TRY(import_publish(im, call->published[i], call->outs[i]));
     }
     return ST_OK;
+}
+
+static enum status import_call(struct import *im, const struct pte_instr *instr)
+{
+    struct call call = {.arg_count = 0};
+    TRY(import_args(im, instr, &call));
+    TRY(import_outs(im, instr, &call));
+    uint32_t node =
+        rt_graph_node(im->graph, im->op, call.args, call.arg_count, call.outs, call.out_count);
+    TRY(rt_graph_check(im->graph, im->err));
+    im->graph->nodes[node].origin = im->position;
+    TRY(rt_graph_infer(im->graph, node, im->err));
+    return publish_call(im, instr, &call);
+}
+
+/* Calls that become nodes; what stands in a list of indices may first become another list. */
+static enum status import_node(struct import *im, const struct pte_instr *instr)
+{
+    TRY(import_settle_call(im, instr));
+    im->index_list = 0;
+    if (im->op == rt_op_find("index")) {
+        TRY(import_masks(im, instr));
+    }
+    return import_call(im, instr);
+}
+
+/* The row of |kernel|; where the file leaves out how long the result is, that of the data's length.
+ */
+static const struct rt_op *find_row(const struct import *im, const struct pte_instr *instr,
+                                    const char *kernel)
+{
+    const struct rt_op *op = rt_op_find_kernel(span_str(kernel));
+    if (op != rt_op_find("repeat_interleave") || instr->arg_count < 3) {
+        return op;
+    }
+    const struct pte_value *length = &im->plan->values[instr->args[1]];
+    const struct pte_value *out = &im->plan->values[instr->args[2]];
+    bool is_found =
+        length->kind == PTE_NULL && out->kind == PTE_TENSOR && out->tensor->dynamism != PTE_STATIC;
+    return is_found ? rt_op_find("repeat_interleave_found") : op;
 }
 
 static enum status import_kernel(struct import *im, const struct pte_instr *instr)
 {
     const char *kernel = im->plan->operators[instr->index];
-    im->op = rt_op_find_kernel(span_str(kernel));
-    if (!im->op) {
-        return error_set(im->err, ST_UNSUPPORTED, "operator '%s' is not supported", kernel);
+    bool is_done;
+    enum status status = import_host_call(im, instr, &is_done);
+    if (status == ST_OK && !is_done) {
+        im->op = find_row(im, instr, kernel);
+        if (!im->op) {
+            return error_set(im->err, ST_UNSUPPORTED, "operator '%s' is not supported", kernel);
+        }
+        status = import_node(im, instr);
     }
-    enum status status = import_call(im, instr);
     return status == ST_OK ? ST_OK : error_prefix(im->err, "%s, ", kernel);
 }
 
+/* ---- delegates ------------------------------------------------------------------------------- */
+
+const struct pte_value *rt_delegate_arg(const struct rt_delegate_call *call, uint32_t index)
+{
+    const struct import *im = call->importer;
+    must(index < call->arg_count);
+    return &im->plan->values[im->instr->args[index]];
+}
+
+enum status rt_delegate_input(struct rt_delegate_call *call, uint32_t index, uint32_t *out_value)
+{
+    struct import *im = call->importer;
+    must(index < call->arg_count);
+    return import_argument(im, im->instr->args[index], out_value);
+}
+
+/* Does |value| fit what the file declares? The rank and what is certain of its dims. */
+static bool fits_declared(const struct import *im, const struct rt_value *value,
+                          const struct pte_tensor *t)
+{
+    if (value->kind != RT_TENSOR || value->dtype != t->dtype || value->rank != t->shape.rank) {
+        return false;
+    }
+    for (uint8_t d = 0; d < value->rank; d++) {
+        if (t->dynamism != PTE_DYNAMIC_UNBOUND &&
+            rt_dim_lo(&im->graph->dims, value->dims[d]) > t->shape.dims[d]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+enum status rt_delegate_output(struct rt_delegate_call *call, uint32_t index, uint32_t value)
+{
+    struct import *im = call->importer;
+    const struct pte_value *declared = rt_delegate_arg(call, index);
+    if (declared->kind == PTE_TENSOR &&
+        (declared->tensor->storage == PTE_CONSTANT ||
+         !fits_declared(im, &im->graph->values[value], declared->tensor))) {
+        return error_set(im->err, ST_INVALID, "output %u does not fit what the program declares",
+                         index);
+    }
+    return import_publish(im, im->instr->args[index], value);
+}
+
+enum status rt_delegate_data(struct rt_delegate_call *call, struct span key, struct span *out_bytes)
+{
+    struct import *im = call->importer;
+    const struct pte_named_data *data;
+    TRY(rt_files_find(im->files, key, &data, im->err));
+    *out_bytes = data->bytes;
+    return ST_OK;
+}
+
+enum status rt_delegate_constant(struct rt_delegate_call *call, enum dtype dtype,
+                                 const struct shape *shape, struct span bytes, uint32_t *out_value)
+{
+    struct import *im = call->importer;
+    struct pte_tensor t = {.dtype = dtype, .shape = *shape};
+    TRY(shape_bytes(shape, dtype, &t.byte_count, im->err));
+    if (t.byte_count > bytes.len) {
+        return error_set(im->err, ST_CORRUPT, "a constant of %zu bytes in %zu", t.byte_count,
+                         bytes.len);
+    }
+    for (uint8_t d = 0; d < shape->rank; d++) {
+        t.dim_order[d] = d;
+    }
+    t.bytes = span_of(bytes.ptr, t.byte_count);
+    return import_constant(im, &t, out_value);
+}
+
+static enum status import_delegate(struct import *im, const struct pte_instr *instr)
+{
+    const struct pte_delegate *delegate = &im->plan->delegates[instr->index];
+    rt_import_delegate_f *import = rt_delegate_find(delegate->id);
+    if (!import) {
+        return error_set(im->err, ST_UNSUPPORTED, "delegate '%s' is not supported", delegate->id);
+    }
+    if (++im->delegate_calls > DELEGATE_CALLS_MAX) {
+        return error_set(im->err, ST_TOO_LARGE, "more than %d calls of delegates",
+                         DELEGATE_CALLS_MAX);
+    }
+    struct rt_delegate_call call = {
+        .graph = im->graph,
+        .delegate = delegate,
+        .device = im->device,
+        .arg_count = instr->arg_count,
+        .err = im->err,
+        .importer = im,
+    };
+    im->instr = instr;
+    enum status status = import(&call);
+    return status == ST_OK ? ST_OK : error_prefix(im->err, "%s, ", delegate->id);
+}
+
+/* ---- instructions ---------------------------------------------------------------------------- */
+
 static enum status import_instr(struct import *im, const struct pte_instr *instr)
 {
+    im->op = NULL;
     switch (instr->kind) {
     case PTE_KERNEL:
         return import_kernel(im, instr);
     case PTE_FREE:
         return ST_OK; /* memory has no meaning here */
     case PTE_DELEGATE:
-        return error_set(im->err, ST_UNSUPPORTED, "delegate '%s' is not supported",
-                         im->plan->delegates[instr->index].id);
+        TRY(import_settle_call(im, instr));
+        return import_delegate(im, instr);
     case PTE_MOVE:
+        return import_move(im, instr);
     case PTE_JUMP_FALSE:
-        return error_set(im->err, ST_UNSUPPORTED, "control flow is not supported");
+        return import_jump(im, instr);
     }
     unreachable();
 }
@@ -490,83 +495,96 @@ static uint32_t declare_input(struct import *im, const struct pte_tensor *t)
     return rt_graph_tensor(im->graph, t->dtype, t->shape.rank, dims);
 }
 
-static enum status import_input(struct import *im, uint32_t index, uint32_t *out_value)
+/* Input |i|, in register |i|, becomes input |i| of the first block. */
+static enum status import_input(struct import *im, uint32_t i)
 {
+    uint32_t index = im->plan->inputs[i], value;
     const struct pte_value *v = &im->plan->values[index];
-    if (v->kind >= PTE_INT_LIST) {
-        return error_set(im->err, ST_UNSUPPORTED, "a list");
+    struct slot *slot = &im->slots[index];
+    must(v->kind < PTE_INT_LIST); /* lists are expanded; a plan with a constant is corrupt */
+    if (v->kind != PTE_TENSOR || slot->current != 0) {
+        TRY(import_use(im, index, &value));
+        return import_add_input(im, i, value);
     }
-    if (v->kind != PTE_TENSOR || im->current[index] != 0) {
-        return use_single(im, index, out_value);
-    }
-    if (v->tensor->storage == PTE_CONSTANT) {
-        return error_set(im->err, ST_UNSUPPORTED, "a constant");
-    }
+    must(v->tensor->storage != PTE_CONSTANT);
     if (v->tensor->dynamism == PTE_DYNAMIC_UNBOUND) {
-        return error_set(im->err, ST_UNSUPPORTED, "a tensor without a bound");
+        return error_set(im->err, ST_UNSUPPORTED,
+                         "a tensor whose shape has no upper bound: export it with one");
     }
-    *out_value = declare_input(im, v->tensor);
-    publish_single(im, index, *out_value);
-    return rt_graph_check(im->graph, im->err);
+    value = declare_input(im, v->tensor);
+    import_set(im, index, value);
+    slot->place = PLACE_REGISTER;
+    slot->reg = i + 1;
+    import_settle(im, index);
+    return import_add_input(im, i, value);
 }
 
-static enum status import_output(struct import *im, uint32_t index, uint32_t *out_value)
-{
-    if (im->plan->values[index].kind >= PTE_INT_LIST) {
-        return error_set(im->err, ST_UNSUPPORTED, "a list");
-    }
-    return use_single(im, index, out_value);
-}
-
-/* Every instruction settles at most its own arguments and the items of their lists. */
+/* Every instruction settles its own arguments and the items of their lists; states twice. */
 static size_t residents_max(const struct pte_plan *plan)
 {
     size_t count = plan->input_count;
     for (uint32_t i = 0; i < plan->instr_count; i++) {
         for (uint32_t j = 0; j < plan->instrs[i].arg_count; j++) {
             const struct pte_value *v = &plan->values[plan->instrs[i].args[j]];
-            count += v->kind == PTE_TENSOR_LIST ? v->list.count : 1;
+            count += v->kind == PTE_TENSOR_LIST ? 2 * (size_t)v->list.count : 2;
         }
     }
-    return count;
+    return count + IMPORT_STATES_MAX;
 }
 
-enum status rt_import_kernels(const struct pte_plan *plan, struct hal_device *device,
-                              struct rt_graph *graph, struct error *err)
+static bool allocate(struct import *im)
 {
-    struct arena *arena = &graph->arena;
-    struct import im = {
-        .plan = plan,
-        .device = device,
-        .graph = graph,
-        .current = arena_array(arena, plan->value_count, sizeof(*im.current)),
-        .residents = arena_array(arena, residents_max(plan), sizeof(*im.residents)),
-        .err = err,
-    };
-    graph->inputs = arena_array(arena, plan->input_count, sizeof(*graph->inputs));
-    graph->outputs = arena_array(arena, plan->output_count, sizeof(*graph->outputs));
-    if (!im.current || !im.residents || !graph->inputs || !graph->outputs) {
-        return too_large(&im);
-    }
-    for (uint32_t i = 0; i < plan->input_count; i++) {
-        if (import_input(&im, plan->inputs[i], &graph->inputs[i]) != ST_OK) {
-            return error_prefix(err, "input %u: ", i);
-        }
-        graph->input_count = i + 1;
-    }
+    struct arena *arena = &im->code->arena;
+    const struct pte_plan *plan = im->plan;
+    im->slots = arena_array(arena, plan->value_count, sizeof(*im->slots));
+    im->touched = arena_array(arena, plan->value_count, sizeof(*im->touched));
+    im->residents = arena_array(arena, residents_max(plan), sizeof(*im->residents));
+    im->step_of = arena_array(arena, (size_t)plan->instr_count + 1, sizeof(*im->step_of));
+    im->states->items = arena_array(arena, IMPORT_STATES_MAX, sizeof(*im->states->items));
+    return im->slots && im->touched && im->residents && im->step_of && im->states->items;
+}
+
+static enum status import_instrs(struct import *im)
+{
+    const struct pte_plan *plan = im->plan;
+    uint32_t nodes = 0;
     for (uint32_t i = 0; i < plan->instr_count; i++) {
-        if (import_instr(&im, &plan->instrs[i]) != ST_OK) {
-            return error_prefix(err, "instruction %u: ", i);
+        uint32_t before = im->graph->node_count;
+        const struct rt_graph *graph = im->graph;
+        enum status status = import_arrive(im, i);
+        if (status != ST_OK || import_instr(im, &plan->instrs[i]) != ST_OK) {
+            return error_prefix(im->err, "instruction %u: ", i);
         }
-        if (graph->node_count > NODES_MAX) {
-            return error_set(err, ST_TOO_LARGE, "more than %d calls of kernels", NODES_MAX);
+        nodes += im->graph->node_count - (im->graph == graph ? before : 0);
+        if (nodes > NODES_MAX || plan->instr_count > NODES_MAX) {
+            return error_set(im->err, ST_TOO_LARGE, "more than %d calls of kernels", NODES_MAX);
         }
-    }
-    for (uint32_t i = 0; i < plan->output_count; i++) {
-        if (import_output(&im, plan->outputs[i], &graph->outputs[i]) != ST_OK) {
-            return error_prefix(err, "output %u: ", i);
-        }
-        graph->output_count = i + 1;
     }
     return ST_OK;
+}
+
+enum status rt_import_kernels(struct rt_files *files, const struct pte_plan *plan,
+                              struct hal_device *device, struct rt_code *code,
+                              struct rt_state_uses *states, struct error *err)
+{
+    struct import im = {
+        .files = files,
+        .plan = plan,
+        .device = device,
+        .code = code,
+        .states = states,
+        .err = err,
+    };
+    if (!allocate(&im)) {
+        return import_too_large(&im);
+    }
+    TRY(liveness_make(&im.live, plan, &code->arena, err));
+    TRY(import_begin(&im));
+    for (uint32_t i = 0; i < plan->input_count; i++) {
+        if (import_input(&im, i) != ST_OK) {
+            return error_prefix(err, "input %u: ", i);
+        }
+    }
+    TRY(import_instrs(&im));
+    return import_end(&im);
 }

@@ -4,9 +4,9 @@
  * table is meant. The index, and the list that is gathered or scattered, have the table's rank;
  * along the other dims they are at most as long as the table.
  *
- * A place outside of the table (PyTorch allows no negative ones here) gathers zero and scatters
- * nothing. A tile of a scatter owns a part of the other dims and goes through its index in order,
- * so the last of several to one place stays, and sums have one order.
+ * A place outside of the table is a fault, negative ones too, as in PyTorch. A tile of a scatter
+ * owns a part of the other dims and goes through its index in order, so the last of several to one
+ * place stays, and sums have one order.
  */
 #include "config.h"
 
@@ -16,56 +16,41 @@
 #include "base/check.h"
 #include "runtime/ops/copy.h"
 #include "runtime/ops/element.h"
+#include "runtime/ops/index.h"
 #include "runtime/ops/minmax.h"
 #include "runtime/ops/op.h"
+#include "runtime/ops/shaders/gather.h"
+#include "runtime/ops/shaders/scatter.h"
 #include "runtime/ops/view_priv.h"
 
 #define TILE_ELEMENTS (16 * 1024)
 
-enum along_mode { ALONG_GATHER, ALONG_SCATTER, ALONG_FILL, ALONG_ADD };
-
-/* One dim of the walk: what is outside of the table is kept, but not scattered to. */
-struct along_dim {
-    int64_t table_size, index_size;
-    int64_t table, index, list; /* strides in elements */
-};
-
-struct along_constants {
-    enum along_mode mode;
-    enum dtype dtype;
-    bool is_i32;
-    uint32_t rank; /* outer dims */
-    int64_t rows;  /* of all outer dims: the table's, or for gather the index's */
-    int64_t tile_rows;
-    int64_t tile_columns;   /* of |inner| */
-    struct along_dim along; /* the dim that is indexed */
-    struct along_dim inner; /* the last dim if that is another, else one element */
-    union rt_element value; /* ALONG_FILL */
-    struct along_dim dims[SHAPE_RANK_MAX];
-};
-
-_Static_assert(sizeof(struct along_constants) <= HAL_CONSTANTS_MAX, "constants of along kernels");
-
 /* A part of a row: columns [begin, begin + count) of the inner dim. */
 struct along_row {
+    const struct hal_args *args;
     const void *index;
     char *table;
     char *list;
     int64_t begin, count;
 };
 
-static int64_t read_place(const struct along_constants *c, const struct along_row *row, int64_t at)
+static int64_t read_place(const struct rt_along_constants *c, const struct along_row *row,
+                          int64_t at)
 {
     int64_t place =
         c->is_i32 ? ((const int32_t *)row->index)[at] : ((const int64_t *)row->index)[at];
-    return place >= 0 && place < c->along.table_size ? place : -1;
+    if (place < 0 || place >= c->along.table_size) {
+        hal_fault(row->args, HAL_FAULT_INDEX);
+        return -1;
+    }
+    return place;
 }
 
 /* ---- gather ------------------------------------------------------------------------------------
  */
 
 #define DEFINE_GATHER(name, type)                                                                  \
-    static void name(const struct along_constants *c, const struct along_row *row)                 \
+    static void name(const struct rt_along_constants *c, const struct along_row *row)              \
     {                                                                                              \
         const type *table = (const type *)row->table;                                              \
         type *list = (type *)row->list;                                                            \
@@ -83,7 +68,7 @@ DEFINE_GATHER(gather_2, uint16_t)
 DEFINE_GATHER(gather_4, uint32_t)
 DEFINE_GATHER(gather_8, uint64_t)
 
-static void gather_row(const struct along_constants *c, const struct along_row *row)
+static void gather_row(const struct rt_along_constants *c, const struct along_row *row)
 {
     switch (dtype_bytes(c->dtype)) {
     case 1:
@@ -102,15 +87,15 @@ static void gather_row(const struct along_constants *c, const struct along_row *
 }
 
 /* Finds row |r|; false when the index has it not. Offsets in elements. */
-static bool find_row(const struct along_constants *c, int64_t r, int64_t *table, int64_t *index,
+static bool find_row(const struct rt_along_constants *c, int64_t r, int64_t *table, int64_t *index,
                      int64_t *list)
 {
     bool is_indexed = true;
 
     *table = *index = *list = 0;
     for (uint32_t d = c->rank; d-- > 0;) {
-        const struct along_dim *dim = &c->dims[d];
-        int64_t size = c->mode == ALONG_GATHER ? dim->index_size : dim->table_size;
+        const struct rt_along_dim *dim = &c->dims[d];
+        int64_t size = c->mode == RT_ALONG_GATHER ? dim->index_size : dim->table_size;
         int64_t at = r % size;
         r /= size;
         *table += at * dim->table;
@@ -121,7 +106,7 @@ static bool find_row(const struct along_constants *c, int64_t r, int64_t *table,
     return is_indexed;
 }
 
-static const void *index_at(const struct along_constants *c, const void *index, int64_t offset)
+static const void *index_at(const struct rt_along_constants *c, const void *index, int64_t offset)
 {
     return (const char *)index + offset * (c->is_i32 ? 4 : 8);
 }
@@ -129,10 +114,10 @@ static const void *index_at(const struct along_constants *c, const void *index, 
 /* Bindings: list, table, index. */
 static void along_gather(const struct hal_args *args, struct hal_tile tile)
 {
-    const struct along_constants *c = args->constants;
+    const struct rt_along_constants *c = args->constants;
     int64_t width = (int64_t)dtype_bytes(c->dtype), table, index, list;
     int64_t first = tile.y * c->tile_rows, behind = rt_min(first + c->tile_rows, c->rows);
-    struct along_row row = {.begin = tile.x * c->tile_columns};
+    struct along_row row = {.args = args, .begin = tile.x * c->tile_columns};
 
     row.count = rt_min(c->tile_columns, c->inner.index_size - row.begin);
     for (int64_t r = first; r < behind; r++) {
@@ -144,12 +129,13 @@ static void along_gather(const struct hal_args *args, struct hal_tile tile)
     }
 }
 
-static const struct hal_kernel kernel_gather = {.name = "gather", .cpu = along_gather};
+static const struct hal_kernel kernel_gather = {
+    .name = "gather", .cpu = along_gather, .spirv = HAL_SPIRV(gather_spirv)};
 
 /* ---- scatter -----------------------------------------------------------------------------------
  */
 
-static void scatter_row(const struct along_constants *c, const struct along_row *row)
+static void scatter_row(const struct rt_along_constants *c, const struct along_row *row)
 {
     size_t width = dtype_bytes(c->dtype);
 
@@ -161,10 +147,10 @@ static void scatter_row(const struct along_constants *c, const struct along_row 
             }
             char *dst = row->table + (place * c->along.table + i * c->inner.table) * (int64_t)width;
             const char *src =
-                c->mode == ALONG_FILL
+                c->mode == RT_ALONG_FILL
                     ? (const char *)c->value.bytes
                     : row->list + (k * c->along.list + i * c->inner.list) * (int64_t)width;
-            if (c->mode == ALONG_ADD) {
+            if (c->mode == RT_ALONG_ADD) {
                 rt_element_add(dst, src, 1, c->dtype);
             } else {
                 memcpy(dst, src, width);
@@ -173,7 +159,7 @@ static void scatter_row(const struct along_constants *c, const struct along_row 
     }
 }
 
-static void keep_row(const struct along_constants *c, char *dst, const char *src, int64_t begin,
+static void keep_row(const struct rt_along_constants *c, char *dst, const char *src, int64_t begin,
                      int64_t count)
 {
     int64_t width = (int64_t)dtype_bytes(c->dtype);
@@ -188,7 +174,7 @@ static void keep_row(const struct along_constants *c, char *dst, const char *src
 /* Bindings: output, table, index, list. */
 static void along_scatter(const struct hal_args *args, struct hal_tile tile)
 {
-    const struct along_constants *c = args->constants;
+    const struct rt_along_constants *c = args->constants;
     int64_t width = (int64_t)dtype_bytes(c->dtype), table, index, list;
     int64_t first = tile.y * c->tile_rows, behind = rt_min(first + c->tile_rows, c->rows);
     int64_t begin = tile.x * c->tile_columns;
@@ -201,7 +187,8 @@ static void along_scatter(const struct hal_args *args, struct hal_tile tile)
             keep_row(c, out + table * width, self + table * width, begin, kept);
         }
         if (is_indexed) {
-            struct along_row row = {.index = index_at(c, args->bindings[2], index),
+            struct along_row row = {.args = args,
+                                    .index = index_at(c, args->bindings[2], index),
                                     .table = out + table * width,
                                     .list = (char *)args->bindings[3] + list * width,
                                     .begin = begin,
@@ -211,10 +198,25 @@ static void along_scatter(const struct hal_args *args, struct hal_tile tile)
     }
 }
 
-static const struct hal_kernel kernel_scatter = {.name = "scatter", .cpu = along_scatter};
+static const struct hal_kernel kernel_scatter = {
+    .name = "scatter", .cpu = along_scatter, .spirv = HAL_SPIRV(scatter_spirv)};
+static const struct hal_kernel kernel_scatter_host = {.name = "scatter", .cpu = along_scatter};
+
+/* Shaders do not add doubles and complex numbers. */
+static const struct hal_kernel *scatter_kernel(enum rt_along_mode mode, enum dtype dtype)
+{
+    bool is_wide = dtype == DT_F64 || dtype_infos[dtype].kind == DTYPE_COMPLEX;
+    return mode == RT_ALONG_ADD && is_wide ? &kernel_scatter_host : &kernel_scatter;
+}
 
 /* ---- shapes ------------------------------------------------------------------------------------
  */
+
+/* A tensor of rank 0 is as one of rank 1 here. */
+static uint8_t rank_of(const struct rt_value *value)
+{
+    return value->rank ? value->rank : 1;
+}
 
 static enum status along_shape(struct rt_shape_call *call)
 {
@@ -223,8 +225,11 @@ static enum status along_shape(struct rt_shape_call *call)
 
     TRY(rt_view_same_dtype(call));
     TRY(rt_view_need_dim(call, 1, &dim));
+    if (rt_dim_is(rt_value_numel(call->graph, index), 0)) {
+        return ST_OK; /* of any type and rank */
+    }
     TRY(rt_need_dtype(call, 2, 1u << DT_I32 | 1u << DT_I64));
-    if (index->rank != self->rank) {
+    if (rank_of(index) != rank_of(self)) {
         return rt_refuse(call, "an index of rank %u into a tensor of rank %u", index->rank,
                          self->rank);
     }
@@ -249,7 +254,7 @@ static enum status scatter_shape(struct rt_shape_call *call)
 
     TRY(along_shape(call));
     TRY(rt_need_dtype(call, 3, 1u << self->dtype));
-    if (list->rank != self->rank) {
+    if (rank_of(list) != rank_of(self)) {
         return rt_refuse(call, "a source of rank %u for a tensor of rank %u", list->rank,
                          self->rank);
     }
@@ -259,11 +264,22 @@ static enum status scatter_shape(struct rt_shape_call *call)
 /* ---- recording ---------------------------------------------------------------------------------
  */
 
-static struct along_dim dim_of(const struct rt_tensor *table, const struct rt_tensor *index,
-                               const struct rt_tensor *list, uint8_t d)
+static struct rt_tensor with_dims(const struct rt_tensor *tensor)
 {
-    return (struct along_dim){table->dims[d], index->dims[d], table->strides[d], index->strides[d],
-                              list->strides[d]};
+    struct rt_tensor copy = *tensor;
+
+    if (copy.rank == 0) {
+        copy.rank = 1;
+        copy.dims[0] = copy.strides[0] = 1;
+    }
+    return copy;
+}
+
+static struct rt_along_dim dim_of(const struct rt_tensor *table, const struct rt_tensor *index,
+                                  const struct rt_tensor *list, uint8_t d)
+{
+    return (struct rt_along_dim){table->dims[d], index->dims[d], table->strides[d],
+                                 index->strides[d], list->strides[d]};
 }
 
 /* The index fits into the table but along |dim|, and into the list. */
@@ -281,30 +297,30 @@ static enum status check_sizes(const struct rt_tensor *table, const struct rt_te
     return ST_OK;
 }
 
-static void fill_constants(struct along_constants *c, const struct rt_tensor *table,
+static void fill_constants(struct rt_along_constants *c, const struct rt_tensor *table,
                            const struct rt_tensor *index, const struct rt_tensor *list, uint8_t dim)
 {
     c->dtype = table->dtype;
     c->is_i32 = index->dtype == DT_I32;
     c->rows = 1;
-    c->along = c->inner = (struct along_dim){.table_size = 1, .index_size = 1};
+    c->along = c->inner = (struct rt_along_dim){.table_size = 1, .index_size = 1};
     for (uint8_t d = 0; d < table->rank; d++) {
-        struct along_dim one = dim_of(table, index, list, d);
+        struct rt_along_dim one = dim_of(table, index, list, d);
         if (d == dim) {
             c->along = one;
         } else if (d == table->rank - 1) {
             c->inner = one;
         } else {
-            c->rows *= c->mode == ALONG_GATHER ? one.index_size : one.table_size;
+            c->rows *= c->mode == RT_ALONG_GATHER ? one.index_size : one.table_size;
             c->dims[c->rank++] = one;
         }
     }
 }
 
 /* Wide rows are cut across where there are not rows enough. */
-static void cut(struct along_constants *c, struct hal_dispatch *dispatch)
+static void cut(struct rt_along_constants *c, struct hal_dispatch *dispatch)
 {
-    bool is_gather = c->mode == ALONG_GATHER;
+    bool is_gather = c->mode == RT_ALONG_GATHER;
     int64_t columns = is_gather ? c->inner.index_size : c->inner.table_size;
     int64_t deep =
         c->along.index_size > c->along.table_size ? c->along.index_size : c->along.table_size;
@@ -327,51 +343,55 @@ static void cut(struct along_constants *c, struct hal_dispatch *dispatch)
 
 static enum status gather_emit(struct rt_emit *emit, struct error *err)
 {
-    const struct rt_tensor *table = rt_emit_arg(emit, 0), *index = rt_emit_arg(emit, 2);
-    const struct rt_tensor *out = rt_emit_out(emit, 0);
-    uint8_t dim = rt_view_dim(rt_emit_int(emit, 1), table->rank);
-    struct along_constants c = {.mode = ALONG_GATHER};
+    const struct rt_tensor table = with_dims(rt_emit_arg(emit, 0));
+    const struct rt_tensor index = with_dims(rt_emit_arg(emit, 2));
+    const struct rt_tensor out = with_dims(rt_emit_out(emit, 0));
+    uint8_t dim = rt_view_dim(rt_emit_int(emit, 1), table.rank);
+    struct rt_along_constants c = {.mode = RT_ALONG_GATHER};
     struct hal_dispatch dispatch = {
         .kernel = &kernel_gather,
         .constants = &c,
         .constants_bytes = sizeof(c),
-        .bindings = (struct hal_binding[]){out->binding, table->binding, index->binding},
+        .bindings = (struct hal_binding[]){out.binding, table.binding, index.binding},
         .binding_count = 3,
     };
 
-    TRY(check_sizes(table, index, out, dim, err));
-    if (out->numel == 0) {
+    if (out.numel == 0) {
         return ST_OK;
     }
-    fill_constants(&c, table, index, out, dim);
+    TRY(check_sizes(&table, &index, &out, dim, err));
+    fill_constants(&c, &table, &index, &out, dim);
     cut(&c, &dispatch);
     return rt_emit_dispatch(emit, &dispatch, err);
 }
 
-/* |list| is the index itself where a single value is scattered: it is not read. */
-static enum status emit_scatter(struct rt_emit *emit, struct along_constants *c,
-                                const struct rt_tensor *list, struct error *err)
+/* |source| is the index itself where a single value is scattered: it is not read. */
+static enum status emit_scatter(struct rt_emit *emit, struct rt_along_constants *c,
+                                const struct rt_tensor *source, struct error *err)
 {
-    const struct rt_tensor *table = rt_emit_arg(emit, 0), *index = rt_emit_arg(emit, 2);
-    const struct rt_tensor *out = rt_emit_out(emit, 0);
-    uint8_t dim = rt_view_dim(rt_emit_int(emit, 1), table->rank);
+    const struct rt_tensor table = with_dims(rt_emit_arg(emit, 0));
+    const struct rt_tensor index = with_dims(rt_emit_arg(emit, 2));
+    const struct rt_tensor *out = rt_emit_out(emit, 0), list = with_dims(source);
+    uint8_t dim = rt_view_dim(rt_emit_int(emit, 1), table.rank);
     struct hal_dispatch dispatch = {
-        .kernel = &kernel_scatter,
+        .kernel = scatter_kernel(c->mode, table.dtype),
         .constants = c,
         .constants_bytes = sizeof(*c),
         .bindings =
-            (struct hal_binding[]){out->binding, table->binding, index->binding, list->binding},
+            (struct hal_binding[]){out->binding, table.binding, index.binding, list.binding},
         .binding_count = 4,
     };
 
-    TRY(check_sizes(table, index, list, dim, err));
     if (out->numel == 0) {
         return ST_OK;
     }
-    fill_constants(c, table, index, list, dim);
-    if (index->numel == 0) {
+    if (index.numel == 0) {
         /* Only the table is kept; an index of no elements has no row to find. */
+        fill_constants(c, &table, &table, &table, dim);
         c->along.index_size = 0;
+    } else {
+        TRY(check_sizes(&table, &index, &list, dim, err));
+        fill_constants(c, &table, &index, &list, dim);
     }
     cut(c, &dispatch);
     return rt_emit_dispatch(emit, &dispatch, err);
@@ -379,34 +399,37 @@ static enum status emit_scatter(struct rt_emit *emit, struct along_constants *c,
 
 static enum status scatter_emit(struct rt_emit *emit, struct error *err)
 {
-    struct along_constants c = {.mode = ALONG_SCATTER};
+    struct rt_along_constants c = {.mode = RT_ALONG_SCATTER};
     return emit_scatter(emit, &c, rt_emit_arg(emit, 3), err);
 }
 
 static enum status scatter_add_emit(struct rt_emit *emit, struct error *err)
 {
-    struct along_constants c = {.mode = ALONG_ADD};
+    struct rt_along_constants c = {.mode = RT_ALONG_ADD};
     return emit_scatter(emit, &c, rt_emit_arg(emit, 3), err);
 }
 
 static enum status scatter_value_emit(struct rt_emit *emit, struct error *err)
 {
-    struct along_constants c = {.mode = ALONG_FILL,
-                                .value = rt_element_of(emit, 3, rt_emit_arg(emit, 0)->dtype)};
+    struct rt_along_constants c = {.mode = RT_ALONG_FILL,
+                                   .value = rt_element_of(emit, 3, rt_emit_arg(emit, 0)->dtype)};
     return emit_scatter(emit, &c, rt_emit_arg(emit, 2), err);
 }
 
 /* clang-format off */
 const struct rt_op rt_ops_along[] = {
     {.name = "gather", .kernels = "aten::gather.out",
-     .args = "TITB>T", .shape = gather_shape, .emit = gather_emit},
+     .args = "TITB>T", .shape = gather_shape, .emit = gather_emit,
+     .dtypes = RT_DTYPES_ALL, .runs = &kernel_gather},
     {.name = "scatter", .kernels = "aten::scatter.src_out",
-     .args = "TITT>T", .shape = scatter_shape, .emit = scatter_emit, .flags = RT_OP_IN_PLACE},
+     .args = "TITT>T", .shape = scatter_shape, .emit = scatter_emit, .flags = RT_OP_IN_PLACE,
+     .dtypes = RT_DTYPES_ALL, .runs = &kernel_scatter},
     {.name = "scatter_value", .kernels = "aten::scatter.value_out",
      .args = "TITS>T", .shape = scatter_value_shape, .emit = scatter_value_emit,
-     .flags = RT_OP_IN_PLACE},
+     .flags = RT_OP_IN_PLACE, .dtypes = RT_DTYPES_ALL, .runs = &kernel_scatter},
     {.name = "scatter_add", .kernels = "aten::scatter_add.out",
-     .args = "TITT>T", .shape = scatter_shape, .emit = scatter_add_emit, .flags = RT_OP_IN_PLACE},
+     .args = "TITT>T", .shape = scatter_shape, .emit = scatter_add_emit, .flags = RT_OP_IN_PLACE,
+     .dtypes = RT_DTYPES_ALL, .runs = &kernel_scatter},
     {0},
 };
 /* clang-format on */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Convolutions of rank 3 ([N, C, L]) and rank 4 ([N, C, H, W]) in f32. The file's form has no
- * kernel: the lower pass turns it into "conv" (also transposed and grouped) or "conv_dw" (one
- * channel a group) over packed weights, both channels-last.
+ * Convolutions. The file's form, of rank 3 ([N, C, L]) to 5, has no kernel: for lines and pictures
+ * the lower pass turns it into "conv" (also transposed and grouped) or "conv_dw" (one channel a
+ * group) over packed f32 weights, both channels-last; for what these do not cover into the
+ * operators of conv_direct.c.
  *
  * Shapes: torch.nn.functional.conv2d and conv_transpose2d.
  */
@@ -12,9 +13,10 @@
 
 #include "base/check.h"
 #include "hal/cpu/uk.h"
+#include "runtime/ops/conv.h"
+#include "runtime/ops/depthwise.h"
 #include "runtime/ops/gemm.h"
-
-#define F32_ONLY (1u << DT_F32)
+#include "runtime/ops/shaders/depthwise.h"
 
 /* No real kernel is larger, and a tile keeps a record for every tap. */
 #define KERNEL_TAPS_MAX 16384
@@ -27,18 +29,6 @@
 #define PHASES_MAX 4096
 
 /* ---- the file's form ------------------------------------------------------------------------- */
-
-enum {
-    CONV_X,
-    CONV_W,
-    CONV_BIAS,
-    CONV_STRIDE,
-    CONV_PADDING,
-    CONV_DILATION,
-    CONV_TRANSPOSED,
-    CONV_OUTPUT_PADDING,
-    CONV_GROUPS
-};
 
 /* Entry |axis| of a list that has one for all axes, one for each, or (where
  * |empty| allows) none. */
@@ -65,15 +55,40 @@ struct window {
     int64_t kernel, stride, padding, dilation, output_padding;
 };
 
-static enum status read_window(struct rt_shape_call *call, uint8_t axes, uint8_t axis,
-                               struct window *w)
+/* Which arguments say what: the convolution and its gradients name the same things. */
+struct places {
+    uint32_t x, w, stride, padding, dilation, transposed, output_padding, groups;
+};
+
+static const struct places forward = {
+    .x = RT_CONV_X,
+    .w = RT_CONV_W,
+    .stride = RT_CONV_STRIDE,
+    .padding = RT_CONV_PADDING,
+    .dilation = RT_CONV_DILATION,
+    .transposed = RT_CONV_TRANSPOSED,
+    .output_padding = RT_CONV_OUTPUT_PADDING,
+    .groups = RT_CONV_GROUPS,
+};
+static const struct places backward = {
+    .x = RT_CONV_BACK_X,
+    .w = RT_CONV_BACK_W,
+    .stride = RT_CONV_BACK_STRIDE,
+    .padding = RT_CONV_BACK_PADDING,
+    .dilation = RT_CONV_BACK_DILATION,
+    .transposed = RT_CONV_BACK_TRANSPOSED,
+    .output_padding = RT_CONV_BACK_OUTPUT_PADDING,
+    .groups = RT_CONV_BACK_GROUPS,
+};
+
+static enum status read_window(struct rt_shape_call *call, const struct places *at, uint8_t axes,
+                               uint8_t axis, struct window *w)
 {
-    const struct rt_value *weight = rt_arg(call, CONV_W);
-    struct rt_dim kernel = weight->dims[2 + axis];
-    TRY(list_entry(call, CONV_STRIDE, axes, axis, -1, &w->stride));
-    TRY(list_entry(call, CONV_PADDING, axes, axis, -1, &w->padding));
-    TRY(list_entry(call, CONV_DILATION, axes, axis, -1, &w->dilation));
-    TRY(list_entry(call, CONV_OUTPUT_PADDING, axes, axis, 0, &w->output_padding));
+    struct rt_dim kernel = rt_arg(call, at->w)->dims[2 + axis];
+    TRY(list_entry(call, at->stride, axes, axis, -1, &w->stride));
+    TRY(list_entry(call, at->padding, axes, axis, -1, &w->padding));
+    TRY(list_entry(call, at->dilation, axes, axis, -1, &w->dilation));
+    TRY(list_entry(call, at->output_padding, axes, axis, 0, &w->output_padding));
     if (!rt_dim_is_const(kernel) || kernel.value < 1 || kernel.value > KERNEL_TAPS_MAX) {
         return rt_refuse(call, "the kernel's size is not in [1, %d]", KERNEL_TAPS_MAX);
     }
@@ -98,67 +113,93 @@ static struct rt_dim out_extent(struct rt_dims *dims, struct rt_dim in, const st
     return rt_dim_add(dims, rt_dim_floordiv(dims, room, rt_dim_of(w->stride)), rt_dim_of(1));
 }
 
-static enum status check_weights(struct rt_shape_call *call, int64_t *out_groups)
+/* Types, ranks and channels; into |out_channels| those of the output. */
+static enum status check_channels(struct rt_shape_call *call, const struct places *at,
+                                  struct rt_dim *out_channels)
 {
-    const struct rt_value *x = rt_arg(call, CONV_X), *w = rt_arg(call, CONV_W);
-    const struct rt_value *bias = rt_arg(call, CONV_BIAS);
-    bool is_transposed = rt_arg(call, CONV_TRANSPOSED)->b;
+    const struct rt_value *x = rt_arg(call, at->x), *w = rt_arg(call, at->w);
+    bool is_transposed = rt_arg(call, at->transposed)->b;
     struct rt_dims *dims = &call->graph->dims;
     int64_t groups = 1;
-    TRY(rt_need_dtype(call, CONV_X, F32_ONLY));
-    TRY(rt_need_dtype(call, CONV_W, F32_ONLY));
-    TRY(rt_need_dtype(call, CONV_BIAS, F32_ONLY));
-    TRY(rt_need_out_dtype(call, 0, F32_ONLY));
-    if ((x->rank != 3 && x->rank != 4) || w->rank != x->rank) {
+    TRY(rt_need_dtype(call, at->x, RT_DTYPES_REAL & ~(1u << DT_U64)));
+    TRY(rt_need_dtype(call, at->w, 1u << x->dtype));
+    TRY(rt_need_out_dtype(call, 0, 1u << x->dtype));
+    if (x->rank < 3 || x->rank > 2 + RT_CONV_AXES_MAX || w->rank != x->rank) {
         return rt_unsupported(call, "input of rank %u, weights of rank %u", x->rank, w->rank);
     }
-    TRY(rt_need_const(call, CONV_GROUPS, &groups));
+    TRY(rt_need_const(call, at->groups, &groups));
     if (!rt_dim_is_const(w->dims[0]) || !rt_dim_is_const(w->dims[1]) || groups < 1 ||
         w->dims[0].value % groups != 0) {
         return rt_refuse(call, "%" PRId64 " groups of weights", groups);
     }
-    struct rt_dim in = is_transposed ? w->dims[0] : rt_dim_mul(dims, w->dims[1], rt_dim_of(groups));
-    struct rt_dim out =
-        is_transposed ? rt_dim_mul(dims, w->dims[1], rt_dim_of(groups)) : w->dims[0];
-    TRY(rt_dim_require_equal(dims, x->dims[1], in, "the input's channels are not the weights'",
-                             call->err));
-    if (bias->kind == RT_TENSOR) {
-        if (bias->rank != 1) {
-            return rt_refuse(call, "the bias has rank %u, expected 1", bias->rank);
+    struct rt_dim of_groups = rt_dim_mul(dims, w->dims[1], rt_dim_of(groups));
+    *out_channels = is_transposed ? of_groups : w->dims[0];
+    return rt_dim_require_equal(dims, x->dims[1], is_transposed ? w->dims[0] : of_groups,
+                                "the input's channels are not the weights'", call->err);
+}
+
+/* The dims of what the convolution of x and w gives. */
+static enum status find_output(struct rt_shape_call *call, const struct places *at,
+                               struct rt_dim out[2 + RT_CONV_AXES_MAX])
+{
+    const struct rt_value *x = rt_arg(call, at->x);
+    bool is_transposed = rt_arg(call, at->transposed)->b;
+    struct rt_dims *dims = &call->graph->dims;
+    int64_t taps = 1, phases = 1;
+    TRY(check_channels(call, at, &out[1]));
+    out[0] = x->dims[0];
+    for (uint8_t i = 0; i + 2 < x->rank; i++) {
+        struct window window;
+        TRY(read_window(call, at, (uint8_t)(x->rank - 2), i, &window));
+        taps *= window.kernel;
+        phases *= window.stride;
+        out[2 + i] = out_extent(dims, x->dims[2 + i], &window, is_transposed);
+        if (out[2 + i].value < 0 || taps > KERNEL_TAPS_MAX) {
+            return out[2 + i].value < 0
+                       ? rt_refuse(call, "the kernel is larger than the padded input")
+                       : rt_refuse(call, "%" PRId64 " taps, at most %d are possible", taps,
+                                   KERNEL_TAPS_MAX);
         }
-        TRY(rt_dim_require_equal(dims, bias->dims[0], out, "the bias is not as long as the output",
-                                 call->err));
+        if (is_transposed && phases > PHASES_MAX) {
+            return rt_unsupported(call, "a transposed convolution of stride %" PRId64, phases);
+        }
     }
-    *out_groups = groups;
     return ST_OK;
 }
 
 static enum status convolution_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *x = rt_arg(call, CONV_X), *w = rt_arg(call, CONV_W);
-    bool is_transposed = rt_arg(call, CONV_TRANSPOSED)->b;
-    struct rt_dims *dims = &call->graph->dims;
-    int64_t groups = 1, taps = 1, phases = 1;
-    TRY(check_weights(call, &groups));
-    struct rt_dim out[4] = {x->dims[0]};
-    out[1] = is_transposed ? rt_dim_mul(dims, w->dims[1], rt_dim_of(groups)) : w->dims[0];
-    for (uint8_t i = 0; i + 2 < x->rank; i++) {
-        struct window window;
-        TRY(read_window(call, (uint8_t)(x->rank - 2), i, &window));
-        taps *= window.kernel;
-        phases *= window.stride;
-        out[2 + i] = out_extent(dims, x->dims[2 + i], &window, is_transposed);
-        if (out[2 + i].value < 0) {
-            return rt_refuse(call, "the kernel is larger than the padded input");
+    const struct rt_value *x = rt_arg(call, RT_CONV_X), *bias = rt_arg(call, RT_CONV_BIAS);
+    struct rt_dim out[2 + RT_CONV_AXES_MAX];
+    TRY(find_output(call, &forward, out));
+    TRY(rt_need_dtype(call, RT_CONV_BIAS, 1u << x->dtype));
+    if (bias->kind == RT_TENSOR) {
+        if (bias->rank != 1) {
+            return rt_refuse(call, "the bias has rank %u, expected 1", bias->rank);
         }
-    }
-    if (taps > KERNEL_TAPS_MAX) {
-        return rt_refuse(call, "%" PRId64 " taps, at most %d are possible", taps, KERNEL_TAPS_MAX);
-    }
-    if (is_transposed && phases > PHASES_MAX) {
-        return rt_unsupported(call, "a transposed convolution of stride %" PRId64, phases);
+        TRY(rt_dim_require_equal(&call->graph->dims, bias->dims[0], out[1],
+                                 "the bias is not as long as the output", call->err));
     }
     return rt_set_out(call, 0, x->rank, out);
+}
+
+/* Gradients for input, weights and bias: as these, whatever the mask says. */
+static enum status backward_shape(struct rt_shape_call *call)
+{
+    const struct rt_value *grad = rt_arg(call, RT_CONV_BACK_GRAD);
+    struct rt_dim out[2 + RT_CONV_AXES_MAX];
+    TRY(find_output(call, &backward, out));
+    TRY(rt_need_dtype(call, RT_CONV_BACK_GRAD, 1u << rt_arg(call, RT_CONV_BACK_X)->dtype));
+    if (grad->rank != rt_arg(call, RT_CONV_BACK_X)->rank) {
+        return rt_refuse(call, "a gradient of rank %u", grad->rank);
+    }
+    for (uint8_t d = 0; d < grad->rank; d++) {
+        TRY(rt_dim_require_equal(&call->graph->dims, grad->dims[d], out[d],
+                                 "the gradient is not of the output's size", call->err));
+    }
+    TRY(rt_set_out_like(call, 0, RT_CONV_BACK_X));
+    TRY(rt_set_out_like(call, 1, RT_CONV_BACK_W));
+    return rt_set_out(call, 2, 1, &out[1]);
 }
 
 /* ---- packed weights -------------------------------------------------------------------------- */
@@ -398,17 +439,30 @@ static enum status conv_emit(struct rt_emit *emit, struct error *err)
 
 /* ---- depthwise ------------------------------------------------------------------------------- */
 
-/* Output rows of one image in a tile; the images are the grid's y. */
-struct depthwise {
-    struct uk_dw_f32 call; /* without pointers */
-    int64_t image_in, image_out, out_h, band;
-};
-
 /* Bindings: out, in, weights as [taps, channels], bias. */
 static void depthwise_cpu(const struct hal_args *args, struct hal_tile tile)
 {
-    const struct depthwise *d = args->constants;
-    struct uk_dw_f32 call = d->call;
+    const struct rt_depthwise *d = args->constants;
+    struct uk_dw_f32 call = {
+        .x_line = (ptrdiff_t)d->x_line,
+        .x_pixel = (ptrdiff_t)d->channels,
+        .y_line = (ptrdiff_t)d->y_line,
+        .y_pixel = (ptrdiff_t)d->y_pixel,
+        .channels = d->channels,
+        .height = d->height,
+        .width = d->width,
+        .out_width = d->out_width,
+        .kernel_h = d->kernel_h,
+        .kernel_w = d->kernel_w,
+        .stride_h = d->stride_h,
+        .stride_w = d->stride_w,
+        .dilation_h = d->dilation_h,
+        .dilation_w = d->dilation_w,
+        .pad_top = d->pad_top,
+        .pad_left = d->pad_left,
+        .min = d->min,
+        .max = d->max,
+    };
     int64_t begin = tile.x * d->band, end = begin + d->band;
     call.x = (const float *)args->bindings[1] + tile.y * d->image_in;
     call.y = (float *)args->bindings[0] + tile.y * d->image_out;
@@ -419,33 +473,34 @@ static void depthwise_cpu(const struct hal_args *args, struct hal_tile tile)
     hal_cpu_uk()->dw_f32(&call);
 }
 
-static const struct hal_kernel depthwise_kernel = {.name = "depthwise_f32", .cpu = depthwise_cpu};
+static const struct hal_kernel depthwise_kernel = {
+    .name = "depthwise_f32", .cpu = depthwise_cpu, .spirv = HAL_SPIRV(depthwise_spirv)};
 
 /* Roughly what depthwise rows cost, and what a tile should. */
 #define DEPTHWISE_MACS_PER_NS 20
 #define DEPTHWISE_TILE_NS 20000
 
-static struct depthwise describe_depthwise(const struct conv *c)
+static struct rt_depthwise describe_depthwise(const struct conv *c)
 {
-    return (struct depthwise){
-        .call = {.x_line = c->gemm.line_in,
-                 .x_pixel = c->gemm.channels,
-                 .y_line = c->gemm.line_out,
-                 .y_pixel = c->gemm.pixel_out,
-                 .channels = (uint32_t)c->gemm.channels,
-                 .height = (uint32_t)c->in_h,
-                 .width = (uint32_t)c->in_w,
-                 .out_width = (uint32_t)c->out_w,
-                 .kernel_h = (uint32_t)c->h.kernel,
-                 .kernel_w = (uint32_t)c->w.kernel,
-                 .stride_h = (uint32_t)c->h.stride,
-                 .stride_w = (uint32_t)c->w.stride,
-                 .dilation_h = (uint32_t)c->h.dilation,
-                 .dilation_w = (uint32_t)c->w.dilation,
-                 .pad_top = (uint32_t)c->h.padding,
-                 .pad_left = (uint32_t)c->w.padding,
-                 .min = c->gemm.min,
-                 .max = c->gemm.max},
+    return (struct rt_depthwise){
+        .x_line = c->gemm.line_in,
+
+        .y_line = c->gemm.line_out,
+        .y_pixel = c->gemm.pixel_out,
+        .channels = (uint32_t)c->gemm.channels,
+        .height = (uint32_t)c->in_h,
+        .width = (uint32_t)c->in_w,
+        .out_width = (uint32_t)c->out_w,
+        .kernel_h = (uint32_t)c->h.kernel,
+        .kernel_w = (uint32_t)c->w.kernel,
+        .stride_h = (uint32_t)c->h.stride,
+        .stride_w = (uint32_t)c->w.stride,
+        .dilation_h = (uint32_t)c->h.dilation,
+        .dilation_w = (uint32_t)c->w.dilation,
+        .pad_top = (uint32_t)c->h.padding,
+        .pad_left = (uint32_t)c->w.padding,
+        .min = c->gemm.min,
+        .max = c->gemm.max,
         .image_in = c->gemm.image_in,
         .image_out = c->gemm.image_out,
         .out_h = c->out_h,
@@ -456,7 +511,7 @@ static enum status depthwise_emit(struct rt_emit *emit, struct error *err)
 {
     struct conv c;
     describe(emit, &c);
-    struct depthwise d = describe_depthwise(&c);
+    struct rt_depthwise d = describe_depthwise(&c);
     double row_ns = (double)c.out_w * (double)c.gemm.channels * (double)(c.h.kernel * c.w.kernel) /
                     DEPTHWISE_MACS_PER_NS;
     d.band = row_ns < DEPTHWISE_TILE_NS ? (int64_t)(DEPTHWISE_TILE_NS / (row_ns + 1)) + 1 : 1;
@@ -485,11 +540,17 @@ static const struct rt_epilogue depthwise_epilogue = {0, PACKED_MIN, PACKED_MAX}
 
 const struct rt_op rt_ops_conv[] = {
     {"convolution", "aten::convolution.out", "TTT?LLLBLI>T", convolution_shape, NULL, 0,
-     RT_LAYOUT_ROW_MAJOR, NULL},
-    {"pack_conv", NULL, "TIB>T", pack_shape, pack_emit, 0, RT_LAYOUT_ROW_MAJOR, NULL},
+     RT_LAYOUT_ROW_MAJOR, NULL, NULL, .dtypes = RT_DTYPES_REAL & ~(1u << DT_U64),
+     .becomes = "conv"},
+    {"convolution_backward", "aten::convolution_backward.out", "TTTL?LLLBLIO>TTT", backward_shape,
+     NULL, 0, RT_LAYOUT_ROW_MAJOR, NULL, NULL, .dtypes = RT_DTYPES_REAL & ~(1u << DT_U64),
+     .becomes = "conv_gradient"},
+    {"pack_conv", NULL, "TIB>T", pack_shape, pack_emit, 0, RT_LAYOUT_ROW_MAJOR, NULL, NULL,
+     .dtypes = 1u << DT_F32, .runs = &rt_pack_kernel},
     {"conv", NULL, PACKED_ARGS, packed_shape, conv_emit, RT_OP_EPILOGUE, RT_LAYOUT_CHANNELS_LAST,
-     &conv_epilogue},
+     &conv_epilogue, rt_batch_each, .dtypes = 1u << DT_F32, .runs = &rt_gemm_kernel},
     {"conv_dw", NULL, PACKED_ARGS, packed_shape, depthwise_emit, RT_OP_EPILOGUE,
-     RT_LAYOUT_CHANNELS_LAST, &depthwise_epilogue},
+     RT_LAYOUT_CHANNELS_LAST, &depthwise_epilogue, rt_batch_each, .dtypes = 1u << DT_F32,
+     .runs = &depthwise_kernel},
     {0},
 };

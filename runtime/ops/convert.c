@@ -20,10 +20,11 @@
 #define HALF_TYPES(XX) XX(F16, f16) XX(BF16, bf16)
 /* clang-format on */
 
+#define FITS_I32(type) (sizeof(type) < 4 || (sizeof(type) == 4 && !((type)-1 > 0)))
 /* A class's number |v| as a value of a type of each kind. */
 #define FLOAT_FROM_FLOAT(type) (type) v
 #define FLOAT_FROM_INT(type) (type) v
-#define INT_FROM_FLOAT(type) (type) rt_to_i64((double)v)
+#define INT_FROM_FLOAT(type) (type)(FITS_I32(type) ? to_i32((double)v) : rt_to_i64((double)v))
 #define INT_FROM_INT(type) (type) v
 #define U64_FROM_FLOAT(type) to_u64((double)v)
 #define U64_FROM_INT(type) (type) v
@@ -34,6 +35,11 @@
 #define I64_OF_INT (int64_t) v
 #define I64_OF_U64 (int64_t) v
 #define I64_OF_BOOL v != 0
+
+static int64_t to_i32(double v)
+{
+    return v > -0x1p31 - 1 && v < 0x1p31 ? (int32_t)v : INT32_MIN;
+}
 
 static uint64_t to_u64(double v)
 {
@@ -155,26 +161,99 @@ static void store_half(narrow_f *narrow, rt_load_f *convert, char *to, int64_t s
 HALF_TYPES(XX)
 #undef XX
 
+/* ---- complex numbers ----------------------------------------------------------------------- */
+
+/* Reals as complex numbers, and the real parts of complex ones; bools are what differs from 0. */
+#define REAL_AND_COMPLEX(dtype)                                                                    \
+    static void load_##dtype##_c128(void *to, const char *from, int64_t stride, int64_t count)     \
+    {                                                                                              \
+        double *y = to;                                                                            \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            load_##dtype##_f64(&y[2 * i], from + i * stride, 0, 1);                                \
+            y[2 * i + 1] = 0;                                                                      \
+        }                                                                                          \
+    }                                                                                              \
+    static void store_##dtype##_c128(char *to, int64_t stride, const void *from, int64_t count)    \
+    {                                                                                              \
+        const double *x = from;                                                                    \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            double v = x[2 * i];                                                                   \
+            if (DT_##dtype == DT_BOOL) {                                                           \
+                v = v != 0 || x[2 * i + 1] != 0;                                                   \
+            }                                                                                      \
+            store_##dtype##_f64(to + i * stride, 0, &v, 1);                                        \
+        }                                                                                          \
+    }
+#define XX(dtype, ...) REAL_AND_COMPLEX(dtype)
+NATIVE_TYPES(XX)
+HALF_TYPES(XX)
+#undef XX
+
+/* A complex type of two numbers of a real type; reals of a class become its real parts. */
+#define COMPLEX_OF_CLASS(dtype, part, class, class_type)                                           \
+    static void store_##dtype##_##class(char *to, int64_t stride, const void *from, int64_t count) \
+    {                                                                                              \
+        const class_type *x = from;                                                                \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            const double v[2] = {(double)x[i], 0};                                                 \
+            store_##part##_f64(to + i * stride, (int64_t)dtype_bytes(DT_##part), v, 2);            \
+        }                                                                                          \
+    }
+#define COMPLEX(dtype, part)                                                                       \
+    static void load_##dtype##_c128(void *to, const char *from, int64_t stride, int64_t count)     \
+    {                                                                                              \
+        int64_t bytes = (int64_t)dtype_bytes(DT_##part);                                           \
+        if (stride == 2 * bytes) {                                                                 \
+            load_##part##_f64(to, from, bytes, 2 * count);                                         \
+            return;                                                                                \
+        }                                                                                          \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            load_##part##_f64((double *)to + 2 * i, from + i * stride, bytes, 2);                  \
+        }                                                                                          \
+    }                                                                                              \
+    static void load_##dtype##_truth(void *to, const char *from, int64_t stride, int64_t count)    \
+    {                                                                                              \
+        uint8_t *y = to, parts[2];                                                                 \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            load_##part##_truth(parts, from + i * stride, (int64_t)dtype_bytes(DT_##part), 2);     \
+            y[i] = parts[0] | parts[1];                                                            \
+        }                                                                                          \
+    }                                                                                              \
+    static void store_##dtype##_c128(char *to, int64_t stride, const void *from, int64_t count)    \
+    {                                                                                              \
+        int64_t bytes = (int64_t)dtype_bytes(DT_##part);                                           \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            store_##part##_f64(to + i * stride, bytes, (const double *)from + 2 * i, 2);           \
+        }                                                                                          \
+    }                                                                                              \
+    COMPLEX_OF_CLASS(dtype, part, f32, float)                                                      \
+    COMPLEX_OF_CLASS(dtype, part, f64, double)                                                     \
+    COMPLEX_OF_CLASS(dtype, part, i64, int64_t)                                                    \
+    COMPLEX_OF_CLASS(dtype, part, truth, uint8_t)
+COMPLEX(C32, F16)
+COMPLEX(C64, F32)
+COMPLEX(C128, F64)
+
 /* ---- tables -------------------------------------------------------------------------------- */
 
 #define LOADS(dtype)                                                                               \
     [DT_##dtype] = {load_##dtype##_f32, load_##dtype##_f64, load_##dtype##_i64,                    \
-                    load_##dtype##_truth},
+                    load_##dtype##_truth, load_##dtype##_c128},
 #define STORES(dtype)                                                                              \
     [DT_##dtype] = {store_##dtype##_f32, store_##dtype##_f64, store_##dtype##_i64,                 \
-                    store_##dtype##_truth},
+                    store_##dtype##_truth, store_##dtype##_c128},
+#define XX_LOADS(dtype, ...) LOADS(dtype)
+#define XX_STORES(dtype, ...) STORES(dtype)
 
 static rt_load_f *const loads[DTYPE_COUNT][RT_CLASS_COUNT] = {
-#define DTYPE(name, ...) LOADS(name)
-#include "base/dtype.def"
-#undef DTYPE
+    NATIVE_TYPES(XX_LOADS)
+        HALF_TYPES(XX_LOADS)[DT_C32] = {NULL, NULL, NULL, load_C32_truth, load_C32_c128},
+    [DT_C64] = {NULL, NULL, NULL, load_C64_truth, load_C64_c128},
+    [DT_C128] = {NULL, NULL, NULL, load_C128_truth, load_C128_c128},
 };
 
 static rt_store_f *const stores[DTYPE_COUNT][RT_CLASS_COUNT] = {
-#define DTYPE(name, ...) STORES(name)
-#include "base/dtype.def"
-#undef DTYPE
-};
+    NATIVE_TYPES(XX_STORES) HALF_TYPES(XX_STORES) STORES(C32) STORES(C64) STORES(C128)};
 
 rt_load_f *rt_load(enum dtype from, enum rt_class to)
 {
@@ -189,21 +268,21 @@ rt_store_f *rt_store(enum rt_class from, enum dtype to)
 size_t rt_class_bytes(enum rt_class class)
 {
     static const size_t bytes[RT_CLASS_COUNT] = {sizeof(float), sizeof(double), sizeof(int64_t),
-                                                 sizeof(uint8_t)};
+                                                 sizeof(uint8_t), 2 * sizeof(double)};
     return bytes[class];
 }
 
 enum rt_class rt_class_of(enum dtype dtype)
 {
-    if (dtype == DT_F64) {
-        return RT_CLASS_F64;
+    if (dtype == DT_F64 || dtype_infos[dtype].kind == DTYPE_COMPLEX) {
+        return dtype == DT_F64 ? RT_CLASS_F64 : RT_CLASS_C128;
     }
     return dtype_infos[dtype].kind == DTYPE_FLOAT ? RT_CLASS_F32 : RT_CLASS_I64;
 }
 
 bool rt_class_is_direct(enum rt_class class, enum dtype dtype)
 {
-    static const enum dtype direct[RT_CLASS_COUNT] = {DT_F32, DT_F64, DT_I64, DT_BOOL};
+    static const enum dtype direct[RT_CLASS_COUNT] = {DT_F32, DT_F64, DT_I64, DT_BOOL, DT_C128};
     return direct[class] == dtype;
 }
 
@@ -221,6 +300,39 @@ static enum dtype promote_ints(enum dtype a, enum dtype b)
     return dtype_bytes(with_sign) > dtype_bytes(without) ? with_sign : twice[dtype_bytes(without)];
 }
 
+enum dtype rt_complex_of(enum dtype dtype)
+{
+    switch (dtype) {
+    case DT_F16:
+        return DT_C32;
+    case DT_F64:
+        return DT_C128;
+    default:
+        return DT_C64;
+    }
+}
+
+enum dtype rt_part_of(enum dtype dtype)
+{
+    return dtype == DT_C32 ? DT_F16 : dtype == DT_C64 ? DT_F32 : DT_F64;
+}
+
+/* One of them at least is complex; integers and bools never widen. */
+static enum dtype promote_complex(enum dtype a, enum dtype b)
+{
+    bool a_is_complex = dtype_infos[a].kind == DTYPE_COMPLEX;
+    bool b_is_complex = dtype_infos[b].kind == DTYPE_COMPLEX;
+    enum dtype with = a_is_complex ? a : b, other = a_is_complex ? b : a;
+
+    if (!(a_is_complex && b_is_complex)) {
+        if (dtype_infos[other].kind != DTYPE_FLOAT) {
+            return with;
+        }
+        other = rt_complex_of(other);
+    }
+    return dtype_bytes(with) >= dtype_bytes(other) ? with : other;
+}
+
 enum dtype rt_promote(enum dtype a, enum dtype b)
 {
     bool a_is_float = dtype_infos[a].kind == DTYPE_FLOAT;
@@ -228,6 +340,9 @@ enum dtype rt_promote(enum dtype a, enum dtype b)
 
     if (a == b || b == DT_BOOL) {
         return a;
+    }
+    if (dtype_infos[a].kind == DTYPE_COMPLEX || dtype_infos[b].kind == DTYPE_COMPLEX) {
+        return promote_complex(a, b);
     }
     if (a == DT_BOOL) {
         return b;
@@ -246,10 +361,12 @@ struct rt_number rt_number_arg(const struct rt_emit *emit, uint32_t index)
     const struct rt_value *value = rt_emit_value(emit, index);
 
     if (value->kind == RT_FLOAT) {
-        return (struct rt_number){value->f, rt_to_i64(value->f)};
+        double f = rt_emit_number(emit, index);
+        return (struct rt_number){f, rt_to_i64(f)};
     }
     if (value->kind == RT_BOOL) {
-        return (struct rt_number){value->b, value->b};
+        bool b = rt_emit_number(emit, index) != 0;
+        return (struct rt_number){b, b};
     }
     int64_t number = rt_emit_int(emit, index);
     return (struct rt_number){(double)number, number};

@@ -17,16 +17,11 @@
 #include "base/check.h"
 #include "runtime/ops/iter.h"
 #include "runtime/ops/minmax.h"
+#include "runtime/ops/shaders/strided_copy.h"
 
 #define WIDTH_MAX 16
 #define TILE_BYTES (128 * 1024) /* some 20 us from memory */
 #define BLOCK 16                /* a cache line of f32 each way; 2 x 16 lines stay in L1 */
-
-struct copy_constants {
-    struct rt_loop loop; /* operand 0 is the target, 1 the source */
-    uint32_t width;      /* bytes of an element */
-    int64_t tile_i, tile_j, tile_outer;
-};
 
 struct wide {
     uint64_t half[2];
@@ -86,19 +81,36 @@ void rt_copy_run(char *dst, int64_t dst_stride, const char *src, int64_t src_str
     }
 }
 
+/* Where target and source begin in this run. */
+static void find_sides(const struct hal_args *args, void *sides[2])
+{
+    const struct rt_copy_constants *c = args->constants;
+    bool is_placed = c->steps[0] != 0 || c->steps[1] != 0;
+    int64_t place = is_placed ? *(const int64_t *)args->bindings[2] : 0;
+
+    for (uint32_t o = 0; o < 2; o++) {
+        sides[o] = (char *)args->bindings[o] + place * c->steps[o];
+    }
+}
+
 static void copy_runs(const struct hal_args *args, struct hal_tile tile)
 {
-    const struct copy_constants *c = args->constants;
+    const struct rt_copy_constants *c = args->constants;
     struct rt_cursor cursor;
+    void *sides[2];
 
-    rt_cursor_init(&cursor, &c->loop, args->bindings, tile.x);
+    find_sides(args, sides);
+    rt_cursor_init(&cursor, &c->loop, sides, tile.x);
     while (rt_cursor_next(&cursor)) {
         rt_copy_run(cursor.ptrs[0], rt_cursor_stride(&cursor, 0), cursor.ptrs[1],
                     rt_cursor_stride(&cursor, 1), cursor.count, c->width);
     }
 }
 
-static const struct hal_kernel kernel_runs = {.name = "copy", .cpu = copy_runs};
+const struct hal_kernel rt_copy_kernel = {.name = "copy",
+                                          .cpu = copy_runs,
+                                          .spirv = HAL_SPIRV(strided_copy_spirv),
+                                          .variant = RT_COPY_RUNS};
 
 /* ---- transposition -----------------------------------------------------------------------------
  */
@@ -280,7 +292,7 @@ static void turn_plane(struct plane p, uint32_t width)
 /* The plane is the two innermost dims, j and i; tile z is a range of positions of the others. */
 static void copy_transpose(const struct hal_args *args, struct hal_tile tile)
 {
-    const struct copy_constants *c = args->constants;
+    const struct rt_copy_constants *c = args->constants;
     const struct rt_loop *loop = &c->loop;
     uint32_t i = loop->rank - 1, j = loop->rank - 2;
     int64_t begin_i = tile.x * c->tile_i, begin_j = tile.y * c->tile_j;
@@ -290,7 +302,9 @@ static void copy_transpose(const struct hal_args *args, struct hal_tile tile)
                       .n_j = rt_min(c->tile_j, loop->dims[j] - begin_j),
                       .dst_j = loop->strides[0][j],
                       .src_i = loop->strides[1][i]};
+    void *sides[2];
 
+    find_sides(args, sides);
     for (int64_t outer = begin; outer < end; outer++) {
         int64_t dst = loop->offsets[0] + begin_j * p.dst_j + begin_i * c->width;
         int64_t src = loop->offsets[1] + begin_i * p.src_i + begin_j * c->width;
@@ -301,13 +315,16 @@ static void copy_transpose(const struct hal_args *args, struct hal_tile tile)
             dst += index * loop->strides[0][d];
             src += index * loop->strides[1][d];
         }
-        p.dst = (char *)args->bindings[0] + dst;
-        p.src = (const char *)args->bindings[1] + src;
+        p.dst = (char *)sides[0] + dst;
+        p.src = (const char *)sides[1] + src;
         turn_plane(p, c->width);
     }
 }
 
-static const struct hal_kernel kernel_transpose = {.name = "transpose", .cpu = copy_transpose};
+static const struct hal_kernel kernel_transpose = {.name = "transpose",
+                                                   .cpu = copy_transpose,
+                                                   .spirv = HAL_SPIRV(strided_copy_spirv),
+                                                   .variant = RT_COPY_TRANSPOSE};
 
 /* ---- recording ---------------------------------------------------------------------------------
  */
@@ -320,6 +337,18 @@ struct rt_copy rt_copy_to(const struct rt_tensor *dst)
         copy.dst[d] = dst->strides[d];
     }
     return copy;
+}
+
+void rt_copy_move(struct rt_copy *copy, struct rt_place place, int64_t dst_step, int64_t src_step)
+{
+    if (!place.is_read) {
+        copy->dst_offset += place.known * dst_step;
+        copy->src_offset += place.known * src_step;
+        return;
+    }
+    copy->place = place;
+    copy->dst_step = dst_step;
+    copy->src_step = src_step;
 }
 
 bool rt_copy_add_dim(struct rt_copy *copy, int64_t dim, int64_t dst, int64_t src)
@@ -350,7 +379,7 @@ static bool is_inside(const struct rt_tensor *tensor, const struct rt_copy *copy
 }
 
 /* Takes a short contiguous run as one element. */
-static void widen(struct copy_constants *c)
+static void widen(struct rt_copy_constants *c)
 {
     struct rt_loop *loop = &c->loop;
     uint32_t last = loop->rank - 1;
@@ -365,7 +394,7 @@ static void widen(struct copy_constants *c)
 }
 
 /* Brings the dim along which the source is contiguous next to the innermost, if there is one. */
-static bool find_plane(struct copy_constants *c)
+static bool find_plane(struct rt_copy_constants *c)
 {
     struct rt_loop *loop = &c->loop;
     uint32_t last = loop->rank - 1;
@@ -399,7 +428,7 @@ static uint32_t tiles_of(int64_t n, int64_t tile)
 }
 
 /* Near-square tiles, longer where the other dim is short, several planes where both are. */
-static void tile_planes(struct copy_constants *c, struct hal_dispatch *dispatch)
+static void tile_planes(struct rt_copy_constants *c, struct hal_dispatch *dispatch)
 {
     const struct rt_loop *loop = &c->loop;
     int64_t n_i = loop->dims[loop->rank - 1], n_j = loop->dims[loop->rank - 2];
@@ -417,7 +446,7 @@ static void tile_planes(struct copy_constants *c, struct hal_dispatch *dispatch)
     dispatch->grid[2] = tiles_of(loop->numel / (n_i * n_j), c->tile_outer);
 }
 
-static void describe(const struct rt_copy *copy, struct copy_constants *c,
+static void describe(const struct rt_copy *copy, struct rt_copy_constants *c,
                      struct hal_dispatch *dispatch)
 {
     int64_t dst_strides[SHAPE_RANK_MAX], src_strides[SHAPE_RANK_MAX];
@@ -428,6 +457,8 @@ static void describe(const struct rt_copy *copy, struct copy_constants *c,
     }
     rt_loop_add_strides(&c->loop, dst_strides, copy->dst_offset * c->width);
     rt_loop_add_strides(&c->loop, src_strides, copy->src_offset * c->width);
+    c->steps[0] = copy->dst_step * c->width;
+    c->steps[1] = copy->src_step * c->width;
     dispatch->cost = (uint64_t)(c->loop.numel * c->width) / 5;
     rt_loop_close(&c->loop, TILE_BYTES / c->width);
     widen(c);
@@ -435,7 +466,7 @@ static void describe(const struct rt_copy *copy, struct copy_constants *c,
         tile_planes(c, dispatch);
     } else {
         c->loop.tile = TILE_BYTES / c->width;
-        dispatch->kernel = &kernel_runs;
+        dispatch->kernel = &rt_copy_kernel;
         dispatch->grid[0] = rt_loop_tiles(&c->loop);
         dispatch->grid[1] = dispatch->grid[2] = 1;
     }
@@ -443,15 +474,15 @@ static void describe(const struct rt_copy *copy, struct copy_constants *c,
 
 /* Fills |dispatch| and the constants it points to; false when there is nothing to copy. */
 static bool make_dispatch(const struct rt_copy *copy, uint32_t width,
-                          const struct hal_binding bindings[2], struct copy_constants *c,
+                          const struct hal_binding *bindings, struct rt_copy_constants *c,
                           struct hal_dispatch *dispatch)
 {
-    *c = (struct copy_constants){.width = width};
+    *c = (struct rt_copy_constants){.width = width};
     *dispatch = (struct hal_dispatch){
         .constants = c,
         .constants_bytes = sizeof(*c),
         .bindings = bindings,
-        .binding_count = 2,
+        .binding_count = copy->dst_step != 0 || copy->src_step != 0 ? 3 : 2,
     };
     rt_loop_init(&c->loop, (uint8_t)copy->rank, copy->dims);
     if (c->loop.numel == 0) {
@@ -464,7 +495,7 @@ static bool make_dispatch(const struct rt_copy *copy, uint32_t width,
 enum status rt_record_copy(struct hal_command *command, const struct rt_copy *copy, uint32_t width,
                            const struct hal_binding bindings[2], struct error *err)
 {
-    struct copy_constants c;
+    struct rt_copy_constants c;
     struct hal_dispatch dispatch;
     return make_dispatch(copy, width, bindings, &c, &dispatch)
                ? hal_command_dispatch(command, &dispatch, err)
@@ -487,9 +518,10 @@ enum status rt_emit_copy(struct rt_emit *emit, const struct rt_tensor *dst,
     must(dtype_bytes(src->dtype) == dtype_bytes(dst->dtype));
     must(is_empty(copy) || (is_inside(dst, copy, copy->dst, copy->dst_offset) &&
                             is_inside(src, copy, copy->src, copy->src_offset)));
-    const struct hal_binding bindings[] = {dst->binding, src->binding};
+    const struct hal_binding bindings[] = {dst->binding, src->binding,
+                                           rt_emit_word(emit, copy->place)};
     uint32_t width = (uint32_t)dtype_bytes(dst->dtype);
-    struct copy_constants c;
+    struct rt_copy_constants c;
     struct hal_dispatch dispatch;
     return make_dispatch(copy, width, bindings, &c, &dispatch)
                ? rt_emit_dispatch(emit, &dispatch, err)

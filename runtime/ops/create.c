@@ -8,21 +8,22 @@
  */
 #include "config.h"
 
-#include "runtime/ops/op.h"
+#include "runtime/ops/create.h"
+#include "runtime/ops/fill.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "runtime/ops/convert.h"
+#include "runtime/ops/shaders/fill_pattern.h"
+#include "runtime/ops/shaders/range.h"
 
-#define FILL_TILE_BYTES ((size_t)256 << 10)
-#define RANGE_TILE 8192
 #define RANGE_CHUNK 256
 #define RANGE_MAX ((int64_t)1 << 40)
 
 /* ---- shapes -------------------------------------------------------------------------------- */
 
-static enum status size_shape(struct rt_shape_call *call)
+enum status rt_create_size_shape(struct rt_shape_call *call)
 {
     const struct rt_value *size = rt_arg(call, 0);
 
@@ -65,12 +66,17 @@ static enum status read_bound(struct rt_shape_call *call, struct range *range, u
         *out_f = (double)value->i.value;
         return ST_OK;
     case RT_FLOAT:
+        if (!rt_value_is_fixed(value)) {
+            return rt_unsupported(call, "argument %u is a float that only a run knows", index);
+        }
         *out_i = rt_dim_of(rt_to_i64(value->f));
         *out_f = value->f;
         range->is_int = false;
         return ST_OK;
     default:
-        return rt_refuse(call, "argument %u is a bool, a number is needed", index);
+        *out_i = rt_dim_of(value->b);
+        *out_f = value->b;
+        return ST_OK;
     }
 }
 
@@ -131,29 +137,23 @@ static enum status range_shape(struct rt_shape_call *call)
     struct range range;
     struct rt_dim length = {0};
 
-    if (rt_out_dtype(call, 0) == DT_BOOL) {
-        return rt_refuse(call, "a range cannot be bool");
-    }
     TRY(read_range(call, &range));
+    range.is_int |= rt_out_dtype(call, 0) == DT_I64; /* whatever they are, they are cut off */
     TRY(range.is_int ? int_range(call, &range, &length) : float_range(call, &range, &length));
     return rt_set_out(call, 0, 1, &length);
 }
 
 /* ---- one value everywhere ------------------------------------------------------------------ */
 
-struct fill {
-    uint8_t pattern[16]; /* the element, repeated */
-};
-
 static void fill_tile(const struct hal_args *args, struct hal_tile tile)
 {
-    const struct fill *fill = args->constants;
-    size_t begin = tile.x * FILL_TILE_BYTES;
+    const struct rt_fill *fill = args->constants;
+    size_t begin = (size_t)tile.x * RT_FILL_TILE_BYTES;
     size_t left = args->lengths[0] - begin;
     uint8_t *to = (uint8_t *)args->bindings[0] + begin;
 
-    if (left > FILL_TILE_BYTES) {
-        left = FILL_TILE_BYTES;
+    if (left > RT_FILL_TILE_BYTES) {
+        left = RT_FILL_TILE_BYTES;
     }
     for (; left >= sizeof(fill->pattern); left -= sizeof(fill->pattern)) {
         memcpy(to, fill->pattern, sizeof(fill->pattern));
@@ -162,18 +162,19 @@ static void fill_tile(const struct hal_args *args, struct hal_tile tile)
     memcpy(to, fill->pattern, left);
 }
 
-static const struct hal_kernel fill_kernel = {.name = "fill", .cpu = fill_tile};
+static const struct hal_kernel fill_kernel = {
+    .name = "fill", .cpu = fill_tile, .spirv = HAL_SPIRV(fill_pattern_spirv)};
 
 static enum status emit_fill(struct rt_emit *emit, struct rt_number number, struct error *err)
 {
     const struct rt_tensor *out = rt_emit_out(emit, 0);
     size_t width = dtype_bytes(out->dtype);
-    struct fill fill;
+    struct rt_fill fill;
 
     for (size_t at = 0; at < sizeof(fill.pattern); at += width) {
         rt_number_store(number, out->dtype, fill.pattern + at);
     }
-    size_t tiles = out->bytes / FILL_TILE_BYTES + (out->bytes % FILL_TILE_BYTES != 0);
+    size_t tiles = out->bytes / RT_FILL_TILE_BYTES + (out->bytes % RT_FILL_TILE_BYTES != 0);
     return rt_emit_dispatch(emit,
                             &(struct hal_dispatch){
                                 .kernel = &fill_kernel,
@@ -210,21 +211,15 @@ static enum status scalar_emit(struct rt_emit *emit, struct error *err)
 
 /* ---- ranges -------------------------------------------------------------------------------- */
 
-struct range_constants {
-    struct rt_number start, step;
-    int64_t length;
-    enum dtype dtype;
-};
-
 /* Element i is start + i * step, in double or in wrapping integers, whatever tile it is in. */
 static void range_tile(const struct hal_args *args, struct hal_tile tile)
 {
-    const struct range_constants *k = args->constants;
+    const struct rt_range *k = args->constants;
     bool is_float = dtype_infos[k->dtype].kind == DTYPE_FLOAT;
     size_t width = dtype_bytes(k->dtype);
     rt_store_f *store = rt_store(is_float ? RT_CLASS_F64 : RT_CLASS_I64, k->dtype);
-    int64_t first = (int64_t)tile.x * RANGE_TILE;
-    int64_t end = k->length - first < RANGE_TILE ? k->length : first + RANGE_TILE;
+    int64_t first = (int64_t)tile.x * RT_RANGE_TILE;
+    int64_t end = k->length - first < RT_RANGE_TILE ? k->length : first + RT_RANGE_TILE;
     union {
         double f[RANGE_CHUNK];
         int64_t i[RANGE_CHUNK];
@@ -245,18 +240,20 @@ static void range_tile(const struct hal_args *args, struct hal_tile tile)
     }
 }
 
-static const struct hal_kernel range_kernel = {.name = "range", .cpu = range_tile};
+static const struct hal_kernel range_kernel = {
+    .name = "range", .cpu = range_tile, .spirv = HAL_SPIRV(range_spirv)};
+static const struct hal_kernel range_f64_kernel = {.name = "range", .cpu = range_tile};
 
 static enum status emit_range(struct rt_emit *emit, struct rt_number start, struct rt_number step,
                               struct error *err)
 {
     const struct rt_tensor *out = rt_emit_out(emit, 0);
-    struct range_constants k = {start, step, out->numel, out->dtype};
-    int64_t tiles = out->numel / RANGE_TILE + (out->numel % RANGE_TILE != 0);
+    struct rt_range k = {start, step, out->numel, out->dtype};
+    int64_t tiles = out->numel / RT_RANGE_TILE + (out->numel % RT_RANGE_TILE != 0);
 
     return rt_emit_dispatch(emit,
                             &(struct hal_dispatch){
-                                .kernel = &range_kernel,
+                                .kernel = out->dtype == DT_F64 ? &range_f64_kernel : &range_kernel,
                                 .grid = {(uint32_t)tiles, 1, 1},
                                 .constants = &k,
                                 .constants_bytes = sizeof(k),
@@ -283,47 +280,66 @@ const struct rt_op rt_ops_create[] = {
     {.name = "full",
      .kernels = "aten::full.out",
      .args = "LS>T",
-     .shape = size_shape,
-     .emit = full_emit},
+     .shape = rt_create_size_shape,
+     .emit = full_emit,
+     .dtypes = RT_DTYPES_ALL,
+     .runs = &fill_kernel},
     {.name = "full_like",
      .kernels = "aten::full_like.out",
      .args = "TSI?>T",
      .shape = like_shape,
-     .emit = full_emit},
+     .emit = full_emit,
+     .batch = rt_batch_each,
+     .dtypes = RT_DTYPES_ALL,
+     .runs = &fill_kernel},
     {.name = "zeros",
      .kernels = "aten::zeros.out",
      .args = "L>T",
-     .shape = size_shape,
-     .emit = zeros_emit},
+     .shape = rt_create_size_shape,
+     .emit = zeros_emit,
+     .dtypes = RT_DTYPES_ALL,
+     .runs = &fill_kernel},
     {.name = "ones",
      .kernels = "aten::ones.out",
      .args = "L>T",
-     .shape = size_shape,
-     .emit = ones_emit},
+     .shape = rt_create_size_shape,
+     .emit = ones_emit,
+     .dtypes = RT_DTYPES_ALL,
+     .runs = &fill_kernel},
     {.name = "empty_format",
      .kernels = "aten::empty.out",
      .args = "LI?>T",
-     .shape = size_shape,
-     .emit = zeros_emit},
+     .shape = rt_create_size_shape,
+     .emit = zeros_emit,
+     .dtypes = RT_DTYPES_ALL,
+     .runs = &fill_kernel},
     {.name = "empty",
      .kernels = "dim_order_ops::_empty_dim_order.out",
      .args = "LL?>T",
-     .shape = size_shape,
-     .emit = zeros_emit},
+     .shape = rt_create_size_shape,
+     .emit = zeros_emit,
+     .dtypes = RT_DTYPES_ALL,
+     .runs = &fill_kernel},
     {.name = "scalar_tensor",
      .kernels = "aten::scalar_tensor.out",
      .args = "S>T",
      .shape = scalar_shape,
-     .emit = scalar_emit},
+     .emit = scalar_emit,
+     .dtypes = RT_DTYPES_ALL,
+     .runs = &fill_kernel},
     {.name = "arange",
      .kernels = "aten::arange.out",
      .args = "S>T",
      .shape = range_shape,
-     .emit = arange_emit},
+     .emit = arange_emit,
+     .dtypes = RT_DTYPES_REAL,
+     .runs = &range_kernel},
     {.name = "arange_start",
      .kernels = "aten::arange.start_out",
      .args = "SSS>T",
      .shape = range_shape,
-     .emit = arange_start_emit},
+     .emit = arange_start_emit,
+     .dtypes = RT_DTYPES_REAL,
+     .runs = &range_kernel},
     {.name = NULL},
 };

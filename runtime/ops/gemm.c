@@ -5,6 +5,8 @@
 
 #include "base/check.h"
 #include "hal/cpu/uk.h"
+#include "runtime/ops/shaders/gemm.h"
+#include "runtime/ops/shaders/pack.h"
 
 /* What a tile should take, and how many are enough for any number of workers. */
 #define TILE_NS 25000
@@ -164,7 +166,7 @@ static void gemm_cpu(const struct hal_args *args, struct hal_tile tile)
     const struct rt_gemm *g = args->constants;
     int64_t image = tile.y / g->groups * g->band_images, group = tile.y % g->groups;
     int64_t images = min_i64(g->band_images, g->images - image);
-    int64_t width = hal_cpu_uk()->f32_nr, group_outs = g->outs / g->groups;
+    int64_t width = g->width, group_outs = g->outs / g->groups;
     int64_t column = (int64_t)tile.z * g->panels * width;
     int64_t y_begin = (tile.x / g->bands_x) * g->band_y;
     int64_t x_begin = (tile.x % g->bands_x) * g->band_x;
@@ -202,7 +204,8 @@ static void gemm_cpu(const struct hal_args *args, struct hal_tile tile)
     }
 }
 
-static const struct hal_kernel gemm_kernel = {.name = "gemm_f32", .cpu = gemm_cpu};
+const struct hal_kernel rt_gemm_kernel = {
+    .name = "gemm_f32", .cpu = gemm_cpu, .spirv = HAL_SPIRV(gemm_spirv)};
 
 /* ---- recording ------------------------------------------------------------------------------- */
 
@@ -255,6 +258,8 @@ enum status rt_gemm_emit(struct rt_emit *emit, struct rt_gemm *g,
     }
     int64_t panels = uk_panels_f32(uk, (uint32_t)(g->outs / g->groups));
     int64_t cost = cut(g, uk);
+    g->width = uk->f32_nr;
+    must(g->width % 8 == 0); /* shaders read columns by eight */
     size_t segments = (size_t)(g->y.taps * g->x.taps) + 1;
     struct hal_binding bindings[] = {
         tensors->out, tensors->in, tensors->weights, tensors->bias, tensors->residual,
@@ -264,7 +269,7 @@ enum status rt_gemm_emit(struct rt_emit *emit, struct rt_gemm *g,
         return error_set(err, ST_TOO_LARGE, "%lld images", (long long)g->images);
     }
     struct hal_dispatch dispatch = {
-        .kernel = &gemm_kernel,
+        .kernel = &rt_gemm_kernel,
         .grid = {(uint32_t)(g->bands_y * g->bands_x), (uint32_t)(image_bands * g->groups),
                  (uint32_t)ceil_div(panels, g->panels)},
         .constants = g,
@@ -278,9 +283,6 @@ enum status rt_gemm_emit(struct rt_emit *emit, struct rt_gemm *g,
 }
 
 /* ---- packing --------------------------------------------------------------------------------- */
-
-/* Panels of one tile. */
-#define PACK_PANELS 4
 
 /* Bindings: packed, source. Grid: blocks of panels, matrices. */
 static void pack_cpu(const struct hal_args *args, struct hal_tile tile)
@@ -297,13 +299,14 @@ static void pack_cpu(const struct hal_args *args, struct hal_tile tile)
         .inner_count = (uint32_t)p->inner_count,
         .packed = (float *)args->bindings[0] + tile.y * p->packed,
     };
-    uint32_t panels = uk_panels_f32(uk, call.n), begin = tile.x * PACK_PANELS;
-    uk->pack_f32(&call, begin, panels - begin < PACK_PANELS ? panels : begin + PACK_PANELS);
+    uint32_t panels = uk_panels_f32(uk, call.n), begin = tile.x * RT_PACK_PANELS;
+    uk->pack_f32(&call, begin, panels - begin < RT_PACK_PANELS ? panels : begin + RT_PACK_PANELS);
 }
 
-static const struct hal_kernel pack_kernel = {.name = "pack_f32", .cpu = pack_cpu};
+const struct hal_kernel rt_pack_kernel = {
+    .name = "pack_f32", .cpu = pack_cpu, .spirv = HAL_SPIRV(pack_spirv)};
 
-enum status rt_pack_emit(struct rt_emit *emit, const struct rt_pack *pack, int64_t matrices,
+enum status rt_pack_emit(struct rt_emit *emit, struct rt_pack *pack, int64_t matrices,
                          struct error *err)
 {
     const struct rt_tensor *in = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
@@ -313,10 +316,12 @@ enum status rt_pack_emit(struct rt_emit *emit, const struct rt_pack *pack, int64
                          (long long)pack->n);
     }
     uint32_t panels = uk_panels_f32(hal_cpu_uk(), (uint32_t)pack->n);
+    pack->width = hal_cpu_uk()->f32_nr;
     struct hal_binding bindings[] = {out->binding, in->binding};
     struct hal_dispatch dispatch = {
-        .kernel = &pack_kernel,
-        .grid = {out->numel ? (uint32_t)ceil_div(panels, PACK_PANELS) : 0, (uint32_t)matrices, 1},
+        .kernel = &rt_pack_kernel,
+        .grid = {out->numel ? (uint32_t)ceil_div(panels, RT_PACK_PANELS) : 0, (uint32_t)matrices,
+                 1},
         .constants = pack,
         .constants_bytes = sizeof(*pack),
         .bindings = bindings,

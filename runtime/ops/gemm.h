@@ -11,7 +11,9 @@
 #ifndef PTED_RUNTIME_OPS_GEMM_H
 #define PTED_RUNTIME_OPS_GEMM_H
 
+#ifndef HAL_SHADER
 #include "runtime/ops/op.h"
+#endif
 
 struct rt_axis {
     int64_t out, in; /* positions */
@@ -35,19 +37,11 @@ struct rt_gemm {
     int64_t offset_out;          /* of the first output pixel */
     int64_t image_b, group_b;    /* floats of packed weights from one image / group to the next */
     float min, max;
-    /* Chosen by rt_gemm_emit(): how the work is cut. */
+    /* Chosen by rt_gemm_emit(): the packing, and how the work is cut. */
+    int64_t width;                               /* columns of a panel */
     int64_t band_images, band_y, band_x, panels; /* of a tile */
     int64_t bands_y, bands_x; /* tiles in each direction; panels are the grid's z */
 };
-
-struct rt_gemm_tensors {
-    struct hal_binding out, in, weights;
-    struct hal_binding bias, residual; /* length 0: none */
-};
-
-/* Records the dispatch. */
-MUST_CHECK enum status rt_gemm_emit(struct rt_emit *emit, struct rt_gemm *gemm,
-                                    const struct rt_gemm_tensors *tensors, struct error *err);
 
 /*
  * Packing of |matrices| matrices of |n| columns each; B[k][j] of one is at
@@ -58,10 +52,25 @@ struct rt_pack {
     int64_t column, outer_stride, inner_stride;
     int64_t n, outer_count, inner_count;
     int64_t source, packed; /* floats from one matrix to the next */
+    /* Chosen by rt_pack_emit(). */
+    int64_t width; /* columns of a panel */
 };
 
-MUST_CHECK enum status rt_pack_emit(struct rt_emit *emit, const struct rt_pack *pack,
-                                    int64_t matrices, struct error *err);
+/* Panels of one tile of packing. */
+#define RT_PACK_PANELS 4
+
+#ifndef HAL_SHADER
+struct rt_gemm_tensors {
+    struct hal_binding out, in, weights;
+    struct hal_binding bias, residual; /* length 0: none */
+};
+
+/* Records the dispatch. */
+MUST_CHECK enum status rt_gemm_emit(struct rt_emit *emit, struct rt_gemm *gemm,
+                                    const struct rt_gemm_tensors *tensors, struct error *err);
+
+MUST_CHECK enum status rt_pack_emit(struct rt_emit *emit, struct rt_pack *pack, int64_t matrices,
+                                    struct error *err);
 
 /*
  * The dims of a packed value: [matrices, panels, k, width]. The width is the CPU level's; weights
@@ -69,5 +78,9 @@ MUST_CHECK enum status rt_pack_emit(struct rt_emit *emit, const struct rt_pack *
  */
 void rt_packed_dims(struct rt_dims *dims, struct rt_dim matrices, struct rt_dim k, struct rt_dim n,
                     struct rt_dim out[4]);
+
+/* Products, and the packing of their right sides. */
+extern const struct hal_kernel rt_gemm_kernel, rt_pack_kernel;
+#endif
 
 #endif

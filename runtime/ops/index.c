@@ -5,9 +5,12 @@
  * table; the other dims are the rest, walked by both sides. The list is the side that has the index
  * dims: what take writes and put reads.
  *
- * A negative place counts from the end. What a file's data names outside of the table cannot fail a
- * kernel: taken from there is zero, put there is nothing. Of several puts to one place the last in
- * row-major order stays. Masks have extents that depend on data and are refused.
+ * A place outside of the table is a fault. index and index_put count negative ones from the end.
+ * Of several puts to one place the last in row-major order stays.
+ *
+ * index_put takes a mask as well, alone: its places are the trues of it in row-major order, of
+ * which there must be as many as values, or one value for all. What a mask takes has an extent that
+ * depends on data: that is another operator.
  */
 #include "config.h"
 
@@ -16,56 +19,43 @@
 #include "base/check.h"
 #include "runtime/ops/copy.h"
 #include "runtime/ops/element.h"
+#include "runtime/ops/index.h"
+#include "runtime/ops/keep.h"
 #include "runtime/ops/minmax.h"
 #include "runtime/ops/op.h"
+#include "runtime/ops/shaders/index_put.h"
+#include "runtime/ops/shaders/index_take.h"
 #include "runtime/ops/view_priv.h"
 
 #define TILE_BYTES (128 * 1024)
 #define PLACES 1024 /* of a tile at a time */
 #define NOWHERE (-1)
-
-enum index_mode { INDEX_TAKE, INDEX_PUT, INDEX_ADD };
-
-struct index_constants {
-    enum index_mode mode;
-    enum dtype dtype;
-    uint32_t first;     /* the first index tensor's binding */
-    uint8_t count;      /* index tensors */
-    uint8_t rest, rank; /* rest dims, then index dims up to rank */
-    uint32_t i32;       /* a bit for each index tensor that is of that type, not i64 */
-    int64_t run;        /* bytes that both sides have in one piece */
-    int64_t piece;      /* of a tile */
-    int64_t rows, tile_rows;
-    int64_t places, tile_places;
-    int64_t dims[SHAPE_RANK_MAX];
-    int64_t table[SHAPE_RANK_MAX]; /* strides in bytes: of the rest dims */
-    int64_t list[SHAPE_RANK_MAX];
-    int64_t sizes[SHAPE_RANK_MAX];  /* of the table's dims that are indexed, by index tensor */
-    int64_t steps[SHAPE_RANK_MAX];  /* their strides in bytes */
-    uint16_t masks[SHAPE_RANK_MAX]; /* the index dims that a tensor has; the others it repeats */
-};
-
-_Static_assert(sizeof(struct index_constants) <= HAL_CONSTANTS_MAX, "constants of index kernels");
+#define NO_LIMIT (-1)
 
 /* Byte offsets of each place in the table, or NOWHERE, and of what belongs to it in the list. */
 struct places {
     int64_t table[PLACES], list[PLACES];
+    int64_t trues; /* of a mask before these places */
 };
 
 /* ---- kernels -----------------------------------------------------------------------------------
  */
 
-static int64_t read_place(const struct hal_args *args, const struct index_constants *c, uint32_t k,
-                          int64_t at)
+static int64_t read_place(const struct hal_args *args, const struct rt_index_constants *c,
+                          uint32_t k, int64_t at)
 {
     const void *tensor = args->bindings[c->first + k];
     int64_t place = c->i32 >> k & 1 ? ((const int32_t *)tensor)[at] : ((const int64_t *)tensor)[at];
-    place = place < 0 ? place + c->sizes[k] : place;
-    return place >= 0 && place < c->sizes[k] ? place * c->steps[k] : NOWHERE;
+    place = place < 0 && c->wraps ? place + c->sizes[k] : place;
+    if (place < 0 || place >= c->sizes[k]) {
+        hal_fault(args, HAL_FAULT_INDEX);
+        return NOWHERE;
+    }
+    return place * c->steps[k];
 }
 
 /* Row-major strides of each index tensor over the index dims, 0 where it repeats. */
-static void index_strides(const struct index_constants *c,
+static void index_strides(const struct rt_index_constants *c,
                           int64_t strides[SHAPE_RANK_MAX][SHAPE_RANK_MAX])
 {
     for (uint32_t k = 0; k < c->count; k++) {
@@ -78,10 +68,43 @@ static void index_strides(const struct index_constants *c,
     }
 }
 
+/* The same of a mask; chunks are asked for in order. */
+static void find_trues(const struct hal_args *args, int64_t begin, int64_t count,
+                       struct places *places)
+{
+    const struct rt_index_constants *c = args->constants;
+    const uint8_t *mask = (const uint8_t *)args->bindings[c->first] + begin;
+    bool at_end = begin + count == c->places;
+    int64_t coords[SHAPE_RANK_MAX], table = 0;
+
+    places->trues = begin == 0 ? 0 : places->trues;
+    for (uint32_t k = c->count; k-- > 0; begin /= c->sizes[k]) {
+        coords[k] = begin % c->sizes[k];
+        table += coords[k] * c->steps[k];
+    }
+    for (int64_t b = 0; b < count; b++) {
+        bool is_left = c->values == NO_LIMIT || places->trues < c->values;
+        places->table[b] = mask[b] && is_left ? table : NOWHERE;
+        places->list[b] = places->trues * c->list[c->rest];
+        places->trues += mask[b] != 0;
+        for (uint32_t k = c->count; k-- > 0;) {
+            table += c->steps[k];
+            if (++coords[k] < c->sizes[k]) {
+                break;
+            }
+            table -= coords[k] * c->steps[k];
+            coords[k] = 0;
+        }
+    }
+    if (at_end && c->values != NO_LIMIT && places->trues != c->values) {
+        hal_fault(args, HAL_FAULT_VALUES);
+    }
+}
+
 static void find_places(const struct hal_args *args, int64_t begin, int64_t count,
                         struct places *places)
 {
-    const struct index_constants *c = args->constants;
+    const struct rt_index_constants *c = args->constants;
     int64_t strides[SHAPE_RANK_MAX][SHAPE_RANK_MAX], coords[SHAPE_RANK_MAX];
 
     index_strides(c, strides);
@@ -111,7 +134,7 @@ static void find_places(const struct hal_args *args, int64_t begin, int64_t coun
 }
 
 /* Where row |row| of the rest begins on both sides. */
-static void find_row(const struct index_constants *c, int64_t row, int64_t *table, int64_t *list)
+static void find_row(const struct rt_index_constants *c, int64_t row, int64_t *table, int64_t *list)
 {
     *table = *list = 0;
     for (uint32_t d = c->rest; d-- > 0;) {
@@ -147,7 +170,7 @@ static void take_row(const struct places *places, int64_t count, char *list, con
 
 static void index_take(const struct hal_args *args, struct hal_tile tile)
 {
-    const struct index_constants *c = args->constants;
+    const struct rt_index_constants *c = args->constants;
     struct places *places = args->scratch;
     int64_t begin = tile.x * c->tile_places, count = rt_min(c->tile_places, c->places - begin);
     int64_t first = tile.y * c->tile_rows, behind = rt_min(first + c->tile_rows, c->rows);
@@ -162,10 +185,11 @@ static void index_take(const struct hal_args *args, struct hal_tile tile)
     }
 }
 
-static const struct hal_kernel kernel_take = {.name = "index", .cpu = index_take};
+static const struct hal_kernel kernel_take = {
+    .name = "index", .cpu = index_take, .spirv = HAL_SPIRV(index_take_spirv)};
 
 /* What stays of the table: all places of one row, as indexed dims walk them. */
-static void keep_row(const struct index_constants *c, char *dst, const char *src, size_t bytes)
+static void keep_all(const struct rt_index_constants *c, char *dst, const char *src, size_t bytes)
 {
     int64_t coords[SHAPE_RANK_MAX] = {0}, offset = 0;
     uint32_t k;
@@ -186,14 +210,38 @@ static void keep_row(const struct index_constants *c, char *dst, const char *src
     }
 }
 
-static void put_row(const struct index_constants *c, const struct places *places, int64_t count,
+/* Of one indexed dim only those places that may differ. */
+static void keep_row(const struct rt_index_constants *c, const int64_t *words, char *dst,
+                     const char *src, size_t bytes)
+{
+    if (!words) {
+        keep_all(c, dst, src, bytes);
+        return;
+    }
+    for (int64_t at = words[RT_UPDATE_STALE]; at < words[RT_UPDATE_STALE_END]; at++) {
+        copy_bytes(dst + at * c->steps[0], src + at * c->steps[0], bytes);
+    }
+}
+
+/* From the first to the last of |places|; they are those of one indexed dim. */
+static void note_written(const struct rt_index_constants *c, const struct places *places,
+                         int64_t count, int64_t *words)
+{
+    for (int64_t b = 0; b < count; b++) {
+        int64_t place = places->table[b] == NOWHERE ? 0 : places->table[b] / c->steps[0];
+        words[RT_UPDATE_WRITTEN] = rt_min(words[RT_UPDATE_WRITTEN], place);
+        words[RT_UPDATE_WRITTEN_END] = rt_max(words[RT_UPDATE_WRITTEN_END], place + 1);
+    }
+}
+
+static void put_row(const struct rt_index_constants *c, const struct places *places, int64_t count,
                     char *table, const char *list, size_t bytes)
 {
     for (int64_t b = 0; b < count; b++) {
         if (places->table[b] == NOWHERE) {
             continue;
         }
-        if (c->mode == INDEX_PUT) {
+        if (c->mode == RT_INDEX_PUT) {
             copy_bytes(table + places->table[b], list + places->list[b], bytes);
         } else {
             rt_element_add(table + places->table[b], list + places->list[b],
@@ -205,21 +253,30 @@ static void put_row(const struct index_constants *c, const struct places *places
 /* A tile owns some rows of the rest: it keeps them, then puts in order. */
 static void index_put(const struct hal_args *args, struct hal_tile tile)
 {
-    const struct index_constants *c = args->constants;
+    const struct rt_index_constants *c = args->constants;
     struct places *places = args->scratch;
     char *out = args->bindings[0];
     const char *self = args->bindings[1], *values = args->bindings[2];
     int64_t first = tile.y * c->tile_rows, behind = rt_min(first + c->tile_rows, c->rows);
     int64_t offset = tile.z * c->piece, table, list;
     size_t bytes = (size_t)rt_min(c->piece, c->run - offset);
+    int64_t *words = args->bindings[c->words];
+    bool notes = words && tile.y == 0 && tile.z == 0;
 
+    if (notes) {
+        words[RT_UPDATE_WRITTEN] = c->sizes[0];
+        words[RT_UPDATE_WRITTEN_END] = 0;
+    }
     for (int64_t row = first; out != self && row < behind; row++) {
         find_row(c, row, &table, &list);
-        keep_row(c, out + table + offset, self + table + offset, bytes);
+        keep_row(c, words, out + table + offset, self + table + offset, bytes);
     }
     for (int64_t begin = 0; begin < c->places; begin += PLACES) {
         int64_t count = rt_min(PLACES, c->places - begin);
-        find_places(args, begin, count, places);
+        (c->is_mask ? find_trues : find_places)(args, begin, count, places);
+        if (notes) {
+            note_written(c, places, count, words);
+        }
         for (int64_t row = first; row < behind; row++) {
             find_row(c, row, &table, &list);
             put_row(c, places, count, out + table + offset, values + list + offset, bytes);
@@ -227,7 +284,16 @@ static void index_put(const struct hal_args *args, struct hal_tile tile)
     }
 }
 
-static const struct hal_kernel kernel_put = {.name = "index_put", .cpu = index_put};
+static const struct hal_kernel kernel_put = {
+    .name = "index_put", .cpu = index_put, .spirv = HAL_SPIRV(index_put_spirv)};
+static const struct hal_kernel kernel_put_host = {.name = "index_put", .cpu = index_put};
+
+/* Shaders do not add doubles and complex numbers. */
+static const struct hal_kernel *put_kernel(const struct rt_index_constants *c)
+{
+    bool is_wide = c->dtype == DT_F64 || dtype_infos[c->dtype].kind == DTYPE_COMPLEX;
+    return c->mode == RT_INDEX_ADD && is_wide ? &kernel_put_host : &kernel_put;
+}
 
 /* ---- which dims are indexed, by what -----------------------------------------------------------
  */
@@ -316,70 +382,135 @@ static enum status list_result(struct rt_shape_call *call, struct rt_dim out[SHA
     return result_dims(call, &index, rank, dims, out, out_rank);
 }
 
+/* How many of the list's entries are tensors. */
+static uint32_t count_indices(const struct rt_graph *graph, const struct rt_value *list)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < list->count; i++) {
+        count += rt_graph_value(graph, list->values[i])->kind != RT_NONE;
+    }
+    return count;
+}
+
 static enum status index_shape(struct rt_shape_call *call)
 {
     struct rt_dim out[SHAPE_RANK_MAX];
     uint8_t rank;
 
     TRY(rt_view_same_dtype(call));
+    if (count_indices(call->graph, rt_arg(call, 1)) == 0) {
+        return rt_set_out_like(call, 0, 0); /* all of it */
+    }
     TRY(list_result(call, out, &rank));
     return rt_set_out(call, 0, rank, out);
 }
 
+static bool is_mask(const struct rt_value *tensor)
+{
+    return tensor->kind == RT_TENSOR && (tensor->dtype == DT_BOOL || tensor->dtype == DT_U8);
+}
+
+/* The mask among the index tensors, which must be alone, and the first dim that it stands for. */
+static enum status find_mask(struct rt_shape_call *call, const struct rt_value **out_mask,
+                             uint8_t *out_dim)
+{
+    const struct rt_value *list = rt_arg(call, 1);
+    uint32_t others = 0;
+
+    *out_mask = NULL;
+    for (uint32_t i = 0; i < list->count; i++) {
+        const struct rt_value *tensor = rt_graph_value(call->graph, list->values[i]);
+        if (is_mask(tensor) && !*out_mask) {
+            *out_mask = tensor;
+            *out_dim = (uint8_t)i;
+        } else {
+            others += tensor->kind != RT_NONE;
+        }
+    }
+    return *out_mask && others > 0 ? rt_unsupported(call, "a mask among other indices") : ST_OK;
+}
+
+/* As list_result(), of a mask; how many places it has is not known and left 0. */
+static enum status mask_result(struct rt_shape_call *call, const struct rt_value *mask, uint8_t dim,
+                               struct rt_dim out[SHAPE_RANK_MAX], uint8_t *out_rank)
+{
+    const struct rt_value *self = rt_arg(call, 0);
+    struct index_dims index = {.first = dim};
+    struct rt_dim unknown = rt_dim_of(0);
+
+    if (dim + mask->rank > self->rank) {
+        return rt_refuse(call, "a mask of rank %u at dim %u of a tensor of rank %u", mask->rank,
+                         dim, self->rank);
+    }
+    for (uint8_t d = 0; d < mask->rank; d++) {
+        TRY(rt_dim_require_equal(&call->graph->dims, mask->dims[d], self->dims[dim + d],
+                                 "the mask is as large as what it indexes", call->err));
+        add_dim(&index, (uint8_t)(dim + d));
+    }
+    return result_dims(call, &index, 1, &unknown, out, out_rank);
+}
+
 static enum status index_put_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *self = rt_arg(call, 0), *values = rt_arg(call, 2);
+    const struct rt_value *self = rt_arg(call, 0), *values = rt_arg(call, 2), *mask;
     struct rt_dim result[SHAPE_RANK_MAX];
-    uint8_t rank;
+    uint8_t rank, dim = 0;
 
     TRY(rt_view_same_dtype(call));
     TRY(rt_need_dtype(call, 2, 1u << self->dtype));
-    TRY(list_result(call, result, &rank));
+    TRY(find_mask(call, &mask, &dim));
+    TRY(mask ? mask_result(call, mask, dim, result, &rank) : list_result(call, result, &rank));
     if (values->rank > rank) {
         return rt_refuse(call, "values of rank %u, expected at most %u", values->rank, rank);
     }
     for (uint8_t d = 0; d < values->rank; d++) {
-        TRY(rt_view_fits(call, values->dims[d], result[rank - values->rank + d],
-                         "values do not fit the indexed places"));
+        uint8_t at = (uint8_t)(rank - values->rank + d);
+        if (!mask || at != dim) {
+            TRY(rt_view_fits(call, values->dims[d], result[at],
+                             "values do not fit the indexed places"));
+        }
     }
     return rt_set_out_like(call, 0, 0);
-}
-
-/* One index tensor, argument |arg|, stands for dim |dim|. */
-static enum status one_dim_shape(struct rt_shape_call *call, uint8_t dim, uint32_t arg)
-{
-    const struct rt_value *tensor = rt_arg(call, arg);
-    struct rt_dim out[SHAPE_RANK_MAX];
-    struct index_dims index = {0};
-    uint8_t rank;
-
-    TRY(rt_view_same_dtype(call));
-    TRY(rt_need_dtype(call, arg, 1u << DT_I32 | 1u << DT_I64));
-    add_dim(&index, dim);
-    place_dims(&index);
-    TRY(result_dims(call, &index, tensor->rank, tensor->dims, out, &rank));
-    return rt_set_out(call, 0, rank, out);
 }
 
 static enum status index_select_shape(struct rt_shape_call *call)
 {
     const struct rt_value *self = rt_arg(call, 0), *tensor = rt_arg(call, 2);
+    struct rt_dim out[SHAPE_RANK_MAX];
     uint8_t dim;
 
+    TRY(rt_view_same_dtype(call));
     TRY(rt_view_need_dim(call, 1, &dim));
-    if (self->rank == 0 || tensor->rank != 1) {
-        return rt_refuse(call, "indices of rank %u into a tensor of rank %u", tensor->rank,
-                         self->rank);
+    TRY(rt_need_dtype(call, 2, 1u << DT_I32 | 1u << DT_I64));
+    if (tensor->rank > 1) {
+        return rt_refuse(call, "indices of rank %u", tensor->rank);
     }
-    return one_dim_shape(call, dim, 2);
+    if (self->rank == 0 && tensor->rank == 1) {
+        TRY(rt_dim_require_equal(&call->graph->dims, tensor->dims[0], rt_dim_of(1),
+                                 "not one index into a tensor of rank 0", call->err));
+    }
+    for (uint8_t d = 0; d < self->rank; d++) {
+        out[d] = d != dim ? self->dims[d] : tensor->rank ? tensor->dims[0] : rt_dim_of(1);
+    }
+    return rt_set_out(call, 0, self->rank, out);
 }
 
 static enum status embedding_shape(struct rt_shape_call *call)
 {
+    const struct rt_value *tensor = rt_arg(call, 1);
+    struct rt_dim out[SHAPE_RANK_MAX];
+    struct index_dims index = {0};
+    uint8_t rank;
+
     if (rt_arg(call, 0)->rank != 2) {
         return rt_refuse(call, "weights of rank %u, expected 2", rt_arg(call, 0)->rank);
     }
-    return one_dim_shape(call, 0, 1);
+    TRY(rt_view_same_dtype(call));
+    TRY(rt_need_dtype(call, 1, 1u << DT_I32 | 1u << DT_I64));
+    add_dim(&index, 0);
+    TRY(result_dims(call, &index, tensor->rank, tensor->dims, out, &rank));
+    return rt_set_out(call, 0, rank, out);
 }
 
 /* ---- recording ---------------------------------------------------------------------------------
@@ -387,10 +518,11 @@ static enum status embedding_shape(struct rt_shape_call *call)
 
 /* A dispatch in the making: what the constants are computed from. */
 struct index_build {
-    struct index_constants c;
+    struct rt_index_constants c;
     const struct rt_tensor *table, *list;
     const struct rt_tensor *tensors[SHAPE_RANK_MAX];
     struct index_dims index;
+    bool is_mask; /* tensors[0] is, and stands for all dims of |index| */
 };
 
 static void add_tensor(struct index_build *b, uint8_t dim, const struct rt_tensor *tensor)
@@ -399,11 +531,23 @@ static void add_tensor(struct index_build *b, uint8_t dim, const struct rt_tenso
     add_dim(&b->index, dim);
 }
 
+static void add_mask(struct index_build *b, uint8_t dim, const struct rt_tensor *mask)
+{
+    b->tensors[0] = mask;
+    b->is_mask = true;
+    b->index.first = dim;
+    for (uint8_t d = 0; d < mask->rank; d++) {
+        add_dim(&b->index, (uint8_t)(dim + d));
+    }
+}
+
 static void read_list(struct rt_emit *emit, struct index_build *b)
 {
     for (uint32_t i = 0; i < rt_emit_value(emit, 1)->count; i++) {
         const struct rt_tensor *tensor = rt_emit_arg_item(emit, 1, i);
-        if (tensor) {
+        if (tensor && (tensor->dtype == DT_BOOL || tensor->dtype == DT_U8)) {
+            add_mask(b, (uint8_t)i, tensor);
+        } else if (tensor) {
             add_tensor(b, (uint8_t)i, tensor);
         }
     }
@@ -421,7 +565,7 @@ static int64_t list_stride(const struct rt_tensor *list, uint32_t d, uint32_t ra
 
 static void add_rest(struct index_build *b, uint32_t index_rank)
 {
-    struct index_constants *c = &b->c;
+    struct rt_index_constants *c = &b->c;
     const struct rt_tensor *table = b->table;
     uint32_t rank = table->rank - b->index.count + index_rank, result = 0;
 
@@ -439,7 +583,7 @@ static void add_rest(struct index_build *b, uint32_t index_rank)
 
 static void add_index_dims(struct index_build *b, uint32_t index_rank)
 {
-    struct index_constants *c = &b->c;
+    struct rt_index_constants *c = &b->c;
     uint32_t rank = b->table->rank - b->index.count + index_rank;
 
     c->places = 1;
@@ -459,8 +603,25 @@ static void add_index_dims(struct index_build *b, uint32_t index_rank)
     }
 }
 
+/* A mask's places are one dim of the list, whatever its own rank. */
+static void add_mask_dim(struct index_build *b)
+{
+    struct rt_index_constants *c = &b->c;
+    const struct rt_tensor *mask = b->tensors[0], *list = b->list;
+    uint32_t rank = b->table->rank - b->index.count + 1, missing = rank - list->rank;
+    uint32_t at = b->index.first;
+
+    c->is_mask = true;
+    c->places = mask->numel;
+    c->dims[c->rank] = mask->numel;
+    c->list[c->rank] = list_stride(list, at, rank);
+    c->rank++;
+    c->values = at < missing || list->dims[at - missing] == 1 ? NO_LIMIT : list->dims[at - missing];
+}
+
 /* Do both sides, or all index tensors and the list, walk the two dims as one? */
-static bool may_merge(const struct index_constants *c, uint32_t outer, uint32_t inner, bool is_rest)
+static bool may_merge(const struct rt_index_constants *c, uint32_t outer, uint32_t inner,
+                      bool is_rest)
 {
     if (c->list[outer] != c->list[inner] * c->dims[inner]) {
         return false;
@@ -477,7 +638,7 @@ static bool may_merge(const struct index_constants *c, uint32_t outer, uint32_t 
 }
 
 /* Moves dim |from| to |to|, with what the masks say of it. */
-static void move_dim(struct index_constants *c, uint32_t to, uint32_t from)
+static void move_dim(struct rt_index_constants *c, uint32_t to, uint32_t from)
 {
     c->dims[to] = c->dims[from];
     c->table[to] = c->table[from];
@@ -488,7 +649,7 @@ static void move_dim(struct index_constants *c, uint32_t to, uint32_t from)
     }
 }
 
-static void merge_dims(struct index_constants *c)
+static void merge_dims(struct rt_index_constants *c)
 {
     uint32_t kept = 0, rest = 0;
 
@@ -512,7 +673,7 @@ static void merge_dims(struct index_constants *c)
 }
 
 /* The innermost rest dim, where both sides are contiguous, is a run of bytes. */
-static void find_run(struct index_constants *c)
+static void find_run(struct rt_index_constants *c)
 {
     int64_t width = (int64_t)dtype_bytes(c->dtype);
 
@@ -533,11 +694,10 @@ static void find_run(struct index_constants *c)
 
 static void finish(struct index_build *b)
 {
-    struct index_constants *c = &b->c;
+    struct rt_index_constants *c = &b->c;
     uint32_t index_rank = 0;
 
     must(b->index.count <= SHAPE_RANK_MAX);
-    place_dims(&b->index);
     c->dtype = b->table->dtype;
     c->count = b->index.count;
     must(c->count <= SHAPE_RANK_MAX);
@@ -545,6 +705,15 @@ static void finish(struct index_build *b)
         uint8_t dim = b->index.dims[k];
         c->sizes[k] = b->table->dims[dim];
         c->steps[k] = b->table->strides[dim] * (int64_t)dtype_bytes(c->dtype);
+    }
+    if (b->is_mask) {
+        add_rest(b, 1);
+        add_mask_dim(b);
+        find_run(c);
+        return;
+    }
+    place_dims(&b->index);
+    for (uint32_t k = 0; k < c->count; k++) {
         c->i32 |= (b->tensors[k]->dtype == DT_I32 ? 1u : 0u) << k;
         index_rank = b->tensors[k]->rank > index_rank ? b->tensors[k]->rank : index_rank;
     }
@@ -563,10 +732,10 @@ static uint32_t tiles_of(int64_t n, int64_t tile)
 
 static enum status emit_index(struct rt_emit *emit, struct index_build *b, struct error *err)
 {
-    struct index_constants *c = &b->c;
+    struct rt_index_constants *c = &b->c;
     const struct rt_tensor *self = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
-    struct hal_binding bindings[3 + SHAPE_RANK_MAX] = {out->binding, self->binding};
-    bool is_take = c->mode == INDEX_TAKE;
+    struct hal_binding bindings[4 + SHAPE_RANK_MAX] = {out->binding, self->binding};
+    bool is_take = c->mode == RT_INDEX_TAKE;
 
     if (out->numel == 0) {
         return ST_OK;
@@ -574,8 +743,13 @@ static enum status emit_index(struct rt_emit *emit, struct index_build *b, struc
     finish(b);
     c->first = is_take ? 2 : 3;
     bindings[2] = b->list->binding;
-    for (uint32_t k = 0; k < c->count; k++) {
+    uint32_t tensors = b->is_mask ? 1 : c->count;
+    for (uint32_t k = 0; k < tensors; k++) {
         bindings[c->first + k] = b->tensors[k]->binding;
+    }
+    c->words = c->first + tensors;
+    if (!is_take && c->count == 1 && !c->is_mask) {
+        TRY(rt_emit_update(emit, c->sizes[0], c->steps[0], &bindings[c->words], err));
     }
     /* Puts go in order, so a tile has all places; it is cut along the rest only. */
     int64_t places = is_take ? c->places : (int64_t)(self->bytes / (size_t)(c->rows * c->run));
@@ -590,13 +764,13 @@ static enum status emit_index(struct rt_emit *emit, struct index_build *b, struc
     return rt_emit_dispatch(
         emit,
         &(struct hal_dispatch){
-            .kernel = is_take ? &kernel_take : &kernel_put,
+            .kernel = is_take ? &kernel_take : put_kernel(c),
             .grid = {is_take ? tiles_of(c->places, c->tile_places) : 1,
                      tiles_of(c->rows, c->tile_rows), tiles_of(c->run, c->piece)},
             .constants = c,
             .constants_bytes = sizeof(*c),
             .bindings = bindings,
-            .binding_count = c->first + c->count,
+            .binding_count = c->words + !is_take,
             .scratch_bytes = sizeof(struct places),
             .cost = out->bytes / 4 + (uint64_t)c->places * 8,
         },
@@ -607,8 +781,14 @@ static enum status index_emit(struct rt_emit *emit, struct error *err)
 {
     struct index_build b = {.table = rt_emit_arg(emit, 0), .list = rt_emit_out(emit, 0)};
 
-    b.c.mode = INDEX_TAKE;
+    b.c.mode = RT_INDEX_TAKE;
+    b.c.wraps = true;
     read_list(emit, &b);
+    if (b.index.count == 0) {
+        struct rt_copy box = rt_copy_to(b.list);
+        memcpy(box.src, b.table->strides, b.table->rank * sizeof(*box.src));
+        return rt_emit_copy(emit, b.list, b.table, &box, err);
+    }
     return emit_index(emit, &b, err);
 }
 
@@ -616,17 +796,34 @@ static enum status index_put_emit(struct rt_emit *emit, struct error *err)
 {
     struct index_build b = {.table = rt_emit_arg(emit, 0), .list = rt_emit_arg(emit, 2)};
 
-    b.c.mode = rt_emit_value(emit, 3)->b ? INDEX_ADD : INDEX_PUT;
+    b.c.mode = rt_emit_value(emit, 3)->b ? RT_INDEX_ADD : RT_INDEX_PUT;
+    b.c.wraps = true;
     read_list(emit, &b);
     return emit_index(emit, &b, err);
 }
 
+/* One of rank 0 as one of rank 1. */
+static void give_dim(struct rt_tensor *tensor)
+{
+    tensor->rank = 1;
+    tensor->dims[0] = tensor->strides[0] = 1;
+}
+
 static enum status index_select_emit(struct rt_emit *emit, struct error *err)
 {
-    struct index_build b = {.table = rt_emit_arg(emit, 0), .list = rt_emit_out(emit, 0)};
+    struct rt_tensor table = *rt_emit_arg(emit, 0), list = *rt_emit_out(emit, 0);
+    struct rt_tensor places = *rt_emit_arg(emit, 2);
+    struct index_build b = {.table = &table, .list = &list};
 
-    b.c.mode = INDEX_TAKE;
-    add_tensor(&b, rt_view_dim(rt_emit_int(emit, 1), b.table->rank), rt_emit_arg(emit, 2));
+    b.c.mode = RT_INDEX_TAKE;
+    if (table.rank == 0) {
+        give_dim(&table);
+        give_dim(&list);
+    }
+    if (places.rank == 0) {
+        give_dim(&places);
+    }
+    add_tensor(&b, rt_view_dim(rt_emit_int(emit, 1), table.rank), &places);
     return emit_index(emit, &b, err);
 }
 
@@ -634,7 +831,7 @@ static enum status embedding_emit(struct rt_emit *emit, struct error *err)
 {
     struct index_build b = {.table = rt_emit_arg(emit, 0), .list = rt_emit_out(emit, 0)};
 
-    b.c.mode = INDEX_TAKE;
+    b.c.mode = RT_INDEX_TAKE;
     add_tensor(&b, 0, rt_emit_arg(emit, 1));
     return emit_index(emit, &b, err);
 }
@@ -642,13 +839,20 @@ static enum status embedding_emit(struct rt_emit *emit, struct error *err)
 /* clang-format off */
 const struct rt_op rt_ops_index[] = {
     {.name = "index", .kernels = "aten::index.Tensor_out",
-     .args = "TY>T", .shape = index_shape, .emit = index_emit},
+     .args = "TY>T", .shape = index_shape, .emit = index_emit,
+     .dtypes = RT_DTYPES_ALL, .runs = &kernel_take},
     {.name = "index_select", .kernels = "aten::index_select.out",
-     .args = "TIT>T", .shape = index_select_shape, .emit = index_select_emit},
+     .args = "TIT>T", .shape = index_select_shape, .emit = index_select_emit,
+     .batch = rt_batch_along, .dtypes = RT_DTYPES_ALL, .runs = &kernel_take},
     {.name = "embedding", .kernels = "aten::embedding.out",
-     .args = "TTIBB>T", .shape = embedding_shape, .emit = embedding_emit},
-    {.name = "index_put", .kernels = "aten::index_put.out aten::index_put_",
-     .args = "TYTB>T", .shape = index_put_shape, .emit = index_put_emit, .flags = RT_OP_IN_PLACE},
+     .args = "TTIBB>T", .shape = embedding_shape, .emit = embedding_emit, .batch = rt_batch_lookup,
+     .dtypes = RT_DTYPES_ALL, .runs = &kernel_take},
+    {.name = "index_put", .kernels = "aten::index_put.out",
+     .args = "TYTB>T", .shape = index_put_shape, .emit = index_put_emit, .flags = RT_OP_IN_PLACE,
+     .dtypes = RT_DTYPES_ALL, .runs = &kernel_put},
+    {.name = "index_put_into", .kernels = "aten::index_put_",
+     .args = "T!YTB>", .shape = index_put_shape, .emit = index_put_emit, .flags = RT_OP_IN_PLACE,
+     .dtypes = RT_DTYPES_ALL, .runs = &kernel_put},
     {0},
 };
 /* clang-format on */

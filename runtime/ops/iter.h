@@ -17,8 +17,10 @@
 #include <stdint.h>
 
 #include "base/shape.h"
+#ifndef HAL_SHADER
 #include "hal/kernel.h"
 #include "runtime/ops/op.h"
+#endif
 
 #define RT_LOOP_OPERANDS_MAX 4
 
@@ -35,6 +37,7 @@ struct rt_loop {
     int64_t strides[RT_LOOP_OPERANDS_MAX][SHAPE_RANK_MAX]; /* bytes; 0: broadcast */
 };
 
+#ifndef HAL_SHADER
 /* ---- recording ----------------------------------------------------------------------------- */
 
 void rt_loop_init(struct rt_loop *loop, uint8_t rank, const int64_t *dims);
@@ -73,5 +76,6 @@ static inline int64_t rt_cursor_stride(const struct rt_cursor *cursor, uint32_t 
 {
     return cursor->loop->strides[operand][cursor->loop->rank - 1];
 }
+#endif
 
 #endif

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Matrix products. The file's forms (mm, bmm, addmm, linear) have no kernels of their own: the
- * lower pass turns each into "gemm" over a packed right-hand side. Float32; other types are
- * refused when a method is loaded.
+ * lower pass turns each into "gemm" over a packed right-hand side, halves by way of floats, or into
+ * "matmul", which is for doubles and integers. Integers wrap.
  */
 #include "config.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/check.h"
+#include "runtime/ops/convert.h"
 #include "runtime/ops/gemm.h"
 
-#define F32_ONLY (1u << DT_F32)
+/* All tensors of a product are of one type. */
+#define PRODUCT_TYPES ((RT_DTYPES_REAL & ~(1u << DT_U64)) | RT_DTYPES_COMPLEX)
 
 /* ---- the file's forms ------------------------------------------------------------------------ */
 
@@ -21,7 +24,7 @@ static enum status need_rank(struct rt_shape_call *call, uint32_t index, uint8_t
     if (v->kind != RT_NONE && v->rank != rank) {
         return rt_refuse(call, "argument %u has rank %u, expected %u", index, v->rank, rank);
     }
-    return rt_need_dtype(call, index, F32_ONLY);
+    return rt_need_dtype(call, index, 1u << rt_out_dtype(call, 0));
 }
 
 /* Out of [.., m, k] x [.., k, n], |rank| 2 or 3. */
@@ -29,9 +32,9 @@ static enum status product(struct rt_shape_call *call, uint32_t left, uint8_t ra
 {
     const struct rt_value *a = rt_arg(call, left), *b = rt_arg(call, left + 1);
     struct rt_dims *dims = &call->graph->dims;
+    TRY(rt_need_out_dtype(call, 0, PRODUCT_TYPES));
     TRY(need_rank(call, left, rank));
     TRY(need_rank(call, left + 1, rank));
-    TRY(rt_need_out_dtype(call, 0, F32_ONLY));
     TRY(rt_dim_require_equal(dims, a->dims[rank - 1], b->dims[rank - 2],
                              "the inner sizes of a matrix product differ", call->err));
     if (rank == 3) {
@@ -58,10 +61,14 @@ static enum status addmm_shape(struct rt_shape_call *call)
     const struct rt_value *bias = rt_arg(call, 0);
     struct rt_dim out[SHAPE_RANK_MAX];
     uint8_t rank;
-    TRY(rt_need_dtype(call, 0, F32_ONLY));
+    TRY(rt_need_dtype(call, 0, 1u << rt_out_dtype(call, 0)));
+    bool is_float = dtype_infos[bias->dtype].kind == DTYPE_FLOAT;
     for (uint32_t i = 3; i < 5; i++) {
         if (!rt_value_is_fixed(rt_arg(call, i))) {
             return rt_unsupported(call, "argument %u depends on the inputs' dims", i);
+        }
+        if (rt_arg(call, i)->kind == RT_FLOAT && !is_float) {
+            return rt_refuse(call, "argument %u is a float, the tensors are integers", i);
         }
     }
     TRY(product(call, 1, 2));
@@ -78,8 +85,8 @@ static enum status linear_shape(struct rt_shape_call *call)
     const struct rt_value *x = rt_arg(call, 0), *w = rt_arg(call, 1), *bias = rt_arg(call, 2);
     struct rt_dims *dims = &call->graph->dims;
     struct rt_dim out[SHAPE_RANK_MAX];
-    TRY(rt_need_dtype(call, 0, F32_ONLY));
-    TRY(rt_need_out_dtype(call, 0, F32_ONLY));
+    TRY(rt_need_out_dtype(call, 0, PRODUCT_TYPES));
+    TRY(rt_need_dtype(call, 0, 1u << rt_out_dtype(call, 0)));
     TRY(need_rank(call, 1, 2));
     TRY(need_rank(call, 2, 1));
     if (x->rank == 0) {
@@ -190,17 +197,163 @@ static enum status gemm_emit(struct rt_emit *emit, struct error *err)
     return rt_gemm_emit(emit, &gemm, &tensors, err);
 }
 
+/* ---- matmul ---------------------------------------------------------------------------------- */
+
+/* A tile is some rows; columns and inner positions go by in chunks. */
+#define MATMUL_ROWS 8
+#define MATMUL_CHUNK 128
+
+struct matmul {
+    int64_t m, k, n; /* of one product */
+    int64_t matrix;  /* elements of b from one product to the next */
+    enum dtype dtype;
+    enum rt_class class; /* F64 or I64 */
+};
+
+/* Elements are those of the class. */
+union matmul_row {
+    double f[MATMUL_CHUNK];
+    uint64_t i[MATMUL_CHUNK]; /* wraps */
+};
+
+struct matmul_scratch {
+    union matmul_row sums[MATMUL_ROWS], a[MATMUL_ROWS], b;
+};
+
+static void add_product_f64(double *restrict sum, const double *restrict b, double a, int64_t n)
+{
+    for (int64_t j = 0; j < n; j++) {
+        sum[j] += a * b[j];
+    }
+}
+
+static void add_product_i64(uint64_t *restrict sum, const uint64_t *restrict b, uint64_t a,
+                            int64_t n)
+{
+    for (int64_t j = 0; j < n; j++) {
+        sum[j] += a * b[j];
+    }
+}
+
+/* sums += the products over |depth| inner positions; |b| is the first one's row, |n| columns. */
+static void add_products(const struct matmul *k, struct matmul_scratch *s, const char *b,
+                         int64_t depth, int64_t rows, int64_t n)
+{
+    int64_t width = (int64_t)dtype_bytes(k->dtype);
+
+    for (int64_t p = 0; p < depth; p++) {
+        rt_load(k->dtype, k->class)(&s->b, b + p * k->n * width, width, n);
+        for (int64_t r = 0; r < rows; r++) {
+            if (k->class == RT_CLASS_F64) {
+                add_product_f64(s->sums[r].f, s->b.f, s->a[r].f[p], n);
+            } else {
+                add_product_i64(s->sums[r].i, s->b.i, s->a[r].i[p], n);
+            }
+        }
+    }
+}
+
+/* |n| columns from |column| on of |rows| rows; a, b and out are those of the product. */
+static void multiply_columns(const struct matmul *k, struct matmul_scratch *s, const char *a,
+                             const char *b, char *out, int64_t rows, int64_t n)
+{
+    int64_t width = (int64_t)dtype_bytes(k->dtype);
+
+    memset(s->sums, 0, sizeof(s->sums));
+    for (int64_t done = 0; done < k->k; done += MATMUL_CHUNK) {
+        int64_t depth = k->k - done < MATMUL_CHUNK ? k->k - done : MATMUL_CHUNK;
+        for (int64_t r = 0; r < rows; r++) {
+            rt_load(k->dtype, k->class)(&s->a[r], a + (r * k->k + done) * width, width, depth);
+        }
+        add_products(k, s, b + done * k->n * width, depth, rows, n);
+    }
+    for (int64_t r = 0; r < rows; r++) {
+        rt_store(k->class, k->dtype)(out + r * k->n * width, width, &s->sums[r], n);
+    }
+}
+
+/* Bindings: out, a, b. Grid: blocks of rows, products. */
+static void matmul_tile(const struct hal_args *args, struct hal_tile tile)
+{
+    const struct matmul *k = args->constants;
+    int64_t width = (int64_t)dtype_bytes(k->dtype), row = tile.x * MATMUL_ROWS;
+    int64_t rows = k->m - row < MATMUL_ROWS ? k->m - row : MATMUL_ROWS;
+    const char *a = args->bindings[1], *b = args->bindings[2];
+    char *out = args->bindings[0];
+
+    row += tile.y * k->m;
+    for (int64_t column = 0; column < k->n; column += MATMUL_CHUNK) {
+        int64_t n = k->n - column < MATMUL_CHUNK ? k->n - column : MATMUL_CHUNK;
+        multiply_columns(k, args->scratch, a ? a + row * k->k * width : NULL,
+                         b ? b + (tile.y * k->matrix + column) * width : NULL,
+                         out + (row * k->n + column) * width, rows, n);
+    }
+}
+
+static const struct hal_kernel matmul_kernel = {.name = "matmul", .cpu = matmul_tile};
+
+/* [.., m, k] x [k, n], or as many right-hand sides as there are left. */
+static enum status matmul_shape(struct rt_shape_call *call)
+{
+    const struct rt_value *a = rt_arg(call, 0), *b = rt_arg(call, 1);
+    struct rt_dim out[SHAPE_RANK_MAX];
+    must(a->rank >= 1 && (b->rank == 2 || (b->rank == 3 && a->rank == 3)));
+    for (uint8_t i = 0; i + 1 < a->rank; i++) {
+        out[i] = a->dims[i];
+    }
+    out[a->rank - 1] = b->dims[b->rank - 1];
+    return rt_set_out(call, 0, a->rank, out);
+}
+
+static enum status matmul_emit(struct rt_emit *emit, struct error *err)
+{
+    const struct rt_tensor *a = rt_emit_arg(emit, 0), *b = rt_emit_arg(emit, 1);
+    const struct rt_tensor *out = rt_emit_out(emit, 0);
+    int64_t count = b->rank == 3 ? b->dims[0] : 1, n = out->dims[out->rank - 1];
+    int64_t rows = n > 0 && count > 0 ? out->numel / n / count : 0;
+    struct matmul k = {
+        .m = rows,
+        .k = a->dims[a->rank - 1],
+        .n = n,
+        .matrix = b->dims[b->rank - 2] * n,
+        .dtype = out->dtype,
+        .class = out->dtype == DT_F64 ? RT_CLASS_F64 : RT_CLASS_I64,
+    };
+    struct hal_binding bindings[] = {out->binding, a->binding, b->binding};
+    struct hal_dispatch dispatch = {
+        .kernel = &matmul_kernel,
+        .grid = {(uint32_t)((rows + MATMUL_ROWS - 1) / MATMUL_ROWS), (uint32_t)count, 1},
+        .constants = &k,
+        .constants_bytes = sizeof(k),
+        .bindings = bindings,
+        .binding_count = 3,
+        .scratch_bytes = sizeof(struct matmul_scratch),
+        .cost = (uint64_t)(out->numel * k.k),
+    };
+    return rt_emit_dispatch(emit, &dispatch, err);
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
 static const bool transposed = true;
 static const struct rt_epilogue gemm_epilogue = {GEMM_RESIDUAL, GEMM_MIN, GEMM_MAX};
 
 const struct rt_op rt_ops_matmul[] = {
-    {"mm", "aten::mm.out", "TT>T", mm_shape, NULL, 0, RT_LAYOUT_ROW_MAJOR, NULL},
-    {"bmm", "aten::bmm.out", "TT>T", bmm_shape, NULL, 0, RT_LAYOUT_ROW_MAJOR, NULL},
-    {"addmm", "aten::addmm.out", "TTTSS>T", addmm_shape, NULL, 0, RT_LAYOUT_ROW_MAJOR, NULL},
-    {"linear", "aten::linear.out", "TTT?>T", linear_shape, NULL, 0, RT_LAYOUT_ROW_MAJOR, NULL},
-    {"pack_kn", NULL, "T>T", pack_shape, pack_emit, 0, RT_LAYOUT_ROW_MAJOR, NULL},
-    {"pack_nk", NULL, "T>T", pack_shape, pack_emit, 0, RT_LAYOUT_ROW_MAJOR, &transposed},
+    {"mm", "aten::mm.out", "TT>T", mm_shape, NULL, RT_OP_COMPLEX, RT_LAYOUT_ROW_MAJOR, NULL, NULL,
+     .dtypes = PRODUCT_TYPES, .becomes = "gemm"},
+    {"bmm", "aten::bmm.out", "TT>T", bmm_shape, NULL, RT_OP_COMPLEX, RT_LAYOUT_ROW_MAJOR, NULL,
+     NULL, .dtypes = PRODUCT_TYPES, .becomes = "gemm"},
+    {"addmm", "aten::addmm.out", "TTTSS>T", addmm_shape, NULL, 0, RT_LAYOUT_ROW_MAJOR, NULL, NULL,
+     .dtypes = RT_DTYPES_REAL & ~(1u << DT_U64), .becomes = "gemm"},
+    {"linear", "aten::linear.out", "TTT?>T", linear_shape, NULL, 0, RT_LAYOUT_ROW_MAJOR, NULL, NULL,
+     .dtypes = RT_DTYPES_REAL & ~(1u << DT_U64), .becomes = "gemm"},
+    {"pack_kn", NULL, "T>T", pack_shape, pack_emit, 0, RT_LAYOUT_ROW_MAJOR, NULL, rt_batch_each,
+     .dtypes = 1u << DT_F32, .runs = &rt_pack_kernel},
+    {"pack_nk", NULL, "T>T", pack_shape, pack_emit, 0, RT_LAYOUT_ROW_MAJOR, &transposed,
+     rt_batch_each, .dtypes = 1u << DT_F32, .runs = &rt_pack_kernel},
     {"gemm", NULL, "TTIT?T?FF>T", gemm_shape, gemm_emit, RT_OP_EPILOGUE, RT_LAYOUT_ROW_MAJOR,
-     &gemm_epilogue},
+     &gemm_epilogue, rt_batch_each, .dtypes = 1u << DT_F32, .runs = &rt_gemm_kernel},
+    {"matmul", NULL, "TT>T", matmul_shape, matmul_emit, 0, RT_LAYOUT_ROW_MAJOR, NULL, rt_batch_each,
+     .dtypes = RT_DTYPES_REAL & ~(1u << DT_U64), .runs = &matmul_kernel},
     {0},
 };

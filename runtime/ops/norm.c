@@ -41,7 +41,6 @@ static enum status need_channels(struct rt_shape_call *call, uint32_t index, str
 /* Input and all outputs are of float types; an input of at least |rank| dims. */
 static enum status need_floats(struct rt_shape_call *call, uint8_t rank)
 {
-    TRY(rt_need_dtype(call, 0, RT_DTYPES_FLOAT));
     if (rt_arg(call, 0)->rank < rank) {
         return rt_refuse(call, "an input of rank %u, at least %u is needed", rt_arg(call, 0)->rank,
                          rank);
@@ -134,6 +133,15 @@ static enum status batch_norm_shape(struct rt_shape_call *call)
     return rt_set_out(call, 2, 1, &nothing);
 }
 
+/* The form that could train: without that it is the same. */
+static enum status batch_norm_training_shape(struct rt_shape_call *call)
+{
+    if (rt_arg(call, 5)->b) {
+        return rt_unsupported(call, "training");
+    }
+    return batch_norm_shape(call);
+}
+
 static enum status batch_statistics_shape(struct rt_shape_call *call)
 {
     const struct rt_value *in = rt_arg(call, 0);
@@ -215,10 +223,14 @@ static enum status record(struct rt_emit *emit, struct rt_norm_constants *k, uin
                   is_f32(tensors[RT_NORM_OUTPUT]) && is_f32(in) &&
                   is_f32(tensors[RT_NORM_WEIGHT]) && is_f32(tensors[RT_NORM_BIAS]);
     k->tile = row > 0 && row < TILE_ELEMENTS ? TILE_ELEMENTS / row : 1;
+    bool is_f64 = false;
+    for (uint32_t b = 0; b < RT_NORM_BINDINGS; b++) {
+        is_f64 |= k->dtypes[b] == DT_F64;
+    }
     return rt_emit_dispatch(
         emit,
         &(struct hal_dispatch){
-            .kernel = &rt_norm_kernel,
+            .kernel = is_f64 ? &rt_norm_f64_kernel : &rt_norm_kernel,
             .grid = {(uint32_t)(k->rows / k->tile + (k->rows % k->tile != 0)), 1, 1},
             .constants = k,
             .constants_bytes = sizeof(*k),
@@ -288,7 +300,8 @@ static struct rt_norm_constants channel_rows(const struct rt_tensor *in, double 
 static enum status batch_norm_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *statistics[2] = {rt_emit_arg(emit, 3), rt_emit_arg(emit, 4)};
-    struct rt_norm_constants k = channel_rows(rt_emit_arg(emit, 0), rt_emit_number(emit, 6));
+    uint32_t epsilon = rt_emit_value(emit, 5)->kind == RT_BOOL ? 7 : 6;
+    struct rt_norm_constants k = channel_rows(rt_emit_arg(emit, 0), rt_emit_number(emit, epsilon));
 
     k.is_given = true;
     return record(emit, &k, 1, statistics, err);
@@ -421,35 +434,66 @@ const struct rt_op rt_ops_norm[] = {
      .args = "TLT?T?F>TTT",
      .shape = layer_norm_shape,
      .emit = layer_norm_emit,
-     .flags = RT_OP_IN_PLACE},
+     .flags = RT_OP_IN_PLACE,
+     .batch = rt_batch_trailing,
+     .dtypes = RT_DTYPES_FLOAT,
+     .runs = &rt_norm_kernel},
     {.name = "group_norm",
      .kernels = "aten::native_group_norm.out",
      .args = "TT?T?IIIIF>TTT",
      .shape = group_norm_shape,
      .emit = group_norm_emit,
-     .flags = RT_OP_IN_PLACE},
+     .flags = RT_OP_IN_PLACE,
+     .dtypes = RT_DTYPES_FLOAT,
+     .runs = &rt_norm_kernel},
     {.name = "batch_norm",
      .kernels = "aten::_native_batch_norm_legit_no_training.out",
      .args = "TT?T?TTFF>TTT",
      .shape = batch_norm_shape,
      .emit = batch_norm_emit,
-     .flags = RT_OP_IN_PLACE},
+     .flags = RT_OP_IN_PLACE,
+     .batch = rt_batch_each,
+     .dtypes = RT_DTYPES_FLOAT,
+     .runs = &rt_norm_kernel},
+    {.name = "batch_norm_training",
+     .kernels = "aten::_native_batch_norm_legit.out",
+     .args = "TT?T?TTBFF>TTT",
+     .shape = batch_norm_training_shape,
+     .emit = batch_norm_emit,
+     .flags = RT_OP_IN_PLACE,
+     .dtypes = RT_DTYPES_FLOAT,
+     .runs = &rt_norm_kernel},
     {.name = "batch_norm_statistics",
      .kernels = "aten::_native_batch_norm_legit.no_stats_out",
      .args = "TT?T?BFF>TTT",
      .shape = batch_statistics_shape,
      .emit = batch_statistics_emit,
-     .flags = RT_OP_IN_PLACE},
+     .flags = RT_OP_IN_PLACE,
+     .dtypes = RT_DTYPES_FLOAT,
+     .runs = &rt_norm_kernel},
     /* x * scale + shift along dim 1 */
     {.name = "affine",
      .args = "TTT>T",
      .shape = affine_shape,
      .emit = affine_emit,
      .flags = RT_OP_IN_PLACE,
-     .layout = RT_LAYOUT_ELEMENTWISE},
+     .layout = RT_LAYOUT_ELEMENTWISE,
+     .batch = rt_batch_each,
+     .dtypes = RT_DTYPES_FLOAT,
+     .runs = &rt_affine_kernel},
     /* weight, variance, epsilon */
-    {.name = "bn_scale", .args = "T?TF>T", .shape = coefficients_shape, .emit = bn_scale_emit},
+    {.name = "bn_scale",
+     .args = "T?TF>T",
+     .shape = coefficients_shape,
+     .emit = bn_scale_emit,
+     .dtypes = RT_DTYPES_FLOAT,
+     .runs = &coefficients_kernel},
     /* bias, mean, scale */
-    {.name = "bn_shift", .args = "T?TT>T", .shape = coefficients_shape, .emit = bn_shift_emit},
+    {.name = "bn_shift",
+     .args = "T?TT>T",
+     .shape = coefficients_shape,
+     .emit = bn_shift_emit,
+     .dtypes = RT_DTYPES_FLOAT,
+     .runs = &coefficients_kernel},
     {.name = NULL},
 };

@@ -28,9 +28,9 @@ struct rt_norm_constants {
     /* Run r of row w has weight w % weight_rows * weights_a_row + r % weights_a_row. */
     int64_t weight_rows, weights_a_row;
     int64_t tile; /* rows */
-    bool is_given, has_weight, has_bias;
-    bool weights_by_element; /* one for each element of a run instead */
-    bool is_plain; /* a row is what the micro-kernel takes, and nobody reads its moments */
+    uint32_t is_given, has_weight, has_bias;
+    uint32_t weights_by_element; /* one for each element of a run instead */
+    uint32_t is_plain; /* a row is what the micro-kernel takes, and nobody reads its moments */
     enum rt_class class;
     enum dtype dtypes[RT_NORM_BINDINGS];
     double epsilon;
@@ -42,6 +42,10 @@ struct rt_affine_constants {
     enum dtype dtype; /* of output and input */
 };
 
-extern const struct hal_kernel rt_norm_kernel, rt_affine_kernel;
+#ifndef HAL_SHADER
+/* The second ones are for doubles. */
+extern const struct hal_kernel rt_norm_kernel, rt_norm_f64_kernel;
+extern const struct hal_kernel rt_affine_kernel;
+#endif
 
 #endif

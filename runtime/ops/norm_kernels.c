@@ -14,6 +14,8 @@
 #include <math.h>
 
 #include "hal/cpu/uk.h"
+#include "runtime/ops/shaders/affine.h"
+#include "runtime/ops/shaders/norm.h"
 
 /* ---- arithmetic of a chunk, in float or in double ------------------------------------------ */
 
@@ -269,7 +271,9 @@ static void norm_tile(const struct hal_args *args, struct hal_tile tile)
     }
 }
 
-const struct hal_kernel rt_norm_kernel = {.name = "norm", .cpu = norm_tile};
+const struct hal_kernel rt_norm_kernel = {
+    .name = "norm", .cpu = norm_tile, .spirv = HAL_SPIRV(norm_spirv)};
+const struct hal_kernel rt_norm_f64_kernel = {.name = "norm", .cpu = norm_tile};
 
 /* ---- per-channel affine -------------------------------------------------------------------- */
 
@@ -320,4 +324,5 @@ static void affine_tile(const struct hal_args *args, struct hal_tile tile)
     }
 }
 
-const struct hal_kernel rt_affine_kernel = {.name = "affine", .cpu = affine_tile};
+const struct hal_kernel rt_affine_kernel = {
+    .name = "affine", .cpu = affine_tile, .spirv = HAL_SPIRV(affine_spirv)};

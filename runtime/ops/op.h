@@ -24,9 +24,32 @@ struct rt_shape_call {
     struct error *err; /* text without the operator's name: the caller puts it before */
 };
 
+/*
+ * What a batch rule gets: a node of which some argument carries rows (runtime/graph/batch.h). Dim 0
+ * of a tensor that does is |rows| times what it is for one row, and the others are as they were.
+ * The rule has to say whether the operator treats each row by itself, by what is true of it for all
+ * dims that its shape function accepts: that dim 0 of its results is |rows| times what it was is
+ * seen afterwards. It may give the node other arguments. ST_UNSUPPORTED: why not.
+ */
+struct rt_batch_call {
+    struct rt_graph *graph;
+    struct rt_node *node;
+    struct rt_dim rows;
+    const bool *has_rows; /* by value */
+    struct error *err;    /* text without the operator's name */
+};
+
 struct rt_emit;
 
+typedef enum status rt_op_batch_f(struct rt_batch_call *call);
 typedef enum status rt_op_shape_f(struct rt_shape_call *call);
+/*
+ * Of argument |arg|, an int that varies and is among the row's |read| ones: what kernels have to
+ * know of it in a run, as an expression (a place counted from the beginning, clamped); a constant
+ * where the dims of the outputs say all. What must be true of it is required here.
+ */
+typedef enum status rt_op_place_f(struct rt_shape_call *call, uint32_t arg,
+                                  struct rt_dim *out_place);
 typedef enum status rt_op_emit_f(struct rt_emit *emit, struct error *err);
 
 /* What an operator asks of the memory order of its tensors; see runtime/graph/layout.c. */
@@ -39,10 +62,28 @@ enum rt_op_layout {
 };
 
 enum rt_op_flags {
-    RT_OP_VIEW = 1 << 0, /* output 0 is argument 0's bytes, row-major: no dispatch, emit is NULL */
+    RT_OP_VIEW = 1 << 0, /* output 0 is argument 0's bytes as they lie: no dispatch, emit is NULL */
     RT_OP_SCALAR = 1 << 1,   /* all outputs are scalars that |shape| sets: no dispatch */
     RT_OP_IN_PLACE = 1 << 2, /* output 0 may share argument 0's memory when types and dims agree */
     RT_OP_EPILOGUE = 1 << 3, /* |detail| is a struct rt_epilogue: what fusion can add to the node */
+    /*
+     * Arguments marked '!' get a new content without the old one being read: the importer passes
+     * none for them (their letter is "T?!"), so that a buffer which is only ever replaced is not
+     * taken for state.
+     */
+    RT_OP_OVERWRITES = 1 << 4,
+    /*
+     * Dim 0 of output 0 is only a capacity, a bound of what the data says. The row's last output is
+     * an i64 tensor of rank 0 that kernel calls do not have: how many rows mean something, at most
+     * the capacity. The importer declares it and ends the block there; what follows sees a tensor
+     * of that many rows.
+     */
+    RT_OP_EXTENT = 1 << 10,
+    RT_OP_COPY = 1 << 5,      /* when type and dims agree output 0 is the last tensor argument */
+    RT_OP_RANDOM = 1 << 9,    /* its numbers are others each time: never folded */
+    RT_OP_POINTWISE = 1 << 7, /* an element of the output follows from those at its own place in the
+                                 arguments, which are broadcast to it, and from nothing else */
+    RT_OP_COMPLEX = 1 << 8,   /* takes complex tensors: it only moves elements, or checks itself */
 };
 
 /* Arguments of a node that computes clamp(… + residual, min, max); an index 0 means: it cannot. */
@@ -59,19 +100,45 @@ struct rt_op {
      * by '?' the argument may be none:
      *   T tensor   I int   F float (an int will do)   B bool   S number of any kind   Z string
      *   L ints     D floats    O bools    X tensors   Y tensors or nones
+     * A 'T' followed by '!' is an argument that the kernel call changes: "T!YTB>". Values are
+     * written once, so the node has an output of its own for the changed tensor, declared like the
+     * argument; these outputs come after those behind '>', in the order of the arguments. Readers
+     * of the argument after the call read that output. The shape function sets its dims (those of
+     * the argument) and emit writes all of it; with RT_OP_IN_PLACE only what differs has to be
+     * written where the two share memory.
      */
     const char *args;
     rt_op_shape_f *shape;
     rt_op_emit_f *emit;
     uint32_t flags;
     enum rt_op_layout layout;
-    const void *detail; /* what the family's own functions want to know of the row */
+    const void *detail;   /* what the family's own functions want to know of the row */
+    rt_op_batch_f *batch; /* NULL: rt_batch_pointwise for those, and never as a batch for others */
+    /*
+     * Element types of the first tensor argument, or of output 0 where there is none; others are
+     * refused before |shape| is asked, which says what must follow from them. None: all scalars.
+     */
+    uint32_t dtypes;
+    /*
+     * The kernel that most of it is done by: with a SPIR-V form it runs on Vulkan devices, too.
+     * NULL: there is nothing to run, or the row only stands for another one, |becomes|, that passes
+     * or the importer make of it.
+     */
+    const struct hal_kernel *runs;
+    const char *becomes;
+    uint32_t read;        /* a bit for each int argument that a plan need not know: |emit| asks for
+                             it by rt_emit_place(), never by rt_emit_int() */
+    rt_op_place_f *place; /* of those */
 };
 
 /* Families end with a row whose name is NULL. */
-extern const struct rt_op rt_ops_along[], rt_ops_conv[], rt_ops_create[], rt_ops_index[],
-    rt_ops_matmul[], rt_ops_norm[], rt_ops_pad[], rt_ops_pointwise[], rt_ops_pool[],
-    rt_ops_reduce[], rt_ops_scalar[], rt_ops_slice[], rt_ops_stride[], rt_ops_upsample[],
+extern const struct rt_op rt_ops_along[], rt_ops_antialias[], rt_ops_attention[], rt_ops_chain[],
+    rt_ops_complex[], rt_ops_conv[], rt_ops_conv_direct[], rt_ops_create[], rt_ops_extent[],
+    rt_ops_distance[], rt_ops_fft[], rt_ops_gate[], rt_ops_index[], rt_ops_interleave[],
+    rt_ops_llm[], rt_ops_masked[], rt_ops_matmul[], rt_ops_norm[], rt_ops_order[], rt_ops_pad[],
+    rt_ops_pointwise[], rt_ops_pool[], rt_ops_pool_back[], rt_ops_qpointwise[], rt_ops_qproduct[],
+    rt_ops_quant[], rt_ops_qweights[], rt_ops_quant_layers[], rt_ops_random[], rt_ops_reduce[],
+    rt_ops_sample[], rt_ops_scalar[], rt_ops_slice[], rt_ops_stride[], rt_ops_upsample[],
     rt_ops_view[];
 
 /* By graph name, or by the name a kernel call uses; NULL when there is none. */
@@ -96,7 +163,7 @@ static inline bool rt_arg_is_none(const struct rt_shape_call *call, uint32_t ind
 /* Is the number the same for every call? */
 static inline bool rt_value_is_fixed(const struct rt_value *value)
 {
-    return value->kind != RT_INT || rt_dim_is_const(value->i);
+    return value->kind == RT_INT ? rt_dim_is_const(value->i) : value->symbol == 0;
 }
 
 /* The element type of output |index| (the file or the pass declared it). */
@@ -133,6 +200,9 @@ MUST_CHECK enum status rt_need_const(struct rt_shape_call *call, uint32_t index,
 /* A dim number in [-rank, rank) made non-negative; rank 0 takes -1 and 0. */
 MUST_CHECK enum status rt_need_dim(struct rt_shape_call *call, int64_t dim, uint8_t rank,
                                    uint8_t *out_dim);
+/* From here on |dim| is at least |least|; |what| as for rt_dim_require_equal(). */
+MUST_CHECK enum status rt_need_at_least(struct rt_shape_call *call, struct rt_dim dim,
+                                        struct rt_dim least, const char *what);
 /* Numpy broadcasting of two lists of dims, aligned at the right. */
 MUST_CHECK enum status rt_broadcast(struct rt_shape_call *call, uint8_t rank_a,
                                     const struct rt_dim *a, uint8_t rank_b, const struct rt_dim *b,
@@ -146,6 +216,25 @@ double rt_arg_number(const struct rt_value *value);
      1u << DT_U32 | 1u << DT_U64)
 #define RT_DTYPES_REAL (RT_DTYPES_FLOAT | RT_DTYPES_INT)
 #define RT_DTYPES_ALL (RT_DTYPES_REAL | 1u << DT_BOOL)
+#define RT_DTYPES_COMPLEX (1u << DT_C32 | 1u << DT_C64 | 1u << DT_C128)
+#define RT_DTYPES_ANY (RT_DTYPES_ALL | RT_DTYPES_COMPLEX)
+
+/* ---- batch rules (batch.c) ------------------------------------------------------------------- */
+
+/* Each index of dim 0 of argument 0 by itself, whatever the others are. */
+rt_op_batch_f rt_batch_each;
+/* The same for all arguments, broadcast. */
+rt_op_batch_f rt_batch_pointwise;
+/* Argument 0 is a table for all rows. */
+rt_op_batch_f rt_batch_lookup;
+/* Argument 1 is the dim, or the dims, that it works along. */
+rt_op_batch_f rt_batch_along;
+/* Argument 1 is a list of sizes of the last dims, which it works along; of two numbers a dim. */
+rt_op_batch_f rt_batch_trailing, rt_batch_padded;
+/* Argument 1 is the order of the dims; arguments 1 and 2 change places. */
+rt_op_batch_f rt_batch_permute, rt_batch_transpose;
+/* Argument 1 has the sizes of the result, whose elements are those of argument 0 in their order. */
+rt_op_batch_f rt_batch_sizes;
 
 /* ---- for emit functions ---------------------------------------------------------------------- */
 
@@ -176,6 +265,17 @@ const struct rt_value *rt_emit_value(const struct rt_emit *emit, uint32_t index)
 /* An int, or item |item| of ints, at the concrete dims. */
 int64_t rt_emit_int(const struct rt_emit *emit, uint32_t index);
 int64_t rt_emit_ints(const struct rt_emit *emit, uint32_t index, uint32_t item);
+/* An int that the row's |read| names: known to the plan, or a word that kernels read. */
+struct rt_place {
+    int64_t known;
+    bool is_read;
+    uint32_t word; /* of the run */
+};
+
+struct rt_place rt_emit_place(const struct rt_emit *emit, uint32_t index);
+/* The i64 where kernels read a place from; no bytes for one that is known. */
+struct hal_binding rt_emit_word(const struct rt_emit *emit, struct rt_place place);
+
 /* An S or F argument at the concrete dims. */
 double rt_emit_number(const struct rt_emit *emit, uint32_t index);
 

@@ -10,9 +10,14 @@
 #include "runtime/ops/op.h"
 
 static const struct rt_op *const families[] = {
-    rt_ops_along,  rt_ops_conv,  rt_ops_create,    rt_ops_index,    rt_ops_matmul,
-    rt_ops_norm,   rt_ops_pad,   rt_ops_pointwise, rt_ops_pool,     rt_ops_reduce,
-    rt_ops_scalar, rt_ops_slice, rt_ops_stride,    rt_ops_upsample, rt_ops_view,
+    rt_ops_along,     rt_ops_antialias,   rt_ops_attention,    rt_ops_chain,      rt_ops_complex,
+    rt_ops_conv,      rt_ops_conv_direct, rt_ops_create,       rt_ops_extent,     rt_ops_distance,
+    rt_ops_fft,       rt_ops_gate,        rt_ops_index,        rt_ops_interleave, rt_ops_llm,
+    rt_ops_masked,    rt_ops_matmul,      rt_ops_norm,         rt_ops_order,      rt_ops_pad,
+    rt_ops_pointwise, rt_ops_pool,        rt_ops_pool_back,    rt_ops_qpointwise, rt_ops_qproduct,
+    rt_ops_quant,     rt_ops_qweights,    rt_ops_quant_layers, rt_ops_random,     rt_ops_reduce,
+    rt_ops_sample,    rt_ops_scalar,      rt_ops_slice,        rt_ops_stride,     rt_ops_upsample,
+    rt_ops_view,
 };
 
 #define FAMILY_COUNT (sizeof(families) / sizeof(families[0]))
@@ -183,6 +188,13 @@ enum status rt_need_dim(struct rt_shape_call *call, int64_t dim, uint8_t rank, u
     }
     *out_dim = (uint8_t)(dim < 0 ? dim + count : dim);
     return ST_OK;
+}
+
+enum status rt_need_at_least(struct rt_shape_call *call, struct rt_dim dim, struct rt_dim least,
+                             const char *what)
+{
+    struct rt_dims *dims = &call->graph->dims;
+    return rt_dim_require_equal(dims, rt_dim_max(dims, dim, least), dim, what, call->err);
 }
 
 /*

@@ -18,43 +18,29 @@
 #include "runtime/ops/element.h"
 #include "runtime/ops/minmax.h"
 #include "runtime/ops/op.h"
+#include "runtime/ops/pad.h"
+#include "runtime/ops/shaders/pad.h"
+#include "runtime/ops/shaders/tril.h"
 #include "runtime/ops/view_priv.h"
 
 #define TILE_BYTES (128 * 1024)
-
-enum outside { OUTSIDE_VALUE, OUTSIDE_REFLECT, OUTSIDE_NEAREST, OUTSIDE_WRAP };
-
-struct pad_dim {
-    int64_t out, in;  /* sizes */
-    int64_t before;   /* where the input begins */
-    int64_t dst, src; /* strides in bytes */
-};
-
-struct pad_constants {
-    enum outside outside;
-    uint32_t rank, width;
-    int64_t row_tile, tile; /* elements of a row, rows of a tile */
-    int64_t rows;
-    union rt_element value;
-    struct pad_dim dims[SHAPE_RANK_MAX]; /* outermost first in the output's memory; a row last */
-};
 
 /* ---- kernel ------------------------------------------------------------------------------------
  */
 
 /* The input's place for place |at| of the output; -1: the constant. */
-static int64_t place_of(enum outside outside, const struct pad_dim *dim, int64_t at)
+static int64_t place_of(enum rt_outside outside, const struct rt_pad_dim *dim, int64_t at)
 {
     int64_t place = at - dim->before;
     if (place >= 0 && place < dim->in) {
         return place;
     }
     switch (outside) {
-    case OUTSIDE_REFLECT:
+    case RT_OUTSIDE_REFLECT:
         return place < 0 ? -place : 2 * (dim->in - 1) - place;
-    case OUTSIDE_NEAREST:
+    case RT_OUTSIDE_NEAREST:
         return place < 0 ? 0 : dim->in - 1;
-    case OUTSIDE_WRAP:
+    case RT_OUTSIDE_WRAP:
         return place < 0 ? place + dim->in : place - dim->in;
     default:
         return -1;
@@ -62,31 +48,31 @@ static int64_t place_of(enum outside outside, const struct pad_dim *dim, int64_t
 }
 
 /* Places [begin, end) of a row, all of them outside the input. */
-static void pad_outside(const struct pad_constants *c, char *dst, const char *src, int64_t begin,
+static void pad_outside(const struct rt_pad_constants *c, char *dst, const char *src, int64_t begin,
                         int64_t end)
 {
-    const struct pad_dim *dim = &c->dims[c->rank - 1];
+    const struct rt_pad_dim *dim = &c->dims[c->rank - 1];
 
     if (begin >= end) {
         return;
     }
-    if (c->outside == OUTSIDE_VALUE || c->outside == OUTSIDE_NEAREST) {
-        bool is_value = c->outside == OUTSIDE_VALUE;
+    if (c->outside == RT_OUTSIDE_VALUE || c->outside == RT_OUTSIDE_NEAREST) {
+        bool is_value = c->outside == RT_OUTSIDE_VALUE;
         const char *from = is_value ? (const char *)c->value.bytes
                                     : src + place_of(c->outside, dim, begin) * dim->src;
         rt_copy_run(dst + begin * dim->dst, dim->dst, from, 0, end - begin, c->width);
         return;
     }
-    int64_t step = c->outside == OUTSIDE_REFLECT ? -dim->src : dim->src;
+    int64_t step = c->outside == RT_OUTSIDE_REFLECT ? -dim->src : dim->src;
     rt_copy_run(dst + begin * dim->dst, dim->dst, src + place_of(c->outside, dim, begin) * dim->src,
                 step, end - begin, c->width);
 }
 
 /* Places [begin, end) of a row; |src| NULL: the row is outside, and so is all of it. */
-static void pad_row(const struct pad_constants *c, char *dst, const char *src, int64_t begin,
+static void pad_row(const struct rt_pad_constants *c, char *dst, const char *src, int64_t begin,
                     int64_t end)
 {
-    const struct pad_dim *dim = &c->dims[c->rank - 1];
+    const struct rt_pad_dim *dim = &c->dims[c->rank - 1];
 
     if (!src) {
         rt_copy_run(dst + begin * dim->dst, dim->dst, (const char *)c->value.bytes, 0, end - begin,
@@ -103,8 +89,8 @@ static void pad_row(const struct pad_constants *c, char *dst, const char *src, i
 
 static void pad_rows(const struct hal_args *args, struct hal_tile tile)
 {
-    const struct pad_constants *c = args->constants;
-    const struct pad_dim *row = &c->dims[c->rank - 1];
+    const struct rt_pad_constants *c = args->constants;
+    const struct rt_pad_dim *row = &c->dims[c->rank - 1];
     int64_t begin = tile.x * c->row_tile, end = rt_min(begin + c->row_tile, row->out);
     int64_t first = tile.y * c->tile, behind = rt_min(first + c->tile, c->rows);
 
@@ -123,24 +109,25 @@ static void pad_rows(const struct hal_args *args, struct hal_tile tile)
     }
 }
 
-static const struct hal_kernel kernel_pad = {.name = "pad", .cpu = pad_rows};
+static const struct hal_kernel kernel_pad = {
+    .name = "pad", .cpu = pad_rows, .spirv = HAL_SPIRV(pad_spirv)};
 
 /* ---- recording ---------------------------------------------------------------------------------
  */
 
 /* Outermost first as the output lies in memory. */
-static void sort_dims(struct pad_constants *c)
+static void sort_dims(struct rt_pad_constants *c)
 {
     for (uint32_t d = 1; d < c->rank; d++) {
         for (uint32_t e = d; e > 0 && c->dims[e - 1].dst < c->dims[e].dst; e--) {
-            struct pad_dim dim = c->dims[e];
+            struct rt_pad_dim dim = c->dims[e];
             c->dims[e] = c->dims[e - 1];
             c->dims[e - 1] = dim;
         }
     }
 }
 
-static bool is_kept(const struct pad_dim *dim)
+static bool is_kept(const struct rt_pad_dim *dim)
 {
     return dim->before == 0 && dim->out == dim->in;
 }
@@ -149,13 +136,13 @@ static bool is_kept(const struct pad_dim *dim)
  * Neighbours become one where both sides walk them as one and the inner is kept as it is. The outer
  * may be moved if what is outside does not depend on how far: whole inner dims are moved then.
  */
-static void merge_dims(struct pad_constants *c)
+static void merge_dims(struct rt_pad_constants *c)
 {
-    bool may_move = c->outside == OUTSIDE_VALUE || c->outside == OUTSIDE_WRAP;
+    bool may_move = c->outside == RT_OUTSIDE_VALUE || c->outside == RT_OUTSIDE_WRAP;
     uint32_t last = 0;
 
     for (uint32_t d = 1; d < c->rank; d++) {
-        struct pad_dim *outer = &c->dims[last], *inner = &c->dims[d];
+        struct rt_pad_dim *outer = &c->dims[last], *inner = &c->dims[d];
         if (is_kept(inner) && (may_move || is_kept(outer)) &&
             outer->dst == inner->dst * inner->out && outer->src == inner->src * inner->in) {
             outer->out *= inner->out;
@@ -171,7 +158,7 @@ static void merge_dims(struct pad_constants *c)
 }
 
 /* |before| and |outside| are set; the rest of the constants follows from the tensors. */
-static enum status emit_pad(struct rt_emit *emit, struct pad_constants *c, struct error *err)
+static enum status emit_pad(struct rt_emit *emit, struct rt_pad_constants *c, struct error *err)
 {
     const struct rt_tensor *self = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
 
@@ -181,7 +168,7 @@ static enum status emit_pad(struct rt_emit *emit, struct pad_constants *c, struc
     c->width = (uint32_t)dtype_bytes(out->dtype);
     c->rank = out->rank;
     for (uint32_t d = 0; d < c->rank; d++) {
-        struct pad_dim *dim = &c->dims[d];
+        struct rt_pad_dim *dim = &c->dims[d];
         dim->out = out->dims[d];
         dim->in = self->dims[d];
         dim->dst = out->strides[d] * c->width;
@@ -189,7 +176,7 @@ static enum status emit_pad(struct rt_emit *emit, struct pad_constants *c, struc
     }
     if (c->rank == 0) {
         c->rank = 1;
-        c->dims[0] = (struct pad_dim){1, 1, 0, c->width, c->width};
+        c->dims[0] = (struct rt_pad_dim){1, 1, 0, c->width, c->width};
     }
     sort_dims(c);
     merge_dims(c);
@@ -239,7 +226,7 @@ static enum status pad_shape(struct rt_shape_call *call)
     return rt_set_out(call, 0, self->rank, out);
 }
 
-static void read_pads(const struct rt_emit *emit, uint8_t rank, struct pad_constants *c)
+static void read_pads(const struct rt_emit *emit, uint8_t rank, struct rt_pad_constants *c)
 {
     for (uint32_t pair = 0; 2 * pair < rt_emit_value(emit, 1)->count; pair++) {
         c->dims[rank - 1 - pair].before = rt_emit_ints(emit, 1, 2 * pair);
@@ -249,8 +236,8 @@ static void read_pads(const struct rt_emit *emit, uint8_t rank, struct pad_const
 static enum status constant_pad_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *self = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
-    struct pad_constants c = {.outside = OUTSIDE_VALUE,
-                              .value = rt_element_of(emit, 2, out->dtype)};
+    struct rt_pad_constants c = {.outside = RT_OUTSIDE_VALUE,
+                                 .value = rt_element_of(emit, 2, out->dtype)};
 
     read_pads(emit, out->rank, &c);
     for (uint8_t d = 0; d < out->rank; d++) {
@@ -288,16 +275,16 @@ static enum status edge_3d_shape(struct rt_shape_call *call)
     return edge_shape(call, 3);
 }
 
-static enum status emit_edge(struct rt_emit *emit, enum outside outside, struct error *err)
+static enum status emit_edge(struct rt_emit *emit, enum rt_outside outside, struct error *err)
 {
     const struct rt_tensor *self = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
-    struct pad_constants c = {.outside = outside};
+    struct rt_pad_constants c = {.outside = outside};
 
     read_pads(emit, out->rank, &c);
     for (uint8_t d = 0; out->numel > 0 && d < out->rank; d++) {
         int64_t in = self->dims[d], grown = out->dims[d] - in, before = c.dims[d].before;
         /* A nearest element there is at any distance, if there is one at all. */
-        int64_t most = outside == OUTSIDE_REFLECT ? in - 1 : in ? out->dims[d] + in : 0;
+        int64_t most = outside == RT_OUTSIDE_REFLECT ? in - 1 : in ? out->dims[d] + in : 0;
         if (before < -in || before > most || grown - before < -in || grown - before > most) {
             return error_set(err, ST_INVALID,
                              "%" PRId64 " elements padded to %" PRId64 ", %" PRId64 " before", in,
@@ -309,12 +296,12 @@ static enum status emit_edge(struct rt_emit *emit, enum outside outside, struct 
 
 static enum status reflect_emit(struct rt_emit *emit, struct error *err)
 {
-    return emit_edge(emit, OUTSIDE_REFLECT, err);
+    return emit_edge(emit, RT_OUTSIDE_REFLECT, err);
 }
 
 static enum status replicate_emit(struct rt_emit *emit, struct error *err)
 {
-    return emit_edge(emit, OUTSIDE_NEAREST, err);
+    return emit_edge(emit, RT_OUTSIDE_NEAREST, err);
 }
 
 /* ---- roll --------------------------------------------------------------------------------------
@@ -358,7 +345,7 @@ static enum status emit_roll_all(struct rt_emit *emit, struct error *err)
 static enum status roll_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *out = rt_emit_out(emit, 0);
-    struct pad_constants c = {.outside = OUTSIDE_WRAP};
+    struct rt_pad_constants c = {.outside = RT_OUTSIDE_WRAP};
 
     if (rt_emit_value(emit, 2)->count == 0) {
         return emit_roll_all(emit, err);
@@ -373,15 +360,9 @@ static enum status roll_emit(struct rt_emit *emit, struct error *err)
 /* ---- tril --------------------------------------------------------------------------------------
  */
 
-struct tril_constants {
-    int64_t height, width, diagonal;
-    int64_t rows, tile; /* of all matrices, and of a tile */
-    uint32_t bytes;     /* of an element */
-};
-
 static void tril_rows(const struct hal_args *args, struct hal_tile tile)
 {
-    const struct tril_constants *c = args->constants;
+    const struct rt_tril *c = args->constants;
     int64_t first = tile.x * c->tile, behind = rt_min(first + c->tile, c->rows);
 
     for (int64_t r = first; r < behind; r++) {
@@ -393,7 +374,8 @@ static void tril_rows(const struct hal_args *args, struct hal_tile tile)
     }
 }
 
-static const struct hal_kernel kernel_tril = {.name = "tril", .cpu = tril_rows};
+static const struct hal_kernel kernel_tril = {
+    .name = "tril", .cpu = tril_rows, .spirv = HAL_SPIRV(tril_spirv)};
 
 static enum status tril_shape(struct rt_shape_call *call)
 {
@@ -414,9 +396,9 @@ static enum status tril_emit(struct rt_emit *emit, struct error *err)
     if (out->numel == 0) {
         return ST_OK;
     }
-    struct tril_constants c = {.height = out->dims[out->rank - 2],
-                               .width = out->dims[out->rank - 1],
-                               .bytes = (uint32_t)dtype_bytes(out->dtype)};
+    struct rt_tril c = {.height = out->dims[out->rank - 2],
+                        .width = out->dims[out->rank - 1],
+                        .bytes = (uint32_t)dtype_bytes(out->dtype)};
     /* Beyond the matrix one diagonal is as another: no sum overflows. */
     c.diagonal = rt_max(-c.height, rt_min(c.width, rt_emit_int(emit, 1)));
     c.rows = out->numel / c.width;
@@ -438,26 +420,35 @@ static enum status tril_emit(struct rt_emit *emit, struct error *err)
 const struct rt_op rt_ops_pad[] = {
     {.name = "constant_pad", .kernels = "aten::constant_pad_nd.out",
      .args = "TLS>T", .shape = pad_shape, .emit = constant_pad_emit,
-     .layout = RT_LAYOUT_ELEMENTWISE},
+     .layout = RT_LAYOUT_ELEMENTWISE, .batch = rt_batch_padded,
+     .dtypes = RT_DTYPES_ALL, .runs = &kernel_pad},
     {.name = "reflection_pad1d", .kernels = "aten::reflection_pad1d.out",
-     .args = "TL>T", .shape = edge_1d_shape, .emit = reflect_emit, .layout = RT_LAYOUT_ELEMENTWISE},
+     .args = "TL>T", .shape = edge_1d_shape, .emit = reflect_emit, .layout = RT_LAYOUT_ELEMENTWISE,
+     .batch = rt_batch_padded, .dtypes = RT_DTYPES_ALL, .runs = &kernel_pad},
     {.name = "reflection_pad2d", .kernels = "aten::reflection_pad2d.out",
-     .args = "TL>T", .shape = edge_2d_shape, .emit = reflect_emit, .layout = RT_LAYOUT_ELEMENTWISE},
+     .args = "TL>T", .shape = edge_2d_shape, .emit = reflect_emit, .layout = RT_LAYOUT_ELEMENTWISE,
+     .batch = rt_batch_padded, .dtypes = RT_DTYPES_ALL, .runs = &kernel_pad},
     {.name = "reflection_pad3d", .kernels = "aten::reflection_pad3d.out",
-     .args = "TL>T", .shape = edge_3d_shape, .emit = reflect_emit, .layout = RT_LAYOUT_ELEMENTWISE},
+     .args = "TL>T", .shape = edge_3d_shape, .emit = reflect_emit, .layout = RT_LAYOUT_ELEMENTWISE,
+     .batch = rt_batch_padded, .dtypes = RT_DTYPES_ALL, .runs = &kernel_pad},
     {.name = "replication_pad1d", .kernels = "aten::replication_pad1d.out",
      .args = "TL>T", .shape = edge_1d_shape, .emit = replicate_emit,
-     .layout = RT_LAYOUT_ELEMENTWISE},
+     .layout = RT_LAYOUT_ELEMENTWISE, .batch = rt_batch_padded,
+     .dtypes = RT_DTYPES_ALL, .runs = &kernel_pad},
     {.name = "replication_pad2d", .kernels = "aten::replication_pad2d.out",
      .args = "TL>T", .shape = edge_2d_shape, .emit = replicate_emit,
-     .layout = RT_LAYOUT_ELEMENTWISE},
+     .layout = RT_LAYOUT_ELEMENTWISE, .batch = rt_batch_padded,
+     .dtypes = RT_DTYPES_ALL, .runs = &kernel_pad},
     {.name = "replication_pad3d", .kernels = "aten::replication_pad3d.out",
      .args = "TL>T", .shape = edge_3d_shape, .emit = replicate_emit,
-     .layout = RT_LAYOUT_ELEMENTWISE},
+     .layout = RT_LAYOUT_ELEMENTWISE, .batch = rt_batch_padded,
+     .dtypes = RT_DTYPES_ALL, .runs = &kernel_pad},
     {.name = "roll", .kernels = "aten::roll.out",
-     .args = "TLL>T", .shape = roll_shape, .emit = roll_emit, .layout = RT_LAYOUT_ROW_MAJOR},
+     .args = "TLL>T", .shape = roll_shape, .emit = roll_emit, .layout = RT_LAYOUT_ROW_MAJOR,
+     .dtypes = RT_DTYPES_ALL, .runs = &kernel_pad},
     {.name = "tril", .kernels = "aten::tril.out",
-     .args = "TI>T", .shape = tril_shape, .emit = tril_emit, .layout = RT_LAYOUT_ROW_MAJOR},
+     .args = "TI>T", .shape = tril_shape, .emit = tril_emit, .layout = RT_LAYOUT_ROW_MAJOR,
+     .dtypes = RT_DTYPES_ALL, .runs = &kernel_tril},
     {0},
 };
 /* clang-format on */

@@ -37,10 +37,10 @@ struct row {
     const char *operands; /* numbers of the arguments, in the loop's order */
     enum rt_pw_op op;
     enum rule rule;
-    uint32_t dtypes;     /* of tensor operands */
     const char *params;  /* numbers of the arguments, or NULL */
     bool params_promote; /* parameters take part in the type */
     bool is_like;        /* the output's dims are argument 0's; otherwise the operands' */
+    bool is_declared;    /* they are what the file declares, where that is static */
     uint8_t variant_arg;
     const struct variant *variants; /* ends with a row that is any text */
 };
@@ -80,7 +80,8 @@ static const char *params_of(const struct row *row)
 /* A number never widens a type of its own kind. */
 static enum dtype promote_value(enum dtype dtype, const struct rt_value *value)
 {
-    bool is_float = dtype_infos[dtype].kind == DTYPE_FLOAT;
+    enum dtype_kind kind = dtype_infos[dtype].kind;
+    bool is_float = kind == DTYPE_FLOAT || kind == DTYPE_COMPLEX;
 
     switch (value->kind) {
     case RT_TENSOR:
@@ -141,8 +142,12 @@ static struct choice choose(const struct row *row, value_f *value_at, const void
         choice.dtype = promote_args(row->operands, truths, choice.dtype, false, value_at, from);
     }
     choice.dtype = promote_args(more, 0, choice.dtype, false, value_at, from);
-    if (choice.rule == REAL && dtype_infos[choice.dtype].kind != DTYPE_FLOAT) {
+    enum dtype_kind kind = dtype_infos[choice.dtype].kind;
+    if (choice.rule == REAL && kind != DTYPE_FLOAT && kind != DTYPE_COMPLEX) {
         choice.dtype = DT_F32;
+    }
+    if (choice.op == RT_PW_conj && kind != DTYPE_COMPLEX) {
+        choice.op = RT_PW_copy;
     }
     if (choice.op == RT_PW_bitwise_not && choice.dtype == DT_BOOL) {
         choice.op = RT_PW_logical_not;
@@ -164,7 +169,7 @@ static enum status find_dims(struct rt_shape_call *call, const struct row *row,
         const struct rt_value *value = rt_arg(call, digit(*arg));
         struct rt_dim both[SHAPE_RANK_MAX];
         if (value->kind == RT_TENSOR) {
-            TRY(rt_need_dtype(call, digit(*arg), row->dtypes));
+            TRY(rt_need_dtype(call, digit(*arg), call->node->op->dtypes));
             TRY(rt_broadcast(call, *out_rank, dims, value->rank, value->dims, both, out_rank));
             memcpy(dims, both, *out_rank * sizeof(*dims));
         }
@@ -191,25 +196,53 @@ static enum status set_out_like(struct rt_shape_call *call, uint8_t rank, const 
     return rt_set_out_like(call, 0, 0);
 }
 
+/* The operands go into a tensor whose old content is not an argument. */
+static enum status set_out_declared(struct rt_shape_call *call, uint8_t rank,
+                                    const struct rt_dim *dims)
+{
+    const struct rt_value *out = rt_node_out(call->graph, call->node, 0);
+    struct rt_dim both[SHAPE_RANK_MAX];
+    uint8_t both_rank;
+
+    if (!out->declared || !out->is_static) {
+        return rt_set_out(call, 0, rank, dims);
+    }
+    TRY(rt_broadcast(call, out->rank, out->declared, rank, dims, both, &both_rank));
+    return rt_set_out(call, 0, both_rank, both);
+}
+
 static enum status check_types(struct rt_shape_call *call, const struct row *row,
                                const struct choice *choice)
 {
     enum dtype out = rt_out_dtype(call, 0);
     const char *from = dtype_text(choice->dtype), *to = dtype_text(out);
 
+    bool is_complex = choice->class == RT_CLASS_C128 && choice->op != RT_PW_abs;
+
+    if (!rt_pw_has_loop(choice->op, choice->class)) {
+        return rt_unsupported(call, "not of %s", from);
+    }
     if (choice->rule == SAME && choice->dtype != out) {
         return rt_refuse(call, "a copy of %s cannot be %s", from, to);
     }
     if (choice->rule == CONVERT || choice->rule == SAME || rt_pw_infos[choice->op].gives_truth) {
         return ST_OK;
     }
+    if (is_complex || dtype_infos[out].kind == DTYPE_COMPLEX) {
+        return is_complex && dtype_infos[out].kind == DTYPE_COMPLEX
+                   ? ST_OK
+                   : rt_refuse(call, "a result of type %s cannot be %s", from, to);
+    }
     if (out == DT_U64 || (choice->class != RT_CLASS_I64 && dtype_infos[out].kind != DTYPE_FLOAT) ||
         (out == DT_BOOL && choice->dtype != DT_BOOL)) {
         return rt_refuse(call, "a result of type %s cannot be %s", from, to);
     }
-    for (const char *p = params_of(row); *p != '\0' && choice->class == RT_CLASS_I64; p++) {
+    bool takes_any =
+        choice->class != RT_CLASS_I64 || choice->op == RT_PW_clamp; /* bounds: cut off */
+    for (const char *p = params_of(row); *p != '\0' && !takes_any; p++) {
         const struct rt_value *value = rt_arg(call, digit(*p));
-        if (value->kind == RT_FLOAT && value->f != (double)rt_to_i64(value->f)) {
+        if (value->kind == RT_FLOAT && value->symbol == 0 &&
+            value->f != (double)rt_to_i64(value->f)) {
             return rt_refuse(call, "%g is no integer, but the tensors are %s", value->f, from);
         }
     }
@@ -229,7 +262,9 @@ static enum status pointwise_shape(struct rt_shape_call *call)
     }
     TRY(find_dims(call, row, dims, &rank));
     TRY(check_types(call, row, &choice));
-    return row->is_like ? set_out_like(call, rank, dims) : rt_set_out(call, 0, rank, dims);
+    return row->is_like       ? set_out_like(call, rank, dims)
+           : row->is_declared ? set_out_declared(call, rank, dims)
+                              : rt_set_out(call, 0, rank, dims);
 }
 
 /* ---- recording ----------------------------------------------------------------------------- */
@@ -244,8 +279,9 @@ static struct rt_number missing(enum rt_pw_op op, uint32_t position)
                          : (struct rt_number){INFINITY, INT64_MAX};
 }
 
-/* Powers that are cheaper, and as PyTorch has it, another operation. */
-static enum rt_pw_op cheaper_power(double exponent)
+/* Powers that are cheaper, and as PyTorch has it, another operation: but for roots of float16,
+ * where that of -inf is inf. */
+static enum rt_pw_op cheaper_power(double exponent, enum dtype dtype)
 {
     static const struct {
         double exponent;
@@ -257,17 +293,40 @@ static enum rt_pw_op cheaper_power(double exponent)
                   {-1, RT_PW_reciprocal}};
 
     for (size_t i = 0; i < sizeof(powers) / sizeof(powers[0]); i++) {
-        if (exponent == powers[i].exponent) {
+        if (exponent == powers[i].exponent && (powers[i].op != RT_PW_sqrt || dtype != DT_F16)) {
             return powers[i].op;
         }
     }
     return RT_PW_pow;
 }
 
-/* The nest's operands and the loop's inputs. */
-static void open_operands(struct rt_emit *emit, const struct row *row, struct rt_pw_constants *k,
-                          struct hal_binding *bindings)
+/*
+ * A number beside tensors is one of their type's: 300 beside int8 is 44, 1e6 beside float16
+ * infinite, 0.5 beside bool true. But products and quotients of halves take it as it is, as do
+ * powers.
+ */
+static struct rt_number number_as(struct rt_number number, const struct choice *choice)
 {
+    enum dtype_kind kind = dtype_infos[choice->dtype].kind;
+    bool is_exact = choice->op == RT_PW_mul || choice->op == RT_PW_div ||
+                    choice->op == RT_PW_div_trunc || choice->op == RT_PW_div_floor;
+    uint64_t element = 0;
+
+    if (choice->op == RT_PW_copy || kind == DTYPE_COMPLEX || (kind == DTYPE_FLOAT && is_exact)) {
+        return number;
+    }
+    rt_number_store(number, choice->dtype, &element);
+    rt_load(choice->dtype, RT_CLASS_F64)(&number.f, (const char *)&element, 0, 1);
+    rt_load(choice->dtype, RT_CLASS_I64)(&number.i, (const char *)&element, 0, 1);
+    return number;
+}
+
+/* The nest's operands and the loop's inputs. */
+static void open_operands(struct rt_emit *emit, const struct row *row, const struct choice *choice,
+                          struct rt_pw_constants *k, struct hal_binding *bindings)
+{
+    bool is_power = choice->op == RT_PW_pow;
+
     for (uint32_t i = 0; row->operands[i] != '\0'; i++) {
         uint32_t arg = digit(row->operands[i]);
         enum rt_kind kind = rt_emit_value(emit, arg)->kind;
@@ -277,8 +336,10 @@ static void open_operands(struct rt_emit *emit, const struct row *row, struct rt
             bindings[k->loop.operands] = tensor->binding;
             rt_loop_add(&k->loop, tensor);
         } else {
-            k->inputs[i].number =
+            struct rt_number number =
                 kind == RT_NONE ? missing(k->op, i - 1) : rt_number_arg(emit, arg);
+            bool is_taken = kind == RT_NONE || (is_power && i == 1); /* as it is */
+            k->inputs[i].number = is_taken ? number : number_as(number, choice);
         }
     }
 }
@@ -289,16 +350,15 @@ static int64_t tile_of(uint32_t cost)
     return cost > 20 ? RT_LOOP_TILE / 8 : RT_LOOP_TILE;
 }
 
-/* The nest has all its operands, one a binding. */
-static enum status record(struct rt_emit *emit, struct rt_pw_constants *k,
-                          const struct hal_binding *bindings, struct error *err)
+enum status rt_pw_record(struct rt_emit *emit, struct rt_pw_constants *k,
+                         const struct hal_binding *bindings, struct error *err)
 {
     uint32_t cost = rt_pw_infos[k->op].cost;
 
     rt_loop_close(&k->loop, tile_of(cost));
     return rt_emit_dispatch(emit,
                             &(struct hal_dispatch){
-                                .kernel = &rt_pw_kernel,
+                                .kernel = rt_pw_kernel(k),
                                 .grid = {rt_loop_tiles(&k->loop), 1, 1},
                                 .constants = k,
                                 .constants_bytes = sizeof(*k),
@@ -328,9 +388,11 @@ enum status rt_emit_convert(struct rt_emit *emit, const struct rt_tensor *dst,
     struct hal_binding bindings[2] = {dst->binding, src->binding};
     bool int_to_float =
         dtype_infos[src->dtype].kind != DTYPE_FLOAT && dtype_infos[dst->dtype].kind == DTYPE_FLOAT;
+    bool is_complex = dtype_infos[dst->dtype].kind == DTYPE_COMPLEX;
     struct rt_pw_constants k = {
         .op = RT_PW_copy,
-        .class = rt_class_of(int_to_float ? dst->dtype : src->dtype), /* rounded once */
+        .class =
+            rt_class_of(int_to_float || is_complex ? dst->dtype : src->dtype), /* rounded once */
         .out = dst->dtype,
         .inputs = {{.loop = 1, .dtype = src->dtype}},
     };
@@ -341,7 +403,7 @@ enum status rt_emit_convert(struct rt_emit *emit, const struct rt_tensor *dst,
     rt_loop_init(&k.loop, (uint8_t)box->rank, box->dims);
     add_box_operand(&k.loop, box, box->dst, box->dst_offset, dst->dtype);
     add_box_operand(&k.loop, box, box->src, box->src_offset, src->dtype);
-    return record(emit, &k, bindings, err);
+    return rt_pw_record(emit, &k, bindings, err);
 }
 
 static enum status emit_broadcast(struct rt_emit *emit, const struct rt_tensor *out,
@@ -378,14 +440,116 @@ static enum status pointwise_emit(struct rt_emit *emit, struct error *err)
         uint32_t arg = digit(params[i]);
         bool is_none = rt_emit_value(emit, arg)->kind == RT_NONE;
         k.params[i] = is_none ? missing(k.op, i) : rt_number_arg(emit, arg);
+        if (!is_none && k.op == RT_PW_clamp && dtype_infos[choice.dtype].kind == DTYPE_UINT) {
+            k.params[i] = number_as(k.params[i], &choice); /* a bound of -2 is one of 254 */
+        }
     }
     rt_loop_init(&k.loop, out->rank, out->dims);
     rt_loop_add(&k.loop, out);
-    open_operands(emit, row, &k, bindings);
-    if (k.op == RT_PW_pow && k.inputs[1].loop == 0 && k.class != RT_CLASS_I64) {
-        k.op = cheaper_power(k.inputs[1].number.f);
+    open_operands(emit, row, &choice, &k, bindings);
+    if ((k.op == RT_PW_add || k.op == RT_PW_sub) && choice.dtype == DT_BOOL) {
+        k.params[0] = number_as(k.params[0], &choice);
     }
-    return record(emit, &k, bindings, err);
+    if ((k.op == RT_PW_div_trunc || k.op == RT_PW_div_floor) && k.inputs[1].loop != 0 &&
+        (choice.dtype == DT_F16 || choice.dtype == DT_BF16)) {
+        k.params[0].i = choice.dtype;
+    }
+    if (k.op == RT_PW_pow && k.inputs[1].loop == 0 && k.class != RT_CLASS_I64) {
+        k.op = cheaper_power(k.inputs[1].number.f, choice.dtype);
+    }
+    return rt_pw_record(emit, &k, bindings, err);
+}
+
+/* ---- nodes as steps of a chain ------------------------------------------------------------- */
+
+struct graph_node {
+    const struct rt_graph *graph;
+    const struct rt_node *node;
+};
+
+static const struct rt_value *node_value(const void *from, uint32_t index)
+{
+    const struct graph_node *place = from;
+    return rt_node_arg(place->graph, place->node, index);
+}
+
+/* A number that is the same in every call, into |out_number|. */
+static bool read_number(const struct rt_value *value, double *out_number)
+{
+    struct shape shape;
+    float f;
+
+    if (value->kind == RT_TENSOR) {
+        if (!value->is_constant || !rt_value_shape(value, &shape) || shape_numel(&shape) != 1) {
+            return false;
+        }
+        memcpy(&f, value->bytes.ptr, sizeof(f));
+        *out_number = (double)f;
+        return true;
+    }
+    if (value->kind == RT_NONE || !rt_value_is_fixed(value)) {
+        return false;
+    }
+    *out_number = rt_arg_number(value);
+    return true;
+}
+
+static bool read_operand(const struct rt_graph *graph, uint32_t value, struct rt_pw_step *step,
+                         uint32_t index)
+{
+    const struct rt_value *v = &graph->values[value];
+
+    step->values[index] = RT_PW_NUMBER;
+    if (read_number(v, &step->numbers[index])) {
+        return v->kind != RT_TENSOR || v->dtype == DT_F32;
+    }
+    step->values[index] = value;
+    return v->kind == RT_TENSOR && v->dtype == DT_F32 && !v->is_packed;
+}
+
+/* Parameters behind the operands; a factor of 1 is none. */
+static bool read_params(const struct rt_graph *graph, const struct rt_node *node,
+                        struct rt_pw_step *step)
+{
+    const char *params = params_of(node->op->detail);
+    uint32_t inputs = rt_pw_infos[step->op].inputs;
+
+    for (uint32_t i = 0; params[i] != '\0'; i++) {
+        const struct rt_value *value = rt_node_arg(graph, node, digit(params[i]));
+        double *number = &step->numbers[inputs + i];
+        step->values[inputs + i] = RT_PW_NUMBER;
+        if (value->kind == RT_NONE) {
+            *number = missing(step->op, i).f;
+        } else if (!read_number(value, number)) {
+            return false;
+        }
+    }
+    return (step->op != RT_PW_add && step->op != RT_PW_sub) || step->numbers[inputs] == 1;
+}
+
+bool rt_pw_read_step(const struct rt_graph *graph, const struct rt_node *node,
+                     struct rt_pw_step *out_step)
+{
+    const struct row *row = node->op->detail;
+    const struct graph_node place = {graph, node};
+
+    if (node->op->emit != pointwise_emit || rt_node_out(graph, node, 0)->dtype != DT_F32) {
+        return false;
+    }
+    struct choice choice = choose(row, node_value, &place);
+    if (choice.op == RT_PW_COUNT || choice.dtype != DT_F32) {
+        return false;
+    }
+    *out_step = (struct rt_pw_step){.op = choice.op};
+    for (uint32_t i = 0; row->operands[i] != '\0'; i++) {
+        if (!read_operand(graph, node->args[digit(row->operands[i])], out_step, i)) {
+            return false;
+        }
+    }
+    if (out_step->op == RT_PW_pow && out_step->values[1] == RT_PW_NUMBER) {
+        out_step->op = cheaper_power(out_step->numbers[1], choice.dtype);
+    }
+    return read_params(graph, node, out_step);
 }
 
 /* ---- the operators ------------------------------------------------------------------------- */
@@ -394,16 +558,30 @@ static enum status pointwise_emit(struct rt_emit *emit, struct error *err)
 #define ALL (RT_DTYPES_ALL & ~(1u << DT_U64))
 #define REALS (RT_DTYPES_REAL & ~(1u << DT_U64))
 #define WHOLE (ALL & ~RT_DTYPES_FLOAT)
-#define INTS (WHOLE & ~(1u << DT_BOOL))
+
+/* Complex numbers beside the types of a row: where its loop has a form for them. */
+#define COMPLEX_C RT_DTYPES_COMPLEX
+#define COMPLEX_G RT_DTYPES_COMPLEX
+#define COMPLEX_Z RT_DTYPES_COMPLEX
+#define COMPLEX_N 0
+#define COMPLEX_F 0
+#define COMPLEX_I 0
+#define COMPLEX_T 0
+#define COMPLEX_S 0
+enum {
+#define PW(name, classes, ...) COMPLEX_OF_RT_PW_##name = COMPLEX_##classes,
+    RT_PW_LOOPS(PW)
+#undef PW
+};
 
 #define ROW_AS(name_, kernels_, args_, flags_, operands_, op_, rule_, dtypes_, ...)                \
     {                                                                                              \
         .name = (name_), .kernels = (kernels_), .args = (args_), .shape = pointwise_shape,         \
-        .emit = pointwise_emit, .flags = (flags_), .layout = RT_LAYOUT_ELEMENTWISE,                \
-        .detail = &(const struct row)                                                              \
+        .emit = pointwise_emit, .flags = RT_OP_POINTWISE | RT_OP_COMPLEX | (flags_),               \
+        .layout = RT_LAYOUT_ELEMENTWISE, .dtypes = (dtypes_) | COMPLEX_OF_##op_,                   \
+        .runs = &rt_pw_kernels[RT_CLASS_F32][op_], .detail = &(const struct row)                   \
         {                                                                                          \
-            .operands = (operands_), .op = (op_), .rule = (rule_), .dtypes = (dtypes_),            \
-            __VA_ARGS__                                                                            \
+            .operands = (operands_), .op = (op_), .rule = (rule_), __VA_ARGS__                     \
         }                                                                                          \
     }
 /* Argument 0 is an operand, read where it is overwritten. */
@@ -457,9 +635,9 @@ const struct rt_op rt_ops_pointwise[] = {
     SCALAR("fmod_scalar", "aten::fmod.Scalar_out", fmod, PROMOTE, ALL),
     BINARY("remainder", "aten::remainder.Tensor_out", remainder, PROMOTE, ALL),
     SCALAR("remainder_scalar", "aten::remainder.Scalar_out", remainder, PROMOTE, ALL),
-    BINARY("pow", "aten::pow.Tensor_Tensor_out", pow, PROMOTE, REALS),
-    SCALAR("pow_scalar", "aten::pow.Tensor_Scalar_out", pow, PROMOTE, REALS),
-    ROW_AS("scalar_pow", "aten::pow.Scalar_out", "ST>T", 0, "01", RT_PW_pow, PROMOTE, REALS, ),
+    BINARY("pow", "aten::pow.Tensor_Tensor_out", pow, PROMOTE, ALL),
+    SCALAR("pow_scalar", "aten::pow.Tensor_Scalar_out", pow, PROMOTE, ALL),
+    ROW_AS("scalar_pow", "aten::pow.Scalar_out", "ST>T", 0, "01", RT_PW_pow, PROMOTE, ALL, ),
     BINARY("atan2", "aten::atan2.out", atan2, REAL, ALL),
     BINARY("maximum", "aten::maximum.out", maximum, PROMOTE, ALL),
     BINARY("minimum", "aten::minimum.out", minimum, PROMOTE, ALL),
@@ -479,22 +657,22 @@ const struct rt_op rt_ops_pointwise[] = {
     BITWISE(bitwise_or),
     BITWISE(bitwise_xor),
     UNARY("bitwise_not", bitwise_not, PROMOTE, WHOLE),
-    BINARY("bitwise_left_shift", "aten::bitwise_left_shift.Tensor_out", shift_left, PROMOTE, INTS),
+    BINARY("bitwise_left_shift", "aten::bitwise_left_shift.Tensor_out", shift_left, PROMOTE, WHOLE),
     SCALAR("bitwise_left_shift_scalar", "aten::bitwise_left_shift.Tensor_Scalar_out", shift_left,
-           PROMOTE, INTS),
+           PROMOTE, WHOLE),
     BINARY("bitwise_right_shift", "aten::bitwise_right_shift.Tensor_out", shift_right, PROMOTE,
-           INTS),
+           WHOLE),
     SCALAR("bitwise_right_shift_scalar", "aten::bitwise_right_shift.Tensor_Scalar_out", shift_right,
-           PROMOTE, INTS),
+           PROMOTE, WHOLE),
     UNARY("isnan", isnan, REAL, ALL),
     UNARY("isinf", isinf, REAL, ALL),
 
     /* choices */
     ROW_AS("where", "aten::where.self_out", "TTT>T", 0, "012", RT_PW_where, PROMOTE, ALL, ),
     ROW("masked_fill", "aten::masked_fill.Scalar_out", "TTS>T", "120", RT_PW_where, KEEP, ALL, ),
-    ROW("clamp", "aten::clamp.out", "TS?S?>T", "0", RT_PW_clamp, PROMOTE, REALS, .params = "12",
+    ROW("clamp", "aten::clamp.out", "TS?S?>T", "0", RT_PW_clamp, PROMOTE, ALL, .params = "12",
         .params_promote = true),
-    ROW("clamp_tensor", "aten::clamp.Tensor_out", "TT?T?>T", "012", RT_PW_bounds, PROMOTE, REALS, ),
+    ROW("clamp_tensor", "aten::clamp.Tensor_out", "TT?T?>T", "012", RT_PW_bounds, PROMOTE, ALL, ),
     ROW("hardtanh", "aten::hardtanh.out", "TSS>T", "0", RT_PW_clamp, PROMOTE, REALS,
         .params = "12"),
 
@@ -541,19 +719,23 @@ const struct rt_op rt_ops_pointwise[] = {
     UNARY("round", round, PROMOTE, REALS),
 
     /* copies and conversions */
-    ROW_AS("to_dtype", "dim_order_ops::_to_dim_order_copy.out", "TBL?>T", 0, "0", RT_PW_copy,
-           CONVERT, RT_DTYPES_ALL, ),
-    ROW_AS("to_dtype_format", "aten::_to_copy.out", "TBI?>T", 0, "0", RT_PW_copy, CONVERT,
+    ROW("conj", "aten::_conj_physical.out", "T>T", "0", RT_PW_conj, SAME, RT_DTYPES_ALL, ),
+    ROW_AS("to_dtype", "dim_order_ops::_to_dim_order_copy.out", "TBL?>T", RT_OP_COPY, "0",
+           RT_PW_copy, CONVERT, RT_DTYPES_ALL, ),
+    ROW_AS("to_dtype_format", "aten::_to_copy.out", "TBI?>T", RT_OP_COPY, "0", RT_PW_copy, CONVERT,
            RT_DTYPES_ALL, ),
-    ROW_AS("clone", "dim_order_ops::_clone_dim_order.out", "TBL?>T", 0, "0", RT_PW_copy, SAME,
+    ROW_AS("clone", "dim_order_ops::_clone_dim_order.out", "TBL?>T", RT_OP_COPY, "0", RT_PW_copy,
+           SAME, RT_DTYPES_ALL, ),
+    ROW_AS("clone_format", "aten::clone.out", "TI?>T", RT_OP_COPY, "0", RT_PW_copy, SAME,
            RT_DTYPES_ALL, ),
-    ROW_AS("clone_format", "aten::clone.out", "TI?>T", 0, "0", RT_PW_copy, SAME, RT_DTYPES_ALL, ),
     ROW_AS("alias",
            "aten::alias_copy.out aten::detach_copy.out aten::lift_fresh_copy.out "
-           "et_copy::_h2d_copy.out et_copy::_d2h_copy.out",
-           "T>T", 0, "0", RT_PW_copy, SAME, RT_DTYPES_ALL, ),
-    ROW_AS("copy", "aten::copy.out", "TTB>T", 0, "1", RT_PW_copy, CONVERT, RT_DTYPES_ALL,
+           "et_copy::_h2d_copy.out et_copy::_d2h_copy.out llama::fallback.out",
+           "T>T", RT_OP_COPY, "0", RT_PW_copy, SAME, RT_DTYPES_ALL, ),
+    ROW_AS("copy", "aten::copy.out", "TTB>T", RT_OP_COPY, "1", RT_PW_copy, CONVERT, RT_DTYPES_ALL,
            .is_like = true),
+    ROW_AS("copy_into", "aten::copy_", "T?!TB>", RT_OP_COPY | RT_OP_OVERWRITES, "1", RT_PW_copy,
+           CONVERT, RT_DTYPES_ALL, .is_declared = true),
     ROW_AS("fill", "aten::fill.Scalar_out", "TS>T", 0, "1", RT_PW_copy, CONVERT, RT_DTYPES_ALL,
            .is_like = true),
     ROW_AS("fill_tensor", "aten::fill.Tensor_out", "TT>T", 0, "1", RT_PW_copy, CONVERT,

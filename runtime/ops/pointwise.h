@@ -12,21 +12,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "hal/kernel.h"
 #include "runtime/ops/convert.h"
-#include "runtime/ops/copy.h"
 #include "runtime/ops/iter.h"
+#ifndef HAL_SHADER
+#include "hal/kernel.h"
+#include "runtime/ops/copy.h"
+#endif
 
 #define RT_PW_INPUTS_MAX 3
 #define RT_PW_PARAMS_MAX 3
 
 /*
  * PW(name, classes, inputs, inputs that are truths by bit, is the result a truth, cost)
- * Classes: N all numbers, F floats, I integers, T truths. Cost: tenths of a ns for an f32 element.
+ * Classes: N all real numbers, F floats, I integers, T truths; C and G as N and F, with complex
+ * numbers; Z complex numbers only; S float32 only, in chains (chain.h). Cost: tenths of a ns for an
+ * f32 element.
  */
 /* clang-format off */
 #define RT_PW_LOOPS(PW)                                                                            \
-    PW(copy, N, 1, 0, 0, 3) PW(abs, N, 1, 0, 0, 3) PW(neg, N, 1, 0, 0, 3)                          \
+    PW(copy, C, 1, 0, 0, 3) PW(abs, C, 1, 0, 0, 3) PW(neg, C, 1, 0, 0, 3)                          \
     PW(sign, N, 1, 0, 0, 3) PW(square, F, 1, 0, 0, 3) PW(relu, N, 1, 0, 0, 3)                      \
     PW(clamp, N, 1, 0, 0, 3) PW(leaky_relu, F, 1, 0, 0, 3) PW(elu, F, 1, 0, 0, 150)                \
     PW(gelu, F, 1, 0, 0, 12) PW(gelu_tanh, F, 1, 0, 0, 12) PW(sigmoid, F, 1, 0, 0, 8)              \
@@ -40,16 +44,19 @@
     PW(acosh, F, 1, 0, 0, 200) PW(atanh, F, 1, 0, 0, 200) PW(floor, N, 1, 0, 0, 3)                 \
     PW(ceil, N, 1, 0, 0, 3) PW(trunc, N, 1, 0, 0, 3) PW(round, N, 1, 0, 0, 3)                      \
     PW(isnan, F, 1, 0, 1, 10) PW(isinf, F, 1, 0, 1, 10) PW(logical_not, T, 1, 1, 1, 5)             \
-    PW(bitwise_not, I, 1, 0, 0, 10) PW(add, N, 2, 0, 0, 3) PW(sub, N, 2, 0, 0, 3)                  \
-    PW(mul, N, 2, 0, 0, 3) PW(div, F, 2, 0, 0, 5) PW(div_trunc, N, 2, 0, 0, 50)                    \
+    PW(bitwise_not, I, 1, 0, 0, 10) PW(add, C, 2, 0, 0, 3) PW(sub, C, 2, 0, 0, 3)                  \
+    PW(mul, C, 2, 0, 0, 3) PW(div, G, 2, 0, 0, 5) PW(div_trunc, N, 2, 0, 0, 50)                    \
     PW(div_floor, N, 2, 0, 0, 150) PW(fmod, N, 2, 0, 0, 150) PW(remainder, N, 2, 0, 0, 150)        \
-    PW(pow, N, 2, 0, 0, 250) PW(atan2, F, 2, 0, 0, 250) PW(maximum, N, 2, 0, 0, 3)                 \
-    PW(minimum, N, 2, 0, 0, 3) PW(eq, N, 2, 0, 1, 8) PW(ne, N, 2, 0, 1, 8)                         \
+    PW(pow, N, 2, 0, 0, 250) PW(atan2, F, 2, 0, 0, 250) PW(glu, F, 2, 0, 0, 12)                    \
+    PW(maximum, N, 2, 0, 0, 3) PW(minimum, N, 2, 0, 0, 3) PW(eq, C, 2, 0, 1, 8)                    \
+    PW(ne, C, 2, 0, 1, 8)                                                                          \
     PW(lt, N, 2, 0, 1, 8) PW(le, N, 2, 0, 1, 8) PW(gt, N, 2, 0, 1, 8) PW(ge, N, 2, 0, 1, 8)        \
     PW(logical_and, T, 2, 3, 1, 5) PW(logical_or, T, 2, 3, 1, 5) PW(logical_xor, T, 2, 3, 1, 5)    \
     PW(bitwise_and, I, 2, 0, 0, 10) PW(bitwise_or, I, 2, 0, 0, 10)                                 \
     PW(bitwise_xor, I, 2, 0, 0, 10) PW(shift_left, I, 2, 0, 0, 10)                                 \
-    PW(shift_right, I, 2, 0, 0, 10) PW(where, N, 3, 1, 0, 10) PW(bounds, N, 3, 0, 0, 20)
+    PW(shift_right, I, 2, 0, 0, 10) PW(where, C, 3, 1, 0, 10) PW(bounds, N, 3, 0, 0, 20)\
+    PW(conj, Z, 1, 0, 0, 5) PW(silu, S, 1, 0, 0, 9) PW(hardsigmoid, S, 1, 0, 0, 3)                 \
+    PW(hardswish, S, 1, 0, 0, 3)
 /* clang-format on */
 
 #define PW(name, ...) RT_PW_##name,
@@ -73,6 +80,10 @@ struct rt_pw_constants {
 };
 _Static_assert(sizeof(struct rt_pw_constants) <= HAL_CONSTANTS_MAX, "constants are copied whole");
 
+/* The variant of the SPIR-V form. */
+#define RT_PW_VARIANT(op, class) ((op)*RT_CLASS_COUNT + (class))
+
+#ifndef HAL_SHADER
 struct rt_pw_info {
     uint8_t inputs;
     uint8_t truths; /* bit i: input i is loaded as a truth whatever the class */
@@ -82,15 +93,64 @@ struct rt_pw_info {
 
 extern const struct rt_pw_info rt_pw_infos[RT_PW_COUNT];
 
+/* Those with a SPIR-V form, by class and loop: rt_pw_kernel() chooses. */
+extern const struct hal_kernel rt_pw_kernels[RT_CLASS_COUNT][RT_PW_COUNT];
+
+/* A chunk of packed elements, for a loop. */
+struct rt_pw_run {
+    void *out;
+    const void *in[RT_PW_INPUTS_MAX];
+    const struct rt_number *params;
+    size_t count;
+    const struct hal_args *args; /* for faults */
+};
+
+typedef void rt_pw_loop_f(const struct rt_pw_run *run);
+
+/* Is there a loop for that class? */
+bool rt_pw_has_loop(enum rt_pw_op op, enum rt_class class);
+rt_pw_loop_f *rt_pw_loop(enum rt_pw_op op, enum rt_class class);
+
+/* As in the list above. */
+const char *rt_pw_name(enum rt_pw_op op);
+#define RT_PW_NAME_MAX 16
+
+/* A node as one loop over float32: where the operands, then the parameters come from. */
+#define RT_PW_NUMBER UINT32_MAX
+struct rt_pw_step {
+    enum rt_pw_op op;
+    uint32_t values[RT_PW_INPUTS_MAX + RT_PW_PARAMS_MAX]; /* RT_PW_NUMBER: the one beside it */
+    double numbers[RT_PW_INPUTS_MAX + RT_PW_PARAMS_MAX];
+};
+
+/* False for all other nodes, among them sums with a factor. A tensor of one element that is
+ * constant is a number. */
+bool rt_pw_read_step(const struct rt_graph *graph, const struct rt_node *node,
+                     struct rt_pw_step *out_step);
+
+/* A loop in the one type of all operands, if there is one: faster than that of the class, and with
+ * the same result; the type goes into |out_dtype|. pointwise_typed.c. */
+rt_pw_loop_f *rt_pw_typed_loop(const struct rt_pw_constants *k, enum dtype *out_dtype);
+
+/* Those of complex numbers, for the table; pointwise_complex.c. */
+rt_pw_loop_f rt_pw_copy_c128, rt_pw_abs_c128, rt_pw_neg_c128, rt_pw_add_c128, rt_pw_sub_c128,
+    rt_pw_mul_c128, rt_pw_div_c128, rt_pw_eq_c128, rt_pw_ne_c128, rt_pw_where_c128, rt_pw_conj_c128;
+
 /* Positions that are converted at a time. */
 #define RT_PW_CHUNK 512
 #define RT_PW_SCRATCH_BYTES ((size_t)RT_PW_CHUNK * RT_CLASS_BYTES_MAX * (RT_PW_INPUTS_MAX + 1))
 
-extern const struct hal_kernel rt_pw_kernel;
+/* What runs the loop: with a SPIR-V form but where doubles or complex numbers take part. */
+const struct hal_kernel *rt_pw_kernel(const struct rt_pw_constants *k);
+
+/* Records the loop; the nest has all its operands, one a binding. */
+MUST_CHECK enum status rt_pw_record(struct rt_emit *emit, struct rt_pw_constants *k,
+                                    const struct hal_binding *bindings, struct error *err);
 
 /* As rt_emit_copy(), between any two types. */
 MUST_CHECK enum status rt_emit_convert(struct rt_emit *emit, const struct rt_tensor *dst,
                                        const struct rt_tensor *src, const struct rt_copy *box,
                                        struct error *err);
+#endif
 
 #endif

@@ -5,8 +5,7 @@
  * the micro-kernels where they have it. The kernel feeds loops packed operands: in place where
  * memory holds them so, else converted into scratch, a chunk at a time.
  *
- * What PyTorch refuses for its data has a value here, because kernels cannot fail: an integer
- * divided by zero is 0, and so is its remainder. Integers wrap.
+ * An integer divided by zero is a fault, and so is its remainder. Integers wrap.
  */
 #include "config.h"
 
@@ -17,15 +16,7 @@
 #include <tgmath.h>
 
 #include "hal/cpu/uk.h"
-
-struct run {
-    void *out;
-    const void *in[RT_PW_INPUTS_MAX];
-    const struct rt_number *params;
-    size_t count;
-};
-
-typedef void loop_f(const struct run *run);
+#include "runtime/ops/shaders/pointwise.h"
 
 #define TYPE_f32 float
 #define TYPE_f64 double
@@ -52,28 +43,32 @@ static int64_t wrap_mul(int64_t a, int64_t b)
     return (int64_t)((uint64_t)a * (uint64_t)b);
 }
 
-static int64_t div_i64(int64_t a, int64_t b)
+static int64_t div_i64(const struct rt_pw_run *run, int64_t a, int64_t b)
 {
     if (b == 0) {
+        hal_fault(run->args, HAL_FAULT_DIVISION);
         return 0;
     }
     return b == -1 ? wrap_sub(0, a) : a / b;
 }
 
-static int64_t mod_i64(int64_t a, int64_t b)
+static int64_t mod_i64(const struct rt_pw_run *run, int64_t a, int64_t b)
 {
+    if (b == 0) {
+        hal_fault(run->args, HAL_FAULT_DIVISION);
+    }
     return b == 0 || b == -1 ? 0 : a % b;
 }
 
-static int64_t floor_div_i64(int64_t a, int64_t b)
+static int64_t floor_div_i64(const struct rt_pw_run *run, int64_t a, int64_t b)
 {
-    int64_t mod = mod_i64(a, b);
-    return div_i64(a, b) - (mod != 0 && (mod < 0) != (b < 0));
+    int64_t mod = mod_i64(run, a, b);
+    return div_i64(run, a, b) - (mod != 0 && (mod < 0) != (b < 0));
 }
 
-static int64_t floor_mod_i64(int64_t a, int64_t b)
+static int64_t floor_mod_i64(const struct rt_pw_run *run, int64_t a, int64_t b)
 {
-    int64_t mod = mod_i64(a, b);
+    int64_t mod = mod_i64(run, a, b);
     return mod != 0 && (mod < 0) != (b < 0) ? mod + b : mod;
 }
 
@@ -140,7 +135,7 @@ FLOOR_DIV(double, floor_div_f64)
 /* ---- makers of loops ----------------------------------------------------------------------- */
 
 #define LOOP1(name, class, result, expr)                                                           \
-    static void loop_##name##_##class(const struct run *run)                                       \
+    static void loop_##name##_##class(const struct rt_pw_run *run)                                 \
     {                                                                                              \
         const TYPE_##class *x = run->in[0];                                                        \
         TYPE_##result *y = run->out;                                                               \
@@ -152,7 +147,7 @@ FLOOR_DIV(double, floor_div_f64)
 
 /* With parameters p0, p1, p2. */
 #define LOOP1P(name, class, expr)                                                                  \
-    static void loop_##name##_##class(const struct run *run)                                       \
+    static void loop_##name##_##class(const struct rt_pw_run *run)                                 \
     {                                                                                              \
         const TYPE_##class *x = run->in[0];                                                        \
         const TYPE_##class p0 = PARAM_##class(0), p1 = PARAM_##class(1), p2 = PARAM_##class(2);    \
@@ -165,7 +160,7 @@ FLOOR_DIV(double, floor_div_f64)
     }
 
 #define LOOP2(name, class, result, expr)                                                           \
-    static void loop_##name##_##class(const struct run *run)                                       \
+    static void loop_##name##_##class(const struct rt_pw_run *run)                                 \
     {                                                                                              \
         const TYPE_##class *x0 = run->in[0], *x1 = run->in[1];                                     \
         TYPE_##result *y = run->out;                                                               \
@@ -176,7 +171,7 @@ FLOOR_DIV(double, floor_div_f64)
     }
 
 #define LOOP2P(name, class, expr)                                                                  \
-    static void loop_##name##_##class(const struct run *run)                                       \
+    static void loop_##name##_##class(const struct rt_pw_run *run)                                 \
     {                                                                                              \
         const TYPE_##class *x0 = run->in[0], *x1 = run->in[1];                                     \
         const TYPE_##class p0 = PARAM_##class(0);                                                  \
@@ -189,7 +184,7 @@ FLOOR_DIV(double, floor_div_f64)
 
 /* |first| is the class of the first operand. */
 #define LOOP3(name, first, class, expr)                                                            \
-    static void loop_##name##_##class(const struct run *run)                                       \
+    static void loop_##name##_##class(const struct rt_pw_run *run)                                 \
     {                                                                                              \
         const TYPE_##first *x0 = run->in[0];                                                       \
         const TYPE_##class *x1 = run->in[1], *x2 = run->in[2];                                     \
@@ -201,14 +196,80 @@ FLOOR_DIV(double, floor_div_f64)
         }                                                                                          \
     }
 
+/* Floats as they are after a rounding to the half type in parameter 0, if there is one: PyTorch
+ * divides halves as halves before it cuts off the quotient. */
+static void round_halves(const struct rt_pw_run *run, float *y)
+{
+    uint16_t halves[RT_PW_CHUNK];
+
+    if (run->params[0].i == DT_F16) {
+        hal_cpu_uk()->f32_to_f16(halves, y, run->count);
+        hal_cpu_uk()->f16_to_f32(y, halves, run->count);
+    } else if (run->params[0].i == DT_BF16) {
+        hal_cpu_uk()->f32_to_bf16(halves, y, run->count);
+        hal_cpu_uk()->bf16_to_f32(y, halves, run->count);
+    }
+}
+
+static void loop_div_trunc_f32(const struct rt_pw_run *run)
+{
+    const float *a = run->in[0], *b = run->in[1];
+    float *y = run->out;
+
+    for (size_t i = 0; i < run->count; i++) {
+        y[i] = a[i] / b[i];
+    }
+    round_halves(run, y);
+    hal_cpu_uk()->unary_f32[UK_TRUNC](y, y, run->count);
+}
+
+/* floor_div_f32() with a rounding after each step. */
+static void floor_div_halves(const struct rt_pw_run *run, float *y, const float *a, const float *b)
+{
+    for (size_t i = 0; i < run->count; i++) {
+        y[i] = a[i] - fmodf(a[i], b[i]);
+    }
+    round_halves(run, y);
+    for (size_t i = 0; i < run->count; i++) {
+        y[i] /= b[i];
+    }
+    round_halves(run, y);
+    for (size_t i = 0; i < run->count; i++) {
+        float mod = fmodf(a[i], b[i]);
+        y[i] -= mod != 0 && (mod < 0) != (b[i] < 0);
+    }
+    round_halves(run, y);
+    for (size_t i = 0; i < run->count; i++) {
+        y[i] = b[i] == 0   ? a[i] / b[i]
+               : y[i] == 0 ? copysignf(0, a[i] / b[i])
+                           : floorf(y[i]) + (y[i] - floorf(y[i]) > 0.5F);
+    }
+}
+
+static void loop_div_floor_f32(const struct rt_pw_run *run)
+{
+    const float *a = run->in[0], *b = run->in[1];
+    float *y = run->out;
+
+    if (run->params[0].i != 0) {
+        float quotients[RT_PW_CHUNK]; /* |y| may be one of the operands */
+        floor_div_halves(run, quotients, a, b);
+        memcpy(y, quotients, run->count * sizeof(*y));
+        return;
+    }
+    for (size_t i = 0; i < run->count; i++) {
+        y[i] = floor_div_f32(a[i], b[i]);
+    }
+}
+
 #define UK1(name, upper)                                                                           \
-    static void loop_##name##_f32(const struct run *run)                                           \
+    static void loop_##name##_f32(const struct rt_pw_run *run)                                     \
     {                                                                                              \
         hal_cpu_uk()->unary_f32[UK_##upper](run->out, run->in[0], run->count);                     \
     }
 
 #define UK2(name, upper)                                                                           \
-    static void loop_##name##_f32(const struct run *run)                                           \
+    static void loop_##name##_f32(const struct rt_pw_run *run)                                     \
     {                                                                                              \
         hal_cpu_uk()->binary_f32[UK_##upper](run->out, run->in[0], run->in[1], run->count);        \
     }
@@ -224,17 +285,17 @@ FLOOR_DIV(double, floor_div_f64)
 
 /* ---- the loops ----------------------------------------------------------------------------- */
 
-static void loop_copy_f32(const struct run *run)
+static void loop_copy_f32(const struct rt_pw_run *run)
 {
     memmove(run->out, run->in[0], run->count * sizeof(float));
 }
 
-static void loop_copy_f64(const struct run *run)
+static void loop_copy_f64(const struct rt_pw_run *run)
 {
     memmove(run->out, run->in[0], run->count * sizeof(double));
 }
 
-static void loop_copy_i64(const struct run *run)
+static void loop_copy_i64(const struct rt_pw_run *run)
 {
     memmove(run->out, run->in[0], run->count * sizeof(int64_t));
 }
@@ -262,6 +323,9 @@ FLOAT1_UK(sigmoid, SIGMOID, 1 / (1 + exp(-a)))
 FLOAT1_UK(gelu, GELU, 0.5 * a * (1 + erf(a * 0.70710678118654752440)))
 FLOAT1_UK(gelu_tanh, GELU_TANH,
           0.5 * a * (1 + tanh(0.79788456080286535588 * (a + 0.044715 * a * a * a))))
+UK1(silu, SILU)
+UK1(hardsigmoid, HARDSIGMOID)
+UK1(hardswish, HARDSWISH)
 FLOAT1(expm1, expm1(a))
 FLOAT1(log1p, log1p(a))
 FLOAT1(log2, log2(a))
@@ -283,28 +347,36 @@ LOOP1(logical_not, truth, truth, a == 0)
 LOOP1(bitwise_not, i64, i64, ~a)
 
 /* alpha, scale, input_scale */
-LOOP1P(elu, f32, a > 0 ? p1 * a : p0 * p1 * expm1(a * p2))
-LOOP1P(elu, f64, a > 0 ? p1 * a : p0 * p1 * expm1(a * p2))
+LOOP1P(elu, f32, a < 0 ? p0 * p1 * expm1(a * p2) : p1 * a)
+LOOP1P(elu, f64, a < 0 ? p0 * p1 * expm1(a * p2) : p1 * a)
 /* eps; negative: none */
 #define LOGIT_CLAMP (p0 < 0 ? a : a < p0 ? p0 : a > 1 - p0 ? 1 - p0 : a)
 LOOP1P(logit, f32, log(LOGIT_CLAMP / (1 - LOGIT_CLAMP)))
 LOOP1P(logit, f64, log(LOGIT_CLAMP / (1 - LOGIT_CLAMP)))
 LOOP1P(leaky_relu, f64, a > 0 ? a : a * p0)
-/* The upper bound is applied last. */
-LOOP1P(clamp, f64, a != a ? a : fmin(fmax(a, p0), p1))
+/* The upper bound is applied last; a bound that is no number makes none of everything. */
+LOOP1P(clamp, f64, MINIMUM(MAXIMUM(a, p0), p1))
 LOOP1P(clamp, i64, MINIMUM(MAXIMUM(a, p0), p1))
 
-static void loop_leaky_relu_f32(const struct run *run)
+static void loop_leaky_relu_f32(const struct rt_pw_run *run)
 {
     hal_cpu_uk()->leaky_relu_f32(run->out, run->in[0], PARAM_f32(0), run->count);
 }
 
-static void loop_clamp_f32(const struct run *run)
+static void loop_clamp_f32(const struct rt_pw_run *run)
 {
-    hal_cpu_uk()->clamp_f32(run->out, run->in[0], PARAM_f32(0), PARAM_f32(1), run->count);
+    float low = PARAM_f32(0), high = PARAM_f32(1), *y = run->out;
+
+    if (low != low || high != high) {
+        for (size_t i = 0; i < run->count; i++) {
+            y[i] = NAN;
+        }
+        return;
+    }
+    hal_cpu_uk()->clamp_f32(y, run->in[0], low, high, run->count);
 }
 
-static void loop_add_f32(const struct run *run)
+static void loop_add_f32(const struct rt_pw_run *run)
 {
     float alpha = PARAM_f32(0);
     if (alpha == 1) {
@@ -314,7 +386,7 @@ static void loop_add_f32(const struct run *run)
     }
 }
 
-static void loop_sub_f32(const struct run *run)
+static void loop_sub_f32(const struct rt_pw_run *run)
 {
     float alpha = PARAM_f32(0);
     if (alpha == 1) {
@@ -333,19 +405,25 @@ LOOP2(mul, f64, f64, a *b)
 LOOP2(mul, i64, i64, wrap_mul(a, b))
 UK2(div, DIV)
 LOOP2(div, f64, f64, a / b)
-FLOAT2(div_trunc, trunc(a / b))
-LOOP2(div_trunc, i64, i64, div_i64(a, b))
-LOOP2(div_floor, f32, f32, floor_div_f32(a, b))
+LOOP2(div_trunc, f64, f64, trunc(a / b))
+LOOP2(div_trunc, i64, i64, div_i64(run, a, b))
 LOOP2(div_floor, f64, f64, floor_div_f64(a, b))
-LOOP2(div_floor, i64, i64, floor_div_i64(a, b))
+LOOP2(div_floor, i64, i64, floor_div_i64(run, a, b))
 FLOAT2(fmod, fmod(a, b))
-LOOP2(fmod, i64, i64, mod_i64(a, b))
+LOOP2(fmod, i64, i64, mod_i64(run, a, b))
 LOOP2(remainder, f32, f32, floor_mod_f32(a, b))
 LOOP2(remainder, f64, f64, floor_mod_f64(a, b))
-LOOP2(remainder, i64, i64, floor_mod_i64(a, b))
+LOOP2(remainder, i64, i64, floor_mod_i64(run, a, b))
 FLOAT2(pow, pow(a, b))
 LOOP2(pow, i64, i64, pow_i64(a, b))
 FLOAT2(atan2, atan2(a, b))
+LOOP2(glu, f64, f64, a / (1 + exp(-b)))
+
+static void loop_glu_f32(const struct rt_pw_run *run)
+{
+    hal_cpu_uk()->unary_f32[UK_SIGMOID](run->out, run->in[1], run->count);
+    hal_cpu_uk()->binary_f32[UK_MUL](run->out, run->out, run->in[0], run->count);
+}
 UK2(maximum, MAX)
 LOOP2(maximum, f64, f64, MAXIMUM(a, b))
 LOOP2(maximum, i64, i64, MAXIMUM(a, b))
@@ -393,7 +471,24 @@ LOOP3(bounds, i64, i64, MINIMUM(MAXIMUM(a, b), c))
         NULL, NULL, NULL, loop_##name##_truth                                                      \
     }
 
-static loop_f *const loops[RT_PW_COUNT][RT_CLASS_COUNT] = {
+#define LOOPS_C(name)                                                                              \
+    {                                                                                              \
+        loop_##name##_f32, loop_##name##_f64, loop_##name##_i64, NULL, rt_pw_##name##_c128         \
+    }
+#define LOOPS_G(name)                                                                              \
+    {                                                                                              \
+        loop_##name##_f32, loop_##name##_f64, NULL, NULL, rt_pw_##name##_c128                      \
+    }
+#define LOOPS_S(name)                                                                              \
+    {                                                                                              \
+        loop_##name##_f32, NULL, NULL, NULL, NULL                                                  \
+    }
+#define LOOPS_Z(name)                                                                              \
+    {                                                                                              \
+        NULL, NULL, NULL, NULL, rt_pw_##name##_c128                                                \
+    }
+
+static rt_pw_loop_f *const loops[RT_PW_COUNT][RT_CLASS_COUNT] = {
 #define PW(name, classes, ...) [RT_PW_##name] = LOOPS_##classes(name),
     RT_PW_LOOPS(PW)
 #undef PW
@@ -405,6 +500,26 @@ const struct rt_pw_info rt_pw_infos[RT_PW_COUNT] = {
 #undef PW
 };
 
+bool rt_pw_has_loop(enum rt_pw_op op, enum rt_class class)
+{
+    return loops[op][class] != NULL;
+}
+
+rt_pw_loop_f *rt_pw_loop(enum rt_pw_op op, enum rt_class class)
+{
+    return loops[op][class];
+}
+
+const char *rt_pw_name(enum rt_pw_op op)
+{
+    static const char *const names[RT_PW_COUNT] = {
+#define PW(name, ...) [RT_PW_##name] = #name,
+        RT_PW_LOOPS(PW)
+#undef PW
+    };
+    return names[op];
+}
+
 /* ---- the kernel ---------------------------------------------------------------------------- */
 
 struct input {
@@ -412,6 +527,7 @@ struct input {
     uint32_t operand; /* of the nest; 0: |buffer| holds the number, for all chunks */
     bool is_direct;
     int64_t stride;
+    uint32_t width; /* of elements that are moved as they are; 0: |load| converts them */
     rt_load_f *load;
     char *buffer;
 };
@@ -441,6 +557,27 @@ static void open_input(struct input *input, const struct rt_pw_constants *k, uin
     input->load = rt_load(operand->dtype, input->class);
 }
 
+/* As open_input(), for a loop in the type |dtype|. */
+static void open_typed(struct input *input, const struct rt_pw_constants *k, uint32_t index,
+                       enum dtype dtype, char *buffer)
+{
+    const struct rt_pw_operand *operand = &k->inputs[index];
+    uint64_t element;
+
+    *input = (struct input){
+        .operand = operand->loop,
+        .width = (uint32_t)dtype_bytes(dtype),
+        .buffer = buffer,
+    };
+    if (operand->loop == 0) {
+        rt_number_store(operand->number, dtype, &element);
+        rt_copy_run(buffer, input->width, (const char *)&element, 0, RT_PW_CHUNK, input->width);
+        return;
+    }
+    input->stride = k->loop.strides[operand->loop][k->loop.rank - 1];
+    input->is_direct = input->stride == input->width;
+}
+
 /* The input's elements from position |done| of the run on, packed. */
 static const void *read_input(const struct input *input, const struct rt_cursor *cursor,
                               int64_t done, int64_t count)
@@ -452,7 +589,9 @@ static const void *read_input(const struct input *input, const struct rt_cursor 
     if (input->is_direct) {
         return from;
     }
-    if (input->stride != 0 || done == 0) {
+    if (input->width > 0) {
+        rt_copy_run(input->buffer, input->width, from, input->stride, count, input->width);
+    } else if (input->stride != 0 || done == 0) {
         input->load(input->buffer, from, input->stride, count);
     }
     return input->buffer;
@@ -467,14 +606,27 @@ static void pointwise_tile(const struct hal_args *args, struct hal_tile tile)
     bool out_is_direct =
         rt_class_is_direct(out_class, k->out) && out_stride == (int64_t)rt_class_bytes(out_class);
     rt_store_f *store = rt_store(out_class, k->out);
-    loop_f *loop = loops[k->op][k->class];
+    uint32_t typed_out = 0; /* bytes of an element, where it is not converted */
+    rt_pw_loop_f *loop = loops[k->op][k->class];
     struct input inputs[RT_PW_INPUTS_MAX] = {0};
     char *buffer = args->scratch;
-    struct run run = {.params = k->params};
+    struct rt_pw_run run = {.params = k->params, .args = args};
     struct rt_cursor cursor;
+    enum dtype dtype;
+    rt_pw_loop_f *typed = rt_pw_typed_loop(k, &dtype);
 
     for (uint32_t i = 0; i < info->inputs; i++) {
-        open_input(&inputs[i], k, i, buffer + (i + 1) * RT_PW_CHUNK * RT_CLASS_BYTES_MAX);
+        char *space = buffer + (i + 1) * RT_PW_CHUNK * RT_CLASS_BYTES_MAX;
+        if (typed) {
+            open_typed(&inputs[i], k, i, dtype, space);
+        } else {
+            open_input(&inputs[i], k, i, space);
+        }
+    }
+    if (typed) {
+        loop = typed;
+        out_is_direct = out_stride == (int64_t)dtype_bytes(k->out);
+        typed_out = (uint32_t)dtype_bytes(k->out);
     }
     rt_cursor_init(&cursor, &k->loop, args->bindings, tile.x);
     while (rt_cursor_next(&cursor)) {
@@ -488,11 +640,50 @@ static void pointwise_tile(const struct hal_args *args, struct hal_tile tile)
             run.out = out_is_direct ? out : buffer;
             run.count = (size_t)count;
             loop(&run);
-            if (!out_is_direct) {
+            if (!out_is_direct && typed_out > 0) {
+                rt_copy_run(out, out_stride, buffer, typed_out, count, typed_out);
+            } else if (!out_is_direct) {
                 store(out, out_stride, buffer, count);
             }
         }
     }
 }
 
-const struct hal_kernel rt_pw_kernel = {.name = "pointwise", .cpu = pointwise_tile};
+/* A pipeline a loop and class: a shader of all loops would have the registers of the dearest. */
+const struct hal_kernel rt_pw_kernels[RT_CLASS_COUNT][RT_PW_COUNT] = {
+#define KERNEL(class, pw)                                                                          \
+    [RT_PW_##pw] = {.name = "pointwise",                                                           \
+                    .cpu = pointwise_tile,                                                         \
+                    .spirv = HAL_SPIRV(pointwise_spirv),                                           \
+                    .variant = RT_PW_VARIANT(RT_PW_##pw, RT_CLASS_##class)},
+#define PW(name, ...) KERNEL(F32, name)
+    [RT_CLASS_F32] = {RT_PW_LOOPS(PW)},
+#undef PW
+#define PW(name, ...) KERNEL(I64, name)
+    [RT_CLASS_I64] = {RT_PW_LOOPS(PW)},
+#undef PW
+#define PW(name, ...) KERNEL(TRUTH, name)
+    [RT_CLASS_TRUTH] = {RT_PW_LOOPS(PW)},
+#undef PW
+};
+
+static const struct hal_kernel cpu_kernel = {.name = "pointwise", .cpu = pointwise_tile};
+
+static bool is_for_shaders(enum dtype dtype)
+{
+    return dtype != DT_F64 && dtype_infos[dtype].kind != DTYPE_COMPLEX;
+}
+
+const struct hal_kernel *rt_pw_kernel(const struct rt_pw_constants *k)
+{
+    bool has_shader = k->class != RT_CLASS_F64 && k->class != RT_CLASS_C128;
+
+    has_shader &= is_for_shaders(k->out);
+    if (k->class == RT_CLASS_F32 && (k->op == RT_PW_div_trunc || k->op == RT_PW_div_floor)) {
+        has_shader &= k->params[0].i == 0; /* quotients of halves are rounded in between */
+    }
+    for (uint32_t i = 0; i < rt_pw_infos[k->op].inputs; i++) {
+        has_shader &= k->inputs[i].loop == 0 || is_for_shaders(k->inputs[i].dtype);
+    }
+    return has_shader ? &rt_pw_kernels[k->class][k->op] : &cpu_kernel;
+}

@@ -6,8 +6,9 @@
  * integers.
  *
  * Images are walked by strides; with channels innermost, as the layout pass wants it, a pixel is a
- * run of floats for the micro-kernels. Other element types, and maxima with indices, go element by
- * element in the class that their numbers are computed in. A tile is some rows of the output.
+ * run of floats (or, for maxima, bytes) for the micro-kernels. Other element types, and maxima with
+ * indices, go element by element in the class that their numbers are computed in. A tile is some
+ * rows of the output.
  */
 #include "config.h"
 
@@ -20,29 +21,10 @@
 #include "runtime/ops/minmax.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/pool.h"
+#include "runtime/ops/shaders/pool.h"
 #include "runtime/ops/view_priv.h"
 
 #define TILE_ELEMENTS (16 * 1024)
-
-enum pool_mode { POOL_MAX, POOL_AVERAGE, POOL_ADAPTIVE };
-
-/* One of the two spatial dims. */
-struct pool_dim {
-    int64_t in, out;
-    int64_t kernel, stride, pad, dilation; /* not for POOL_ADAPTIVE */
-};
-
-struct pool_constants {
-    enum pool_mode mode;
-    enum dtype dtype;
-    bool counts_padding;
-    int64_t divisor; /* 0: as many elements as the window has */
-    int64_t images, channels;
-    int64_t tile; /* output rows of a tile */
-    struct pool_dim h, w;
-    struct rt_image x, y;
-    struct rt_image indices; /* elements of i64 */
-};
 
 /* The part of a window that lies in the image, in steps of the dilation. */
 struct window {
@@ -50,10 +32,10 @@ struct window {
     int64_t padded; /* how many elements it is long before the end of the padding */
 };
 
-static struct window window_of(const struct pool_constants *c, const struct pool_dim *dim,
+static struct window window_of(const struct rt_pool_constants *c, const struct rt_pool_dim *dim,
                                int64_t at)
 {
-    if (c->mode == POOL_ADAPTIVE) {
+    if (c->mode == RT_POOL_ADAPTIVE) {
         int64_t begin = at * dim->in / dim->out;
         int64_t count = ((at + 1) * dim->in + dim->out - 1) / dim->out - begin;
         return (struct window){begin, count, count};
@@ -68,7 +50,7 @@ static struct window window_of(const struct pool_constants *c, const struct pool
 }
 
 /* What the sum of a window is divided by. */
-static int64_t divisor_of(const struct pool_constants *c, const struct window *h,
+static int64_t divisor_of(const struct rt_pool_constants *c, const struct window *h,
                           const struct window *w)
 {
     if (c->divisor) {
@@ -80,13 +62,13 @@ static int64_t divisor_of(const struct pool_constants *c, const struct window *h
 /* ---- kernels -----------------------------------------------------------------------------------
  */
 
-static int64_t dilation_of(const struct pool_constants *c, const struct pool_dim *dim)
+static int64_t dilation_of(const struct rt_pool_constants *c, const struct rt_pool_dim *dim)
 {
-    return c->mode == POOL_ADAPTIVE ? 1 : dim->dilation;
+    return c->mode == RT_POOL_ADAPTIVE ? 1 : dim->dilation;
 }
 
 /* One pixel, channels innermost on both sides. */
-static void pool_pixel_f32(const struct pool_constants *c, const struct hal_cpu_uk *uk, float *y,
+static void pool_pixel_f32(const struct rt_pool_constants *c, const struct hal_cpu_uk *uk, float *y,
                            const float *x, const struct window *h, const struct window *w)
 {
     const struct uk_window_f32 window = {
@@ -97,7 +79,7 @@ static void pool_pixel_f32(const struct pool_constants *c, const struct hal_cpu_
         .rows = (size_t)w->count,
         .n = (size_t)c->channels,
     };
-    if (c->mode == POOL_MAX) {
+    if (c->mode == RT_POOL_MAX) {
         uk->window_max_f32(y, &window);
     } else {
         uk->window_sum_f32(y, &window);
@@ -105,9 +87,24 @@ static void pool_pixel_f32(const struct pool_constants *c, const struct hal_cpu_
     }
 }
 
-static void pool_f32(const struct hal_args *args, struct hal_tile tile)
+static void pool_pixel_u8(const struct rt_pool_constants *c, const struct hal_cpu_uk *uk,
+                          uint8_t *y, const uint8_t *x, const struct window *h,
+                          const struct window *w)
 {
-    const struct pool_constants *c = args->constants;
+    const struct uk_window_u8 window = {
+        .x = x + h->begin * c->x.h + w->begin * c->x.w,
+        .line = c->x.h * dilation_of(c, &c->h),
+        .row = c->x.w * dilation_of(c, &c->w),
+        .lines = (size_t)h->count,
+        .rows = (size_t)w->count,
+        .n = (size_t)c->channels,
+    };
+    uk->window_max_u8(y, &window);
+}
+
+static void pool_pixels(const struct hal_args *args, struct hal_tile tile)
+{
+    const struct rt_pool_constants *c = args->constants;
     const struct hal_cpu_uk *uk = hal_cpu_uk();
     int64_t rows = c->images * c->h.out;
     int64_t first = tile.x * c->tile, behind = rt_min(first + c->tile, rows);
@@ -115,20 +112,26 @@ static void pool_f32(const struct hal_args *args, struct hal_tile tile)
     for (int64_t r = first; r < behind; r++) {
         int64_t n = r / c->h.out, row = r % c->h.out;
         struct window h = window_of(c, &c->h, row);
-        const float *x = (const float *)args->bindings[1] + n * c->x.n;
-        float *y = (float *)args->bindings[0] + n * c->y.n + row * c->y.h;
-        for (int64_t column = 0; column < c->w.out; column++) {
+        int64_t x = n * c->x.n, y = n * c->y.n + row * c->y.h;
+        for (int64_t column = 0; column < c->w.out; column++, y += c->y.w) {
             struct window w = window_of(c, &c->w, column);
-            pool_pixel_f32(c, uk, y + column * c->y.w, x, &h, &w);
+            if (c->dtype == DT_U8) {
+                pool_pixel_u8(c, uk, (uint8_t *)args->bindings[0] + y,
+                              (const uint8_t *)args->bindings[1] + x, &h, &w);
+            } else {
+                pool_pixel_f32(c, uk, (float *)args->bindings[0] + y,
+                               (const float *)args->bindings[1] + x, &h, &w);
+            }
         }
     }
 }
 
-static const struct hal_kernel kernel_f32 = {.name = "pool", .cpu = pool_f32};
+static const struct hal_kernel kernel_pixels = {
+    .name = "pool", .cpu = pool_pixels, .spirv = HAL_SPIRV(pool_spirv), .variant = RT_POOL_PIXELS};
 
 /* A window's elements of one channel: where they are and how they are read. */
 struct scan {
-    const struct pool_constants *c;
+    const struct rt_pool_constants *c;
     rt_load_f *load;
     const char *x; /* the channel's image */
     struct window h, w;
@@ -141,7 +144,7 @@ struct scan {
 #define DEFINE_SCAN(suffix, type, lowest, is_nan)                                                  \
     static type scan_max_##suffix(const struct scan *s, int64_t *out_place)                        \
     {                                                                                              \
-        const struct pool_constants *c = s->c;                                                     \
+        const struct rt_pool_constants *c = s->c;                                                  \
         int64_t width = (int64_t)dtype_bytes(c->dtype);                                            \
         type best = lowest, value;                                                                 \
         *out_place = s->h.begin * c->w.in + s->w.begin;                                            \
@@ -160,7 +163,7 @@ struct scan {
     }                                                                                              \
     static type scan_average_##suffix(const struct scan *s)                                        \
     {                                                                                              \
-        const struct pool_constants *c = s->c;                                                     \
+        const struct rt_pool_constants *c = s->c;                                                  \
         int64_t width = (int64_t)dtype_bytes(c->dtype);                                            \
         type sum = 0, value;                                                                       \
         for (int64_t i = 0; i < s->h.count; i++) {                                                 \
@@ -183,7 +186,7 @@ DEFINE_SCAN(i64, int64_t, INT64_MIN, NEVER)
 static void pool_element(const struct scan *s, char *y, int64_t *index)
 {
     enum rt_class class = rt_class_of(s->c->dtype);
-    bool is_max = s->c->mode == POOL_MAX;
+    bool is_max = s->c->mode == RT_POOL_MAX;
     int64_t place = 0;
     union {
         float f32;
@@ -206,7 +209,7 @@ static void pool_element(const struct scan *s, char *y, int64_t *index)
 
 static void pool_any(const struct hal_args *args, struct hal_tile tile)
 {
-    const struct pool_constants *c = args->constants;
+    const struct rt_pool_constants *c = args->constants;
     int64_t width = (int64_t)dtype_bytes(c->dtype);
     int64_t first = tile.x * c->tile, behind = rt_min(first + c->tile, c->images * c->h.out);
     struct scan s = {.c = c, .load = rt_load(c->dtype, rt_class_of(c->dtype))};
@@ -228,7 +231,11 @@ static void pool_any(const struct hal_args *args, struct hal_tile tile)
     }
 }
 
-static const struct hal_kernel kernel_any = {.name = "pool_elements", .cpu = pool_any};
+static const struct hal_kernel kernel_any = {.name = "pool_elements",
+                                             .cpu = pool_any,
+                                             .spirv = HAL_SPIRV(pool_spirv),
+                                             .variant = RT_POOL_ELEMENTS};
+static const struct hal_kernel kernel_f64 = {.name = "pool_elements", .cpu = pool_any};
 
 /* ---- shapes ------------------------------------------------------------------------------------
  */
@@ -279,7 +286,6 @@ static enum status need_image(struct rt_shape_call *call)
     const struct rt_value *self = rt_arg(call, 0);
 
     TRY(rt_view_same_dtype(call));
-    TRY(rt_need_dtype(call, 0, RT_DTYPES_REAL));
     if (self->rank != 3 && self->rank != 4) {
         return rt_refuse(call, "rank %u, expected 3 or 4", self->rank);
     }
@@ -388,7 +394,7 @@ static int64_t pair_item(const struct rt_emit *emit, uint32_t index, uint32_t i,
     return count ? rt_emit_ints(emit, index, count == 2 ? i : 0) : otherwise;
 }
 
-static void read_window(const struct rt_emit *emit, struct pool_dim *dim, uint32_t i)
+static void read_window(const struct rt_emit *emit, struct rt_pool_dim *dim, uint32_t i)
 {
     dim->kernel = pair_item(emit, 1, i, 1);
     dim->stride = pair_item(emit, 2, i, dim->kernel);
@@ -396,7 +402,7 @@ static void read_window(const struct rt_emit *emit, struct pool_dim *dim, uint32
     dim->dilation = 1;
 }
 
-static enum status emit_pool(struct rt_emit *emit, struct pool_constants *c,
+static enum status emit_pool(struct rt_emit *emit, struct rt_pool_constants *c,
                              const struct rt_tensor *indices, struct error *err)
 {
     const struct rt_tensor *self = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
@@ -422,18 +428,22 @@ static enum status emit_pool(struct rt_emit *emit, struct pool_constants *c,
         c->indices = rt_image_of(indices);
         bindings[2] = indices->binding;
     }
-    int64_t taps = c->mode == POOL_ADAPTIVE ? (c->h.in / c->h.out + 1) * (c->w.in / c->w.out + 1)
-                                            : c->h.kernel * c->w.kernel;
+    int64_t taps = c->mode == RT_POOL_ADAPTIVE ? (c->h.in / c->h.out + 1) * (c->w.in / c->w.out + 1)
+                                               : c->h.kernel * c->w.kernel;
     int64_t row = rt_max(1, c->w.out * c->channels * rt_min(taps, TILE_ELEMENTS));
     int64_t rows = c->images * c->h.out;
-    bool is_fast =
-        c->dtype == DT_F32 && !indices && (c->channels == 1 || (c->x.c == 1 && c->y.c == 1));
+    bool is_pixels = c->channels == 1 || (c->x.c == 1 && c->y.c == 1);
+    bool is_fast = (c->dtype == DT_F32 || (c->dtype == DT_U8 && c->mode == RT_POOL_MAX)) &&
+                   !indices && is_pixels;
     c->tile = rt_max(1, (is_fast ? 4 : 1) * TILE_ELEMENTS / row);
+    const struct hal_kernel *kernel = is_fast              ? &kernel_pixels
+                                      : c->dtype == DT_F64 ? &kernel_f64
+                                                           : &kernel_any;
     int64_t tiles = (rows - 1) / c->tile + 1;
     must(tiles <= UINT32_MAX);
     return rt_emit_dispatch(emit,
                             &(struct hal_dispatch){
-                                .kernel = is_fast ? &kernel_f32 : &kernel_any,
+                                .kernel = kernel,
                                 .grid = {(uint32_t)tiles, 1, 1},
                                 .constants = c,
                                 .constants_bytes = sizeof(*c),
@@ -446,7 +456,7 @@ static enum status emit_pool(struct rt_emit *emit, struct pool_constants *c,
 
 static enum status max_pool_emit(struct rt_emit *emit, struct error *err)
 {
-    struct pool_constants c = {.mode = POOL_MAX};
+    struct rt_pool_constants c = {.mode = RT_POOL_MAX};
 
     read_window(emit, &c.h, 0);
     read_window(emit, &c.w, 1);
@@ -457,7 +467,8 @@ static enum status max_pool_emit(struct rt_emit *emit, struct error *err)
 
 static enum status avg_pool_emit(struct rt_emit *emit, struct error *err)
 {
-    struct pool_constants c = {.mode = POOL_AVERAGE, .counts_padding = rt_emit_value(emit, 5)->b};
+    struct rt_pool_constants c = {.mode = RT_POOL_AVERAGE,
+                                  .counts_padding = rt_emit_value(emit, 5)->b};
 
     read_window(emit, &c.h, 0);
     read_window(emit, &c.w, 1);
@@ -469,7 +480,7 @@ static enum status avg_pool_emit(struct rt_emit *emit, struct error *err)
 
 static enum status adaptive_emit(struct rt_emit *emit, struct error *err)
 {
-    struct pool_constants c = {.mode = POOL_ADAPTIVE};
+    struct rt_pool_constants c = {.mode = RT_POOL_ADAPTIVE};
     return emit_pool(emit, &c, NULL, err);
 }
 
@@ -477,13 +488,16 @@ static enum status adaptive_emit(struct rt_emit *emit, struct error *err)
 const struct rt_op rt_ops_pool[] = {
     {.name = "max_pool2d", .kernels = "aten::max_pool2d_with_indices.out",
      .args = "TLLLLB>TT", .shape = max_pool_shape, .emit = max_pool_emit,
-     .layout = RT_LAYOUT_CHANNELS_LAST},
+     .layout = RT_LAYOUT_CHANNELS_LAST, .batch = rt_batch_each,
+     .dtypes = RT_DTYPES_REAL, .runs = &kernel_pixels},
     {.name = "avg_pool2d", .kernels = "aten::avg_pool2d.out",
      .args = "TLLLBBI?>T", .shape = avg_pool_shape, .emit = avg_pool_emit,
-     .layout = RT_LAYOUT_CHANNELS_LAST},
+     .layout = RT_LAYOUT_CHANNELS_LAST, .batch = rt_batch_each,
+     .dtypes = RT_DTYPES_REAL, .runs = &kernel_pixels},
     {.name = "adaptive_avg_pool2d", .kernels = "aten::_adaptive_avg_pool2d.out",
      .args = "TL>T", .shape = adaptive_shape, .emit = adaptive_emit,
-     .layout = RT_LAYOUT_CHANNELS_LAST},
+     .layout = RT_LAYOUT_CHANNELS_LAST, .batch = rt_batch_each,
+     .dtypes = RT_DTYPES_REAL, .runs = &kernel_pixels},
     {0},
 };
 /* clang-format on */

@@ -10,6 +10,7 @@
 #include "config.h"
 
 #include "runtime/ops/reduce.h"
+#include "runtime/ops/view_priv.h"
 
 #include <math.h>
 #include <string.h>
@@ -76,7 +77,11 @@ static enum status check_types(struct rt_shape_call *call, const struct row *row
     bool in_is_float = dtype_infos[in].kind == DTYPE_FLOAT;
     bool out_is_float = dtype_infos[out].kind == DTYPE_FLOAT;
 
-    TRY(rt_need_dtype(call, 0, RT_DTYPES_ALL & ~(1u << DT_U64)));
+    if (dtype_infos[in].kind == DTYPE_COMPLEX || dtype_infos[out].kind == DTYPE_COMPLEX) {
+        TRY(rt_view_rank(call, rt_arg(call, 0)->rank + 1u)); /* the parts are one more */
+        return in == out ? ST_OK
+                         : rt_refuse(call, "%s summed as %s", dtype_text(in), dtype_text(out));
+    }
     for (uint32_t o = 0; o < row->output_count; o++) {
         enum dtype dtype = rt_out_dtype(call, o);
         if (row->results[o] == RT_RESULT_INDEX && dtype != DT_I64) {
@@ -86,13 +91,29 @@ static enum status check_types(struct rt_shape_call *call, const struct row *row
     if (row->results[0] == RT_RESULT_INDEX || row->fold == RT_FOLD_ANY) {
         return ST_OK;
     }
-    if ((in_is_float || row->is_float) && !out_is_float) {
+    bool is_chosen = row->fold == RT_FOLD_MAX || row->fold == RT_FOLD_MIN;
+    if (((in_is_float && is_chosen) || row->is_float) && !out_is_float) {
         return rt_refuse(call, "a result of floats cannot be %s", dtype_text(out));
     }
     if (row->results[0] == RT_RESULT_VARIANCE && !in_is_float) {
         return rt_refuse(call, "a variance of %s, a float type is needed", dtype_text(in));
     }
     return ST_OK;
+}
+
+/* Whatever has a place in the result needs an element to choose. */
+static enum status need_elements(struct rt_shape_call *call, const struct rt_value *in,
+                                 uint32_t reduced)
+{
+    struct rt_dims *dims = &call->graph->dims;
+    struct rt_dim counts[2] = {rt_dim_of(1), rt_dim_of(1)}; /* what is kept, what is reduced */
+
+    for (uint8_t d = 0; d < in->rank; d++) {
+        struct rt_dim *count = &counts[reduced >> d & 1];
+        *count = rt_dim_mul(dims, *count, in->dims[d]);
+    }
+    return rt_need_at_least(call, counts[1], rt_dim_min(dims, counts[0], rt_dim_of(1)),
+                            "there is no element to choose from");
 }
 
 static enum status reduce_shape(struct rt_shape_call *call)
@@ -106,6 +127,9 @@ static enum status reduce_shape(struct rt_shape_call *call)
 
     TRY(check_types(call, row));
     TRY(find_reduced(call, row, in->rank, &reduced));
+    if (row->fold == RT_FOLD_MAX || row->fold == RT_FOLD_MIN) {
+        TRY(need_elements(call, in, reduced));
+    }
     for (uint8_t d = 0; d < in->rank; d++) {
         if ((reduced >> d & 1) == 0) {
             dims[rank++] = in->dims[d];
@@ -186,7 +210,11 @@ static enum rt_class class_of(const struct row *row, enum dtype in, enum dtype o
     if (row->fold == RT_FOLD_ANY) {
         return RT_CLASS_TRUTH;
     }
-    return rt_class_of(row->results[0] == RT_RESULT_INDEX ? in : rt_promote(in, out));
+    if (row->results[0] == RT_RESULT_INDEX) {
+        return rt_class_of(in);
+    }
+    /* Floats that become integers do so before they are added up. */
+    return rt_class_of(dtype_infos[out].kind == DTYPE_FLOAT ? rt_promote(in, out) : out);
 }
 
 /* Columns when neighbouring outputs lie beside each other and an output's own elements do not. */
@@ -205,11 +233,21 @@ static bool reads_columns(const struct rt_reduce_constants *k)
            k->reduced.dims[reduced] > 1 && k->reduced.strides[reduced] != width;
 }
 
+/* No SPIR-V form has doubles or complex numbers. */
+static bool is_double(enum dtype dtype)
+{
+    return dtype == DT_F64 || dtype_infos[dtype].kind == DTYPE_COMPLEX;
+}
+
 static enum status record(struct rt_emit *emit, struct rt_reduce_constants *k,
                           const struct hal_binding *bindings, struct error *err)
 {
     int64_t reads = k->reduced.numel > 0 ? k->reduced.numel : 1;
     int64_t width = k->kept.dims[k->kept.rank - 1];
+    bool is_f64 = k->class == RT_CLASS_F64 || is_double(k->dtype);
+    for (uint32_t o = 0; o < k->output_count; o++) {
+        is_f64 |= is_double(k->outputs[o].dtype);
+    }
     bool is_columns = k->reduced.numel > 0 && reads_columns(k);
     struct hal_dispatch dispatch = {
         .constants = k,
@@ -222,11 +260,11 @@ static enum status record(struct rt_emit *emit, struct rt_reduce_constants *k,
 
     k->tile = TILE_READS / reads > 0 ? TILE_READS / reads : 1;
     if (is_columns) {
-        dispatch.kernel = &rt_reduce_columns_kernel;
+        dispatch.kernel = is_f64 ? &rt_reduce_columns_f64_kernel : &rt_reduce_columns_kernel;
         dispatch.grid[0] = (uint32_t)((width + RT_REDUCE_COLUMNS - 1) / RT_REDUCE_COLUMNS);
         dispatch.grid[1] = (uint32_t)(k->kept.numel / width);
     } else {
-        dispatch.kernel = &rt_reduce_rows_kernel;
+        dispatch.kernel = is_f64 ? &rt_reduce_rows_f64_kernel : &rt_reduce_rows_kernel;
         dispatch.grid[0] = (uint32_t)((k->kept.numel + k->tile - 1) / k->tile);
         dispatch.grid[1] = 1;
     }
@@ -234,11 +272,33 @@ static enum status record(struct rt_emit *emit, struct rt_reduce_constants *k,
     return rt_emit_dispatch(emit, &dispatch, err);
 }
 
+/* A complex tensor as a real one with a last dim of two parts. */
+static struct rt_tensor parts_of(const struct rt_tensor *tensor)
+{
+    struct rt_tensor parts = *tensor;
+
+    parts.dtype = rt_part_of(tensor->dtype);
+    for (uint8_t d = 0; d < tensor->rank; d++) {
+        parts.strides[d] *= 2;
+    }
+    parts.dims[parts.rank] = 2;
+    parts.strides[parts.rank++] = 1;
+    return parts;
+}
+
 static enum status reduce_emit(struct rt_emit *emit, struct error *err)
 {
     const struct row *row = rt_emit_op(emit)->detail;
     const struct rt_tensor *in = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
-    uint32_t all = (1u << in->rank) - 1, reduced = reduced_dims(emit, row, in->rank);
+    uint32_t reduced = reduced_dims(emit, row, in->rank);
+    struct rt_tensor in_parts, out_parts;
+    if (dtype_infos[in->dtype].kind == DTYPE_COMPLEX) {
+        in_parts = parts_of(in);
+        out_parts = parts_of(out);
+        in = &in_parts; /* the parts are kept */
+        out = &out_parts;
+    }
+    uint32_t all = (1u << in->rank) - 1;
     bool tells_index = row->results[row->output_count - 1] == RT_RESULT_INDEX;
     struct hal_binding bindings[3];
     struct rt_reduce_constants k = {
@@ -254,24 +314,37 @@ static enum status reduce_emit(struct rt_emit *emit, struct error *err)
     if (k.kept.numel == 0) {
         return ST_OK;
     }
-    if (k.reduced.numel == 0 && (k.fold == RT_FOLD_MAX || k.fold == RT_FOLD_MIN)) {
-        return error_set(err, ST_INVALID, "%s: no element to choose from", rt_emit_op(emit)->name);
-    }
+    must(k.reduced.numel > 0 || (k.fold != RT_FOLD_MAX && k.fold != RT_FOLD_MIN));
     for (uint32_t o = 0; o < row->output_count; o++) {
         const struct rt_tensor *tensor = rt_emit_out(emit, o);
-        k.outputs[o] = (struct rt_reduce_output){row->results[o], tensor ? tensor->dtype : DT_F32};
+        enum dtype dtype = o == 0 ? out->dtype : tensor ? tensor->dtype : DT_F32;
+        k.outputs[o] = (struct rt_reduce_output){row->results[o], dtype};
         bindings[o] = tensor ? tensor->binding : (struct hal_binding){0};
     }
     bindings[row->output_count] = in->binding;
     return record(emit, &k, bindings, err);
 }
 
+static enum status reduce_batch(struct rt_batch_call *call)
+{
+    const struct row *row = call->node->op->detail;
+    if (row->dims_arg == 0) {
+        return error_set(call->err, ST_UNSUPPORTED, "it works along dim 0");
+    }
+    must(row->dims_arg == 1);
+    return rt_batch_along(call);
+}
+
 /* ---- the operators ------------------------------------------------------------------------- */
 
-#define REDUCE(name_, kernels_, args_, ...)                                                        \
+#define REDUCED (RT_DTYPES_ALL & ~(1u << DT_U64))
+#define SUMMED (REDUCED | RT_DTYPES_COMPLEX)
+#define REDUCE(name_, kernels_, args_, dtypes_, ...)                                               \
     {                                                                                              \
         .name = (name_), .kernels = (kernels_), .args = (args_), .shape = reduce_shape,            \
-        .emit = reduce_emit, .layout = RT_LAYOUT_ANY, .detail = &(const struct row)                \
+        .emit = reduce_emit, .flags = RT_OP_COMPLEX, .layout = RT_LAYOUT_ANY,                      \
+        .batch = reduce_batch, .dtypes = (dtypes_), .runs = &rt_reduce_rows_kernel,                \
+        .detail = &(const struct row)                                                              \
         {                                                                                          \
             __VA_ARGS__                                                                            \
         }                                                                                          \
@@ -282,49 +355,64 @@ static enum status reduce_emit(struct rt_emit *emit, struct error *err)
 #define ALL_DIMS DIMS(0, 0)
 
 const struct rt_op rt_ops_reduce[] = {
-    REDUCE("sum", "aten::sum.IntList_out", "TL?BI?>T", .fold = RT_FOLD_SUM, DIMS(1, 2), ONE(VALUE)),
-    REDUCE("mean", "aten::mean.out", "TL?BI?>T", .fold = RT_FOLD_SUM, DIMS(1, 2), ONE(MEAN),
+    REDUCE("sum", "aten::sum.IntList_out", "TL?BI?>T", SUMMED, .fold = RT_FOLD_SUM, DIMS(1, 2),
+           ONE(VALUE)),
+    REDUCE("mean", "aten::mean.out", "TL?BI?>T", SUMMED, .fold = RT_FOLD_SUM, DIMS(1, 2), ONE(MEAN),
            .is_float = true),
-    REDUCE("mean_all", "aten::mean.dtype_out", "TI?>T", .fold = RT_FOLD_SUM, ALL_DIMS, ONE(MEAN),
-           .is_float = true),
-    REDUCE("prod_all", "aten::prod.out", "TI?>T", .fold = RT_FOLD_PROD, ALL_DIMS, ONE(VALUE)),
-    REDUCE("prod", "aten::prod.int_out", "TIBI?>T", .fold = RT_FOLD_PROD, DIMS(1, 2), ONE(VALUE)),
-    REDUCE("amax", "aten::amax.out", "TLB>T", .fold = RT_FOLD_MAX, DIMS(1, 2), ONE(VALUE)),
-    REDUCE("amin", "aten::amin.out", "TLB>T", .fold = RT_FOLD_MIN, DIMS(1, 2), ONE(VALUE)),
-    REDUCE("max", "aten::max.unary_out", "T>T", .fold = RT_FOLD_MAX, ALL_DIMS, ONE(VALUE)),
-    REDUCE("min", "aten::min.unary_out", "T>T", .fold = RT_FOLD_MIN, ALL_DIMS, ONE(VALUE)),
-    REDUCE("max_dim", "aten::max.dim_max", "TIB>TT", .fold = RT_FOLD_MAX, DIMS(1, 2),
+    REDUCE("mean_all", "aten::mean.dtype_out", "TI?>T", SUMMED, .fold = RT_FOLD_SUM, ALL_DIMS,
+           ONE(MEAN), .is_float = true),
+    REDUCE("prod_all", "aten::prod.out", "TI?>T", REDUCED, .fold = RT_FOLD_PROD, ALL_DIMS,
+           ONE(VALUE)),
+    REDUCE("prod", "aten::prod.int_out", "TIBI?>T", REDUCED, .fold = RT_FOLD_PROD, DIMS(1, 2),
+           ONE(VALUE)),
+    REDUCE("amax", "aten::amax.out", "TLB>T", REDUCED, .fold = RT_FOLD_MAX, DIMS(1, 2), ONE(VALUE)),
+    REDUCE("amin", "aten::amin.out", "TLB>T", REDUCED, .fold = RT_FOLD_MIN, DIMS(1, 2), ONE(VALUE)),
+    REDUCE("max", "aten::max.unary_out", "T>T", REDUCED, .fold = RT_FOLD_MAX, ALL_DIMS, ONE(VALUE)),
+    REDUCE("min", "aten::min.unary_out", "T>T", REDUCED, .fold = RT_FOLD_MIN, ALL_DIMS, ONE(VALUE)),
+    REDUCE("max_dim", "aten::max.dim_max", "TIB>TT", REDUCED, .fold = RT_FOLD_MAX, DIMS(1, 2),
            TWO(VALUE, INDEX)),
-    REDUCE("min_dim", "aten::min.dim_min", "TIB>TT", .fold = RT_FOLD_MIN, DIMS(1, 2),
+    REDUCE("min_dim", "aten::min.dim_min", "TIB>TT", REDUCED, .fold = RT_FOLD_MIN, DIMS(1, 2),
            TWO(VALUE, INDEX)),
-    REDUCE("argmax", "aten::argmax.out", "TI?B>T", .fold = RT_FOLD_MAX, DIMS(1, 2), ONE(INDEX)),
-    REDUCE("argmin", "aten::argmin.out", "TI?B>T", .fold = RT_FOLD_MIN, DIMS(1, 2), ONE(INDEX)),
-    REDUCE("any", "aten::any.out", "TIB>T", .fold = RT_FOLD_ANY, DIMS(1, 2), ONE(VALUE)),
-    REDUCE("any_dims", "aten::any.dims_out", "TL?B>T", .fold = RT_FOLD_ANY, DIMS(1, 2), ONE(VALUE),
-           .empty_is_none = true),
-    REDUCE("any_all", "aten::any.all_out", "T>T", .fold = RT_FOLD_ANY, ALL_DIMS, ONE(VALUE)),
-    REDUCE("var_unbiased", "aten::var.out", "TL?BB>T", .fold = RT_FOLD_SUM, DIMS(1, 3),
-           ONE(VARIANCE), .correction_arg = 2),
-    REDUCE("var", "aten::var.correction_out", "TL?S?B>T", .fold = RT_FOLD_SUM, DIMS(1, 3),
-           ONE(VARIANCE), .correction_arg = 2),
-    REDUCE("var_mean", "aten::var_mean.correction_out", "TL?S?B>TT", .fold = RT_FOLD_SUM,
-           DIMS(1, 3), TWO(VARIANCE, MEAN), .correction_arg = 2),
+    REDUCE("argmax", "aten::argmax.out", "TI?B>T", REDUCED, .fold = RT_FOLD_MAX, DIMS(1, 2),
+           ONE(INDEX)),
+    REDUCE("argmin", "aten::argmin.out", "TI?B>T", REDUCED, .fold = RT_FOLD_MIN, DIMS(1, 2),
+           ONE(INDEX)),
+    REDUCE("any", "aten::any.out", "TIB>T", REDUCED, .fold = RT_FOLD_ANY, DIMS(1, 2), ONE(VALUE)),
+    REDUCE("any_dims", "aten::any.dims_out", "TL?B>T", REDUCED, .fold = RT_FOLD_ANY, DIMS(1, 2),
+           ONE(VALUE), .empty_is_none = true),
+    REDUCE("any_all", "aten::any.all_out", "T>T", REDUCED, .fold = RT_FOLD_ANY, ALL_DIMS,
+           ONE(VALUE)),
+    REDUCE("var_unbiased", "aten::var.out", "TL?BB>T", RT_DTYPES_FLOAT, .fold = RT_FOLD_SUM,
+           DIMS(1, 3), ONE(VARIANCE), .correction_arg = 2),
+    REDUCE("var", "aten::var.correction_out", "TL?S?B>T", RT_DTYPES_FLOAT, .fold = RT_FOLD_SUM,
+           DIMS(1, 3), ONE(VARIANCE), .correction_arg = 2),
+    REDUCE("var_mean", "aten::var_mean.correction_out", "TL?S?B>TT", RT_DTYPES_FLOAT,
+           .fold = RT_FOLD_SUM, DIMS(1, 3), TWO(VARIANCE, MEAN), .correction_arg = 2),
     {.name = "softmax",
      .kernels = "aten::_softmax.out",
      .args = "TIB>T",
      .shape = rt_softmax_shape,
      .emit = rt_softmax_emit,
-     .flags = RT_OP_IN_PLACE},
+     .flags = RT_OP_IN_PLACE,
+     .batch = rt_batch_along,
+     .dtypes = RT_DTYPES_FLOAT,
+     .runs = &rt_softmax_kernel},
     {.name = "log_softmax",
      .kernels = "aten::_log_softmax.out",
      .args = "TIB>T",
      .shape = rt_softmax_shape,
      .emit = rt_log_softmax_emit,
-     .flags = RT_OP_IN_PLACE},
+     .flags = RT_OP_IN_PLACE,
+     .batch = rt_batch_along,
+     .dtypes = RT_DTYPES_FLOAT,
+     .runs = &rt_softmax_kernel},
     {.name = "cumsum",
      .kernels = "aten::cumsum.out",
      .args = "TII?>T",
      .shape = rt_cumsum_shape,
-     .emit = rt_cumsum_emit},
+     .emit = rt_cumsum_emit,
+     .batch = rt_batch_along,
+     .dtypes = RT_DTYPES_ALL & ~(1u << DT_U64),
+     .runs = &rt_cumsum_kernel},
     {.name = NULL},
 };

@@ -6,8 +6,11 @@
 #ifndef PTED_RUNTIME_OPS_REDUCE_H
 #define PTED_RUNTIME_OPS_REDUCE_H
 
+#include "base/shape.h"
 #include "runtime/ops/convert.h"
+#ifndef HAL_SHADER
 #include "runtime/ops/op.h"
+#endif
 
 enum rt_fold { RT_FOLD_SUM, RT_FOLD_PROD, RT_FOLD_MAX, RT_FOLD_MIN, RT_FOLD_ANY, RT_FOLD_COUNT };
 
@@ -39,22 +42,38 @@ struct rt_reduce_constants {
 };
 _Static_assert(sizeof(struct rt_reduce_constants) <= HAL_CONSTANTS_MAX, "constants are copied");
 
+/* Of what reduces along a dim and keeps it, [outer][length][inner]. */
+struct rt_along {
+    int64_t outer, length, inner;
+    int64_t tile; /* rows or columns of a tile */
+    enum dtype in, out;
+    uint32_t is_log;
+};
+
 #define RT_REDUCE_CHUNK 512
 /* Columns that are folded together. */
 #define RT_REDUCE_COLUMNS 256
 /* A chunk of elements; or of one row of columns, the columns' values and their wide sums. */
 #define RT_REDUCE_SCRATCH_BYTES ((size_t)RT_REDUCE_CHUNK * RT_CLASS_BYTES_MAX * 3)
 
-/* Bindings of both: the outputs, then the input. */
-extern const struct hal_kernel rt_reduce_rows_kernel;
+/* Variants of the SPIR-V form. */
+enum rt_reduce_variant { RT_REDUCE_ROWS, RT_REDUCE_BY_COLUMNS };
+
+#ifndef HAL_SHADER
+/* Bindings of both: the outputs, then the input. The second one is for doubles. */
+extern const struct hal_kernel rt_reduce_rows_kernel, rt_reduce_rows_f64_kernel;
 /* For kept positions that are contiguous: tile (x, y) is a block of columns of the innermost kept
  * dim, at position y of the others. Value and mean only. */
-extern const struct hal_kernel rt_reduce_columns_kernel;
+extern const struct hal_kernel rt_reduce_columns_kernel, rt_reduce_columns_f64_kernel;
+
+/* What softmax.c does its rows by, and cumulative sums. */
+extern const struct hal_kernel rt_softmax_kernel, rt_cumsum_kernel;
 
 enum status rt_softmax_shape(struct rt_shape_call *call);
 enum status rt_softmax_emit(struct rt_emit *emit, struct error *err);
 enum status rt_log_softmax_emit(struct rt_emit *emit, struct error *err);
 enum status rt_cumsum_shape(struct rt_shape_call *call);
 enum status rt_cumsum_emit(struct rt_emit *emit, struct error *err);
+#endif
 
 #endif

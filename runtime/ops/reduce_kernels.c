@@ -13,6 +13,7 @@
 #include <math.h>
 
 #include "hal/cpu/uk.h"
+#include "runtime/ops/shaders/reduce.h"
 
 struct state {
     double f;      /* F32, F64 */
@@ -180,7 +181,11 @@ static void rows_tile(const struct hal_args *args, struct hal_tile tile)
     }
 }
 
-const struct hal_kernel rt_reduce_rows_kernel = {.name = "reduce_rows", .cpu = rows_tile};
+const struct hal_kernel rt_reduce_rows_kernel = {.name = "reduce_rows",
+                                                 .cpu = rows_tile,
+                                                 .spirv = HAL_SPIRV(reduce_spirv),
+                                                 .variant = RT_REDUCE_ROWS};
+const struct hal_kernel rt_reduce_rows_f64_kernel = {.name = "reduce_rows", .cpu = rows_tile};
 
 /* ---- columns ------------------------------------------------------------------------------- */
 
@@ -355,4 +360,9 @@ static void columns_tile(const struct hal_args *args, struct hal_tile tile)
     }
 }
 
-const struct hal_kernel rt_reduce_columns_kernel = {.name = "reduce_columns", .cpu = columns_tile};
+const struct hal_kernel rt_reduce_columns_kernel = {.name = "reduce_columns",
+                                                    .cpu = columns_tile,
+                                                    .spirv = HAL_SPIRV(reduce_spirv),
+                                                    .variant = RT_REDUCE_BY_COLUMNS};
+const struct hal_kernel rt_reduce_columns_f64_kernel = {.name = "reduce_columns",
+                                                        .cpu = columns_tile};

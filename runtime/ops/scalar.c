@@ -66,8 +66,10 @@ static dim_op_f *const add = rt_dim_add, *const sub = rt_dim_sub, *const mul = r
 
 /* clang-format off */
 const struct rt_op rt_ops_scalar[] = {
-    {"sym_size", "aten::sym_size.int", "TI>I", sym_size, .flags = RT_OP_SCALAR},
-    {"sym_numel", "aten::sym_numel", "T>I", sym_numel, .flags = RT_OP_SCALAR},
+    {"sym_size", "aten::sym_size.int", "TI>I", sym_size, .flags = RT_OP_SCALAR,
+     .dtypes = RT_DTYPES_ANY},
+    {"sym_numel", "aten::sym_numel", "T>I", sym_numel, .flags = RT_OP_SCALAR,
+     .dtypes = RT_DTYPES_ANY},
     {"sym_add", "executorch_prim::add.Scalar", "II>I", arithmetic,
      .flags = RT_OP_SCALAR, .detail = &add},
     {"sym_sub", "executorch_prim::sub.Scalar", "II>I", arithmetic,

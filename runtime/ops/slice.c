@@ -12,6 +12,7 @@
 
 #include "base/bytes.h"
 #include "runtime/ops/copy.h"
+#include "runtime/ops/keep.h"
 #include "runtime/ops/minmax.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/view_priv.h"
@@ -41,32 +42,44 @@ static enum status need_rank(struct rt_shape_call *call, uint8_t rank)
     return ST_OK;
 }
 
-/* Every |step|th element of |dim| from |offset| on: |part| with the strides of |whole|. */
+static struct rt_place place_of(int64_t known)
+{
+    return (struct rt_place){.known = known};
+}
+
+/* Every |step|th element of |dim| from |first| on: |part| with the strides of |whole|. */
 static struct rt_copy copy_part(const struct rt_tensor *part, const struct rt_tensor *whole,
-                                uint8_t dim, int64_t offset, int64_t step)
+                                uint8_t dim, struct rt_place first, int64_t step)
 {
     struct rt_copy copy = rt_copy_to(part);
     for (uint8_t d = 0; d < part->rank; d++) {
         copy.src[d] = whole->strides[d] * (d == dim ? step : 1);
     }
-    copy.src_offset = offset * whole->strides[dim];
+    rt_copy_move(&copy, first, 0, whole->strides[dim]);
     return copy;
 }
 
 /* Index |index| of |dim|, which |part| has not. */
 static struct rt_copy copy_selected(const struct rt_tensor *part, const struct rt_tensor *whole,
-                                    uint8_t dim, int64_t index)
+                                    uint8_t dim, struct rt_place index)
 {
     struct rt_copy copy = rt_copy_to(part);
     for (uint8_t d = 0; d < part->rank; d++) {
         copy.src[d] = whole->strides[d < dim ? d : d + 1];
     }
-    copy.src_offset = index * whole->strides[dim];
+    rt_copy_move(&copy, index, 0, whole->strides[dim]);
     return copy;
 }
 
 /* ---- slices ------------------------------------------------------------------------------------
  */
+
+/* An end of a slice of a dim, in [0, size]. */
+static struct rt_dim clamp_end(struct rt_dims *dims, struct rt_dim end, struct rt_dim size)
+{
+    end = rt_view_wrap(dims, end, size);
+    return rt_dim_max(dims, rt_dim_of(0), rt_dim_min(dims, end, size));
+}
 
 /* start, end, step of a slice of a dim, as arguments |first| and the two behind it. */
 static enum status slice_length(struct rt_shape_call *call, uint32_t first, struct rt_dim size,
@@ -81,27 +94,51 @@ static enum status slice_length(struct rt_shape_call *call, uint32_t first, stru
         return rt_refuse(call, "step %" PRId64 ", expected 1 or more", step);
     }
     if (!rt_arg_is_none(call, first)) {
-        start = rt_view_wrap(dims, rt_arg(call, first)->i, size);
-        start = rt_dim_max(dims, zero, rt_dim_min(dims, start, size));
+        start = clamp_end(dims, rt_arg(call, first)->i, size);
     }
     if (!rt_arg_is_none(call, first + 1) && !rt_dim_is(rt_arg(call, first + 1)->i, INT64_MAX)) {
-        end = rt_view_wrap(dims, rt_arg(call, first + 1)->i, size);
-        end = rt_dim_max(dims, zero, rt_dim_min(dims, end, size));
+        end = clamp_end(dims, rt_arg(call, first + 1)->i, size);
     }
     *out_length =
         rt_dim_ceildiv(dims, rt_dim_max(dims, zero, rt_dim_sub(dims, end, start)), rt_dim_of(step));
     return ST_OK;
 }
 
+/* Where it begins is read in each run; the end is in the dims. */
+static enum status slice_place_of(struct rt_shape_call *call, uint32_t first, uint32_t arg,
+                                  uint32_t dim_arg, struct rt_dim *out_place)
+{
+    const struct rt_value *self = rt_arg(call, 0);
+    uint8_t dim = rt_view_dim(rt_arg(call, dim_arg)->i.value, self->rank);
+
+    *out_place = rt_dim_of(0);
+    if (arg == first) {
+        *out_place = clamp_end(&call->graph->dims, rt_arg(call, arg)->i, self->dims[dim]);
+    }
+    return ST_OK;
+}
+
+static enum status slice_place(struct rt_shape_call *call, uint32_t arg, struct rt_dim *out_place)
+{
+    return slice_place_of(call, 2, arg, 1, out_place);
+}
+
+static enum status slice_scatter_place(struct rt_shape_call *call, uint32_t arg,
+                                       struct rt_dim *out_place)
+{
+    return slice_place_of(call, 3, arg, 2, out_place);
+}
+
 /* The same at concrete dims: where the slice begins, in [0, size]. */
-static int64_t slice_start(const struct rt_emit *emit, uint32_t index, int64_t size)
+static struct rt_place slice_start(const struct rt_emit *emit, uint32_t index, int64_t size)
 {
     if (rt_emit_value(emit, index)->kind == RT_NONE) {
-        return 0;
+        return place_of(0);
     }
-    int64_t start = rt_emit_int(emit, index);
-    start = start < 0 ? start + size : start;
-    return rt_max(0, rt_min(start, size));
+    struct rt_place start = rt_emit_place(emit, index);
+    start.known += start.known < 0 ? size : 0;
+    start.known = rt_max(0, rt_min(start.known, size));
+    return start;
 }
 
 /* No more than the dim's size: a larger step takes one element as well, and its products fit. */
@@ -151,17 +188,43 @@ static enum status narrow_shape(struct rt_shape_call *call)
     return rt_set_out(call, 0, self->rank, out);
 }
 
+/* An index of a dim of |size|, of which |count| are taken from there on. */
+static enum status wrapped_place(struct rt_shape_call *call, struct rt_dim index,
+                                 struct rt_dim size, struct rt_dim count, struct rt_dim *out_place)
+{
+    struct rt_dims *dims = &call->graph->dims;
+    struct rt_dim place = rt_view_wrap(dims, index, size);
+
+    TRY(rt_need_at_least(call, place, rt_dim_of(0), "an index is before a dim's beginning"));
+    TRY(rt_need_at_least(call, size, rt_dim_add(dims, place, count),
+                         "an index is behind a dim's end"));
+    *out_place = place;
+    return ST_OK;
+}
+
+static enum status narrow_place(struct rt_shape_call *call, uint32_t arg, struct rt_dim *out_place)
+{
+    const struct rt_value *self = rt_arg(call, 0);
+    uint8_t dim = rt_view_dim(rt_arg(call, 1)->i.value, self->rank);
+
+    *out_place = rt_dim_of(0);
+    return arg == 2 ? wrapped_place(call, rt_arg(call, 2)->i, self->dims[dim], rt_arg(call, 3)->i,
+                                    out_place)
+                    : ST_OK;
+}
+
 static enum status narrow_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *self = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
     uint8_t dim = rt_view_dim(rt_emit_int(emit, 1), self->rank);
-    int64_t size = self->dims[dim], start = rt_emit_int(emit, 2), length = rt_emit_int(emit, 3);
+    int64_t size = self->dims[dim], length = out->dims[dim];
+    struct rt_place start = rt_emit_place(emit, 2);
 
-    start = start < 0 ? start + size : start;
-    if (start < 0 || start > size || length > size - start) {
+    start.known += start.known < 0 ? size : 0;
+    if (start.known < 0 || start.known > size || length > size - start.known) {
         return error_set(err, ST_INVALID,
                          "narrow: %" PRId64 " elements from %" PRId64 " on of a dim of %" PRId64,
-                         length, start, size);
+                         length, start.known, size);
     }
     struct rt_copy copy = copy_part(out, self, dim, start, 1);
     return rt_emit_copy(emit, out, self, &copy, err);
@@ -180,19 +243,34 @@ static enum status select_shape(struct rt_shape_call *call)
     if (rt_dim_is_const(index) && (index.value >= size || index.value < -size)) {
         return rt_refuse(call, "index %" PRId64 " of dim %u of %" PRId64, index.value, dim, size);
     }
+    if (rt_dim_is_const(index)) {
+        int64_t least = index.value < 0 ? -index.value : index.value + 1;
+        TRY(rt_need_at_least(call, self->dims[dim], rt_dim_of(least),
+                             "there is no element at the index that is selected"));
+    }
     dims_without(self, dim, out);
     return rt_set_out(call, 0, self->rank - 1, out);
 }
 
+static enum status select_place(struct rt_shape_call *call, uint32_t arg, struct rt_dim *out_place)
+{
+    const struct rt_value *self = rt_arg(call, 0);
+    uint8_t dim = rt_view_dim(rt_arg(call, arg - 1)->i.value, self->rank);
+
+    return wrapped_place(call, rt_arg(call, arg)->i, self->dims[dim], rt_dim_of(1), out_place);
+}
+
 /* Argument |index| as a place in a dim of |size|. */
 static enum status emit_index(const struct rt_emit *emit, uint32_t index, int64_t size,
-                              int64_t *out_place, struct error *err)
+                              struct rt_place *out_place, struct error *err)
 {
-    int64_t place = rt_emit_int(emit, index);
-    if (place < -size || place >= size) {
-        return error_set(err, ST_INVALID, "index %" PRId64 " of a dim of %" PRId64, place, size);
+    struct rt_place place = rt_emit_place(emit, index);
+    if (!place.is_read && (place.known < -size || place.known >= size)) {
+        return error_set(err, ST_INVALID, "index %" PRId64 " of a dim of %" PRId64, place.known,
+                         size);
     }
-    *out_place = place < 0 ? place + size : place;
+    place.known += place.known < 0 ? size : 0;
+    *out_place = place;
     return ST_OK;
 }
 
@@ -200,7 +278,7 @@ static enum status select_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *self = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
     uint8_t dim = rt_view_dim(rt_emit_int(emit, 1), self->rank);
-    int64_t place = 0;
+    struct rt_place place = {0};
 
     TRY(emit_index(emit, 2, self->dims[dim], &place, err));
     struct rt_copy copy = copy_selected(out, self, dim, place);
@@ -283,7 +361,7 @@ static enum status emit_piece(struct rt_emit *emit, const struct rt_tensor *out,
     if (!out) {
         return ST_OK;
     }
-    struct rt_copy copy = copy_part(out, self, dim, offset, 1);
+    struct rt_copy copy = copy_part(out, self, dim, place_of(offset), 1);
     return rt_emit_copy(emit, out, self, &copy, err);
 }
 
@@ -341,7 +419,7 @@ static enum status unbind_emit(struct rt_emit *emit, struct error *err)
     for (uint32_t i = 0; i < self->dims[dim]; i++) {
         const struct rt_tensor *out = rt_emit_out_item(emit, 0, i);
         if (out) {
-            struct rt_copy copy = copy_selected(out, self, dim, i);
+            struct rt_copy copy = copy_selected(out, self, dim, place_of(i));
             TRY(rt_emit_copy(emit, out, self, &copy, err));
         }
     }
@@ -395,36 +473,27 @@ static enum status select_scatter_shape(struct rt_shape_call *call)
 }
 
 /*
- * Copies argument 0 to the output but for the elements first, first + step, .. (|count| of them) of
- * |dim|: what lies before, what lies between (a dim of step - 1 inside one of step), what is after.
+ * Copies what lies between elements first, first + step, .. (|count| of them) of |dim| of argument
+ * 0 to the output: a dim of step - 1 inside one of step.
  */
-static enum status emit_around(struct rt_emit *emit, uint8_t dim, int64_t first, int64_t step,
-                               int64_t count, struct error *err)
+static enum status emit_between(struct rt_emit *emit, uint8_t dim, struct rt_place first,
+                                int64_t step, int64_t count, struct error *err)
 {
     const struct rt_tensor *self = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
-    int64_t size = self->dims[dim], behind = count ? first + (count - 1) * step + 1 : first;
-    struct rt_copy all = rt_copy_to(out), copy;
+    struct rt_copy copy = rt_copy_to(out);
 
-    for (uint8_t d = 0; d < out->rank; d++) {
-        all.src[d] = self->strides[d];
-    }
-    copy = all;
-    copy.dims[dim] = first;
-    TRY(rt_emit_copy(emit, out, self, &copy, err));
-    copy = all;
-    copy.dims[dim] = size - behind;
-    copy.dst_offset = behind * out->strides[dim];
-    copy.src_offset = behind * self->strides[dim];
-    TRY(rt_emit_copy(emit, out, self, &copy, err));
-    if (step == 1 || count < 2) {
+    if (step == 1 || count < 2 || rt_is_in_place(self, out)) {
         return ST_OK;
     }
-    copy = all;
+    for (uint8_t d = 0; d < out->rank; d++) {
+        copy.src[d] = self->strides[d];
+    }
     copy.dims[dim] = count - 1;
     copy.dst[dim] *= step;
     copy.src[dim] *= step;
-    copy.dst_offset = (first + 1) * out->strides[dim];
-    copy.src_offset = (first + 1) * self->strides[dim];
+    copy.dst_offset = out->strides[dim];
+    copy.src_offset = self->strides[dim];
+    rt_copy_move(&copy, first, out->strides[dim], self->strides[dim]);
     if (!rt_copy_add_dim(&copy, step - 1, out->strides[dim], self->strides[dim])) {
         return error_set(err, ST_UNSUPPORTED, "slice_scatter: more than %d dims to walk",
                          SHAPE_RANK_MAX);
@@ -436,17 +505,19 @@ static enum status slice_scatter_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *part = rt_emit_arg(emit, 1), *out = rt_emit_out(emit, 0);
     uint8_t dim = rt_view_dim(rt_emit_int(emit, 2), out->rank);
-    int64_t start = slice_start(emit, 3, out->dims[dim]);
-    int64_t step = slice_step(emit, 5, out->dims[dim]);
-    struct rt_copy copy = {.rank = out->rank, .dst_offset = start * out->strides[dim]};
+    struct rt_place start = slice_start(emit, 3, out->dims[dim]);
+    int64_t step = slice_step(emit, 5, out->dims[dim]), count = part->dims[dim];
+    struct rt_copy copy = {.rank = out->rank};
 
     for (uint8_t d = 0; d < out->rank; d++) {
         copy.dims[d] = part->dims[d];
         copy.dst[d] = out->strides[d] * (d == dim ? step : 1);
         copy.src[d] = part->strides[d];
     }
+    rt_copy_move(&copy, start, out->strides[dim], 0);
     TRY(rt_emit_copy(emit, out, part, &copy, err));
-    return emit_around(emit, dim, start, step, part->dims[dim], err);
+    TRY(emit_between(emit, dim, start, step, count, err));
+    return rt_emit_keep(emit, dim, start, count ? (count - 1) * step + 1 : 0, err);
 }
 
 static enum status select_scatter_emit(struct rt_emit *emit, struct error *err)
@@ -454,41 +525,58 @@ static enum status select_scatter_emit(struct rt_emit *emit, struct error *err)
     const struct rt_tensor *part = rt_emit_arg(emit, 1), *out = rt_emit_out(emit, 0);
     uint8_t dim = rt_view_dim(rt_emit_int(emit, 2), out->rank);
     struct rt_copy copy = {.rank = part->rank};
-    int64_t place = 0;
+    struct rt_place place = {0};
 
     TRY(emit_index(emit, 3, out->dims[dim], &place, err));
-    copy.dst_offset = place * out->strides[dim];
     for (uint8_t d = 0; d < part->rank; d++) {
         copy.dims[d] = part->dims[d];
         copy.dst[d] = out->strides[d < dim ? d : d + 1];
         copy.src[d] = part->strides[d];
     }
+    rt_copy_move(&copy, place, out->strides[dim], 0);
     TRY(rt_emit_copy(emit, out, part, &copy, err));
-    return emit_around(emit, dim, place, 1, 1, err);
+    return rt_emit_keep(emit, dim, place, 1, err);
 }
 
 /* clang-format off */
 const struct rt_op rt_ops_slice[] = {
     {.name = "slice", .kernels = "aten::slice_copy.Tensor_out",
      .args = "TII?I?I>T", .shape = slice_shape, .emit = slice_emit,
-     .layout = RT_LAYOUT_ELEMENTWISE},
+     .flags = RT_OP_COMPLEX, .layout = RT_LAYOUT_ELEMENTWISE, .batch = rt_batch_along,
+     .dtypes = RT_DTYPES_ANY, .runs = &rt_copy_kernel,
+     .read = 1 << 2 | 1 << 3, .place = slice_place},
     {.name = "narrow", .kernels = "aten::narrow_copy.out",
-     .args = "TIII>T", .shape = narrow_shape, .emit = narrow_emit, .layout = RT_LAYOUT_ELEMENTWISE},
+     .args = "TIII>T", .shape = narrow_shape, .emit = narrow_emit,
+     .flags = RT_OP_COMPLEX, .layout = RT_LAYOUT_ELEMENTWISE, .batch = rt_batch_along,
+     .dtypes = RT_DTYPES_ANY, .runs = &rt_copy_kernel,
+     .read = 1 << 2 | 1 << 3, .place = narrow_place},
     {.name = "select", .kernels = "aten::select_copy.int_out",
-     .args = "TII>T", .shape = select_shape, .emit = select_emit, .layout = RT_LAYOUT_ANY},
+     .args = "TII>T", .shape = select_shape, .emit = select_emit,
+     .flags = RT_OP_COMPLEX, .layout = RT_LAYOUT_ANY, .batch = rt_batch_along,
+     .dtypes = RT_DTYPES_ANY, .runs = &rt_copy_kernel,
+     .read = 1 << 2, .place = select_place},
     {.name = "split", .kernels = "aten::split_copy.Tensor_out",
-     .args = "TII>X", .shape = split_shape, .emit = split_emit, .layout = RT_LAYOUT_ANY},
+     .args = "TII>X", .shape = split_shape, .emit = split_emit,
+     .flags = RT_OP_COMPLEX, .layout = RT_LAYOUT_ANY, .batch = rt_batch_along,
+     .dtypes = RT_DTYPES_ANY, .runs = &rt_copy_kernel},
     {.name = "split_sizes", .kernels = "aten::split_with_sizes_copy.out",
      .args = "TLI>X", .shape = split_sizes_shape, .emit = split_sizes_emit,
-     .layout = RT_LAYOUT_ANY},
+     .flags = RT_OP_COMPLEX, .layout = RT_LAYOUT_ANY, .batch = rt_batch_along,
+     .dtypes = RT_DTYPES_ANY, .runs = &rt_copy_kernel},
     {.name = "unbind", .kernels = "aten::unbind_copy.int_out",
-     .args = "TI>X", .shape = unbind_shape, .emit = unbind_emit, .layout = RT_LAYOUT_ANY},
+     .args = "TI>X", .shape = unbind_shape, .emit = unbind_emit,
+     .flags = RT_OP_COMPLEX, .layout = RT_LAYOUT_ANY, .batch = rt_batch_along,
+     .dtypes = RT_DTYPES_ANY, .runs = &rt_copy_kernel},
     {.name = "slice_scatter", .kernels = "aten::slice_scatter.out",
      .args = "TTII?I?I>T", .shape = slice_scatter_shape, .emit = slice_scatter_emit,
-     .layout = RT_LAYOUT_ELEMENTWISE},
+     .flags = RT_OP_COMPLEX | RT_OP_IN_PLACE,
+     .dtypes = RT_DTYPES_ANY, .runs = &rt_copy_kernel,
+     .read = 1 << 3 | 1 << 4, .place = slice_scatter_place},
     {.name = "select_scatter", .kernels = "aten::select_scatter.out",
      .args = "TTII>T", .shape = select_scatter_shape, .emit = select_scatter_emit,
-     .layout = RT_LAYOUT_ELEMENTWISE},
+     .flags = RT_OP_COMPLEX | RT_OP_IN_PLACE,
+     .dtypes = RT_DTYPES_ANY, .runs = &rt_copy_kernel,
+     .read = 1 << 3, .place = select_place},
     {0},
 };
 /* clang-format on */

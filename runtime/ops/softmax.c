@@ -14,6 +14,8 @@
 
 #include "base/check.h"
 #include "hal/cpu/uk.h"
+#include "runtime/ops/shaders/cumsum.h"
+#include "runtime/ops/shaders/softmax.h"
 
 #define TILE_ELEMENTS 8192
 #define COLUMNS 128
@@ -21,18 +23,11 @@
 #define ROW_MAX ((int64_t)1 << 20)
 #define SCAN_CHUNK 256
 
-struct along {
-    int64_t outer, length, inner;
-    int64_t tile; /* rows or columns of a tile */
-    enum dtype in, out;
-    bool is_log;
-};
-
-static struct along along_dim(struct rt_emit *emit)
+static struct rt_along along_dim(struct rt_emit *emit)
 {
     const struct rt_tensor *in = rt_emit_arg(emit, 0);
     int64_t dim = rt_emit_int(emit, 1);
-    struct along along = {1, 1, 1, 1, in->dtype, rt_emit_out(emit, 0)->dtype, false};
+    struct rt_along along = {1, 1, 1, 1, in->dtype, rt_emit_out(emit, 0)->dtype, false};
 
     dim = dim < 0 ? dim + in->rank : dim;
     for (int64_t d = 0; d < in->rank; d++) {
@@ -43,12 +38,11 @@ static struct along along_dim(struct rt_emit *emit)
 }
 
 /* The dim is in range, and the output is as the input. */
-static enum status along_shape(struct rt_shape_call *call, uint32_t in_dtypes, uint32_t out_dtypes)
+static enum status along_shape(struct rt_shape_call *call, uint32_t out_dtypes)
 {
     int64_t dim;
     uint8_t d;
 
-    TRY(rt_need_dtype(call, 0, in_dtypes));
     if ((out_dtypes >> rt_out_dtype(call, 0) & 1) == 0) {
         return rt_refuse(call, "a result of type %s", dtype_text(rt_out_dtype(call, 0)));
     }
@@ -58,7 +52,7 @@ static enum status along_shape(struct rt_shape_call *call, uint32_t in_dtypes, u
 }
 
 static enum status record(struct rt_emit *emit, const struct hal_kernel *kernel,
-                          struct along *along, int64_t count, struct error *err)
+                          struct rt_along *along, int64_t count, struct error *err)
 {
     struct hal_binding bindings[2] = {rt_emit_out(emit, 0)->binding, rt_emit_arg(emit, 0)->binding};
 
@@ -85,7 +79,43 @@ static enum status record(struct rt_emit *emit, const struct hal_kernel *kernel,
 
 /* ---- softmax of rows ----------------------------------------------------------------------- */
 
-static void softmax_row(const struct along *k, char *y, const char *x, float *scratch)
+static float rounded(enum dtype dtype, float value)
+{
+    uint64_t element;
+
+    rt_store(RT_CLASS_F32, dtype)((char *)&element, 0, &value, 1);
+    rt_load(dtype, RT_CLASS_F32)(&value, (const char *)&element, 0, 1);
+    return value;
+}
+
+/*
+ * A row of halves, in floats: the sum and its logarithm are halves in PyTorch, and its results off
+ * by as much. |chunk| is scratch of COLUMNS floats.
+ */
+static void log_softmax_halves(const struct rt_along *k, float *x, float *chunk)
+{
+    float max = -INFINITY, sum = 0;
+
+    for (int64_t i = 0; i < k->length; i++) {
+        max = x[i] > max || x[i] != x[i] ? x[i] : max;
+    }
+    for (int64_t done = 0, n; done < k->length; done += n) {
+        n = k->length - done < COLUMNS ? k->length - done : COLUMNS;
+        for (int64_t i = 0; i < n; i++) {
+            chunk[i] = x[done + i] - max;
+        }
+        hal_cpu_uk()->unary_f32[UK_EXP](chunk, chunk, (size_t)n);
+        for (int64_t i = 0; i < n; i++) {
+            sum += chunk[i];
+        }
+    }
+    float log_sum = rounded(k->in, logf(rounded(k->in, sum)));
+    for (int64_t i = 0; i < k->length; i++) {
+        x[i] = x[i] - max - log_sum;
+    }
+}
+
+static void softmax_row(const struct rt_along *k, char *y, const char *x, float *scratch)
 {
     const struct hal_cpu_uk *uk = hal_cpu_uk();
     size_t n = (size_t)k->length;
@@ -98,13 +128,17 @@ static void softmax_row(const struct along *k, char *y, const char *x, float *sc
     }
     int64_t width = (int64_t)dtype_bytes(k->in);
     rt_load(k->in, RT_CLASS_F32)(scratch, x, width, k->length);
-    softmax(scratch, scratch, n);
+    if (k->is_log) {
+        log_softmax_halves(k, scratch, scratch + k->length);
+    } else {
+        softmax(scratch, scratch, n);
+    }
     rt_store(RT_CLASS_F32, k->in)(y, width, scratch, k->length);
 }
 
 static void softmax_rows_tile(const struct hal_args *args, struct hal_tile tile)
 {
-    const struct along *k = args->constants;
+    const struct rt_along *k = args->constants;
     int64_t bytes = k->length * (int64_t)dtype_bytes(k->in);
     int64_t first = tile.x * k->tile;
     int64_t end = k->outer - first < k->tile ? k->outer : first + k->tile;
@@ -115,13 +149,13 @@ static void softmax_rows_tile(const struct hal_args *args, struct hal_tile tile)
     }
 }
 
-static const struct hal_kernel softmax_rows_kernel = {.name = "softmax_rows",
-                                                      .cpu = softmax_rows_tile};
+const struct hal_kernel rt_softmax_kernel = {
+    .name = "softmax_rows", .cpu = softmax_rows_tile, .spirv = HAL_SPIRV(softmax_spirv)};
 
 /* ---- softmax of columns -------------------------------------------------------------------- */
 
 struct columns {
-    const struct along *k;
+    const struct rt_along *k;
     char *y;
     const char *x; /* the first row's first column */
     size_t n;
@@ -173,7 +207,7 @@ static void softmax_columns(const struct columns *c)
 
 static void softmax_columns_tile(const struct hal_args *args, struct hal_tile tile)
 {
-    const struct along *k = args->constants;
+    const struct rt_along *k = args->constants;
     int64_t width = (int64_t)dtype_bytes(k->in), all = k->outer * k->inner;
     int64_t at = tile.x * k->tile, end = all - at < k->tile ? all : at + k->tile;
     float *scratch = args->scratch;
@@ -200,12 +234,12 @@ static void softmax_columns_tile(const struct hal_args *args, struct hal_tile ti
     }
 }
 
-static const struct hal_kernel softmax_columns_kernel = {.name = "softmax_columns",
-                                                         .cpu = softmax_columns_tile};
+static const struct hal_kernel softmax_columns_kernel = {
+    .name = "softmax_columns", .cpu = softmax_columns_tile, .spirv = HAL_SPIRV(softmax_spirv)};
 
 /* ---- softmax of doubles -------------------------------------------------------------------- */
 
-static void softmax_f64(const struct along *k, double *y, const double *x)
+static void softmax_f64(const struct rt_along *k, double *y, const double *x)
 {
     int64_t step = k->inner, end = k->length * k->inner;
     double max = -INFINITY, sum = 0;
@@ -223,7 +257,7 @@ static void softmax_f64(const struct along *k, double *y, const double *x)
 
 static void softmax_f64_tile(const struct hal_args *args, struct hal_tile tile)
 {
-    const struct along *k = args->constants;
+    const struct rt_along *k = args->constants;
     int64_t all = k->outer * k->inner, first = tile.x * k->tile;
     int64_t end = all - first < k->tile ? all : first + k->tile;
 
@@ -242,19 +276,19 @@ enum status rt_softmax_shape(struct rt_shape_call *call)
     if (rt_arg(call, 2)->b) {
         return rt_unsupported(call, "halves to float on the way");
     }
-    return along_shape(call, RT_DTYPES_FLOAT, 1u << rt_arg(call, 0)->dtype);
+    return along_shape(call, 1u << rt_arg(call, 0)->dtype);
 }
 
 static enum status softmax_emit(struct rt_emit *emit, bool is_log, struct error *err)
 {
-    struct along along = along_dim(emit);
+    struct rt_along along = along_dim(emit);
 
     along.is_log = is_log;
     if (along.in == DT_F64) {
         return record(emit, &softmax_f64_kernel, &along, along.outer * along.inner, err);
     }
     if (along.inner == 1 && (along.in == DT_F32 || along.length <= ROW_MAX)) {
-        return record(emit, &softmax_rows_kernel, &along, along.outer, err);
+        return record(emit, &rt_softmax_kernel, &along, along.outer, err);
     }
     return record(emit, &softmax_columns_kernel, &along, along.outer * along.inner, err);
 }
@@ -285,8 +319,8 @@ SCAN(scan_i64, int64_t, (int64_t)((uint64_t)sum + (uint64_t)v))
 
 static void cumsum_tile(const struct hal_args *args, struct hal_tile tile)
 {
-    const struct along *k = args->constants;
-    bool is_float = rt_class_of(rt_promote(k->in, k->out)) != RT_CLASS_I64;
+    const struct rt_along *k = args->constants;
+    bool is_float = dtype_infos[k->out].kind == DTYPE_FLOAT;
     enum rt_class class = is_float ? RT_CLASS_F64 : RT_CLASS_I64;
     int64_t in_bytes = (int64_t)dtype_bytes(k->in), out_bytes = (int64_t)dtype_bytes(k->out);
     int64_t all = k->outer * k->inner, first = tile.x * k->tile;
@@ -314,17 +348,19 @@ static void cumsum_tile(const struct hal_args *args, struct hal_tile tile)
     }
 }
 
-static const struct hal_kernel cumsum_kernel = {.name = "cumsum", .cpu = cumsum_tile};
+const struct hal_kernel rt_cumsum_kernel = {
+    .name = "cumsum", .cpu = cumsum_tile, .spirv = HAL_SPIRV(cumsum_spirv)};
+static const struct hal_kernel cumsum_f64_kernel = {.name = "cumsum", .cpu = cumsum_tile};
 
 enum status rt_cumsum_shape(struct rt_shape_call *call)
 {
-    bool is_float = dtype_infos[rt_arg(call, 0)->dtype].kind == DTYPE_FLOAT;
-    return along_shape(call, RT_DTYPES_ALL & ~(1u << DT_U64),
-                       is_float ? RT_DTYPES_FLOAT : RT_DTYPES_REAL);
+    return along_shape(call, RT_DTYPES_REAL & ~(1u << DT_U64));
 }
 
 enum status rt_cumsum_emit(struct rt_emit *emit, struct error *err)
 {
-    struct along along = along_dim(emit);
-    return record(emit, &cumsum_kernel, &along, along.outer * along.inner, err);
+    struct rt_along along = along_dim(emit);
+    bool is_wide = along.in == DT_F64 || along.out == DT_F64;
+    return record(emit, is_wide ? &cumsum_f64_kernel : &rt_cumsum_kernel, &along,
+                  along.outer * along.inner, err);
 }

@@ -19,29 +19,24 @@
 #include "runtime/ops/minmax.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/pool.h"
+#include "runtime/ops/resample.h"
+#include "runtime/ops/shaders/upsample.h"
+#include "runtime/ops/upsample.h"
 #include "runtime/ops/view_priv.h"
 
 #define TILE_ELEMENTS (16 * 1024)
 #define OUT_MAX INT32_MAX
 
-struct upsample_dim {
-    int64_t in, out;
-    float scale; /* input pixels an output pixel */
-};
-
-struct upsample_constants {
-    enum dtype dtype;
-    bool align_corners;
-    int64_t images, channels;
-    int64_t tile; /* output rows of a tile */
-    struct upsample_dim h, w;
-    struct rt_image x, y;
+/* What the kernels get: f64 images are scaled in double; a shader, which has none, reads |c|. */
+struct constants_f64 {
+    struct rt_upsample_constants c;
+    double h_scale, w_scale;
 };
 
 /* ---- nearest -----------------------------------------------------------------------------------
  */
 
-static int64_t nearest(const struct upsample_dim *dim, int64_t at)
+static int64_t nearest(const struct rt_upsample_dim *dim, int64_t at)
 {
     return rt_min((int64_t)floorf((float)at * dim->scale), dim->in - 1);
 }
@@ -49,7 +44,7 @@ static int64_t nearest(const struct upsample_dim *dim, int64_t at)
 /* A pixel is moved as bytes, so every element type goes this way. */
 static void upsample_nearest(const struct hal_args *args, struct hal_tile tile)
 {
-    const struct upsample_constants *c = args->constants;
+    const struct rt_upsample_constants *c = args->constants;
     int64_t first = tile.x * c->tile, behind = rt_min(first + c->tile, c->images * c->h.out);
     int64_t width = (int64_t)dtype_bytes(c->dtype);
 
@@ -67,7 +62,9 @@ static void upsample_nearest(const struct hal_args *args, struct hal_tile tile)
 }
 
 static const struct hal_kernel kernel_nearest = {.name = "upsample_nearest",
-                                                 .cpu = upsample_nearest};
+                                                 .cpu = upsample_nearest,
+                                                 .spirv = HAL_SPIRV(upsample_spirv),
+                                                 .variant = RT_UPSAMPLE_NEAREST};
 
 /* ---- bilinear ----------------------------------------------------------------------------------
  */
@@ -75,16 +72,30 @@ static const struct hal_kernel kernel_nearest = {.name = "upsample_nearest",
 /* Two neighbours and the weight of the second. */
 struct blend {
     int64_t a, b;
-    float weight;
+    double weight;
 };
 
-static struct blend blend_of(const struct upsample_constants *c, const struct upsample_dim *dim,
-                             int64_t at)
+static double source_f32(const struct rt_upsample_constants *c, const struct rt_upsample_dim *dim,
+                         int64_t at)
 {
-    float source = c->align_corners ? (float)at * dim->scale
-                                    : fmaxf(0, ((float)at + 0.5f) * dim->scale - 0.5f);
+    return c->align_corners ? (float)at * dim->scale
+                            : fmaxf(0, ((float)at + 0.5f) * dim->scale - 0.5f);
+}
+
+static double source_f64(const struct rt_upsample_constants *c, const struct rt_upsample_dim *dim,
+                         int64_t at)
+{
+    const struct constants_f64 *wide = (const struct constants_f64 *)c;
+    double scale = dim == &c->h ? wide->h_scale : wide->w_scale;
+    return c->align_corners ? (double)at * scale : fmax(0, ((double)at + 0.5) * scale - 0.5);
+}
+
+static struct blend blend_of(const struct rt_upsample_constants *c,
+                             const struct rt_upsample_dim *dim, int64_t at)
+{
+    double source = c->dtype == DT_F64 ? source_f64(c, dim, at) : source_f32(c, dim, at);
     int64_t a = rt_min((int64_t)source, dim->in - 1);
-    float weight = source - (float)a;
+    double weight = source - (double)a;
     return (struct blend){a, rt_min(a + 1, dim->in - 1), weight < 1 ? weight : 1};
 }
 
@@ -117,20 +128,20 @@ static void blend_pixel_f32(float *y, const float *const x[4], float h, float w,
     }
 }
 
-static void blend_row_f32(const struct upsample_constants *c, float *y, const float *upper,
+static void blend_row_f32(const struct rt_upsample_constants *c, float *y, const float *upper,
                           const float *lower, float weight)
 {
     for (int64_t column = 0; column < c->w.out; column++) {
         struct blend w = blend_of(c, &c->w, column);
         const float *corners[4] = {upper + w.a * c->x.w, upper + w.b * c->x.w, lower + w.a * c->x.w,
                                    lower + w.b * c->x.w};
-        blend_pixel_f32(y + column * c->y.w, corners, weight, w.weight, c->channels);
+        blend_pixel_f32(y + column * c->y.w, corners, weight, (float)w.weight, c->channels);
     }
 }
 
 static void bilinear_f32(const struct hal_args *args, struct hal_tile tile)
 {
-    const struct upsample_constants *c = args->constants;
+    const struct rt_upsample_constants *c = args->constants;
     int64_t first = tile.x * c->tile, behind = rt_min(first + c->tile, c->images * c->h.out);
 
     for (int64_t r = first; r < behind; r++) {
@@ -138,14 +149,17 @@ static void bilinear_f32(const struct hal_args *args, struct hal_tile tile)
         struct blend h = blend_of(c, &c->h, row);
         const float *x = (const float *)args->bindings[1] + n * c->x.n;
         float *y = (float *)args->bindings[0] + n * c->y.n + row * c->y.h;
-        blend_row_f32(c, y, x + h.a * c->x.h, x + h.b * c->x.h, h.weight);
+        blend_row_f32(c, y, x + h.a * c->x.h, x + h.b * c->x.h, (float)h.weight);
     }
 }
 
-static const struct hal_kernel kernel_bilinear = {.name = "upsample_bilinear", .cpu = bilinear_f32};
+static const struct hal_kernel kernel_bilinear = {.name = "upsample_bilinear",
+                                                  .cpu = bilinear_f32,
+                                                  .spirv = HAL_SPIRV(upsample_spirv),
+                                                  .variant = RT_UPSAMPLE_BILINEAR};
 
-/* One element at (h, w) of an image of any floating type, in double. */
-static double blend_element(const struct upsample_constants *c, const char *x,
+/* One element at (h, w) of an image of any floats, in double. */
+static double blend_element(const struct rt_upsample_constants *c, const char *x,
                             const struct blend *h, const struct blend *w)
 {
     int64_t width = (int64_t)dtype_bytes(c->dtype);
@@ -156,14 +170,14 @@ static double blend_element(const struct upsample_constants *c, const char *x,
     for (uint32_t i = 0; i < 4; i++) {
         rt_load(c->dtype, RT_CLASS_F64)(&corner[i], x + at[i] * width, width, 1);
     }
-    double upper = corner[0] + (double)w->weight * (corner[1] - corner[0]);
-    double lower = corner[2] + (double)w->weight * (corner[3] - corner[2]);
-    return upper + (double)h->weight * (lower - upper);
+    double upper = (1 - w->weight) * corner[0] + w->weight * corner[1];
+    double lower = (1 - w->weight) * corner[2] + w->weight * corner[3];
+    return (1 - h->weight) * upper + h->weight * lower;
 }
 
 static void bilinear_any(const struct hal_args *args, struct hal_tile tile)
 {
-    const struct upsample_constants *c = args->constants;
+    const struct rt_upsample_constants *c = args->constants;
     int64_t first = tile.x * c->tile, behind = rt_min(first + c->tile, c->images * c->h.out);
     int64_t width = (int64_t)dtype_bytes(c->dtype);
 
@@ -182,14 +196,42 @@ static void bilinear_any(const struct hal_args *args, struct hal_tile tile)
     }
 }
 
-static const struct hal_kernel kernel_bilinear_any = {.name = "upsample_bilinear_elements",
+static const struct hal_kernel kernel_bilinear_f64 = {.name = "upsample_bilinear_elements",
                                                       .cpu = bilinear_any};
+static const struct hal_kernel kernel_bilinear_any = {.name = "upsample_bilinear_elements",
+                                                      .cpu = bilinear_any,
+                                                      .spirv = HAL_SPIRV(upsample_spirv),
+                                                      .variant = RT_UPSAMPLE_BILINEAR};
 
 /* ---- shapes ------------------------------------------------------------------------------------
  */
 
+#define FRACTION_MAX 1024         /* largest divisor that is tried */
+#define FRACTION_IN_MAX (1 << 16) /* pixels of a dim that varies */
+
+/*
+ * |factor| as a fraction that gives the size of all inputs of at most |most| pixels: how many whole
+ * pixels a product of doubles has, |multiplier| * n / |divisor| has for all n.
+ */
+static bool find_fraction(double factor, int64_t most, int64_t *out_multiplier,
+                          int64_t *out_divisor)
+{
+    for (int64_t divisor = 1; divisor <= FRACTION_MAX && most <= FRACTION_IN_MAX; divisor++) {
+        int64_t multiplier = (int64_t)round(factor * (double)divisor), n = 1;
+        while (n <= most && n * multiplier / divisor == (int64_t)((double)n * factor)) {
+            n++;
+        }
+        if (n > most) {
+            *out_multiplier = multiplier;
+            *out_divisor = divisor;
+            return true;
+        }
+    }
+    return false;
+}
+
 /* One of the two lists says how large: the sizes, or factors that the input's sizes times are cut
- * down to whole pixels. A factor of a dim that is not known yet must be a whole number. */
+ * down to whole pixels. A factor of a dim that is not known yet must be a fraction. */
 static enum status out_size(struct rt_shape_call *call, uint32_t sizes, uint32_t factors,
                             uint32_t i, struct rt_dim *out_dim)
 {
@@ -207,14 +249,17 @@ static enum status out_size(struct rt_shape_call *call, uint32_t sizes, uint32_t
     if (!(factor > 0) || factor > OUT_MAX || (double)in.value * factor > OUT_MAX) {
         return rt_refuse(call, "a scale of %g for %" PRId64 " pixels", factor, in.value);
     }
-    if (factor == floor(factor)) {
-        *out_dim = rt_dim_mul(&call->graph->dims, in, rt_dim_of((int64_t)factor));
+    if (rt_dim_is_const(in)) {
+        *out_dim = rt_dim_of((int64_t)((double)in.value * factor));
         return ST_OK;
     }
-    if (!rt_dim_is_const(in)) {
-        return rt_unsupported(call, "a scale of %g for a dim that depends on the inputs", factor);
+    struct rt_dims *dims = &call->graph->dims;
+    int64_t multiplier, divisor;
+    if (!find_fraction(factor, in.value, &multiplier, &divisor)) {
+        return rt_unsupported(call, "a scale of %g for up to %" PRId64 " pixels", factor, in.value);
     }
-    *out_dim = rt_dim_of((int64_t)((double)in.value * factor));
+    *out_dim = rt_dim_mul(dims, in, rt_dim_of(multiplier));
+    *out_dim = rt_dim_floordiv(dims, *out_dim, rt_dim_of(divisor));
     return ST_OK;
 }
 
@@ -249,27 +294,46 @@ static enum status nearest_shape(struct rt_shape_call *call)
 
 static enum status bilinear_shape(struct rt_shape_call *call)
 {
-    TRY(rt_need_dtype(call, 0, RT_DTYPES_FLOAT));
     return upsample_shape(call, 1, 3);
 }
 
 /* ---- recording ---------------------------------------------------------------------------------
  */
 
-static float scale_of(const struct rt_emit *emit, uint32_t factors, uint32_t i,
-                      const struct upsample_dim *dim, bool align_corners)
+/* A dim that keeps its size is left alone, and nearest pixels are doubled, whatever the factor. */
+static double scale_of(const struct rt_emit *emit, uint32_t factors, uint32_t i,
+                       const struct rt_upsample_dim *dim, bool is_nearest, bool align_corners)
 {
     const struct rt_value *list = rt_emit_value(emit, factors);
+    double scale;
 
-    if (align_corners) {
-        return dim->out > 1 ? (float)(dim->in - 1) / (float)(dim->out - 1) : 0;
+    if (dim->in == dim->out || (is_nearest && dim->out == 2 * dim->in)) {
+        scale = (double)dim->in / (double)dim->out;
+    } else if (align_corners) {
+        scale = dim->out > 1 ? (double)(dim->in - 1) / (double)(dim->out - 1) : 0;
+    } else if (list->kind == RT_NONE) {
+        scale = (double)dim->in / (double)dim->out;
+    } else {
+        scale = 1.0 / list->floats[i];
     }
-    return list->kind == RT_NONE ? (float)dim->in / (float)dim->out
-                                 : (float)(1.0 / list->floats[i]);
+    return scale;
+}
+
+/* Bilinear resampling of bytes. */
+static enum status emit_bytes(struct rt_emit *emit, const struct constants_f64 *wide,
+                              struct error *err)
+{
+    const struct rt_upsample_constants *c = &wide->c;
+    struct rt_resample resample = {
+        .align_corners = c->align_corners,
+        .h = {.in = c->h.in, .out = c->h.out, .scale = wide->h_scale},
+        .w = {.in = c->w.in, .out = c->w.out, .scale = wide->w_scale},
+    };
+    return rt_emit_resample_u8(emit, rt_emit_arg(emit, 0), rt_emit_out(emit, 0), &resample, err);
 }
 
 static enum status emit_upsample(struct rt_emit *emit, const struct hal_kernel *kernel,
-                                 uint32_t factors, struct upsample_constants *c, struct error *err)
+                                 uint32_t factors, bool align_corners, struct error *err)
 {
     const struct rt_tensor *self = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
 
@@ -279,15 +343,22 @@ static enum status emit_upsample(struct rt_emit *emit, const struct hal_kernel *
     if (self->numel == 0) {
         return error_set(err, ST_INVALID, "an image of no pixels");
     }
-    c->dtype = self->dtype;
+    struct constants_f64 wide = {.c = {.dtype = self->dtype, .align_corners = align_corners}};
+    struct rt_upsample_constants *c = &wide.c;
     c->images = self->dims[0];
     c->channels = self->dims[1];
-    c->h = (struct upsample_dim){.in = self->dims[2], .out = out->dims[2]};
-    c->w = (struct upsample_dim){.in = self->dims[3], .out = out->dims[3]};
-    c->h.scale = scale_of(emit, factors, 0, &c->h, c->align_corners);
-    c->w.scale = scale_of(emit, factors, 1, &c->w, c->align_corners);
+    c->h = (struct rt_upsample_dim){.in = self->dims[2], .out = out->dims[2]};
+    c->w = (struct rt_upsample_dim){.in = self->dims[3], .out = out->dims[3]};
+    bool is_nearest = kernel == &kernel_nearest;
+    wide.h_scale = scale_of(emit, factors, 0, &c->h, is_nearest, align_corners);
+    wide.w_scale = scale_of(emit, factors, 1, &c->w, is_nearest, align_corners);
+    c->h.scale = (float)wide.h_scale;
+    c->w.scale = (float)wide.w_scale;
     c->x = rt_image_of(self);
     c->y = rt_image_of(out);
+    if (!kernel) {
+        return emit_bytes(emit, &wide, err);
+    }
     int64_t row = c->w.out * c->channels, rows = c->images * c->h.out;
     c->tile = row < TILE_ELEMENTS ? TILE_ELEMENTS / row : 1;
     int64_t tiles = (rows - 1) / c->tile + 1;
@@ -296,8 +367,8 @@ static enum status emit_upsample(struct rt_emit *emit, const struct hal_kernel *
                             &(struct hal_dispatch){
                                 .kernel = kernel,
                                 .grid = {(uint32_t)tiles, 1, 1},
-                                .constants = c,
-                                .constants_bytes = sizeof(*c),
+                                .constants = &wide,
+                                .constants_bytes = sizeof(wide),
                                 .bindings = (struct hal_binding[]){out->binding, self->binding},
                                 .binding_count = 2,
                                 .cost = (uint64_t)out->numel,
@@ -307,27 +378,32 @@ static enum status emit_upsample(struct rt_emit *emit, const struct hal_kernel *
 
 static enum status nearest_emit(struct rt_emit *emit, struct error *err)
 {
-    struct upsample_constants c = {.align_corners = false};
-    return emit_upsample(emit, &kernel_nearest, 2, &c, err);
+    return emit_upsample(emit, &kernel_nearest, 2, false, err);
 }
 
 static enum status bilinear_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *self = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
-    struct upsample_constants c = {.align_corners = rt_emit_value(emit, 2)->b};
+    bool align_corners = rt_emit_value(emit, 2)->b;
     bool is_fast = self->dtype == DT_F32 && self->strides[1] == 1 && out->strides[1] == 1;
+    const struct hal_kernel *kernel = is_fast                 ? &kernel_bilinear
+                                      : self->dtype == DT_F64 ? &kernel_bilinear_f64
+                                      : self->dtype == DT_U8  ? NULL /* has one of its own */
+                                                              : &kernel_bilinear_any;
 
-    return emit_upsample(emit, is_fast ? &kernel_bilinear : &kernel_bilinear_any, 3, &c, err);
+    return emit_upsample(emit, kernel, 3, align_corners, err);
 }
 
 /* clang-format off */
 const struct rt_op rt_ops_upsample[] = {
     {.name = "upsample_nearest2d", .kernels = "aten::upsample_nearest2d.vec_out",
      .args = "TL?D?>T", .shape = nearest_shape, .emit = nearest_emit,
-     .layout = RT_LAYOUT_CHANNELS_LAST},
+     .layout = RT_LAYOUT_CHANNELS_LAST, .batch = rt_batch_each,
+     .dtypes = RT_DTYPES_ALL, .runs = &kernel_nearest},
     {.name = "upsample_bilinear2d", .kernels = "aten::upsample_bilinear2d.vec_out",
      .args = "TL?BD?>T", .shape = bilinear_shape, .emit = bilinear_emit,
-     .layout = RT_LAYOUT_CHANNELS_LAST},
+     .layout = RT_LAYOUT_CHANNELS_LAST, .batch = rt_batch_each,
+     .dtypes = RT_DTYPES_FLOAT | 1u << DT_U8, .runs = &kernel_bilinear},
     {0},
 };
 /* clang-format on */

@@ -7,16 +7,16 @@
 #include "config.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/check.h"
 #include "hal/buffer.h"
 #include "hal/device.h"
+#include "runtime/files.h"
+#include "runtime/ops/keep.h"
 #include "runtime/ops/op.h"
 #include "runtime/plan/alloc.h"
 #include "runtime/plan/plan.h"
-
-/* Scratch memory for making one plan. */
-#define PLAN_SCRATCH_MAX (256u << 20)
 
 struct rt_emit {
     const struct rt_flow *flow;
@@ -26,7 +26,9 @@ struct rt_emit {
     struct hal_command *command;
     struct rt_tensor **tensors; /* by value; made when first asked for */
     struct arena *arena;
+    struct rt_plan *plan;
     const struct rt_node *node;
+    uint32_t node_index;
 };
 
 /* ---- tensors --------------------------------------------------------------------------------- */
@@ -42,9 +44,7 @@ static struct hal_binding bind(const struct rt_emit *e, uint32_t value, size_t b
         if (v->buffer) {
             binding.buffer = v->buffer;
         } else if (bytes > 0) {
-            const uint8_t *base = hal_buffer_map(e->graph->file);
-            binding.buffer = e->graph->file;
-            binding.offset = (size_t)(v->bytes.ptr - base);
+            rt_files_locate(e->graph->files, v->bytes.ptr, &binding);
         }
         break;
     case RT_HOME_INPUT:
@@ -184,8 +184,111 @@ const struct rt_value *rt_emit_value(const struct rt_emit *e, uint32_t index)
 int64_t rt_emit_int(const struct rt_emit *e, uint32_t index)
 {
     const struct rt_value *v = rt_emit_value(e, index);
-    must(v->kind == RT_INT);
+    must(v->kind == RT_INT && !rt_numbers_find_use(e->flow->numbers, e->node_index, index));
     return rt_dim_at(v->i, e->values);
+}
+
+struct rt_place rt_emit_place(const struct rt_emit *e, uint32_t index)
+{
+    const struct rt_number_use *use = rt_numbers_find_use(e->flow->numbers, e->node_index, index);
+    if (!use) {
+        return (struct rt_place){.known = rt_emit_int(e, index)};
+    }
+    if (!use->place.expr) {
+        return (struct rt_place){.known = use->place.value};
+    }
+    uint32_t word = rt_numbers_find_word(e->flow->numbers, use->place.expr);
+    must(word != RT_NO_WORD);
+    return (struct rt_place){.is_read = true, .word = word};
+}
+
+struct hal_binding rt_emit_word(const struct rt_emit *e, struct rt_place place)
+{
+    struct hal_binding word = {.slot = RT_SLOT_ARENA};
+    if (place.is_read) {
+        word.offset = e->plan->words_offset + place.word * sizeof(int64_t);
+        word.length = sizeof(int64_t);
+    }
+    return word;
+}
+
+/* ---- updates --------------------------------------------------------------------------------- */
+
+static bool is_written_by(const struct rt_emit *e, const struct rt_node *node, uint32_t result)
+{
+    for (uint32_t i = 0; i < node->out_count; i++) {
+        const struct rt_value *v = rt_node_out(e->graph, node, i);
+        const struct rt_storage *class = rt_flow_class(e->flow, node->outs[i]);
+        if (v->kind == RT_TENSOR && class->home == RT_HOME_RESULT && class->index == result) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum status grow_updates(struct rt_plan *plan, struct error *err)
+{
+    if (plan->update_count < plan->update_capacity) {
+        return ST_OK;
+    }
+    uint32_t capacity = plan->update_capacity ? plan->update_capacity * 2 : 16;
+    struct rt_plan_update *updates = realloc(plan->updates, capacity * sizeof(*updates));
+    if (!updates) {
+        return too_large(err);
+    }
+    plan->updates = updates;
+    plan->update_capacity = capacity;
+    return ST_OK;
+}
+
+/* Only the first update of a result reads from elsewhere; others find what that one has left. */
+static bool may_track(const struct rt_emit *e, int64_t rows, int64_t row_bytes)
+{
+    const struct rt_storage *from = rt_flow_class(e->flow, e->node->args[0]);
+    const struct rt_storage *to = rt_flow_class(e->flow, e->node->outs[0]);
+    if (to->home != RT_HOME_RESULT) {
+        return false;
+    }
+    struct rt_plan_result *result = &e->plan->results[to->index];
+    if (from->home == RT_HOME_INPUT && result->update_count == 0) {
+        result->base = from->index;
+        result->rows = rows;
+        result->row_bytes = row_bytes;
+    }
+    return (from == to || from->home == RT_HOME_INPUT) && result->base != RT_NO_BASE &&
+           result->rows == rows && result->row_bytes == row_bytes;
+}
+
+enum status rt_emit_update(struct rt_emit *e, int64_t rows, int64_t row_bytes,
+                           struct hal_binding *out_words, struct error *err)
+{
+    struct rt_plan *plan = e->plan;
+    *out_words = (struct hal_binding){.slot = RT_SLOT_ARENA};
+    if (!may_track(e, rows, row_bytes)) {
+        return ST_OK;
+    }
+    TRY(grow_updates(plan, err));
+    uint32_t result = rt_flow_class(e->flow, e->node->outs[0])->index;
+    out_words->offset = plan->arena_bytes;
+    out_words->length = RT_UPDATE_WORDS * sizeof(int64_t);
+    plan->arena_bytes += out_words->length;
+    plan->updates[plan->update_count++] =
+        (struct rt_plan_update){.result = result, .offset = out_words->offset};
+    plan->results[result].update_count++;
+    return ST_OK;
+}
+
+/* A result that something else writes as well is written as a whole. */
+static void verify_bases(struct rt_emit *e)
+{
+    for (uint32_t i = 0; i < e->plan->result_count; i++) {
+        struct rt_plan_result *result = &e->plan->results[i];
+        uint32_t writers = 0;
+        for (uint32_t k = 0; result->base != RT_NO_BASE && k < e->flow->order_count; k++) {
+            writers += is_written_by(e, &e->graph->nodes[e->flow->order[k]], i);
+        }
+        result->base = writers == result->update_count ? result->base : RT_NO_BASE;
+    }
 }
 
 int64_t rt_emit_ints(const struct rt_emit *e, uint32_t index, uint32_t item)
@@ -198,7 +301,41 @@ int64_t rt_emit_ints(const struct rt_emit *e, uint32_t index, uint32_t item)
 double rt_emit_number(const struct rt_emit *e, uint32_t index)
 {
     const struct rt_value *v = rt_emit_value(e, index);
-    return v->kind == RT_INT ? (double)rt_dim_at(v->i, e->values) : rt_arg_number(v);
+    double number;
+    if (v->kind == RT_FLOAT && v->symbol) {
+        memcpy(&number, &e->values[v->symbol], sizeof(number));
+        return number;
+    }
+    return v->kind == RT_INT                 ? (double)rt_dim_at(v->i, e->values)
+           : v->kind == RT_BOOL && v->symbol ? (double)e->values[v->symbol]
+                                             : rt_arg_number(v);
+}
+
+static bool meets(const struct hal_binding *binding, const struct rt_tensor *tensor)
+{
+    const struct hal_binding *other = &tensor->binding;
+    return binding->buffer == other->buffer && (binding->buffer || binding->slot == other->slot) &&
+           binding->offset < other->offset + other->length &&
+           other->offset < binding->offset + binding->length;
+}
+
+/* Those that are of an output. */
+static uint32_t written_bindings(struct rt_emit *e, const struct hal_dispatch *dispatch)
+{
+    const struct rt_node *node = e->node;
+    uint32_t writes = 0;
+    for (uint32_t i = 0; i < node->out_count; i++) {
+        const struct rt_value *v = &e->graph->values[node->outs[i]];
+        const uint32_t *items = v->kind == RT_TENSORS ? v->values : &node->outs[i];
+        uint32_t count = v->kind == RT_TENSORS ? v->count : 1;
+        for (uint32_t j = 0; j < count; j++) {
+            const struct rt_tensor *tensor = e->tensors[items[j]];
+            for (uint32_t b = 0; tensor && b < dispatch->binding_count; b++) {
+                writes |= (uint32_t)meets(&dispatch->bindings[b], tensor) << b;
+            }
+        }
+    }
+    return writes;
 }
 
 enum status rt_emit_dispatch(struct rt_emit *e, const struct hal_dispatch *dispatch,
@@ -207,7 +344,10 @@ enum status rt_emit_dispatch(struct rt_emit *e, const struct hal_dispatch *dispa
     if (dispatch->grid[0] == 0 || dispatch->grid[1] == 0 || dispatch->grid[2] == 0) {
         return ST_OK;
     }
-    return hal_command_dispatch(e->command, dispatch, err);
+    struct hal_dispatch labelled = *dispatch;
+    labelled.label = e->node->op->name;
+    labelled.writes = written_bindings(e, dispatch);
+    return hal_command_dispatch(e->command, &labelled, err);
 }
 
 /* ---- recording ------------------------------------------------------------------------------- */
@@ -216,11 +356,34 @@ static enum status emit_node(struct rt_emit *e, uint32_t index, struct error *er
 {
     const struct rt_node *node = &e->graph->nodes[index];
     e->node = node;
+    e->node_index = index;
     TRY(make_tensors(e, node->args, node->arg_count, err));
     TRY(make_tensors(e, node->outs, node->out_count, err));
     must(node->op->emit);
     enum status status = node->op->emit(e, err);
     return status == ST_OK ? ST_OK : error_prefix(err, "%s: ", node->op->name);
+}
+
+/* Of inputs that the device reaches but slowly. */
+static enum status emit_uploads(struct rt_emit *e, uint32_t *out_count, struct error *err)
+{
+    const struct rt_graph *graph = e->graph;
+    *out_count = 0;
+    for (uint32_t i = 0; i < graph->input_count; i++) {
+        if (!rt_flow_is_uploaded(e->flow, i)) {
+            continue;
+        }
+        TRY(make_tensors(e, &graph->inputs[i], 1, err));
+        const struct rt_tensor *to = tensor_of(e, graph->inputs[i]);
+        const struct hal_binding from = {.slot = (uint16_t)(RT_SLOT_INPUT + i),
+                                         .length = to->bytes};
+        if (to->bytes > 0) {
+            TRY(hal_command_copy(e->command, from, to->binding, err));
+            *out_count += 1;
+        }
+    }
+    return *out_count > 0 && e->flow->order_count > 0 ? hal_command_barrier(e->command, err)
+                                                      : ST_OK;
 }
 
 static enum status emit_copies(struct rt_emit *e, struct error *err)
@@ -243,32 +406,48 @@ static enum status emit_copies(struct rt_emit *e, struct error *err)
 static enum status record(struct rt_emit *e, struct error *err)
 {
     const struct rt_flow *flow = e->flow;
+    uint32_t uploads;
+    TRY(emit_uploads(e, &uploads, err));
     for (uint32_t i = 0; i < flow->order_count; i++) {
         if (i > 0 && flow->region[flow->order[i]] != flow->region[flow->order[i - 1]]) {
             TRY(hal_command_barrier(e->command, err));
         }
         TRY(emit_node(e, flow->order[i], err));
     }
-    if (flow->copy_count > 0 && flow->order_count > 0) {
+    if (flow->copy_count > 0 && (flow->order_count > 0 || uploads > 0)) {
         TRY(hal_command_barrier(e->command, err));
     }
     TRY(emit_copies(e, err));
+    if (!rt_plan_has_words(e->plan)) {
+        hal_command_set_transient(e->command, RT_SLOT_ARENA);
+    }
     return hal_command_end(e->command, err);
 }
 
 /* ---- the plan -------------------------------------------------------------------------------- */
 
-static enum status describe_results(struct rt_plan *plan, const struct rt_graph *graph,
+static enum status describe_results(struct rt_plan *plan, const struct rt_flow *flow,
                                     const int64_t *values, struct error *err)
 {
+    const struct rt_graph *graph = flow->graph;
     for (uint32_t i = 0; i < graph->output_count; i++) {
         const struct rt_value *v = &graph->values[graph->outputs[i]];
         struct rt_plan_result *result = &plan->results[i];
+        result->base = RT_NO_BASE;
+        result->word = RT_NO_WORD;
+        if (v->kind == RT_INT || v->kind == RT_FLOAT || v->kind == RT_BOOL) {
+            result->word =
+                rt_numbers_find_word(flow->numbers, v->kind == RT_INT ? v->i.expr : v->symbol);
+        }
         if (v->kind == RT_TENSOR) {
             result->shape = rt_concrete_shape(v, values);
             TRY(shape_bytes(&result->shape, v->dtype, &result->bytes, err));
         } else if (v->kind == RT_INT) {
             result->number = rt_dim_at(v->i, values);
+        } else if (v->kind == RT_FLOAT && v->symbol == 0) {
+            memcpy(&result->number, &v->f, sizeof(v->f));
+        } else if (v->kind == RT_FLOAT || v->kind == RT_BOOL) {
+            result->number = v->symbol ? values[v->symbol] : v->b;
         }
     }
     return ST_OK;
@@ -289,8 +468,10 @@ static enum status make(struct rt_plan *plan, const struct rt_flow *flow, struct
         return error_set(err, ST_TOO_LARGE, "the intermediate values need %zu bytes",
                          alloc.arena_bytes);
     }
-    plan->arena_bytes = alloc.arena_bytes;
-    TRY(describe_results(plan, graph, values, err));
+    plan->word_count = flow->numbers ? flow->numbers->word_count : 0;
+    plan->words_offset = alloc.arena_bytes; /* which is a multiple of RT_ARENA_ALIGN */
+    plan->arena_bytes = plan->words_offset + plan->word_count * sizeof(int64_t);
+    TRY(describe_results(plan, flow, values, err));
     TRY(hal_command_new(device, slots, &plan->command, err));
     struct rt_emit emit = {
         .flow = flow,
@@ -300,8 +481,14 @@ static enum status make(struct rt_plan *plan, const struct rt_flow *flow, struct
         .command = plan->command,
         .tensors = arena_array(arena, graph->value_count, sizeof(struct rt_tensor *)),
         .arena = arena,
+        .plan = plan,
     };
-    return emit.tensors ? record(&emit, err) : too_large(err);
+    if (!emit.tensors) {
+        return too_large(err);
+    }
+    TRY(record(&emit, err));
+    verify_bases(&emit);
+    return ST_OK;
 }
 
 enum status rt_plan_new(const struct rt_flow *flow, struct hal_device *device,
@@ -316,8 +503,9 @@ enum status rt_plan_new(const struct rt_flow *flow, struct hal_device *device,
     atomic_init(&plan->refs, 1);
     plan->input_count = graph->input_count;
     plan->result_count = graph->output_count;
+    plan->is_empty = flow->order_count == 0 && flow->copy_count == 0;
     plan->results = calloc(graph->output_count ? graph->output_count : 1, sizeof(*plan->results));
-    arena_init(&scratch, PLAN_SCRATCH_MAX);
+    arena_init(&scratch, RT_PLAN_SCRATCH_MAX);
     enum status status =
         plan->results ? make(plan, flow, device, values, &scratch, err) : too_large(err);
     /* What a dispatch costs in memory: its record, constants and bindings. */
@@ -343,7 +531,23 @@ void rt_plan_unref(struct rt_plan *plan)
     if (plan && atomic_fetch_sub_explicit(&plan->refs, 1, memory_order_acq_rel) == 1) {
         hal_command_unref(plan->command);
         free(plan->results);
+        free(plan->updates);
         free(plan);
+    }
+}
+
+/* Of a device that has the host at its side: what a submission consists of. */
+static void print_stats(const struct rt_plan *plan, struct buf *out)
+{
+    struct hal_command_stats stats = {0};
+    hal_command_add_stats(plan->command, &stats);
+    uint32_t hosted = stats.dispatches[HAL_PLACE_NO_FORM] + stats.dispatches[HAL_PLACE_CHEAPER];
+    if (stats.device_stages + stats.host_stages > 0) {
+        buf_printf(out, "dispatches %u, on the host %u, copies %u, barriers %u, ",
+                   stats.dispatches[HAL_PLACE_DEVICE] + hosted, hosted, stats.copies,
+                   stats.barriers);
+        buf_printf(out, "submissions to the device %u, to the host %u, transfers between %u\n",
+                   stats.device_stages, stats.host_stages, stats.transfers);
     }
 }
 
@@ -355,5 +559,6 @@ void rt_plan_print(const struct rt_plan *plan, struct buf *out)
         buf_printf(out, "result %u %s %zu bytes\n", i, shape_print(&plan->results[i].shape, text),
                    plan->results[i].bytes);
     }
+    print_stats(plan, out);
     hal_command_print(plan->command, out);
 }

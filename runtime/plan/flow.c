@@ -124,8 +124,8 @@ static void settle_homes(struct rt_flow *flow)
     }
     for (uint32_t i = 0; i < graph->input_count; i++) {
         if (graph->values[graph->inputs[i]].kind == RT_TENSOR) {
-            flow->classes[graph->inputs[i]] =
-                (struct rt_storage){.home = RT_HOME_INPUT, .index = i};
+            flow->classes[graph->inputs[i]] = (struct rt_storage){
+                .home = i < flow->staging.inputs ? RT_HOME_ARENA : RT_HOME_INPUT, .index = i};
         }
     }
     for (uint32_t i = 0; i < flow->order_count; i++) {
@@ -151,7 +151,7 @@ static void settle_results(struct rt_flow *flow)
         struct rt_storage *class = &flow->classes[find(flow, value)];
         flow->is_used[value] = true;
         class->last = flow->region_count;
-        if (class->home == RT_HOME_ARENA) {
+        if (class->home == RT_HOME_ARENA && i >= flow->staging.results) {
             class->home = RT_HOME_RESULT;
             class->index = i;
         } else {
@@ -186,7 +186,8 @@ static bool may_share(struct rt_flow *flow, const struct rt_node *node, uint32_t
     }
     const struct rt_storage *from = &flow->classes[find(flow, node->args[0])];
     const struct rt_storage *to = &flow->classes[find(flow, node->outs[0])];
-    return from->home == RT_HOME_ARENA && to->home == RT_HOME_ARENA && from->last == region &&
+    return from->home == RT_HOME_ARENA &&
+           (to->home == RT_HOME_ARENA || to->home == RT_HOME_RESULT) && from->last == region &&
            from->last_uses == 1;
 }
 
@@ -200,17 +201,27 @@ static void join_in_place(struct rt_flow *flow)
         }
         uint32_t in = find(flow, node->args[0]), out = find(flow, node->outs[0]);
         flow->class_of[out] = in;
+        flow->classes[in].home = flow->classes[out].home;
+        flow->classes[in].index = flow->classes[out].index;
         flow->classes[in].last = flow->classes[out].last;
         flow->classes[in].last_uses = flow->classes[out].last_uses;
     }
 }
 
-enum status rt_flow_make(struct rt_flow *flow, const struct rt_graph *graph, struct arena *arena,
-                         struct error *err)
+bool rt_flow_is_uploaded(const struct rt_flow *flow, uint32_t index)
+{
+    uint32_t value = flow->graph->inputs[index];
+    return index < flow->staging.inputs && flow->graph->values[value].kind == RT_TENSOR &&
+           flow->is_used[value];
+}
+
+enum status rt_flow_make(struct rt_flow *flow, const struct rt_graph *graph,
+                         struct rt_staging staging, struct arena *arena, struct error *err)
 {
     uint32_t values = graph->value_count, nodes = graph->node_count;
     *flow = (struct rt_flow){
         .graph = graph,
+        .staging = staging,
         .class_of = arena_array(arena, values, sizeof(*flow->class_of)),
         .classes = arena_array(arena, values, sizeof(*flow->classes)),
         .is_used = arena_array(arena, values, sizeof(*flow->is_used)),

@@ -17,6 +17,7 @@
 #include "base/arena.h"
 #include "base/status.h"
 #include "runtime/graph/graph.h"
+#include "runtime/plan/numbers.h"
 
 enum rt_home {
     RT_HOME_NONE,     /* not a tensor, or never used */
@@ -38,13 +39,23 @@ struct rt_result_copy {
     uint32_t result, value;
 };
 
+/*
+ * Inputs and results that lie in memory which the device reaches but slowly: they are copied into
+ * the arena before the first region, and out of it behind the last.
+ */
+struct rt_staging {
+    uint32_t inputs, results; /* the first so many of the graph's */
+};
+
 struct rt_flow {
     const struct rt_graph *graph; /* borrowed */
-    uint32_t *class_of;           /* by value: the value that names its class */
-    struct rt_storage *classes;   /* by value; those that name a class mean something */
-    bool *is_used;                /* by value: some node or the caller reads it */
-    uint32_t *order;              /* nodes that dispatch, by region, then as in the graph */
-    uint32_t *region;             /* by node; views are in none */
+    struct rt_staging staging;
+    const struct rt_numbers *numbers; /* borrowed, set by the caller; NULL: plans know them all */
+    uint32_t *class_of;               /* by value: the value that names its class */
+    struct rt_storage *classes;       /* by value; those that name a class mean something */
+    bool *is_used;                    /* by value: some node or the caller reads it */
+    uint32_t *order;                  /* nodes that dispatch, by region, then as in the graph */
+    uint32_t *region;                 /* by node; views are in none */
     uint32_t order_count, region_count;
     struct rt_result_copy *copies;
     uint32_t copy_count;
@@ -52,7 +63,11 @@ struct rt_flow {
 
 /* All storage from |arena|; |graph| stays as it is from now on. */
 MUST_CHECK enum status rt_flow_make(struct rt_flow *flow, const struct rt_graph *graph,
-                                    struct arena *arena, struct error *err);
+                                    struct rt_staging staging, struct arena *arena,
+                                    struct error *err);
+
+/* Input |index|, a tensor, is staged and read by somebody. */
+bool rt_flow_is_uploaded(const struct rt_flow *flow, uint32_t index);
 
 static inline const struct rt_storage *rt_flow_class(const struct rt_flow *flow, uint32_t value)
 {

@@ -24,17 +24,46 @@ struct hal_device;
 struct rt_plan_result {
     struct shape shape; /* of a tensor */
     size_t bytes;       /* of a tensor */
-    int64_t number;     /* of an int */
+    int64_t number;     /* of an int; a float's bits; 0 or 1 of a bool */
+    uint32_t word;      /* the number is this one of the run's, unless RT_NO_WORD */
+    /*
+     * A tensor of which only some rows are written when its memory holds an older content of input
+     * |base|: by all of its |update_count| updates. Else RT_NO_BASE.
+     */
+    uint32_t base, update_count;
+    int64_t rows, row_bytes;
 };
+
+#define RT_NO_BASE UINT32_MAX
+
+/* A node that writes rows of result |result|; its RT_UPDATE_WORDS i64s lie at |offset|. */
+struct rt_plan_update {
+    uint32_t result;
+    size_t offset; /* in the arena */
+};
+
+/* Scratch memory for making one plan. */
+#define RT_PLAN_SCRATCH_MAX (256u << 20)
 
 struct rt_plan {
     atomic_uint refs;
     struct hal_command *command; /* owned */
     size_t arena_bytes;          /* what slot 0 must hold */
+    size_t words_offset;         /* where in it the run's words are */
+    uint32_t word_count;
     uint32_t input_count, result_count;
     struct rt_plan_result *results; /* owned */
-    size_t bytes;                   /* memory that the plan itself takes, roughly */
+    struct rt_plan_update *updates; /* owned */
+    uint32_t update_count, update_capacity;
+    bool is_empty; /* nothing has to be submitted */
+    size_t bytes;  /* memory that the plan itself takes, roughly */
 };
+
+/* The host reads and writes the end of the arena: it has to be memory that the host sees. */
+static inline bool rt_plan_has_words(const struct rt_plan *plan)
+{
+    return plan->word_count > 0 || plan->update_count > 0;
+}
 
 static inline uint32_t rt_slot_result(uint32_t input_count, uint32_t result)
 {

@@ -122,33 +122,32 @@ enum status pte_decode_unsupported(struct pte_decoder *decoder, struct error *er
 }
 
 static enum status decode_segment(struct pte_decoder *decoder, const struct flatbuf_table *table,
-                                  const struct pte_container *container,
-                                  struct pte_segment *segment, struct error *err)
+                                  struct span area, struct pte_segment *segment, struct error *err)
 {
     uint64_t offset = 0, size = 0;
     TRY(flatbuf_u64(&decoder->fb, table, segment_offset, &offset, err));
     TRY(flatbuf_u64(&decoder->fb, table, segment_size, &size, err));
-    if (size != 0 && container->segment_base == 0) {
+    if (size != 0 && !area.ptr) {
         return error_set(err, ST_CORRUPT,
                          "%" PRIu64 " bytes, but the file has no header that says where", size);
     }
-    if (!in_range(offset, size, container->segment_area.len)) {
+    if (!in_range(offset, size, area.len)) {
         return error_set(err, ST_CORRUPT,
                          "%" PRIu64 " bytes at offset %" PRIu64 " of an area of %zu bytes", size,
-                         offset, container->segment_area.len);
+                         offset, area.len);
     }
     segment->offset = offset;
     /* An area without bytes may have no address; an empty segment needs none. */
-    segment->bytes = size ? span_of(container->segment_area.ptr + offset, (size_t)size)
-                          : span_of(decoder->fb.bytes.ptr, 0);
+    segment->bytes =
+        size ? span_of(area.ptr + offset, (size_t)size) : span_of(decoder->fb.bytes.ptr, 0);
     return ST_OK;
 }
 
-static enum status decode_segments(struct pte_decoder *decoder, const struct flatbuf_table *root,
-                                   struct pte_program *program, struct error *err)
+enum status pte_decode_segments(struct pte_decoder *decoder, const struct flatbuf_table *root,
+                                struct flatbuf_field field, struct span area, struct error *err)
 {
     struct flatbuf_vector vector;
-    TRY(pte_decode_vector(decoder, root, program_segments, 4, PTE_SEGMENTS_MAX, &vector, err));
+    TRY(pte_decode_vector(decoder, root, field, 4, PTE_SEGMENTS_MAX, &vector, err));
     struct pte_segment *segments = pte_decode_array(decoder, vector.count, sizeof(*segments), err);
     if (!segments) {
         return err->code;
@@ -156,12 +155,12 @@ static enum status decode_segments(struct pte_decoder *decoder, const struct fla
     for (uint32_t i = 0; i < vector.count; i++) {
         struct flatbuf_table table;
         if (flatbuf_table_at(&decoder->fb, vector, i, &table, err) != ST_OK ||
-            decode_segment(decoder, &table, &program->container, &segments[i], err) != ST_OK) {
+            decode_segment(decoder, &table, area, &segments[i], err) != ST_OK) {
             return error_prefix(err, "segment %" PRIu32 ": ", i);
         }
     }
-    decoder->segments = program->segments = segments;
-    decoder->segment_count = program->segment_count = vector.count;
+    decoder->segments = segments;
+    decoder->segment_count = vector.count;
     return ST_OK;
 }
 
@@ -223,11 +222,26 @@ static enum status decode_mutables(struct pte_decoder *decoder, const struct fla
     return ST_OK;
 }
 
+static enum status decode_layout(struct pte_decoder *decoder, const struct flatbuf_table *table,
+                                 const struct pte_layout **out_layout, struct error *err)
+{
+    struct pte_layout *layout = pte_decode_array(decoder, 1, sizeof(*layout), err);
+    if (!layout) {
+        return err->code;
+    }
+    TRY(flatbuf_i8(&decoder->fb, table, layout_scalar_type, &layout->scalar_type, err));
+    TRY(pte_decode_dims(decoder, table, layout_sizes, layout_dim_order, &layout->shape,
+                        layout->dim_order, err));
+    *out_layout = layout;
+    return ST_OK;
+}
+
 static enum status decode_named(struct pte_decoder *decoder, struct flatbuf_vector vector,
                                 uint32_t i, struct pte_named_data *named, struct error *err)
 {
-    struct flatbuf_table table;
+    struct flatbuf_table table, layout;
     uint32_t segment = 0;
+    bool has_layout;
     TRY(flatbuf_table_at(&decoder->fb, vector, i, &table, err));
     TRY(pte_decode_text(decoder, &table, named_key, PTE_NAME_MAX, &named->key, err));
     TRY(flatbuf_u32(&decoder->fb, &table, named_segment_index, &segment, err));
@@ -239,7 +253,8 @@ static enum status decode_named(struct pte_decoder *decoder, struct flatbuf_vect
                          decoder->segment_count);
     }
     named->bytes = decoder->segments[segment].bytes;
-    return ST_OK;
+    TRY(flatbuf_table(&decoder->fb, &table, named_tensor_layout, &layout, &has_layout, err));
+    return has_layout ? decode_layout(decoder, &layout, &named->layout, err) : ST_OK;
 }
 
 static int compare_named(const void *a, const void *b)
@@ -248,33 +263,34 @@ static int compare_named(const void *a, const void *b)
     return strcmp((*x)->key, (*y)->key);
 }
 
-static enum status sort_named(struct pte_decoder *decoder, struct pte_program *program,
+static enum status sort_named(struct pte_decoder *decoder, struct pte_names *names,
                               struct error *err)
 {
-    uint32_t count = program->named_count;
-    const struct pte_named_data **sorted = pte_decode_array(decoder, count, sizeof(*sorted), err);
+    const struct pte_named_data **sorted =
+        pte_decode_array(decoder, names->count, sizeof(*sorted), err);
     if (!sorted) {
         return err->code;
     }
-    for (uint32_t i = 0; i < count; i++) {
-        sorted[i] = &program->named_data[i];
+    for (uint32_t i = 0; i < names->count; i++) {
+        sorted[i] = &names->entries[i];
     }
-    qsort(sorted, count, sizeof(*sorted), compare_named);
-    for (uint32_t i = 1; i < count; i++) {
+    qsort(sorted, names->count, sizeof(*sorted), compare_named);
+    for (uint32_t i = 1; i < names->count; i++) {
         if (strcmp(sorted[i - 1]->key, sorted[i]->key) == 0) {
             return error_set(err, ST_CORRUPT, "named_data: two entries have the key \"%.128s\"",
                              sorted[i]->key);
         }
     }
-    program->named_sorted = sorted;
+    names->sorted = sorted;
     return ST_OK;
 }
 
-static enum status decode_named_data(struct pte_decoder *decoder, const struct flatbuf_table *root,
-                                     struct pte_program *program, struct error *err)
+enum status pte_decode_names(struct pte_decoder *decoder, const struct flatbuf_table *root,
+                             struct flatbuf_field field, struct pte_names *out_names,
+                             struct error *err)
 {
     struct flatbuf_vector vector;
-    TRY(pte_decode_vector(decoder, root, program_named_data, 4, PTE_NAMED_DATA_MAX, &vector, err));
+    TRY(pte_decode_vector(decoder, root, field, 4, PTE_NAMED_DATA_MAX, &vector, err));
     struct pte_named_data *named = pte_decode_array(decoder, vector.count, sizeof(*named), err);
     if (!named) {
         return err->code;
@@ -284,9 +300,8 @@ static enum status decode_named_data(struct pte_decoder *decoder, const struct f
             return error_prefix(err, "named_data %" PRIu32 ": ", i);
         }
     }
-    program->named_data = named;
-    program->named_count = vector.count;
-    return sort_named(decoder, program, err);
+    *out_names = (struct pte_names){.entries = named, .count = vector.count};
+    return sort_named(decoder, out_names, err);
 }
 
 /* The name comes first: it is in the text of everything that is wrong with the rest. */
@@ -346,13 +361,18 @@ static enum status decode_root(struct pte_decoder *decoder, struct pte_program *
     if (version != 0) {
         return error_set(err, ST_UNSUPPORTED, "version: %" PRIu32 ", expected 0", version);
     }
-    TRY(decode_segments(decoder, &root, program, err));
+    TRY(pte_decode_segments(decoder, &root, program_segments, program->container.segment_area,
+                            err));
+    program->segments = decoder->segments;
+    program->segment_count = decoder->segment_count;
     TRY(decode_constants(decoder, &root, program, err));
     TRY(decode_mutables(decoder, &root, program, err));
     TRY(flatbuf_vector(&decoder->fb, &root, program_backend_delegate_data, 4,
                        &decoder->inline_delegates, err));
-    TRY(decode_named_data(decoder, &root, program, err));
-    return decode_plans(decoder, &root, program, err);
+    TRY(pte_decode_names(decoder, &root, program_named_data, &program->named, err));
+    TRY(decode_plans(decoder, &root, program, err));
+    program->externals = decoder->externals;
+    return ST_OK;
 }
 
 enum status pte_decode_program(struct pte_program *program, struct error *err)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * From the flatbuffer to struct pte_program. decode.c reads the tables of the program, plan.c those
- * of a method, value.c and tensor.c its values, instr.c its instructions; verify.c looks at how
+ * of a method, value.c and tensor.c its values, interface.c its inputs and outputs, instr.c its
+ * instructions; verify.c looks at how
  * they relate. Each checks every number before it stores it, and stores what it checked.
  *
  * |err| is never NULL here: several steps put the place before the text.
@@ -27,6 +28,7 @@ struct pte_decoder {
     struct arena *arena; /* borrowed from the program */
     const struct pte_segment *segments;
     uint32_t segment_count;
+    struct pte_external *externals;
     struct pte_constants constants, mutables;
     struct flatbuf_vector inline_delegates; /* of tables */
     struct pte_plan *plan;                  /* the one being decoded */
@@ -45,6 +47,9 @@ MUST_CHECK enum status pte_decode_instrs(struct pte_decoder *decoder,
 MUST_CHECK enum status pte_decode_tensor(struct pte_decoder *decoder,
                                          const struct flatbuf_table *table,
                                          const struct pte_tensor **out_tensor, struct error *err);
+
+/* Lists among the plan's inputs and outputs become their items: interface.c. */
+MUST_CHECK enum status pte_expand_lists(struct pte_decoder *decoder, struct error *err);
 
 /* What no single table shows: inputs, moves, jumps. May mark the plan unsupported. */
 MUST_CHECK enum status pte_verify_plan(struct pte_decoder *decoder, struct error *err);
@@ -81,6 +86,25 @@ MUST_CHECK enum status pte_decode_index(const struct pte_decoder *decoder, int64
 MUST_CHECK enum status pte_decode_indices(struct pte_decoder *decoder, struct flatbuf_vector vector,
                                           const char *what, const uint32_t **out_indices,
                                           struct error *err);
+
+/* The segments listed in |field|, which lie in |area|, into the decoder. */
+MUST_CHECK enum status pte_decode_segments(struct pte_decoder *decoder,
+                                           const struct flatbuf_table *root,
+                                           struct flatbuf_field field, struct span area,
+                                           struct error *err);
+
+/* Keys and what is stored under them: whole segments. */
+MUST_CHECK enum status pte_decode_names(struct pte_decoder *decoder,
+                                        const struct flatbuf_table *root,
+                                        struct flatbuf_field field, struct pte_names *out_names,
+                                        struct error *err);
+
+/* sizes and dim_order of a tensor or layout, whose slots these are. */
+MUST_CHECK enum status pte_decode_dims(struct pte_decoder *decoder,
+                                       const struct flatbuf_table *table,
+                                       struct flatbuf_field sizes, struct flatbuf_field dim_order,
+                                       struct shape *out_shape, uint8_t out_order[SHAPE_RANK_MAX],
+                                       struct error *err);
 
 /* The plan cannot run in this build; the first reason stays. */
 MUST_CHECK enum status pte_decode_unsupported(struct pte_decoder *decoder, struct error *err,

@@ -88,6 +88,14 @@ static inline double load_le_double(const uint8_t *p)
     return value;
 }
 
+static inline float load_le_float(const uint8_t *p)
+{
+    uint32_t bits = load_le32(p);
+    float value;
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
 static inline uint8_t load_u8(const uint8_t *p)
 {
     return *p;
@@ -115,10 +123,12 @@ static inline uint8_t load_u8(const uint8_t *p)
 
 FLATBUF_SCALAR(u8, uint8_t, load_u8)
 FLATBUF_SCALAR(i8, int8_t, load_u8)
+FLATBUF_SCALAR(i16, int16_t, load_le16)
 FLATBUF_SCALAR(i32, int32_t, load_le32)
 FLATBUF_SCALAR(u32, uint32_t, load_le32)
 FLATBUF_SCALAR(i64, int64_t, load_le64)
 FLATBUF_SCALAR(u64, uint64_t, load_le64)
+FLATBUF_SCALAR(f32, float, load_le_float)
 FLATBUF_SCALAR(f64, double, load_le_double)
 #undef FLATBUF_SCALAR
 

@@ -244,5 +244,6 @@ enum status pte_decode_plan(struct pte_decoder *decoder, const struct flatbuf_ta
     TRY(decode_operators(decoder, table, err));
     TRY(decode_delegates(decoder, table, err));
     TRY(pte_decode_instrs(decoder, table, err));
+    TRY(pte_expand_lists(decoder, err));
     return pte_verify_plan(decoder, err);
 }

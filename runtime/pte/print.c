@@ -32,8 +32,8 @@ static void print_container(const struct pte_program *program, struct buf *out)
                " initial states\n",
                program->segment_constant_count, program->inline_constant_count,
                program->mutable_constant_count);
-    for (uint32_t i = 0; i < program->named_count; i++) {
-        const struct pte_named_data *named = &program->named_data[i];
+    for (uint32_t i = 0; i < program->named.count; i++) {
+        const struct pte_named_data *named = &program->named.entries[i];
         buf_printf(out, "named data \"%s\": %zu bytes\n", named->key, named->bytes.len);
     }
 }

@@ -5,18 +5,19 @@
 
 #include <stdlib.h>
 
-#include "base/check.h"
 #include "runtime/pte/decode.h"
 #include "runtime/pte/file.h"
 #include "runtime/pte/pte_priv.h"
 
-static void program_free(struct pte_program *program)
+void pte_free(struct pte_program *program)
 {
-    arena_fini(&program->arena);
-    if (program->is_mapped) {
-        pte_file_unmap(program->file);
+    if (program) {
+        arena_fini(&program->arena);
+        if (program->is_mapped) {
+            pte_file_unmap(program->file);
+        }
+        free(program);
     }
-    free(program);
 }
 
 /* Takes over |file| when it is mapped, also in failure. |err| is not NULL. */
@@ -30,13 +31,13 @@ static enum status parse(struct span file, bool is_mapped, struct pte_program **
         }
         return error_set(err, ST_EXHAUSTED, "out of memory for a program");
     }
-    *program = (struct pte_program){.refs = 1, .file = file, .is_mapped = is_mapped};
+    *program = (struct pte_program){.file = file, .is_mapped = is_mapped};
     enum status status = pte_container_parse(file, &program->container, err);
     if (status == ST_OK) {
         status = pte_decode_program(program, err);
     }
     if (status != ST_OK) {
-        program_free(program);
+        pte_free(program);
         return status;
     }
     *out_program = program;
@@ -61,19 +62,6 @@ enum status pte_parse(struct span bytes, struct pte_program **out_program, struc
     return parse(bytes, false, out_program, err ? err : &local);
 }
 
-struct pte_program *pte_program_ref(struct pte_program *program)
-{
-    atomic_fetch_add_explicit(&program->refs, 1, memory_order_relaxed);
-    return program;
-}
-
-void pte_program_unref(struct pte_program *program)
-{
-    if (program && atomic_fetch_sub_explicit(&program->refs, 1, memory_order_acq_rel) == 1) {
-        program_free(program);
-    }
-}
-
 const struct pte_plan *pte_plans(const struct pte_program *program, size_t *out_count)
 {
     *out_count = program->plan_count;
@@ -90,10 +78,9 @@ const struct pte_plan *pte_find_plan(const struct pte_program *program, const ch
     return NULL;
 }
 
-const struct pte_named_data *pte_named_data(const struct pte_program *program, size_t *out_count)
+const struct pte_names *pte_named_data(const struct pte_program *program)
 {
-    *out_count = program->named_count;
-    return program->named_data;
+    return &program->named;
 }
 
 /* |key| need not be terminated; the entry's is, and has no zero within. */
@@ -105,14 +92,14 @@ static int compare_key(const void *key, const void *entry)
     return order ? order : -((*named)->key[want->len] != '\0');
 }
 
-const struct pte_named_data *pte_find_named_data(const struct pte_program *program, struct span key)
+const struct pte_named_data *pte_names_find(const struct pte_names *names, struct span key)
 {
     /* A zero inside would end the comparison early. */
     if (key.len == 0 || memchr(key.ptr, '\0', key.len)) {
         return NULL;
     }
     const struct pte_named_data **found =
-        bsearch(&key, program->named_sorted, program->named_count, sizeof(*found), compare_key);
+        bsearch(&key, names->sorted, names->count, sizeof(*found), compare_key);
     return found ? *found : NULL;
 }
 

@@ -9,7 +9,7 @@
  * constants, delegate payloads, compile specs and named data. They may be aligned to nothing in
  * old files; whoever reads them as numbers looks at the pointer first.
  *
- * Immutable after it was made; any thread may read it, and the last unref frees it.
+ * Immutable after it was made; any thread may read it until pte_free().
  */
 #ifndef PTED_RUNTIME_PTE_PTE_H
 #define PTED_RUNTIME_PTE_PTE_H
@@ -123,7 +123,7 @@ struct pte_plan {
     const char *unsupported; /* NULL, or why this method cannot be used: then do not use it */
     const char *encoded_inputs, *encoded_outputs; /* how arguments nest; "" when not stored */
     const struct pte_value *values;
-    const uint32_t *inputs, *outputs; /* indices into |values| */
+    const uint32_t *inputs, *outputs; /* indices into |values|; none is a list */
     const char *const *operators;     /* "aten::add.out" */
     const struct pte_delegate *delegates;
     const struct pte_instr *instrs;
@@ -132,21 +132,38 @@ struct pte_plan {
     uint32_t arena_count;
 };
 
+/* What a `.ptd` says of an entry's bytes. */
+struct pte_layout {
+    int8_t scalar_type;
+    struct shape shape;
+    uint8_t dim_order[SHAPE_RANK_MAX];
+};
+
 struct pte_named_data {
     const char *key; /* unique */
     struct span bytes;
+    const struct pte_layout *layout; /* NULL: not said; always NULL in a program */
 };
+
+/* Entries in the order of the file. */
+struct pte_names {
+    const struct pte_named_data *entries;
+    const struct pte_named_data **sorted; /* by key */
+    uint32_t count;
+};
+
+/* NULL when there is none. */
+const struct pte_named_data *pte_names_find(const struct pte_names *names, struct span key);
 
 /* Maps the regular file at |path|. ST_CORRUPT, ST_UNSUPPORTED or ST_TOO_LARGE say what is where. */
 MUST_CHECK enum status pte_open(const char *path, struct pte_program **out_program,
                                 struct error *err);
 
-/* The same for bytes in memory, which the caller keeps until the last unref. */
+/* The same for bytes in memory, which the caller keeps until pte_free(). */
 MUST_CHECK enum status pte_parse(struct span bytes, struct pte_program **out_program,
                                  struct error *err);
 
-struct pte_program *pte_program_ref(struct pte_program *program);
-void pte_program_unref(struct pte_program *program);
+void pte_free(struct pte_program *program); /* NULL is fine */
 
 /* The whole file: what borrowed bytes lie in. */
 struct span pte_file_bytes(const struct pte_program *program);
@@ -155,10 +172,18 @@ struct span pte_file_bytes(const struct pte_program *program);
 const struct pte_plan *pte_plans(const struct pte_program *program, size_t *out_count);
 const struct pte_plan *pte_find_plan(const struct pte_program *program, const char *name);
 
-/* What delegates look up by key, in the order of the file. */
-const struct pte_named_data *pte_named_data(const struct pte_program *program, size_t *out_count);
-const struct pte_named_data *pte_find_named_data(const struct pte_program *program,
-                                                 struct span key);
+/* What delegates look up by key. */
+const struct pte_names *pte_named_data(const struct pte_program *program);
+
+/*
+ * Finds the bytes of tensors that lie in `.ptd` files; |lookup| sets |out_data| or says why it
+ * cannot. A plan with a tensor whose bytes are not found, or are of another layout, becomes
+ * unsupported with the reason. Once, before the program is shared; the bytes outlive it.
+ */
+typedef enum status pte_lookup_f(void *user, const char *key,
+                                 const struct pte_named_data **out_data, struct error *err);
+MUST_CHECK enum status pte_link(struct pte_program *program, pte_lookup_f *lookup, void *user,
+                                struct error *err);
 
 const char *pte_kind_name(enum pte_kind kind);
 

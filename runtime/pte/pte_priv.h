@@ -3,7 +3,6 @@
 #ifndef PTED_RUNTIME_PTE_PTE_PRIV_H
 #define PTED_RUNTIME_PTE_PTE_PRIV_H
 
-#include <stdatomic.h>
 
 #include "base/arena.h"
 #include "runtime/pte/container.h"
@@ -14,17 +13,23 @@ struct pte_segment {
     struct span bytes;
 };
 
+/* A tensor whose bytes are in a `.ptd`. */
+struct pte_external {
+    struct pte_external *next;
+    struct pte_tensor *tensor;
+    struct pte_plan *plan;
+};
+
 struct pte_program {
-    atomic_uint refs;
     bool is_mapped;     /* |file| goes back through pte_file_unmap() */
     struct span file;   /* all bytes */
     struct arena arena; /* the storage of what follows */
     struct pte_container container;
     const struct pte_segment *segments;
-    const struct pte_plan *plans;
-    const struct pte_named_data *named_data;
-    const struct pte_named_data **named_sorted; /* by key */
-    uint32_t segment_count, plan_count, named_count;
+    struct pte_plan *plans;
+    struct pte_names named;
+    struct pte_external *externals; /* last first */
+    uint32_t segment_count, plan_count;
     uint32_t inline_constant_count, segment_constant_count, mutable_constant_count;
 };
 

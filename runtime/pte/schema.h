@@ -27,6 +27,15 @@ FIELD(subsegment, segment_index, 0)
 FIELD(subsegment, offsets, 1)
 FIELD(named, key, 0)
 FIELD(named, segment_index, 1)
+FIELD(named, tensor_layout, 2) /* of a .ptd's */
+
+/* A .ptd's root, from ExecuTorch's flat_tensor.fbs. */
+FIELD(flat, version, 0)
+FIELD(flat, segments, 1)
+FIELD(flat, named_data, 2)
+FIELD(layout, scalar_type, 0)
+FIELD(layout, sizes, 1)
+FIELD(layout, dim_order, 2)
 
 FIELD(plan, name, 0)
 FIELD(plan, container_meta_type, 1)

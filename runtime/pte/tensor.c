@@ -10,6 +10,7 @@
 #include <inttypes.h>
 
 #include "runtime/pte/limits.h"
+#include "runtime/pte/pte_priv.h"
 #include "runtime/pte/schema.h"
 
 #define SCALAR_TYPE_MAX 29
@@ -24,57 +25,62 @@ struct placement {
     int8_t location;
 };
 
-static enum status decode_sizes(struct pte_decoder *decoder, const struct flatbuf_table *table,
-                                struct pte_tensor *tensor, struct error *err)
+static enum status decode_sizes(struct pte_decoder *decoder, struct flatbuf_vector sizes,
+                                struct shape *shape, struct error *err)
 {
-    struct flatbuf_vector sizes;
-    TRY(pte_decode_required(decoder, table, tensor_sizes, 4, UINT32_MAX, &sizes, err));
     if (sizes.count > SHAPE_RANK_MAX) {
         return error_set(err, ST_CORRUPT, "sizes: %" PRIu32 " dims, at most %d are possible",
                          sizes.count, SHAPE_RANK_MAX);
     }
-    tensor->shape.rank = (uint8_t)sizes.count;
+    shape->rank = (uint8_t)sizes.count;
     for (uint32_t i = 0; i < sizes.count; i++) {
         int32_t size = flatbuf_i32_at(&decoder->fb, sizes, i);
         if (size < 0) {
             return error_set(err, ST_CORRUPT,
                              "sizes: dim %" PRIu32 " is %" PRId32 ", expected 0 or more", i, size);
         }
-        tensor->shape.dims[i] = size;
+        shape->dims[i] = size;
     }
     return ST_OK;
 }
 
-static enum status decode_dim_order(struct pte_decoder *decoder, const struct flatbuf_table *table,
-                                    struct pte_tensor *tensor, struct error *err)
+static enum status decode_dim_order(struct pte_decoder *decoder, struct flatbuf_vector order,
+                                    uint8_t rank, uint8_t out_order[SHAPE_RANK_MAX],
+                                    struct error *err)
 {
-    struct flatbuf_vector order;
     uint32_t seen = 0;
-    TRY(flatbuf_vector(&decoder->fb, table, tensor_dim_order, 1, &order, err));
-    if (order.count != tensor->shape.rank) {
+    if (order.count != rank) {
         return error_set(err, ST_CORRUPT, "dim_order: %" PRIu32 " entries for %u dims", order.count,
-                         tensor->shape.rank);
+                         rank);
     }
     for (uint32_t i = 0; i < order.count; i++) {
         uint8_t dim = flatbuf_u8_at(&decoder->fb, order, i);
-        if (dim >= tensor->shape.rank || (seen & 1u << dim)) {
+        if (dim >= rank || (seen & 1u << dim)) {
             return error_set(err, ST_CORRUPT,
                              "dim_order: entry %" PRIu32 " is %u, expected each of 0 to %d once", i,
-                             dim, tensor->shape.rank - 1);
+                             dim, rank - 1);
         }
         seen |= 1u << dim;
-        tensor->dim_order[i] = dim;
+        out_order[i] = dim;
     }
     return ST_OK;
+}
+
+enum status pte_decode_dims(struct pte_decoder *decoder, const struct flatbuf_table *table,
+                            struct flatbuf_field sizes, struct flatbuf_field dim_order,
+                            struct shape *out_shape, uint8_t out_order[SHAPE_RANK_MAX],
+                            struct error *err)
+{
+    struct flatbuf_vector vector;
+    TRY(pte_decode_required(decoder, table, sizes, 4, UINT32_MAX, &vector, err));
+    TRY(decode_sizes(decoder, vector, out_shape, err));
+    TRY(flatbuf_vector(&decoder->fb, table, dim_order, 1, &vector, err));
+    return decode_dim_order(decoder, vector, out_shape->rank, out_order, err);
 }
 
 static const char *foreign_type_name(int number)
 {
     switch (number) {
-    case 8:
-    case 9:
-    case 10:
-        return "complex";
     case 12:
     case 13:
     case 14:
@@ -124,9 +130,6 @@ static enum status decode_rarities(struct pte_decoder *decoder, const struct fla
         return error_set(err, ST_CORRUPT, "shape_dynamism: %d, expected 0 to 2", dynamism);
     }
     tensor->dynamism = (enum pte_dynamism)dynamism;
-    if (dynamism == PTE_DYNAMIC_UNBOUND) {
-        TRY(pte_decode_unsupported(decoder, err, "it has tensors whose shape has no upper bound"));
-    }
     if (layout != 0) {
         TRY(pte_decode_unsupported(decoder, err,
                                    "it has tensors of layout %d, expected 0 (strided)", layout));
@@ -266,6 +269,22 @@ static enum status find_bytes(struct pte_decoder *decoder, const struct placemen
     return find_inline_bytes(decoder, placement->data_index, tensor, err);
 }
 
+/* pte_link() comes back to it. */
+static enum status note_external(struct pte_decoder *decoder, struct pte_tensor *tensor,
+                                 struct error *err)
+{
+    struct pte_external *external = pte_decode_array(decoder, 1, sizeof(*external), err);
+    if (!external) {
+        return err->code;
+    }
+    if (!*tensor->name) {
+        return error_set(err, ST_CORRUPT, "fully_qualified_name: missing for an external tensor");
+    }
+    *external = (struct pte_external){decoder->externals, tensor, decoder->plan};
+    decoder->externals = external;
+    return ST_OK;
+}
+
 static enum status decode_storage(struct pte_decoder *decoder, const struct placement *placement,
                                   struct pte_tensor *tensor, struct error *err)
 {
@@ -277,9 +296,7 @@ static enum status decode_storage(struct pte_decoder *decoder, const struct plac
         TRY(place_in_arena(decoder, placement, tensor, err));
     }
     if (tensor->is_external) {
-        return *tensor->name ? ST_OK
-                             : error_set(err, ST_CORRUPT,
-                                         "fully_qualified_name: missing for an external tensor");
+        return note_external(decoder, tensor, err);
     }
     return placement->data_index ? find_bytes(decoder, placement, tensor, err) : ST_OK;
 }
@@ -295,8 +312,8 @@ enum status pte_decode_tensor(struct pte_decoder *decoder, const struct flatbuf_
     bool is_known;
     *out_tensor = tensor;
     TRY(decode_type(decoder, table, tensor, &is_known, err));
-    TRY(decode_sizes(decoder, table, tensor, err));
-    TRY(decode_dim_order(decoder, table, tensor, err));
+    TRY(pte_decode_dims(decoder, table, tensor_sizes, tensor_dim_order, &tensor->shape,
+                        tensor->dim_order, err));
     TRY(decode_rarities(decoder, table, tensor, err));
     TRY(decode_placement(decoder, table, tensor, &placement, err));
     if (!is_known) {

@@ -13,19 +13,13 @@
 
 #define SCALAR_TYPE_BOOL 11
 
-static bool is_list(enum pte_kind kind)
-{
-    return kind >= PTE_INT_LIST;
-}
-
 static bool is_constant(const struct pte_value *value)
 {
     return value->kind == PTE_TENSOR && value->tensor->storage == PTE_CONSTANT;
 }
 
-static enum status verify_inputs(struct pte_decoder *decoder, bool *is_input, struct error *err)
+static enum status verify_inputs(const struct pte_plan *plan, bool *is_input, struct error *err)
 {
-    const struct pte_plan *plan = decoder->plan;
     for (uint32_t i = 0; i < plan->input_count; i++) {
         uint32_t index = plan->inputs[i];
         const struct pte_value *value = &plan->values[index];
@@ -38,23 +32,6 @@ static enum status verify_inputs(struct pte_decoder *decoder, bool *is_input, st
         if (is_constant(value)) {
             return error_set(err, ST_CORRUPT,
                              "input %" PRIu32 " is value %" PRIu32 ", a constant tensor", i, index);
-        }
-        if (is_list(value->kind)) {
-            TRY(pte_decode_unsupported(decoder, err, "its input %" PRIu32 " is of kind %s", i,
-                                       pte_kind_name(value->kind)));
-        }
-    }
-    return ST_OK;
-}
-
-static enum status verify_outputs(struct pte_decoder *decoder, struct error *err)
-{
-    const struct pte_plan *plan = decoder->plan;
-    for (uint32_t i = 0; i < plan->output_count; i++) {
-        enum pte_kind kind = plan->values[plan->outputs[i]].kind;
-        if (is_list(kind)) {
-            TRY(pte_decode_unsupported(decoder, err, "its output %" PRIu32 " is of kind %s", i,
-                                       pte_kind_name(kind)));
         }
     }
     return ST_OK;
@@ -79,9 +56,12 @@ static enum status verify_move(const struct pte_value *from, const struct pte_va
     return ST_OK;
 }
 
+/* A number may become a bool before it is looked at: primitive operators replace what they write.
+ */
 static enum status verify_condition(const struct pte_value *value, struct error *err)
 {
-    if (value->kind == PTE_BOOL ||
+    if (value->kind == PTE_BOOL || value->kind == PTE_INT || value->kind == PTE_DOUBLE ||
+        value->kind == PTE_NULL ||
         (value->kind == PTE_TENSOR && value->tensor->scalar_type == SCALAR_TYPE_BOOL)) {
         return ST_OK;
     }
@@ -126,10 +106,9 @@ enum status pte_verify_plan(struct pte_decoder *decoder, struct error *err)
         return error_set(err, ST_EXHAUSTED, "out of memory for %" PRIu32 " values",
                          plan->value_count);
     }
-    enum status status = verify_inputs(decoder, is_input, err);
+    enum status status = verify_inputs(plan, is_input, err);
     free(is_input);
     TRY(status);
-    TRY(verify_outputs(decoder, err));
     for (uint32_t i = 0; i < plan->instr_count; i++) {
         if (verify_instr(plan, &plan->instrs[i], err) != ST_OK) {
             return error_prefix(err, "instruction %" PRIu32 ": ", i);

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/check.h"
 #include "hal/buffer.h"
@@ -40,9 +41,8 @@ static enum status ask(struct rt_invocation *inv, uint32_t index,
     return ST_OK;
 }
 
-/* Memory of |bytes| from the pool for input |index|. */
-static enum status reserve_input(struct rt_invocation *inv, uint32_t index,
-                                 const struct shape *shape, size_t bytes, struct error *err)
+enum status rt_invocation_reserve_input(struct rt_invocation *inv, uint32_t index,
+                                        const struct shape *shape, size_t bytes, struct error *err)
 {
     struct rt_bound_input *input = &inv->inputs[index];
     struct hal_binding binding = {.length = bytes};
@@ -62,7 +62,7 @@ enum status rt_invocation_input(struct rt_invocation *inv, uint32_t index, enum 
     size_t bytes;
     TRY(ask(inv, index, &given, &answer, &bytes, err));
     must(answer == RT_ORACLE_ALLOCATE);
-    TRY(reserve_input(inv, index, shape, bytes, err));
+    TRY(rt_invocation_reserve_input(inv, index, shape, bytes, err));
     *out_ptr = hal_buffer_map(inv->inputs[index].binding.buffer);
     return ST_OK;
 }
@@ -111,7 +111,7 @@ static enum status convert_input(struct rt_invocation *inv, uint32_t index,
     struct rt_bound_input *input = &inv->inputs[index];
     struct hal_buffer *source;
     if (bytes == 0) {
-        return reserve_input(inv, index, &given->shape, bytes, err);
+        return rt_invocation_reserve_input(inv, index, &given->shape, bytes, err);
     }
     if (inv->conversion_count == CONVERSIONS_MAX) {
         return error_set(err, ST_UNSUPPORTED, "more than %d inputs to convert", CONVERSIONS_MAX);
@@ -121,7 +121,7 @@ static enum status convert_input(struct rt_invocation *inv, uint32_t index,
     } else {
         TRY(import_foreign(inv, given->buffer, &source, err));
     }
-    if (reserve_input(inv, index, &given->shape, bytes, err) != ST_OK) {
+    if (rt_invocation_reserve_input(inv, index, &given->shape, bytes, err) != ST_OK) {
         hal_buffer_unref(source);
         return err->code;
     }
@@ -275,14 +275,18 @@ static enum status submit_conversions(struct rt_invocation *inv, struct hal_sema
 {
     struct hal_command *command;
     TRY(record_conversions(inv, &command, NULL));
-    const struct hal_submission submission = {
+    struct hal_submission submission = {
         .command = command,
         .slots = inv->slots,
         .slot_count = 2 * inv->conversion_count,
+        .wait_count = inv->wait_count,
         .signal = {{converted, 1}},
         .signal_count = 1,
-        .cancel = &inv->cancel,
+        .share = inv->method->share,
+        .weight = inv->method->weight,
+        .cancel = inv->cancel,
     };
+    memcpy(submission.wait, inv->waits, inv->wait_count * sizeof(inv->waits[0]));
     enum status status = hal_queue_submit(inv->method->device, &submission, NULL);
     hal_command_unref(command);
     return status;

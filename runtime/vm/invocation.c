@@ -5,7 +5,11 @@
  */
 #include "config.h"
 
+#include "runtime/cascade.h"
+#include "runtime/pipeline_priv.h"
 #include "runtime/vm/invocation_priv.h"
+#include "runtime/vm/vm.h"
+#include "runtime/vm/words.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,32 +19,58 @@
 #include "hal/device.h"
 #include "hal/pool.h"
 #include "hal/queue.h"
+#include "runtime/results.h"
+#include "runtime/state_priv.h"
 
 /* Free invocations that a method keeps; more are given back to the heap. */
 #define FREE_MAX 256
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static size_t take(size_t *at, size_t count, size_t size)
+/* Inputs and outputs of the block that the method is, with the states; or of the method. */
+static void count_io(const struct rt_method *method, uint32_t *out_inputs, uint32_t *out_outputs)
 {
-    size_t offset = align_up(*at, 16);
-    *at = offset + count * size;
-    return offset;
+    const struct rt_graph *entry = method->pipeline ? NULL : &method->code.blocks[0]->graph;
+    *out_inputs = entry ? entry->input_count : rt_method_input_count(method);
+    *out_outputs = entry && method->code.step_count == 0 ? entry->output_count
+                                                         : rt_method_result_count(method);
+}
+
+static bool allocate_parts(struct rt_invocation *inv)
+{
+    const struct rt_method *method = inv->method;
+    if (method->pipeline) {
+        inv->cascade = rt_cascade_new(&method->pipeline->layout, false);
+        return inv->cascade != NULL;
+    }
+    inv->vm = method->code.step_count > 0 ? vm_new(method) : NULL;
+    return inv->vm || method->code.step_count == 0;
+}
+
+/* Of the entry in both of its forms. */
+static uint32_t count_words(const struct rt_method *method)
+{
+    uint32_t words = method->pipeline ? 0 : method->code.blocks[0]->numbers.word_count;
+    uint32_t batched = method->batched ? method->batched->numbers.word_count : 0;
+    return batched > words ? batched : words;
 }
 
 static struct rt_invocation *allocate(struct rt_method *method)
 {
     uint32_t inputs = rt_method_input_count(method), results = rt_method_result_count(method);
+    uint32_t given, outputs;
+    count_io(method, &given, &outputs);
     struct rt_invocation *inv;
     size_t end = sizeof(*inv);
-    size_t inputs_at = take(&end, inputs, sizeof(struct rt_bound_input));
-    size_t shapes_at = take(&end, inputs, sizeof(struct shape *));
-    uint32_t slots = rt_slot_result(inputs, results), conversion_slots = 2 * inputs;
-    size_t slots_at =
-        take(&end, slots > conversion_slots ? slots : conversion_slots, sizeof(struct hal_binding));
-    size_t bound_at = take(&end, results, sizeof(struct hal_binding));
-    size_t results_at = take(&end, results, sizeof(struct rt_result));
-    size_t numbers_at = take(&end, results, sizeof(int64_t));
+    size_t inputs_at = rt_take_array(&end, inputs, sizeof(struct rt_bound_input));
+    size_t given_at = rt_take_array(&end, given, sizeof(struct rt_block_input));
+    uint32_t slots = rt_slot_result(given, outputs), conversion_slots = 2 * inputs;
+    size_t slots_at = rt_take_array(&end, slots > conversion_slots ? slots : conversion_slots,
+                                    sizeof(struct hal_binding));
+    size_t bound_at = rt_take_array(&end, outputs, sizeof(struct hal_binding));
+    size_t results_at = rt_take_array(&end, results, sizeof(struct rt_result));
+    size_t numbers_at = rt_take_array(&end, results, sizeof(int64_t));
+    size_t words_at = rt_take_array(&end, count_words(method), sizeof(int64_t));
     inv = calloc(1, end);
     if (!inv) {
         return NULL;
@@ -49,16 +79,29 @@ static struct rt_invocation *allocate(struct rt_method *method)
     inv->magic = INVOCATION_MAGIC;
     inv->method = method;
     inv->inputs = (void *)(base + inputs_at);
-    inv->shapes = (void *)(base + shapes_at);
+    inv->given = (void *)(base + given_at);
     inv->slots = (void *)(base + slots_at);
     inv->bound = (void *)(base + bound_at);
     inv->results = (void *)(base + results_at);
     inv->numbers = (void *)(base + numbers_at);
+    inv->words = (void *)(base + words_at);
     list_init(&inv->link);
     for (uint32_t i = 0; i < inputs; i++) {
-        inv->shapes[i] = &inv->inputs[i].shape;
+        inv->given[i].shape = &inv->inputs[i].shape;
+    }
+    inv->bound_count = outputs;
+    if (!allocate_parts(inv)) {
+        free(inv);
+        return NULL;
     }
     return inv;
+}
+
+static void free_parts(struct rt_invocation *inv)
+{
+    rt_cascade_free(inv->cascade);
+    free(inv->vm);
+    free(inv);
 }
 
 void rt_invocation_destroy(struct list *link)
@@ -68,7 +111,7 @@ void rt_invocation_destroy(struct list *link)
     list_remove(&inv->link);
     hal_semaphore_unref(inv->semaphore);
     inv->magic = 0;
-    free(inv);
+    free_parts(inv);
 }
 
 static struct rt_invocation *recycle(struct rt_method *method)
@@ -95,16 +138,21 @@ enum status rt_invocation_new(struct rt_method *method, struct hal_pool *pool,
             return error_set(err, ST_EXHAUSTED, "no memory for a call");
         }
         if (hal_semaphore_new(0, &inv->semaphore, err) != ST_OK) {
-            free(inv);
+            free_parts(inv);
             return err->code;
         }
     }
     rt_program_ref(method->program);
     inv->pool = pool;
+    inv->entry = method->pipeline ? NULL : method->code.blocks[0];
     inv->step = STEP_FILLING;
     inv->bytes = 0;
     inv->conversion_count = 0;
-    atomic_store_explicit(&inv->cancel, false, memory_order_relaxed);
+    inv->error.code = ST_OK;
+    inv->is_awaited = false;
+    inv->cancel = &inv->is_cancelled;
+    atomic_store_explicit(inv->cancel, false, memory_order_relaxed);
+    hal_fault_reset(&inv->fault);
     *out_invocation = inv;
     return ST_OK;
 }
@@ -123,14 +171,24 @@ static void release_inputs(struct rt_invocation *inv)
     inv->arena = NULL;
 }
 
+static void release_waits(struct rt_invocation *inv)
+{
+    while (inv->wait_count > 0) {
+        hal_semaphore_unref(inv->waits[--inv->wait_count].semaphore);
+    }
+}
+
 static void release_results(struct rt_invocation *inv)
 {
-    for (uint32_t i = 0; i < rt_method_result_count(inv->method); i++) {
+    for (uint32_t i = 0; i < inv->bound_count; i++) {
         hal_buffer_unref(inv->bound[i].buffer);
         inv->bound[i] = (struct hal_binding){0};
     }
     rt_plan_unref(inv->plan);
     inv->plan = NULL;
+    if (inv->cascade) {
+        rt_cascade_reset(inv->cascade);
+    }
 }
 
 void rt_invocation_free(struct rt_invocation *inv)
@@ -139,11 +197,16 @@ void rt_invocation_free(struct rt_invocation *inv)
         return;
     }
     must(inv->magic == INVOCATION_MAGIC);
-    must(inv->step != STEP_FREE && inv->step != STEP_RUNNING);
+    must(inv->step != STEP_FREE && inv->step != STEP_RUNNING && !atomic_load(&inv->part));
     struct rt_method *method = inv->method;
     struct rt_program *program = method->program;
     release_inputs(inv);
+    release_waits(inv);
     release_results(inv);
+    hal_semaphore_unref(inv->finished);
+    inv->finished = NULL;
+    rt_state_unref(inv->state);
+    inv->state = NULL;
     inv->step = STEP_FREE;
     pthread_mutex_lock(&method->mutex);
     bool keep = method->invocation_count < FREE_MAX;
@@ -165,21 +228,24 @@ struct rt_method *rt_invocation_method(const struct rt_invocation *inv)
 
 /* ---- results --------------------------------------------------------------------------------- */
 
-static void describe_scalar(struct rt_invocation *inv, uint32_t index)
+void rt_invocation_give_scalar(struct rt_invocation *inv, uint32_t index, int64_t number)
 {
     const struct rt_io *io = rt_method_result(inv->method, index);
     struct rt_result *result = &inv->results[index];
+    int64_t *kept = &inv->numbers[index];
+    *kept = number;
     result->shape = io->shape;
     switch (io->kind) {
     case RT_IO_INT:
-        inv->numbers[index] = inv->plan->results[index].number;
-        result->bytes = span_of(&inv->numbers[index], sizeof(inv->numbers[index]));
-        break;
     case RT_IO_FLOAT:
-        result->bytes = span_of(&io->value.f, sizeof(io->value.f));
+        if (io->is_fixed && io->kind == RT_IO_FLOAT) {
+            memcpy(kept, &io->value.f, sizeof(io->value.f));
+        }
+        result->bytes = span_of(kept, sizeof(*kept));
         break;
     case RT_IO_BOOL:
-        result->bytes = span_of(&io->value.b, sizeof(io->value.b));
+        *(bool *)kept = io->is_fixed ? io->value.b : number != 0;
+        result->bytes = span_of(kept, sizeof(bool));
         break;
     case RT_IO_STRING:
         result->bytes = io->value.s;
@@ -229,9 +295,9 @@ static enum status place_result(struct rt_invocation *inv, uint32_t index, struc
 static enum status place_results(struct rt_invocation *inv, struct error *err)
 {
     const struct rt_plan *plan = inv->plan;
-    for (uint32_t i = 0; i < plan->result_count; i++) {
+    for (uint32_t i = 0; i < rt_method_result_count(inv->method); i++) {
         if (rt_method_result(inv->method, i)->kind != RT_IO_TENSOR) {
-            describe_scalar(inv, i);
+            rt_invocation_give_scalar(inv, i, rt_words_number(plan, i, inv->words));
             continue;
         }
         TRY(place_result(inv, i, err));
@@ -240,11 +306,14 @@ static enum status place_results(struct rt_invocation *inv, struct error *err)
         inv->results[i].bytes =
             span_of(base ? base + inv->bound[i].offset : NULL, plan->results[i].bytes);
     }
+    TRY(rt_invocation_place_states(inv, err));
     if (plan->arena_bytes == 0) {
         return ST_OK; /* a lock less for the smallest methods */
     }
     inv->bytes += plan->arena_bytes;
-    return hal_pool_reserve(inv->pool, plan->arena_bytes, &inv->arena, err);
+    return rt_plan_has_words(plan)
+               ? hal_pool_reserve(inv->pool, plan->arena_bytes, &inv->arena, err)
+               : hal_pool_reserve_transient(inv->pool, plan->arena_bytes, &inv->arena, err);
 }
 
 static enum status check_complete(const struct rt_invocation *inv, struct error *err)
@@ -258,11 +327,59 @@ static enum status check_complete(const struct rt_invocation *inv, struct error 
     return ST_OK;
 }
 
+/* Of several steps: only whether the entry takes the inputs; sizes and memory come with them. */
+static enum status prepare_steps(struct rt_invocation *inv, struct error *err)
+{
+    const struct rt_code *code = &inv->method->code;
+    struct rt_plan *plan;
+    uint32_t inputs = rt_method_input_count(inv->method);
+    for (uint32_t i = 0; i < rt_method_result_count(inv->method); i++) {
+        inv->results[i] = (struct rt_result){.shape = rt_method_result(inv->method, i)->shape};
+    }
+    TRY(rt_invocation_place_states(inv, err));
+    if (code->steps[0].kind != RT_STEP_BLOCK || code->steps[0].target != 0 ||
+        code->blocks[0]->graph.input_count != inputs) {
+        return ST_OK;
+    }
+    TRY(rt_block_plan(code->blocks[0], inv->given, inv->words, &plan, err));
+    rt_plan_unref(plan);
+    return ST_OK;
+}
+
+/* Of several steps none is planned before it runs. */
+bool rt_invocation_is_planned(struct rt_invocation *inv)
+{
+    struct error err;
+    must(inv->step == STEP_FILLING);
+    if (inv->cascade) {
+        return check_complete(inv, &err) != ST_OK ||
+               rt_pipelined_prepare(inv, true, &err) != ST_OK ||
+               rt_cascade_is_prepared(inv->cascade);
+    }
+    if (inv->vm || inv->plan || check_complete(inv, &err) != ST_OK ||
+        rt_block_find_plan(inv->entry, inv->given, inv->words, &inv->plan, &err) != ST_OK) {
+        return true; /* there is nothing to plan: prepare says what is wrong */
+    }
+    return inv->plan != NULL;
+}
+
+enum status rt_invocation_plan(struct rt_invocation *inv, struct error *err)
+{
+    must(inv->step == STEP_FILLING);
+    TRY(check_complete(inv, err));
+    if (inv->vm || inv->cascade || inv->plan) {
+        return ST_OK;
+    }
+    return rt_block_plan(inv->entry, inv->given, inv->words, &inv->plan, err);
+}
+
 static enum status prepare(struct rt_invocation *inv, struct error *err)
 {
-    TRY(check_complete(inv, err));
-    TRY(rt_method_plan(inv->method, inv->shapes, &inv->plan, err));
-    return place_results(inv, err);
+    TRY(rt_invocation_plan(inv, err));
+    if (inv->cascade) {
+        return rt_pipelined_prepare(inv, false, err);
+    }
+    return inv->vm ? prepare_steps(inv, err) : place_results(inv, err);
 }
 
 enum status rt_invocation_prepare(struct rt_invocation *inv, struct error *err)
@@ -280,7 +397,27 @@ enum status rt_invocation_prepare(struct rt_invocation *inv, struct error *err)
 
 size_t rt_invocation_bytes(const struct rt_invocation *inv)
 {
-    return inv->bytes;
+    return inv->bytes + (inv->cascade ? rt_cascade_bytes(inv->cascade) : 0);
+}
+
+size_t rt_invocation_demand(const struct rt_invocation *inv)
+{
+    uint32_t inputs = rt_method_input_count(inv->method);
+    uint32_t results = rt_method_result_count(inv->method);
+    struct rt_result_info *infos = calloc((size_t)results + 1, sizeof(*infos));
+    const struct shape **shapes = calloc((size_t)inputs + 1, sizeof(struct shape *));
+    struct error err;
+    size_t bytes;
+    must(inv->step == STEP_FILLING);
+    for (uint32_t i = 0; shapes && i < inputs; i++) {
+        shapes[i] = inv->inputs[i].is_given ? &inv->inputs[i].shape : NULL;
+    }
+    bool is_known = infos && shapes &&
+                    rt_method_measure(inv->method, shapes, infos, &bytes, &err) == ST_OK &&
+                    add_size(bytes, inv->bytes, &bytes);
+    free(shapes);
+    free(infos);
+    return is_known ? bytes : inv->bytes;
 }
 
 const struct rt_result *rt_invocation_result(const struct rt_invocation *inv, uint32_t index)
@@ -299,20 +436,61 @@ static void fill_slots(struct rt_invocation *inv)
     for (uint32_t i = 0; i < inputs; i++) {
         inv->slots[RT_SLOT_INPUT + i] = inv->inputs[i].binding;
     }
-    for (uint32_t i = 0; i < inv->plan->result_count; i++) {
-        inv->slots[rt_slot_result(inputs, i)] = inv->bound[i];
+    for (uint32_t i = 0; i < rt_method_result_count(inv->method); i++) {
+        inv->slots[rt_slot_result(inv->plan->input_count, i)] = inv->bound[i];
     }
 }
 
-static void finish(struct rt_invocation *inv, enum status status)
+void rt_invocation_after(struct rt_invocation *inv, const struct hal_timepoint *timepoint)
 {
+    must(inv->step <= STEP_PREPARED && inv->wait_count < HAL_TIMEPOINTS_MAX - 1);
+    hal_semaphore_ref(timepoint->semaphore);
+    inv->waits[inv->wait_count++] = *timepoint;
+}
+
+/* One block signals its own semaphore at its end; what is more than that has one for the end. */
+enum status rt_invocation_timepoint(struct rt_invocation *inv, struct hal_timepoint *out_timepoint,
+                                    struct error *err)
+{
+    must(inv->step == STEP_PREPARED);
+    inv->is_awaited = true;
+    if (!inv->vm && !inv->cascade) {
+        *out_timepoint = (struct hal_timepoint){inv->semaphore, inv->timepoint + 1};
+        return ST_OK;
+    }
+    if (!inv->finished) {
+        TRY(hal_semaphore_new(0, &inv->finished, err));
+    }
+    *out_timepoint = (struct hal_timepoint){inv->finished, 1};
+    return ST_OK;
+}
+
+static void tell_finished(struct rt_invocation *inv, enum status status)
+{
+    if (inv->finished && status == ST_OK) {
+        hal_semaphore_signal(inv->finished, 1);
+    } else if (inv->finished) {
+        hal_semaphore_fail(inv->finished, status);
+    }
+}
+
+void rt_invocation_end(struct rt_invocation *inv, enum status status)
+{
+    if (status != ST_OK && hal_fault_error(&inv->fault, &inv->error) == ST_OK &&
+        inv->error.code != status) {
+        bool is_lost = status == ST_UNAVAILABLE && hal_device_is_lost(inv->method->device);
+        error_set(&inv->error, status, "%s", is_lost ? "the device was lost" : status_text(status));
+    }
+    rt_invocation_leave_states(inv, status);
     release_inputs(inv);
+    release_waits(inv);
+    tell_finished(inv, status);
     inv->step = STEP_DONE;
     inv->done(inv, status, inv->arg); /* may free it */
 }
 
 /* A failed semaphore stays failed: the next call gets a fresh one, or none and fails at once. */
-static void replace_semaphore(struct rt_invocation *inv)
+void rt_invocation_replace_semaphore(struct rt_invocation *inv)
 {
     struct hal_semaphore *fresh;
     if (hal_semaphore_new(inv->timepoint, &fresh, NULL) == ST_OK) {
@@ -327,28 +505,54 @@ static void on_reached(struct hal_semaphore_waiter *waiter, enum status status)
     struct rt_invocation *inv = LIST_ENTRY(waiter, struct rt_invocation, waiter);
     must(inv->magic == INVOCATION_MAGIC && inv->step == STEP_RUNNING);
     if (status != ST_OK) {
-        replace_semaphore(inv);
+        rt_invocation_replace_semaphore(inv);
     }
-    finish(inv, status);
+    rt_invocation_end(inv, status);
 }
 
-/* After |converted|, where it is not NULL. */
 static enum status submit_method(struct rt_invocation *inv, struct hal_semaphore *semaphore,
-                                 struct hal_semaphore *converted, bool may_run_inline)
+                                 bool may_run_inline)
 {
     fill_slots(inv);
-    const struct hal_submission submission = {
+    rt_words_put(inv->plan, inv->words, inv->arena ? hal_buffer_map(inv->arena) : NULL);
+    TRY(rt_invocation_fill_states(inv));
+    struct hal_submission submission = {
         .command = inv->plan->command,
         .slots = inv->slots,
         .slot_count = rt_slot_result(inv->plan->input_count, inv->plan->result_count),
-        .wait = {{converted, 1}},
-        .wait_count = converted ? 1 : 0,
+        .wait_count = inv->wait_count,
         .signal = {{semaphore, ++inv->timepoint}},
         .signal_count = 1,
         .may_run_inline = may_run_inline,
-        .cancel = &inv->cancel,
+        .share = inv->method->share,
+        .weight = inv->method->weight,
+        .cancel = inv->cancel,
+        .fault = &inv->fault,
     };
+    memcpy(submission.wait, inv->waits, inv->wait_count * sizeof(inv->waits[0]));
     return hal_queue_submit(inv->method->device, &submission, NULL);
+}
+
+static void fail_own(struct rt_invocation *inv, enum status status)
+{
+    if (inv->is_awaited && !inv->finished) {
+        hal_semaphore_fail(inv->semaphore, status);
+        rt_invocation_replace_semaphore(inv);
+    }
+}
+
+/* The call ends without its submission: whoever waits for that learns it here. */
+static void end_without(struct rt_invocation *inv, enum status status)
+{
+    fail_own(inv, status);
+    rt_invocation_end(inv, status);
+}
+
+void rt_invocation_give_up(struct rt_invocation *inv, enum status status)
+{
+    must(inv->step == STEP_PREPARED && status != ST_OK);
+    fail_own(inv, status);
+    tell_finished(inv, status);
 }
 
 /* The method did not follow its conversions. */
@@ -356,7 +560,7 @@ static void on_converted_in_vain(struct hal_semaphore_waiter *waiter, enum statu
 {
     struct rt_invocation *inv = LIST_ENTRY(waiter, struct rt_invocation, waiter);
     must(inv->magic == INVOCATION_MAGIC && inv->step == STEP_RUNNING);
-    finish(inv, status == ST_OK ? ST_EXHAUSTED : status);
+    end_without(inv, status == ST_OK ? ST_EXHAUSTED : status);
 }
 
 static void await(struct rt_invocation *inv, struct hal_semaphore *semaphore, uint64_t value,
@@ -367,6 +571,30 @@ static void await(struct rt_invocation *inv, struct hal_semaphore *semaphore, ui
     hal_semaphore_on(semaphore, &inv->waiter);
 }
 
+static void walk_next(struct rt_invocation *inv, bool may_run_inline);
+
+static void on_wait(struct hal_semaphore_waiter *waiter, enum status status)
+{
+    struct rt_invocation *inv = LIST_ENTRY(waiter, struct rt_invocation, waiter);
+    must(inv->magic == INVOCATION_MAGIC && inv->step == STEP_RUNNING);
+    if (status == ST_OK) {
+        walk_next(inv, false);
+    } else {
+        rt_invocation_end(inv, status);
+    }
+}
+
+/* Steps are walked by a thread, which begins when there is nothing left to wait for. */
+static void walk_next(struct rt_invocation *inv, bool may_run_inline)
+{
+    if (inv->waits_over == inv->wait_count) {
+        vm_run(inv, may_run_inline);
+        return;
+    }
+    const struct hal_timepoint *next = &inv->waits[inv->waits_over++];
+    await(inv, next->semaphore, next->value, on_wait);
+}
+
 void rt_invocation_submit(struct rt_invocation *inv, bool may_run_inline,
                           rt_invocation_done_f *done, void *arg)
 {
@@ -374,27 +602,47 @@ void rt_invocation_submit(struct rt_invocation *inv, bool may_run_inline,
     inv->done = done;
     inv->arg = arg;
     inv->step = STEP_RUNNING;
-    if (inv->method->poison_arenas && inv->plan->arena_bytes > 0) {
+    if (inv->method->poison_arenas && inv->plan && inv->plan->arena_bytes > 0 &&
+        hal_buffer_map(inv->arena)) {
         memset(hal_buffer_map(inv->arena), 0xff, inv->plan->arena_bytes);
+    }
+    if (inv->state) {
+        rt_state_enter(inv->state);
     }
     /* References of our own: |done| may free the invocation, a failure takes its semaphore. */
     struct hal_semaphore *semaphore = hal_semaphore_ref(inv->semaphore), *converted;
     enum status status = rt_invocation_convert(inv, &converted);
-    if (status == ST_OK) {
-        status = submit_method(inv, semaphore, converted, may_run_inline);
+    if (converted) { /* which waits for all that the call had to wait for */
+        release_waits(inv);
+        inv->waits[inv->wait_count++] = (struct hal_timepoint){hal_semaphore_ref(converted), 1};
     }
-    if (status == ST_OK) {
+    inv->waits_over = 0;
+    bool is_whole = !inv->vm && !inv->cascade;
+    if (status == ST_OK && is_whole) {
+        status = submit_method(inv, semaphore, may_run_inline);
+    }
+    if (status == ST_OK && inv->vm) {
+        walk_next(inv, may_run_inline);
+    } else if (status == ST_OK && inv->cascade) {
+        rt_pipelined_submit(inv, may_run_inline);
+    } else if (status == ST_OK) {
         await(inv, semaphore, inv->timepoint, on_reached);
     } else if (converted) {
         await(inv, converted, 1, on_converted_in_vain);
     } else {
-        finish(inv, status);
+        end_without(inv, status);
     }
     hal_semaphore_unref(converted);
     hal_semaphore_unref(semaphore);
 }
 
+const struct error *rt_invocation_error(const struct rt_invocation *inv)
+{
+    must(inv->step == STEP_DONE && inv->error.code != ST_OK);
+    return &inv->error;
+}
+
 void rt_invocation_cancel(struct rt_invocation *inv)
 {
-    atomic_store_explicit(&inv->cancel, true, memory_order_relaxed);
+    atomic_store_explicit(inv->cancel, true, memory_order_relaxed);
 }

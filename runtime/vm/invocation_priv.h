@@ -5,14 +5,19 @@
 
 #include <stdatomic.h>
 
+#include "base/bytes.h"
 #include "base/list.h"
 #include "hal/command.h"
+#include "hal/fault.h"
+#include "hal/queue.h"
 #include "hal/semaphore.h"
 #include "runtime/invocation.h"
 #include "runtime/method.h"
 #include "runtime/ops/copy.h"
 
 #define INVOCATION_MAGIC 0x1c0ca110u
+
+struct rt_batch_part;
 
 enum step { STEP_FREE, STEP_FILLING, STEP_PREPARED, STEP_RUNNING, STEP_DONE };
 
@@ -31,23 +36,82 @@ struct rt_invocation {
     struct list link;                /* in the method's free list */
     struct rt_method *method;        /* its program: ref held while not free */
     struct hal_pool *pool;           /* borrowed from the caller */
+    struct rt_state *state;          /* ref held while not free, or NULL: initial contents */
+    struct rt_block *entry;          /* borrowed: what runs first; NULL: a pipeline */
     struct rt_plan *plan;            /* ref held from prepare on */
+    int64_t *words;                  /* what its run is told */
     struct hal_buffer *arena;        /* owned from prepare to done */
     struct hal_semaphore *semaphore; /* owned */
     uint64_t timepoint;
     struct hal_semaphore_waiter waiter;
-    atomic_bool cancel;
+    struct hal_semaphore *finished; /* owned; NULL: one block, or nobody has asked for it */
+    struct hal_timepoint waits[HAL_TIMEPOINTS_MAX]; /* to be reached first; semaphores: refs held */
+    uint32_t wait_count, waits_over;
+    bool is_awaited;          /* somebody has its timepoint */
+    atomic_bool is_cancelled; /* unless it is part of something that is cancelled as a whole */
+    atomic_bool *cancel;
+    _Atomic(struct rt_batch_part *) part; /* of a batch that it runs in, see rt_batch_leave() */
+    struct hal_fault_record fault;
+    struct error error; /* of the run, once it has failed */
     rt_invocation_done_f *done;
     void *arg;
     size_t bytes;
     uint32_t conversion_count;     /* inputs that have a |source| */
     struct rt_bound_input *inputs; /* the arrays lie behind the struct */
-    const struct shape **shapes;   /* of the inputs */
+    struct rt_block_input *given;  /* by graph input of the entry */
     struct hal_binding *slots;     /* of the submission that is being made */
-    struct hal_binding *bound;     /* of tensor results; buffers: ref held until free */
+    struct hal_binding *bound;     /* of tensor results, then of states written without a struct
+                                      rt_state; buffers: ref held until free */
     struct rt_result *results;
-    int64_t *numbers; /* storage of int results */
+    int64_t *numbers; /* storage of scalar results */
+    uint32_t bound_count;
+    struct vm *vm;              /* owned; NULL: the method is one block, or a pipeline */
+    struct rt_cascade *cascade; /* owned; NULL: the method is no pipeline */
 };
+
+/* ---- pipelined.c: the call of a pipeline ----------------------------------------------------- */
+
+MUST_CHECK enum status rt_pipelined_prepare(struct rt_invocation *invocation, bool only_planned,
+                                            struct error *err);
+void rt_pipelined_submit(struct rt_invocation *invocation, bool may_run_inline);
+
+/* Result |index|, a scalar, is |number| (as in struct rt_scalar) unless the file fixes it. */
+void rt_invocation_give_scalar(struct rt_invocation *invocation, uint32_t index, int64_t number);
+
+/* The call is over: |done| is called, which may free the invocation. */
+void rt_invocation_end(struct rt_invocation *invocation, enum status status);
+
+/* A prepared call that will not be submitted: whoever waits for its timepoint gets |status|. */
+void rt_invocation_give_up(struct rt_invocation *invocation, enum status status);
+
+/* A failed semaphore stays failed: the next call needs another one. */
+void rt_invocation_replace_semaphore(struct rt_invocation *invocation);
+
+/*
+ * The rows that |method| takes by its form, more than 1, or ST_UNSUPPORTED; a method exported for
+ * one row gets its form for several (method->batched). Once, before anybody calls it.
+ */
+MUST_CHECK enum status rt_batch_open(struct rt_method *method, int64_t *out_rows_max,
+                                     struct error *err);
+
+/* As rt_invocation_new(), for the form that takes several rows. */
+MUST_CHECK enum status rt_batch_joined_new(struct rt_method *method, struct hal_pool *pool,
+                                           struct rt_invocation **out_joined, struct error *err);
+
+/* Memory for input |index|, whose |shape| of |bytes| the caller has checked. */
+MUST_CHECK enum status rt_invocation_reserve_input(struct rt_invocation *invocation, uint32_t index,
+                                                   const struct shape *shape, size_t bytes,
+                                                   struct error *err);
+
+/* Reserves what the method's mutable buffers are written to. */
+MUST_CHECK enum status rt_invocation_place_states(struct rt_invocation *invocation,
+                                                  struct error *err);
+
+/* Puts the mutable buffers into the slots of the submission. ST_EXHAUSTED: it cannot. */
+MUST_CHECK enum status rt_invocation_fill_states(struct rt_invocation *invocation);
+
+/* It has ended: what it wrote is the state's next generation if it went well. */
+void rt_invocation_leave_states(struct rt_invocation *invocation, enum status status);
 
 /*
  * Submits the conversions that the oracle asked for; |out_converted| reaches 1 when they are done,
@@ -55,5 +119,13 @@ struct rt_invocation {
  */
 MUST_CHECK enum status rt_invocation_convert(struct rt_invocation *invocation,
                                              struct hal_semaphore **out_converted);
+
+/* Room at the end of one allocation of *|at| bytes so far for an array; where it begins. */
+static inline size_t rt_take_array(size_t *at, size_t count, size_t size)
+{
+    size_t offset = align_up(*at, 16);
+    *at = offset + count * size;
+    return offset;
+}
 
 #endif

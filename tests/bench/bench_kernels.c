@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Speed of the micro-kernels, every level this machine has, one thread. The floating point cases
- * are shown against the rate at which this very process can issue multiply-adds, the memory cases
- * against the rate at which it can read: both probes run before each slice of each case, and the
- * best slices are compared, so that a busy machine slows both sides of a ratio.
+ * are shown against the rate at which this very process can issue multiply-adds, the integer cases
+ * against that of the level's 8-bit (or, where there are none, 16-bit) dot products, the memory
+ * cases against the rate at which it can read: both probes run before each slice of each case, and
+ * the best slices are compared, so that a busy machine slows both sides of a ratio.
  *
  * usage: bench_kernels [part of a level's name [part of a case's name]]
  */
@@ -14,6 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#ifdef PTED_CPU_X86
+#include <immintrin.h>
+#endif
 
 #include "hal/cpu/uk.h"
 
@@ -66,10 +71,50 @@ PEAK(peak_avx2, 32, __attribute__((target("avx2,fma"))))
 PEAK(peak_avx512, 64, __attribute__((target("avx512f,fma"))))
 #endif
 
+#ifdef PTED_CPU_X86
+#define STEP_MADD_16(i) a##i += (vector)_mm_madd_epi16((__m128i)x, (__m128i)a##i);
+#define STEP_MADD_32(i) a##i += (vector)_mm256_madd_epi16((__m256i)x, (__m256i)a##i);
+#define STEP_MADD_64(i) a##i += (vector)_mm512_madd_epi16((__m512i)x, (__m512i)a##i);
+#define STEP_DOT(i) __asm__("vpdpbusd %1, %1, %0" : "+v"(a##i) : "v"(x));
+/* The multiply-adds of one lane of 32 bits: |word|. */
+#define INT_PEAK(name, bytes, word, step, attribute)                                               \
+    attribute static double name(void)                                                             \
+    {                                                                                              \
+        typedef int vector __attribute__((vector_size(bytes)));                                    \
+        vector x = 257 - (vector){0};                                                              \
+        CHAINS(DECLARE_INT)                                                                        \
+        for (int n = 0; n < 100000; n++) {                                                         \
+            CHAINS(step)                                                                           \
+        }                                                                                          \
+        CHAINS(SUM)                                                                                \
+        sink = (float)a0[0];                                                                       \
+        return 100000.0 * 12 * (bytes) / 4 * (word)*2;                                             \
+    }
+#define DECLARE_INT(i) vector a##i = {i};
+INT_PEAK(int_peak_generic, 16, 2, STEP_MADD_16, )
+INT_PEAK(int_peak_avx2, 32, 2, STEP_MADD_32, __attribute__((target("avx2"))))
+INT_PEAK(int_peak_avx512, 64, 2, STEP_MADD_64, __attribute__((target("avx512f,avx512bw"))))
+INT_PEAK(int_peak_vnni, 64, 4, STEP_DOT, __attribute__((target("avx512f,avx512vnni"))))
+#endif
+
+/* 8-bit multiplications and additions. */
+static double int_peak(const struct hal_cpu_uk *uk)
+{
+#ifdef PTED_CPU_X86
+    return strcmp(uk->name, "avx512_vnni") == 0 ? int_peak_vnni()
+           : strcmp(uk->name, "avx512") == 0    ? int_peak_avx512()
+           : strcmp(uk->name, "avx2") == 0      ? int_peak_avx2()
+                                                : int_peak_generic();
+#else
+    (void)uk;
+    return peak_generic();
+#endif
+}
+
 static double peak(const struct hal_cpu_uk *uk)
 {
 #ifdef PTED_CPU_X86
-    if (strcmp(uk->name, "avx512") == 0) {
+    if (strncmp(uk->name, "avx512", 6) == 0) {
         return peak_avx512();
     }
     if (strcmp(uk->name, "avx2") == 0) {
@@ -91,12 +136,23 @@ static double read_stream(const struct hal_cpu_uk *uk)
     return (double)n * sizeof(float);
 }
 
-/* One case: run() does its work once and returns operations, or bytes where |is_memory|. */
+/* What a case is compared with: run() returns operations, or the bytes of a memory case. */
+enum probe { FLOATS, INTEGERS, MEMORY };
+
+static const struct {
+    double (*run)(const struct hal_cpu_uk *uk);
+    const char *unit;
+} probes[] = {
+    [FLOATS] = {peak, "GFLOP/s"},
+    [INTEGERS] = {int_peak, "GOP/s  "},
+    [MEMORY] = {read_stream, "GB/s   "},
+};
+
 struct bench {
     const char *name;
     double (*run)(const struct hal_cpu_uk *uk, const uint32_t *p);
     uint32_t p[6];
-    bool is_memory;
+    enum probe probe;
 };
 
 /* Operands, the largest any case needs; contents do not matter. */
@@ -237,42 +293,187 @@ static double run_layer_norm(const struct hal_cpu_uk *uk, const uint32_t *p)
     return 8.0 * p[0] * p[1];
 }
 
+/* Rows, columns, depth, f32 results with rows of their own, 4 bits, group. */
+static double run_gemm_u8(const struct hal_cpu_uk *uk, const uint32_t *p)
+{
+    static float row_scales[1024];
+    static int32_t row_zeros[1024];
+    struct uk_gemm_u8 g = {.a = (const uint8_t *)left,
+                           .a_row = p[2],
+                           .run = p[2],
+                           .b = (const uint8_t *)right,
+                           .k = p[2],
+                           .is_4bit = p[4] != 0,
+                           .group = p[5],
+                           .group_scales = left,
+                           .columns = (const union uk_number *)(const void *)left,
+                           .row_scales = p[3] ? row_scales : NULL,
+                           .row_zeros = row_zeros,
+                           .c_u8 = p[3] ? NULL : (uint8_t *)out,
+                           .c_f32 = p[3] ? out : NULL,
+                           .c_row = p[1],
+                           .lines = 1,
+                           .m = p[0],
+                           .n = p[1],
+                           .min = -128,
+                           .max = 127,
+                           .zero = 128,
+                           .scratch = stream};
+    uk->gemm_u8(&g);
+    return 2.0 * p[0] * p[1] * p[2];
+}
+
+/* Columns, depth, 4 bits, group: bytes of weights. */
+static double run_gemv_u8(const struct hal_cpu_uk *uk, const uint32_t *p)
+{
+    static size_t at;
+    static float row_scale = 1;
+    static int32_t row_zero;
+    size_t bytes = (size_t)p[0] * p[1] / (p[2] ? 2 : 1);
+    struct uk_gemm_u8 g = {.a = (const uint8_t *)left,
+                           .run = p[1],
+                           .b = (const uint8_t *)(stream + at),
+                           .k = p[1],
+                           .is_4bit = p[2] != 0,
+                           .group = p[3],
+                           .group_scales = right,
+                           .columns = (const union uk_number *)(const void *)left,
+                           .row_scales = &row_scale,
+                           .row_zeros = &row_zero,
+                           .c_f32 = out,
+                           .lines = 1,
+                           .m = 1,
+                           .n = p[0],
+                           .min = -INFINITY,
+                           .max = INFINITY,
+                           .scratch = out + (8u << 20)};
+    at = at + bytes / 2 <= STREAM_FLOATS ? at + bytes / 4 : 0;
+    uk->gemm_u8(&g);
+    return (double)bytes;
+}
+
+/* As run_conv. */
+static double run_conv_u8(const struct hal_cpu_uk *uk, const uint32_t *p)
+{
+    uint32_t extent = p[0], in = p[1], width = (extent - 1) * p[4] + p[3], depth = p[3] * p[3] * in;
+    struct uk_segment segments[11];
+    for (uint32_t i = 0; i < p[3]; i++) {
+        segments[i] = (struct uk_segment){(ptrdiff_t)i * width * in, (size_t)i * p[3] * in};
+    }
+    struct uk_gemm_u8 g = {.a = (const uint8_t *)left,
+                           .a_line = (ptrdiff_t)p[4] * width * in,
+                           .a_row = (ptrdiff_t)p[4] * in,
+                           .segments = segments,
+                           .segment_count = p[3],
+                           .run = p[3] * in,
+                           .b = (const uint8_t *)right,
+                           .k = depth,
+                           .columns = (const union uk_number *)(const void *)left,
+                           .c_u8 = (uint8_t *)out,
+                           .c_line = (ptrdiff_t)extent * p[2],
+                           .c_row = p[2],
+                           .lines = extent,
+                           .m = extent,
+                           .n = p[2],
+                           .min = -128,
+                           .max = 127,
+                           .zero = 128,
+                           .scratch = stream};
+    uk->gemm_u8(&g);
+    return 2.0 * extent * extent * p[2] * depth;
+}
+
+/* Input extent, channels (whole blocks), kernel, stride. */
+static double run_dw_u8(const struct hal_cpu_uk *uk, const uint32_t *p)
+{
+    uint32_t extent = (p[0] - 1) / p[3] + 1;
+    struct uk_dw_u8 d = {.x = (const uint8_t *)left,
+                         .x_line = (ptrdiff_t)(p[0] + p[2] - 1) * p[1],
+                         .x_pixel = p[1],
+                         .w = (const uint8_t *)right,
+                         .columns = (const union uk_number *)(const void *)right,
+                         .y = (uint8_t *)out,
+                         .y_line = (ptrdiff_t)extent * p[1],
+                         .y_pixel = p[1],
+                         .channels = p[1],
+                         .rows = extent,
+                         .width = extent,
+                         .kernel_h = p[2],
+                         .kernel_w = p[2],
+                         .stride_h = p[3],
+                         .stride_w = p[3],
+                         .dilation_h = 1,
+                         .dilation_w = 1,
+                         .min = -128,
+                         .max = 127,
+                         .zero = 128};
+    uk->dw_u8(&d);
+    return 2.0 * extent * extent * p[1] * p[2] * p[2];
+}
+
+static double run_add_u8(const struct hal_cpu_uk *uk, const uint32_t *p)
+{
+    uk->add_u8(&(struct uk_add_u8){(uint8_t *)out, (const uint8_t *)left, (const uint8_t *)right,
+                                   p[0], 0.3f, 0.7f, 1.0f, 0, 255});
+    return 3.0 * p[0];
+}
+
 static const struct bench benches[] = {
-    {"gemm 64x64x64", run_gemm, {64, 64, 64}, false},
-    {"gemm 128x128x128", run_gemm, {128, 128, 128}, false},
-    {"gemm 256x256x256", run_gemm, {256, 256, 256}, false},
-    {"gemm 512x512x512", run_gemm, {512, 512, 512}, false},
-    {"gemm 1024x1024x1024", run_gemm, {1024, 1024, 1024}, false},
-    {"gemm 128x768x3072", run_gemm, {128, 768, 3072}, false},
-    {"gemm 128x3072x768", run_gemm, {128, 3072, 768}, false},
-    {"gemm 512x3072x1536", run_gemm, {512, 3072, 1536}, false},
-    {"gemm 8x3072x768", run_gemm, {8, 3072, 768}, false},
-    {"conv 3x3 64->64 @56", run_conv, {56, 64, 64, 3, 1}, false},
-    {"conv 3x3 128->128 @28", run_conv, {28, 128, 128, 3, 1}, false},
-    {"conv 3x3 256->256 @14", run_conv, {14, 256, 256, 3, 1}, false},
-    {"conv 3x3 512->512 @7", run_conv, {7, 512, 512, 3, 1}, false},
-    {"conv 3x3/2 64->128 @28", run_conv, {28, 64, 128, 3, 2}, false},
-    {"conv 7x7/2 3->64 @112", run_conv, {112, 3, 64, 7, 2}, false},
-    {"conv 3x3/2 3->16 @112", run_conv, {112, 3, 16, 3, 2}, false},
-    {"conv 1x1 64->256 @56", run_conv, {56, 64, 256, 1, 1}, false},
-    {"conv 1x1 96->576 @14", run_conv, {14, 96, 576, 1, 1}, false},
-    {"conv 1x1 576->96 @14", run_conv, {14, 576, 96, 1, 1}, false},
-    {"conv 1x1 1024->256 @14", run_conv, {14, 1024, 256, 1, 1}, false},
-    {"depthwise 3x3 144 @56", run_dw, {56, 144, 3, 1}, false},
-    {"depthwise 3x3 144 @14", run_dw, {14, 144, 3, 1}, false},
-    {"depthwise 3x3 576 @14", run_dw, {14, 576, 3, 1}, false},
-    {"depthwise 3x3/2 96 @112", run_dw, {112, 96, 3, 2}, false},
-    {"depthwise 5x5 72 @28", run_dw, {28, 72, 5, 1}, false},
-    {"gemv 4096x4096", run_gemv, {1, 4096, 4096}, true},
-    {"gemv 768x3072", run_gemv, {1, 3072, 768}, true},
-    {"relu, in cache", run_unary, {UK_RELU, 16384}, true},
-    {"add, in cache", run_add, {0, 16384}, true},
-    {"exp, in cache", run_unary, {UK_EXP, 16384}, true},
-    {"gelu, in cache", run_unary, {UK_GELU, 16384}, true},
-    {"tanh, in cache", run_unary, {UK_TANH, 16384}, true},
-    {"silu, in cache", run_unary, {UK_SILU, 16384}, true},
-    {"softmax 128x128", run_softmax, {128, 128}, true},
-    {"layer_norm 128x768", run_layer_norm, {128, 768}, true},
+    {"gemm 64x64x64", run_gemm, {64, 64, 64}, FLOATS},
+    {"gemm 128x128x128", run_gemm, {128, 128, 128}, FLOATS},
+    {"gemm 256x256x256", run_gemm, {256, 256, 256}, FLOATS},
+    {"gemm 512x512x512", run_gemm, {512, 512, 512}, FLOATS},
+    {"gemm 1024x1024x1024", run_gemm, {1024, 1024, 1024}, FLOATS},
+    {"gemm 128x768x3072", run_gemm, {128, 768, 3072}, FLOATS},
+    {"gemm 128x3072x768", run_gemm, {128, 3072, 768}, FLOATS},
+    {"gemm 512x3072x1536", run_gemm, {512, 3072, 1536}, FLOATS},
+    {"gemm 8x3072x768", run_gemm, {8, 3072, 768}, FLOATS},
+    {"conv 3x3 64->64 @56", run_conv, {56, 64, 64, 3, 1}, FLOATS},
+    {"conv 3x3 128->128 @28", run_conv, {28, 128, 128, 3, 1}, FLOATS},
+    {"conv 3x3 256->256 @14", run_conv, {14, 256, 256, 3, 1}, FLOATS},
+    {"conv 3x3 512->512 @7", run_conv, {7, 512, 512, 3, 1}, FLOATS},
+    {"conv 3x3/2 64->128 @28", run_conv, {28, 64, 128, 3, 2}, FLOATS},
+    {"conv 7x7/2 3->64 @112", run_conv, {112, 3, 64, 7, 2}, FLOATS},
+    {"conv 3x3/2 3->16 @112", run_conv, {112, 3, 16, 3, 2}, FLOATS},
+    {"conv 1x1 64->256 @56", run_conv, {56, 64, 256, 1, 1}, FLOATS},
+    {"conv 1x1 96->576 @14", run_conv, {14, 96, 576, 1, 1}, FLOATS},
+    {"conv 1x1 576->96 @14", run_conv, {14, 576, 96, 1, 1}, FLOATS},
+    {"conv 1x1 1024->256 @14", run_conv, {14, 1024, 256, 1, 1}, FLOATS},
+    {"depthwise 3x3 144 @56", run_dw, {56, 144, 3, 1}, FLOATS},
+    {"depthwise 3x3 144 @14", run_dw, {14, 144, 3, 1}, FLOATS},
+    {"depthwise 3x3 576 @14", run_dw, {14, 576, 3, 1}, FLOATS},
+    {"depthwise 3x3/2 96 @112", run_dw, {112, 96, 3, 2}, FLOATS},
+    {"depthwise 5x5 72 @28", run_dw, {28, 72, 5, 1}, FLOATS},
+    {"gemm u8 64x64x64", run_gemm_u8, {64, 64, 64}, INTEGERS},
+    {"gemm u8 256x256x256", run_gemm_u8, {256, 256, 256}, INTEGERS},
+    {"gemm u8 128x768x3072", run_gemm_u8, {128, 768, 3072}, INTEGERS},
+    {"gemm u8 1024x1024x1024", run_gemm_u8, {1024, 1024, 1024}, INTEGERS},
+    {"gemm u8 128x768x3072 f32", run_gemm_u8, {128, 768, 3072, 1}, INTEGERS},
+    {"gemm u8 4bit 128x768x3072", run_gemm_u8, {128, 768, 3072, 1, 1}, INTEGERS},
+    {"gemm u8 4bit/32", run_gemm_u8, {128, 768, 3072, 1, 1, 32}, INTEGERS},
+    {"conv u8 3x3 64->64 @56", run_conv_u8, {56, 64, 64, 3, 1}, INTEGERS},
+    {"conv u8 3x3 256->256 @14", run_conv_u8, {14, 256, 256, 3, 1}, INTEGERS},
+    {"conv u8 3x3 512->512 @7", run_conv_u8, {7, 512, 512, 3, 1}, INTEGERS},
+    {"conv u8 1x1 96->576 @14", run_conv_u8, {14, 96, 576, 1, 1}, INTEGERS},
+    {"conv u8 1x1 32->16 @112", run_conv_u8, {112, 32, 16, 1, 1}, INTEGERS},
+    {"depthwise u8 3x3 64 @56", run_dw_u8, {56, 64, 3, 1}, INTEGERS},
+    {"depthwise u8 3x3 576 @14", run_dw_u8, {14, 576, 3, 1}, INTEGERS},
+    {"depthwise u8 3x3/2 64 @56", run_dw_u8, {56, 64, 3, 2}, INTEGERS},
+    {"gemv u8 768x3072", run_gemv_u8, {3072, 768, 0}, MEMORY},
+    {"gemv u8 4096x4096", run_gemv_u8, {4096, 4096, 0}, MEMORY},
+    {"gemv 4bit 4096x4096", run_gemv_u8, {4096, 4096, 1}, MEMORY},
+    {"gemv 4bit/32 4096x4096", run_gemv_u8, {4096, 4096, 1, 32}, MEMORY},
+    {"add u8, in cache", run_add_u8, {16384}, MEMORY},
+    {"gemv 4096x4096", run_gemv, {1, 4096, 4096}, MEMORY},
+    {"gemv 768x3072", run_gemv, {1, 3072, 768}, MEMORY},
+    {"relu, in cache", run_unary, {UK_RELU, 16384}, MEMORY},
+    {"add, in cache", run_add, {0, 16384}, MEMORY},
+    {"exp, in cache", run_unary, {UK_EXP, 16384}, MEMORY},
+    {"gelu, in cache", run_unary, {UK_GELU, 16384}, MEMORY},
+    {"tanh, in cache", run_unary, {UK_TANH, 16384}, MEMORY},
+    {"silu, in cache", run_unary, {UK_SILU, 16384}, MEMORY},
+    {"softmax 128x128", run_softmax, {128, 128}, MEMORY},
+    {"layer_norm 128x768", run_layer_norm, {128, 768}, MEMORY},
 };
 
 static double rate(double work, double ns)
@@ -285,7 +486,7 @@ static void run(const struct hal_cpu_uk *uk, const struct bench *b)
     double best = 0, best_probe = 0;
     b->run(uk, b->p);
     for (int slice = 0; slice < SLICES; slice++) {
-        double start = now_ns(), work = b->is_memory ? read_stream(uk) : peak(uk);
+        double start = now_ns(), work = probes[b->probe].run(uk);
         best_probe = fmax(best_probe, rate(work, now_ns() - start));
         work = 0;
         start = now_ns();
@@ -294,8 +495,8 @@ static void run(const struct hal_cpu_uk *uk, const struct bench *b)
         }
         best = fmax(best, rate(work, now_ns() - start));
     }
-    printf("%-8s %-24s %7.1f %s  %5.1f %% of %.1f\n", uk->name, b->name, best,
-           b->is_memory ? "GB/s   " : "GFLOP/s", 100 * best / best_probe, best_probe);
+    printf("%-11s %-25s %7.1f %s  %5.1f %% of %.1f\n", uk->name, b->name, best,
+           probes[b->probe].unit, 100 * best / best_probe, best_probe);
 }
 
 int main(int argc, char **argv)

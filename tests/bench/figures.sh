@@ -1,13 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Every figure that the project keeps an eye on, from one run, as one table of "name: value". The
-# figures that compare do so within the run, so that a slow or busy machine hits both sides; the
-# others are as good as the machine is quiet.
+# Every figure that the project keeps an eye on, from one run of some minutes, as one table of
+# "name: value". The figures that compare do so within the run, so that a slow or busy machine hits
+# both sides; the others are as good as the machine is quiet.
 #
 # usage: figures.sh [MODEL.pte...]; top_builddir and top_srcdir as in make check. The models are
 # timed on one thread and with ExecuTorch beside it where Python has it; PYTHON names the one that
-# does. Without arguments they are those of this source tree.
+# does. Without arguments they are those of this source tree, and where COLLECTION names a folder of
+# models with descriptions (contrib/export/README.md), those of it: the ones that ExecuTorch runs
+# with its portable kernels in one table, the ones that it runs with XNNPACK in another.
 
 set -eu
 top_srcdir=${top_srcdir:-$(cd "$(dirname "$0")/../.." && pwd)}
@@ -21,12 +23,16 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM
 
+collection=${COLLECTION:-}
+[ $# -eq 0 ] || collection=
 [ $# -gt 0 ] || set -- "$models"/add.pte "$models"/mlp.pte "$models"/conv_ops.pte \
     "$models"/digits.pte "$models"/mobile.pte "$models"/residual.pte "$models"/unet.pte
 
 echo '-- tiny model over HTTP, and over a server that does nothing'
 if command -v wrk >/dev/null; then
-    sh "$here/http.sh"
+    sh "$here/http.sh" 1
+    echo '-- batches, arrivals at 70 % of saturation, a model beside a slow one, a pipeline'
+    "$python" "$here/sched.py" ${collection:+--collection "$collection"}
 else
     echo 'figures: no wrk: not measured' >&2
 fi
@@ -34,6 +40,14 @@ echo '-- JSON tensors'
 "$built/bench_json"
 echo '-- models, one thread'
 "$python" "$here/executorch_time.py" "$@"
+for backend in ${collection:+portable xnnpack}; do
+    threads=1
+    [ "$backend" = portable ] || threads=1,2 # ExecuTorch's portable kernels know one
+    echo "-- models of the collection beside ExecuTorch, threads $threads: $backend"
+    grep -lE "\"backend\": *\"$backend\"" "$collection"/*.json | sed 's/json$/pte/' |
+        ROUNDS=3 xargs "$python" "$here/executorch_time.py" --threads "$threads" ||
+        echo "figures: the table breaks off: $backend" >&2 # a crash of what is compared with
+done
 echo '-- start and size'
 python3 "$here/start_time.py"
 strip -o "$work/stripped" "$top_builddir/pted"

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Requests a second on the model `add` over 32 kept connections, next to those of a bare server
-# that answers the same bytes to anything, and the processor time that a request costs either, which
-# says more where the load and the server share their cores. The two take turns; of ROUNDS pairs the
-# medians are printed, each figure as a line "name: value".
+# Requests a second on the model `add` over 32 kept connections, in JSON and with binary tensors,
+# next to those of a bare server that answers the same bytes of JSON to anything, and the processor
+# time that a request costs each, which says more where the load and the server share their cores.
+# They take turns; of ROUNDS the medians are printed, each figure as a line "name: value".
 #
 # usage: http.sh [SECONDS a run]; needs wrk; top_builddir and top_srcdir as in make check.
 
@@ -36,10 +36,18 @@ start() {
     done
 }
 
-cat >"$work/add.lua" <<'END'
+cat >"$work/json.lua" <<'END'
 wrk.method = "POST"
 wrk.body = '{"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,2,3,4,5,6]},' ..
     '{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[10,20,30,40,50,60]}]}'
+END
+cat >"$work/binary.lua" <<'END'
+local head = '{"parameters":{"binary_data_output":true},"inputs":[' ..
+    '{"name":"input_0","shape":[2,3],"datatype":"FP32","parameters":{"binary_data_size":24}},' ..
+    '{"name":"input_1","shape":[2,3],"datatype":"FP32","parameters":{"binary_data_size":24}}]}'
+wrk.method = "POST"
+wrk.headers["Inference-Header-Content-Length"] = #head
+wrk.body = head .. string.rep("\0\0\128\63", 12) -- ones
 END
 
 # ticks PID: processor time so far, in clock ticks.
@@ -47,10 +55,10 @@ ticks() {
     sed 's/.*) //' "/proc/$1/stat" | awk '{ print $12 + $13 }'
 }
 
-# rate PID URL: requests a second, and microseconds of PID's processor time for each.
+# rate PID URL FORM: requests a second, and microseconds of PID's processor time for each.
 rate() {
     before=$(ticks "$1")
-    wrk -t1 -c32 -d"${seconds}s" -s "$work/add.lua" "$2" >"$work/wrk" || {
+    wrk -t1 -c32 -d"${seconds}s" -s "$work/$3.lua" "$2" >"$work/wrk" || {
         cat "$work/wrk"
         exit 1
     }
@@ -76,16 +84,17 @@ bare_pid=$pid
 start "$work/pted.log" "$top_builddir/pted" --listen 127.0.0.1:0 "$MODELS/add.pte"
 round=0
 while [ $round -lt $ROUNDS ]; do
-    floor=$(rate "$bare_pid" "http://$bare/")
-    served=$(rate "$pid" "http://$address/v2/models/add/infer")
-    echo "$served $floor"
+    floor=$(rate "$bare_pid" "http://$bare/" json)
+    json=$(rate "$pid" "http://$address/v2/models/add/infer" json)
+    binary=$(rate "$pid" "http://$address/v2/models/add/infer" binary)
+    echo "$floor $json $binary"
     round=$((round + 1))
-done >"$work/pairs"
-awk '{ printf "%d %d %.2f %.1f %.1f %.2f\n", $1, $3, $1 / $3, $2, $4, $4 / $2 }' "$work/pairs" \
-    >"$work/rounds"
-echo "add_requests_per_s: $(median 1)"
-echo "bare_requests_per_s: $(median 2)"
-echo "add_ratio: $(median 3)"
-echo "add_cpu_us: $(median 4)"
-echo "bare_cpu_us: $(median 5)"
-echo "add_cpu_ratio: $(median 6)"
+done >"$work/turns"
+awk '{ printf "%d %.1f %d %.2f %.1f %.2f %d %.2f %.1f %.2f\n", $1, $2,
+    $3, $3 / $1, $4, $2 / $4, $5, $5 / $1, $6, $2 / $6 }' "$work/turns" >"$work/rounds"
+column=0
+for name in bare_requests_per_s bare_cpu_us add_requests_per_s add_ratio add_cpu_us add_cpu_ratio \
+    add_binary_requests_per_s add_binary_ratio add_binary_cpu_us add_binary_cpu_ratio; do
+    column=$((column + 1))
+    echo "$name: $(median $column)"
+done

@@ -20,6 +20,10 @@ BENCHES += %D%/bench_hal
 %C%_bench_hal_CFLAGS = $(AM_CFLAGS)
 %C%_bench_hal_LDADD = $(HAL_LIBS)
 
+# A pipeline beside its steps.
+BENCHES += %D%/bench_pipeline
+%C%_bench_pipeline_LDADD = $(RUNTIME_LIBS)
+
 # The daemon next to a server that does nothing; bench/http.sh runs both.
 BENCHES += %D%/bare_server
 %C%_bare_server_CFLAGS = $(SERVER_CFLAGS)
@@ -32,8 +36,12 @@ BENCHES += %D%/count_malloc
 %C%_count_malloc_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc
 
+# A step of a sequence, and plans for new dims.
+BENCHES += %D%/bench_calls
+%C%_bench_calls_LDADD = $(RUNTIME_LIBS)
+
 # All of them, and those that are scripts, in one table.
-EXTRA_DIST += %D%/figures.sh %D%/start_time.py %D%/executorch_time.py
+EXTRA_DIST += %D%/figures.sh %D%/sched.py %D%/start_time.py %D%/executorch_time.py
 bench: all $(BENCHES)
 	top_srcdir='$(abs_top_srcdir)' top_builddir='$(abs_top_builddir)' \
 		sh $(abs_top_srcdir)/%D%/figures.sh $(MODELS)

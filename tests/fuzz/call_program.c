@@ -13,9 +13,13 @@
 #include "hal/pool.h"
 #include "runtime/invocation.h"
 #include "runtime/program.h"
+#include "runtime/state.h"
 
+/* A damaged jump makes an endless loop: enough steps for any loop that was meant. */
+#define STEPS_MAX 100000
 #define POOL_BYTES ((size_t)64 << 20)
 #define LISTING_BYTES_MAX (16u << 20)
+#define STATE_BYTES_MAX ((size_t)64 << 20)
 
 /* Dynamic dims are tried at their bound, and capped at these. */
 static const int64_t caps[] = {INT64_MAX, 3, 1, 0};
@@ -134,17 +138,31 @@ static void read_results(struct rt_invocation *invocation)
     }
 }
 
-static void call_method(struct caller *caller, struct rt_method *method, struct call_counts *counts,
-                        struct error *err)
+/*
+ * Invalid: a kernel found the data wrong, an index for one. The others: what a step needs is known
+ * only when the call comes to it.
+ */
+static bool is_refusal(enum status status)
+{
+    return status == ST_INVALID || status == ST_EXHAUSTED || status == ST_TOO_LARGE ||
+           status == ST_UNSUPPORTED;
+}
+
+/* The calls go on in |state|, unless that is NULL. */
+static void call_method(struct caller *caller, struct rt_method *method, struct rt_state *state,
+                        struct call_counts *counts, struct error *err)
 {
     for (size_t i = 0; i < sizeof(caps) / sizeof(caps[0]); i++) {
         struct rt_invocation *invocation;
         if (rt_invocation_new(method, caller->pool, &invocation, err) != ST_OK) {
             return;
         }
+        if (state) {
+            rt_invocation_set_state(invocation, state);
+        }
         if (prepare(invocation, caps[i], err) == ST_OK) {
             enum status status = run(invocation);
-            must(status == ST_OK || status == ST_TIMEOUT);
+            must(status == ST_OK || status == ST_TIMEOUT || is_refusal(status));
             counts->timeouts += status == ST_TIMEOUT;
             counts->runs++;
             if (status == ST_OK) {
@@ -173,10 +191,20 @@ static void print(struct rt_program *program, struct rt_method *method)
 enum status call_program(struct caller *caller, const char *path, struct call_counts *out_counts,
                          struct error *err)
 {
-    const struct rt_program_options options = {.device = caller->device, .poison_arenas = true};
+    const struct rt_program_options options = {
+        .device = caller->device,
+        .steps_max = STEPS_MAX,
+        .poison_arenas = true,
+    };
     struct rt_program *program;
+    struct rt_state *state = NULL;
     struct call_counts counts = {0};
     TRY(rt_program_load(path, &options, &program, err));
+    size_t state_bytes = rt_program_state_bytes(program);
+    if (state_bytes > 0 && state_bytes <= STATE_BYTES_MAX &&
+        rt_state_new(program, &state, err) != ST_OK) {
+        state = NULL;
+    }
     for (uint32_t i = 0; i < rt_program_method_count(program); i++) {
         struct rt_method *method = rt_program_method(program, i);
         print(program, method);
@@ -184,9 +212,13 @@ enum status call_program(struct caller *caller, const char *path, struct call_co
         if (rt_method_failure(method)) {
             *err = *rt_method_failure(method);
         } else {
-            call_method(caller, method, &counts, err);
+            call_method(caller, method, NULL, &counts, err);
+            if (state) {
+                call_method(caller, method, state, &counts, err);
+            }
         }
     }
+    rt_state_unref(state);
     rt_program_unref(program);
     *out_counts = counts;
     return ST_OK;

@@ -36,11 +36,25 @@ static void check_json(struct span text)
     must(json_skip(&in, &err) == ST_OK && json_end(&in, &err) == ST_OK);
 }
 
+/* {"id": ..., the members}, and what is behind it. */
+static enum status print_reply(const struct oip_reply *reply, struct span id, struct buf *out,
+                               struct oip_encoded *encoded, struct error *err)
+{
+    oip_encode_begin(encoded);
+    buf_add_char(out, '{');
+    oip_print_id(out, id);
+    oip_print_members(reply, out, encoded);
+    buf_add_char(out, '}');
+    oip_encode_end_json(out, encoded);
+    for (size_t i = 0; i < reply->result_count; i++) {
+        oip_print_strings(&reply->results[i], out);
+    }
+    return oip_encode_end(out, encoded, err);
+}
+
 static void check_reply(const struct oip_request *request, const struct oip_result *result)
 {
     const struct oip_reply reply = {
-        .has_id = request->has_id,
-        .id = request->id,
         .model_name = "m",
         .model_version = "1",
         .results = result,
@@ -51,7 +65,7 @@ static void check_reply(const struct oip_request *request, const struct oip_resu
     struct error err;
     struct buf out;
     buf_init(&out, REPLY_BYTES);
-    if (oip_print_infer(&reply, &out, &encoded, &err) == ST_OK) {
+    if (print_reply(&reply, request->id, &out, &encoded, &err) == ST_OK) {
         size_t total = 0;
         for (size_t i = 0; i < encoded.span_count; i++) {
             total += encoded.spans[i].len;
@@ -93,7 +107,7 @@ static void check_input(const struct oip_request *request, const struct oip_requ
     struct oip_result result = {.name = input->name,
                                 .type = input->type,
                                 .shape = input->shape,
-                                .is_binary = request->binary_data_output};
+                                .is_binary = request->parameters.binary_data_output};
     if (input->type.is_bytes) {
         if (oip_decode_strings(input, arena, &strings, &err) == ST_OK) {
             result.strings = strings;
@@ -113,6 +127,40 @@ static void check_input(const struct oip_request *request, const struct oip_requ
     free(bytes);
 }
 
+static void check_error(const char *text)
+{
+    struct buf out;
+    must(text[0] != '\0');
+    buf_init(&out, REPLY_BYTES);
+    oip_print_error(&out, text);
+    check_json(buf_span(&out));
+    buf_fini(&out);
+}
+
+/* |is_listed|: as one of a list, where inputs may be promised and binary data may be left over. */
+static void check_request(const struct oip_body *body, bool is_listed)
+{
+    struct oip_limits own = limits;
+    struct arena arena;
+    struct oip_request request;
+    struct span rest = {NULL, 0};
+    struct error err = {0};
+    own.is_listed = is_listed;
+    arena_init(&arena, ARENA_BYTES);
+    if (oip_parse_infer(body, &own, &arena, &request, is_listed ? &rest : NULL, &err) == ST_OK) {
+        must(rest.len <= body->binary.len);
+        for (size_t i = 0; i < request.input_count; i++) {
+            must(is_listed || !request.inputs[i].is_promise);
+            if (!request.inputs[i].is_promise) {
+                check_input(&request, &request.inputs[i], &arena);
+            }
+        }
+    } else {
+        check_error(err.text);
+    }
+    arena_fini(&arena);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const uint8_t *nul = size ? memchr(data, '\0', size) : NULL;
@@ -121,22 +169,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (nul) {
         body.binary = span_of(nul + 1, size - json_bytes - 1);
     }
-    struct arena arena;
-    struct oip_request request;
-    struct error err = {0};
-    arena_init(&arena, ARENA_BYTES);
-    if (oip_parse_infer(&body, &limits, &arena, &request, &err) == ST_OK) {
-        for (size_t i = 0; i < request.input_count; i++) {
-            check_input(&request, &request.inputs[i], &arena);
-        }
-    } else {
-        must(err.text[0] != '\0');
-        struct buf out;
-        buf_init(&out, REPLY_BYTES);
-        oip_print_error(&out, err.text);
-        check_json(buf_span(&out));
-        buf_fini(&out);
-    }
-    arena_fini(&arena);
+    check_request(&body, false);
+    check_request(&body, true);
     return 0;
 }

@@ -24,6 +24,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     buf_init(&listing, LISTING_BYTES_MAX);
     pte_print(program, &listing);
     buf_fini(&listing);
-    pte_program_unref(program);
+    pte_free(program);
     return 0;
 }

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 # Hostile input: fuzz_NAME runs over corpus/NAME here, and over anything under libFuzzer.
 FUZZ_TESTS = %D%/fuzz_pte %D%/test_pte_mutations %D%/test_program_mutations \
-	%D%/mutate_json %D%/mutate_number %D%/mutate_oip
+	%D%/mutate_json %D%/mutate_number %D%/mutate_oip %D%/mutate_ptd \
+	%D%/mutate_call %D%/mutate_sig
 
 check_PROGRAMS += $(FUZZ_TESTS) %D%/replay_pte %D%/replay_program
 TESTS += $(FUZZ_TESTS) %D%/test_malformed.sh
@@ -25,4 +26,12 @@ TESTS += $(FUZZ_TESTS) %D%/test_malformed.sh
 %C%_mutate_number_LDADD = $(PROTOCOL_LIBS)
 %C%_mutate_oip_SOURCES = %D%/fuzz_oip.c %D%/mutate.c
 %C%_mutate_oip_LDADD = $(PROTOCOL_LIBS)
+%C%_mutate_call_SOURCES = %D%/fuzz_call.c %D%/mutate.c
+%C%_mutate_call_LDADD = $(PROTOCOL_LIBS)
+%C%_mutate_sig_SOURCES = %D%/fuzz_sig.c %D%/mutate.c
+%C%_mutate_sig_LDADD = $(PROTOCOL_LIBS)
+
+# A data file is small enough for the same.
+%C%_mutate_ptd_SOURCES = %D%/fuzz_ptd.c %D%/mutate.c
+%C%_mutate_ptd_LDADD = runtime/libruntime.a $(BASE_LIBS)
 EXTRA_DIST += %D%/test_malformed.sh %D%/corpus

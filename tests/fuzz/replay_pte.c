@@ -34,7 +34,7 @@ static bool replay(struct span bytes)
     }
     bool is_printable = print_listing(program);
     printf("accepted%s\n", is_printable ? "" : ", but its listing is too long");
-    pte_program_unref(program);
+    pte_free(program);
     return is_printable;
 }
 

@@ -25,21 +25,39 @@
 #define FILE_BYTES_MAX (128u << 10)
 #define LOAD_SECONDS_MAX 30
 
+/* Of a payload: where its header names itself, and how long header and tables are. */
+#define AT_PAYLOAD_MAGIC 4
+#define AT_PAYLOAD_TABLES 14
+#define PAYLOAD_HEADER_BYTES 32
+
 /* Of the extended header, if there is one, and of the number of bytes of tables in it. */
 #define AT_HEADER 8
 #define AT_PROGRAM_BYTES 16
 
-/* Small, with many operators, and together with all families. */
+/* Small, with many operators, and together with all families, control flow and state. */
 static const char *const names[] = {
-    "conv_ops",  "linear",     "methods",  "mlp",    "pointwise", "pointwise_types",
-    "promotion", "reduce_ops", "scalars",  "add",    "view_ops",  "view_types",
-    "zero_size", "zero_batch", "residual", "mobile", "unet",      "select_ops",
+    "conv_ops",     "linear",      "methods",       "mlp",      "pointwise",  "pointwise_types",
+    "promotion",    "reduce_ops",  "scalars",       "add",      "view_ops",   "view_types",
+    "zero_size",    "zero_batch",  "residual",      "mobile",   "unet",       "select_ops",
+    "xnn_images",   "xnn_numbers", "xnn_attention", "xnn_half", "xnn_int8",   "xnn_rows",
+    "xnn_int4",     "xnn_forms",   "vk_images",     "vk_int4",  "vk_numbers", "vk_tokens",
+    "vk_rotations", "branches",    "loops",         "found",    "sizes",      "running",
+    "ledger",       "tally",
 };
 #define NAME_COUNT (sizeof(names) / sizeof(names[0]))
 
+/* The program's tables, which come first, and those of delegates' payloads in the segments. */
+#define AREAS_MAX 16
+
+struct area {
+    size_t begin, end;
+};
+
 struct program {
     uint8_t bytes[FILE_BYTES_MAX];
-    size_t len, tables; /* the tables come first, segments behind them */
+    size_t len;
+    struct area areas[AREAS_MAX];
+    uint32_t area_count;
 };
 
 static struct program programs[NAME_COUNT], damaged;
@@ -63,6 +81,19 @@ static void path_of(char *path, size_t size, const char *folder, const char *nam
     snprintf(path, size, "%s/tests/%s/%s.pte", top ? top : ".", folder, name);
 }
 
+static void find_payloads(struct program *program, size_t from)
+{
+    for (size_t at = from; at + PAYLOAD_HEADER_BYTES < program->len; at += 4) {
+        const uint8_t *payload = program->bytes + at;
+        size_t bytes = PAYLOAD_HEADER_BYTES + load_le32(payload + AT_PAYLOAD_TABLES);
+        bool is_payload = memcmp(payload + AT_PAYLOAD_MAGIC, "XH00", 4) == 0 ||
+                          memcmp(payload + AT_PAYLOAD_MAGIC, "VH00", 4) == 0;
+        if (is_payload && in_range(at, bytes, program->len) && program->area_count < AREAS_MAX) {
+            program->areas[program->area_count++] = (struct area){at, at + bytes};
+        }
+    }
+}
+
 static bool read_program(struct program *program, const char *name)
 {
     char path[1024];
@@ -75,9 +106,12 @@ static bool read_program(struct program *program, const char *name)
     program->len = fread(program->bytes, 1, sizeof(program->bytes), file);
     fclose(file);
     bool has_header = memcmp(program->bytes + AT_HEADER, "eh00", 4) == 0;
-    program->tables =
+    size_t tables =
         has_header ? (size_t)load_le64(program->bytes + AT_PROGRAM_BYTES) : program->len;
-    must(program->tables <= program->len && program->tables > 64);
+    must(tables <= program->len && tables > 128);
+    program->areas[0] = (struct area){32, tables - 32};
+    program->area_count = 1;
+    find_payloads(program, tables);
     return true;
 }
 
@@ -94,7 +128,7 @@ static bool write_program(const struct program *program, const char *path)
 
 static void put(struct program *program, size_t at, int64_t number, size_t size)
 {
-    for (size_t i = 0; i < size && at + i < program->tables; i++) {
+    for (size_t i = 0; i < size && at + i < program->len; i++) {
         program->bytes[at + i] = (uint8_t)((uint64_t)number >> (8 * i));
     }
 }
@@ -102,9 +136,10 @@ static void put(struct program *program, size_t at, int64_t number, size_t size)
 /* A place that holds a small number, which offsets into the tables mostly are not. */
 static size_t find_number(const struct program *program)
 {
+    const struct area *area = &program->areas[random_below(program->area_count)];
     size_t at = 0;
     for (int tries = 0; tries < 64; tries++) {
-        at = 32 + (random_below(program->tables - 64) & ~3u);
+        at = area->begin + (random_below(area->end - area->begin - 4) & ~3u);
         uint32_t number = load_le32(program->bytes + at);
         if (number < 72 || number == UINT32_MAX) {
             break;

@@ -119,10 +119,11 @@ static void check_program(const struct pte_program *program)
         must(pte_find_plan(program, plans[i].name) == &plans[i]);
         check_plan(&plans[i]);
     }
-    const struct pte_named_data *named = pte_named_data(program, &count);
-    for (size_t i = 0; i < count; i++) {
-        must(pte_find_named_data(program, span_str(named[i].key)) == &named[i]);
-        touch(named[i].bytes);
+    const struct pte_names *named = pte_named_data(program);
+    for (uint32_t i = 0; i < named->count; i++) {
+        const struct pte_named_data *entry = &named->entries[i];
+        must(pte_names_find(named, span_str(entry->key)) == entry);
+        touch(entry->bytes);
     }
     struct buf listing;
     buf_init(&listing, LISTING_BYTES_MAX);
@@ -142,7 +143,7 @@ static bool try_program(const struct writer *writer)
     bool is_accepted = pte_parse(span_of(copy + 1, writer->len), &program, &err) == ST_OK;
     if (is_accepted) {
         check_program(program);
-        pte_program_unref(program);
+        pte_free(program);
     } else {
         must(err.text[0] != '\0');
     }

@@ -134,6 +134,28 @@ static void test_grid_constants_and_bindings(void **state)
     hal_buffer_unref(by_slot);
 }
 
+/* More tiles in one dim than a device may take at once. */
+static void test_long_grid(void **state)
+{
+    enum { TILES = 70001 };
+    (void)state;
+    for (int dim = 0; dim < 3; dim++) {
+        uint32_t grid[3] = {1, 1, 1};
+        grid[dim] = TILES;
+        struct hal_buffer *buffer = cts_buffer_new(TILES * 4);
+        struct hal_command *command = cts_command_new(0);
+        dispatch_number(command, cts_all_of(buffer), 2, 1, grid);
+        cts_command_end(command);
+        cts_run(command, NULL, 0);
+        const uint32_t *host = hal_buffer_map(buffer);
+        for (uint32_t i = 0; i < TILES; i++) {
+            assert_int_equal(host[i], i * 2 + 1);
+        }
+        hal_command_unref(command);
+        hal_buffer_unref(buffer);
+    }
+}
+
 static void test_empty_grids(void **state)
 {
     (void)state;
@@ -182,6 +204,50 @@ static void test_barriers_order_regions(void **state)
     hal_buffer_unref(b);
 }
 
+/* Kernels of which some have a form for the CPU alone take turns on the same memory. */
+static void test_mixed_forms(void **state)
+{
+    enum { TILES = 300, TURNS = 20 };
+    struct error err;
+    (void)state;
+    struct hal_buffer *a = cts_buffer_new(TILES * 4), *b = cts_buffer_new(TILES * 4);
+    struct hal_command *command = cts_command_new(2);
+    const struct hal_binding slots[] = {cts_all_of(a), cts_all_of(b)};
+    const struct hal_binding in_a = cts_slot(0, 0, TILES * 4), in_b = cts_slot(1, 0, TILES * 4);
+    for (unsigned i = 0; i < TURNS; i++) {
+        const struct hal_dispatch twice = {.kernel = &cts_twice,
+                                           .grid = {TILES, 1, 1},
+                                           .bindings = i % 2 ? &in_b : &in_a,
+                                           .binding_count = 1,
+                                           .cost = i % 3 ? 10 : 1000000};
+        dispatch_increment(command, i % 2 ? in_a : in_b, TILES, 100); /* beside the other */
+        cts_dispatch(command, &twice);
+        cts_barrier(command);
+        if (i % 5 == 4) {
+            assert_ok(err, hal_command_copy(command, in_a, in_b, &err));
+            cts_barrier(command);
+        }
+    }
+    cts_command_end(command);
+    uint32_t x = 0, y = 0;
+    for (int turn = 0; turn < 3; turn++) {
+        for (unsigned i = 0; i < TURNS; i++) {
+            x = i % 2 ? x + 1 : x * 2;
+            y = i % 2 ? y * 2 : y + 1;
+            y = i % 5 == 4 ? x : y;
+        }
+        cts_run(command, slots, 2);
+        const uint32_t *host_a = hal_buffer_map(a), *host_b = hal_buffer_map(b);
+        for (uint32_t i = 0; i < TILES; i++) {
+            assert_int_equal(host_a[i], x);
+            assert_int_equal(host_b[i], y);
+        }
+    }
+    hal_command_unref(command);
+    hal_buffer_unref(a);
+    hal_buffer_unref(b);
+}
+
 /* Many dispatches of different sizes share a region. */
 static void test_wide_region(void **state)
 {
@@ -213,6 +279,7 @@ static void test_scratch(void **state)
     enum { TILES = 500 };
     struct error err;
     (void)state;
+
     struct hal_buffer *buffer = cts_buffer_new(TILES * 4);
     struct hal_command *command = cts_command_new(0);
     const struct hal_binding out = cts_all_of(buffer);
@@ -374,8 +441,10 @@ int cts_command(void)
         cmocka_unit_test(test_fill),
         cmocka_unit_test(test_copy_and_update),
         cmocka_unit_test(test_grid_constants_and_bindings),
+        cmocka_unit_test(test_long_grid),
         cmocka_unit_test(test_empty_grids),
         cmocka_unit_test(test_barriers_order_regions),
+        cmocka_unit_test(test_mixed_forms),
         cmocka_unit_test(test_wide_region),
         cmocka_unit_test(test_scratch),
         cmocka_unit_test(test_kernel_without_form),

@@ -36,6 +36,8 @@ int cts_semaphore(void);
 int cts_pool(void);
 int cts_command(void);
 int cts_queue(void);
+int cts_memory(void);
+int cts_fault(void);
 
 /* Calls of malloc and its kin from this program and the library in it. */
 size_t cts_mallocs(void);
@@ -60,6 +62,8 @@ struct hal_binding cts_slot(uint16_t slot, size_t offset, size_t length);
 extern const struct hal_kernel cts_number;
 /* out[tile] += 1; binding 0, u32. */
 extern const struct hal_kernel cts_increment;
+/* out[tile] *= 2; binding 0, u32. Has a form for the CPU alone. */
+extern const struct hal_kernel cts_twice;
 /* out[0] = a mix of constants[0] and the u64 of all further bindings; u64. */
 extern const struct hal_kernel cts_mix;
 uint64_t cts_mix_of(uint64_t seed, const uint64_t *values, size_t count);

@@ -3,6 +3,10 @@
 
 #include "tests/hal/cts.h"
 
+#include "tests/hal/shaders/increment.h"
+#include "tests/hal/shaders/mix.h"
+#include "tests/hal/shaders/number.h"
+
 static uint32_t number_of(const struct hal_args *args, struct hal_tile tile)
 {
     return (tile.z * args->grid[1] + tile.y) * args->grid[0] + tile.x;
@@ -20,6 +24,12 @@ static void increment(const struct hal_args *args, struct hal_tile tile)
 {
     uint32_t *out = args->bindings[0];
     out[number_of(args, tile)]++;
+}
+
+static void twice(const struct hal_args *args, struct hal_tile tile)
+{
+    uint32_t *out = args->bindings[0];
+    out[number_of(args, tile)] *= 2;
 }
 
 uint64_t cts_mix_of(uint64_t seed, const uint64_t *values, size_t count)
@@ -61,8 +71,11 @@ static void scratch(const struct hal_args *args, struct hal_tile tile)
     out[i] = intact;
 }
 
-const struct hal_kernel cts_number = {.name = "number", .cpu = number};
-const struct hal_kernel cts_increment = {.name = "increment", .cpu = increment};
-const struct hal_kernel cts_mix = {.name = "mix", .cpu = mix};
+const struct hal_kernel cts_number = {
+    .name = "number", .cpu = number, .spirv = HAL_SPIRV(number_spirv)};
+const struct hal_kernel cts_increment = {
+    .name = "increment", .cpu = increment, .spirv = HAL_SPIRV(increment_spirv)};
+const struct hal_kernel cts_twice = {.name = "twice", .cpu = twice};
+const struct hal_kernel cts_mix = {.name = "mix", .cpu = mix, .spirv = HAL_SPIRV(mix_spirv)};
 const struct hal_kernel cts_scratch = {.name = "scratch", .cpu = scratch};
 const struct hal_kernel cts_formless = {.name = "formless"};

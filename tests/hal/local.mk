@@ -2,7 +2,7 @@
 # cts is one suite for every device, with a script for each device that it runs against; test_uk_*
 # compare the levels of the CPU's micro-kernels.
 if HAVE_CMOCKA
-UK_TESTS = %D%/test_uk_dw %D%/test_uk_gemm %D%/test_uk_math %D%/test_uk_vec
+UK_TESTS = %D%/test_uk_dw %D%/test_uk_gemm %D%/test_uk_math %D%/test_uk_u8 %D%/test_uk_vec
 check_PROGRAMS += $(UK_TESTS)
 TESTS += $(UK_TESTS)
 
@@ -12,6 +12,8 @@ TESTS += $(UK_TESTS)
 %C%_test_uk_gemm_LDADD = $(HAL_LIBS) $(CMOCKA_LIBS)
 %C%_test_uk_math_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_uk_math_LDADD = $(HAL_LIBS) $(CMOCKA_LIBS)
+%C%_test_uk_u8_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_uk_u8_LDADD = $(HAL_LIBS) $(CMOCKA_LIBS)
 %C%_test_uk_vec_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_uk_vec_LDADD = $(HAL_LIBS) $(CMOCKA_LIBS)
 
@@ -19,11 +21,16 @@ check_PROGRAMS += %D%/cts %D%/test_cpu
 TESTS += %D%/test_cpu %D%/cpu_1_worker.sh %D%/cpu_4_workers.sh
 
 %C%_cts_SOURCES = \
+	%D%/shaders/increment.h \
+	%D%/shaders/mix.h \
+	%D%/shaders/number.h \
 	%D%/buffer.c \
 	%D%/command.c \
 	%D%/cts.c %D%/cts.h \
 	%D%/device.c \
+	%D%/fault.c \
 	%D%/kernels.c \
+	%D%/memory.c \
 	%D%/pool.c \
 	%D%/queue.c \
 	%D%/semaphore.c
@@ -35,4 +42,17 @@ TESTS += %D%/test_cpu %D%/cpu_1_worker.sh %D%/cpu_4_workers.sh
 %C%_test_cpu_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_cpu_LDADD = $(HAL_LIBS) $(CMOCKA_LIBS)
 endif
-EXTRA_DIST += %D%/cpu_1_worker.sh %D%/cpu_4_workers.sh %D%/uk_levels.h
+if HAVE_CMOCKA
+if HAVE_VULKAN
+check_PROGRAMS += %D%/test_vulkan %D%/test_vulkan_faults
+TESTS += %D%/test_vulkan %D%/test_vulkan_faults %D%/vulkan.sh %D%/vulkan_split.sh
+%C%_test_vulkan_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_vulkan_LDADD = $(HAL_LIBS) $(CMOCKA_LIBS)
+%C%_test_vulkan_faults_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_vulkan_faults_LDADD = $(HAL_LIBS) $(CMOCKA_LIBS)
+endif
+endif
+EXTRA_DIST += \
+	%D%/cpu_1_worker.sh %D%/cpu_4_workers.sh %D%/vulkan.sh %D%/vulkan_split.sh \
+	%D%/shaders/increment.comp %D%/shaders/mix.comp %D%/shaders/number.comp \
+	%D%/uk_levels.h

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <time.h>
+#include <unistd.h>
 
 /* ---- kernels that only a CPU can run: they look at the time and at each other -----------------
  */
@@ -46,6 +47,98 @@ static void meet_kernel(const struct hal_args *args, struct hal_tile tile)
     }
 }
 
+static atomic_bool overtaken;
+
+/* Takes its time until somebody else has had a turn. */
+static void patient_kernel(const struct hal_args *args, struct hal_tile tile)
+{
+    (void)args;
+    (void)tile;
+    if (!atomic_load(&overtaken)) {
+        atomic_fetch_add(&tiles_run, 1);
+        usleep(1000);
+    }
+}
+
+static void overtaking_kernel(const struct hal_args *args, struct hal_tile tile)
+{
+    (void)args;
+    (void)tile;
+    atomic_store(&overtaken, true);
+}
+
+static atomic_uint short_count, tiles_at_first, tiles_at_last;
+#define SHORT_ONES 40
+
+/* Notes how far the long ones are when the first and the last of the short ones run. */
+static void short_kernel(const struct hal_args *args, struct hal_tile tile)
+{
+    (void)args;
+    (void)tile;
+    uint32_t number = atomic_fetch_add(&short_count, 1);
+    if (number == 0) {
+        atomic_store(&tiles_at_first, atomic_load(&tiles_run));
+    } else if (number == SHORT_ONES - 1) {
+        atomic_store(&tiles_at_last, atomic_load(&tiles_run));
+        atomic_store(&overtaken, true);
+    }
+}
+
+/* One of a row of tiles submits something for another share, which notes how far the row is. */
+#define CALLING_TILE 20
+static struct hal_command *called_command;
+static struct hal_semaphore *called_done;
+
+static void calling_kernel(const struct hal_args *args, struct hal_tile tile)
+{
+    (void)args;
+    (void)tile;
+    if (atomic_fetch_add(&tiles_run, 1) == CALLING_TILE) {
+        cts_submit(&(struct hal_submission){.command = called_command,
+                                            .signal = {{called_done, 1}},
+                                            .signal_count = 1,
+                                            .share = 2});
+    }
+}
+
+static void called_kernel(const struct hal_args *args, struct hal_tile tile)
+{
+    (void)args;
+    (void)tile;
+    atomic_store(&tiles_at_first, atomic_load(&tiles_run));
+}
+
+/* Two rows of tiles; the light one notes how far it is when the heavy one has had so many. */
+#define HEAVY_TILES 60
+static atomic_uint light_tiles, heavy_tiles, light_at_last;
+
+static void light_kernel(const struct hal_args *args, struct hal_tile tile)
+{
+    (void)args;
+    (void)tile;
+    if (atomic_load(&heavy_tiles) < HEAVY_TILES) {
+        usleep(500);
+        atomic_fetch_add(&light_tiles, 1);
+    }
+}
+
+static void heavy_kernel(const struct hal_args *args, struct hal_tile tile)
+{
+    (void)args;
+    (void)tile;
+    usleep(500);
+    if (atomic_fetch_add(&heavy_tiles, 1) + 1 == HEAVY_TILES) {
+        atomic_store(&light_at_last, atomic_load(&light_tiles));
+    }
+}
+
+static const struct hal_kernel light = {.name = "light", .cpu = light_kernel};
+static const struct hal_kernel heavy = {.name = "heavy", .cpu = heavy_kernel};
+static const struct hal_kernel calling = {.name = "calling", .cpu = calling_kernel};
+static const struct hal_kernel called = {.name = "called", .cpu = called_kernel};
+static const struct hal_kernel brief = {.name = "brief", .cpu = short_kernel};
+static const struct hal_kernel patient = {.name = "patient", .cpu = patient_kernel};
+static const struct hal_kernel overtaking = {.name = "overtaking", .cpu = overtaking_kernel};
 static const struct hal_kernel cancelling = {.name = "cancelling", .cpu = cancel_kernel};
 static const struct hal_kernel meeting = {.name = "meeting", .cpu = meet_kernel};
 
@@ -99,6 +192,127 @@ static void test_cancel_while_running(void **state)
 }
 
 /* The tiles of one submission spread over the workers. */
+/* All workers are inside a large submission; a small one does not wait for its end. */
+static void test_submissions_take_turns(void **state)
+{
+    (void)state;
+    cpu_only();
+    enum { TILES = 3000 };
+    struct hal_command *large = command_of(&patient, TILES, TILES * 1000000u);
+    struct hal_command *small = command_of(&overtaking, 1, 1000000);
+    struct hal_semaphore *done[2] = {cts_semaphore_new(), cts_semaphore_new()};
+    atomic_store(&tiles_run, 0);
+    atomic_store(&overtaken, false);
+    for (int i = 0; i < 2; i++) {
+        const struct hal_submission submission = {
+            .command = i ? small : large,
+            .signal = {{done[i], 1}},
+            .signal_count = 1,
+        };
+        cts_submit(&submission);
+        usleep(i ? 0 : 20000);
+    }
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(hal_semaphore_wait(done[i], 1, UINT64_MAX), ST_OK);
+        hal_semaphore_unref(done[i]);
+    }
+    assert_in_range(atomic_load(&tiles_run), 1, TILES - 1);
+    hal_command_unref(large);
+    hal_command_unref(small);
+}
+
+/*
+ * The short submissions of one party, one after the other, beside two long ones of another party:
+ * they are not held to one for each slice of the long ones.
+ */
+static void test_shares_have_the_same_time(void **state)
+{
+    (void)state;
+    if (strcmp(cts.name, "cpu") != 0) {
+        skip();
+    }
+    struct hal_command *slow = command_of(&patient, 10000, 10000u * 1000000);
+    struct hal_command *fast = command_of(&brief, 1, 100000);
+    struct hal_semaphore *ends[2] = {cts_semaphore_new(), cts_semaphore_new()};
+    struct hal_semaphore *chain = cts_semaphore_new();
+    atomic_store(&overtaken, false);
+    atomic_store(&tiles_run, 0);
+    atomic_store(&short_count, 0);
+    for (int i = 0; i < 2; i++) {
+        cts_submit(&(struct hal_submission){
+            .command = slow, .signal = {{ends[i], 1}}, .signal_count = 1, .share = 1});
+    }
+    for (uint64_t i = 0; i < SHORT_ONES; i++) {
+        cts_submit(&(struct hal_submission){.command = fast,
+                                            .wait = {{chain, i}},
+                                            .wait_count = 1,
+                                            .signal = {{chain, i + 1}},
+                                            .signal_count = 1,
+                                            .share = 2});
+    }
+    assert_int_equal(hal_semaphore_wait(chain, SHORT_ONES, UINT64_MAX), ST_OK);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(hal_semaphore_wait(ends[i], 1, UINT64_MAX), ST_OK);
+        hal_semaphore_unref(ends[i]);
+    }
+    assert_in_range(atomic_load(&tiles_at_last) - atomic_load(&tiles_at_first), 0, SHORT_ONES / 2);
+    hal_semaphore_unref(chain);
+    hal_command_unref(slow);
+    hal_command_unref(fast);
+}
+
+/* A share of the weight 4 beside one of the weight 1: a quarter, with room for what else runs. */
+static void test_weights(void **state)
+{
+    (void)state;
+    cpu_only();
+    if (cts.props->workers > 1) {
+        skip();
+    }
+    struct hal_command *rows[] = {command_of(&light, 10000, 10000u * 1000000),
+                                  command_of(&heavy, HEAVY_TILES, HEAVY_TILES * 1000000u)};
+    struct hal_semaphore *done[] = {cts_semaphore_new(), cts_semaphore_new()};
+    atomic_store(&light_tiles, 0);
+    atomic_store(&heavy_tiles, 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        cts_submit(&(struct hal_submission){.command = rows[i],
+                                            .signal = {{done[i], 1}},
+                                            .signal_count = 1,
+                                            .share = i + 1,
+                                            .weight = i ? 4 : 1});
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(hal_semaphore_wait(done[i], 1, UINT64_MAX), ST_OK);
+        hal_semaphore_unref(done[i]);
+        hal_command_unref(rows[i]);
+    }
+    assert_in_range(atomic_load(&light_at_last), 1, HEAVY_TILES / 2);
+}
+
+/* One worker: what another share submits is run after the tile, not after a slice. */
+static void test_another_share_waits_for_a_tile(void **state)
+{
+    (void)state;
+    cpu_only();
+    if (cts.props->workers > 1) {
+        skip();
+    }
+    struct hal_command *row = command_of(&calling, 1000, 1000u * 1000000);
+    struct hal_semaphore *done = cts_semaphore_new();
+    called_command = command_of(&called, 1, 1000000);
+    called_done = cts_semaphore_new();
+    atomic_store(&tiles_run, 0);
+    cts_submit(&(struct hal_submission){
+        .command = row, .signal = {{done, 1}}, .signal_count = 1, .share = 1});
+    assert_int_equal(hal_semaphore_wait(called_done, 1, UINT64_MAX), ST_OK);
+    assert_int_equal(hal_semaphore_wait(done, 1, UINT64_MAX), ST_OK);
+    assert_int_equal(atomic_load(&tiles_at_first), CALLING_TILE + 1);
+    hal_semaphore_unref(called_done);
+    hal_semaphore_unref(done);
+    hal_command_unref(called_command);
+    hal_command_unref(row);
+}
+
 static void test_tiles_run_at_the_same_time(void **state)
 {
     (void)state;
@@ -428,6 +642,10 @@ int cts_queue(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cancel_while_running),
+        cmocka_unit_test(test_submissions_take_turns),
+        cmocka_unit_test(test_shares_have_the_same_time),
+        cmocka_unit_test(test_another_share_waits_for_a_tile),
+        cmocka_unit_test(test_weights),
         cmocka_unit_test(test_tiles_run_at_the_same_time),
         cmocka_unit_test(test_submissions_run_at_the_same_time),
         cmocka_unit_test(test_runs_inline),

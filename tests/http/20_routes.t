@@ -1,6 +1,11 @@
 # What is found, what is not, and by which method.
 model add
+model methods
 model add as a.b-c_D
+model mlp
+model scalars
+model tally
+option --workers=3 --sequence-count-max=5 --sequence-timeout=7s
 
 play unknown paths
 get /
@@ -123,3 +128,40 @@ get /v2/models/nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn
 < 404
 get /v2/models/nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn
 < 400
+
+play the configuration of a model of fixed sizes
+get /v2/models/add/config
+< 200
+json {"name":"add","platform":"executorch_pte","backend":"pted","version_policy":{"all":{}},"max_batch_size":0,"input":[{"name":"input_0","data_type":"TYPE_FP32","dims":[2,3],"format":"FORMAT_NONE","is_shape_tensor":false,"allow_ragged_batch":false,"optional":false},{"name":"input_1","data_type":"TYPE_FP32","dims":[2,3],"format":"FORMAT_NONE","is_shape_tensor":false,"allow_ragged_batch":false,"optional":false}],"output":[{"name":"output_0","data_type":"TYPE_FP32","dims":[2,3],"label_filename":"","is_shape_tensor":false}],"instance_group":[{"name":"cpu","kind":"KIND_CPU","count":3,"gpus":[]}],"parameters":{},"model_warmup":[],"model_transaction_policy":{"decoupled":false}}
+get /v2/models/add/versions/1/config
+< 200
+get /v2/models/add/versions/2/config
+< 404
+get /v2/models/nope/config
+< 404
+
+play the configuration of a model whose first dim counts samples
+get /v2/models/mlp/config
+< 200
+body .*"max_batch_size":32,.*"dims":\[12\],.*"output":.*"dims":\[5\],.*
+
+play the configuration of a model with state
+get /v2/models/tally/config
+< 200
+body (?!.*dynamic_batching).*"max_batch_size":0,.*"sequence_batching":\{"oldest":\{"max_candidate_sequences":5,.*"max_sequence_idle_microseconds":7000000,.*
+
+play the configuration of a model with fixed arguments
+get /v2/models/scalars/config
+< 200
+body .*"data_type":"TYPE_INT64","dims":\[\].*"optional":true.*
+
+play constant methods are shown with their values
+get /v2/models/methods.get_width
+< 200
+json {"name":"methods.get_width","versions":["1"],"platform":"executorch_pte","inputs":[],"outputs":[{"name":"output_0","datatype":"INT64","shape":[]}],"constants":{"get_name":"autoencoder \u00e9","get_scale":0.1,"get_shape":[10,4],"get_table":[0,3,6,9,12],"get_width":10,"is_trained":false}}
+get /v2/models/methods.encode
+< 200
+body .*"constants":\{"get_name":.*"get_width":10,.*"get_table":\[0,3,6,9,12\]\}\}
+get /v2/models/add
+< 200
+body (?!.*constants).*

@@ -5,6 +5,7 @@ model methods
 model scalars
 model zero_size
 model int64_exact
+model faults
 
 play nested data
 post /v2/models/add/infer {"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[[1,2,3],[4,5,6]]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[10,20,30,40,50,60]}]}
@@ -218,3 +219,17 @@ post /v2/models/int64_exact/infer {"inputs":[{"name":"input_0","shape":[6],"data
 body .*inputs\[0\].data\[0\].*
 post /v2/models/int64_exact/infer {"inputs":[{"name":"input_0","shape":[6],"datatype":"INT64","data":[1.0,0,0,0,0,0]},{"name":"input_1","shape":[6],"datatype":"INT64","data":[0,0,0,0,0,0]}]}
 < 400
+
+play data that a kernel refuses
+post /v2/models/faults/infer {"inputs":[{"name":"input_0","shape":[5,3],"datatype":"FP32","data":[0,1,2,3,4,5,6,7,8,9,10,11,12,13,14]},{"name":"input_1","shape":[3],"datatype":"INT64","data":[4,0,5]},{"name":"input_2","shape":[1,3],"datatype":"INT64","data":[0,0,0]}]}
+< 400
+json {"error": "model 'faults': embedding: an index is out of range"}
+post /v2/models/faults/call {"args":[[[0,1,2],[3,4,5],[6,7,8],[9,10,11],[12,13,14]],[4,0,3],[[0,5,1]]]}
+< 400
+json {"error": "model 'faults': gather: an index is out of range"}
+post /v2/models/faults.divide/call {"args":[[7,8,9,10],[1,2,0,4]]}
+< 400
+body .*an integer is divided by zero.*
+post /v2/models/faults.divide/call {"args":[[7,8,9,10],[1,2,3,4]]}
+< 200
+json {"result": [[7,4,3,2],[0,0,0,2]]}

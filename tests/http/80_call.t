@@ -3,6 +3,7 @@ model add
 model methods
 model scalars
 model mlp
+model ledger
 
 play nested arrays in, nested arrays out
 post /v2/models/add/call {"args":[[[1,2,3],[4,5,6]],[[10,20,30],[40,50,60]]]}
@@ -35,6 +36,43 @@ post /v2/models/add/call?binary=1 {"args":[[[1,2,3],[4,5,6]],{"dtype":"float32",
 < 400
 body .*args\[1\]: expected 24 bytes behind the JSON, got 0.*
 post+ /v2/models/add/call Inference-Header-Content-Length:0 abc
+< 400
+
+play parameters beside the arguments
+post /v2/models/add/call {"args":[[[1,2,3],[4,5,6]],[[0,0,0],[0,0,0]]],"parameters":{"priority":1,"timeout":60000000,"own":"x"}}
+< 200
+json {"result": [[1.0,2.0,3.0],[4.0,5.0,6.0]]}
+post /v2/models/add/call {"parameters":{"binary_data_output":true},"args":[[[1,1,1],[1,1,1]],[[1,1,1],[1,1,1]]]}
+< 200
+field Inference-Header-Content-Length: 128
+bytes {"result":{"dtype":"float32","shape":[2,3],"binary_data_size":24}}                                                              \x00\x00\x00\x40\x00\x00\x00\x40\x00\x00\x00\x40\x00\x00\x00\x40\x00\x00\x00\x40\x00\x00\x00\x40
+post /v2/models/add/call {"args":[],"parameters":{"timeout":"soon"}}
+< 400
+body .*parameters\.timeout: expected a whole number, got a string.*
+post /v2/models/add/call {"args":[{"$from":{"id":"a"}},1]}
+< 400
+body .*args\[0\]\.\$from: only the requests of a POST /v2/batch can take each other's results.*
+post /v2/models/add/shape {"args":[],"parameters":{"priority":1}}
+< 200
+
+play sequences
+post /v2/models/ledger.enter/call {"args":[[0,1],[[2,2,2],[2,2,2]]],"parameters":{"sequence_id":7}}
+< 400
+body .*parameters\.sequence_id: this sequence is not open.*
+post /v2/models/ledger.enter/call {"args":[[0,1],[[2,2,2],[2,2,2]]],"parameters":{"sequence_start":true}}
+< 400
+json {"error": "parameters.sequence_start: sequence_id is missing, 0 or empty"}
+post /v2/models/ledger.enter/call {"args":[[0,1],[[2,2,2],[2,2,2]]],"parameters":{"sequence_id":7,"sequence_start":true}}
+< 200
+post /v2/models/ledger.total/call {"args":[1.0],"parameters":{"sequence_id":7}}
+< 200
+json {"result": [4.0,4.0,4.0]}
+post /v2/models/ledger.total/call {"args":[1.0]}
+< 200
+json {"result": [0.0,0.0,0.0]}
+post /v2/models/ledger.total/call {"args":[1.0],"parameters":{"sequence_id":7,"sequence_end":true}}
+< 200
+post /v2/models/ledger.total/call {"args":[1.0],"parameters":{"sequence_id":7}}
 < 400
 
 play where it is wrong
@@ -73,7 +111,7 @@ post /v2/models/add/call {"args":[],"kwargs":{"x":1}}
 json {"error": "kwargs: the method takes none"}
 post /v2/models/add/call {"inputs":[]}
 < 400
-body .*unknown member, expected args or kwargs.*
+body .*unknown member, expected args, kwargs or parameters.*
 post /v2/models/add/call {"args":{}}
 < 400
 json {"error": "args: expected an array of 2, got an object"}
@@ -85,7 +123,7 @@ post /v2/models/add/call {"args":[{"dtype":"float32","base64":""},1]}
 json {"error": "args[0]: member \"shape\" is missing"}
 post /v2/models/add/call {"args":[{"dtype":"float32","shape":[2,3]},1]}
 < 400
-json {"error": "args[0]: expected either base64 or binary_data_size"}
+json {"error": "args[0]: expected one of base64, binary_data_size and fill"}
 post /v2/models/add/call {"args":[
 < 400
 open
@@ -101,6 +139,9 @@ play what a method says of itself
 get /v2/models/add/signature
 < 200
 body .*"abi":"sip".*"fv":"1","f":"I15!B5!d2d3B5!d2d3R8!B5!d2d3","fbr":null,"sipv":1,"sip":"I12!S9!k0_0k1_1R3!_0",.*"example":.*
+get /v2/models/methods.get_width/signature
+< 200
+body .*"properties":\{("args":.*,)?"parameters":\{"type":"object"\}\},"required":\[\].*
 get /v2/models/nope/signature
 < 404
 post /v2/models/add/signature {}
@@ -121,3 +162,41 @@ json {"error": "inputs[0].name: model 'add' has no input 'other'"}
 post /v2/models/mlp/shape {"inputs":[]}
 < 400
 json {"error": "input 'input_0' is missing"}
+
+play tensors of one value
+post /v2/models/add/call {"args":[{"dtype":"float32","shape":[2,3],"fill":1.5},[[1,2,3],[4,5,6]]]}
+< 200
+json {"result": [[2.5,3.5,4.5],[5.5,6.5,7.5]]}
+post /v2/models/add/call {"args":[{"dtype":"float32","shape":[2,3],"fill":"x"},1]}
+< 400
+body .*args\[.*
+post /v2/models/add/call {"args":[{"dtype":"float32","shape":[2,4],"fill":0},1]}
+< 400
+json {"error": "args[0]: expected float32[2,3], got float32[2,4]"}
+post /v2/models/add/call {"args":[{"dtype":"float32","shape":[2,3],"fill":0,"base64":""},1]}
+< 400
+json {"error": "args[0]: expected one of base64, binary_data_size and fill"}
+get /v2/models/mlp/signature
+< 200
+body .*"maxItems":.*"parameters":\{"type":"object"\}\},"required":\["args"\],"additionalProperties":false\},"example":.*
+
+play shapes of results in the method's own structure
+post /v2/models/add/shape {"args":[[[1,2,3],[4,5,6]],{"dtype":"float32","shape":[2,3]}]}
+< 200
+json {"model_name":"add","model_version":"1","outputs":[{"name":"output_0","datatype":"FP32","shape":[2,3],"bytes":24}]}
+post /v2/models/add/shape {"args":[]}
+< 200
+post /v2/models/add/shape {"args":[{"dtype":"float32","shape":[2,4]}]}
+< 400
+json {"error": "args[0]: expected float32[2,3], got float32[2,4]"}
+post /v2/models/mlp/shape {"args":[]}
+< 400
+body .*args\[0\]: missing, expected float32\[\?,.*
+post /v2/models/methods.encode/shape {"args":[{"dtype":"float32","shape":[5,10]}]}
+< 200
+body .*"shape":\[5,4\],"bytes":80.*
+
+play control characters among numbers
+post /v2/models/add/call {"args":[[[1,2,3\x03,[4,5,6]],[[1,2,3],[4,5,6]]]}
+< 400
+body .*args\[0\]\[0\]\[3\].*expected a number.*

@@ -6,6 +6,7 @@ usage: run_daemon.py, with top_srcdir and top_builddir in the environment.
 """
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -87,6 +88,12 @@ def bad_model_files():
         expect_exit(65, "bad.pte", "--listen", "127.0.0.1:0", ADD, str(bad))
         expect_exit(66, "missing.pte", "--listen", "127.0.0.1:0", f"{folder}/missing.pte")
         expect_exit(66, "--models", "--listen", "127.0.0.1:0", "--models", f"{folder}/none")
+        expect_exit(65, "none.ptd", "--listen", "127.0.0.1:0", "--data", f"add={folder}/none.ptd",
+                    str(MODELS / "add.pte"))
+        expect_exit(64, "no model 'sub'", "--listen", "127.0.0.1:0", "--data", "sub=x.ptd",
+                    str(MODELS / "add.pte"))
+        expect_exit(64, "no model 'sub'", "--listen", "127.0.0.1:0", "--set", "sub:weight=2",
+                    str(MODELS / "add.pte"))
 
 
 def folder_of_models():
@@ -118,6 +125,36 @@ def folder_of_models():
                 raise Failure(f"{client.body!r} does not say {reason!r}")
             client.send(build_request("GET", "/v2/health/ready"))
             expect("ready", client.answer(), 200)
+
+
+def unknown_operator():
+    """One method calls what nobody knows: it says so wherever it is asked; others are served."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "methods.pte"
+        program = (MODELS / "methods.pte").read_bytes()
+        path.write_bytes(program.replace(b"aten::tanh", b"aten::tahn"))
+        with Daemon([str(path)]) as daemon:
+            client = Client(daemon.port)
+            body = json.dumps({"args": [[[0] * 10]]}).encode()
+            for request in (build_request("GET", "/v2/models/methods.encode"),
+                            build_request("GET", "/v2/models/methods.encode/ready"),
+                            build_request("GET", "/v2/models/methods.encode/signature"),
+                            build_request("POST", "/v2/models/methods.encode/shape", b"{}"),
+                            build_request("POST", "/v2/models/methods.encode/call", body)):
+                client.send(request)
+                expect("the method", client.answer(), 503)
+                reason = r"methods\.encode.*instruction \d+: operator 'aten::tahn\.out' is not"
+                if not re.search(reason, client.body.decode()):
+                    raise Failure(f"{request!r}: {client.body!r}")
+            client.send(build_request("POST", "/v2/repository/index", b""))
+            expect("index", client.answer(), 200)
+            rows = {row["name"]: row for row in json.loads(client.body)}
+            expect("state", rows["methods.encode"]["state"], "UNAVAILABLE")
+            expect("reason", "aten::tahn.out" in rows["methods.encode"]["reason"], True)
+            expect("another", rows["methods.decode"]["state"], "READY")
+            client.send(build_request("POST", "/v2/models/methods.decode/call",
+                                      json.dumps({"args": [[[0] * 4], [1]]}).encode()))
+            expect("a call of another", client.answer(), 200)
 
 
 def port_in_use():
@@ -396,10 +433,11 @@ def log_lines():
 
 
 CHECKS = (
-    usage_errors, help_and_version, bad_model_files, folder_of_models, port_in_use, unix_socket,
-    inherited_sockets, sockets_for_another, stops_at_once_when_idle, drain_finishes_requests,
-    drain_under_load, drain_has_an_end, second_signal, disconnect_in_every_step,
-    client_that_does_not_read, too_many_connections, ring_exhausted, log_lines)
+    usage_errors, help_and_version, bad_model_files, folder_of_models, unknown_operator,
+    port_in_use, unix_socket, inherited_sockets, sockets_for_another, stops_at_once_when_idle,
+    drain_finishes_requests, drain_under_load, drain_has_an_end, second_signal,
+    disconnect_in_every_step, client_that_does_not_read, too_many_connections, ring_exhausted,
+    log_lines)
 
 
 def main():

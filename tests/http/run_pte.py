@@ -4,6 +4,7 @@
 
 usage: run_pte.py, with top_srcdir and top_builddir in the environment.
 """
+import json
 import os
 import re
 import struct
@@ -59,6 +60,31 @@ def help_version_devices():
     expect(0, "usage: pte inspect", "--help")
     expect(0, r"^pte \d+\.\d+\.\d+\n", "--version")
     expect(0, "cpu", "devices")
+
+
+def data_files():
+    with tempfile.TemporaryDirectory() as folder:
+        bad = Path(folder) / "bad.ptd"
+        bad.write_bytes(b"no data file" * 9)
+        for command in ("run", "inspect"):
+            expect(65, "bad.ptd: not a .ptd file", command, "--data", str(bad), ADD)
+            expect(66, "missing.ptd", command, "--data", f"{folder}/missing.ptd", ADD)
+    expect(64, "given more than 64 times", "run", *["--data", "x"] * 65, ADD)
+    expect(64, "given more than 64 times", "inspect", *["--data", "x"] * 65, ADD)
+
+
+def operators():
+    lines = expect(0, "aten::add.out", "ops").splitlines()
+    rows = json.loads(expect(0, "aten::add.out", "ops", "--json"))
+    if [line.split()[0] for line in lines] != [row["name"] or "-" for row in rows]:
+        raise Failure("the two lists of operators differ")
+    row = next(row for row in rows if row["name"] == "view")
+    if row["devices"] != ["cpu", "vulkan"] or row["kind"] != "view" or "c64" not in row["dtypes"]:
+        raise Failure(f"view is {row}")
+    kernels = [kernel for row in rows for kernel in row["kernels"]]
+    if len(set(kernels)) != len(kernels):
+        raise Failure("a kernel call means two operators")
+    expect(64, "ops takes --json or nothing, got 'x'", "ops", "x")
 
 
 def bad_files():
@@ -142,8 +168,8 @@ def repeat():
         raise Failure(f"{text!r} is out of order")
 
 
-CHECKS = (usage_errors, help_version_devices, bad_files, inspect, json_inputs,
-          file_inputs_and_outputs, pattern_is_fixed, repeat)
+CHECKS = (usage_errors, help_version_devices, bad_files, data_files, operators, inspect,
+          json_inputs, file_inputs_and_outputs, pattern_is_fixed, repeat)
 
 
 def main():

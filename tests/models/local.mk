@@ -1,25 +1,63 @@
 # SPDX-License-Identifier: MIT
 # Programs with PyTorch's outputs, made by contrib/export; a NAME.cases is a folder of raw tensors.
-TESTS += %D%/run_models.py
-EXTRA_DIST += %D%/run_models.py \
+TESTS += %D%/run_models.py %D%/run_pipelines.py
+
+# One level, one answer: workers, batches and what memory held before change no bit.
+check_PROGRAMS += %D%/test_same_bytes
+TESTS += %D%/test_same_bytes
+%C%_test_same_bytes_SOURCES = %D%/test_same_bytes.c tests/unit/call_support.c tests/unit/call_support.h
+%C%_test_same_bytes_LDADD = $(RUNTIME_LIBS)
+
+if HAVE_VULKAN
+TESTS += %D%/vulkan.sh %D%/vulkan_split.sh
+endif
+EXTRA_DIST += %D%/run_models.py %D%/run_pipelines.py %D%/vulkan.sh %D%/vulkan_split.sh \
+	%D%/pipelines/pipelines.json \
 	%D%/digits/ATTRIBUTION %D%/digits/images.u8 %D%/digits/labels.u8 \
 	%D%/add.pte %D%/add.json %D%/add.cases \
+	%D%/branches.pte %D%/branches.json %D%/branches.cases \
+	%D%/by_size.pte %D%/by_size.json %D%/by_size.cases \
 	%D%/conv_ops.pte %D%/conv_ops.json %D%/conv_ops.cases \
+	%D%/deep.pte %D%/deep.json %D%/deep.cases \
 	%D%/digits.pte %D%/digits.json %D%/digits.cases \
+	%D%/faults.pte %D%/faults.json %D%/faults.cases \
+	%D%/found.pte %D%/found.json %D%/found.cases \
 	%D%/int64_exact.pte %D%/int64_exact.json %D%/int64_exact.cases \
+	%D%/ledger.pte %D%/ledger.json %D%/ledger.cases \
 	%D%/linear.pte %D%/linear.json %D%/linear.cases \
+	%D%/lists.pte %D%/lists.json %D%/lists.cases \
+	%D%/loops.pte %D%/loops.json %D%/loops.cases \
 	%D%/methods.pte %D%/methods.json %D%/methods.cases \
 	%D%/mlp.pte %D%/mlp.json %D%/mlp.cases \
 	%D%/mobile.pte %D%/mobile.json %D%/mobile.cases \
 	%D%/pointwise.pte %D%/pointwise.json %D%/pointwise.cases \
 	%D%/pointwise_types.pte %D%/pointwise_types.json %D%/pointwise_types.cases \
+	%D%/pt2e.pte %D%/pt2e.json %D%/pt2e.cases \
+	%D%/pt2e_rows.pte %D%/pt2e_rows.json %D%/pt2e_rows.cases \
 	%D%/promotion.pte %D%/promotion.json %D%/promotion.cases \
 	%D%/reduce_ops.pte %D%/reduce_ops.json %D%/reduce_ops.cases \
 	%D%/residual.pte %D%/residual.json %D%/residual.cases \
+	%D%/running.pte %D%/running.json %D%/running.cases \
 	%D%/scalars.pte %D%/scalars.json %D%/scalars.cases \
+	%D%/scroll.pte %D%/scroll.json %D%/scroll.cases \
 	%D%/select_ops.pte %D%/select_ops.json %D%/select_ops.cases \
+	%D%/sizes.pte %D%/sizes.json %D%/sizes.cases \
+	%D%/tally.pte %D%/tally.json %D%/tally.cases \
 	%D%/unet.pte %D%/unet.json %D%/unet.cases \
 	%D%/view_ops.pte %D%/view_ops.json %D%/view_ops.cases \
 	%D%/view_types.pte %D%/view_types.json %D%/view_types.cases \
+	%D%/vk_images.pte %D%/vk_images.json %D%/vk_images.cases \
+	%D%/vk_int4.pte %D%/vk_int4.json %D%/vk_int4.cases \
+	%D%/vk_numbers.pte %D%/vk_numbers.json %D%/vk_numbers.cases \
+	%D%/vk_rotations.pte %D%/vk_rotations.json %D%/vk_rotations.cases \
+	%D%/vk_tokens.pte %D%/vk_tokens.json %D%/vk_tokens.cases \
+	%D%/xnn_attention.pte %D%/xnn_attention.json %D%/xnn_attention.cases \
+	%D%/xnn_forms.pte %D%/xnn_forms.json %D%/xnn_forms.cases \
+	%D%/xnn_half.pte %D%/xnn_half.json %D%/xnn_half.cases \
+	%D%/xnn_images.pte %D%/xnn_images.json %D%/xnn_images.cases \
+	%D%/xnn_int4.pte %D%/xnn_int4.json %D%/xnn_int4.cases \
+	%D%/xnn_int8.pte %D%/xnn_int8.json %D%/xnn_int8.cases \
+	%D%/xnn_numbers.pte %D%/xnn_numbers.json %D%/xnn_numbers.cases \
+	%D%/xnn_rows.pte %D%/xnn_rows.json %D%/xnn_rows.cases \
 	%D%/zero_batch.pte %D%/zero_batch.json %D%/zero_batch.cases \
 	%D%/zero_size.pte %D%/zero_size.json %D%/zero_size.cases

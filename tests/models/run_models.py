@@ -5,8 +5,12 @@
 A description NAME.json (contrib/export/README.md) names the inputs and the outputs that PyTorch
 gave. Each case runs five ways: pte with files, HTTP with JSON tensors, HTTP with binary tensors,
 and both again as calls by structure, whose answers must have the shapes that /shape says;
-every output must have its type and shape and be within the model's tolerance. Models with labels
+every output must have its type and shape and be within the model's tolerance. Cases that go on
+where the one before them ended run as sequences, two at a time and in turns. Models with labels
 must also classify as many images rightly as PyTorch did.
+
+With PTED_DEVICE in the environment the daemon computes on that device, and each case runs once,
+over HTTP with binary tensors; see vulkan.sh.
 
 usage: run_models.py [NAME...], with top_srcdir and top_builddir in the environment.
 """
@@ -27,17 +31,13 @@ SOURCE = Path(os.environ.get("top_srcdir", Path(__file__).resolve().parents[2]))
 BUILD = Path(os.environ.get("top_builddir", SOURCE))
 PTED = os.environ.get("PTED", str(BUILD / "pted"))
 PTE = os.environ.get("PTE", str(BUILD / "pte"))
+DEVICE = os.environ.get("PTED_DEVICE")
 BUNDLED = SOURCE / "tests" / "models"
-# A larger collection that may lie in or beside the source tree; these need only operators we have.
+# A larger collection that may lie in or beside the source tree. All of it runs, but what is in
+# CORPUS_EXCLUDED.
 CORPUS = next((folder / "shared/models/public" for folder in (SOURCE, SOURCE.parent)
                if (folder / "shared/models/public").is_dir()), None)
-CORPUS_MODELS = (
-    "add", "bert_tiny", "channels_last_portable", "conv_ops", "digits_cnn", "dtype_ops",
-    "format_arenas", "format_legacy", "format_naive_plan", "format_old_ops", "format_unplanned_io",
-    "index_ops", "lstm", "math_ops", "methods", "mlp", "mobilenet_v2_035",
-    "mobilenet_v3_small_05", "mul_linear", "nested", "old_040_digits", "old_060_encoder",
-    "pipe_head", "pipe_preprocess", "resnet18_narrow", "scalars", "symint", "unet", "view_ops",
-    "zero_size")
+CORPUS_EXCLUDED = {}  # name: reason
 TIMEOUT_S = 120
 
 # dtype of a description: name in the protocol, type in an .npy file, format of struct.
@@ -184,14 +184,16 @@ def run_pte(program, case, folder):
 # ---- the daemon ---------------------------------------------------------------------------------
 
 class Daemon:
-    """pted serving one program on a port that the system chose."""
+    """pted on a port that the system chose, serving the program or what the arguments say."""
 
-    def __init__(self, program):
+    def __init__(self, *arguments):
         # A file and not a pipe: nobody reads along, and a pipe that is full would stop the daemon.
         # To append: the daemon shares our offset, which reading moves.
         self.log = tempfile.TemporaryFile("a+")
-        self.process = subprocess.Popen([PTED, "--listen", "127.0.0.1:0", str(program)],
-                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        device = ["--device", DEVICE] if DEVICE else []
+        self.process = subprocess.Popen([PTED, "--listen", "127.0.0.1:0", *device,
+                                         *map(str, arguments)],
+                                        stdin=subprocess.DEVNULL, stdout=self.log,
                                         stderr=self.log)
         self.connection = None
 
@@ -217,6 +219,8 @@ class Daemon:
         self.process.terminate()
         if self.process.wait(TIMEOUT_S) != 0:
             raise Failure(f"pted ended with {self.process.returncode}: {self.read_log().strip()}")
+        if "Validation Error" in self.read_log():    # of a Vulkan layer
+            raise Failure(self.read_log().strip())
 
     def request(self, method, path, body=None, headers=None):
         self.connection.request(method, path, body, headers or {})
@@ -236,11 +240,11 @@ def describe_inputs(case, folder):
                    "datatype": TYPES[tensor.dtype][0]}, tensor, leaf
 
 
-def infer_json(daemon, model, case, folder):
+def infer_json(daemon, model, case, folder, parameters=None):
     inputs = [{**entry, "data": tensor.values}
               for entry, tensor, _ in describe_inputs(case, folder)]
-    _, content = daemon.request("POST", f"/v2/models/{model}/infer",
-                                json.dumps({"id": "json", "inputs": inputs}),
+    body = {"id": "json", "inputs": inputs, "parameters": parameters or {}}
+    _, content = daemon.request("POST", f"/v2/models/{model}/infer", json.dumps(body),
                                 {"Content-Type": "application/json"})
     answer = json.loads(content)
     if (answer.get("id"), answer.get("model_name")) != ("json", model):
@@ -249,13 +253,13 @@ def infer_json(daemon, model, case, folder):
             for entry in answer["outputs"]}
 
 
-def infer_binary(daemon, model, case, folder):
+def infer_binary(daemon, model, case, folder, parameters=None):
     """Scalars are left out: the program's own value is meant then."""
     given = [(entry, tensor.raw) for entry, tensor, leaf in describe_inputs(case, folder)
              if leaf["kind"] == "tensor"]
     head = json.dumps({
         "inputs": [{**entry, "parameters": {"binary_data_size": len(raw)}} for entry, raw in given],
-        "parameters": {"binary_data_output": True}}).encode()
+        "parameters": {"binary_data_output": True, **(parameters or {})}}).encode()
     answer, content = daemon.request(
         "POST", f"/v2/models/{model}/infer", head + b"".join(raw for _, raw in given),
         {"Content-Type": "application/octet-stream",
@@ -314,6 +318,17 @@ def nest(values, shape):
     return [nest(values[i * step:(i + 1) * step], shape[1:]) for i in range(shape[0])]
 
 
+def fit_shape(pattern, value):
+    """The dims of a leaf, whose known ones are those of the pattern."""
+    shape = value["shape"] if isinstance(value, dict) else []
+    while not isinstance(value, dict) and len(shape) < len(pattern):
+        shape.append(len(value))
+        value = value[0] if value else [[]] * max(pattern[len(shape):] + [0], default=0)
+    if len(shape) != len(pattern) or any(a not in (-1, b) for a, b in zip(pattern, shape)):
+        raise Failure(f"shape {shape}, announced as {pattern}")
+    return shape
+
+
 def flatten(value, shape):
     if not shape:
         return [value]
@@ -364,6 +379,8 @@ def call(daemon, model, case, folder, is_binary):
                 raise Failure(f"result {index} is {value}, expected null")
             continue
         datatype, shape = shapes[f"output_{index}"]
+        if -1 in shape:    # depends on data: the answer's own, which must fit
+            shape = fit_shape(shape, value)
         if isinstance(value, dict):
             if value["shape"] != shape:
                 raise Failure(f"result {index} has shape {value['shape']}, expected {shape}")
@@ -420,6 +437,42 @@ def served_name(description, method):
     return description["name"] if plain else f"{description['name']}.{method}"
 
 
+def split_runs(cases):
+    """The calls of each sequence, with their numbers: a fresh one and those that go on from it."""
+    runs = []
+    for number, case in enumerate(cases):
+        if case["state"] == "fresh":
+            runs.append([])
+        runs[-1].append((number, case))
+    return [run for run in runs if len(run) > 1]
+
+
+def check_sequences(daemon, description, folder, runs):
+    """Each (id, way of a request, calls) is a sequence; they take turns."""
+    for turn in range(max(len(calls) for _, _, calls in runs)):
+        for sequence, infer, calls in runs:
+            if turn >= len(calls):
+                continue
+            number, case = calls[turn]
+            parameters = {"sequence_id": sequence, "sequence_start": turn == 0,
+                          "sequence_end": turn == len(calls) - 1}
+            model = served_name(description, case["method"])
+            try:
+                got = infer(daemon, model, case, folder, parameters)
+                compare_all(got, case, folder, description["tolerance"])
+            except Failure as error:
+                raise Failure(f"sequence {sequence}, case {number}: {error}") from error
+
+
+def check_all_sequences(report, daemon, description, folder):
+    """Each run beside the next one; the last, which may be the only one, beside the first."""
+    runs = split_runs(description["cases"])
+    for i, calls in enumerate(runs):
+        pair = [(7, infer_json, calls), ("seven", infer_binary, runs[(i + 1) % len(runs)])]
+        report.run(f"{description['name']} sequence of cases {calls[0][0]} to {calls[-1][0]}",
+                   check_sequences, daemon, description, folder, pair)
+
+
 class Report:
     def __init__(self):
         self.count = self.failed = 0
@@ -450,14 +503,22 @@ def check_model(report, path):
 
     def run_all(way, run):
         for number, case in enumerate(description["cases"]):
+            if case["state"] != "fresh":
+                continue    # see check_all_sequences()
             report.run(f"{name} case {number} {case['method']} {way}", check_case, run, description,
                        case, folder)
+    if DEVICE:
+        with Daemon(program) as daemon:
+            run_all(DEVICE, lambda case: infer_binary(
+                daemon, served_name(description, case["method"]), case, folder))
+        return
     run_all("pte", lambda case: run_pte(program, case, folder))
     with Daemon(program) as daemon:
         for way, infer in (("json", infer_json), ("binary", infer_binary), ("call", call_json),
                            ("call binary", call_binary)):
             run_all(way, lambda case, infer=infer: infer(
                 daemon, served_name(description, case["method"]), case, folder))
+        check_all_sequences(report, daemon, description, folder)
         for method in description["methods"]:
             report.run(f"{name} example {method}", check_example, daemon,
                        served_name(description, method))
@@ -466,10 +527,15 @@ def check_model(report, path):
                        description["facts"])
 
 
+def is_model(path):
+    """The collection has lists and pipelines beside the models."""
+    return path.stem not in CORPUS_EXCLUDED and path.with_suffix(".pte").exists()
+
+
 def main(names):
     paths = sorted(BUNDLED.glob("*.json"))
     if CORPUS:
-        paths += [CORPUS / f"{name}.json" for name in CORPUS_MODELS]
+        paths += [path for path in sorted(CORPUS.glob("*.json")) if is_model(path)]
     else:
         print("# skipped: the collection shared/models/public is not here")
     paths = [path for path in paths if not names or path.stem in names]

@@ -44,7 +44,7 @@ static enum status load_with(long allocations, struct span file, struct error *e
     enum status status = pte_parse(file, &program, err);
     allocations_left = -1;
     if (status == ST_OK) {
-        pte_program_unref(program);
+        pte_free(program);
     }
     return status;
 }

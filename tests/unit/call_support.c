@@ -3,6 +3,22 @@
 
 #include "tests/unit/call_support.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/unit/unit.h"
+
+struct rt_program *load_model(const char *model, const struct rt_program_options *options)
+{
+    const char *top = getenv("top_srcdir");
+    char path[1024];
+    struct rt_program *program;
+    struct error err;
+    snprintf(path, sizeof(path), "%s/tests/models/%s.pte", top ? top : ".", model);
+    assert_ok(err, rt_program_load(path, options, &program, &err));
+    return program;
+}
+
 void on_done(struct rt_invocation *invocation, enum status status, void *arg)
 {
     struct done *done = arg;

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of calls share: submitting one and waiting for its end. */
+/* What the tests of calls share: a bundled program, submitting a call and waiting for its end. */
 #ifndef PTED_TESTS_UNIT_CALL_SUPPORT_H
 #define PTED_TESTS_UNIT_CALL_SUPPORT_H
 
 #include <pthread.h>
 
 #include "runtime/invocation.h"
+#include "runtime/program.h"
+
+/* The program |model| of tests/models. */
+struct rt_program *load_model(const char *model, const struct rt_program_options *options);
 
 struct done {
     pthread_mutex_t mutex;

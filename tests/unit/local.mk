@@ -47,7 +47,8 @@ TESTS += $(UNIT_SIG_TESTS)
 %C%_test_pytree_LDADD = $(PROTOCOL_LIBS) $(CMOCKA_LIBS) $(CJSON_LIBS)
 
 # ops_call.c stands in for the plan: the families' own code under test.
-UNIT_OPS_TESTS = %D%/test_ops_copy %D%/test_ops_index %D%/test_ops_order %D%/test_ops_pool %D%/test_ops_view \
+UNIT_OPS_TESTS = %D%/test_ops_copy %D%/test_ops_index %D%/test_ops_order %D%/test_ops_pool \
+	%D%/test_ops_llm %D%/test_ops_quant %D%/test_ops_update %D%/test_ops_view \
 	%D%/test_ops_shapes
 check_PROGRAMS += $(UNIT_OPS_TESTS)
 TESTS += $(UNIT_OPS_TESTS)
@@ -61,9 +62,18 @@ TESTS += $(UNIT_OPS_TESTS)
 %C%_test_ops_index_SOURCES = %D%/test_ops_index.c %D%/ops_call.c %D%/ops_call.h
 %C%_test_ops_index_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_ops_index_LDADD = runtime/ops/libops.a $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_ops_llm_SOURCES = %D%/test_ops_llm.c %D%/ops_call.c %D%/ops_call.h
+%C%_test_ops_llm_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_ops_llm_LDADD = runtime/ops/libops.a $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_ops_quant_SOURCES = %D%/test_ops_quant.c %D%/ops_call.c %D%/ops_call.h
+%C%_test_ops_quant_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_ops_quant_LDADD = runtime/ops/libops.a $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_ops_pool_SOURCES = %D%/test_ops_pool.c %D%/ops_call.c %D%/ops_call.h
 %C%_test_ops_pool_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_ops_pool_LDADD = runtime/ops/libops.a $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_ops_update_SOURCES = %D%/test_ops_update.c %D%/ops_call.c %D%/ops_call.h
+%C%_test_ops_update_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_ops_update_LDADD = runtime/ops/libops.a $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_ops_view_SOURCES = %D%/test_ops_view.c %D%/ops_call.c %D%/ops_call.h
 %C%_test_ops_view_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_ops_view_LDADD = runtime/ops/libops.a $(RUNTIME_LIBS) $(CMOCKA_LIBS)
@@ -84,6 +94,15 @@ TESTS += $(UNIT_PTE_TESTS)
 %C%_test_pte_files_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(CJSON_CFLAGS)
 %C%_test_pte_files_LDADD = runtime/libruntime.a $(BASE_LIBS) $(CMOCKA_LIBS) $(CJSON_LIBS)
 
+UNIT_SCHED_TESTS = %D%/test_sched %D%/test_sequence
+check_PROGRAMS += $(UNIT_SCHED_TESTS)
+TESTS += $(UNIT_SCHED_TESTS)
+%C%_test_sched_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_sched_LDADD = runtime/libruntime.a $(BASE_LIBS) $(CMOCKA_LIBS)
+%C%_test_sequence_SOURCES = %D%/test_sequence.c %D%/call_support.c %D%/call_support.h
+%C%_test_sequence_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_sequence_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+
 UNIT_SERVER_TESTS = %D%/test_coding %D%/test_http %D%/test_npy %D%/test_options %D%/test_route
 check_PROGRAMS += $(UNIT_SERVER_TESTS)
 TESTS += $(UNIT_SERVER_TESTS)
@@ -100,25 +119,59 @@ TESTS += $(UNIT_SERVER_TESTS)
 %C%_test_route_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 
 # From sizes to calls: the graph, its passes, plans.
-UNIT_RUNTIME_TESTS = %D%/test_bind %D%/test_dim %D%/test_invocation %D%/test_oracle %D%/test_passes \
-	%D%/test_signature
+UNIT_RUNTIME_TESTS = %D%/test_batch %D%/test_bind %D%/test_cascade %D%/test_chain %D%/test_dim %D%/test_invocation \
+	%D%/test_oracle %D%/test_passes %D%/test_forms %D%/test_permute %D%/test_ptd \
+	%D%/test_pipeline %D%/test_quantize %D%/test_random %D%/test_signature %D%/test_state %D%/test_vm
 check_PROGRAMS += $(UNIT_RUNTIME_TESTS)
 TESTS += $(UNIT_RUNTIME_TESTS)
+%C%_test_batch_SOURCES = %D%/test_batch.c %D%/call_support.c %D%/call_support.h
+%C%_test_batch_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_batch_LDADD = $(RUNTIME_LIBS) $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_cascade_SOURCES = %D%/test_cascade.c %D%/call_support.c %D%/call_support.h
+%C%_test_cascade_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_cascade_LDADD = $(RUNTIME_LIBS) $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_chain_SOURCES = %D%/test_chain.c %D%/graph_support.c %D%/graph_support.h
+%C%_test_chain_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_chain_LDADD = $(RUNTIME_LIBS) $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_dim_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_dim_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_quantize_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_quantize_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_passes_SOURCES = %D%/test_passes.c %D%/graph_support.c %D%/graph_support.h
 %C%_test_passes_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_passes_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_permute_SOURCES = %D%/test_permute.c %D%/graph_support.c %D%/graph_support.h
+%C%_test_permute_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+# Operators refer back to planning, which the passes alone do not need.
+%C%_test_permute_LDADD = $(RUNTIME_LIBS) $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_invocation_SOURCES = %D%/test_invocation.c %D%/call_support.c %D%/call_support.h
 %C%_test_invocation_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_invocation_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_invocation_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc \
 	-Wl,--wrap=aligned_alloc
+%C%_test_pipeline_SOURCES = %D%/test_pipeline.c %D%/call_support.c %D%/call_support.h
+%C%_test_pipeline_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_pipeline_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_oracle_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_oracle_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_bind_SOURCES = %D%/test_bind.c %D%/call_support.c %D%/call_support.h
 %C%_test_bind_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_bind_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_bind_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc
+%C%_test_vm_SOURCES = %D%/test_vm.c %D%/call_support.c %D%/call_support.h
+%C%_test_vm_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_vm_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_state_SOURCES = %D%/test_state.c %D%/call_support.c %D%/call_support.h
+%C%_test_state_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_state_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_forms_SOURCES = %D%/test_forms.c %D%/call_support.c %D%/call_support.h
+%C%_test_forms_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_forms_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_ptd_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_ptd_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_random_SOURCES = %D%/test_random.c %D%/call_support.c %D%/call_support.h
+%C%_test_random_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_random_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS) -lm
 %C%_test_signature_SOURCES = %D%/test_signature.c %D%/pte_sample.c
 %C%_test_signature_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_signature_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)

@@ -11,13 +11,14 @@
 
 void call_init(struct rt_emit *call, const struct rt_op *family, const char *name)
 {
+    static const struct rt_op none = {.name = "none"};
+
     memset(call, 0, sizeof(*call));
-    for (call->op = family; call->op && call->op->name; call->op++) {
-        if (strcmp(call->op->name, name) == 0) {
-            return;
-        }
+    call->op = family ? family : &none;
+    while (family && strcmp(call->op->name, name) != 0) {
+        call->op++;
+        must(call->op->name);
     }
-    must(family == NULL);
 }
 
 struct rt_tensor call_tensor(struct rt_emit *call, enum dtype dtype, uint8_t rank,
@@ -120,7 +121,9 @@ void call_out(struct rt_emit *call, struct rt_tensor tensor)
 
 enum status call_run(struct rt_emit *call, struct error *err)
 {
-    return call->op->emit(call, err);
+    hal_fault_reset(&call->fault);
+    TRY(call->op->emit(call, err));
+    return hal_fault_error(&call->fault, err);
 }
 
 /* ---- runtime/plan's side -----------------------------------------------------------------------
@@ -170,6 +173,42 @@ int64_t rt_emit_int(const struct rt_emit *emit, uint32_t index)
     return emit->args[index].i.value;
 }
 
+static struct hal_binding bind_words(struct rt_emit *emit, int64_t *words, size_t count)
+{
+    must(emit->slot_count < 3 * CALL_VALUES_MAX);
+    emit->memory[emit->slot_count] = words;
+    return (struct hal_binding){.slot = emit->slot_count++, .length = count * sizeof(*words)};
+}
+
+/* A word has the number that the plan would know, which the operator must not see. */
+struct rt_place rt_emit_place(const struct rt_emit *emit, uint32_t index)
+{
+    int64_t number = rt_emit_int(emit, index);
+    must(emit->op->read >> index & 1);
+    return emit->reads_places ? (struct rt_place){.is_read = true, .word = index}
+                              : (struct rt_place){.known = number};
+}
+
+struct hal_binding rt_emit_word(const struct rt_emit *emit, struct rt_place place)
+{
+    struct rt_emit *call = (struct rt_emit *)(uintptr_t)emit;
+    if (!place.is_read) {
+        return (struct hal_binding){0};
+    }
+    call->words[place.word] = rt_emit_int(emit, place.word);
+    return bind_words(call, &call->words[place.word], 1);
+}
+
+enum status rt_emit_update(struct rt_emit *emit, int64_t rows, int64_t row_bytes,
+                           struct hal_binding *out_words, struct error *err)
+{
+    (void)err;
+    must(rows > 0 && row_bytes > 0);
+    *out_words = emit->has_update ? bind_words(emit, emit->update, RT_UPDATE_WORDS)
+                                  : (struct hal_binding){0};
+    return ST_OK;
+}
+
 int64_t rt_emit_ints(const struct rt_emit *emit, uint32_t index, uint32_t item)
 {
     must(emit->args[index].kind == RT_INTS && item < emit->args[index].count);
@@ -213,6 +252,8 @@ enum status rt_emit_dispatch(struct rt_emit *emit, const struct hal_dispatch *di
         .constants = constants,
         .grid = {grid[0], grid[1], grid[2]},
         .scratch = scratch,
+        .label = emit->op->name,
+        .fault = &emit->fault,
     };
     for (uint32_t z = grid[2]; z-- > 0;) {
         for (uint32_t y = grid[1]; y-- > 0;) {

@@ -8,6 +8,7 @@
 #ifndef PTED_TESTS_OPS_CALL_H
 #define PTED_TESTS_OPS_CALL_H
 
+#include "runtime/ops/keep.h"
 #include "runtime/ops/op.h"
 
 #define CALL_VALUES_MAX 16
@@ -23,8 +24,13 @@ struct rt_emit {
     uint32_t arg_count, item_count, out_count;
     void *memory[3 * CALL_VALUES_MAX]; /* by slot */
     uint16_t slot_count;
+    bool reads_places;              /* rt_emit_place() gives words, with what is known */
+    int64_t words[CALL_VALUES_MAX]; /* of those places, by argument */
+    bool has_update;                /* rt_emit_update() gives these: */
+    int64_t update[RT_UPDATE_WORDS];
     uint32_t dispatch_count;
     const char *kernel; /* the last dispatch's */
+    struct hal_fault_record fault;
 };
 
 void call_init(struct rt_emit *call, const struct rt_op *family, const char *name);
@@ -48,7 +54,7 @@ void call_item(struct rt_emit *call, const struct rt_tensor *tensor); /* NULL: n
 void call_arg_items(struct rt_emit *call);
 void call_out(struct rt_emit *call, struct rt_tensor tensor);
 
-/* Records and runs. */
+/* Records and runs; ST_INVALID with the text of a fault. */
 MUST_CHECK enum status call_run(struct rt_emit *call, struct error *err);
 
 #endif

@@ -403,7 +403,7 @@ static uint32_t choose(struct rt_method *method, struct shape *shapes, int64_t *
     return count;
 }
 
-/* Inputs of these shapes: floats that are no integers, everything else 0. */
+/* Inputs of these shapes: floats that are no integers, integers that are 1. */
 static enum status give_inputs(struct world *w, struct rt_method *method,
                                const struct shape *shapes, struct rt_invocation *inv)
 {
@@ -419,8 +419,13 @@ static enum status give_inputs(struct world *w, struct rt_method *method,
         if (bytes) {
             memset(ptr, 0, bytes);
         }
-        for (size_t at = 0; io->dtype == DT_F32 && at < bytes / sizeof(float); at++) {
-            ((float *)ptr)[at] = (float)(at % 17) / 8 - 1;
+        size_t width = dtype_bytes(io->dtype);
+        for (size_t at = 0; at < bytes / width; at++) {
+            if (io->dtype == DT_F32) {
+                ((float *)ptr)[at] = (float)(at % 17) / 8 - 1;
+            } else if (dtype_infos[io->dtype].kind != DTYPE_FLOAT) {
+                ((uint8_t *)ptr)[at * width] = 1;
+            }
         }
     }
     return ST_OK;
@@ -442,7 +447,10 @@ static void check_allocated(struct world *w, struct rt_method *method,
         out_buffers[i] = NULL;
         if (io->dynamic_dims) {
             out_buffers[i] = dynamic[count++];
-            assert_int_equal(hal_buffer_size(out_buffers[i]), infos[i].bytes);
+            assert_int_equal(out_buffers[i] != NULL, infos[i].is_known);
+            if (infos[i].is_known) {
+                assert_int_equal(hal_buffer_size(out_buffers[i]), infos[i].bytes);
+            }
         } else if (io->kind == RT_IO_TENSOR) {
             assert_ok(w->err, hal_buffer_new(w->device, infos[i].bytes, &out_buffers[i], &w->err));
         }
@@ -494,10 +502,14 @@ static bool check_sizes(struct world *w, struct rt_method *method)
         rt_invocation_free(inv);
         return false;
     }
-    assert_int_equal(submit_and_wait(inv, false), ST_OK);
+    if (submit_and_wait(inv, false) != ST_OK) { /* an index out of range, a division by zero */
+        assert_int_equal(rt_invocation_error(inv)->code, ST_INVALID);
+        rt_invocation_free(inv);
+        return true;
+    }
     for (uint32_t i = 0; i < rt_method_result_count(method); i++) {
         assert_int_equal(infos[i].is_tensor, rt_method_result(method, i)->kind == RT_IO_TENSOR);
-        if (infos[i].is_tensor) {
+        if (infos[i].is_tensor && infos[i].is_known) {
             assert_true(shape_equal(&infos[i].shape, &rt_invocation_result(inv, i)->shape));
             assert_int_equal(infos[i].bytes, rt_invocation_result(inv, i)->bytes.len);
         }
@@ -540,18 +552,20 @@ static bool check_folder(const char *folder, uint32_t rounds)
     const char *top = getenv("top_srcdir");
     char path[2048];
     snprintf(path, sizeof(path), "%s/%s", top ? top : ".", folder);
-    DIR *dir = opendir(path);
-    if (!dir) {
+    struct dirent **entries;
+    int count = scandir(path, &entries, NULL, alphasort); /* sorted: the same sizes everywhere */
+    if (count < 0) {
         return false;
     }
-    for (struct dirent *entry; (entry = readdir(dir));) {
-        size_t len = strlen(entry->d_name);
-        if (len > 4 && strcmp(entry->d_name + len - 4, ".pte") == 0) {
-            snprintf(path, sizeof(path), "%s/%s/%s", top ? top : ".", folder, entry->d_name);
+    for (int i = 0; i < count; i++) {
+        size_t len = strlen(entries[i]->d_name);
+        if (len > 4 && strcmp(entries[i]->d_name + len - 4, ".pte") == 0) {
+            snprintf(path, sizeof(path), "%s/%s/%s", top ? top : ".", folder, entries[i]->d_name);
             check_program(path, rounds);
         }
+        free(entries[i]);
     }
-    closedir(dir);
+    free(entries);
     return true;
 }
 

@@ -40,11 +40,46 @@ static void test_maximum_marks_failed(void **state)
     buf_fini(NULL);
 }
 
+/* One byte at a time, in one go or printed: each reaches the maximum and none passes it. */
+static void test_every_way_to_the_maximum(void **state)
+{
+    (void)state;
+    struct buf buf;
+    for (size_t max = 2; max < 300; max += 7) {
+        buf_init(&buf, max);
+        for (size_t i = 0; i < max; i++) {
+            buf_add_char(&buf, 'a');
+            assert_false(buf_failed(&buf));
+        }
+        buf_add_char(&buf, 'b');
+        assert_true(buf_failed(&buf));
+        assert_int_equal(buf.len, max);
+        buf_add_char(&buf, 'c');
+        assert_int_equal(buf.len, max);
+        buf_reset(&buf);
+        buf_add_fill(&buf, ' ', 0);
+        buf_add_fill(&buf, 'x', max);
+        assert_int_equal(buf.len, max);
+        assert_int_equal(buf.ptr[max - 1], 'x');
+        buf_add_fill(&buf, 'x', 1);
+        assert_true(buf_failed(&buf));
+        buf_reset(&buf);
+        buf_printf(&buf, "%*d", (int)max - 1, 7); /* and a NUL, which is not counted */
+        assert_false(buf_failed(&buf));
+        buf_printf(&buf, "%s", "ab");
+        assert_true(buf_failed(&buf));
+        buf_printf(&buf, "%s", "");
+        assert_true(buf_failed(&buf));
+        buf_fini(&buf);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_append),
         cmocka_unit_test(test_maximum_marks_failed),
+        cmocka_unit_test(test_every_way_to_the_maximum),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "protocol/base64.h"
@@ -26,14 +27,17 @@ static const struct call_slot results[] = {
     {.kind = CALL_NONE},
 };
 
-static const struct call_limits limits = {
-    .tensor_bytes_max = 1 << 20, .json_depth_max = 64, .element_count_max = 1000};
+static const struct call_limits limits = {.oip = {.tensor_bytes_max = 1 << 20,
+                                                  .json_depth_max = 64,
+                                                  .name_bytes_max = 64,
+                                                  .parameters_max = 2},
+                                          .element_count_max = 1000};
 
 struct fixture {
     struct arena arena;
     struct sip sip;
     struct call_method method;
-    struct call_leaf *leaves;
+    struct call_request request;
     struct error err;
 };
 
@@ -48,7 +52,7 @@ static void set_up(struct fixture *f)
 static enum status parse(struct fixture *f, const char *json, const char *binary)
 {
     struct oip_body body = {.json = span_str(json), .binary = span_str(binary)};
-    return call_parse(&body, &f->method, &limits, &f->arena, &f->leaves, &f->err);
+    return call_parse(&body, &f->method, &limits, &f->arena, &f->request, NULL, &f->err);
 }
 
 static void leaves_are_found(void **state)
@@ -62,14 +66,14 @@ static void leaves_are_found(void **state)
                            "{\"kwargs\":{\"kw\":\"a\\u0062\"},"
                            "\"args\":[{\"foo\":[[1,2,3],[4,5,6]],\"b\\u0061r\":7},null,null]}",
                            ""));
-    assert_int_equal(f.leaves[0].shape.dims[0], 2);
-    assert_int_equal(f.leaves[0].bytes, 24);
-    assert_ok(f.err, call_decode_leaf(&f.leaves[0], DT_F32, floats, &f.err));
+    assert_int_equal(f.request.leaves[0].shape.dims[0], 2);
+    assert_int_equal(f.request.leaves[0].bytes, 24);
+    assert_ok(f.err, call_decode_leaf(&f.request.leaves[0], DT_F32, floats, &f.err));
     assert_true(floats[0] == 1 && floats[5] == 6);
-    assert_ok(f.err, call_decode_leaf(&f.leaves[1], DT_I64, &number, &f.err));
+    assert_ok(f.err, call_decode_leaf(&f.request.leaves[1], DT_I64, &number, &f.err));
     assert_int_equal(number, 7);
-    assert_int_equal(f.leaves[2].form, CALL_ABSENT);
-    assert_true(span_is(f.leaves[3].data, "ab"));
+    assert_int_equal(f.request.leaves[2].form, CALL_ABSENT);
+    assert_true(span_is(f.request.leaves[3].data, "ab"));
     arena_fini(&f.arena);
 }
 
@@ -84,8 +88,8 @@ static void bytes_follow_the_text(void **state)
                     "\"foo\":{\"dtype\":\"float32\",\"shape\":[1,3],\"binary_data_size\":12},"
                     "\"bar\":{\"binary_data_size\":8,\"shape\":[],\"dtype\":\"int64\"}}]}",
                     "aaaabbbbccccdddddddd"));
-    assert_true(span_is(f.leaves[0].data, "aaaabbbbcccc"));
-    assert_true(span_is(f.leaves[1].data, "dddddddd"));
+    assert_true(span_is(f.request.leaves[0].data, "aaaabbbbcccc"));
+    assert_true(span_is(f.request.leaves[1].data, "dddddddd"));
     arena_fini(&f.arena);
 }
 
@@ -95,10 +99,10 @@ static void what_is_empty_has_the_rest_of_its_shape(void **state)
     struct fixture f;
     set_up(&f);
     assert_ok(f.err, parse(&f, "{\"args\":[{\"foo\":[],\"bar\":0}],\"kwargs\":{\"kw\":\"\"}}", ""));
-    assert_int_equal(f.leaves[0].shape.rank, 2);
-    assert_int_equal(f.leaves[0].shape.dims[0], 0);
-    assert_int_equal(f.leaves[0].shape.dims[1], 3);
-    assert_int_equal(f.leaves[0].bytes, 0);
+    assert_int_equal(f.request.leaves[0].shape.rank, 2);
+    assert_int_equal(f.request.leaves[0].shape.dims[0], 0);
+    assert_int_equal(f.request.leaves[0].shape.dims[1], 3);
+    assert_int_equal(f.request.leaves[0].bytes, 0);
     arena_fini(&f.arena);
 }
 
@@ -160,7 +164,7 @@ static void keywords_may_be_all(void **state)
     f.sip.has_kwargs = false;
     f.method = (struct call_method){&f.sip, inputs + 3, results, 1, 0};
     assert_ok(f.err, parse(&f, "{\"args\":[],\"kwargs\":{\"kw\":\"x\"}}", ""));
-    assert_true(span_is(f.leaves[0].data, "x"));
+    assert_true(span_is(f.request.leaves[0].data, "x"));
     assert_fails(f.err, parse(&f, "{\"args\":[1]}", ""), ST_INVALID, "args: the method takes none");
     assert_fails(f.err, parse(&f, "{\"kwargs\":[]}", ""), ST_INVALID,
                  "kwargs: expected an object of 1, got an array");
@@ -176,16 +180,25 @@ static void elements_are_read_strictly(void **state)
     float floats[3];
     set_up(&f);
     assert_ok(f.err, parse(&f, "{\"args\":[{\"foo\":[[1,2 3]]," BAR_KW, ""));
-    assert_fails(f.err, call_decode_leaf(&f.leaves[0], DT_F32, floats, &f.err), ST_INVALID,
+    assert_fails(f.err, call_decode_leaf(&f.request.leaves[0], DT_F32, floats, &f.err), ST_INVALID,
                  "[0][2]: expected ',' or ']', got a number");
     arena_fini(&f.arena);
     set_up(&f);
     assert_ok(f.err, parse(&f, "{\"args\":[{\"foo\":[[1,2,true]]," BAR_KW, ""));
-    assert_fails(f.err, call_decode_leaf(&f.leaves[0], DT_F32, floats, &f.err), ST_INVALID,
+    assert_fails(f.err, call_decode_leaf(&f.request.leaves[0], DT_F32, floats, &f.err), ST_INVALID,
                  "[0][2]: expected a number, got a boolean");
     assert_fails(f.err, call_prefix(&f.method, 0, "", &f.err), ST_INVALID,
                  "args[0][\"foo\"][0][2]: expected a number");
     arena_fini(&f.arena);
+}
+
+static enum status print(struct fixture *f, const struct call_result *given, bool is_binary,
+                         struct buf *out, struct oip_encoded *encoded)
+{
+    oip_encode_begin(encoded);
+    TRY(call_print(&f->method, given, is_binary, out, encoded, &f->err));
+    oip_encode_end_json(out, encoded);
+    return oip_encode_end(out, encoded, &f->err);
 }
 
 static void answers_have_the_structure(void **state)
@@ -201,19 +214,133 @@ static void answers_have_the_structure(void **state)
     struct oip_encoded encoded = {.spans = spans};
     set_up(&f);
     buf_init(&out, 4096);
-    assert_ok(f.err, call_print(&f.method, given, false, &out, &encoded, &f.err));
-    assert_true(span_is(buf_span(&out),
-                        "{\"result\":[null,[[1.0,2.0,3.0]],null,{\"t\":true,\"u\":null}]}"));
+    assert_ok(f.err, print(&f, given, false, &out, &encoded));
+    assert_true(
+        span_is(buf_span(&out), "\"result\":[null,[[1.0,2.0,3.0]],null,{\"t\":true,\"u\":null}]"));
     assert_int_equal(encoded.span_count, 1);
     assert_false(encoded.has_binary);
     buf_reset(&out);
-    assert_ok(f.err, call_print(&f.method, given, true, &out, &encoded, &f.err));
+    assert_ok(f.err, print(&f, given, true, &out, &encoded));
     assert_int_equal(encoded.span_count, 2);
     assert_ptr_equal(spans[1].ptr, floats);
     assert_int_equal(encoded.json_bytes % OIP_BLOB_ALIGN, 0);
     assert_int_equal(encoded.total_bytes, encoded.json_bytes + 12);
     buf_fini(&out);
     arena_fini(&f.arena);
+}
+
+/* One element, and then as many as the shape says; nothing is written beside them. */
+static void parameters_stand_beside_the_arguments(void **state)
+{
+    (void)state;
+    struct fixture f;
+    set_up(&f);
+    assert_ok(f.err, parse(&f,
+                           "{\"parameters\":{\"priority\":2,\"timeout\":1500,\"sequence_id\":\"s\","
+                           "\"sequence_start\":true,\"binary_data_output\":true,\"own\":1},"
+                           "\"args\":[{\"foo\":[[1,2,3]],\"bar\":4}],\"kwargs\":{\"kw\":\"\"}}",
+                           ""));
+    const struct oip_parameters *p = &f.request.parameters;
+    assert_true(p->priority == 2 && p->timeout_us == 1500 && span_is(p->sequence_name, "s"));
+    assert_true(p->sequence_start && !p->sequence_end && p->binary_data_output);
+    assert_int_equal(p->other_count, 1);
+    assert_fails(f.err, parse(&f, "{\"parameters\":{\"priority\":\"x\"}}", ""), ST_INVALID,
+                 "parameters.priority: expected a whole number, got a string");
+    assert_fails(f.err, parse(&f, "{\"parameters\":{\"a\":1,\"b\":1,\"c\":1}}", ""), ST_TOO_LARGE,
+                 "more than 2 parameters");
+    assert_ok(f.err, parse(&f,
+                           "{\"args\":[{\"foo\":[[1,2,3]],\"bar\":4}],\"kwargs\":{\"kw\":\"\"},"
+                           "\"parameters\":null}",
+                           ""));
+    arena_fini(&f.arena);
+}
+
+/* In a list of requests a leaf may be the result of another one. */
+static void leaves_may_be_promised(void **state)
+{
+#define REST "\"bar\":{\"$from\":{\"id\":\"b\"}}}],\"kwargs\":{\"kw\":{\"$from\":{\"id\":\"c\"}}}"
+    static const char *const refused[][2] = {
+        {"{\"id\":1,\"output\":\"y\"}", "args[0].foo.$from.id: expected a string, got a number"},
+        {"{\"output\":\"y\"}", "args[0].foo.$from: member \"id\" is missing"},
+        {"{\"id\":\"a\",\"out\":\"y\"}", "args[0].foo.$from.out: unknown member"},
+        {"{\"id\":\"a\"},\"shape\":[4,2]",
+         "args[0][\"foo\"]: expected float32[?,3], got float32[4,2]"},
+        {"{\"id\":\"a\"},\"dtype\":\"int32\"",
+         "args[0][\"foo\"]: expected float32[?,3], got sint32"},
+        {"{\"id\":\"a\"},\"fill\":1", "args[0][\"foo\"]: has both \"$from\" and data of its own"},
+    };
+    struct call_limits listed = limits;
+    struct fixture f;
+    struct span rest;
+    (void)state;
+    set_up(&f);
+    listed.oip.is_listed = true;
+    struct oip_body body = {
+        .json = span_str(
+            "{\"id\":\"me\",\"model_name\":\"m\",\"args\":[{\"foo\":{\"$from\":{\"id\":\"a\","
+            "\"output\":\"y\"},\"dtype\":\"float32\",\"shape\":[4,3]}," REST "}"),
+        .binary = span_str("rest"),
+    };
+    assert_ok(f.err, call_parse(&body, &f.method, &listed, &f.arena, &f.request, &rest, &f.err));
+    const struct call_leaf *leaves = f.request.leaves;
+    assert_true(span_is(rest, "rest"));
+    assert_true(leaves[0].form == CALL_PROMISE && leaves[1].form == CALL_PROMISE &&
+                leaves[3].form == CALL_PROMISE);
+    const struct oip_promise *foo = &leaves[0].promise, *bar = &leaves[1].promise;
+    assert_true(span_is(foo->id, "a") && span_is(foo->output, "y") && foo->has_output);
+    assert_true(foo->has_type && foo->has_shape && leaves[0].shape.dims[0] == 4);
+    assert_true(span_is(bar->id, "b") && !bar->has_output && !bar->has_type && !bar->has_shape);
+    assert_fails(f.err, call_parse(&body, &f.method, &limits, &f.arena, &f.request, &rest, &f.err),
+                 ST_INVALID, "id: unknown member");
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+        char text[512];
+        snprintf(text, sizeof(text), "{\"args\":[{\"foo\":{\"$from\":%s}," REST "}", refused[i][0]);
+        body = (struct oip_body){.json = span_str(text)};
+        assert_fails(f.err,
+                     call_parse(&body, &f.method, &listed, &f.arena, &f.request, NULL, &f.err),
+                     ST_INVALID, refused[i][1]);
+        assert_fails(f.err,
+                     call_parse(&body, &f.method, &limits, &f.arena, &f.request, NULL, &f.err),
+                     ST_INVALID, "can take each other's results");
+    }
+    arena_fini(&f.arena);
+#undef REST
+}
+
+static void filled_leaves(void **state)
+{
+    (void)state;
+    static const struct {
+        enum dtype dtype;
+        const char *text;
+        uint64_t element;
+    } cases[] = {
+        {DT_F32, "0.5", 0x3f000000},       {DT_F16, "1", 0x3c00}, {DT_BF16, "-2", 0xc000},
+        {DT_I64, "-1", UINT64_MAX},        {DT_U8, "255", 0xff},  {DT_BOOL, "true", 1},
+        {DT_F64, "2", 0x4000000000000000},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        for (int64_t count = 0; count < 20; count++) {
+            struct error err;
+            size_t size = dtype_bytes(cases[i].dtype);
+            uint8_t got[168];
+            memset(got, 0xa5, sizeof(got));
+            const struct call_leaf leaf = {.form = CALL_FILL,
+                                           .shape = {1, {count}},
+                                           .bytes = (size_t)count * size,
+                                           .data = span_str(cases[i].text)};
+            assert_ok(err, call_decode_leaf(&leaf, cases[i].dtype, got, &err));
+            for (size_t at = 0; at < sizeof(got); at++) {
+                uint8_t want = (uint8_t)(cases[i].element >> 8 * (at % size));
+                assert_int_equal(got[at], at < leaf.bytes ? want : 0xa5);
+            }
+        }
+    }
+    struct error err;
+    uint8_t got[4];
+    const struct call_leaf wrong = {
+        .form = CALL_FILL, .shape = {1, {4}}, .bytes = 4, .data = span_str("256")};
+    assert_fails(err, call_decode_leaf(&wrong, DT_U8, got, &err), ST_INVALID, ".fill");
 }
 
 static void examples_are_requests(void **state)
@@ -225,10 +352,10 @@ static void examples_are_requests(void **state)
     set_up(&f);
     buf_init(&out, 4096);
     call_print_example(&f.method, shapes, &out);
-    assert_true(span_is(buf_span(&out), "{\"args\":[{\"bar\":0,\"foo\":[[0,0,0],[0,0,0]]},null,5],"
+    assert_true(span_is(buf_span(&out), "{\"args\":[{\"bar\":1,\"foo\":[[0,0,0],[0,0,0]]},null,5],"
                                         "\"kwargs\":{\"kw\":\"\"}}"));
     struct oip_body body = {.json = buf_span(&out)};
-    assert_ok(f.err, call_parse(&body, &f.method, &limits, &f.arena, &f.leaves, &f.err));
+    assert_ok(f.err, call_parse(&body, &f.method, &limits, &f.arena, &f.request, NULL, &f.err));
     buf_fini(&out);
     arena_fini(&f.arena);
 }
@@ -304,6 +431,9 @@ int main(void)
         cmocka_unit_test(keywords_may_be_all),
         cmocka_unit_test(elements_are_read_strictly),
         cmocka_unit_test(answers_have_the_structure),
+        cmocka_unit_test(parameters_stand_beside_the_arguments),
+        cmocka_unit_test(leaves_may_be_promised),
+        cmocka_unit_test(filled_leaves),
         cmocka_unit_test(examples_are_requests),
         cmocka_unit_test(nesting_is_printed),
         cmocka_unit_test(base64_is_strict),

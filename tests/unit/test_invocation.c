@@ -6,8 +6,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
@@ -15,6 +13,7 @@
 #include "hal/device.h"
 #include "hal/pool.h"
 #include "runtime/program.h"
+#include "runtime/state.h"
 #include "tests/unit/call_support.h"
 #include "tests/unit/unit.h"
 
@@ -73,14 +72,11 @@ struct world {
 static void open_world(struct world *w, const char *model, const struct hal_device_options *device,
                        bool poison)
 {
-    const char *top = getenv("top_srcdir");
-    char path[1024];
     *w = (struct world){0};
-    snprintf(path, sizeof(path), "%s/tests/models/%s.pte", top ? top : ".", model);
     assert_ok(w->err, hal_device_open("cpu", device, &w->device, &w->err));
     assert_ok(w->err, hal_pool_new(w->device, POOL_BYTES, &w->pool, &w->err));
     struct rt_program_options options = {.device = w->device, .poison_arenas = poison};
-    assert_ok(w->err, rt_program_load(path, &options, &w->program, &w->err));
+    w->program = load_model(model, &options);
     w->method = rt_program_default_method(w->program);
     assert_non_null(w->method);
     assert_null(rt_method_failure(w->method));
@@ -144,6 +140,51 @@ static size_t call(struct rt_method *method, struct hal_pool *pool, int64_t size
     memcpy(out, bytes.ptr, bytes.len);
     rt_invocation_free(invocation);
     return bytes.len;
+}
+
+/* ---- faults ---------------------------------------------------------------------------------- */
+
+/* One division of four integers by |divisors|; what came of it into |err|. */
+static enum status divide(struct world *w, struct rt_method *method, const int64_t divisors[4],
+                          struct error *err)
+{
+    struct rt_invocation *invocation;
+    const int64_t numbers[4] = {7, 8, 9, 10};
+    void *ptr;
+    TRY(rt_invocation_new(method, w->pool, &invocation, err));
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct rt_io *io = rt_method_input(method, i);
+        must(rt_invocation_input(invocation, i, DT_I64, &io->shape, &ptr, err) == ST_OK);
+        memcpy(ptr, i ? divisors : numbers, sizeof(numbers));
+    }
+    must(rt_invocation_prepare(invocation, err) == ST_OK);
+    enum status status = submit_and_wait(invocation, false);
+    if (status != ST_OK) {
+        *err = *rt_invocation_error(invocation);
+    } else {
+        const int64_t *quotients = (const void *)rt_invocation_result(invocation, 0)->bytes.ptr;
+        for (uint32_t i = 0; i < 4; i++) {
+            assert_int_equal(quotients[i], numbers[i] / divisors[i]);
+        }
+    }
+    rt_invocation_free(invocation);
+    return status;
+}
+
+/* The second call uses the first one's memory again, and so on. */
+static void a_fault_ends_one_call_only(void **state)
+{
+    struct world w;
+    (void)state;
+    open_default(&w, "faults");
+    struct rt_method *method = rt_program_find_method(w.program, span_of("divide", 6));
+    assert_non_null(method);
+    for (int i = 0; i < 10; i++) {
+        assert_fails(w.err, divide(&w, method, (const int64_t[]){1, 0, 3, 0}, &w.err), ST_INVALID,
+                     "an integer is divided by zero");
+        assert_ok(w.err, divide(&w, method, (const int64_t[]){1, 2, 3, 4}, &w.err));
+    }
+    close_world(&w);
 }
 
 /* ---- what is refused ------------------------------------------------------------------------- */
@@ -336,6 +377,63 @@ static void warm_calls_do_not_allocate(void **state)
     close_world(&w);
 }
 
+/* Nor do those of several blocks and steps between them. */
+static void warm_loops_do_not_allocate(void **state)
+{
+    static const char *const models[] = {"loops", "found"};
+    (void)state;
+    for (size_t m = 0; m < sizeof(models) / sizeof(models[0]); m++) {
+        struct world w;
+        open_default(&w, models[m]);
+        for (int i = 0; i < 20; i++) {
+            call(w.method, w.pool, 1, first);
+        }
+        unsigned before = atomic_load(&allocation_count);
+        for (int i = 0; i < 100; i++) {
+            call(w.method, w.pool, 1, second);
+        }
+        assert_int_equal(atomic_load(&allocation_count) - before, 0);
+        close_world(&w);
+    }
+}
+
+/* A row of "scroll" at position |at| of a sequence. */
+static void scroll(struct world *w, struct rt_state *state, int64_t at)
+{
+    const struct shape one = {.rank = 1, .dims = {1}};
+    struct rt_invocation *invocation;
+    void *x, *position;
+    must(rt_invocation_new(w->method, w->pool, &invocation, &w->err) == ST_OK);
+    rt_invocation_set_state(invocation, state);
+    must(rt_invocation_input(invocation, 0, DT_F32, &one, &x, &w->err) == ST_OK);
+    must(rt_invocation_input(invocation, 1, DT_I64, &one, &position, &w->err) == ST_OK);
+    memset(x, 0, sizeof(float));
+    memcpy(position, &at, sizeof(at));
+    must(rt_invocation_prepare(invocation, &w->err) == ST_OK);
+    must(submit_and_wait(invocation, false) == ST_OK);
+    rt_invocation_free(invocation);
+}
+
+/* Nor do steps of a sequence, each at another position. */
+static void warm_steps_do_not_allocate(void **ctx)
+{
+    struct rt_state *state;
+    struct world w;
+    (void)ctx;
+    open_default(&w, "scroll");
+    assert_ok(w.err, rt_state_new(w.program, &state, &w.err));
+    for (int i = 0; i < 3; i++) { /* all at one position */
+        scroll(&w, state, 0);
+    }
+    unsigned before = atomic_load(&allocation_count);
+    for (int i = 0; i < 100; i++) {
+        scroll(&w, state, i % 8);
+    }
+    assert_int_equal(atomic_load(&allocation_count) - before, 0);
+    rt_state_unref(state);
+    close_world(&w);
+}
+
 /* ---- several at once ------------------------------------------------------------------------- */
 
 struct caller {
@@ -425,8 +523,11 @@ int main(void)
         cmocka_unit_test(workers_and_stale_memory_change_nothing),
         cmocka_unit_test(every_level_runs),
         cmocka_unit_test(warm_calls_do_not_allocate),
+        cmocka_unit_test(warm_loops_do_not_allocate),
+        cmocka_unit_test(warm_steps_do_not_allocate),
         cmocka_unit_test(concurrent_calls_do_not_meet),
         cmocka_unit_test(a_cancelled_call_leaves_nothing),
+        cmocka_unit_test(a_fault_ends_one_call_only),
         cmocka_unit_test(calls_keep_their_program),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

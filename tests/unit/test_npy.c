@@ -28,7 +28,7 @@ static void what_is_written_is_read(void **state)
     (void)state;
     struct shape shapes[] = {
         {0}, {.rank = 1, .dims = {3}}, {.rank = 3, .dims = {2, 0, 4}}, {.rank = 2, .dims = {2, 5}}};
-    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
+    for (int dtype = 0; dtype < DTYPE_COUNT && dtype_is_public((enum dtype)dtype); dtype++) {
         for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
             struct error err;
             struct npy array;

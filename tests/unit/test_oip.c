@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "protocol/oip.h"
+#include "protocol/oip_config.h"
 #include "protocol/oip_reply.h"
 #include "tests/unit/unit.h"
 
@@ -44,7 +45,7 @@ static enum status parse_parts(struct fixture *f, const char *json, const void *
     struct span value = span_str(header);
     TRY(oip_split_body(span_of(f->body, json_bytes + binary_bytes), binary ? &value : NULL, &body,
                        &f->err));
-    return oip_parse_infer(&body, &limits, &f->arena, &f->request, &f->err);
+    return oip_parse_infer(&body, &limits, &f->arena, &f->request, NULL, &f->err);
 }
 
 static void clear(struct fixture *f)
@@ -90,9 +91,8 @@ static void test_json_request(void **state)
                           NULL, 0));
     assert_true(f.request.has_id && span_is(f.request.id, "a\xc3\xa9"));
     assert_int_equal(f.request.input_count, 1);
-    const struct oip_request_input *input = oip_find_input(&f.request, "IN");
-    assert_non_null(input);
-    assert_null(oip_find_input(&f.request, "I"));
+    const struct oip_request_input *input = &f.request.inputs[0];
+    assert_true(span_is(input->name, "IN"));
     assert_true(!input->is_binary && !input->type.is_bytes && input->type.dtype == DT_F32);
     assert_true(input->shape.rank == 2 && input->shape.dims[0] == 1 && input->shape.dims[1] == 4);
     assert_int_equal(input->bytes, 16);
@@ -126,7 +126,7 @@ static void test_binary_request(void **state)
                           binary, sizeof(binary)));
     const struct oip_request_input *inputs = f.request.inputs;
     assert_int_equal(f.request.input_count, 5);
-    assert_true(f.request.binary_data_output);
+    assert_true(f.request.parameters.binary_data_output);
     assert_memory_equal(inputs[0].data.ptr, binary, 3);
     assert_true(oip_input_is_direct(&inputs[0]));
     assert_false(oip_input_is_direct(&inputs[2]));
@@ -152,10 +152,11 @@ static void test_parameters(void **state)
                           "\"shape\":[],\"name\":\"x\"}]}",
                           NULL, 0));
     assert_false(f.request.has_id);
-    assert_true(f.request.sequence_id == 42 && f.request.sequence_start && !f.request.sequence_end);
-    assert_true(f.request.priority == 3 && f.request.timeout_us == 1500);
-    const struct oip_parameter *p = f.request.parameters;
-    assert_int_equal(f.request.parameter_count, 5);
+    assert_true(f.request.parameters.sequence_id == 42 && f.request.parameters.sequence_start &&
+                !f.request.parameters.sequence_end);
+    assert_true(f.request.parameters.priority == 3 && f.request.parameters.timeout_us == 1500);
+    const struct oip_parameter *p = f.request.parameters.others;
+    assert_int_equal(f.request.parameters.other_count, 5);
     assert_true(p[0].type == OIP_STRING && span_is(p[0].s, "text") && span_is(p[0].name, "s"));
     assert_true(p[1].type == OIP_INT && p[1].i == -7);
     assert_true(p[2].type == OIP_FLOAT && p[2].f == 0.5);
@@ -164,7 +165,8 @@ static void test_parameters(void **state)
     clear(&f);
     assert_ok(f.err,
               parse_parts(&f, "{\"inputs\":[],\"parameters\":{\"sequence_id\":\"s\"}}", NULL, 0));
-    assert_true(f.request.sequence_id == 0 && span_is(f.request.sequence_name, "s"));
+    assert_true(f.request.parameters.sequence_id == 0 &&
+                span_is(f.request.parameters.sequence_name, "s"));
     clear(&f);
 }
 
@@ -300,9 +302,9 @@ static void test_limits(void **state)
     struct fixture g;
     arena_init(&g.arena, 1000);
     shallow.json_depth_max = 4;
-    assert_ok(g.err, oip_parse_infer(&nested, &shallow, &g.arena, &g.request, &g.err));
+    assert_ok(g.err, oip_parse_infer(&nested, &shallow, &g.arena, &g.request, NULL, &g.err));
     shallow.json_depth_max = 3;
-    assert_int_equal(oip_parse_infer(&nested, &shallow, &g.arena, &g.request, &g.err),
+    assert_int_equal(oip_parse_infer(&nested, &shallow, &g.arena, &g.request, NULL, &g.err),
                      ST_TOO_LARGE);
     assert_non_null(strstr(g.err.text, "nested deeper than 3"));
     arena_fini(&g.arena);
@@ -313,7 +315,8 @@ static void test_limits(void **state)
     struct oip_body body = {.json =
                                 span_str("{\"inputs\":[{" REST ",\"shape\":[1],\"data\":[1]}]}")};
     arena_init(&f.arena, 100);
-    assert_int_equal(oip_parse_infer(&body, &limits, &f.arena, &request, &f.err), ST_TOO_LARGE);
+    assert_int_equal(oip_parse_infer(&body, &limits, &f.arena, &request, NULL, &f.err),
+                     ST_TOO_LARGE);
     arena_fini(&f.arena);
 }
 
@@ -460,10 +463,10 @@ static void test_raw_request(void **state)
     (void)state;
     struct fixture f;
     struct span *strings;
-    struct oip_tensor_meta meta = {"x", {.dtype = DT_F32}, {.rank = 2, .dims = {-1, 3}}};
+    struct oip_tensor_meta meta = {"x", {.dtype = DT_F32}, {.rank = 2, .dims = {-1, 3}}, false};
     assert_ok(f.err, parse_raw(&f, &meta, 24));
     assert_int_equal(f.request.inputs[0].shape.dims[0], 2);
-    assert_true(f.request.binary_data_output && oip_find_input(&f.request, "x") != NULL);
+    assert_true(f.request.parameters.binary_data_output && span_is(f.request.inputs[0].name, "x"));
     assert_ok(f.err, oip_verify_input(&f.request.inputs[0], &meta, &f.err));
     clear(&f);
     assert_fails(f.err, parse_raw(&f, &meta, 25), ST_INVALID, "25 bytes is no multiple of 12");
@@ -477,7 +480,7 @@ static void test_raw_request(void **state)
     meta.shape.dims[0] = 0;
     assert_fails(f.err, parse_raw(&f, &meta, 12), ST_INVALID, "no multiple of 0");
     clear(&f);
-    meta = (struct oip_tensor_meta){"s", {.is_bytes = true}, {.rank = 1, .dims = {-1}}};
+    meta = (struct oip_tensor_meta){"s", {.is_bytes = true}, {.rank = 1, .dims = {-1}}, false};
     assert_ok(f.err, parse_raw(&f, &meta, 5));
     assert_ok(f.err, oip_decode_strings(&f.request.inputs[0], &f.arena, &strings, &f.err));
     assert_int_equal(strings[0].len, 5);
@@ -493,7 +496,7 @@ static void test_verify_input(void **state)
     struct error err;
     struct oip_request_input input = {.type = {.dtype = DT_F32},
                                       .shape = {.rank = 2, .dims = {5, 3}}};
-    struct oip_tensor_meta meta = {"x", {.dtype = DT_F32}, {.rank = 2, .dims = {-1, 3}}};
+    struct oip_tensor_meta meta = {"x", {.dtype = DT_F32}, {.rank = 2, .dims = {-1, 3}}, false};
     assert_ok(err, oip_verify_input(&input, &meta, &err));
     input.shape.dims[1] = 4;
     assert_fails(err, oip_verify_input(&input, &meta, &err), ST_INVALID,
@@ -505,6 +508,59 @@ static void test_verify_input(void **state)
                  "input 'x': datatype is FP64, expected FP32");
     input.type.is_bytes = true;
     assert_fails(err, oip_verify_input(&input, &meta, &err), ST_INVALID, "is BYTES, expected FP32");
+}
+
+/* Inputs of a request of a list may be results of others, and its binary data is a part of all. */
+static void test_promises(void **state)
+{
+    static const char *const refused[][2] = {
+        {"{\"id\":1}", "inputs[0].$from.id: expected a string, got a number (byte 37)"},
+        {"{\"output\":\"y\"}", "inputs[0].$from: member \"id\" is missing"},
+        {"{\"id\":\"a\",\"path\":[]}",
+         "inputs[0].$from.path: unknown member, expected id or output"},
+        {"{\"id\":\"a\"},\"data\":[1]", "has both \"$from\" and data of its own"},
+        {"\"a\"", "inputs[0].$from: expected an object, got a string"},
+    };
+    struct oip_limits listed = limits;
+    struct fixture f = {.body = NULL};
+    struct span rest;
+    (void)state;
+    listed.is_listed = true;
+    arena_init(&f.arena, 1 << 16);
+    struct oip_body body = {
+        .json = span_str("{\"inputs\":[{\"name\":\"x\",\"$from\":{\"id\":\"a\",\"output\":\"y\"}},"
+                         "{\"name\":\"b\",\"shape\":[1],\"datatype\":\"FP32\","
+                         "\"parameters\":{\"binary_data_size\":4}},"
+                         "{\"$from\":{\"id\":\"a\"},\"name\":\"z\",\"shape\":[2,3],\"datatype\":"
+                         "\"INT8\"}]}"),
+        .binary = span_str("1234567"),
+    };
+    assert_ok(f.err, oip_parse_infer(&body, &listed, &f.arena, &f.request, &rest, &f.err));
+    const struct oip_request_input *inputs = f.request.inputs;
+    assert_true(span_is(rest, "567") && span_is(inputs[1].data, "1234"));
+    assert_true(inputs[0].is_promise && !inputs[1].is_promise && inputs[2].is_promise);
+    assert_true(span_is(inputs[0].promise.id, "a") && span_is(inputs[0].promise.output, "y"));
+    assert_true(!inputs[0].promise.has_shape && !inputs[0].promise.has_type);
+    assert_true(!inputs[2].promise.has_output && inputs[2].promise.has_shape &&
+                inputs[2].promise.has_type);
+    assert_true(inputs[2].shape.rank == 2 && inputs[2].type.dtype == DT_I8);
+    assert_fails(f.err, oip_parse_infer(&body, &listed, &f.arena, &f.request, NULL, &f.err),
+                 ST_INVALID, "3 bytes behind the last tensor's binary data");
+    assert_fails(f.err, oip_parse_infer(&body, &limits, &f.arena, &f.request, &rest, &f.err),
+                 ST_INVALID, "inputs[0].$from: only the requests of a POST /v2/batch");
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+        char text[256];
+        snprintf(text, sizeof(text), "{\"inputs\":[{\"name\":\"x\",\"$from\":%s}]}", refused[i][0]);
+        body = (struct oip_body){.json = span_str(text)};
+        assert_fails(f.err, oip_parse_infer(&body, &listed, &f.arena, &f.request, NULL, &f.err),
+                     ST_INVALID, refused[i][1]);
+    }
+    /* Where a request stands in the list's text is where messages count from. */
+    struct span text = span_str("[1, {\"inputs\": 5}");
+    body = (struct oip_body){.json = span_of(text.ptr + 4, text.len - 4), .json_offset = 4};
+    assert_fails(f.err, oip_parse_infer(&body, &listed, &f.arena, &f.request, NULL, &f.err),
+                 ST_INVALID, "inputs: expected an array, got a number (byte 15)");
+    arena_fini(&f.arena);
 }
 
 static void test_index(void **state)
@@ -532,6 +588,22 @@ static void check_text(struct buf *out, const char *expected)
     buf_fini(out);
 }
 
+/* {"id": ..., the members}, and what is behind it. */
+static enum status print_reply(const struct oip_reply *reply, struct span id, struct buf *out,
+                               struct oip_encoded *encoded, struct error *err)
+{
+    oip_encode_begin(encoded);
+    buf_add_char(out, '{');
+    oip_print_id(out, id);
+    oip_print_members(reply, out, encoded);
+    buf_add_char(out, '}');
+    oip_encode_end_json(out, encoded);
+    for (size_t i = 0; i < reply->result_count; i++) {
+        oip_print_strings(&reply->results[i], out);
+    }
+    return oip_encode_end(out, encoded, err);
+}
+
 static void test_print_json_reply(void **state)
 {
     (void)state;
@@ -547,18 +619,14 @@ static void test_print_json_reply(void **state)
          .shape = {.rank = 1, .dims = {1}},
          .strings = strings},
     };
-    const struct oip_reply reply = {.has_id = true,
-                                    .id = span_str("q\"1"),
-                                    .model_name = "m",
-                                    .model_version = "1",
-                                    .results = results,
-                                    .result_count = 2};
+    const struct oip_reply reply = {
+        .model_name = "m", .model_version = "1", .results = results, .result_count = 2};
     struct span spans[3];
     struct oip_encoded encoded = {.spans = spans};
     struct error err;
     struct buf out;
     buf_init(&out, 1000);
-    assert_ok(err, oip_print_infer(&reply, &out, &encoded, &err));
+    assert_ok(err, print_reply(&reply, span_str("q\"1"), &out, &encoded, &err));
     assert_false(encoded.has_binary);
     assert_int_equal(encoded.span_count, 1);
     assert_int_equal(encoded.total_bytes, out.len);
@@ -567,7 +635,8 @@ static void test_print_json_reply(void **state)
               "{\"name\":\"y\",\"datatype\":\"FP32\",\"shape\":[1,3],\"data\":[1.0,0.1,-Infinity]},"
               "{\"name\":\"s\",\"datatype\":\"BYTES\",\"shape\":[1],\"data\":[\"a\\\"b\"]}]}");
     buf_init(&out, 50);
-    assert_fails(err, oip_print_infer(&reply, &out, &encoded, &err), ST_TOO_LARGE, "more than 50");
+    assert_fails(err, print_reply(&reply, span_str("q\"1"), &out, &encoded, &err), ST_TOO_LARGE,
+                 "more than 50");
     buf_fini(&out);
 }
 
@@ -609,7 +678,7 @@ static void test_print_binary_reply(void **state)
     struct error err;
     struct buf out;
     buf_init(&out, 2000);
-    assert_ok(err, oip_print_infer(&reply, &out, &encoded, &err));
+    assert_ok(err, print_reply(&reply, span_str("q\"1"), &out, &encoded, &err));
     assert_true(encoded.has_binary);
     assert_int_equal(encoded.json_bytes % OIP_BLOB_ALIGN, 0);
     assert_int_equal(encoded.span_count, 4);
@@ -634,8 +703,8 @@ static void test_print_metadata(void **state)
     const char *const extensions[] = {"binary_tensor_data", "parameters"};
     const char *const versions[] = {"1", "2"};
     const struct oip_tensor_meta inputs[] = {
-        {"a", {.dtype = DT_F32}, {.rank = 2, .dims = {-1, 3}}},
-        {"b", {.is_bytes = true}, {.rank = 0}},
+        {"a", {.dtype = DT_F32}, {.rank = 2, .dims = {-1, 3}}, false},
+        {"b", {.is_bytes = true}, {.rank = 0}, false},
     };
     buf_init(&out, 1000);
     oip_print_server(&out, &(struct oip_server_meta){"pted", "0.1", extensions, 2});
@@ -665,6 +734,65 @@ static void test_print_metadata(void **state)
               "{\"name\":\"b\",\"state\":\"UNAVAILABLE\",\"reason\":\"broken\"},{\"name\":\"c\"}]");
 }
 
+static void check_config(const struct oip_model_config *config, const char *const *parts)
+{
+    struct buf out;
+    buf_init(&out, 4000);
+    oip_print_config(&out, config);
+    buf_add_char(&out, '\0');
+    assert_false(buf_failed(&out));
+    for (; *parts; parts++) {
+        if (!strstr((const char *)out.ptr, *parts)) {
+            fail_msg("no %s in %s", *parts, (const char *)out.ptr);
+        }
+    }
+    buf_fini(&out);
+}
+
+static void test_print_config(void **state)
+{
+    (void)state;
+    const struct oip_tensor_meta tensors[] = {
+        {"a", {.dtype = DT_BF16}, {.rank = 3, .dims = {-1, 3, -1}}, .is_optional = true},
+        {"b", {.is_bytes = true}, {.rank = 1, .dims = {1}}, false},
+    };
+    struct oip_model_config config = {
+        .name = "m",
+        .platform = "executorch_pte",
+        .backend = "pted",
+        .instance_name = "cpu",
+        .inputs = tensors,
+        .outputs = tensors,
+        .input_count = 2,
+        .output_count = 1,
+        .running_max = 2,
+    };
+    check_config(&config,
+                 (const char *[]){"\"name\":\"a\",\"data_type\":\"TYPE_BF16\",\"dims\":[-1,3,-1],",
+                                  "\"optional\":true},{\"name\":\"b\"",
+                                  "\"data_type\":\"TYPE_STRING\",\"dims\":[1],",
+                                  "\"kind\":\"KIND_CPU\",\"count\":2", NULL});
+    config.is_on_gpu = true;
+    config.batch_size_max = 8;
+    config.is_batched = true;
+    config.waiting_max = 9;
+    config.timeout_us = 10;
+    config.delay_us = 15;
+    config.priorities = 11;
+    config.priority_default = 12;
+    check_config(&config,
+                 (const char *[]){"\"max_batch_size\":8,", "\"dims\":[3,-1],", "\"dims\":[],",
+                                  "\"kind\":\"KIND_GPU\"", "\"dynamic_batching\":{",
+                                  "\"max_queue_delay_microseconds\":15,", "\"max_queue_size\":9}",
+                                  "\"default_timeout_microseconds\":10,",
+                                  "\"priority_levels\":11,\"default_priority_level\":12,", NULL});
+    config.sequence_count_max = 13;
+    config.sequence_timeout_us = 14;
+    check_config(&config,
+                 (const char *[]){"\"sequence_batching\":{", "\"max_candidate_sequences\":13,",
+                                  "\"max_sequence_idle_microseconds\":14,", NULL});
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -682,10 +810,12 @@ int main(void)
         cmocka_unit_test(test_split_body),
         cmocka_unit_test(test_raw_request),
         cmocka_unit_test(test_verify_input),
+        cmocka_unit_test(test_promises),
         cmocka_unit_test(test_index),
         cmocka_unit_test(test_print_json_reply),
         cmocka_unit_test(test_print_binary_reply),
         cmocka_unit_test(test_print_metadata),
+        cmocka_unit_test(test_print_config),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

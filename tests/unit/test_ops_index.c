@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Indexing against loops over single elements: which dims are indexed, how the index tensors
- * broadcast and where their dims go are drawn at random, places outside of the table among them.
+ * broadcast and where their dims go are drawn at random; in some there are places outside of the
+ * table, which are a fault.
  */
 #include "config.h"
 
@@ -45,6 +46,8 @@ struct scene {
 
 static void draw_tensors(struct scene *s)
 {
+    bool is_wrong = draw(4) == 0;
+
     for (uint8_t d = 0; d < RANK; d++) {
         s->dims[d] = 1 + draw(5);
         s->is_indexed[d] = draw(2) == 0;
@@ -52,8 +55,9 @@ static void draw_tensors(struct scene *s)
             s->own_dims[d][i] = draw(4) == 0 ? 1 : s->index_dims[i];
         }
         for (int64_t i = 0; i < 64; i++) {
-            bool is_outside = draw(12) == 0;
-            places[d][i] = is_outside ? s->dims[d] + draw(3) : draw(2 * s->dims[d]) - s->dims[d];
+            bool is_outside = is_wrong && draw(12) == 0;
+            int64_t outside = draw(2) ? s->dims[d] + draw(3) : -s->dims[d] - 1 - draw(3);
+            places[d][i] = is_outside ? outside : draw(2 * s->dims[d]) - s->dims[d];
         }
     }
 }
@@ -121,7 +125,7 @@ static int64_t find(const struct scene *s, int64_t at)
             }
             place = places[d][place];
             place = place < 0 ? place + s->dims[d] : place;
-            if (place >= s->dims[d]) {
+            if (place < 0 || place >= s->dims[d]) {
                 return -1;
             }
         } else {
@@ -153,6 +157,17 @@ static void begin(const struct scene *s, const char *name)
     call_arg(&call, call_tensor(&call, DT_I32, RANK, s->dims, table));
 }
 
+/* The call's outcome: a fault if it |is_wrong|, else what was wanted. */
+static void check_run(bool is_wrong, const char *text, const int32_t *to, size_t bytes)
+{
+    if (is_wrong) {
+        assert_fails(err, call_run(&call, &err), ST_INVALID, text);
+    } else {
+        assert_ok(err, call_run(&call, &err));
+        assert_memory_equal(to, want, bytes);
+    }
+}
+
 /* A leading dim of 1 may be missing, as long as one tensor has all index dims. */
 static void add_indices(const struct scene *s)
 {
@@ -181,12 +196,13 @@ static void test_take(void **ctx)
         begin(&s, "index");
         add_indices(&s);
         call_out(&call, call_tensor(&call, DT_I32, s.result_rank, s.result, got));
+        bool is_wrong = false;
         for (int64_t i = 0; i < result_count(&s); i++) {
             int64_t from = find(&s, i);
+            is_wrong |= from < 0;
             want[i] = from < 0 ? 0 : table[from];
         }
-        assert_ok(err, call_run(&call, &err));
-        assert_memory_equal(got, want, sizeof(got));
+        check_run(is_wrong, "index: an index is out of range", got, sizeof(got));
     }
 }
 
@@ -228,22 +244,23 @@ static void test_put(void **ctx)
         int32_t *to = is_in_place ? table : got;
         call_out(&call, call_tensor(&call, DT_I32, RANK, s.dims, to));
         size_t bytes = call.outs[0].bytes;
+        bool is_wrong = false;
         memcpy(want, table, bytes);
         for (int64_t i = 0; i < result_count(&s); i++) {
             int64_t at = find(&s, i);
+            is_wrong |= at < 0;
             if (at >= 0) {
                 want[at] = list[value_of(&s, dims, skip, i)] + (adds ? want[at] : 0);
             }
         }
-        assert_ok(err, call_run(&call, &err));
-        assert_memory_equal(to, want, bytes);
+        check_run(is_wrong, "index_put: an index is out of range", to, bytes);
     }
 }
 
 static void test_embedding(void **ctx)
 {
     static const int64_t dims[] = {10, 300}, shape[] = {2, 3}, result[] = {2, 3, 300};
-    static const int32_t rows[] = {9, 0, 4, 4, -1, 11};
+    static const int32_t rows[] = {9, 0, 4, 4, 1, 8};
 
     (void)ctx;
     memcpy(places_32, rows, sizeof(rows));
@@ -254,8 +271,11 @@ static void test_embedding(void **ctx)
     call_out(&call, call_tensor(&call, DT_I32, 3, result, got));
     assert_ok(err, call_run(&call, &err));
     for (int32_t i = 0; i < 1800; i++) {
-        int32_t row = rows[i / 300] < 0 ? 9 : rows[i / 300];
-        assert_int_equal(got[i], row > 9 ? 0 : row * 300 + i % 300 + 1);
+        assert_int_equal(got[i], rows[i / 300] * 300 + i % 300 + 1);
+    }
+    for (int32_t wrong = -1; wrong <= 10; wrong += 11) {
+        places_32[5] = wrong; /* unlike index, it counts none from the end */
+        assert_fails(err, call_run(&call, &err), ST_INVALID, "embedding: an index is out of range");
     }
 }
 
@@ -303,6 +323,8 @@ struct along {
 
 static void draw_along(struct along *a, bool is_scatter)
 {
+    bool is_wrong = draw(4) == 0;
+
     a->dim = (uint8_t)draw(3);
     for (uint8_t d = 0; d < 3; d++) {
         a->dims[d] = 1 + draw(7);
@@ -310,7 +332,8 @@ static void draw_along(struct along *a, bool is_scatter)
         a->list[d] = a->index[d] + (is_scatter ? draw(3) : 0);
     }
     for (int64_t i = 0; i < 512; i++) {
-        places[0][i] = draw(10) == 0 ? -1 - draw(3) + draw(2) * 20 : draw(a->dims[a->dim]);
+        bool is_outside = is_wrong && draw(10) == 0;
+        places[0][i] = is_outside ? -1 - draw(3) + draw(2) * 20 : draw(a->dims[a->dim]);
         places_32[i] = (int32_t)places[0][i];
     }
 }
@@ -354,12 +377,13 @@ static void test_gather(void **ctx)
         draw_along(&a, false);
         call_along("gather", &a);
         call_out(&call, call_tensor(&call, DT_I32, 3, a.index, got));
+        bool is_wrong = false;
         for (int64_t i = 0; i < a.index[0] * a.index[1] * a.index[2]; i++) {
             int64_t from = place_along(&a, i, &in_list);
+            is_wrong |= from < 0;
             want[i] = from < 0 ? 0 : table[from];
         }
-        assert_ok(err, call_run(&call, &err));
-        assert_memory_equal(got, want, sizeof(got));
+        check_run(is_wrong, "gather: an index is out of range", got, sizeof(got));
     }
 }
 
@@ -383,15 +407,16 @@ static void test_scatter(void **ctx)
         int32_t *to = draw(2) ? table : got;
         call_out(&call, call_tensor(&call, DT_I32, 3, a.dims, to));
         size_t bytes = call.outs[0].bytes;
+        bool is_wrong = false;
         memcpy(want, table, bytes);
         for (int64_t i = 0; i < a.index[0] * a.index[1] * a.index[2]; i++) {
             int64_t at = place_along(&a, i, &in_list);
+            is_wrong |= at < 0;
             if (at >= 0) {
                 want[at] = is_value ? 5 : list[in_list] + (adds ? want[at] : 0);
             }
         }
-        assert_ok(err, call_run(&call, &err));
-        assert_memory_equal(to, want, bytes);
+        check_run(is_wrong, "an index is out of range", to, bytes);
     }
 }
 

@@ -109,6 +109,38 @@ static void numbers(void **state)
                  ST_INVALID, "expected 0 to 9");
 }
 
+static void settings_of_a_model(void **state)
+{
+    (void)state;
+    struct error err;
+    char a[] = "--set=x:request-timeout=20ms", b[] = "--set", c[] = "y.z:weight=7";
+    assert_ok(err, PARSE(&options, &err, a, b, c));
+    assert_int_equal(options.setting_count, 2);
+    assert_int_equal(options.settings[0].name_len, 1);
+    assert_int_equal(options.settings[1].name_len, 3);
+    options_apply(&options.settings[0], &options.params);
+    options_apply(&options.settings[1], &options.params);
+    assert_int_equal(options.params.request_timeout, 20);
+    assert_int_equal(options.params.weight, 7);
+    static const struct {
+        const char *value, *text;
+    } bad[] = {
+        {"weight=7", "expected NAME:PARAM=VALUE, got 'weight=7'"},
+        {":weight=7", "expected NAME:PARAM=VALUE"},
+        {"x:weight", "expected NAME:PARAM=VALUE"},
+        {"x=1:weight", "expected NAME:PARAM=VALUE"},
+        {"x:idle-timeout=1s", "--set: a model has no parameter 'idle-timeout'"},
+        {"x:=1", "a model has no parameter ''"},
+        {"x:weight=0", "--set: weight: expected 1 to 1000, got '0'"},
+        {"x:max-batch=65", "max-batch: expected 0 to 64"},
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        char value[64];
+        snprintf(value, sizeof(value), "%s", bad[i].value);
+        assert_fails(err, PARSE(&options, &err, b, value), ST_INVALID, bad[i].text);
+    }
+}
+
 static void refused(void **state)
 {
     (void)state;
@@ -140,9 +172,13 @@ static void help_names_every_option(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(presets), cmocka_unit_test(every_param_is_an_option_within_its_limits),
-        cmocka_unit_test(values),  cmocka_unit_test(numbers),
-        cmocka_unit_test(refused), cmocka_unit_test(help_names_every_option),
+        cmocka_unit_test(presets),
+        cmocka_unit_test(every_param_is_an_option_within_its_limits),
+        cmocka_unit_test(values),
+        cmocka_unit_test(numbers),
+        cmocka_unit_test(settings_of_a_model),
+        cmocka_unit_test(refused),
+        cmocka_unit_test(help_names_every_option),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,25 +13,15 @@
 #include "runtime/ops/op.h"
 #include "runtime/plan/alloc.h"
 #include "runtime/plan/flow.h"
+#include "tests/unit/graph_support.h"
 #include "tests/unit/unit.h"
 
 #define VALUES_MAX 8192
 
-struct fixture {
-    struct hal_device *device;
-    struct rt_graph graph;
-    struct error err;
-    uint32_t inputs[4], outputs[4];
-    uint32_t stride, padding, dilation, no_padding, one; /* of convolutions of an image */
-};
+/* Arguments of convolutions of an image, and of sums. */
+static uint32_t stride, padding, dilation, no_padding, one;
 
 static float floats[VALUES_MAX]; /* what constants are made of */
-
-static uint32_t ints(struct fixture *f, int64_t a, int64_t b)
-{
-    struct rt_dim items[2] = {rt_dim_of(a), rt_dim_of(b)};
-    return rt_graph_ints(&f->graph, items, 2);
-}
 
 static int set_up(void **state)
 {
@@ -39,46 +29,16 @@ static int set_up(void **state)
     static const struct hal_device_options generic = {.workers = 1, .cpu_level = "generic"};
     f = (struct fixture){0};
     assert_ok(f.err, hal_device_open("cpu", &generic, &f.device, &f.err));
-    rt_graph_init(&f.graph, "m");
-    f.graph.inputs = f.inputs;
-    f.graph.outputs = f.outputs;
-    f.stride = f.dilation = ints(&f, 1, 1);
-    f.padding = ints(&f, 1, 1);
-    f.no_padding = ints(&f, 0, 0);
-    f.one = rt_graph_int(&f.graph, rt_dim_of(1));
+    graph_begin(&f);
+    stride = dilation = graph_ints(&f, (const int64_t[]){1, 1, -1});
+    padding = graph_ints(&f, (const int64_t[]){1, 1, -1});
+    no_padding = graph_ints(&f, (const int64_t[]){0, 0, -1});
+    one = number(&f, 1);
     for (int i = 0; i < VALUES_MAX; i++) {
         floats[i] = (float)(i % 5 + 1);
     }
     *state = &f;
     return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct fixture *f = *state;
-    rt_graph_fini(&f->graph);
-    hal_device_unref(f->device);
-    return 0;
-}
-
-/* A tensor of up to four dims; -1 ends them. */
-static uint8_t dims_of(const int64_t sizes[4], struct rt_dim dims[4])
-{
-    uint8_t rank = 0;
-    while (rank < 4 && sizes[rank] >= 0) {
-        dims[rank] = rt_dim_of(sizes[rank]);
-        rank++;
-    }
-    return rank;
-}
-
-static uint32_t input_of(struct fixture *f, const int64_t sizes[4])
-{
-    struct rt_dim dims[4];
-    uint8_t rank = dims_of(sizes, dims);
-    uint32_t value = rt_graph_tensor(&f->graph, DT_F32, rank, dims);
-    f->inputs[f->graph.input_count++] = value;
-    return value;
 }
 
 static uint32_t weights_of(struct fixture *f, const int64_t sizes[4])
@@ -98,17 +58,8 @@ static uint32_t weights_of(struct fixture *f, const int64_t sizes[4])
     return value;
 }
 
-#define INPUT(...) input_of(f, (const int64_t[4]){__VA_ARGS__, -1})
-#define INPUT4(...) input_of(f, (const int64_t[4]){__VA_ARGS__})
 #define WEIGHTS(...) weights_of(f, (const int64_t[4]){__VA_ARGS__, -1})
 #define WEIGHTS4(...) weights_of(f, (const int64_t[4]){__VA_ARGS__})
-
-static uint32_t apply(struct fixture *f, const char *op, const uint32_t *args, uint32_t count)
-{
-    uint32_t out;
-    assert_ok(f->err, rt_graph_apply(&f->graph, op, args, count, DT_F32, &out, &f->err));
-    return out;
-}
 
 static uint32_t relu(struct fixture *f, uint32_t x)
 {
@@ -117,7 +68,7 @@ static uint32_t relu(struct fixture *f, uint32_t x)
 
 static uint32_t add(struct fixture *f, uint32_t a, uint32_t b)
 {
-    uint32_t args[] = {a, b, f->one};
+    uint32_t args[] = {a, b, one};
     return apply(f, "add", args, 3);
 }
 
@@ -135,11 +86,11 @@ static uint32_t convolve(struct fixture *f, uint32_t x, uint32_t w, uint32_t bia
         x,
         w,
         bias ? bias : rt_graph_none(&f->graph),
-        f->stride,
-        is_1x1 ? f->no_padding : f->padding,
-        f->dilation,
+        stride,
+        is_1x1 ? no_padding : padding,
+        dilation,
         rt_graph_bool(&f->graph, is_transposed),
-        f->no_padding,
+        no_padding,
         rt_graph_int(&f->graph, rt_dim_of(groups)),
     };
     return apply(f, "convolution", args, 9);
@@ -165,23 +116,6 @@ static uint32_t batch_norm(struct fixture *f, uint32_t x, int64_t channels)
     uint32_t node = rt_graph_node(&f->graph, op, args, 7, outs, 3);
     assert_ok(f->err, rt_graph_infer(&f->graph, node, &f->err));
     return outs[0];
-}
-
-static void give(struct fixture *f, uint32_t value)
-{
-    f->outputs[f->graph.output_count++] = value;
-}
-
-static void assert_graph(struct fixture *f, const char *expected)
-{
-    struct buf text;
-    char got[8192];
-    buf_init(&text, sizeof(got) - 1);
-    rt_graph_print(&f->graph, &text);
-    assert_false(buf_failed(&text));
-    snprintf(got, sizeof(got), "%.*s", SPAN_FMT(buf_span(&text)));
-    assert_string_equal(got, expected);
-    buf_fini(&text);
 }
 
 static uint32_t count_ops(const struct fixture *f, const char *op)
@@ -326,7 +260,7 @@ static void folding_in_steps_is_bounded(void **state)
 static void batch_norm_goes_into_the_weights(void **state)
 {
     struct fixture *f = *state;
-    uint32_t x = INPUT4(1, 3, 4, 4);
+    uint32_t x = INPUT(1, 3, 4, 4);
     give(f, batch_norm(f, convolve(f, x, WEIGHTS4(2, 3, 3, 3), 0, 1, false), 2));
     assert_ok(f->err, rt_pass_normalize(&f->graph, &f->err));
     assert_ok(f->err, rt_pass_fold(&f->graph, f->device, &f->err));
@@ -339,7 +273,7 @@ static void batch_norm_goes_into_the_weights(void **state)
 static void a_transposed_convolution_takes_batch_norm(void **state)
 {
     struct fixture *f = *state;
-    uint32_t x = INPUT4(1, 3, 4, 4);
+    uint32_t x = INPUT(1, 3, 4, 4);
     give(f, batch_norm(f, convolve(f, x, WEIGHTS4(3, 2, 3, 3), WEIGHTS(2), 1, true), 2));
     assert_ok(f->err, rt_pass_normalize(&f->graph, &f->err));
     assert_ok(f->err, rt_pass_fold(&f->graph, f->device, &f->err));
@@ -350,7 +284,7 @@ static void a_transposed_convolution_takes_batch_norm(void **state)
 static void batch_norm_stays_out(void **state)
 {
     struct fixture *f = *state;
-    uint32_t x = INPUT4(1, 3, 4, 4);
+    uint32_t x = INPUT(1, 3, 4, 4);
     uint32_t y = convolve(f, x, WEIGHTS4(2, 3, 3, 3), 0, 1, false);
     uint32_t z = batch_norm(f, convolve(f, x, WEIGHTS4(2, 3, 3, 3), 0, 1, false), 2);
     give(f, add(f, batch_norm(f, y, 2), y));
@@ -369,7 +303,7 @@ static void products_become_gemm(void **state)
     uint32_t two = rt_graph_float(&f->graph, 2);
     uint32_t turned = WEIGHTS(4, 3), row_bias = WEIGHTS(4), full_bias = WEIGHTS(2, 4);
     uint32_t mm[] = {x, w}, linear[] = {x, turned, none};
-    uint32_t row[] = {row_bias, x, w, f->one, f->one}, full[] = {full_bias, x, w, two, two};
+    uint32_t row[] = {row_bias, x, w, one, one}, full[] = {full_bias, x, w, two, two};
     give(f, apply(f, "mm", mm, 2));
     give(f, apply(f, "linear", linear, 3));
     give(f, apply(f, "addmm", row, 5));
@@ -389,7 +323,7 @@ static void products_become_gemm(void **state)
 static void convolutions_choose_their_form(void **state)
 {
     struct fixture *f = *state;
-    uint32_t x = INPUT4(1, 4, 5, 5), bias = WEIGHTS(4);
+    uint32_t x = INPUT(1, 4, 5, 5), bias = WEIGHTS(4);
     give(f, convolve(f, x, WEIGHTS4(2, 4, 3, 3), 0, 1, false));
     give(f, convolve(f, x, WEIGHTS4(4, 1, 3, 3), bias, 4, false));
     give(f, convolve(f, x, WEIGHTS4(6, 2, 1, 1), 0, 2, false));
@@ -420,7 +354,7 @@ static void clamps_go_into_what_they_follow(void **state)
         assert_int_equal(f->graph.node_count, 1);
         assert_float_equal(number_of(f, node_of(f, "gemm"), 5), 0, 0);
         assert_float_equal(number_of(f, node_of(f, "gemm"), 6), 6, 0);
-        tear_down(state);
+        graph_tear_down(state);
         set_up(state);
     }
 }
@@ -428,7 +362,7 @@ static void clamps_go_into_what_they_follow(void **state)
 static void a_residual_goes_in_before_the_relu(void **state)
 {
     struct fixture *f = *state;
-    uint32_t x = INPUT4(1, 4, 5, 5);
+    uint32_t x = INPUT(1, 4, 5, 5);
     give(f, relu(f, add(f, x, convolve(f, x, WEIGHTS4(4, 4, 3, 3), 0, 1, false))));
     fuse(f);
     assert_int_equal(f->graph.node_count, 1);
@@ -459,7 +393,7 @@ static void nothing_is_added_behind_a_clamp(void **state)
 static void depthwise_takes_no_residual(void **state)
 {
     struct fixture *f = *state;
-    uint32_t x = INPUT4(1, 4, 5, 5);
+    uint32_t x = INPUT(1, 4, 5, 5);
     give(f, add(f, convolve(f, x, WEIGHTS4(4, 1, 3, 3), 0, 4, false), x));
     fuse(f);
     assert_int_equal(count_ops(f, "add"), 1);
@@ -484,7 +418,7 @@ static void clamps_by_sizes_are_not_fused(void **state)
 static void an_island_has_one_way_in_and_one_out(void **state)
 {
     struct fixture *f = *state;
-    uint32_t x = INPUT4(1, 4, 5, 5), w = WEIGHTS4(4, 4, 3, 3);
+    uint32_t x = INPUT(1, 4, 5, 5), w = WEIGHTS4(4, 4, 3, 3);
     uint32_t y = relu(f, convolve(f, x, w, 0, 1, false));
     give(f, add(f, convolve(f, y, w, 0, 1, false), y));
     lay_out(f);
@@ -501,9 +435,9 @@ static void an_island_has_one_way_in_and_one_out(void **state)
 static void element_wise_and_cat_stay_in_the_island(void **state)
 {
     struct fixture *f = *state;
-    uint32_t x = INPUT4(1, 4, 5, 5), w = WEIGHTS4(4, 4, 3, 3);
+    uint32_t x = INPUT(1, 4, 5, 5), w = WEIGHTS4(4, 4, 3, 3);
     uint32_t y = convolve(f, x, w, 0, 1, false), items[] = {y, x};
-    uint32_t args[] = {rt_graph_tensors(&f->graph, items, 2), f->one};
+    uint32_t args[] = {rt_graph_tensors(&f->graph, items, 2), one};
     give(f, relu(f, apply(f, "cat", args, 2)));
     lay_out(f);
     assert_int_equal(count_ops(f, "reorder"), 2);
@@ -512,7 +446,7 @@ static void element_wise_and_cat_stay_in_the_island(void **state)
 static void one_pixel_needs_no_reorder(void **state)
 {
     struct fixture *f = *state;
-    uint32_t x = INPUT4(1, 4, 1, 1);
+    uint32_t x = INPUT(1, 4, 1, 1);
     give(f, convolve(f, x, WEIGHTS4(4, 4, 1, 1), 0, 1, false));
     lay_out(f);
     assert_int_equal(count_ops(f, "reorder"), 0);
@@ -529,7 +463,8 @@ static void branches_share_a_region(void **state)
     give(f, sum);
     give(f, x);
     give(f, sum);
-    assert_ok(f->err, rt_flow_make(&flow, &f->graph, &f->graph.arena, &f->err));
+    assert_ok(f->err,
+              rt_flow_make(&flow, &f->graph, (struct rt_staging){0}, &f->graph.arena, &f->err));
     assert_int_equal(flow.region_count, 2);
     assert_int_equal(flow.region[0], flow.region[1]);
     assert_int_equal(rt_flow_class(&flow, sum)->home, RT_HOME_RESULT);
@@ -540,10 +475,11 @@ static void views_share_and_last_reads_are_reused(void **state)
 {
     struct fixture *f = *state;
     struct rt_flow flow;
-    uint32_t x = INPUT(64, 64), a = relu(f, x), flat_args[] = {a, ints(f, 32, 128)};
+    uint32_t x = INPUT(64, 64), a = relu(f, x), flat_args[] = {a, INTS(32, 128)};
     uint32_t flat = apply(f, "view", flat_args, 2), b = relu(f, flat), c = relu(f, b);
     give(f, add(f, c, flat));
-    assert_ok(f->err, rt_flow_make(&flow, &f->graph, &f->graph.arena, &f->err));
+    assert_ok(f->err,
+              rt_flow_make(&flow, &f->graph, (struct rt_staging){0}, &f->graph.arena, &f->err));
     assert_int_equal(flow.class_of[flat], flow.class_of[a]);
     assert_int_equal(flow.class_of[c], flow.class_of[b]);        /* in place */
     assert_int_not_equal(flow.class_of[b], flow.class_of[flat]); /* which is read again */
@@ -591,7 +527,7 @@ static void packing_keeps_the_living_apart(void **state)
 
 int main(void)
 {
-#define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, graph_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(compaction_sorts_and_drops),
         TEST(sizes_become_expressions),

@@ -27,6 +27,11 @@ static void every_route_is_found(void **state)
         {"/v2/health/live", ROUTE_LIVE, ROUTE_GET_ONLY},
         {"/v2/health/ready", ROUTE_READY, ROUTE_HEAD_ONLY},
         {"/v2/models", ROUTE_MODELS, ROUTE_GET_ONLY},
+        {"/v2/models/stats", ROUTE_STATS, ROUTE_GET_ONLY},
+        {"/v2/models/m/stats", ROUTE_MODEL_STATS, ROUTE_GET_ONLY},
+        {"/v2/models/m/versions/3/stats", ROUTE_MODEL_VERSION_STATS, ROUTE_GET_ONLY},
+        {"/v2/models/m/config", ROUTE_CONFIG, ROUTE_GET_ONLY},
+        {"/v2/models/m/versions/3/config", ROUTE_VERSION_CONFIG, ROUTE_HEAD_ONLY},
         {"/v2/models/m", ROUTE_MODEL, ROUTE_GET_ONLY},
         {"/v2/models/m/versions/3", ROUTE_MODEL_VERSION, ROUTE_GET_ONLY},
         {"/v2/models/m/ready", ROUTE_MODEL_READY, ROUTE_GET_ONLY},
@@ -39,6 +44,7 @@ static void every_route_is_found(void **state)
         {"/v2/models/m/versions/3/signature", ROUTE_VERSION_SIGNATURE, ROUTE_GET_ONLY},
         {"/v2/models/m/shape", ROUTE_SHAPE, ROUTE_POST_ONLY},
         {"/v2/models/m/versions/3/shape", ROUTE_VERSION_SHAPE, ROUTE_POST_ONLY},
+        {"/v2/batch", ROUTE_BATCH, ROUTE_POST_ONLY},
         {"/v2/repository/index", ROUTE_INDEX, ROUTE_POST_ONLY},
     };
     assert_int_equal(sizeof(cases) / sizeof(cases[0]), ROUTE_COUNT);
@@ -46,8 +52,7 @@ static void every_route_is_found(void **state)
         struct route_match match;
         assert_int_equal(find(cases[i].target, cases[i].method, &match), 200);
         assert_int_equal(match.id, cases[i].id);
-        assert_string_equal(
-            match.model, strstr(cases[i].target, "/m") && cases[i].id != ROUTE_MODELS ? "m" : "");
+        assert_string_equal(match.model, strstr(cases[i].target, "models/m") ? "m" : "");
         assert_int_equal(match.version, strstr(cases[i].target, "/3") ? 3 : 0);
         assert_int_equal(find(cases[i].target, ROUTE_OTHER, &match), 405);
         assert_non_null(match.allow);

@@ -92,21 +92,30 @@ static void test_goldens(void **state)
     hal_device_unref(device);
 }
 
+/* A program of the sample's bytes, which need not be in a file that stays. */
+static struct rt_program *load_sample(const struct sample *sample, struct hal_device *device)
+{
+    struct rt_program *program;
+    char path[] = "/tmp/pted-signature-XXXXXX";
+    int fd = mkstemp(path);
+    FILE *file = fdopen(fd, "wb");
+
+    assert_non_null(file);
+    assert_int_equal(fwrite(sample->writer.bytes, 1, sample->writer.len, file), sample->writer.len);
+    assert_int_equal(fclose(file), 0);
+    load(path, device, &program);
+    assert_int_equal(remove(path), 0);
+    return program;
+}
+
 /* The sample needs a delegate that nobody has, and what it stores as structure is none. */
 static void test_methods_with_failures(void **state)
 {
     static struct sample sample;
     struct hal_device *device = open_device();
-    struct rt_program *program;
-    char path[] = "/tmp/pted-signature-XXXXXX";
-    int fd = mkstemp(path);
-    FILE *file = fdopen(fd, "wb");
     (void)state;
-    assert_non_null(file);
     sample_make(&sample, SAMPLE_SEGMENTS);
-    assert_int_equal(fwrite(sample.writer.bytes, 1, sample.writer.len, file), sample.writer.len);
-    assert_int_equal(fclose(file), 0);
-    load(path, device, &program);
+    struct rt_program *program = load_sample(&sample, device);
     struct rt_method *forward = rt_program_find_method(program, span_str("forward"));
     const struct rt_signature *signature = rt_method_signature(forward);
     assert_non_null(rt_method_failure(forward));
@@ -121,7 +130,25 @@ static void test_methods_with_failures(void **state)
     assert_string_equal(signature->sip, "I1!R3!_0");
     assert_null(signature->fbr);
     rt_program_unref(program);
-    assert_int_equal(remove(path), 0);
+    hal_device_unref(device);
+}
+
+/* Complex numbers stay inside of programs: no request can bring them. */
+static void test_complex_input(void **state)
+{
+    static struct sample sample;
+    struct hal_device *device = open_device();
+    (void)state;
+    sample_make(&sample, SAMPLE_SEGMENTS);
+    sample_set(&sample, sample.values[SV_INPUT], 0, 8, 1);
+    sample_set(&sample, sample.values[SV_OUTPUT], 0, 8, 1); /* the input is moved there */
+    struct rt_program *program = load_sample(&sample, device);
+    struct rt_method *forward = rt_program_find_method(program, span_str("forward"));
+    assert_int_equal(rt_method_failure(forward)->code, ST_UNSUPPORTED);
+    assert_non_null(strstr(rt_method_failure(forward)->text, "input_0 is complex32"));
+    assert_string_equal(rt_method_signature(forward)->readable,
+                        "(unrecognized) -> (unrecognized, unrecognized)");
+    rt_program_unref(program);
     hal_device_unref(device);
 }
 
@@ -130,6 +157,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_goldens),
         cmocka_unit_test(test_methods_with_failures),
+        cmocka_unit_test(test_complex_input),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,21 @@
 
 #include "hal/cpu/uk/level.h"
 
+/* Some channels where |part| is not 0: they are less than a vector. */
+UK_INLINE vf load(const float *p, size_t part)
+{
+    return part ? v_load_part(p, part) : v_load(p);
+}
+
+UK_INLINE void store(float *p, vf v, size_t part)
+{
+    if (part) {
+        v_store_part(p, v, part);
+    } else {
+        v_store(p, v);
+    }
+}
+
 /* A row of at least the fewer in blocks of at most the more, evenly, has no others. */
 #define COLUMNS_MIN 4
 #define COLUMNS_MAX 7
@@ -36,14 +51,14 @@ struct row {
  */
 UK_INLINE void add_kernel_row(vf acc[COLUMNS_MAX], const float *x, ptrdiff_t pixel, int begin,
                               int end, const vf *tap, const int kernel, const int stride,
-                              const int columns, const bool edge)
+                              const int columns, const bool edge, size_t part)
 {
     UK_UNROLL
     for (int i = 0; i < (columns - 1) * stride + kernel; i++) {
         if (edge && (i < begin || i >= end)) {
             continue;
         }
-        vf in = v_hold(v_load(x + i * pixel));
+        vf in = v_hold(load(x + i * pixel, part));
         UK_UNROLL
         for (int k = 0; k < kernel; k++) {
             if (i >= k && (i - k) % stride == 0 && (i - k) / stride < columns) {
@@ -53,9 +68,9 @@ UK_INLINE void add_kernel_row(vf acc[COLUMNS_MAX], const float *x, ptrdiff_t pix
     }
 }
 
-/* Channels [c, c + UK_VL) of a block. */
+/* Channels [c, c + UK_VL) of a block, or |part| of them. */
 UK_INLINE void block_channels(const struct row *r, size_t column, size_t c, const int kernel,
-                              const int stride, const int columns, const bool edge)
+                              const int stride, const int columns, const bool edge, size_t part)
 {
     const struct uk_dw_f32 *d = r->d;
     const int inputs = (columns - 1) * stride + kernel;
@@ -67,7 +82,7 @@ UK_INLINE void block_channels(const struct row *r, size_t column, size_t c, cons
     vf min = v_splat(d->min), max = v_splat(d->max), acc[COLUMNS_MAX];
     UK_UNROLL
     for (int i = 0; i < columns; i++) {
-        acc[i] = d->bias ? v_load(d->bias + c) : (vf){0};
+        acc[i] = d->bias ? load(d->bias + c, part) : (vf){0};
     }
     for (size_t k = 0; k < r->kernel_rows; k++) {
         ptrdiff_t x = r->x + (ptrdiff_t)(k * d->dilation_h) * d->x_line + (ptrdiff_t)c;
@@ -75,14 +90,14 @@ UK_INLINE void block_channels(const struct row *r, size_t column, size_t c, cons
         vf tap[5];
         UK_UNROLL
         for (int i = 0; i < kernel; i++) {
-            tap[i] = v_load(w + (size_t)i * d->channels);
+            tap[i] = load(w + (size_t)i * d->channels, part);
         }
         add_kernel_row(acc, d->x + (x + (ptrdiff_t)(column * (size_t)stride) * d->x_pixel),
-                       d->x_pixel, begin, end, tap, kernel, stride, columns, edge);
+                       d->x_pixel, begin, end, tap, kernel, stride, columns, edge, part);
     }
     UK_UNROLL
     for (int i = 0; i < columns; i++) {
-        v_store(y + i * y_pixel, v_clamp(acc[i], min, max));
+        store(y + i * y_pixel, v_clamp(acc[i], min, max), part);
     }
 }
 
@@ -92,10 +107,10 @@ UK_INLINE void block(const struct row *r, size_t column, const int kernel, const
 {
     size_t c = r->channel_begin;
     for (; r->channel_end - c >= UK_VL; c += UK_VL) {
-        block_channels(r, column, c, kernel, stride, columns, edge);
+        block_channels(r, column, c, kernel, stride, columns, edge, 0);
     }
     if (c < r->channel_end) {
-        block_channels(r, column, r->channel_end - UK_VL, kernel, stride, columns, edge);
+        block_channels(r, column, r->channel_end - UK_VL, kernel, stride, columns, edge, 0);
     }
 }
 
@@ -109,6 +124,10 @@ typedef void block_f(const struct row *r, size_t column);
     static void edge_##kernel##_##stride##_##columns(const struct row *r, size_t column)           \
     {                                                                                              \
         block(r, column, kernel, stride, columns, true);                                           \
+    }                                                                                              \
+    static void part_##kernel##_##stride##_##columns(const struct row *r, size_t column)           \
+    {                                                                                              \
+        block_channels(r, column, 0, kernel, stride, columns, true, r->channel_end);               \
     }
 #define BLOCKS(kernel, stride)                                                                     \
     BLOCK(kernel, stride, 4)                                                                       \
@@ -122,6 +141,7 @@ BLOCKS(5, 2)
 
 struct blocks {
     block_f *inner[COLUMNS_MAX - COLUMNS_MIN + 1], *edge[COLUMNS_MAX - COLUMNS_MIN + 1];
+    block_f *part[COLUMNS_MAX - COLUMNS_MIN + 1]; /* at an edge or not: less than UK_VL channels */
 };
 
 /* clang-format off */
@@ -129,7 +149,8 @@ struct blocks {
     {form##_##kernel##_##stride##_4, form##_##kernel##_##stride##_5, \
      form##_##kernel##_##stride##_6, form##_##kernel##_##stride##_7}
 #define BLOCKS_ROW(kernel, stride) \
-    {.inner = BLOCKS_OF(inner, kernel, stride), .edge = BLOCKS_OF(edge, kernel, stride)}
+    {.inner = BLOCKS_OF(inner, kernel, stride), .edge = BLOCKS_OF(edge, kernel, stride), \
+     .part = BLOCKS_OF(part, kernel, stride)}
 /* clang-format on */
 static const struct blocks all_blocks[2][2] = {{BLOCKS_ROW(3, 1), BLOCKS_ROW(3, 2)},
                                                {BLOCKS_ROW(5, 1), BLOCKS_ROW(5, 2)}};
@@ -143,8 +164,7 @@ UK_INLINE void point_channels(const struct row *r, size_t column, size_t c, size
     float *y = r->y + (ptrdiff_t)column * d->y_pixel + c;
     UK_UNROLL
     for (int i = 0; i < vectors; i++) {
-        const float *bias = d->bias + c + i * UK_VL;
-        acc[i] = !d->bias ? (vf){0} : part ? v_load_part(bias, part) : v_load(bias);
+        acc[i] = d->bias ? load(d->bias + c + i * UK_VL, part) : (vf){0};
     }
     for (size_t k = 0; k < r->kernel_rows; k++) {
         for (size_t tap = tap_begin; tap < tap_end; tap++) {
@@ -154,19 +174,13 @@ UK_INLINE void point_channels(const struct row *r, size_t column, size_t c, size
             const float *w = r->w + (k * d->kernel_w + tap) * d->channels + c;
             UK_UNROLL
             for (int i = 0; i < vectors; i++) {
-                vf in = part ? v_load_part(x, part) : v_load(x + i * UK_VL);
-                acc[i] += in * (part ? v_load_part(w, part) : v_load(w + i * UK_VL));
+                acc[i] += load(x + i * UK_VL, part) * load(w + i * UK_VL, part);
             }
         }
     }
     UK_UNROLL
     for (int i = 0; i < vectors; i++) {
-        vf v = v_clamp(acc[i], min, max);
-        if (part) {
-            v_store_part(y, v, part);
-        } else {
-            v_store(y + i * UK_VL, v);
-        }
+        store(y + i * UK_VL, v_clamp(acc[i], min, max), part);
     }
 }
 
@@ -205,7 +219,7 @@ static void do_points(const struct row *r)
 static const struct blocks *find_blocks(const struct uk_dw_f32 *d)
 {
     if ((d->kernel_w != 3 && d->kernel_w != 5) || d->stride_w < 1 || d->stride_w > 2 ||
-        d->dilation_w != 1 || d->channels < UK_VL || d->out_width < COLUMNS_MIN) {
+        d->dilation_w != 1 || d->out_width < COLUMNS_MIN) {
         return NULL;
     }
     return &all_blocks[d->kernel_w == 5][d->stride_w - 1];
@@ -220,7 +234,10 @@ static void do_blocks(const struct row *r, const struct blocks *blocks)
         int64_t first = (int64_t)(begin * d->stride_w) - d->pad_left;
         int64_t last = (int64_t)((end - 1) * d->stride_w + d->kernel_w - 1) - d->pad_left;
         bool inside = first >= 0 && last < d->width;
-        (inside ? blocks->inner : blocks->edge)[end - begin - COLUMNS_MIN](r, begin);
+        block_f *const *form = d->channels < UK_VL ? blocks->part
+                               : inside            ? blocks->inner
+                                                   : blocks->edge;
+        form[end - begin - COLUMNS_MIN](r, begin);
     }
 }
 

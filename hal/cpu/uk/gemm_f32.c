@@ -220,26 +220,25 @@ static void run_ragged(const struct tile *t, size_t rows, size_t width)
 }
 
 /* Panels [begin, end) for a tile whose b, bias, residual and c are those of panel 0. */
-static void run_panels(const struct uk_gemm_f32 *g, const struct tile *first, size_t rows,
-                       size_t panel_begin, size_t panel_end)
+static void run_panels(const struct uk_gemm_f32 *g, struct tile *t, size_t rows, size_t panel_begin,
+                       size_t panel_end)
 {
+    const float *b = t->b, *bias = t->bias, *residual = t->residual;
+    float *c = t->c;
     for (size_t p = panel_begin; p < panel_end; p++) {
-        struct tile t = *first;
         size_t column = p * UK_NR, width = g->n - column;
-        t.b += p * g->k * UK_NR;
-        t.c += column;
-        if (t.bias) {
-            t.bias += column;
-        }
-        if (t.residual) {
-            t.residual += column;
-        }
+        t->b = b + p * g->k * UK_NR;
+        t->c = c + column;
+        t->bias = bias ? bias + column : NULL;
+        t->residual = residual ? residual + column : NULL;
         if (width >= UK_NR || width == UK_VL) {
-            tiles[rows - 1][width != UK_VL](&t);
+            tiles[rows - 1][width != UK_VL](t);
         } else {
-            run_ragged(&t, rows, width);
+            run_ragged(t, rows, width);
         }
     }
+    t->b = b;
+    t->bias = bias;
 }
 
 /*

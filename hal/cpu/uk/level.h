@@ -6,37 +6,56 @@
 #include "hal/cpu/uk.h"
 #include "hal/cpu/uk/simd.h"
 
-void UK_NAME(gemm_f32)(const struct uk_gemm_f32 *g);
-void UK_NAME(pack_f32)(const struct uk_pack_f32 *p, uint32_t panel_begin, uint32_t panel_end);
-void UK_NAME(dw_f32)(const struct uk_dw_f32 *d);
+void UK_BASE(gemm_f32)(const struct uk_gemm_f32 *g);
+void UK_BASE(pack_f32)(const struct uk_pack_f32 *p, uint32_t panel_begin, uint32_t panel_end);
+void UK_BASE(dw_f32)(const struct uk_dw_f32 *d);
 
 /* clang-format off */
-#define XX(upper, lower) uk_unary_f32_f UK_NAME(lower##_f32);
+#define XX(upper, lower) uk_unary_f32_f UK_BASE(lower##_f32);
 UK_UNARY_F32(XX)
 #undef XX
 #define XX(upper, lower) \
-    uk_binary_f32_f UK_NAME(lower##_vector_f32); \
-    uk_scalar_f32_f UK_NAME(lower##_scalar_f32), UK_NAME(lower##_reversed_f32);
+    uk_binary_f32_f UK_BASE(lower##_vector_f32); \
+    uk_scalar_f32_f UK_BASE(lower##_scalar_f32), UK_BASE(lower##_reversed_f32);
 UK_BINARY_F32(XX)
 #undef XX
 /* clang-format on */
-void UK_NAME(clamp_f32)(float *y, const float *x, float min, float max, size_t n);
-uk_scalar_f32_f UK_NAME(leaky_relu_f32);
-void UK_NAME(add_scaled_f32)(float *y, const float *a, const float *b, float alpha, size_t n);
+void UK_BASE(clamp_f32)(float *y, const float *x, float min, float max, size_t n);
+uk_scalar_f32_f UK_BASE(leaky_relu_f32);
+void UK_BASE(add_scaled_f32)(float *y, const float *a, const float *b, float alpha, size_t n);
 
-uk_reduce_f32_f UK_NAME(sum_f32), UK_NAME(sum_squares_f32), UK_NAME(max_f32);
-float UK_NAME(dot_f32)(const float *a, const float *b, size_t n);
-void UK_NAME(softmax_f32)(float *y, const float *x, size_t n);
-void UK_NAME(log_softmax_f32)(float *y, const float *x, size_t n);
-void UK_NAME(layer_norm_f32)(const struct uk_norm_f32 *l);
-void UK_NAME(rows_add_f32)(float *acc, const float *x, size_t rows, ptrdiff_t row, size_t n);
-void UK_NAME(window_sum_f32)(float *y, const struct uk_window_f32 *w);
-void UK_NAME(window_max_f32)(float *y, const struct uk_window_f32 *w);
+uk_reduce_f32_f UK_BASE(sum_f32), UK_BASE(sum_squares_f32), UK_BASE(max_f32);
+float UK_BASE(dot_f32)(const float *a, const float *b, size_t n);
+void UK_BASE(softmax_f32)(float *y, const float *x, size_t n);
+void UK_BASE(log_softmax_f32)(float *y, const float *x, size_t n);
+void UK_BASE(layer_norm_f32)(const struct uk_norm_f32 *l);
+void UK_BASE(rows_add_f32)(float *acc, const float *x, size_t rows, ptrdiff_t row, size_t n);
+void UK_BASE(window_sum_f32)(float *y, const struct uk_window_f32 *w);
+void UK_BASE(window_max_f32)(float *y, const struct uk_window_f32 *w);
 
-void UK_NAME(f16_to_f32)(float *y, const uint16_t *x, size_t n);
-void UK_NAME(f32_to_f16)(uint16_t *y, const float *x, size_t n);
-void UK_NAME(bf16_to_f32)(float *y, const uint16_t *x, size_t n);
-void UK_NAME(f32_to_bf16)(uint16_t *y, const float *x, size_t n);
+void UK_BASE(f16_to_f32)(float *y, const uint16_t *x, size_t n);
+void UK_BASE(f32_to_f16)(uint16_t *y, const float *x, size_t n);
+void UK_BASE(bf16_to_f32)(float *y, const uint16_t *x, size_t n);
+void UK_BASE(f32_to_bf16)(uint16_t *y, const float *x, size_t n);
+
+/* These are the level's own. */
+void UK_NAME(gemm_u8)(const struct uk_gemm_u8 *g);
+void UK_NAME(pack_u8)(const struct uk_pack_u8 *p, uint32_t panel_begin, uint32_t panel_end);
+void UK_NAME(dw_u8)(const struct uk_dw_u8 *d);
+void UK_NAME(pack_dw_u8)(uint8_t *packed, const int8_t *w, uint32_t kernel_h, uint32_t kernel_w,
+                         uint32_t channels);
+
+void UK_BASE(add_u8)(const struct uk_add_u8 *a);
+void UK_BASE(mul_u8)(const struct uk_mul_u8 *m);
+void UK_BASE(window_max_u8)(uint8_t *y, const struct uk_window_u8 *w);
+void UK_BASE(lookup_u8)(uint8_t *y, const uint8_t *x, const uint8_t table[256], size_t n);
+void UK_BASE(rows_add_u8)(int32_t *acc, const uint8_t *x, size_t rows, ptrdiff_t row, size_t n);
+
+uk_quantize_f UK_BASE(quantize_i8), UK_BASE(quantize_u8), UK_BASE(quantize_i16),
+    UK_BASE(quantize_u16), UK_BASE(quantize_i32);
+uk_dequantize_f UK_BASE(dequantize_i8), UK_BASE(dequantize_u8), UK_BASE(dequantize_i16),
+    UK_BASE(dequantize_u16), UK_BASE(dequantize_i32);
+void UK_BASE(range_f32)(const float *x, size_t n, float *out_min, float *out_max);
 
 extern const struct hal_cpu_uk UK_NAME(hal_cpu_uk);
 

@@ -5,13 +5,22 @@ UK_SOURCES = \
 	%D%/conv_dw_f32.c \
 	%D%/convert.c \
 	%D%/gemm_f32.c \
-	%D%/level.h \
 	%D%/math_f32.h \
 	%D%/pack_f32.c \
+	%D%/quant.c \
 	%D%/reduce_f32.c \
+	%D%/vec_f32.c \
+	%D%/vec_u8.c \
+	$(UK_OWN_SOURCES)
+# What a level with other integer instructions than the one below has for itself.
+UK_OWN_SOURCES = \
+	%D%/conv_dw_u8.c \
+	%D%/gemm_u8.c \
+	%D%/level.h \
+	%D%/pack_u8.c \
 	%D%/simd.h \
-	%D%/table.c \
-	%D%/vec_f32.c
+	%D%/simd_u8.h \
+	%D%/table.c
 
 # Sums are written in the order they are meant in; a product and the sum it goes into may be one
 # instruction, and nobody reads errno or the exception flags.
@@ -23,11 +32,17 @@ noinst_LIBRARIES += %D%/libuk_generic.a
 UK_OBJECTS += $(%C%_libuk_generic_a_OBJECTS)
 
 if CPU_X86
-noinst_LIBRARIES += %D%/libuk_avx2.a %D%/libuk_avx512.a
+UK_AVX512_CFLAGS = -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c \
+	-mprefer-vector-width=512
+
+noinst_LIBRARIES += %D%/libuk_avx2.a %D%/libuk_avx512.a %D%/libuk_avx512_vnni.a
 %C%_libuk_avx2_a_SOURCES = $(UK_SOURCES)
 %C%_libuk_avx2_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL_AVX2 -mavx2 -mfma -mf16c
 %C%_libuk_avx512_a_SOURCES = $(UK_SOURCES)
-%C%_libuk_avx512_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL_AVX512 -mavx512f -mavx512bw -mavx512dq \
-	-mavx512vl -mfma -mf16c -mprefer-vector-width=512
-UK_OBJECTS += $(%C%_libuk_avx2_a_OBJECTS) $(%C%_libuk_avx512_a_OBJECTS)
+%C%_libuk_avx512_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL_AVX512 $(UK_AVX512_CFLAGS)
+%C%_libuk_avx512_vnni_a_SOURCES = $(UK_OWN_SOURCES)
+%C%_libuk_avx512_vnni_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL_AVX512_VNNI $(UK_AVX512_CFLAGS) \
+	-mavx512vnni
+UK_OBJECTS += $(%C%_libuk_avx2_a_OBJECTS) $(%C%_libuk_avx512_a_OBJECTS) \
+	$(%C%_libuk_avx512_vnni_a_OBJECTS)
 endif

@@ -22,7 +22,13 @@
  * The register tile of the matrix product is UK_MR rows of two vectors: as many as leave room for
  * the two of B and one broadcast.
  */
-#if defined UK_LEVEL_AVX512
+#if defined UK_LEVEL_AVX512_VNNI
+#define UK_LEVEL avx512_vnni
+#define UK_BASE_LEVEL avx512
+#define UK_LEVEL_AVX512
+#define UK_VECTOR_BYTES 64
+#define UK_MR 14
+#elif defined UK_LEVEL_AVX512
 #define UK_LEVEL avx512
 #define UK_VECTOR_BYTES 64
 #define UK_MR 14
@@ -45,6 +51,11 @@
 #define UK_CAT_(a, b) a##_##b
 #define UK_CAT(a, b) UK_CAT_(a, b)
 #define UK_NAME(name) UK_CAT(name, UK_LEVEL)
+/* Of a function that the level has from the one below. */
+#ifndef UK_BASE_LEVEL
+#define UK_BASE_LEVEL UK_LEVEL
+#endif
+#define UK_BASE(name) UK_CAT(name, UK_BASE_LEVEL)
 #define UK_STRING_(a) #a
 #define UK_STRING(a) UK_STRING_(a)
 

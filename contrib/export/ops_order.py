@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT
+"""Cases of the operators that order elements, and of those that are random in training."""
+import torch
+import torch.nn.functional as F
+from torch.export import Dim
+
+from ops_case import (FLOATS, INTS, aten, case, family, floats, ints, numbers, real, short,
+                      tolerance)
+
+
+def tops(x):
+    return (*x.topk(3, 0), *x.topk(2, 1, largest=False), *x.topk(5, -1), *x.topk(1),
+            *x.topk(0, 1), *x.topk(4, 0, sorted=False), *x.topk(3, 1, False, False))
+
+
+@family
+def order():
+    cases = []
+    for dtype in (*FLOATS, *INTS):
+        cases.append(case(f"topk_{short(dtype)}", tops, numbers(dtype, 6, 5, 7)))
+    nan = real(3, 40)
+    nan[0, ::3], nan[1, 5], nan[1, 6], nan[2, 7] = (float("nan"), float("inf"), -float("inf"), -0.0)
+    n = Dim("n", min=4, max=100)
+    return cases + [
+        case("topk_nan", lambda x: (*x.topk(20), *x.topk(20, largest=False), *x.topk(40)), nan),
+        case("topk_zeros", lambda x: (*x.topk(3), *x.topk(4, largest=False)),
+             torch.tensor([0.0, -0.0, 0.0, -0.0, 1.0, -1.0])),
+        case("topk_rank_0", lambda x: (*x.topk(1), *x.topk(0)), real()),
+        case("topk_empty", lambda x: (*x.topk(2), *x.topk(0, 0)), real(0, 3)),
+        case("topk_few", lambda x, y: (*x.topk(5), *y.topk(7), *y.topk(3, largest=False)),
+             real(2, 3000), ints(torch.int64, 2000)),
+        case("topk_many", lambda x, y: (*x.topk(1000), *y.topk(700), *y.topk(1500, largest=False)),
+             real(2000), ints(torch.int32, 2000, low=0, high=50)),
+        case("topk_sorted_input", lambda x: (*x.topk(999), *x.topk(999, largest=False)),
+             torch.arange(1000)),
+        case("topk_dynamic", lambda x: tuple(x.topk(3)), real(5, 20), dynamic=({1: n},),
+             more=[(real(5, k),) for k in (4, 100)])
+    ]
+
+
+def gates(x):
+    return F.glu(x), F.glu(x, 0), F.glu(x, 1)
+
+
+@family
+def gate():
+    return [case(f"glu_{short(d)}", gates, floats(d, 2, 6, 34), **tolerance(d)) for d in FLOATS] + [
+        case("glu_empty", F.glu, real(0, 4)),
+        case("glu_inf", F.glu, torch.tensor([1.0, -2.0, float("inf"), 3.0, -float("inf"), 100.0]))
+    ]
+
+
+@family
+def random():
+    """Dropout as it is in inference; and what tests/ops/test_random.c looks at."""
+    cases = []
+    for dtype in FLOATS:
+        name = short(dtype)
+        cases += [
+            case(f"dropout_{name}", lambda x: tuple(aten.native_dropout(x, 0.5, False)),
+                 floats(dtype, 3, 5)),
+            case(f"uniform_{name}", lambda dtype=dtype: torch.rand(250, 400, dtype=dtype),
+                 is_random=True),
+            case(f"normal_{name}", lambda dtype=dtype: torch.randn(250, 400, dtype=dtype),
+                 is_random=True),
+            case(f"train_{name}", lambda x: aten.native_dropout(x, 0.25, True),
+                 torch.ones(250, 400, dtype=dtype), is_random=True)
+        ]
+    return cases + [case("dropout_0", lambda x: aten.native_dropout(x, 0.0, True), real(3, 5))]

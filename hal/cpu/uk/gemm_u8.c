@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Matrix product and convolution of 8-bit integers, one row tile of A times one packed panel of B
+ * at a time, as gemm_f32.c does it. What differs: a step of k is a word of UK_WORD numbers; the
+ * sums stay in registers over all of k, because a result of 8 bits is no place to rest them; and a
+ * level that widens its words copies a tile of A first, widened, once for all panels.
+ *
+ * Weights with scales for groups of k keep a second, floating sum, so their tiles are smaller.
+ */
+#include "config.h"
+
+#include "hal/cpu/uk/level.h"
+#include "hal/cpu/uk/simd_u8.h"
+
+#define B_BLOCK (640 * 1024) /* bytes of B kept in the second level cache, of 1 MiB or more */
+#define SKEW 64              /* numbers; puts the rows of a copied tile into different sets */
+
+/* Rows of a tile with two sums an element. */
+#if UK_MR == 14
+#define GROUPED_MR 6
+#elif UK_MR == 12
+#define GROUPED_MR 5
+#else
+#define GROUPED_MR 2
+#endif
+
+/* One pass over one tile: |rows| x (|vectors| * UK_VL) of C, all of k. */
+struct tile {
+    const uint8_t *a; /* words, as v_dot wants them */
+    ptrdiff_t a_row;  /* bytes */
+    bool is_copied;   /* a's runs follow each other */
+    const struct uk_segment *segments;
+    size_t segment_count, run;
+    const uint8_t *b;
+    size_t group_words; /* 0: no groups */
+    const float *group_scales;
+    const union uk_number *columns;
+    const float *row_scales;
+    const int32_t *row_zeros;
+    uint8_t *c_u8;
+    float *c_f32;
+    ptrdiff_t c_row;
+    size_t width; /* columns that are there */
+    float min, max;
+    int32_t zero;
+};
+
+typedef void tile_f(const struct tile *t);
+
+/* ---- sums ------------------------------------------------------------------------------------ */
+
+/* acc += |rows| words of a times |vectors| vectors of words of b. */
+UK_INLINE void multiply(vi acc[UK_MR][2], const uint8_t *const base[(UK_MR + 2) / 3],
+                        ptrdiff_t stride, const vi b[2], const int rows, const int vectors)
+{
+    UK_UNROLL
+    for (int i = 0; i < rows; i++) {
+        vi a = v_splat_int(V_GET(int32_t, base[i / 3] + i % 3 * stride));
+        UK_UNROLL
+        for (int j = 0; j < vectors; j++) {
+            acc[i][j] = v_dot(acc[i][j], a, b[j]);
+        }
+    }
+}
+
+UK_INLINE void step(const uint8_t *base[(UK_MR + 2) / 3], const int rows)
+{
+    UK_UNROLL
+    for (int i = 0; i < (rows + 2) / 3; i++) {
+        base[i] += 4;
+    }
+}
+
+/* Three rows share a base, as in gemm_f32.c and for its reason. */
+UK_INLINE void hold(const uint8_t *base[(UK_MR + 2) / 3], ptrdiff_t *stride, const int rows)
+{
+    UK_UNROLL
+    for (int i = 0; i < (rows + 2) / 3; i++) {
+        __asm__("" : "+r"(base[i]), "+r"(*stride));
+    }
+}
+
+/* acc += the |words| words of one run. */
+UK_INLINE void accumulate(vi acc[UK_MR][2], const uint8_t *a, ptrdiff_t stride, const uint8_t *b,
+                          size_t words, const int rows, const int vectors, const bool is_4bit)
+{
+    const uint8_t *base[(UK_MR + 2) / 3];
+    UK_UNROLL
+    for (int i = 0; i < (rows + 2) / 3; i++) {
+        base[i] = a + 3 * i * stride;
+    }
+    for (size_t k = 0; k < words; k += is_4bit ? 2 : 1) {
+        v_words raw[2];
+        vi row_of_b[2];
+        hold(base, &stride, rows);
+        UK_UNROLL
+        for (int j = 0; j < vectors; j++) {
+            raw[j] = V_GET(v_words, b + (size_t)j * UK_WORDS_BYTES);
+            row_of_b[j] = v_words_of(is_4bit ? v_low_halves(raw[j]) : raw[j]);
+        }
+        multiply(acc, base, stride, row_of_b, rows, vectors);
+        step(base, rows);
+        if (is_4bit) {
+            UK_UNROLL
+            for (int j = 0; j < vectors; j++) {
+                row_of_b[j] = v_words_of(v_high_halves(raw[j]));
+            }
+            multiply(acc, base, stride, row_of_b, rows, vectors);
+            step(base, rows);
+        }
+        b += UK_NR * UK_WORD;
+    }
+}
+
+/* ---- results --------------------------------------------------------------------------------- */
+
+UK_INLINE const float *column_floats(const struct tile *t, enum uk_column array, int j)
+{
+    return &t->columns[array * UK_NR + j * UK_VL].f;
+}
+
+UK_INLINE vi column_ints(const struct tile *t, enum uk_column array, int j)
+{
+    return V_GET(vi, &t->columns[array * UK_NR + j * UK_VL].i);
+}
+
+/* A row of floats; those beyond |width| go nowhere. */
+UK_INLINE void store_floats(const struct tile *t, int i, const vf y[2], const int vectors)
+{
+    vf min = v_splat(t->min), max = v_splat(t->max);
+    float *c = t->c_f32 + i * t->c_row;
+    UK_UNROLL
+    for (int j = 0; j < vectors; j++) {
+        size_t left = t->width - (size_t)j * UK_VL;
+        vf v = v_clamp(y[j], min, max);
+        if (left < UK_VL) {
+            v_store_part(c + j * UK_VL, v, left);
+        } else {
+            v_store(c + j * UK_VL, v);
+        }
+    }
+}
+
+/*
+ * Four vectors of results as bytes, which are |count| rows from |first| on. They go through memory,
+ * where any part of them can be read at once.
+ */
+UK_INLINE void store_bytes(const struct tile *t, int first, int count, const vf y[4],
+                           const int vectors)
+{
+    vf max = v_splat(t->max);
+    vi whole[4];
+    uint8_t bytes[2 * UK_VECTOR_BYTES];
+    UK_UNROLL
+    for (int q = 0; q < 4; q++) {
+        whole[q] = v_round_int(v_lesser(y[q], max));
+    }
+    vb ordered = v_gather_in_order(whole, (int16_t)t->zero, (uint8_t)((int32_t)t->min + t->zero));
+    V_PUT(bytes, ordered);
+    UK_UNROLL
+    for (int i = 0; i < 4 / vectors; i++) {
+        uint8_t *c = t->c_u8 + (first + i) * t->c_row;
+        const uint8_t *from = bytes + i * vectors * UK_VL;
+        if (i >= count) {
+            break;
+        } else if (t->width == (size_t)vectors * UK_VL) {
+            memcpy(c, from, (size_t)vectors * UK_VL);
+        } else {
+            v_store_bytes(c, V_GET(vb, from), t->width);
+        }
+    }
+}
+
+/* All rows of a tile, of sums with their scales and biases. */
+UK_INLINE void store_rows(const struct tile *t, vf y[UK_MR][2], const int rows, const int vectors)
+{
+    if (t->c_f32) {
+        UK_UNROLL
+        for (int i = 0; i < rows; i++) {
+            store_floats(t, i, y[i], vectors);
+        }
+        return;
+    }
+    UK_UNROLL
+    for (int i = 0; i < rows; i += 4 / vectors) {
+        vf four[4];
+        UK_UNROLL
+        for (int q = 0; q < 4; q++) {
+            int row = i + q / vectors;
+            four[q] = y[row < rows ? row : i][q % vectors];
+        }
+        store_bytes(t, i, rows - i, four, vectors);
+    }
+}
+
+/* The same sums as floats. */
+UK_INLINE void finish(vi acc[UK_MR][2], const struct tile *t, const int rows, const int vectors)
+{
+    vi offset[2];
+    vf scale[2], bias[2], y[UK_MR][2];
+    UK_UNROLL
+    for (int j = 0; j < vectors; j++) {
+        offset[j] = column_ints(t, UK_COLUMN_OFFSET, j);
+        scale[j] = v_load(column_floats(t, UK_COLUMN_SCALE, j));
+        bias[j] = v_load(column_floats(t, UK_COLUMN_BIAS, j));
+    }
+    UK_UNROLL
+    for (int i = 0; i < rows; i++) {
+        UK_UNROLL
+        for (int j = 0; j < vectors; j++) {
+            /* Unsigned, because a bias may wrap what then is a wrong model's wrong number. */
+            vu sum = (vu)acc[i][j] + (vu)offset[j];
+            vf factor = scale[j];
+            if (t->row_scales) {
+                sum -=
+                    v_splat_bits((uint32_t)t->row_zeros[i]) * (vu)column_ints(t, UK_COLUMN_SUM, j);
+                factor *= v_splat(t->row_scales[i]);
+            }
+            y[i][j] = __builtin_convertvector((vi)sum, vf) * factor + bias[j];
+        }
+    }
+    store_rows(t, y, rows, vectors);
+}
+
+UK_INLINE void finish_grouped(vf sums[UK_MR][2], const struct tile *t, const int rows,
+                              const int vectors)
+{
+    vf y[UK_MR][2];
+    UK_UNROLL
+    for (int i = 0; i < rows; i++) {
+        float row_scale = t->row_scales ? t->row_scales[i] : 1.0f;
+        float zero = t->row_scales ? (float)t->row_zeros[i] : 0.0f;
+        UK_UNROLL
+        for (int j = 0; j < vectors; j++) {
+            vf factor = v_load(column_floats(t, UK_COLUMN_SCALE, j)) * v_splat(row_scale);
+            vf sum = sums[i][j] + v_load(column_floats(t, UK_COLUMN_OFFSET, j));
+            sum -= v_splat(zero) * v_load(column_floats(t, UK_COLUMN_SUM, j));
+            y[i][j] = sum * factor + v_load(column_floats(t, UK_COLUMN_BIAS, j));
+        }
+    }
+    store_rows(t, y, rows, vectors);
+}
+
+/* ---- tiles ----------------------------------------------------------------------------------- */
+
+UK_INLINE void clear(vi acc[UK_MR][2], const int rows)
+{
+    UK_UNROLL
+    for (int i = 0; i < rows; i++) {
+        acc[i][0] = acc[i][1] = (vi){0};
+    }
+}
+
+UK_INLINE void run_tile(const struct tile *t, const int rows, const int vectors, const bool is_4bit)
+{
+    vi acc[UK_MR][2];
+    clear(acc, rows);
+    for (size_t s = 0; s < t->segment_count; s++) {
+        size_t k = t->segments[s].k * UK_NR / (is_4bit ? 2 : 1), words = t->run / UK_WORD;
+        const uint8_t *a = t->a + (t->is_copied ? (ptrdiff_t)(s * words * 4) : t->segments[s].a);
+        accumulate(acc, a, t->a_row, t->b + k, words, rows, vectors, is_4bit);
+    }
+    finish(acc, t, rows, vectors);
+}
+
+/* Of one run. */
+UK_INLINE void run_grouped(const struct tile *t, const int rows, const int vectors,
+                           const bool is_4bit)
+{
+    const uint8_t *a = t->a + (t->is_copied ? 0 : t->segments->a), *b = t->b;
+    const float *scales = t->group_scales;
+    vf sums[UK_MR][2];
+    UK_UNROLL
+    for (int i = 0; i < rows; i++) {
+        sums[i][0] = sums[i][1] = (vf){0};
+    }
+    for (size_t words = t->run / UK_WORD, k = 0; k < words; k += t->group_words) {
+        vi acc[UK_MR][2];
+        clear(acc, rows);
+        accumulate(acc, a, t->a_row, b, t->group_words, rows, vectors, is_4bit);
+        UK_UNROLL
+        for (int j = 0; j < vectors; j++) {
+            vf scale = v_load(scales + j * UK_VL);
+            UK_UNROLL
+            for (int i = 0; i < rows; i++) {
+                sums[i][j] += __builtin_convertvector(acc[i][j], vf) * scale;
+            }
+        }
+        a += t->group_words * 4;
+        b += t->group_words * UK_NR * UK_WORD / (is_4bit ? 2 : 1);
+        scales += UK_NR;
+    }
+    finish_grouped(sums, t, rows, vectors);
+}
+
+/* clang-format off */
+#if UK_MR == 14
+#define EACH_ROWS(XX) XX(1) XX(2) XX(3) XX(4) XX(5) XX(6) XX(7) XX(8) XX(9) XX(10) XX(11) XX(12) \
+    XX(13) XX(14)
+#define EACH_GROUPED_ROWS(XX) XX(1) XX(2) XX(3) XX(4) XX(5) XX(6)
+#elif UK_MR == 12
+#define EACH_ROWS(XX) XX(1) XX(2) XX(3) XX(4) XX(5) XX(6) XX(7) XX(8) XX(9) XX(10) XX(11) XX(12)
+#define EACH_GROUPED_ROWS(XX) XX(1) XX(2) XX(3) XX(4) XX(5)
+#else
+#define EACH_ROWS(XX) XX(1) XX(2) XX(3) XX(4) XX(5) XX(6)
+#define EACH_GROUPED_ROWS(XX) XX(1) XX(2)
+#endif
+
+#define TILE(form, rows, vectors, bits) \
+    static void form##_##rows##_##vectors##_##bits(const struct tile *t) \
+    { \
+        form(t, rows, vectors, bits == 4); \
+    }
+#define TILES(rows) TILE(run_tile, rows, 1, 8) TILE(run_tile, rows, 2, 8) \
+    TILE(run_tile, rows, 1, 4) TILE(run_tile, rows, 2, 4)
+#define GROUPED_TILES(rows) TILE(run_grouped, rows, 1, 8) TILE(run_grouped, rows, 2, 8) \
+    TILE(run_grouped, rows, 1, 4) TILE(run_grouped, rows, 2, 4)
+EACH_ROWS(TILES)
+EACH_GROUPED_ROWS(GROUPED_TILES)
+
+/* By rows - 1, two vectors or one, 4 bits or 8. */
+#define TILE_ROW(rows) {{run_tile_##rows##_1_8, run_tile_##rows##_1_4}, \
+                        {run_tile_##rows##_2_8, run_tile_##rows##_2_4}},
+#define GROUPED_ROW(rows) {{run_grouped_##rows##_1_8, run_grouped_##rows##_1_4}, \
+                           {run_grouped_##rows##_2_8, run_grouped_##rows##_2_4}},
+static tile_f *const tiles[UK_MR][2][2] = {EACH_ROWS(TILE_ROW)};
+static tile_f *const grouped_tiles[GROUPED_MR][2][2] = {EACH_GROUPED_ROWS(GROUPED_ROW)};
+/* clang-format on */
+
+/* ---- around them ----------------------------------------------------------------------------- */
+
+/* The tile's rows where v_dot can read them: widened, or in place. */
+static void copy_row(uint8_t *to, const uint8_t *a, size_t run)
+{
+#if UK_WORD == 4
+    memcpy(to, a, run);
+#else
+    uint16_t *wide = (uint16_t *)(void *)to;
+    size_t k = 0;
+    for (; run - k >= UK_VECTOR_BYTES / 2; k += UK_VECTOR_BYTES / 2) {
+        vh x = __builtin_convertvector(V_GET(v_half, a + k), vh);
+        V_PUT(wide + k, x);
+    }
+    for (; k < run; k++) {
+        wide[k] = a[k];
+    }
+#endif
+}
+
+static void copy_tile(const struct uk_gemm_u8 *g, struct tile *t, size_t rows)
+{
+    size_t depth = t->segment_count * t->run, row_bytes = (depth + SKEW) * (4 / UK_WORD);
+    uint8_t *to = g->scratch;
+    for (size_t i = 0; i < rows; i++) {
+        for (size_t s = 0; s < t->segment_count; s++) {
+            copy_row(to + i * row_bytes + s * t->run * (4 / UK_WORD),
+                     t->a + (ptrdiff_t)i * t->a_row + t->segments[s].a, t->run);
+        }
+    }
+    t->a = to;
+    t->a_row = (ptrdiff_t)row_bytes;
+}
+
+/*
+ * Panels [begin, end) of |rows| rows from (line, first) on. The tile is changed in place, here and
+ * below: a copy of a struct that has just been written waits for its parts.
+ */
+static void run_panels(const struct uk_gemm_u8 *g, struct tile *t, size_t line, size_t first,
+                       size_t rows, size_t panel_begin, size_t panel_end)
+{
+    ptrdiff_t c = (ptrdiff_t)line * g->c_line + (ptrdiff_t)first * g->c_row;
+    for (size_t p = panel_begin; p < panel_end; p++) {
+        size_t column = p * UK_NR, left = g->n - column;
+        t->width = left < UK_NR ? left : UK_NR;
+        t->b = g->b + p * g->k * UK_NR / (g->is_4bit ? 2 : 1);
+        t->columns = g->columns + p * UK_NR * UK_COLUMN_ARRAYS;
+        t->c_u8 = g->c_u8 ? g->c_u8 + c + (ptrdiff_t)column : NULL;
+        t->c_f32 = g->c_f32 ? g->c_f32 + c + (ptrdiff_t)column : NULL;
+        if (g->group) {
+            t->group_scales = g->group_scales + p * (g->k / g->group) * UK_NR;
+            grouped_tiles[rows - 1][t->width > UK_VL][g->is_4bit](t);
+        } else {
+            tiles[rows - 1][t->width > UK_VL][g->is_4bit](t);
+        }
+    }
+}
+
+/* Does a tile read its rows where they are? A distance of pages would fill few sets of the cache.
+ */
+static bool reads_in_place(const struct uk_gemm_u8 *g)
+{
+    return UK_WORD == 4 && (g->a_row % 4096 != 0 || g->m == 1 || g->n <= UK_NR);
+}
+
+/* The row tiles of one line, in even shares, so that none is left with a row or two. */
+static void run_line(const struct uk_gemm_u8 *g, struct tile *t, size_t line, size_t panel_begin,
+                     size_t panel_end)
+{
+    const size_t mr = g->group ? GROUPED_MR : UK_MR, count = (g->m + mr - 1) / mr;
+    const bool in_place = reads_in_place(g);
+    size_t first = 0, share = g->m / count, more = g->m % count;
+    for (size_t i = 0; i < count; i++) {
+        size_t rows = share + (i < more);
+        ptrdiff_t numbers = (ptrdiff_t)line * g->rows_line + (ptrdiff_t)first;
+        t->a = g->a + (ptrdiff_t)line * g->a_line + (ptrdiff_t)first * g->a_row;
+        t->a_row = g->a_row;
+        t->row_scales = g->row_scales ? g->row_scales + numbers : NULL;
+        t->row_zeros = g->row_scales ? g->row_zeros + numbers : NULL;
+        if (!in_place) {
+            copy_tile(g, t, rows);
+        }
+        run_panels(g, t, line, first, rows, panel_begin, panel_end);
+        first += rows;
+    }
+}
+
+void UK_NAME(gemm_u8)(const struct uk_gemm_u8 *g)
+{
+    const struct uk_segment from_start = {0, 0};
+    const size_t mr = g->group ? GROUPED_MR : UK_MR;
+    size_t panels = ((size_t)g->n + UK_NR - 1) / UK_NR, panel_bytes = g->k * UK_NR + 1;
+    size_t block = panel_bytes < B_BLOCK ? B_BLOCK / panel_bytes : 1;
+    block = g->lines == 1 && g->m <= mr ? panels : block;
+    struct tile t = {.is_copied = !reads_in_place(g),
+                     .segments = g->segments ? g->segments : &from_start,
+                     .segment_count = g->segments ? g->segment_count : 1,
+                     .run = g->run,
+                     .group_words = g->group / UK_WORD,
+                     .c_row = g->c_row,
+                     .min = g->min,
+                     .max = g->max,
+                     .zero = g->zero};
+    for (size_t p = 0; p < panels && g->m > 0; p += block) {
+        size_t panel_end = panels - p > block ? p + block : panels;
+        for (size_t line = 0; line < g->lines; line++) {
+            run_line(g, &t, line, p, panel_end);
+        }
+    }
+}

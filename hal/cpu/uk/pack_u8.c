@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Puts 8-bit weights into the panels that the integer matrix product reads: words of UK_WORD
+ * neighbours in k, one for each of UK_NR columns. Of 4-bit weights a byte holds two, from
+ * neighbouring words. What is not there is zero.
+ */
+#include "config.h"
+
+#include "hal/cpu/uk/level.h"
+#include "hal/cpu/uk/simd_u8.h"
+
+static void put(const struct uk_pack_u8 *p, uint8_t *panel, size_t k, size_t j, int8_t weight)
+{
+    if (!p->is_4bit) {
+        panel[(k / UK_WORD * UK_NR + j) * UK_WORD + k % UK_WORD] = (uint8_t)weight;
+        return;
+    }
+    uint8_t *byte = &panel[(k / (2 * UK_WORD) * UK_NR + j) * UK_WORD + k % UK_WORD];
+    unsigned shift = k / UK_WORD % 2 * 4;
+    *byte = (uint8_t)(*byte | ((unsigned)weight & 15u) << shift);
+}
+
+static void pack_column(const struct uk_pack_u8 *p, uint8_t *panel, size_t j, const int8_t *src)
+{
+    size_t unit = p->is_4bit ? 2 * UK_RUN_U8 : UK_RUN_U8;
+    size_t run = ((size_t)p->mid_count * p->inner_count + unit - 1) / unit * unit;
+    for (size_t outer = 0; outer < p->outer_count; outer++) {
+        size_t k = outer * run;
+        for (size_t mid = 0; mid < p->mid_count; mid++) {
+            const int8_t *from =
+                src + (ptrdiff_t)outer * p->outer_stride + (ptrdiff_t)mid * p->mid_stride;
+            for (size_t inner = 0; inner < p->inner_count; inner++) {
+                put(p, panel, k++, j, from[(ptrdiff_t)inner * p->inner_stride]);
+            }
+        }
+    }
+}
+
+void UK_NAME(pack_u8)(const struct uk_pack_u8 *p, uint32_t panel_begin, uint32_t panel_end)
+{
+    size_t unit = p->is_4bit ? 2 * UK_RUN_U8 : UK_RUN_U8;
+    size_t run = ((size_t)p->mid_count * p->inner_count + unit - 1) / unit * unit;
+    size_t bytes = p->outer_count * run * UK_NR / (p->is_4bit ? 2 : 1);
+    for (size_t i = panel_begin; i < panel_end; i++) {
+        size_t left = p->n - i * UK_NR, width = left < UK_NR ? left : UK_NR;
+        uint8_t *panel = p->packed + i * bytes;
+        memset(panel, 0, bytes);
+        for (size_t j = 0; j < width; j++) {
+            pack_column(p, panel, j, p->src + (ptrdiff_t)(i * UK_NR + j) * p->column);
+        }
+    }
+}
+
+/*
+ * A block's weights: for each UK_WORD kernel rows, each kernel column and each quarter of the
+ * block's channels a vector of words, bytes or 16 bits wide as the products want them.
+ */
+void UK_NAME(pack_dw_u8)(uint8_t *packed, const int8_t *w, uint32_t kernel_h, uint32_t kernel_w,
+                         uint32_t channels)
+{
+    size_t words = (kernel_h + UK_WORD - 1) / UK_WORD;
+    size_t blocks = (channels + UK_VECTOR_BYTES - 1) / UK_VECTOR_BYTES;
+    memset(packed, 0, blocks * words * kernel_w * UK_VECTOR_BYTES * 4);
+    for (size_t c = 0; c < channels; c++) {
+        size_t place = uk_dw_u8_place(UK_VECTOR_BYTES, c % UK_VECTOR_BYTES);
+        for (size_t y = 0; y < kernel_h; y++) {
+            for (size_t x = 0; x < kernel_w; x++) {
+                size_t at = (c / UK_VECTOR_BYTES * words + y / UK_WORD) * kernel_w + x;
+                uint8_t *word = packed + (at * UK_VECTOR_BYTES + place) * 4;
+                int8_t weight = w[(y * kernel_w + x) * channels + c];
+                int16_t wide = weight;
+                memcpy(word + y % UK_WORD * (4 / UK_WORD),
+                       UK_WORD == 4 ? (const void *)&weight : (const void *)&wide, 4 / UK_WORD);
+            }
+        }
+    }
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the integer micro-kernels are written in, beside simd.h. A product of integers takes a
+ * 32-bit word of each side: UK_WORD neighbours in k, as bytes where there are 8-bit dot products
+ * and widened to 16 bits elsewhere, which is exact: pairs of 8-bit products saturate 16 bits.
+ */
+#ifndef PTED_HAL_CPU_UK_SIMD_U8_H
+#define PTED_HAL_CPU_UK_SIMD_U8_H
+
+#include "hal/cpu/uk/simd.h"
+
+#if defined __SSE2__
+#include <emmintrin.h>
+#endif
+
+#if defined UK_LEVEL_AVX512_VNNI
+#define UK_WORD 4
+#else
+#define UK_WORD 2
+#endif
+
+/* Bytes of UK_VL words of weights in memory. */
+#define UK_WORDS_BYTES (UK_VL * UK_WORD)
+
+typedef uint8_t vb __attribute__((vector_size(UK_VECTOR_BYTES)));
+typedef uint16_t vh __attribute__((vector_size(UK_VECTOR_BYTES)));
+typedef int16_t vs __attribute__((vector_size(UK_VECTOR_BYTES)));
+typedef int8_t v_half_signed __attribute__((vector_size(UK_VECTOR_BYTES / 2)));
+typedef uint8_t v_half __attribute__((vector_size(UK_VECTOR_BYTES / 2)));
+typedef uint8_t v_words __attribute__((vector_size(UK_WORDS_BYTES)));
+
+/* Loads and stores of any alignment, of any vector type. */
+#define V_GET(type, p)                                                                             \
+    __extension__({                                                                                \
+        type v_;                                                                                   \
+        memcpy(&v_, p, sizeof(v_));                                                                \
+        v_;                                                                                        \
+    })
+#define V_PUT(p, v) memcpy(p, &(v), sizeof(v))
+
+/* The first |n| <= UK_VECTOR_BYTES bytes, the others zero; and their storing. */
+#if defined UK_LEVEL_AVX512
+UK_INLINE vb v_load_bytes(const uint8_t *p, size_t n)
+{
+    return (vb)_mm512_maskz_loadu_epi8(n < 64 ? ((__mmask64)1 << n) - 1 : ~(__mmask64)0, p);
+}
+
+UK_INLINE void v_store_bytes(uint8_t *p, vb v, size_t n)
+{
+    _mm512_mask_storeu_epi8(p, n < 64 ? ((__mmask64)1 << n) - 1 : ~(__mmask64)0, (__m512i)v);
+}
+#else
+UK_INLINE vb v_load_bytes(const uint8_t *p, size_t n)
+{
+    vb v = {0};
+    if (n == UK_VECTOR_BYTES) {
+        return V_GET(vb, p);
+    }
+    memcpy(&v, p, n);
+    return v;
+}
+
+UK_INLINE void v_store_bytes(uint8_t *p, vb v, size_t n)
+{
+    if (n == UK_VECTOR_BYTES) {
+        V_PUT(p, v);
+    } else {
+        memcpy(p, &v, n);
+    }
+}
+#endif
+
+UK_INLINE vi v_splat_int(int32_t x)
+{
+    return x - (vi){0};
+}
+
+/* acc + the products of the words of a and b; a is unsigned, b signed. */
+UK_INLINE vi v_dot(vi acc, vi a, vi b)
+{
+#if defined UK_LEVEL_AVX512_VNNI
+    /* As a statement: around the intrinsic gcc 12 spills. */
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(acc) : "v"(a), "v"(b));
+    return acc;
+#elif defined UK_LEVEL_AVX512
+    return acc + (vi)_mm512_madd_epi16((__m512i)a, (__m512i)b);
+#elif defined UK_LEVEL_AVX2
+    return acc + (vi)_mm256_madd_epi16((__m256i)a, (__m256i)b);
+#elif defined __SSE2__
+    return acc + (vi)_mm_madd_epi16((__m128i)a, (__m128i)b);
+#else
+    vi low = ((vi)((vu)a << 16) >> 16) * ((vi)((vu)b << 16) >> 16);
+    return acc + low + (a >> 16) * (b >> 16);
+#endif
+}
+
+/* UK_VL words of 8-bit weights, as v_dot wants them. */
+UK_INLINE vi v_words_of(v_words w)
+{
+#if UK_WORD == 4
+    return (vi)w;
+#else
+    return (vi) __builtin_convertvector((v_half_signed)w, vs);
+#endif
+}
+
+/*
+ * The low and the high halves of bytes, each as a signed number of 4 bits times 16: what takes the
+ * least work, and the scale can undo it.
+ */
+UK_INLINE v_words v_low_halves(v_words w)
+{
+    typedef uint16_t pairs __attribute__((vector_size(UK_WORDS_BYTES)));
+    return (v_words)(((pairs)w << 4) & (pairs)(0xf0f0 - (pairs){0}));
+}
+
+UK_INLINE v_words v_high_halves(v_words w)
+{
+    return w & (v_words)(0xf0 - (v_words){0});
+}
+
+/* To nearest even; any number where |x| >= 2^21, the least one where x is less than all. */
+UK_INLINE vi v_round_int(vf x)
+{
+#if defined UK_LEVEL_AVX512
+    return (vi)_mm512_cvtps_epi32((__m512)x);
+#elif defined UK_LEVEL_AVX2
+    return (vi)_mm256_cvtps_epi32((__m256)x);
+#elif defined __SSE2__
+    return (vi)_mm_cvtps_epi32((__m128)x);
+#else
+    x = v_greater(x, v_splat(-65536.0f));
+    return (vi)(x + v_splat(12582912.0f)) - v_splat_int(0x4b400000);
+#endif
+}
+
+/*
+ * Interleavings within lanes of 16 bytes: of the lower and the upper halves of both lanes, in units
+ * of 1 and 2 bytes; narrowing with saturation, from 4 bytes to 2 and from 2 to 1 unsigned, which
+ * undoes their order; a sum of 2 bytes with saturation, a maximum of bytes.
+ */
+/* clang-format off */
+#if defined UK_LEVEL_AVX512
+#define V_PAIR(name, intrinsic) \
+    UK_INLINE vb name(vb a, vb b) \
+    { \
+        return (vb)_mm512_##intrinsic((__m512i)a, (__m512i)b); \
+    }
+#elif defined UK_LEVEL_AVX2
+#define V_PAIR(name, intrinsic) \
+    UK_INLINE vb name(vb a, vb b) \
+    { \
+        return (vb)_mm256_##intrinsic((__m256i)a, (__m256i)b); \
+    }
+#elif defined __SSE2__
+#define V_PAIR(name, intrinsic) \
+    UK_INLINE vb name(vb a, vb b) \
+    { \
+        return (vb)_mm_##intrinsic((__m128i)a, (__m128i)b); \
+    }
+#endif
+/* clang-format on */
+#ifdef V_PAIR
+V_PAIR(v_zip_low_1, unpacklo_epi8)
+V_PAIR(v_zip_high_1, unpackhi_epi8)
+V_PAIR(v_zip_low_2, unpacklo_epi16)
+V_PAIR(v_zip_high_2, unpackhi_epi16)
+V_PAIR(v_narrow_4, packs_epi32)
+V_PAIR(v_narrow_2, packus_epi16)
+V_PAIR(v_add_2, adds_epi16)
+V_PAIR(v_max_1, max_epu8)
+#else
+UK_INLINE vb v_zip_low_1(vb a, vb b)
+{
+    return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+}
+
+UK_INLINE vb v_zip_high_1(vb a, vb b)
+{
+    return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15,
+                                   31);
+}
+
+UK_INLINE vb v_zip_low_2(vb a, vb b)
+{
+    return __builtin_shufflevector(a, b, 0, 1, 16, 17, 2, 3, 18, 19, 4, 5, 20, 21, 6, 7, 22, 23);
+}
+
+UK_INLINE vb v_zip_high_2(vb a, vb b)
+{
+    return __builtin_shufflevector(a, b, 8, 9, 24, 25, 10, 11, 26, 27, 12, 13, 28, 29, 14, 15, 30,
+                                   31);
+}
+#endif
+
+/* UK_VECTOR_BYTES bytes as numbers, and back with |zero| added and no less than |least|. */
+UK_INLINE void v_spread(vb x, vi y[4])
+{
+    vb zero = {0}, low = v_zip_low_1(x, zero), high = v_zip_high_1(x, zero);
+    y[0] = (vi)v_zip_low_2(low, zero);
+    y[1] = (vi)v_zip_high_2(low, zero);
+    y[2] = (vi)v_zip_low_2(high, zero);
+    y[3] = (vi)v_zip_high_2(high, zero);
+}
+
+UK_INLINE vb v_gather(const vi x[4], int16_t zero, uint8_t least)
+{
+#ifdef V_PAIR
+    vb add = (vb)(zero - (vs){0}), min = least - (vb){0};
+    vb low = v_add_2(v_narrow_4((vb)x[0], (vb)x[1]), add);
+    vb high = v_add_2(v_narrow_4((vb)x[2], (vb)x[3]), add);
+    return v_max_1(v_narrow_2(low, high), min);
+#else
+    vb y;
+    for (int i = 0; i < 16; i++) {
+        int32_t v = x[i / 4][i % 4] + zero;
+        y[i] = (uint8_t)(v < least ? least : v > 255 ? 255 : v);
+    }
+    return y;
+#endif
+}
+
+/* The same of vectors whose numbers shall follow each other. */
+UK_INLINE vb v_gather_in_order(const vi x[4], int16_t zero, uint8_t least)
+{
+    vb y = v_gather(x, zero, least);
+#if defined UK_LEVEL_AVX512
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    return (vb)_mm512_permutexvar_epi32(order, (__m512i)y);
+#elif defined UK_LEVEL_AVX2
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    return (vb)_mm256_permutevar8x32_epi32((__m256i)y, order);
+#else
+    return y;
+#endif
+}
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "hal/fault.h"
+
+#include "base/check.h"
+#include "hal/kernel.h"
+
+static const char *const texts[HAL_FAULT_COUNT] = {
+#define FAULT(name, text) [HAL_FAULT_##name] = text,
+#include "hal/fault.def"
+#undef FAULT
+};
+
+/* Whoever sets the code writes the label; both are read after all tiles have ended. */
+void hal_fault(const struct hal_args *args, enum hal_fault_code code)
+{
+    struct hal_fault_record *record = args->fault;
+    unsigned none = HAL_FAULT_NONE;
+    must(code > HAL_FAULT_NONE && code < HAL_FAULT_COUNT);
+    if (hal_fault_code_of(record) == HAL_FAULT_NONE &&
+        atomic_compare_exchange_strong_explicit(&record->code, &none, code, memory_order_relaxed,
+                                                memory_order_relaxed)) {
+        record->label = args->label;
+    }
+}
+
+enum status hal_fault_error(const struct hal_fault_record *record, struct error *err)
+{
+    enum hal_fault_code code = hal_fault_code_of(record);
+    if (code == HAL_FAULT_NONE) {
+        return ST_OK;
+    }
+    return error_set(err, ST_INVALID, "%s: %s", record->label, texts[code]);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Faults: what kernels find wrong with data that nobody could check before, an index in a tensor
+ * for one. A kernel reports by hal_fault() and goes on with something harmless; the submission
+ * then fails with ST_INVALID, and the record says what it was and in which dispatch. The first of
+ * several faults is kept; which one that is depends on the order in which tiles ran.
+ *
+ * Any thread. A record costs nothing as long as there is no fault.
+ */
+#ifndef PTED_HAL_FAULT_H
+#define PTED_HAL_FAULT_H
+
+#include <stdatomic.h>
+
+#include "base/status.h"
+
+struct hal_args;
+
+enum hal_fault_code {
+    HAL_FAULT_NONE,
+#define FAULT(name, text) HAL_FAULT_##name,
+#include "hal/fault.def"
+#undef FAULT
+    HAL_FAULT_COUNT
+};
+
+/*
+ * Set by the first fault. Reset and read by who submits, the latter when the signals have been
+ * given. Submissions that run one after the other may share one.
+ */
+struct hal_fault_record {
+    atomic_uint code;  /* enum hal_fault_code */
+    const char *label; /* of the dispatch (struct hal_dispatch); valid once |code| is set */
+};
+
+static inline void hal_fault_reset(struct hal_fault_record *record)
+{
+    atomic_store_explicit(&record->code, HAL_FAULT_NONE, memory_order_relaxed);
+}
+
+static inline enum hal_fault_code hal_fault_code_of(const struct hal_fault_record *record)
+{
+    return (enum hal_fault_code)atomic_load_explicit(&record->code, memory_order_relaxed);
+}
+
+/* For kernels, as often as they like. */
+void hal_fault(const struct hal_args *args, enum hal_fault_code code);
+
+/* ST_INVALID with "gather: an index is out of range"; ST_OK when there is no fault. */
+enum status hal_fault_error(const struct hal_fault_record *record, struct error *err);
+
+#endif

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which physical device is opened, and what it must be able to do. "vulkan:N" is the N-th that the
+ * loader lists; "vulkan" is the first of the best kind that has all features.
+ */
+#include "config.h"
+
+#include "hal/vulkan/device.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/check.h"
+#include "hal/command_priv.h"
+#include "hal/vulkan/inject.h"
+#include "hal/vulkan/program.h"
+
+/* ---- features -------------------------------------------------------------------------------- */
+
+struct features {
+    VkPhysicalDeviceFeatures2 core;
+    VkPhysicalDeviceVulkan11Features v11;
+    VkPhysicalDeviceVulkan12Features v12;
+};
+
+static void chain(struct features *features)
+{
+    *features = (struct features){
+        .core = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &features->v11},
+        .v11 = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES,
+                .pNext = &features->v12},
+        .v12 = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES},
+    };
+}
+
+/* Every feature that a shader or the driver relies on: in the table, or not used. */
+static const struct {
+    const char *name;
+    size_t offset;
+} needed[] = {
+#define NEED(where, feature)                                                                       \
+    {                                                                                              \
+#feature, offsetof(struct features, where.feature)                                         \
+    }
+    NEED(core.features, shaderInt64),
+    NEED(core.features, shaderInt16),
+    NEED(v11, storageBuffer16BitAccess),
+    NEED(v12, storageBuffer8BitAccess),
+    NEED(v12, shaderInt8),
+    NEED(v12, scalarBlockLayout),
+    NEED(v12, bufferDeviceAddress),
+    NEED(v12, timelineSemaphore),
+#undef NEED
+};
+
+static VkBool32 *feature(struct features *features, size_t index)
+{
+    return (VkBool32 *)(void *)((char *)features + needed[index].offset);
+}
+
+static enum status check_features(struct features *has, const char *name, struct error *err)
+{
+    for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
+        if (!*feature(has, i) || hal_vulkan_inject(HAL_VULKAN_FEATURES) != VK_SUCCESS) {
+            return error_set(err, ST_UNSUPPORTED, "%s: the device has no %s", name, needed[i].name);
+        }
+    }
+    return ST_OK;
+}
+
+/* ---- physical devices ------------------------------------------------------------------------ */
+
+static VkPhysicalDeviceProperties properties_of(const struct hal_vulkan_instance *instance,
+                                                VkPhysicalDevice physical)
+{
+    VkPhysicalDeviceProperties2 properties = {.sType =
+                                                  VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
+    instance->vkGetPhysicalDeviceProperties2(physical, &properties);
+    return properties.properties;
+}
+
+static enum status check_physical(const struct hal_vulkan_instance *instance, uint32_t index,
+                                  struct error *err)
+{
+    struct features has;
+    char name[24];
+    snprintf(name, sizeof(name), "vulkan:%u", index);
+    VkPhysicalDeviceProperties properties = properties_of(instance, instance->devices[index]);
+    if (properties.apiVersion < VK_API_VERSION_1_2) {
+        return error_set(err, ST_UNSUPPORTED, "%s: the device knows Vulkan %u.%u, expected 1.2",
+                         name, VK_API_VERSION_MAJOR(properties.apiVersion),
+                         VK_API_VERSION_MINOR(properties.apiVersion));
+    }
+    chain(&has);
+    instance->vkGetPhysicalDeviceFeatures2(instance->devices[index], &has.core);
+    return check_features(&has, name, err);
+}
+
+#define RANK_SOFTWARE 1 /* no GPU: the CPU device is faster */
+
+static int rank_of(VkPhysicalDeviceType type)
+{
+    switch (type) {
+    case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
+        return 4;
+    case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU:
+        return 3;
+    case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU:
+        return 2;
+    default:
+        return RANK_SOFTWARE;
+    }
+}
+
+/* Ranked above |least|. The error is the last device's, when none will do. */
+static enum status choose_best(const struct hal_vulkan_instance *instance, int least,
+                               uint32_t *out_index, struct error *err)
+{
+    int best = least;
+    error_set(err, ST_UNSUPPORTED, "vulkan: the machine has no such device");
+    for (uint32_t i = 0; i < instance->device_count; i++) {
+        int rank = rank_of(properties_of(instance, instance->devices[i]).deviceType);
+        if (rank > best && check_physical(instance, i, err) == ST_OK) {
+            best = rank;
+            *out_index = i;
+        }
+    }
+    return best > least ? ST_OK : err->code;
+}
+
+static enum status choose(const struct hal_vulkan_instance *instance, const char *name,
+                          uint32_t *out_index, struct error *err)
+{
+    const char *colon = strchr(name, ':');
+    if (!colon) {
+        return choose_best(instance, 0, out_index, err);
+    }
+    if (strcmp(colon + 1, "gpu") == 0) {
+        return choose_best(instance, RANK_SOFTWARE, out_index, err);
+    }
+    char *end;
+    unsigned long index = strtoul(colon + 1, &end, 10);
+    if (colon[1] < '0' || colon[1] > '9' || *end) {
+        return error_set(err, ST_NOT_FOUND, "device '%.64s': expected vulkan, or vulkan:N", name);
+    }
+    if (index >= instance->device_count) {
+        return error_set(err, ST_UNSUPPORTED, "%.64s: the machine has %u Vulkan device%s", name,
+                         instance->device_count, instance->device_count == 1 ? "" : "s");
+    }
+    *out_index = (uint32_t)index;
+    return check_physical(instance, *out_index, err);
+}
+
+/* ---- the logical device ---------------------------------------------------------------------- */
+
+static enum status find_queue(struct hal_vulkan_device *device, struct error *err)
+{
+    VkQueueFamilyProperties families[32];
+    uint32_t count = sizeof(families) / sizeof(families[0]);
+    device->instance->vkGetPhysicalDeviceQueueFamilyProperties(device->physical, &count, families);
+    for (uint32_t i = 0; i < count; i++) {
+        if (families[i].queueCount > 0 && families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) {
+            device->queue_family = i;
+            return ST_OK;
+        }
+    }
+    return error_set(err, ST_UNSUPPORTED, "%s: the device has no queue for compute work",
+                     device->base.props.name);
+}
+
+static bool has_extension(const struct hal_vulkan_device *device, const char *name)
+{
+    uint32_t count = 0;
+    bool found = false;
+    if (device->instance->vkEnumerateDeviceExtensionProperties(device->physical, NULL, &count,
+                                                               NULL) != VK_SUCCESS) {
+        return false;
+    }
+    VkExtensionProperties *extensions = calloc(count + 1, sizeof(*extensions));
+    if (extensions && device->instance->vkEnumerateDeviceExtensionProperties(
+                          device->physical, NULL, &count, extensions) == VK_SUCCESS) {
+        for (uint32_t i = 0; i < count; i++) {
+            found |= strcmp(extensions[i].extensionName, name) == 0;
+        }
+    }
+    free(extensions);
+    return found;
+}
+
+static void look_up_functions(struct hal_vulkan_device *device)
+{
+    bool complete = true;
+#define GLOBAL(name)
+#define INSTANCE(name)
+#define OPTIONAL(name)                                                                             \
+    device->name = (PFN_##name)device->instance->vkGetDeviceProcAddr(device->handle, #name);
+#define DEVICE(name)                                                                               \
+    OPTIONAL(name)                                                                                 \
+    complete &= device->name != NULL;
+#include "hal/vulkan/functions.def"
+#undef GLOBAL
+#undef INSTANCE
+#undef DEVICE
+#undef OPTIONAL
+    must(complete); /* Vulkan 1.2 has them all */
+}
+
+static enum status create_device(struct hal_vulkan_device *device, struct error *err)
+{
+    static const char *const import = VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME;
+    const float priority = 1;
+    struct features wanted;
+    bool can_import = has_extension(device, import);
+    chain(&wanted);
+    for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
+        *feature(&wanted, i) = VK_TRUE;
+    }
+    const VkDeviceQueueCreateInfo queue = {
+        .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
+        .queueFamilyIndex = device->queue_family,
+        .queueCount = 1,
+        .pQueuePriorities = &priority,
+    };
+    const VkDeviceCreateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
+        .pNext = &wanted.core,
+        .queueCreateInfoCount = 1,
+        .pQueueCreateInfos = &queue,
+        .enabledExtensionCount = can_import,
+        .ppEnabledExtensionNames = &import,
+    };
+    VkResult result = hal_vulkan_inject(HAL_VULKAN_OPEN);
+    if (result == VK_SUCCESS) {
+        result = device->instance->vkCreateDevice(device->physical, &info, NULL, &device->handle);
+    }
+    if (result != VK_SUCCESS) {
+        return hal_vulkan_error(err, result, "creating a device");
+    }
+    look_up_functions(device);
+    device->vkGetDeviceQueue(device->handle, device->queue_family, 0, &device->queue);
+    device->import_align = can_import && device->vkGetMemoryHostPointerPropertiesEXT ? 1 : 0;
+    return ST_OK;
+}
+
+static void read_limits(struct hal_vulkan_device *device)
+{
+    VkPhysicalDeviceExternalMemoryHostPropertiesEXT host = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT};
+    VkPhysicalDeviceMaintenance3Properties sizes = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES,
+        .pNext = device->import_align ? &host : NULL};
+    VkPhysicalDeviceProperties2 all = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
+                                       .pNext = &sizes};
+    device->instance->vkGetPhysicalDeviceProperties2(device->physical, &all);
+    const VkPhysicalDeviceLimits *limits = &all.properties.limits;
+    struct hal_device_props *props = &device->base.props;
+    memcpy(device->grid_max, limits->maxComputeWorkGroupCount, sizeof(device->grid_max));
+    device->is_cpu = all.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+    device->import_align = device->import_align ? host.minImportedHostPointerAlignment : 0;
+    props->kind = HAL_DEVICE_VULKAN;
+    props->workers = 1;
+    props->buffer_align = HAL_VULKAN_BUFFER_ALIGN;
+    props->offset_align = 1;
+    props->memory_bytes_max = sizes.maxMemoryAllocationSize - HAL_VULKAN_BUFFER_ALIGN;
+    props->scratch_bytes_max = device->host->props.scratch_bytes_max; /* a shader has its own */
+    props->host_visible =
+        device->memory_types[HAL_VULKAN_SHARED] == device->memory_types[HAL_VULKAN_LOCAL] &&
+        !device->is_split;
+    snprintf(props->description, sizeof(props->description), "%.80s", all.properties.deviceName);
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static void destroy(struct hal_vulkan_device *device)
+{
+    hal_device_unref(device->host);
+    hal_vulkan_pipelines_fini(device);
+    hal_vulkan_memory_fini(device);
+    if (device->timeline) {
+        device->vkDestroySemaphore(device->handle, device->timeline, NULL);
+    }
+    if (device->handle) {
+        device->vkDestroyDevice(device->handle, NULL);
+    }
+    pthread_mutex_destroy(&device->memory_lock);
+    hal_vulkan_instance_release();
+    free(device);
+}
+
+static void vulkan_free(struct hal_device *base)
+{
+    struct hal_vulkan_device *device = (struct hal_vulkan_device *)base;
+    hal_vulkan_queue_fini(device);
+    hal_device_unref(device->host); /* waits: its work may hold buffers a little longer */
+    device->host = NULL;
+    must(atomic_load(&device->base.objects) == 0);
+    destroy(device);
+}
+
+static const struct hal_device_ops ops = {
+    .free = vulkan_free,
+    .buffer_new = hal_vulkan_buffer_new,
+    .buffer_import = hal_vulkan_buffer_import,
+    .buffer_free = hal_vulkan_buffer_free,
+    .command_compile = hal_vulkan_program_new,
+    .command_free = hal_vulkan_program_free,
+    .submit = hal_vulkan_queue_submit,
+};
+
+static enum status init(struct hal_vulkan_device *device, const char *name,
+                        const struct hal_device_options *options, struct error *err)
+{
+    uint32_t index;
+    TRY(choose(device->instance, name, &index, err));
+    snprintf(device->base.props.name, sizeof(device->base.props.name), "vulkan:%u", index);
+    device->physical = device->instance->devices[index];
+    TRY(hal_device_open("cpu", options, &device->host, err));
+    TRY(find_queue(device, err));
+    TRY(hal_vulkan_memory_init(device, err));
+    TRY(create_device(device, err));
+    read_limits(device);
+    TRY(hal_vulkan_pipelines_init(device, options->cache_directory, err));
+    return hal_vulkan_queue_init(device, err);
+}
+
+static enum status vulkan_open(const char *name, const struct hal_device_options *options,
+                               struct hal_device **out_device, struct error *err)
+{
+    const struct hal_vulkan_instance *instance;
+    TRY(hal_vulkan_instance_acquire(&instance, err));
+    struct hal_vulkan_device *device = calloc(1, sizeof(*device));
+    if (!device) {
+        hal_vulkan_instance_release();
+        return error_set(err, ST_EXHAUSTED, "no memory for a Vulkan device");
+    }
+    device->instance = instance;
+    hal_device_init(&device->base, &ops);
+    list_init(&device->blocks[HAL_VULKAN_SHARED]);
+    list_init(&device->blocks[HAL_VULKAN_LOCAL]);
+    hal_vulkan_staging_init(device);
+    must(pthread_mutex_init(&device->memory_lock, NULL) == 0);
+    enum status status = init(device, name, options, err);
+    if (status != ST_OK) {
+        destroy(device);
+        return status;
+    }
+    *out_device = &device->base;
+    return ST_OK;
+}
+
+static void vulkan_list(struct buf *out)
+{
+    const struct hal_vulkan_instance *instance;
+    struct error err;
+    if (hal_vulkan_instance_acquire(&instance, &err) != ST_OK) {
+        return;
+    }
+    for (uint32_t i = 0; i < instance->device_count; i++) {
+        VkPhysicalDeviceProperties properties = properties_of(instance, instance->devices[i]);
+        bool is_usable = check_physical(instance, i, &err) == ST_OK;
+        buf_printf(out, "vulkan:%u\t%s%s%s\n", i, properties.deviceName,
+                   is_usable ? "" : "; cannot be used: ", is_usable ? "" : err.text);
+    }
+    hal_vulkan_instance_release();
+}
+
+const struct hal_driver hal_vulkan_driver = {
+    .name = "vulkan", .open = vulkan_open, .list = vulkan_list};

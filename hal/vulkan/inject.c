@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "hal/vulkan/inject.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FAULTS_MAX 8
+
+struct fault {
+    enum hal_vulkan_place place;
+    unsigned long number; /* of the call, from 1 on */
+    bool and_later;
+};
+
+static const struct {
+    const char *word;
+    VkResult result;
+} places[HAL_VULKAN_PLACES] = {
+#define INJECT(name, word, result) [HAL_VULKAN_##name] = {word, result},
+#include "hal/vulkan/inject.def"
+#undef INJECT
+};
+
+/* Read once, then constant. */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct fault faults[FAULTS_MAX];
+static unsigned fault_count;
+static atomic_ulong calls[HAL_VULKAN_PLACES];
+
+/* "memory=3-"; what is not understood is left out. Returns what follows. */
+static const char *read_fault(const char *text)
+{
+    size_t word_len = strcspn(text, "=,");
+    if (text[word_len] != '=') {
+        return text + word_len;
+    }
+    char *end;
+    unsigned long number = strtoul(text + word_len + 1, &end, 10);
+    for (int i = 0; i < HAL_VULKAN_PLACES && fault_count < FAULTS_MAX; i++) {
+        if (strlen(places[i].word) == word_len && memcmp(places[i].word, text, word_len) == 0) {
+            faults[fault_count++] = (struct fault){(enum hal_vulkan_place)i, number, *end == '-'};
+        }
+    }
+    return end + strcspn(end, ",");
+}
+
+static void read_faults(void)
+{
+    const char *text = getenv("PTED_VULKAN_FAULTS");
+    while (text && *text) {
+        text = read_fault(text);
+        text += *text == ',';
+    }
+}
+
+VkResult hal_vulkan_inject(enum hal_vulkan_place place)
+{
+    pthread_once(&once, read_faults);
+    if (fault_count == 0) {
+        return VK_SUCCESS;
+    }
+    unsigned long number = atomic_fetch_add_explicit(&calls[place], 1, memory_order_relaxed) + 1;
+    for (unsigned i = 0; i < fault_count; i++) {
+        const struct fault *fault = &faults[i];
+        if (fault->place == place &&
+            (number == fault->number || (fault->and_later && number > fault->number))) {
+            return places[place].result;
+        }
+    }
+    return VK_SUCCESS;
+}

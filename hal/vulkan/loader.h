@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The Vulkan loader, opened when the first device is, and its instance. Both are shared by all
+ * devices and go with the last reference.
+ */
+#ifndef PTED_HAL_VULKAN_LOADER_H
+#define PTED_HAL_VULKAN_LOADER_H
+
+#define VK_NO_PROTOTYPES
+#include <vulkan/vulkan.h>
+
+#include "base/status.h"
+
+#define HAL_VULKAN_DEVICES_MAX 16 /* physical devices that are looked at */
+
+struct hal_vulkan_instance {
+    VkInstance handle;
+    VkPhysicalDevice devices[HAL_VULKAN_DEVICES_MAX];
+    uint32_t device_count;
+#define GLOBAL(name) PFN_##name name;
+#define INSTANCE(name) PFN_##name name;
+#define DEVICE(name)
+#define OPTIONAL(name)
+#include "hal/vulkan/functions.def"
+#undef GLOBAL
+#undef INSTANCE
+#undef DEVICE
+#undef OPTIONAL
+};
+
+/* ST_UNSUPPORTED: there is no loader, or none that knows Vulkan 1.2. Any thread. */
+MUST_CHECK enum status hal_vulkan_instance_acquire(const struct hal_vulkan_instance **out_instance,
+                                                   struct error *err);
+void hal_vulkan_instance_release(void);
+
+/* "VK_ERROR_OUT_OF_DEVICE_MEMORY" */
+const char *hal_vulkan_result_name(VkResult result);
+
+/* Writes "WHAT: VK_…" with the status that fits |result|, which is an error. */
+enum status hal_vulkan_error(struct error *err, VkResult result, const char *what);
+
+#endif

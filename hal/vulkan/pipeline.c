@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pipelines: a kernel's SPIR-V as this device runs it. All share one layout, push constants and no
+ * descriptors. What the driver compiled is kept on disk between runs when there is a directory for
+ * it: one file a device, replaced as a whole.
+ */
+#include "config.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "hal/vulkan/device.h"
+#include "hal/vulkan/shaders/copy.h"
+#include "hal/vulkan/shaders/fill.h"
+
+#define CACHE_BYTES_MAX ((size_t)256 << 20)
+
+const struct hal_kernel hal_vulkan_fill = {.name = "fill", .spirv = HAL_SPIRV(fill_spirv)};
+const struct hal_kernel hal_vulkan_copy = {.name = "copy", .spirv = HAL_SPIRV(copy_spirv)};
+
+struct hal_vulkan_pipeline {
+    const struct hal_kernel *kernel;
+    VkPipeline handle;
+};
+
+/* ---- the cache on disk ----------------------------------------------------------------------- */
+
+/* "DIRECTORY/vulkan-10005-0-UUID.cache"; NULL when there is no memory. */
+static char *cache_path(const struct hal_vulkan_device *device, const char *directory)
+{
+    VkPhysicalDeviceProperties2 all = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
+    device->instance->vkGetPhysicalDeviceProperties2(device->physical, &all);
+    struct buf path;
+    buf_init(&path, 4096);
+    buf_printf(&path, "%s/vulkan-%x-%x-", directory, all.properties.vendorID,
+               all.properties.deviceID);
+    for (unsigned i = 0; i < VK_UUID_SIZE; i++) {
+        buf_printf(&path, "%02x", all.properties.pipelineCacheUUID[i]);
+    }
+    buf_add_str(&path, ".cache");
+    buf_add_char(&path, '\0');
+    char *copy = buf_failed(&path) ? NULL : strdup((const char *)path.ptr);
+    buf_fini(&path);
+    return copy;
+}
+
+/* All of a regular file of a sane size, or NULL. The driver checks its own header. */
+static void *read_file(const char *path, size_t *out_size)
+{
+    void *bytes = NULL;
+    struct stat info;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    *out_size = 0;
+    if (fd < 0) {
+        return NULL;
+    }
+    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0 &&
+        (size_t)info.st_size <= CACHE_BYTES_MAX) {
+        bytes = malloc((size_t)info.st_size);
+    }
+    if (bytes && read(fd, bytes, (size_t)info.st_size) == info.st_size) {
+        *out_size = (size_t)info.st_size;
+    }
+    close(fd);
+    return bytes;
+}
+
+/* Beside the file, then in its place: a reader never sees half of it. Best effort. */
+static void write_file(const char *path, const void *bytes, size_t size)
+{
+    struct buf beside;
+    buf_init(&beside, 4096);
+    buf_printf(&beside, "%s.%ld", path, (long)getpid());
+    buf_add_char(&beside, '\0');
+    const char *name = (const char *)beside.ptr;
+    int fd = buf_failed(&beside) ? -1 : open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd >= 0) {
+        bool is_written = write(fd, bytes, size) == (ssize_t)size;
+        is_written &= close(fd) == 0;
+        if (!is_written || rename(name, path) != 0) {
+            unlink(name);
+        }
+    }
+    buf_fini(&beside);
+}
+
+static void save_cache(struct hal_vulkan_device *device)
+{
+    size_t size = 0;
+    if (!device->cache_path || device->pipeline_count == 0 ||
+        device->vkGetPipelineCacheData(device->handle, device->cache, &size, NULL) != VK_SUCCESS ||
+        size > CACHE_BYTES_MAX) {
+        return;
+    }
+    void *bytes = malloc(size);
+    if (bytes &&
+        device->vkGetPipelineCacheData(device->handle, device->cache, &size, bytes) == VK_SUCCESS) {
+        write_file(device->cache_path, bytes, size);
+    }
+    free(bytes);
+}
+
+static VkResult create_cache(struct hal_vulkan_device *device)
+{
+    size_t size = 0;
+    void *bytes = device->cache_path ? read_file(device->cache_path, &size) : NULL;
+    const VkPipelineCacheCreateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO,
+        .initialDataSize = size,
+        .pInitialData = size ? bytes : NULL,
+    };
+    VkResult result = device->vkCreatePipelineCache(device->handle, &info, NULL, &device->cache);
+    free(bytes);
+    return result;
+}
+
+/* ---- pipelines ------------------------------------------------------------------------------- */
+
+enum status hal_vulkan_pipelines_init(struct hal_vulkan_device *device, const char *cache_directory,
+                                      struct error *err)
+{
+    const VkPushConstantRange range = {
+        .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT,
+        .size = sizeof(struct hal_vulkan_push),
+    };
+    const VkPipelineLayoutCreateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
+        .pushConstantRangeCount = 1,
+        .pPushConstantRanges = &range,
+    };
+    must(pthread_mutex_init(&device->pipeline_lock, NULL) == 0);
+    device->cache_path = cache_directory ? cache_path(device, cache_directory) : NULL;
+    VkResult result = device->vkCreatePipelineLayout(device->handle, &info, NULL, &device->layout);
+    if (result == VK_SUCCESS) {
+        result = create_cache(device);
+    }
+    return result == VK_SUCCESS ? ST_OK : hal_vulkan_error(err, result, "preparing for kernels");
+}
+
+void hal_vulkan_pipelines_fini(struct hal_vulkan_device *device)
+{
+    if (!device->layout) {
+        return;
+    }
+    if (device->cache) {
+        save_cache(device);
+        device->vkDestroyPipelineCache(device->handle, device->cache, NULL);
+    }
+    for (size_t i = 0; i < device->pipeline_count; i++) {
+        device->vkDestroyPipeline(device->handle, device->pipelines[i].handle, NULL);
+    }
+    device->vkDestroyPipelineLayout(device->handle, device->layout, NULL);
+    pthread_mutex_destroy(&device->pipeline_lock);
+    free(device->pipelines);
+    free(device->cache_path);
+}
+
+/* The constants of shaders/kernel.glsl, by number. */
+static VkResult create_pipeline(const struct hal_vulkan_device *device, uint32_t variant,
+                                VkShaderModule module, VkPipeline *out_pipeline)
+{
+    bool for_cpu = device->is_cpu && !(variant & HAL_VARIANT_GPU);
+    const uint32_t constants[] = {HAL_VULKAN_WORKGROUP, variant & ~HAL_VARIANT_GPU, for_cpu};
+    static const VkSpecializationMapEntry entries[] = {
+        {.constantID = 0, .offset = 0, .size = sizeof(constants[0])},
+        {.constantID = 1, .offset = sizeof(constants[0]), .size = sizeof(constants[0])},
+        {.constantID = 2, .offset = 2 * sizeof(constants[0]), .size = sizeof(constants[0])},
+    };
+    const VkSpecializationInfo specialization = {
+        .mapEntryCount = sizeof(entries) / sizeof(entries[0]),
+        .pMapEntries = entries,
+        .dataSize = sizeof(constants),
+        .pData = constants,
+    };
+    const VkComputePipelineCreateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
+        .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
+                  .stage = VK_SHADER_STAGE_COMPUTE_BIT,
+                  .module = module,
+                  .pName = "main",
+                  .pSpecializationInfo = &specialization},
+        .layout = device->layout,
+    };
+    return device->vkCreateComputePipelines(device->handle, device->cache, 1, &info, NULL,
+                                            out_pipeline);
+}
+
+static enum status compile(const struct hal_vulkan_device *device, const struct hal_kernel *kernel,
+                           VkPipeline *out_pipeline, struct error *err)
+{
+    VkShaderModule module;
+    const VkShaderModuleCreateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
+        .codeSize = kernel->spirv.len,
+        .pCode = (const uint32_t *)(const void *)kernel->spirv.ptr,
+    };
+    VkResult result = device->vkCreateShaderModule(device->handle, &info, NULL, &module);
+    if (result == VK_SUCCESS) {
+        result = create_pipeline(device, kernel->variant, module, out_pipeline);
+        device->vkDestroyShaderModule(device->handle, module, NULL);
+    }
+    return result == VK_SUCCESS ? ST_OK : hal_vulkan_error(err, result, kernel->name);
+}
+
+/* With the lock held. */
+static bool make_room(struct hal_vulkan_device *device)
+{
+    if (device->pipeline_count < device->pipeline_capacity) {
+        return true;
+    }
+    size_t capacity = device->pipeline_capacity ? 2 * device->pipeline_capacity : 64;
+    void *grown = realloc(device->pipelines, capacity * sizeof(*device->pipelines));
+    if (grown) {
+        device->pipelines = grown;
+        device->pipeline_capacity = capacity;
+    }
+    return grown != NULL;
+}
+
+/* With the lock held. There are some hundred kernels at most. */
+static enum status find_or_compile(struct hal_vulkan_device *device,
+                                   const struct hal_kernel *kernel, VkPipeline *out_pipeline,
+                                   struct error *err)
+{
+    for (size_t i = 0; i < device->pipeline_count; i++) {
+        if (device->pipelines[i].kernel == kernel) {
+            *out_pipeline = device->pipelines[i].handle;
+            return ST_OK;
+        }
+    }
+    if (!make_room(device)) {
+        return error_set(err, ST_EXHAUSTED, "no memory for a pipeline");
+    }
+    TRY(compile(device, kernel, out_pipeline, err));
+    device->pipelines[device->pipeline_count++] =
+        (struct hal_vulkan_pipeline){kernel, *out_pipeline};
+    return ST_OK;
+}
+
+enum status hal_vulkan_pipeline(struct hal_vulkan_device *device, const struct hal_kernel *kernel,
+                                VkPipeline *out_pipeline, struct error *err)
+{
+    pthread_mutex_lock(&device->pipeline_lock);
+    enum status status = find_or_compile(device, kernel, out_pipeline, err);
+    pthread_mutex_unlock(&device->pipeline_lock);
+    return status;
+}

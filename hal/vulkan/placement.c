@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who runs what. The GPU runs all that it has shaders for, and where that is everything there is
+ * nothing to decide. Otherwise the sides change at a price, in time and in bytes that move, and it
+ * may be cheaper to leave to the host what lies between two kernels that only it has, or all of a
+ * small model. The cheapest way through the records is found side by side, record by record.
+ *
+ * The prices are those of a middling GPU on whatever device: the software drivers that tests run on
+ * are to do the same as hardware.
+ */
+#include "config.h"
+
+#include "base/check.h"
+#include "hal/vulkan/program_priv.h"
+
+#define LAUNCH_NS 5000  /* a dispatch and its barrier */
+#define SWITCH_NS 60000 /* from one side to the other: a submission, a wait, a thread woken */
+#define GPU_CORES 64    /* what the GPU is worth, in cores */
+#define BUS_BYTES_PER_NS 8
+
+enum { GPU, HOST, SIDES };
+
+/* For one dispatch: the least time up to its end when it runs on a side, and where from. */
+struct trellis {
+    uint64_t ns[SIDES];
+    uint8_t from[SIDES];
+};
+
+#define NEVER (UINT64_MAX / 2)
+
+static uint64_t bytes_bound(const struct hal_record *record)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < record->binding_count; i++) {
+        bytes += record->bindings[i].buffer ? 0 : record->bindings[i].length;
+    }
+    return bytes;
+}
+
+static uint64_t price(const struct hal_vulkan_device *device, const struct hal_record *record,
+                      int side)
+{
+    if (side == GPU) {
+        return record->kernel->spirv.len ? LAUNCH_NS + record->cost / GPU_CORES : NEVER;
+    }
+    return record->kernel->cpu ? record->cost / device->host->props.workers : NEVER;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* |before| is NULL for the first: who begins has nothing to wait for. */
+static void go_on(const struct hal_vulkan_device *device, const struct hal_record *record,
+                  const struct trellis *before, struct trellis *now)
+{
+    uint64_t change = SWITCH_NS;
+    if (!device->base.props.host_visible) {
+        change += bytes_bound(record) / BUS_BYTES_PER_NS;
+    }
+    for (int side = 0; side < SIDES; side++) {
+        uint64_t stay = before ? before->ns[side] : 0;
+        uint64_t come = before ? before->ns[!side] + change : 0;
+        now->from[side] = (uint8_t)(come < stay ? !side : side);
+        now->ns[side] = least(least(stay, come) + price(device, record, side), NEVER);
+    }
+}
+
+/* From the end, which both sides reach: the results lie in shared memory. */
+static void settle(struct hal_record **dispatches, const struct trellis *trellis, uint32_t count)
+{
+    int side = trellis[count - 1].ns[HOST] < trellis[count - 1].ns[GPU] ? HOST : GPU;
+    for (uint32_t i = count; i-- > 0;) {
+        struct hal_record *record = dispatches[i];
+        if (side == HOST) {
+            record->place = record->kernel->spirv.len ? HAL_PLACE_CHEAPER : HAL_PLACE_NO_FORM;
+        }
+        side = trellis[i].from[side];
+    }
+}
+
+enum status hal_vulkan_place(const struct hal_vulkan_device *device, struct hal_command *command,
+                             struct error *err)
+{
+    uint32_t count = 0, host_count = 0;
+    for (struct hal_record *r = command->records; r; r = r->next) {
+        count += r->kind == HAL_DISPATCH;
+        host_count += r->kind == HAL_DISPATCH && r->kernel->spirv.len == 0;
+    }
+    if (host_count == 0) {
+        return ST_OK;
+    }
+    struct hal_record **dispatches = arena_array(&command->arena, count, sizeof(*dispatches));
+    struct trellis *trellis = arena_array(&command->arena, count, sizeof(*trellis));
+    if (!dispatches || !trellis) {
+        return error_set(err, ST_EXHAUSTED, "no memory for a command buffer");
+    }
+    uint32_t i = 0;
+    for (struct hal_record *r = command->records; r; r = r->next) {
+        if (r->kind == HAL_DISPATCH) {
+            dispatches[i] = r;
+            go_on(device, r, i ? &trellis[i - 1] : NULL, &trellis[i]);
+            i++;
+        }
+    }
+    settle(dispatches, trellis, count);
+    return ST_OK;
+}

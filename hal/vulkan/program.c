@@ -1,0 +1,572 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * First the records are dealt out to stages, in order; then each stage is made. What the stages of
+ * the host touch in transient slots, which may be memory that it does not see, has a mirror in
+ * shared memory: the stage of the GPU before it copies there what has been written already, and the
+ * one behind it copies back what the host has written.
+ */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/check.h"
+#include "hal/vulkan/program_priv.h"
+
+#define TRANSFER_TILE 65536 /* bytes of the target that a workgroup of a fill or copy handles */
+
+/* A record of a stage; NULL is a barrier. */
+struct item {
+    const struct hal_record *record;
+};
+
+/* A stage while it is made. */
+struct draft {
+    bool is_host;
+    uint32_t item_first, item_count;
+    struct hal_vulkan_mirror *mirrors;
+    uint32_t mirror_count;
+};
+
+/* What something has written of a transient slot so far. */
+struct trace {
+    uint16_t slot;
+    size_t begin, end;
+};
+
+struct compiler {
+    struct hal_vulkan_program *program;
+    struct hal_command *command;
+    struct draft *drafts;
+    struct item *items;
+    uint32_t item_count;
+    struct trace *traces;
+    uint32_t trace_count;
+};
+
+static enum status no_memory(struct error *err)
+{
+    return error_set(err, ST_EXHAUSTED, "no memory for a command buffer");
+}
+
+/* ---- dealing out ----------------------------------------------------------------------------- */
+
+enum side { EITHER, GPU, HOST };
+
+static enum side side_of(const struct hal_record *record)
+{
+    switch (record->kind) {
+    case HAL_DISPATCH:
+        return record->place == HAL_PLACE_DEVICE ? GPU : HOST;
+    case HAL_FILL: /* the host's fills want the pattern as it was, before it was repeated */
+        return GPU;
+    case HAL_COPY:
+    case HAL_UPDATE:
+    case HAL_BARRIER:
+        break;
+    }
+    return EITHER;
+}
+
+static struct draft *last_draft(struct compiler *c)
+{
+    return c->program->stage_count ? &c->drafts[c->program->stage_count - 1] : NULL;
+}
+
+static enum side side_of_draft(const struct draft *draft)
+{
+    return !draft ? EITHER : draft->is_host ? HOST : GPU;
+}
+
+static bool has_tiles(const struct hal_record *record)
+{
+    return record->kind == HAL_DISPATCH ? record->grid[0] && record->grid[1] && record->grid[2]
+                                        : record->bindings[0].length > 0;
+}
+
+static void add_item(struct compiler *c, const struct hal_record *record)
+{
+    c->items[c->item_count++].record = record;
+    last_draft(c)->item_count++;
+}
+
+/* The records from |first| up to a barrier or the end: those of |side|, and those of either. */
+static void deal_region(struct compiler *c, const struct hal_record *first, enum side side,
+                        bool with_either)
+{
+    for (const struct hal_record *r = first; r && r->kind != HAL_BARRIER; r = r->next) {
+        bool is_ours = side_of(r) == side || (with_either && side_of(r) == EITHER);
+        if (!is_ours || !has_tiles(r)) {
+            continue;
+        }
+        if (side_of_draft(last_draft(c)) != side) {
+            c->drafts[c->program->stage_count++] =
+                (struct draft){.is_host = side == HOST, .item_first = c->item_count};
+        }
+        add_item(c, r);
+    }
+}
+
+/* Within a region, what goes to the same side as the stage before comes first. */
+static void deal(struct compiler *c)
+{
+    for (const struct hal_record *r = c->command->records; r; r = r->next) {
+        enum side first = side_of_draft(last_draft(c)) == HOST ? HOST : GPU;
+        deal_region(c, r, first, true);
+        deal_region(c, r, first == GPU ? HOST : GPU, false);
+        while (r->next && r->kind != HAL_BARRIER) {
+            r = r->next;
+        }
+        if (r->kind == HAL_BARRIER && last_draft(c)) {
+            add_item(c, NULL);
+        }
+    }
+}
+
+/* ---- mirrors --------------------------------------------------------------------------------- */
+
+static bool is_mirrored(const struct compiler *c, const struct hal_binding *binding)
+{
+    return !c->program->device->base.props.host_visible && !binding->buffer &&
+           binding->length > 0 && c->command->slots[binding->slot].is_transient;
+}
+
+static int by_begin(const void *a, const void *b)
+{
+    const struct hal_vulkan_mirror *x = a, *y = b;
+    if (x->slot != y->slot) {
+        return x->slot < y->slot ? -1 : 1;
+    }
+    return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
+/* Ranges that overlap become one. */
+static void join_mirrors(struct draft *draft)
+{
+    struct hal_vulkan_mirror *m = draft->mirrors;
+    uint32_t count = 0;
+    if (draft->mirror_count) {
+        qsort(m, draft->mirror_count, sizeof(*m), by_begin);
+    }
+    for (uint32_t i = 0; i < draft->mirror_count; i++) {
+        struct hal_vulkan_mirror *last = count ? &m[count - 1] : NULL;
+        if (last && last->slot == m[i].slot && m[i].begin < last->end) {
+            last->end = m[i].end > last->end ? m[i].end : last->end;
+            last->is_written |= m[i].is_written;
+        } else {
+            m[count++] = m[i];
+        }
+    }
+    draft->mirror_count = count;
+}
+
+static bool is_traced(const struct compiler *c, const struct hal_vulkan_mirror *mirror)
+{
+    for (uint32_t i = 0; i < c->trace_count; i++) {
+        const struct trace *trace = &c->traces[i];
+        if (trace->slot == mirror->slot && trace->begin < mirror->end &&
+            mirror->begin < trace->end) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A stage uses the mirrors of another again, since they follow each other. */
+static void place_mirrors(struct compiler *c, struct draft *draft)
+{
+    size_t end = 0;
+    for (uint32_t i = 0; i < draft->mirror_count; i++) {
+        struct hal_vulkan_mirror *mirror = &draft->mirrors[i];
+        mirror->at = end + mirror->begin % HAL_VULKAN_BUFFER_ALIGN;
+        mirror->is_fetched = is_traced(c, mirror);
+        end = align_up(mirror->at + mirror->end - mirror->begin, HAL_VULKAN_BUFFER_ALIGN);
+    }
+    if (end > c->program->mirrors_bytes) {
+        c->program->mirrors_bytes = end;
+    }
+}
+
+static void add_traces(struct compiler *c, const struct hal_record *record)
+{
+    for (uint32_t i = 0; i < record->binding_count; i++) {
+        const struct hal_binding *binding = &record->bindings[i];
+        if (is_mirrored(c, binding) && hal_vulkan_is_written(record, i)) {
+            c->traces[c->trace_count++] =
+                (struct trace){binding->slot, binding->offset, binding->offset + binding->length};
+        }
+    }
+}
+
+static const struct hal_record *record_at(const struct compiler *c, const struct draft *draft,
+                                          uint32_t index)
+{
+    return c->items[draft->item_first + index].record;
+}
+
+static enum status find_mirrors(struct compiler *c, struct draft *draft, struct error *err)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < draft->item_count; i++) {
+        const struct hal_record *record = record_at(c, draft, i);
+        count += record ? record->binding_count : 0;
+    }
+    draft->mirrors = arena_array(&c->command->arena, count, sizeof(*draft->mirrors));
+    if (!draft->mirrors) {
+        return no_memory(err);
+    }
+    for (uint32_t i = 0; i < draft->item_count; i++) {
+        const struct hal_record *record = record_at(c, draft, i);
+        for (uint32_t b = 0; record && b < record->binding_count; b++) {
+            const struct hal_binding *binding = &record->bindings[b];
+            if (is_mirrored(c, binding)) {
+                draft->mirrors[draft->mirror_count++] = (struct hal_vulkan_mirror){
+                    .slot = binding->slot,
+                    .begin = binding->offset,
+                    .end = binding->offset + binding->length,
+                    .is_written = hal_vulkan_is_written(record, b),
+                };
+            }
+        }
+    }
+    join_mirrors(draft);
+    place_mirrors(c, draft);
+    return ST_OK;
+}
+
+/* In the order of running, so that what was written before a stage is known. */
+static enum status find_all_mirrors(struct compiler *c, struct error *err)
+{
+    for (uint32_t s = 0; s < c->program->stage_count; s++) {
+        struct draft *draft = &c->drafts[s];
+        if (draft->is_host) {
+            TRY(find_mirrors(c, draft, err));
+        }
+        for (uint32_t i = 0; i < draft->item_count; i++) {
+            const struct hal_record *record = record_at(c, draft, i);
+            if (record) {
+                add_traces(c, record);
+            }
+        }
+    }
+    return ST_OK;
+}
+
+/* |binding| as a stage of the host is to see it. */
+static struct hal_binding mirrored(const struct compiler *c, const struct draft *draft,
+                                   const struct hal_binding *binding)
+{
+    struct hal_binding seen = *binding;
+    for (uint32_t i = 0; is_mirrored(c, binding) && i < draft->mirror_count; i++) {
+        const struct hal_vulkan_mirror *mirror = &draft->mirrors[i];
+        if (mirror->slot == binding->slot && mirror->begin <= binding->offset &&
+            binding->offset < mirror->end) {
+            seen.slot = (uint16_t)c->command->slot_count;
+            seen.offset = mirror->at + binding->offset - mirror->begin;
+        }
+    }
+    return seen;
+}
+
+/* ---- stages of the GPU ----------------------------------------------------------------------- */
+
+static const struct hal_kernel *kernel_of(const struct hal_record *record)
+{
+    switch (record->kind) {
+    case HAL_DISPATCH:
+        return record->kernel;
+    case HAL_FILL:
+        return &hal_vulkan_fill;
+    case HAL_COPY:
+    case HAL_UPDATE:
+        return &hal_vulkan_copy;
+    case HAL_BARRIER:
+        break;
+    }
+    unreachable();
+}
+
+static enum status add_entry(struct hal_vulkan_program *program, const struct hal_binding *binding,
+                             struct error *err)
+{
+    struct hal_vulkan_entry *entry = &program->entries[program->entry_count++];
+    *entry = (struct hal_vulkan_entry){
+        .source = HAL_VULKAN_FROM_BUFFER, .slot = binding->slot, .length = binding->length};
+    if (binding->length > 0 && binding->buffer) {
+        return hal_vulkan_locate(program->device, binding, &entry->address, err);
+    }
+    if (binding->length > 0) {
+        entry->source = HAL_VULKAN_FROM_SLOT;
+        entry->address = binding->offset;
+    }
+    return ST_OK;
+}
+
+static void set_transfer_grid(struct hal_vulkan_step *step, size_t length)
+{
+    step->grid[0] = (uint32_t)(length / TRANSFER_TILE + (length % TRANSFER_TILE != 0));
+    step->grid[1] = step->grid[2] = 1;
+}
+
+static void add_barrier(struct hal_vulkan_program *program)
+{
+    program->step_count++; /* a step of zeros */
+}
+
+static enum status add_step(struct hal_vulkan_program *program, const struct hal_record *record,
+                            struct error *err)
+{
+    struct hal_vulkan_step *step = &program->steps[program->step_count++];
+    TRY(hal_vulkan_pipeline(program->device, kernel_of(record), &step->pipeline, err));
+    step->binding_first = program->entry_count;
+    step->constants = program->table_bytes + program->constants_bytes;
+    if (record->constants_bytes) {
+        memcpy(program->constants + program->constants_bytes, record->constants,
+               record->constants_bytes);
+    }
+    program->constants_bytes += align_up(record->constants_bytes, 16);
+    if (record->kind == HAL_UPDATE) {
+        program->entries[program->entry_count++] =
+            (struct hal_vulkan_entry){.source = HAL_VULKAN_FROM_REPLAY,
+                                      .address = step->constants,
+                                      .length = record->constants_bytes};
+    }
+    for (uint32_t i = 0; i < record->binding_count; i++) {
+        TRY(add_entry(program, &record->bindings[i], err));
+    }
+    if (record->kind == HAL_DISPATCH) {
+        memcpy(step->grid, record->grid, sizeof(step->grid));
+    } else {
+        set_transfer_grid(step, record->bindings[0].length);
+    }
+    return ST_OK;
+}
+
+/* Between a transient slot and its mirror. */
+static enum status add_transfer(struct hal_vulkan_program *program,
+                                const struct hal_vulkan_mirror *mirror, bool is_fetched,
+                                struct error *err)
+{
+    struct hal_vulkan_step *step = &program->steps[program->step_count++];
+    const struct hal_vulkan_entry in_slot = {.source = HAL_VULKAN_FROM_SLOT,
+                                             .slot = mirror->slot,
+                                             .address = mirror->begin,
+                                             .length = mirror->end - mirror->begin};
+    const struct hal_vulkan_entry in_mirror = {.source = HAL_VULKAN_FROM_REPLAY,
+                                               .address = program->mirrors_at + mirror->at,
+                                               .length = in_slot.length};
+    TRY(hal_vulkan_pipeline(program->device, &hal_vulkan_copy, &step->pipeline, err));
+    step->binding_first = program->entry_count;
+    step->constants = program->table_bytes; /* not looked at */
+    program->entries[program->entry_count++] = is_fetched ? in_slot : in_mirror;
+    program->entries[program->entry_count++] = is_fetched ? in_mirror : in_slot;
+    set_transfer_grid(step, in_slot.length);
+    return ST_OK;
+}
+
+/* Those that the stage of the host fetches, or those that it has written. */
+static enum status add_transfers(struct compiler *c, const struct draft *host, bool is_fetched,
+                                 struct error *err)
+{
+    add_barrier(c->program);
+    for (uint32_t i = 0; i < host->mirror_count; i++) {
+        const struct hal_vulkan_mirror *mirror = &host->mirrors[i];
+        if (is_fetched ? mirror->is_fetched : mirror->is_written) {
+            TRY(add_transfer(c->program, mirror, is_fetched, err));
+            c->command->stats.transfers++;
+        }
+    }
+    add_barrier(c->program);
+    return ST_OK;
+}
+
+static enum status make_gpu_stage(struct compiler *c, uint32_t index, struct error *err)
+{
+    struct hal_vulkan_program *program = c->program;
+    const struct draft *draft = &c->drafts[index];
+    struct hal_vulkan_stage *stage = &program->stages[index];
+    stage->step_first = program->step_count;
+    if (index > 0) {
+        TRY(add_transfers(c, &c->drafts[index - 1], false, err));
+    }
+    for (uint32_t i = 0; i < draft->item_count; i++) {
+        const struct hal_record *record = record_at(c, draft, i);
+        if (record) {
+            TRY(add_step(program, record, err));
+        } else {
+            add_barrier(program);
+        }
+    }
+    if (index + 1 < program->stage_count) {
+        TRY(add_transfers(c, &c->drafts[index + 1], true, err));
+    }
+    stage->step_count = program->step_count - stage->step_first;
+    return ST_OK;
+}
+
+/* ---- stages of the host ---------------------------------------------------------------------- */
+
+static enum status add_host(struct hal_command *host, const struct hal_record *record,
+                            const struct hal_binding *bindings, struct error *err)
+{
+    if (record->kind == HAL_COPY) {
+        return hal_command_copy(host, bindings[0], bindings[1], err);
+    }
+    if (record->kind == HAL_UPDATE) {
+        return hal_command_update(host, record->constants, bindings[0], err);
+    }
+    const struct hal_dispatch dispatch = {
+        .kernel = record->kernel,
+        .label = record->label,
+        .grid = {record->grid[0], record->grid[1], record->grid[2]},
+        .constants = record->constants,
+        .constants_bytes = record->constants_bytes,
+        .bindings = bindings,
+        .binding_count = record->binding_count,
+        .scratch_bytes = record->scratch_bytes,
+        .cost = record->cost,
+    };
+    return hal_command_dispatch(host, &dispatch, err);
+}
+
+static enum status make_host_stage(struct compiler *c, uint32_t index, struct error *err)
+{
+    const struct draft *draft = &c->drafts[index];
+    struct hal_vulkan_stage *stage = &c->program->stages[index];
+    struct hal_binding bindings[HAL_BINDINGS_MAX];
+    TRY(hal_command_new(c->program->device->host, c->command->slot_count + 1, &stage->host, err));
+    for (uint32_t i = 0; i < draft->item_count; i++) {
+        const struct hal_record *record = record_at(c, draft, i);
+        if (!record) {
+            TRY(hal_command_barrier(stage->host, err));
+            continue;
+        }
+        for (uint32_t b = 0; b < record->binding_count; b++) {
+            bindings[b] = mirrored(c, draft, &record->bindings[b]);
+        }
+        TRY(add_host(stage->host, record, bindings, err));
+    }
+    return hal_command_end(stage->host, err);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+/*
+ * Upper bounds: as if the GPU ran everything, and the host each dispatch in a stage of its own,
+ * with a transfer before and behind for each binding.
+ */
+static enum status make_room(struct compiler *c, struct error *err)
+{
+    struct hal_vulkan_program *program = c->program;
+    struct arena *arena = &c->command->arena;
+    uint32_t records = 0, bindings = 0, host_bindings = 0, hosts = 0;
+    size_t constants = 0;
+    for (const struct hal_record *r = c->command->records; r; r = r->next) {
+        bool is_host = side_of(r) == HOST;
+        records++;
+        bindings += r->binding_count + (r->kind == HAL_UPDATE);
+        hosts += is_host;
+        constants += is_host ? 0 : align_up(r->constants_bytes, 16);
+    }
+    bool has_mirrors = hosts > 0 && !program->device->base.props.host_visible;
+    host_bindings = has_mirrors ? bindings : 0;
+    uint32_t entries = bindings + 4 * host_bindings;
+    uint32_t steps = 3 * records + 2 + 2 * host_bindings;
+    program->table_bytes = entries * sizeof(struct hal_vulkan_binding);
+    program->mirrors_at = align_up(program->table_bytes + constants, HAL_VULKAN_BUFFER_ALIGN);
+    program->stages = arena_array(arena, records, sizeof(*program->stages));
+    program->steps = arena_array(arena, steps, sizeof(*program->steps));
+    program->entries = arena_array(arena, entries, sizeof(*program->entries));
+    program->constants = arena_alloc(arena, constants);
+    c->drafts = arena_array(arena, records, sizeof(*c->drafts));
+    c->items = arena_array(arena, 2 * (size_t)records, sizeof(*c->items));
+    c->traces = arena_array(arena, host_bindings, sizeof(*c->traces));
+    return program->stages && program->steps && program->entries && program->constants &&
+                   c->drafts && c->items && c->traces
+               ? ST_OK
+               : no_memory(err);
+}
+
+static void count_stages(struct compiler *c)
+{
+    struct hal_command_stats *stats = &c->command->stats;
+    for (uint32_t i = 0; i < c->program->stage_count; i++) {
+        stats->host_stages += c->drafts[i].is_host;
+        stats->device_stages += !c->drafts[i].is_host;
+    }
+}
+
+static enum status compile(struct hal_vulkan_program *program, struct hal_command *command,
+                           struct error *err)
+{
+    struct compiler c = {.program = program, .command = command};
+    TRY(hal_vulkan_place(program->device, command, err));
+    TRY(make_room(&c, err));
+    deal(&c);
+    TRY(find_all_mirrors(&c, err));
+    count_stages(&c);
+    for (uint32_t i = 0; i < program->stage_count; i++) {
+        TRY(c.drafts[i].is_host ? make_host_stage(&c, i, err) : make_gpu_stage(&c, i, err));
+    }
+    return ST_OK;
+}
+
+static void drop_stages(struct hal_vulkan_program *program)
+{
+    for (uint32_t i = 0; i < program->stage_count; i++) {
+        hal_command_unref(program->stages[i].host);
+    }
+}
+
+enum status hal_vulkan_program_new(struct hal_command *command, struct error *err)
+{
+    struct hal_vulkan_device *device = (struct hal_vulkan_device *)command->device;
+    struct hal_vulkan_program *program = arena_alloc(&command->arena, sizeof(*program));
+    if (!program) {
+        return no_memory(err);
+    }
+    *program = (struct hal_vulkan_program){.device = device};
+    enum status status = compile(program, command, err);
+    const VkCommandPoolCreateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
+        .queueFamilyIndex = device->queue_family,
+    };
+    if (status == ST_OK) {
+        VkResult result = device->vkCreateCommandPool(device->handle, &info, NULL, &program->pool);
+        status =
+            result == VK_SUCCESS ? ST_OK : hal_vulkan_error(err, result, "creating a command pool");
+    }
+    if (status != ST_OK) {
+        drop_stages(program);
+        return status;
+    }
+    must(pthread_mutex_init(&program->lock, NULL) == 0);
+    list_init(&program->idle);
+    command->compiled = program;
+    return ST_OK;
+}
+
+void hal_vulkan_program_free(struct hal_command *command)
+{
+    struct hal_vulkan_program *program = command->compiled;
+    struct hal_vulkan_device *device = program->device;
+    while (!list_is_empty(&program->idle)) {
+        struct hal_vulkan_replay *replay =
+            LIST_ENTRY(program->idle.next, struct hal_vulkan_replay, link);
+        list_remove(&replay->link);
+        hal_buffer_unref(replay->memory);
+        free(replay);
+    }
+    drop_stages(program);
+    device->vkDestroyCommandPool(device->handle, program->pool, NULL);
+    pthread_mutex_destroy(&program->lock);
+}
+
+uint32_t hal_vulkan_program_stages(const struct hal_command *command,
+                                   const struct hal_vulkan_stage **out_stages)
+{
+    const struct hal_vulkan_program *program = command->compiled;
+    *out_stages = program->stages;
+    return program->stage_count;
+}

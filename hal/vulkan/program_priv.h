@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What program.c makes, and placement.c and replay.c look at. Everything lies in the command
+ * buffer's arena.
+ */
+#ifndef PTED_HAL_VULKAN_PROGRAM_PRIV_H
+#define PTED_HAL_VULKAN_PROGRAM_PRIV_H
+
+#include <pthread.h>
+
+#include "hal/command_priv.h"
+#include "hal/vulkan/program.h"
+
+/* A dispatch, or with no pipeline a barrier. */
+struct hal_vulkan_step {
+    VkPipeline pipeline;
+    uint32_t grid[3];
+    uint32_t binding_first;
+    size_t constants; /* offset in a replay's memory */
+};
+
+enum hal_vulkan_source {
+    HAL_VULKAN_FROM_SLOT,
+    HAL_VULKAN_FROM_BUFFER,
+    HAL_VULKAN_FROM_REPLAY, /* in its own memory: constants, mirrors */
+};
+
+struct hal_vulkan_entry {
+    enum hal_vulkan_source source;
+    uint16_t slot;
+    uint64_t address; /* FROM_BUFFER; else the offset */
+    uint64_t length;
+};
+
+/* A range of a transient slot in shared memory, for one stage of the host. */
+struct hal_vulkan_mirror {
+    uint16_t slot;
+    size_t begin, end; /* in the slot */
+    size_t at;         /* in the mirrors of a replay; congruent to |begin| mod BUFFER_ALIGN */
+    bool is_fetched;   /* something has written it before the stage */
+    bool is_written;   /* by the stage */
+};
+
+struct hal_vulkan_program {
+    struct hal_vulkan_device *device;
+    struct hal_vulkan_stage *stages;
+    uint32_t stage_count;
+    struct hal_vulkan_step *steps;
+    uint32_t step_count;
+    struct hal_vulkan_entry *entries; /* of all bindings of all steps */
+    uint32_t entry_count;
+    uint8_t *constants; /* of all steps, as they lie behind the table */
+    size_t table_bytes, constants_bytes;
+    size_t mirrors_at, mirrors_bytes; /* behind the constants */
+    pthread_mutex_t lock;             /* for the pool and the list */
+    VkCommandPool pool;
+    struct list idle;
+};
+
+static inline bool hal_vulkan_is_written(const struct hal_record *record, uint32_t binding)
+{
+    switch (record->kind) {
+    case HAL_DISPATCH:
+        return record->writes == 0 || record->writes >> binding & 1;
+    case HAL_COPY:
+        return binding == 1;
+    case HAL_FILL:
+    case HAL_UPDATE:
+        return true;
+    case HAL_BARRIER:
+        break;
+    }
+    return false;
+}
+
+/* ---- placement.c ----------------------------------------------------------------------------- */
+
+/* Settles record->place of every dispatch. */
+MUST_CHECK enum status hal_vulkan_place(const struct hal_vulkan_device *device,
+                                        struct hal_command *command, struct error *err);
+
+#endif

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From a submission to the queue and from finished work to signals. A submission counts down its
+ * timepoints on the host; whoever takes the last one begins its first stage. One of the GPU goes on
+ * the device's queue, where it is a batch of the device's timeline; a thread waits for the oldest
+ * batch and goes on with the next stage, or gives the signals. One of the host is a submission to
+ * the CPU device, and whoever completes it goes on.
+ *
+ * Signals run callbacks, which may submit more: no lock is held while they run. A chain of
+ * submissions that do not run (a failed wait) is worked off by that thread, too, not by recursion.
+ */
+#include "config.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "hal/command_priv.h"
+#include "hal/vulkan/inject.h"
+#include "hal/vulkan/program.h"
+
+struct wait {
+    struct hal_semaphore_waiter waiter;
+    struct submission *submission;
+    struct hal_semaphore *semaphore; /* ref held */
+};
+
+struct submission {
+    struct list link; /* among the running or the idle ones */
+    struct hal_vulkan_device *device;
+    struct hal_command *command;      /* ref held */
+    struct hal_vulkan_replay *replay; /* NULL: no stage has begun */
+    uint32_t stage;                   /* that runs, or the one behind the last */
+    struct hal_semaphore *host;       /* owned: of stages of the host; NULL: none yet */
+    uint64_t host_value;
+    struct hal_semaphore_waiter host_waiter;
+    const atomic_bool *cancel;
+    struct hal_fault_record *fault;
+    uint64_t value;         /* of the timeline when its work is done; 0: at once */
+    atomic_int status;      /* the first failure */
+    atomic_uint waits_left; /* and one while the submission is being made */
+    uint32_t wait_count, signal_count, slot_count;
+    struct wait waits[HAL_TIMEPOINTS_MAX];
+    struct hal_timepoint signals[HAL_TIMEPOINTS_MAX];
+    struct hal_binding slots[HAL_SLOTS_MAX + 1]; /* buffers: refs held, but of the last */
+    uint64_t addresses[HAL_SLOTS_MAX];
+};
+
+static void fail(struct submission *submission, enum status status)
+{
+    int ok = ST_OK;
+    atomic_compare_exchange_strong(&submission->status, &ok, (int)status);
+}
+
+/* ---- completion ------------------------------------------------------------------------------ */
+
+static void complete(struct submission *submission)
+{
+    enum status status = (enum status)atomic_load(&submission->status);
+    if (submission->replay) {
+        hal_vulkan_program_put(submission->replay);
+    }
+    for (uint32_t i = 0; i < submission->slot_count; i++) {
+        hal_buffer_unref(submission->slots[i].buffer);
+    }
+    for (uint32_t i = 0; i < submission->wait_count; i++) {
+        hal_semaphore_unref(submission->waits[i].semaphore);
+    }
+    for (uint32_t i = 0; i < submission->signal_count; i++) {
+        struct hal_timepoint *signal = &submission->signals[i];
+        if (status == ST_OK) {
+            hal_semaphore_signal(signal->semaphore, signal->value);
+        } else {
+            hal_semaphore_fail(signal->semaphore, status);
+        }
+        hal_semaphore_unref(signal->semaphore);
+    }
+}
+
+static void recycle(struct submission *submission)
+{
+    struct hal_vulkan_device *device = submission->device;
+    hal_command_unref(submission->command);
+    pthread_mutex_lock(&device->queue_lock);
+    list_push_front(&device->idle, &submission->link);
+    if (--device->in_flight == 0) {
+        pthread_cond_broadcast(&device->changed);
+    }
+    pthread_mutex_unlock(&device->queue_lock);
+}
+
+VkResult hal_vulkan_queue_wait(struct hal_vulkan_device *device, uint64_t value)
+{
+    if (value == 0) {
+        return VK_SUCCESS;
+    }
+    const VkSemaphoreWaitInfo info = {
+        .sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
+        .semaphoreCount = 1,
+        .pSemaphores = &device->timeline,
+        .pValues = &value,
+    };
+    VkResult result = device->vkWaitSemaphores(device->handle, &info, UINT64_MAX);
+    if (result == VK_SUCCESS) { /* behind it: the device must not work while a test calls it lost */
+        result = hal_vulkan_inject(HAL_VULKAN_WAIT);
+    }
+    if (result != VK_SUCCESS) {
+        atomic_store_explicit(&device->base.is_lost, true, memory_order_release);
+    }
+    return result;
+}
+
+/* The oldest submission on the queue, or NULL when the thread is to end. */
+static struct submission *next_running(struct hal_vulkan_device *device)
+{
+    struct submission *submission = NULL;
+    pthread_mutex_lock(&device->queue_lock);
+    while (list_is_empty(&device->running) && !device->stop) {
+        pthread_cond_wait(&device->changed, &device->queue_lock);
+    }
+    if (!list_is_empty(&device->running)) {
+        submission = LIST_ENTRY(device->running.next, struct submission, link);
+        list_remove(&submission->link);
+    }
+    pthread_mutex_unlock(&device->queue_lock);
+    return submission;
+}
+
+static bool begin_stage(struct submission *submission);
+
+static void *retire(void *arg)
+{
+    struct hal_vulkan_device *device = arg;
+    struct submission *submission;
+    while ((submission = next_running(device))) {
+        if (hal_vulkan_queue_wait(device, submission->value) != VK_SUCCESS) {
+            fail(submission, ST_UNAVAILABLE); /* the device is lost */
+        }
+        submission->stage += submission->value != 0;
+        if (!begin_stage(submission)) {
+            complete(submission);
+            recycle(submission);
+        }
+    }
+    return NULL;
+}
+
+/* ---- submission ------------------------------------------------------------------------------ */
+
+/* With the lock held, so that the order on the queue is the order of the values. */
+static VkResult put_on_queue(struct hal_vulkan_device *device, VkCommandBuffer commands,
+                             uint64_t *out_value)
+{
+    uint64_t value = device->submitted + 1;
+    const VkTimelineSemaphoreSubmitInfo timeline = {
+        .sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
+        .signalSemaphoreValueCount = 1,
+        .pSignalSemaphoreValues = &value,
+    };
+    const VkSubmitInfo info = {
+        .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
+        .pNext = &timeline,
+        .commandBufferCount = 1,
+        .pCommandBuffers = &commands,
+        .signalSemaphoreCount = 1,
+        .pSignalSemaphores = &device->timeline,
+    };
+    if (hal_device_is_lost(&device->base)) {
+        return VK_ERROR_DEVICE_LOST;
+    }
+    VkResult result = hal_vulkan_inject(HAL_VULKAN_SUBMIT);
+    if (result == VK_SUCCESS) {
+        result = device->vkQueueSubmit(device->queue, 1, &info, VK_NULL_HANDLE);
+    }
+    if (result == VK_SUCCESS) {
+        device->submitted = *out_value = value;
+    } else if (result == VK_ERROR_DEVICE_LOST) {
+        atomic_store_explicit(&device->base.is_lost, true, memory_order_release);
+    }
+    return result;
+}
+
+VkResult hal_vulkan_queue_put(struct hal_vulkan_device *device, VkCommandBuffer commands,
+                              uint64_t *out_value)
+{
+    pthread_mutex_lock(&device->queue_lock);
+    VkResult result = put_on_queue(device, commands, out_value);
+    pthread_mutex_unlock(&device->queue_lock);
+    return result;
+}
+
+/* To the thread, behind what is on the queue; |value| 0: it has nothing to wait for. */
+static void hand_over(struct submission *submission, bool has_work)
+{
+    struct hal_vulkan_device *device = submission->device;
+    pthread_mutex_lock(&device->queue_lock);
+    submission->value = 0;
+    VkResult result = VK_SUCCESS;
+    if (has_work) {
+        result = put_on_queue(device, submission->replay->commands[submission->stage],
+                              &submission->value);
+    }
+    if (result != VK_SUCCESS) {
+        fail(submission, hal_vulkan_error(NULL, result, "submitting"));
+    }
+    list_push_back(&device->running, &submission->link);
+    pthread_cond_broadcast(&device->changed);
+    pthread_mutex_unlock(&device->queue_lock);
+}
+
+/* On the thread that completed a stage of the host: the other one goes on. */
+static void on_host_stage(struct hal_semaphore_waiter *waiter, enum status status)
+{
+    struct submission *submission = LIST_ENTRY(waiter, struct submission, host_waiter);
+    if (status != ST_OK) {
+        fail(submission, status);
+        hal_semaphore_unref(submission->host); /* it stays failed */
+        submission->host = NULL;
+    }
+    submission->stage++;
+    hand_over(submission, false);
+}
+
+static enum status run_on_host(struct submission *submission, struct hal_command *command)
+{
+    if (!submission->host) {
+        submission->host_value = 0;
+        TRY(hal_semaphore_new(0, &submission->host, NULL));
+    }
+    submission->slots[submission->slot_count] = submission->replay->mirrors;
+    const struct hal_submission stage = {
+        .command = command,
+        .slots = submission->slots,
+        .slot_count = submission->slot_count + 1,
+        .signal = {{submission->host, ++submission->host_value}},
+        .signal_count = 1,
+        .cancel = submission->cancel,
+        .fault = submission->fault,
+    };
+    TRY(hal_queue_submit(submission->device->host, &stage, NULL));
+    submission->host_waiter.value = submission->host_value;
+    submission->host_waiter.fn = on_host_stage;
+    hal_semaphore_on(submission->host, &submission->host_waiter);
+    return ST_OK;
+}
+
+static enum status begin(struct submission *submission, const struct hal_vulkan_stage *stage)
+{
+    if (submission->cancel && atomic_load_explicit(submission->cancel, memory_order_relaxed)) {
+        return ST_CANCELLED;
+    }
+    if (!submission->replay) {
+        TRY(hal_vulkan_program_take(submission->command, submission->addresses, &submission->replay,
+                                    NULL));
+    }
+    if (stage->host) {
+        return run_on_host(submission, stage->host);
+    }
+    hand_over(submission, true);
+    return ST_OK;
+}
+
+/* False: there is no stage left to run. Otherwise the submission is somebody else's now. */
+static bool begin_stage(struct submission *submission)
+{
+    const struct hal_vulkan_stage *stages;
+    uint32_t count = hal_vulkan_program_stages(submission->command, &stages);
+    if (atomic_load(&submission->status) != ST_OK || submission->stage == count) {
+        return false;
+    }
+    enum status status = begin(submission, &stages[submission->stage]);
+    if (status != ST_OK) {
+        fail(submission, status);
+    }
+    return status == ST_OK;
+}
+
+/* All waits are over. What has nothing to run goes to the thread all the same, which signals. */
+static void start(struct submission *submission)
+{
+    if (!begin_stage(submission)) {
+        hand_over(submission, false);
+    }
+}
+
+static void count_down(struct submission *submission)
+{
+    if (atomic_fetch_sub_explicit(&submission->waits_left, 1, memory_order_acq_rel) == 1) {
+        start(submission);
+    }
+}
+
+static void on_wait(struct hal_semaphore_waiter *waiter, enum status status)
+{
+    struct wait *wait = (struct wait *)waiter;
+    if (status != ST_OK) {
+        fail(wait->submission, status);
+    }
+    count_down(wait->submission);
+}
+
+static struct submission *take_submission(struct hal_vulkan_device *device)
+{
+    struct submission *submission = NULL;
+    pthread_mutex_lock(&device->queue_lock);
+    if (list_is_empty(&device->idle)) {
+        submission = calloc(1, sizeof(*submission));
+    } else {
+        submission = LIST_ENTRY(device->idle.next, struct submission, link);
+        list_remove(&submission->link);
+    }
+    device->in_flight += submission != NULL;
+    pthread_mutex_unlock(&device->queue_lock);
+    return submission;
+}
+
+static void fill(struct submission *submission, const struct hal_submission *from)
+{
+    submission->command = hal_command_ref(from->command);
+    submission->replay = NULL;
+    submission->stage = 0;
+    submission->cancel = from->cancel;
+    submission->fault = from->fault;
+    submission->slot_count = from->slot_count;
+    submission->wait_count = from->wait_count;
+    submission->signal_count = from->signal_count;
+    atomic_init(&submission->status, ST_OK);
+    atomic_init(&submission->waits_left, from->wait_count + 1);
+    for (uint32_t i = 0; i < from->slot_count; i++) {
+        const struct hal_binding *slot = &from->slots[i];
+        submission->slots[i] = *slot;
+        submission->slots[i].buffer = slot->buffer ? hal_buffer_ref(slot->buffer) : NULL;
+        submission->addresses[i] =
+            slot->buffer ? hal_vulkan_address(slot->buffer, slot->offset) : 0;
+    }
+    for (uint32_t i = 0; i < from->wait_count; i++) {
+        submission->waits[i] = (struct wait){
+            .waiter = {.value = from->wait[i].value, .fn = on_wait},
+            .submission = submission,
+            .semaphore = hal_semaphore_ref(from->wait[i].semaphore),
+        };
+    }
+    for (uint32_t i = 0; i < from->signal_count; i++) {
+        submission->signals[i] = from->signal[i];
+        hal_semaphore_ref(from->signal[i].semaphore);
+    }
+}
+
+enum status hal_vulkan_queue_submit(struct hal_device *base, const struct hal_submission *from,
+                                    struct error *err)
+{
+    struct hal_vulkan_device *device = (struct hal_vulkan_device *)base;
+    struct submission *submission = take_submission(device);
+    if (!submission) {
+        return error_set(err, ST_EXHAUSTED, "no memory for another submission");
+    }
+    submission->device = device;
+    fill(submission, from);
+    for (uint32_t i = 0; i < from->wait_count; i++) {
+        hal_semaphore_on(submission->waits[i].semaphore, &submission->waits[i].waiter);
+    }
+    count_down(submission);
+    return ST_OK;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+enum status hal_vulkan_queue_init(struct hal_vulkan_device *device, struct error *err)
+{
+    const VkSemaphoreTypeCreateInfo type = {
+        .sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
+        .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE,
+    };
+    const VkSemaphoreCreateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO,
+        .pNext = &type,
+    };
+    VkResult result = device->vkCreateSemaphore(device->handle, &info, NULL, &device->timeline);
+    if (result != VK_SUCCESS) {
+        return hal_vulkan_error(err, result, "creating a semaphore");
+    }
+    list_init(&device->running);
+    list_init(&device->idle);
+    must(pthread_mutex_init(&device->queue_lock, NULL) == 0);
+    must(pthread_cond_init(&device->changed, NULL) == 0);
+    if (pthread_create(&device->retirer, NULL, retire, device) != 0) {
+        pthread_cond_destroy(&device->changed);
+        pthread_mutex_destroy(&device->queue_lock);
+        return error_set(err, ST_EXHAUSTED, "%s: no thread can be made", device->base.props.name);
+    }
+    return ST_OK;
+}
+
+void hal_vulkan_queue_fini(struct hal_vulkan_device *device)
+{
+    pthread_mutex_lock(&device->queue_lock);
+    while (device->in_flight) {
+        pthread_cond_wait(&device->changed, &device->queue_lock);
+    }
+    device->stop = true;
+    pthread_cond_broadcast(&device->changed);
+    pthread_mutex_unlock(&device->queue_lock);
+    must(pthread_join(device->retirer, NULL) == 0);
+    while (!list_is_empty(&device->idle)) {
+        struct list *link = device->idle.next;
+        list_remove(link);
+        hal_semaphore_unref(LIST_ENTRY(link, struct submission, link)->host);
+        free(LIST_ENTRY(link, struct submission, link));
+    }
+    pthread_cond_destroy(&device->changed);
+    pthread_mutex_destroy(&device->queue_lock);
+}

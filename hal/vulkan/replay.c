@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/* A program for one submission at a time: recorded commands and a table of bindings. */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "hal/vulkan/program_priv.h"
+
+/* ---- recording ------------------------------------------------------------------------------- */
+
+static void barrier(const struct hal_vulkan_device *device, VkCommandBuffer commands,
+                    VkPipelineStageFlags to, VkAccessFlags access)
+{
+    const VkMemoryBarrier memory = {
+        .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
+        .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT,
+        .dstAccessMask = access,
+    };
+    device->vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, to, 0, 1, &memory,
+                                 0, NULL, 0, NULL);
+}
+
+static uint32_t part(uint32_t total, uint32_t base, uint32_t max)
+{
+    return total - base < max ? total - base : max;
+}
+
+/* In as many dispatches as the device's limits want. */
+static void record_dispatch(const struct hal_vulkan_device *device, VkCommandBuffer commands,
+                            const struct hal_vulkan_step *step, struct hal_vulkan_push push)
+{
+    const uint32_t *max = device->grid_max, *grid = step->grid;
+    uint32_t *at = push.base;
+    memcpy(push.grid, grid, sizeof(push.grid));
+    for (at[2] = 0; at[2] < grid[2]; at[2] += part(grid[2], at[2], max[2])) {
+        for (at[1] = 0; at[1] < grid[1]; at[1] += part(grid[1], at[1], max[1])) {
+            for (at[0] = 0; at[0] < grid[0]; at[0] += part(grid[0], at[0], max[0])) {
+                device->vkCmdPushConstants(commands, device->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                                           sizeof(push), &push);
+                device->vkCmdDispatch(commands, part(grid[0], at[0], max[0]),
+                                      part(grid[1], at[1], max[1]), part(grid[2], at[2], max[2]));
+            }
+        }
+    }
+}
+
+static void record_steps(const struct hal_vulkan_program *program,
+                         const struct hal_vulkan_stage *stage, VkCommandBuffer commands,
+                         uint64_t address)
+{
+    const struct hal_vulkan_device *device = program->device;
+    const VkAccessFlags read_write = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
+    bool is_written = false; /* by a dispatch since the last barrier */
+    for (uint32_t i = 0; i < stage->step_count; i++) {
+        const struct hal_vulkan_step *step = &program->steps[stage->step_first + i];
+        if (step->pipeline) {
+            const struct hal_vulkan_push push = {
+                .bindings = address + step->binding_first * sizeof(struct hal_vulkan_binding),
+                .constants = address + step->constants,
+            };
+            device->vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, step->pipeline);
+            record_dispatch(device, commands, step, push);
+            is_written = true;
+        } else if (is_written) {
+            barrier(device, commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, read_write);
+            is_written = false;
+        }
+    }
+    barrier(device, commands, VK_PIPELINE_STAGE_HOST_BIT,
+            VK_ACCESS_HOST_READ_BIT | VK_ACCESS_HOST_WRITE_BIT);
+}
+
+/* ---- replays --------------------------------------------------------------------------------- */
+
+/* All of the table but the slots, and the constants. */
+static void fill_memory(const struct hal_vulkan_program *program, struct hal_buffer *memory)
+{
+    uint8_t *host = hal_buffer_map(memory);
+    uint64_t address = hal_vulkan_address(memory, 0);
+    for (uint32_t i = 0; i < program->entry_count; i++) {
+        const struct hal_vulkan_entry *entry = &program->entries[i];
+        struct hal_vulkan_binding binding = {.length = entry->length};
+        if (entry->source != HAL_VULKAN_FROM_SLOT) {
+            binding.address =
+                entry->address + (entry->source == HAL_VULKAN_FROM_REPLAY ? address : 0);
+        }
+        memcpy(host + i * sizeof(binding), &binding, sizeof(binding));
+    }
+    if (program->constants_bytes) {
+        memcpy(host + program->table_bytes, program->constants, program->constants_bytes);
+    }
+}
+
+static VkResult record(struct hal_vulkan_program *program, const struct hal_vulkan_stage *stage,
+                       uint64_t address, VkCommandBuffer *out_commands)
+{
+    const struct hal_vulkan_device *device = program->device;
+    const VkCommandBufferAllocateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
+        .commandPool = program->pool,
+        .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
+        .commandBufferCount = 1,
+    };
+    const VkCommandBufferBeginInfo begin = {
+        .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
+    };
+    VkResult result = device->vkAllocateCommandBuffers(device->handle, &info, out_commands);
+    if (result == VK_SUCCESS) {
+        result = device->vkBeginCommandBuffer(*out_commands, &begin);
+    }
+    if (result != VK_SUCCESS) {
+        return result; /* the pool frees what it has allocated */
+    }
+    record_steps(program, stage, *out_commands, address);
+    return device->vkEndCommandBuffer(*out_commands);
+}
+
+static VkResult record_all(struct hal_vulkan_program *program, struct hal_vulkan_replay *replay)
+{
+    uint64_t address = hal_vulkan_address(replay->memory, 0);
+    VkResult result = VK_SUCCESS;
+    for (uint32_t i = 0; result == VK_SUCCESS && i < program->stage_count; i++) {
+        if (!program->stages[i].host) {
+            result = record(program, &program->stages[i], address, &replay->commands[i]);
+        }
+    }
+    return result;
+}
+
+static enum status make_replay(struct hal_vulkan_program *program,
+                               struct hal_vulkan_replay **out_replay, struct error *err)
+{
+    struct hal_vulkan_replay *replay =
+        calloc(1, sizeof(*replay) + program->stage_count * sizeof(replay->commands[0]));
+    if (!replay) {
+        return error_set(err, ST_EXHAUSTED, "no memory for a replay");
+    }
+    replay->program = program;
+    enum status status = hal_buffer_new(
+        &program->device->base, program->mirrors_at + program->mirrors_bytes, &replay->memory, err);
+    if (status == ST_OK) {
+        replay->mirrors = (struct hal_binding){.buffer = replay->memory,
+                                               .offset = program->mirrors_at,
+                                               .length = program->mirrors_bytes};
+        fill_memory(program, replay->memory);
+        VkResult result = record_all(program, replay);
+        status = result == VK_SUCCESS ? ST_OK : hal_vulkan_error(err, result, "recording commands");
+    }
+    if (status != ST_OK) {
+        hal_buffer_unref(replay->memory);
+        free(replay);
+        return status;
+    }
+    *out_replay = replay;
+    return ST_OK;
+}
+
+static void set_slots(const struct hal_vulkan_replay *replay, const uint64_t *addresses)
+{
+    const struct hal_vulkan_program *program = replay->program;
+    uint8_t *host = hal_buffer_map(replay->memory);
+    for (uint32_t i = 0; i < program->entry_count; i++) {
+        const struct hal_vulkan_entry *entry = &program->entries[i];
+        if (entry->source == HAL_VULKAN_FROM_SLOT) {
+            uint64_t address = addresses[entry->slot] + entry->address;
+            memcpy(host + i * sizeof(struct hal_vulkan_binding), &address, sizeof(address));
+        }
+    }
+}
+
+enum status hal_vulkan_program_take(struct hal_command *command, const uint64_t *addresses,
+                                    struct hal_vulkan_replay **out_replay, struct error *err)
+{
+    struct hal_vulkan_program *program = command->compiled;
+    enum status status = ST_OK;
+    pthread_mutex_lock(&program->lock);
+    if (list_is_empty(&program->idle)) {
+        status = make_replay(program, out_replay, err);
+    } else {
+        *out_replay = LIST_ENTRY(program->idle.next, struct hal_vulkan_replay, link);
+        list_remove(&(*out_replay)->link);
+    }
+    pthread_mutex_unlock(&program->lock);
+    if (status == ST_OK) {
+        set_slots(*out_replay, addresses);
+    }
+    return status;
+}
+
+void hal_vulkan_program_put(struct hal_vulkan_replay *replay)
+{
+    struct hal_vulkan_program *program = replay->program;
+    pthread_mutex_lock(&program->lock);
+    list_push_front(&program->idle, &replay->link);
+    pthread_mutex_unlock(&program->lock);
+}

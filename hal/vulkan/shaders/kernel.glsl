@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What every shader begins with: how a dispatch finds its tile, its bindings and its constants. The
+ * driver's side is struct hal_vulkan_push (hal/vulkan/device.h); the contract is hal/kernel.h. A
+ * workgroup is one tile; how many invocations it has is the driver's choice. The version, the
+ * extensions and the workgroup's size are put before it by contrib/shaders.sh.
+ */
+
+/* hal_kernel.variant of the kernel: one pipeline each, so what depends on it is settled when it is
+ * compiled. */
+layout(constant_id = 1) const uint variant = 0u;
+/* 1 where invocations run on a processor's vector units: register tiles, no shared memory. */
+layout(constant_id = 2) const uint device_is_cpu = 0u;
+
+struct Binding {
+    uint64_t address; /* 0: no bytes */
+    uint64_t bytes;
+};
+
+layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Bindings {
+    Binding at[];
+};
+
+layout(push_constant, scalar) uniform Push {
+    Bindings bindings;
+    uint64_t constants; /* address */
+    uvec3 base, grid;
+} push;
+
+/* A binding seen as elements of one type: U32(binding(0)).at[i]. */
+layout(buffer_reference, scalar, buffer_reference_align = 1) buffer U8 { uint8_t at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 2) buffer U16 { uint16_t at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 4) buffer U32 { uint32_t at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 8) buffer U64 { uint64_t at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 16) buffer U32x4 { uvec4 at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 4) buffer F32 { float at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 16) buffer F32x4 { vec4 at[]; };
+
+/* CONSTANTS(rt_copy_constants), and then K.width. */
+#define CONSTANTS(type)                                                                            \
+    layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Constants        \
+    {                                                                                              \
+        type k;                                                                                    \
+    }
+#define K Constants(push.constants).k
+
+uint64_t binding(uint index)
+{
+    return push.bindings.at[index].address;
+}
+
+uint64_t binding_bytes(uint index)
+{
+    return push.bindings.at[index].bytes;
+}
+
+/* The tile's place in the grid, and its number. */
+uvec3 tile()
+{
+    return push.base + gl_WorkGroupID;
+}
+
+uint tile_number()
+{
+    uvec3 t = tile();
+    return (t.z * push.grid.y + t.y) * push.grid.x + t.x;
+}
+
+/* Of the workgroup's invocations. */
+uint lane()
+{
+    return gl_LocalInvocationID.x;
+}
+
+uint lanes()
+{
+    return gl_WorkGroupSize.x;
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/* What requests of every form share: strings that are kept, parameters, promised results. */
+#include "config.h"
+
+#include <string.h>
+
+#include "protocol/number.h"
+#include "protocol/oip_priv.h"
+
+enum status oip_fail_memory(const struct arena *arena, struct error *err)
+{
+    return error_set(err, ST_TOO_LARGE, "the request has more members than %zu bytes can hold",
+                     arena->max_bytes);
+}
+
+/* Room for one more behind |count| items: doubles at powers of two, NULL when the arena is full. */
+void *oip_grow(struct arena *arena, void *items, size_t count, size_t size)
+{
+    if (count != 0 && (count < 4 || (count & (count - 1)) != 0)) {
+        return items;
+    }
+    void *grown = arena_array(arena, count ? count * 2 : 4, size);
+    if (grown && count) {
+        memcpy(grown, items, count * size);
+    }
+    return grown;
+}
+
+static enum status keep_string(const struct oip_reader *r, const struct json_string *string,
+                               struct span *out)
+{
+    if (string->bytes > r->limits->name_bytes_max) {
+        return json_fail(r->in, r->err, ST_TOO_LARGE, "string of %zu bytes, at most %zu are taken",
+                         string->bytes, r->limits->name_bytes_max);
+    }
+    if (string->raw.len == string->bytes) {
+        *out = string->raw;
+        return ST_OK;
+    }
+    uint8_t *copy = arena_alloc(r->arena, string->bytes);
+    if (!copy) {
+        return oip_fail_memory(r->arena, r->err);
+    }
+    json_string_decode(string, copy);
+    *out = span_of(copy, string->bytes);
+    return ST_OK;
+}
+
+enum status oip_read_string(const struct oip_reader *r, struct span *out)
+{
+    struct json_string string;
+    TRY(json_read_string(r->in, &string, r->err));
+    return keep_string(r, &string, out);
+}
+
+bool oip_take_null(const struct oip_reader *r)
+{
+    return json_peek(r->in) == JSON_NULL && json_read_null(r->in, r->err) == ST_OK;
+}
+
+/* ---- parameters ------------------------------------------------------------------------------ */
+
+static enum status read_number(const struct oip_reader *r, struct oip_parameter *parameter)
+{
+    const uint8_t *at = r->in->at;
+    enum number_result result = number_parse_i64(&at, r->in->end, &parameter->i);
+    if (result == NUMBER_OK) {
+        parameter->type = OIP_INT;
+    } else if (result == NUMBER_RANGE &&
+               number_parse_u64(&at, r->in->end, &parameter->u) == NUMBER_OK) {
+        parameter->type = OIP_UINT;
+    } else {
+        parameter->type = OIP_FLOAT;
+        return json_read_f64(r->in, &parameter->f, r->err);
+    }
+    r->in->at = at;
+    return ST_OK;
+}
+
+static enum status read_value(const struct oip_reader *r, struct oip_parameter *parameter)
+{
+    switch (json_peek(r->in)) {
+    case JSON_STRING:
+        parameter->type = OIP_STRING;
+        return oip_read_string(r, &parameter->s);
+    case JSON_BOOL:
+        parameter->type = OIP_BOOL;
+        return json_read_bool(r->in, &parameter->b, r->err);
+    case JSON_NUMBER:
+        return read_number(r, parameter);
+    default:
+        return json_fail(r->in, r->err, ST_INVALID,
+                         "a parameter is a string, a number or a boolean");
+    }
+}
+
+static enum status add_other(const struct oip_reader *r, const struct json_string *key,
+                             struct oip_parameters *out)
+{
+    struct oip_parameter parameter;
+    TRY(keep_string(r, key, &parameter.name));
+    if (parameter.name.len >= 7 && memcmp(parameter.name.ptr, "triton_", 7) == 0) {
+        return json_fail(r->in, r->err, ST_INVALID, "names that begin with triton_ are reserved");
+    }
+    TRY(read_value(r, &parameter));
+    if (out->other_count == r->limits->parameters_max) {
+        return json_fail(r->in, r->err, ST_TOO_LARGE, "more than %zu parameters",
+                         r->limits->parameters_max);
+    }
+    struct oip_parameter *grown = oip_grow(r->arena, out->others, out->other_count, sizeof(*grown));
+    if (!grown) {
+        return oip_fail_memory(r->arena, r->err);
+    }
+    out->others = grown;
+    out->others[out->other_count++] = parameter;
+    return ST_OK;
+}
+
+static enum status read_parameter(const struct oip_reader *r, const struct json_string *key,
+                                  struct oip_parameters *out)
+{
+    if (json_string_is(key, "binary_data_output")) {
+        return json_read_bool(r->in, &out->binary_data_output, r->err);
+    }
+    if (json_string_is(key, "sequence_id")) {
+        return json_peek(r->in) == JSON_STRING ? oip_read_string(r, &out->sequence_name)
+                                               : json_read_u64(r->in, &out->sequence_id, r->err);
+    }
+    if (json_string_is(key, "sequence_start")) {
+        return json_read_bool(r->in, &out->sequence_start, r->err);
+    }
+    if (json_string_is(key, "sequence_end")) {
+        return json_read_bool(r->in, &out->sequence_end, r->err);
+    }
+    if (json_string_is(key, "priority")) {
+        return json_read_u64(r->in, &out->priority, r->err);
+    }
+    if (json_string_is(key, "timeout")) {
+        return json_read_u64(r->in, &out->timeout_us, r->err);
+    }
+    return add_other(r, key, out);
+}
+
+enum status oip_read_parameters(const struct oip_reader *r, struct oip_parameters *out)
+{
+    if (oip_take_null(r)) {
+        return ST_OK;
+    }
+    TRY(json_object(r->in, r->err));
+    while (true) {
+        struct json_string key;
+        TRY(json_member(r->in, &key, r->err));
+        if (r->in->is_closed) {
+            return ST_OK;
+        }
+        TRY(read_parameter(r, &key, out));
+    }
+}
+
+/* ---- promises -------------------------------------------------------------------------------- */
+
+enum status oip_read_promise(const struct oip_reader *r, struct oip_promise *out)
+{
+    bool has_id = false;
+    TRY(json_object(r->in, r->err));
+    if (!r->limits->is_listed) {
+        return json_fail(r->in, r->err, ST_INVALID,
+                         "only the requests of a POST /v2/batch can take each other's results");
+    }
+    while (true) {
+        struct json_string key;
+        TRY(json_member(r->in, &key, r->err));
+        if (r->in->is_closed) {
+            break;
+        }
+        if (json_string_is(&key, "id")) {
+            has_id = true;
+            TRY(oip_read_string(r, &out->id));
+        } else if (json_string_is(&key, "output")) {
+            out->has_output = true;
+            TRY(oip_read_string(r, &out->output));
+        } else {
+            return json_fail(r->in, r->err, ST_INVALID, "unknown member, expected id or output");
+        }
+    }
+    return has_id ? ST_OK : json_fail(r->in, r->err, ST_INVALID, "member \"id\" is missing");
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "runtime/graph/batch.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "hal/buffer.h"
+#include "runtime/ops/op.h"
+
+/* What is being made. */
+struct making {
+    struct rt_graph *graph;
+    struct rt_dim rows;
+    bool *has_rows; /* by value of |from|; no node adds a tensor */
+    struct error *err;
+};
+
+/* ---- copying --------------------------------------------------------------------------------- */
+
+static void *copy(struct arena *arena, const void *items, size_t count, size_t size)
+{
+    void *made = arena_array(arena, count, size);
+    if (made && count) {
+        memcpy(made, items, count * size);
+    }
+    return made;
+}
+
+static bool copy_dims(struct rt_dims *dims, const struct rt_dims *from, struct arena *arena)
+{
+    *dims = *from;
+    dims->arena = arena;
+    dims->expr_capacity = from->expr_count;
+    dims->requirement_capacity = from->requirement_count;
+    dims->exprs = copy(arena, from->exprs, from->expr_count, sizeof(*from->exprs));
+    dims->solved = copy(arena, from->solved, from->expr_count, sizeof(*from->solved));
+    dims->requirements =
+        copy(arena, from->requirements, from->requirement_count, sizeof(*from->requirements));
+    return dims->exprs && dims->solved && dims->requirements;
+}
+
+/* The lists that values and nodes point to are shared until they change. */
+static enum status copy_graph(struct rt_graph *graph, const struct rt_graph *from,
+                              struct error *err)
+{
+    struct arena *arena = &graph->arena;
+    struct rt_value *values = copy(arena, from->values, from->value_count, sizeof(*values));
+    struct rt_node *nodes = copy(arena, from->nodes, from->node_count, sizeof(*nodes));
+    if (!values || !nodes || (from->dims.exprs && !copy_dims(&graph->dims, &from->dims, arena))) {
+        return error_set(err, ST_EXHAUSTED, "the method is too large");
+    }
+    graph->values = values;
+    graph->value_count = graph->value_capacity = from->value_count;
+    graph->nodes = nodes;
+    graph->node_count = graph->node_capacity = from->node_count;
+    graph->inputs = from->inputs;
+    graph->input_count = from->input_count;
+    graph->outputs = from->outputs;
+    graph->output_count = from->output_count;
+    graph->files = from->files;
+    for (uint32_t i = 0; i < graph->value_count; i++) {
+        if (values[i].buffer) {
+            hal_buffer_ref(values[i].buffer);
+        }
+    }
+    return ST_OK;
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+/* |value| has so many rows where it had one. Its new dims into |out_dims|. */
+static enum status widen(const struct making *m, uint32_t value, struct rt_dim **out_dims)
+{
+    struct rt_graph *graph = m->graph;
+    const struct rt_value *v = &graph->values[value];
+    if (v->kind != RT_TENSOR || v->rank == 0) {
+        return error_set(m->err, ST_UNSUPPORTED, "a value without dims depends on the input");
+    }
+    *out_dims = copy(&graph->arena, v->dims, v->rank, sizeof(**out_dims));
+    if (!*out_dims) {
+        return error_set(m->err, ST_EXHAUSTED, "the method is too large");
+    }
+    (*out_dims)[0] = rt_dim_mul(&graph->dims, m->rows, v->dims[0]);
+    m->has_rows[value] = true;
+    return ST_OK;
+}
+
+static enum status widen_input(const struct making *m, uint32_t index)
+{
+    uint32_t value = m->graph->inputs[index];
+    struct rt_value *v = &m->graph->values[value];
+    if (v->kind != RT_TENSOR) {
+        return ST_OK;
+    }
+    if (v->rank == 0 || !rt_dim_is(v->dims[0], 1)) {
+        return error_set(m->err, ST_UNSUPPORTED, "dim 0 of input %u is not 1", index);
+    }
+    return widen(m, value, &v->dims);
+}
+
+/* Dims of |value|, an output, as its shape function has to find them; it starts from nothing. */
+static enum status expect(const struct making *m, uint32_t value, struct rt_dim **out_dims)
+{
+    TRY(widen(m, value, out_dims));
+    m->graph->values[value].dims = NULL;
+    m->graph->values[value].declared = NULL;
+    return ST_OK;
+}
+
+static enum status check(const struct making *m, uint32_t value, const struct rt_dim *expected)
+{
+    const struct rt_value *v = &m->graph->values[value];
+    for (uint8_t d = 0; d < v->rank; d++) {
+        if (!v->dims || !rt_dim_same(v->dims[d], expected[d])) {
+            return error_set(m->err, ST_UNSUPPORTED, "dim %u of its result varies otherwise", d);
+        }
+    }
+    return ST_OK;
+}
+
+/* Tensors of an output, which is one or a list of them. */
+static const uint32_t *items_of(const struct rt_graph *graph, const uint32_t *out,
+                                uint32_t *out_count)
+{
+    const struct rt_value *v = &graph->values[*out];
+    *out_count = v->kind == RT_TENSORS ? v->count : 1;
+    return v->kind == RT_TENSORS ? v->values : out;
+}
+
+static enum status infer(const struct making *m, uint32_t number)
+{
+    struct rt_graph *graph = m->graph;
+    const struct rt_node *node = &graph->nodes[number];
+    struct rt_dim *expected[64];
+    uint32_t count, total = 0;
+    for (uint16_t i = 0; i < node->out_count; i++) {
+        const uint32_t *items = items_of(graph, &node->outs[i], &count);
+        for (uint32_t k = 0; k < count; k++) {
+            if (total == sizeof(expected) / sizeof(expected[0])) {
+                return error_set(m->err, ST_UNSUPPORTED, "%s: too many results", node->op->name);
+            }
+            if (expect(m, items[k], &expected[total++]) != ST_OK) {
+                return error_prefix(m->err, "%s: ", node->op->name);
+            }
+        }
+    }
+    TRY(rt_graph_infer(graph, number, m->err));
+    total = 0;
+    for (uint16_t i = 0; i < node->out_count; i++) {
+        const uint32_t *items = items_of(graph, &node->outs[i], &count);
+        for (uint32_t k = 0; k < count; k++) {
+            if (check(m, items[k], expected[total++]) != ST_OK) {
+                return error_prefix(m->err, "%s: ", node->op->name);
+            }
+        }
+    }
+    return ST_OK;
+}
+
+static bool depends(const struct making *m, const struct rt_node *node)
+{
+    for (uint16_t i = 0; i < node->arg_count; i++) {
+        const struct rt_value *v = &m->graph->values[node->args[i]];
+        for (uint32_t k = 0; v->kind == RT_TENSORS && k < v->count; k++) {
+            m->has_rows[node->args[i]] |= m->has_rows[v->values[k]];
+        }
+        if (m->has_rows[node->args[i]]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum status widen_node(const struct making *m, uint32_t number)
+{
+    struct rt_node *node = &m->graph->nodes[number];
+    const struct rt_op *op = node->op;
+    if (!depends(m, node)) {
+        return ST_OK;
+    }
+    rt_op_batch_f *rule =
+        op->batch ? op->batch : (op->flags & RT_OP_POINTWISE ? rt_batch_pointwise : NULL);
+    if (!rule) {
+        return error_set(m->err, ST_UNSUPPORTED, "%s: it has no batch rule", op->name);
+    }
+    struct rt_batch_call call = {m->graph, node, m->rows, m->has_rows, m->err};
+    uint32_t before = m->graph->dims.requirement_count;
+    if (rule(&call) != ST_OK) {
+        return error_prefix(m->err, "%s: ", op->name);
+    }
+    TRY(infer(m, number));
+    bool is_free = rt_dim_same(rt_dim_resolve(&m->graph->dims, m->rows), m->rows) &&
+                   m->graph->dims.requirement_count == before;
+    return is_free
+               ? ST_OK
+               : error_set(m->err, ST_UNSUPPORTED, "%s: it asks for a number of rows", op->name);
+}
+
+static enum status check_outputs(const struct making *m)
+{
+    const struct rt_graph *graph = m->graph;
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        uint32_t value = graph->outputs[i];
+        if (!m->has_rows[value] || !rt_dim_same(graph->values[value].dims[0], m->rows)) {
+            return error_set(m->err, ST_UNSUPPORTED, "dim 0 of result %u is not the rows'", i);
+        }
+    }
+    return ST_OK;
+}
+
+enum status rt_graph_batch(struct rt_graph *graph, const struct rt_graph *from, int64_t rows_max,
+                           struct error *err)
+{
+    TRY(copy_graph(graph, from, err));
+    struct making m = {
+        .graph = graph,
+        .rows = rt_dim_symbol(&graph->dims, rows_max),
+        .has_rows = arena_array(&graph->arena, from->value_count, sizeof(bool)),
+        .err = err,
+    };
+    TRY(rt_graph_check(graph, err));
+    if (!m.has_rows) {
+        return error_set(err, ST_EXHAUSTED, "the method is too large");
+    }
+    memset(m.has_rows, 0, from->value_count * sizeof(bool));
+    for (uint32_t i = 0; i < graph->input_count; i++) {
+        TRY(widen_input(&m, i));
+    }
+    for (uint32_t i = 0; i < from->node_count; i++) {
+        TRY(widen_node(&m, i));
+    }
+    return check_outputs(&m);
+}

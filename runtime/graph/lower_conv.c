@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Convolutions in the form that has kernels: see passes.h. Those of one or two dims in float32 take
+ * packed weights ("conv", "conv_dw"); halves are converted and computed as such. All others, and
+ * the gradients, go to the plain kernels of "conv_direct" and "conv_gradient".
+ */
+#include "config.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "runtime/graph/lower.h"
+#include "runtime/ops/conv.h"
+#include "runtime/ops/op.h"
+
+/* What a convolution of |dtype| is computed in. */
+static enum dtype compute_dtype(enum dtype dtype)
+{
+    if (dtype == DT_F64) {
+        return DT_F64;
+    }
+    return dtype_infos[dtype].kind == DTYPE_FLOAT ? DT_F32 : DT_I64;
+}
+
+/* |count| entries for the last axes, the list's own or |idle| for those that there are not. */
+static uint32_t entries(struct rt_graph *graph, uint32_t list, uint8_t axes, uint8_t count,
+                        int64_t idle)
+{
+    const struct rt_value *v = &graph->values[list];
+    struct rt_dim items[RT_CONV_AXES_MAX];
+
+    for (uint8_t i = 0; i < count; i++) {
+        bool is_own = i + axes >= count && v->count > 0;
+        items[i] = is_own ? v->ints[v->count == 1 ? 0 : i + axes - count] : rt_dim_of(idle);
+    }
+    return rt_graph_ints(graph, items, count);
+}
+
+static uint8_t axes_of(const struct rt_graph *graph, uint32_t x)
+{
+    return (uint8_t)(graph->values[x].rank - 2);
+}
+
+/* ---- packed weights -------------------------------------------------------------------------- */
+
+static uint32_t kernel_pair(struct rt_graph *graph, const struct rt_value *w)
+{
+    struct rt_dim items[2] = {rt_dim_of(1), w->dims[w->rank - 1]};
+    if (w->rank == 4) {
+        items[0] = w->dims[2];
+    }
+    return rt_graph_ints(graph, items, 2);
+}
+
+/* One input and one output channel in each of several groups. */
+static bool is_depthwise(const struct rt_graph *graph, const uint32_t args[RT_CONV_ARGS])
+{
+    const struct rt_value *w = &graph->values[args[RT_CONV_W]];
+    return !graph->values[args[RT_CONV_TRANSPOSED]].b && rt_dim_is(w->dims[1], 1) &&
+           rt_dim_same(w->dims[0], graph->values[args[RT_CONV_GROUPS]].i) &&
+           !rt_dim_is(w->dims[0], 1);
+}
+
+/* [C, 1, H, W] as [H, W, 1, C]: for each tap the weights of all channels. */
+static enum status depthwise_weights(struct rt_graph *graph, uint32_t weights, uint32_t *out,
+                                     struct error *err)
+{
+    const struct rt_value *w = &graph->values[weights];
+    struct rt_dim dims[4] = {w->dims[0], rt_dim_of(1), rt_dim_of(1), w->dims[w->rank - 1]};
+    static const int64_t axes[4] = {2, 3, 1, 0};
+    struct rt_dim order[4];
+    if (w->rank == 4) {
+        dims[2] = w->dims[2];
+    }
+    for (int i = 0; i < 4; i++) {
+        order[i] = rt_dim_of(axes[i]);
+    }
+    uint32_t view_args[] = {weights, rt_graph_ints(graph, dims, 4)}, view;
+    TRY(rt_graph_apply(graph, "view", view_args, 2, DT_F32, &view, err));
+    uint32_t args[] = {view, rt_graph_ints(graph, order, 4)};
+    return rt_graph_apply(graph, "permute", args, 2, DT_F32, out, err);
+}
+
+static enum status make_packed(struct rt_graph *graph, const uint32_t from[RT_CONV_ARGS],
+                               struct rt_dim outs, uint32_t *out, struct error *err)
+{
+    bool depthwise = is_depthwise(graph, from);
+    uint8_t axes = axes_of(graph, from[RT_CONV_X]);
+    uint32_t packed;
+    if (depthwise) {
+        TRY(depthwise_weights(graph, from[RT_CONV_W], &packed, err));
+    } else {
+        uint32_t args[] = {from[RT_CONV_W], from[RT_CONV_GROUPS], from[RT_CONV_TRANSPOSED]};
+        TRY(rt_graph_apply(graph, "pack_conv", args, 3, DT_F32, &packed, err));
+    }
+    uint32_t args[] = {
+        from[RT_CONV_X],
+        packed,
+        from[RT_CONV_BIAS],
+        rt_graph_none(graph),
+        kernel_pair(graph, &graph->values[from[RT_CONV_W]]),
+        entries(graph, from[RT_CONV_STRIDE], axes, 2, 1),
+        entries(graph, from[RT_CONV_PADDING], axes, 2, 0),
+        entries(graph, from[RT_CONV_DILATION], axes, 2, 1),
+        entries(graph, from[RT_CONV_OUTPUT_PADDING], axes, 2, 0),
+        from[RT_CONV_GROUPS],
+        rt_graph_int(graph, outs),
+        from[RT_CONV_TRANSPOSED],
+        rt_graph_float(graph, -INFINITY),
+        rt_graph_float(graph, INFINITY),
+    };
+    return rt_graph_apply(graph, depthwise ? "conv_dw" : "conv", args, 14, DT_F32, out, err);
+}
+
+/* ---- plain kernels --------------------------------------------------------------------------- */
+
+/* x, weights and bias of one type; the output has |like|'s dims. */
+static enum status make_direct(struct rt_graph *graph, const uint32_t from[RT_CONV_ARGS],
+                               uint32_t like, uint32_t *out, struct error *err)
+{
+    uint8_t axes = axes_of(graph, from[RT_CONV_X]);
+    uint32_t args[] = {
+        from[RT_CONV_X],
+        from[RT_CONV_W],
+        from[RT_CONV_BIAS],
+        entries(graph, from[RT_CONV_STRIDE], axes, RT_CONV_AXES_MAX, 1),
+        entries(graph, from[RT_CONV_PADDING], axes, RT_CONV_AXES_MAX, 0),
+        entries(graph, from[RT_CONV_DILATION], axes, RT_CONV_AXES_MAX, 1),
+        from[RT_CONV_TRANSPOSED],
+        from[RT_CONV_GROUPS],
+        rt_graph_ints(graph, graph->values[like].dims, graph->values[like].rank),
+    };
+    return rt_graph_apply(graph, "conv_direct", args, 9, graph->values[from[RT_CONV_X]].dtype, out,
+                          err);
+}
+
+enum status rt_lower_convolution(struct rt_graph *graph, const struct rt_node *node,
+                                 uint32_t outs[RT_LOWER_OUTS_MAX], struct error *err)
+{
+    uint32_t args[RT_CONV_ARGS], like = node->outs[0];
+    enum dtype dtype = graph->values[like].dtype, compute = compute_dtype(dtype);
+    memcpy(args, node->args, sizeof(args));
+    struct rt_dim channels = graph->values[like].dims[1];
+    for (uint32_t i = RT_CONV_X; i <= RT_CONV_BIAS; i++) {
+        TRY(rt_graph_convert(graph, args[i], compute, &args[i], err));
+    }
+    if (compute == DT_F32 && axes_of(graph, args[RT_CONV_X]) <= 2) {
+        TRY(make_packed(graph, args, channels, &outs[0], err));
+    } else {
+        TRY(make_direct(graph, args, like, &outs[0], err));
+    }
+    return rt_graph_convert(graph, outs[0], dtype, &outs[0], err);
+}
+
+/* ---- gradients ------------------------------------------------------------------------------- */
+
+/* The gradient for the input of a convolution is the transposed convolution of the output's, with
+ * the same weights; that for the input of a transposed one, a plain convolution. */
+static enum status input_gradient(struct rt_graph *graph, const uint32_t from[RT_CONV_BACK_ARGS],
+                                  uint32_t like, uint32_t *out, struct error *err)
+{
+    uint32_t args[RT_CONV_ARGS] = {
+        [RT_CONV_X] = from[RT_CONV_BACK_GRAD],
+        [RT_CONV_W] = from[RT_CONV_BACK_W],
+        [RT_CONV_BIAS] = rt_graph_none(graph),
+        [RT_CONV_STRIDE] = from[RT_CONV_BACK_STRIDE],
+        [RT_CONV_PADDING] = from[RT_CONV_BACK_PADDING],
+        [RT_CONV_DILATION] = from[RT_CONV_BACK_DILATION],
+        [RT_CONV_TRANSPOSED] =
+            rt_graph_bool(graph, !graph->values[from[RT_CONV_BACK_TRANSPOSED]].b),
+        [RT_CONV_GROUPS] = from[RT_CONV_BACK_GROUPS],
+    };
+    return make_direct(graph, args, like, out, err);
+}
+
+static enum status weight_gradient(struct rt_graph *graph, const uint32_t from[RT_CONV_BACK_ARGS],
+                                   uint32_t like, uint32_t *out, struct error *err)
+{
+    bool is_transposed = graph->values[from[RT_CONV_BACK_TRANSPOSED]].b;
+    uint8_t axes = axes_of(graph, from[RT_CONV_BACK_X]);
+    uint32_t args[] = {
+        from[is_transposed ? RT_CONV_BACK_X : RT_CONV_BACK_GRAD],
+        from[is_transposed ? RT_CONV_BACK_GRAD : RT_CONV_BACK_X],
+        entries(graph, from[RT_CONV_BACK_STRIDE], axes, RT_CONV_AXES_MAX, 1),
+        entries(graph, from[RT_CONV_BACK_PADDING], axes, RT_CONV_AXES_MAX, 0),
+        entries(graph, from[RT_CONV_BACK_DILATION], axes, RT_CONV_AXES_MAX, 1),
+        from[RT_CONV_BACK_GROUPS],
+        rt_graph_ints(graph, graph->values[like].dims, graph->values[like].rank),
+    };
+    return rt_graph_apply(graph, "conv_gradient", args, 7,
+                          graph->values[from[RT_CONV_BACK_X]].dtype, out, err);
+}
+
+/* A bias takes part in every pixel of its channel. */
+static enum status bias_gradient(struct rt_graph *graph, const uint32_t from[RT_CONV_BACK_ARGS],
+                                 uint32_t *out, struct error *err)
+{
+    uint32_t grad = from[RT_CONV_BACK_GRAD], rank = graph->values[grad].rank;
+    struct rt_dim summed[RT_CONV_AXES_MAX + 1] = {rt_dim_of(0)};
+    for (uint32_t d = 2; d < rank; d++) {
+        summed[d - 1] = rt_dim_of(d);
+    }
+    uint32_t args[] = {grad, rt_graph_ints(graph, summed, rank - 1), rt_graph_bool(graph, false),
+                       rt_graph_none(graph)};
+    return rt_graph_apply(graph, "sum", args, 4, graph->values[grad].dtype, out, err);
+}
+
+enum status rt_lower_convolution_backward(struct rt_graph *graph, const struct rt_node *node,
+                                          uint32_t outs[RT_LOWER_OUTS_MAX], struct error *err)
+{
+    uint32_t args[RT_CONV_BACK_ARGS], declared[RT_LOWER_OUTS_MAX];
+    memcpy(args, node->args, sizeof(args));
+    memcpy(declared, node->outs, sizeof(declared));
+    enum dtype dtype = graph->values[args[RT_CONV_BACK_X]].dtype, compute = compute_dtype(dtype);
+    for (uint32_t i = RT_CONV_BACK_GRAD; i <= RT_CONV_BACK_W; i++) {
+        TRY(rt_graph_convert(graph, args[i], compute, &args[i], err));
+    }
+    TRY(input_gradient(graph, args, declared[0], &outs[0], err));
+    TRY(weight_gradient(graph, args, declared[1], &outs[1], err));
+    TRY(bias_gradient(graph, args, &outs[2], err));
+    for (uint32_t o = 0; o < RT_LOWER_OUTS_MAX; o++) {
+        TRY(rt_graph_convert(graph, outs[o], dtype, &outs[o], err));
+    }
+    return ST_OK;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/* What exporters of language models write (runtime/ops/llm.c) as operators that have kernels. */
+#include "config.h"
+
+#include <string.h>
+
+#include "runtime/graph/lower.h"
+#include "runtime/ops/op.h"
+
+/* The element that an update gives and nobody reads. */
+static enum status make_unread(struct rt_graph *graph, const struct rt_node *node, uint32_t *out,
+                               struct error *err)
+{
+    const struct rt_dim one = rt_dim_of(1);
+    uint32_t size = rt_graph_ints(graph, &one, 1);
+    return rt_graph_apply(graph, "zeros", &size, 1, rt_node_out(graph, node, 0)->dtype, out, err);
+}
+
+static enum status write_rows(struct rt_graph *graph, const char *op, uint32_t cache,
+                              uint32_t value, uint32_t place, uint32_t *out, struct error *err)
+{
+    uint32_t args[] = {cache, value, place};
+    return rt_graph_apply(graph, op, args, 3, graph->values[cache].dtype, out, err);
+}
+
+/* value, cache, start */
+enum status rt_lower_update_cache(struct rt_graph *graph, const struct rt_node *node,
+                                  uint32_t *outs, struct error *err)
+{
+    TRY(write_rows(graph, "write_rows", node->args[1], node->args[0], node->args[2], &outs[1],
+                   err));
+    return make_unread(graph, node, &outs[0], err);
+}
+
+/* value, cache, a start that means nothing, places */
+enum status rt_lower_update_cache_at(struct rt_graph *graph, const struct rt_node *node,
+                                     uint32_t *outs, struct error *err)
+{
+    TRY(write_rows(graph, "write_rows_at", node->args[1], node->args[0], node->args[3], &outs[1],
+                   err));
+    return make_unread(graph, node, &outs[0], err);
+}
+
+/* q, k, v, both caches, start, length, mask, dropout, is_causal, scale */
+enum status rt_lower_attention_cached(struct rt_graph *graph, const struct rt_node *node,
+                                      uint32_t *outs, struct error *err)
+{
+    enum dtype dtype = rt_node_out(graph, node, 0)->dtype;
+    uint32_t from[11];
+    memcpy(from, node->args, sizeof(from));
+    TRY(write_rows(graph, "write_rows", from[3], from[1], from[5], &outs[1], err));
+    TRY(write_rows(graph, "write_rows", from[4], from[2], from[5], &outs[2], err));
+    uint32_t args[] = {from[0], outs[1], outs[2], from[5], from[7], from[8], from[9], from[10]};
+    return rt_graph_apply(graph, "attention", args, 8, dtype, outs, err);
+}
+
+/* q, k, v, start, mask, dropout, is_causal, scale, zero points and scales of each, heads first? */
+enum status rt_lower_attention_quantized(struct rt_graph *graph, const struct rt_node *node,
+                                         uint32_t *outs, struct error *err)
+{
+    enum dtype dtype = rt_node_out(graph, node, 0)->dtype;
+    uint32_t from[15];
+    memcpy(from, node->args, sizeof(from));
+    for (uint32_t i = 0; i < 3; i++) {
+        uint32_t args[] = {
+            from[i],
+            from[9 + 2 * i],
+            from[8 + 2 * i],
+            rt_graph_int(graph, rt_dim_of(INT8_MIN)),
+            rt_graph_int(graph, rt_dim_of(INT8_MAX)),
+            rt_graph_int(graph, rt_dim_of(dtype_infos[DT_I8].executorch)),
+            rt_graph_int(graph, rt_dim_of(dtype_infos[DT_F32].executorch)),
+        };
+        TRY(rt_graph_apply(graph, "dequantize_rows", args, 7, DT_F32, &from[i], err));
+    }
+    bool heads_first = graph->values[from[14]].b;
+    return rt_graph_apply(graph, heads_first ? "attention_heads" : "attention", from, 8, dtype,
+                          outs, err);
+}
+
+/* [c, h, w] as [h / t, w / t, c, t, t], the first two as one. */
+enum status rt_lower_tile_crop(struct rt_graph *graph, const struct rt_node *node, uint32_t *outs,
+                               struct error *err)
+{
+    static const int64_t axes[5] = {1, 3, 0, 2, 4};
+    struct rt_dim dims[4], order[5];
+    const struct rt_value *image = rt_node_arg(graph, node, 0);
+    memcpy(dims, rt_node_out(graph, node, 0)->dims, sizeof(dims));
+    int64_t side = rt_node_arg(graph, node, 1)->i.value;
+    enum dtype dtype = image->dtype;
+    struct rt_dim cut[5] = {image->dims[0], rt_dim_of(image->dims[1].value / side), rt_dim_of(side),
+                            rt_dim_of(image->dims[2].value / side), rt_dim_of(side)};
+    for (int i = 0; i < 5; i++) {
+        order[i] = rt_dim_of(axes[i]);
+    }
+    uint32_t value = node->args[0];
+    uint32_t view[] = {value, rt_graph_ints(graph, cut, 5)};
+    TRY(rt_graph_apply(graph, "view", view, 2, dtype, &value, err));
+    uint32_t permute[] = {value, rt_graph_ints(graph, order, 5)};
+    TRY(rt_graph_apply(graph, "permute", permute, 2, dtype, &value, err));
+    uint32_t join[] = {value, rt_graph_ints(graph, dims, 4)};
+    return rt_graph_apply(graph, "view", join, 2, dtype, outs, err);
+}

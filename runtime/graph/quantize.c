@@ -1,0 +1,640 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Integer kernels for graphs that say dequantize, compute, quantize. See passes.h.
+ *
+ * One walk finds out for each value whether it is stored integers under a scale, or can be computed
+ * of such. Where a result is quantized again, the whole way from integers to integers becomes
+ * integer operators. What does not end in integers is computed of them and comes out as floats.
+ * Everything that only moves numbers moves the integers. Nothing is taken away: nodes that nobody
+ * needs any more are dropped with the rest at the end.
+ */
+#include "config.h"
+
+#include "runtime/graph/quantize.h"
+
+#include <math.h>
+
+#include "runtime/graph/passes.h"
+
+const struct q_info *q_info_of(const struct q_pass *q, uint32_t value)
+{
+    static const struct q_info nothing;
+    return value < q->rw.value_count ? &q->info[value] : &nothing;
+}
+
+const struct rt_node *q_producer(const struct q_pass *q, uint32_t value)
+{
+    uint32_t node = q->graph->values[value].node;
+    return node == RT_NO_NODE || node >= q->rw.node_count ? NULL : &q->graph->nodes[node];
+}
+
+enum status q_as_u8(struct q_pass *q, uint32_t value, uint32_t *out_value)
+{
+    bool is_known_value = value < q->rw.value_count;
+    *out_value = value;
+    if (is_known_value && q->info[value].u8 != 0) {
+        *out_value = q->info[value].u8;
+        return ST_OK;
+    }
+    if (q->graph->values[value].dtype == DT_U8) {
+        return ST_OK;
+    }
+    TRY(rt_graph_apply(q->graph, "q_flip", &value, 1, DT_U8, out_value, q->err));
+    if (is_known_value) {
+        q->info[value].u8 = *out_value;
+        q->info[value].is_flip = true;
+    }
+    return ST_OK;
+}
+
+static uint32_t int_arg(struct q_pass *q, int64_t value)
+{
+    return rt_graph_int(q->graph, rt_dim_of(value));
+}
+
+enum status q_quantize(struct q_pass *q, uint32_t x, const struct q_form *form, uint32_t *out_value)
+{
+    uint32_t args[] = {
+        x,
+        rt_graph_float(q->graph, form->scale),
+        int_arg(q, form->zero),
+        int_arg(q, form->min),
+        int_arg(q, form->max),
+        int_arg(q, dtype_infos[DT_U8].executorch),
+    };
+    return rt_graph_apply(q->graph, "quantize", args, 6, DT_U8, out_value, q->err);
+}
+
+enum status q_dequantize(struct q_pass *q, uint32_t bytes, double scale, int64_t zero,
+                         uint32_t *out_value)
+{
+    uint32_t args[] = {
+        bytes,
+        rt_graph_float(q->graph, scale),
+        int_arg(q, zero),
+        int_arg(q, 0),
+        int_arg(q, 255),
+        int_arg(q, dtype_infos[DT_U8].executorch),
+        rt_graph_none(q->graph),
+    };
+    return rt_graph_apply(q->graph, "dequantize", args, 7, DT_F32, out_value, q->err);
+}
+
+/* ---- what is stored -------------------------------------------------------------------------- */
+
+static bool is_byte(const struct rt_value *v)
+{
+    return v->kind == RT_TENSOR && (v->dtype == DT_I8 || v->dtype == DT_U8);
+}
+
+/* What has to be added to a zero point or a number of |v| when it becomes u8. */
+static int64_t shift_of(const struct rt_value *v)
+{
+    return v->dtype == DT_I8 ? 128 : 0;
+}
+
+static bool fixed_int(const struct rt_value *v, int64_t *out_value)
+{
+    if (v->kind != RT_INT || !rt_dim_is_const(v->i)) {
+        return false;
+    }
+    *out_value = v->i.value;
+    return true;
+}
+
+static bool is_usual_scale(double scale)
+{
+    return isfinite(scale) && scale >= 1e-30 && scale <= 1e30;
+}
+
+static enum status on_dequantize(struct q_pass *q, const struct rt_node *node)
+{
+    const struct rt_value *x = rt_node_arg(q->graph, node, 0);
+    struct q_info *info = &q->info[node->outs[0]];
+    double scale = rt_arg_number(rt_node_arg(q->graph, node, 1));
+    int64_t zero;
+    if (!is_byte(x) || rt_node_out(q->graph, node, 0)->dtype != DT_F32 || !is_usual_scale(scale) ||
+        !fixed_int(rt_node_arg(q->graph, node, 2), &zero)) {
+        return ST_OK;
+    }
+    if (q->is_known[node->args[0]]) {
+        bool fits = x->dtype == DT_I8 && zero == 0;
+        info->kind = fits ? Q_WEIGHTS : Q_UNKNOWN;
+        info->bytes = node->args[0];
+        info->scale = scale;
+        return ST_OK;
+    }
+    info->kind = Q_TENSOR;
+    info->scale = scale;
+    info->zero = zero + shift_of(x);
+    return q_as_u8(q, node->args[0], &info->bytes);
+}
+
+/* Is |v| none, or a constant of zeros only? */
+static bool is_zero(const struct rt_value *v)
+{
+    bool is_constant = v->kind == RT_TENSOR && v->is_constant;
+    for (size_t i = 0; is_constant && i < v->bytes.len; i++) {
+        is_constant = v->bytes.ptr[i] == 0;
+    }
+    return v->kind == RT_NONE || is_constant;
+}
+
+/* q, scales, zero points?, axis */
+static void on_dequantize_channels(struct q_pass *q, const struct rt_node *node)
+{
+    const struct rt_value *w = rt_node_arg(q->graph, node, 0);
+    struct q_info *info = &q->info[node->outs[0]];
+    int64_t axis;
+    if (w->dtype != DT_I8 || !q->is_known[node->args[0]] || !q->is_known[node->args[1]] ||
+        !is_zero(rt_node_arg(q->graph, node, 2)) ||
+        !fixed_int(rt_node_arg(q->graph, node, 3), &axis) ||
+        rt_node_out(q->graph, node, 0)->dtype != DT_F32) {
+        return;
+    }
+    info->kind = Q_WEIGHTS;
+    info->bytes = node->args[0];
+    info->scale = 1;
+    info->scales = node->args[1];
+    info->axis = (uint8_t)(axis < 0 ? axis + w->rank : axis);
+}
+
+/* q [n, k], scales [n, groups], group */
+static void on_dequantize_groups(struct q_pass *q, const struct rt_node *node)
+{
+    const struct rt_value *w = rt_node_arg(q->graph, node, 0);
+    struct q_info *info = &q->info[node->outs[0]];
+    int64_t group;
+    if (w->dtype != DT_I8 || w->rank != 2 || !q->is_known[node->args[0]] ||
+        !q->is_known[node->args[1]] || !fixed_int(rt_node_arg(q->graph, node, 2), &group) ||
+        rt_node_out(q->graph, node, 0)->dtype != DT_F32) {
+        return;
+    }
+    info->kind = Q_WEIGHTS;
+    info->bytes = node->args[0];
+    info->scale = 1;
+    info->scales = node->args[1];
+    /* One group is a scale for each row of weights. */
+    info->group = rt_dim_is(w->dims[1], group) ? 0 : group;
+}
+
+/* A node that quantizes the rows of |x|, and its integers as u8; several may share them. */
+static enum status quantize_rows(struct q_pass *q, uint32_t x, struct q_rows *out_rows)
+{
+    struct rt_graph *graph = q->graph;
+    bool is_known_value = x < q->rw.value_count;
+    if (is_known_value && q->rows[x].node != RT_NO_NODE) {
+        *out_rows = q->rows[x];
+        return ST_OK;
+    }
+    uint32_t args[] = {x, int_arg(q, 1)};
+    uint32_t outs[] = {
+        rt_graph_tensor(graph, DT_I8, 0, NULL),
+        rt_graph_tensor(graph, DT_F32, 0, NULL),
+        rt_graph_tensor(graph, DT_I32, 0, NULL),
+    };
+    out_rows->node = rt_graph_node(graph, rt_op_find("quantize_dynamic"), args, 2, outs, 3);
+    TRY(rt_graph_check(graph, q->err));
+    TRY(rt_graph_infer(graph, out_rows->node, q->err));
+    TRY(q_as_u8(q, outs[0], &out_rows->u8));
+    if (is_known_value) {
+        q->rows[x] = *out_rows;
+    }
+    return ST_OK;
+}
+
+/* The floats whose rows |node|, a dequantization of rows, restores; or 0. */
+static uint32_t find_rows(const struct q_pass *q, const struct rt_node *node)
+{
+    const struct rt_node *from = q_producer(q, node->args[0]);
+    int64_t dims = 0;
+    if (!from) {
+        return 0;
+    }
+    if (q_is(from, "quantize_dynamic")) {
+        bool fits = from->outs[1] == node->args[1] && from->outs[2] == node->args[2];
+        return fits && fixed_int(rt_node_arg(q->graph, from, 1), &dims) && dims == 1 ? from->args[0]
+                                                                                     : 0;
+    }
+    const struct rt_node *chosen = q_producer(q, node->args[1]);
+    bool fits = q_is(from, "quantize_rows") && chosen && q_is(chosen, "choose_rows") &&
+                from->args[1] == node->args[1] && from->args[2] == node->args[2] &&
+                chosen->outs[0] == node->args[1] && chosen->outs[1] == node->args[2] &&
+                chosen->args[0] == from->args[0];
+    return fits ? from->args[0] : 0;
+}
+
+static enum status on_dequantize_rows(struct q_pass *q, const struct rt_node *node)
+{
+    uint32_t x = find_rows(q, node), out = node->outs[0];
+    struct q_rows rows;
+    if (x == 0 || q->graph->values[out].dtype != DT_F32 || q->graph->values[x].dtype != DT_F32) {
+        return ST_OK;
+    }
+    TRY(quantize_rows(q, x, &rows));
+    const uint32_t *outs = q->graph->nodes[rows.node].outs;
+    struct q_info *info = &q->info[out];
+    info->kind = Q_ROWS;
+    info->bytes = rows.u8;
+    info->scales = outs[1];
+    info->zeros = outs[2];
+    return ST_OK;
+}
+
+/* ---- what moves ------------------------------------------------------------------------------ */
+
+static bool is_movement(const struct rt_node *node)
+{
+    static const char *const names[] = {
+        "view",
+        "unsqueeze",
+        "squeeze_dim",
+        "squeeze",
+        "permute",
+        "transpose",
+        "t",
+        "expand",
+        "repeat",
+        "slice",
+        "narrow",
+        "select",
+        "flip",
+        "pixel_shuffle",
+        "pixel_unshuffle",
+        "clone",
+        "clone_format",
+        "alias",
+        "constant_pad",
+        "upsample_nearest2d",
+        "max_pool2d",
+    };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (q_is(node, names[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * Node |index| with |bytes| instead of its argument 0. |pad| is what its third argument is then,
+ * where it has a number to pad with. Outputs beyond the first, if any, must not be used.
+ */
+static enum status move_bytes(struct q_pass *q, uint32_t index, uint32_t bytes, int64_t pad,
+                              uint32_t *out_value)
+{
+    struct rt_graph *graph = q->graph;
+    const struct rt_node *node = &graph->nodes[index];
+    uint32_t args[8], outs[2], count = node->arg_count, out_count = node->out_count;
+    const struct rt_op *op = node->op;
+    bool pads = q_is(node, "constant_pad");
+    memcpy(args, node->args, count * sizeof(*args));
+    if (out_count > 1) {
+        outs[1] = rt_graph_tensor(graph, graph->values[node->outs[1]].dtype, 0, NULL);
+    }
+    args[0] = bytes;
+    if (pads) {
+        args[2] = int_arg(q, pad < 0 ? 0 : pad > 255 ? 255 : pad);
+    }
+    outs[0] = rt_graph_tensor(graph, DT_U8, 0, NULL);
+    uint32_t made = rt_graph_node(graph, op, args, count, outs, out_count);
+    TRY(rt_graph_check(graph, q->err));
+    TRY(rt_graph_infer(graph, made, q->err));
+    *out_value = outs[0];
+    return ST_OK;
+}
+
+static bool can_move(const struct q_pass *q, const struct rt_node *node)
+{
+    return is_movement(node) && node->arg_count <= 8 && node->out_count <= 2 &&
+           (node->out_count == 1 || q->rw.uses[node->outs[1]] == 0) &&
+           rt_node_arg(q->graph, node, 0)->kind == RT_TENSOR &&
+           rt_node_arg(q->graph, node, 0)->dtype == rt_node_out(q->graph, node, 0)->dtype;
+}
+
+static bool pad_number(const struct q_pass *q, const struct rt_node *node, double *out_number)
+{
+    const struct rt_value *v = rt_node_arg(q->graph, node, node->arg_count - 1);
+    *out_number = 0;
+    if (!q_is(node, "constant_pad") || v->kind == RT_NONE) {
+        return true;
+    }
+    *out_number = rt_arg_number(v);
+    return rt_value_is_fixed(v) && isfinite(*out_number);
+}
+
+/* Turned weights stay weights. */
+static void turn_weights(struct q_pass *q, const struct rt_node *node)
+{
+    const struct q_info *x = &q->info[node->args[0]];
+    const struct rt_value *v = rt_node_arg(q->graph, node, 0);
+    int64_t a = 0, b = 1;
+    bool turns = q_is(node, "t");
+    if (q_is(node, "permute")) {
+        const struct rt_value *order = rt_node_arg(q->graph, node, 1);
+        turns = order->count == 2 && (order->ints[0].value == 1 || order->ints[0].value == -1);
+    } else if (q_is(node, "transpose")) {
+        turns = fixed_int(rt_node_arg(q->graph, node, 1), &a) &&
+                fixed_int(rt_node_arg(q->graph, node, 2), &b) && (a - b) % 2 != 0;
+    }
+    if (v->rank == 2 && turns) {
+        q->info[node->outs[0]] = *x;
+        q->info[node->outs[0]].is_turned = !x->is_turned;
+    }
+}
+
+static enum status on_movement(struct q_pass *q, uint32_t index)
+{
+    const struct rt_node *node = &q->graph->nodes[index];
+    uint32_t out = node->outs[0];
+    struct q_info x = q->info[node->args[0]];
+    double number;
+    if (x.kind == Q_WEIGHTS) {
+        turn_weights(q, node);
+        return ST_OK;
+    }
+    if (!pad_number(q, node, &number)) {
+        return ST_OK;
+    }
+    if (is_byte(&q->graph->values[out]) && x.u8 != 0 && !x.is_flip) {
+        int64_t pad = (int64_t)number + shift_of(&q->graph->values[out]);
+        return move_bytes(q, index, x.u8, pad, &q->info[out].u8);
+    }
+    if (x.kind == Q_TENSOR) {
+        int64_t pad = (int64_t)rint(number / x.scale) + x.zero;
+        TRY(move_bytes(q, index, x.bytes, pad, &x.bytes));
+        x.u8 = 0;
+        q->info[out] = x;
+    }
+    return ST_OK;
+}
+
+/* Concatenation of integers, or of floats that are stored alike. */
+static enum status on_cat(struct q_pass *q, uint32_t index)
+{
+    struct rt_graph *graph = q->graph;
+    const struct rt_node *node = &graph->nodes[index];
+    uint32_t list = node->args[0], count = graph->values[list].count, out = node->outs[0];
+    uint32_t first = count > 0 ? graph->values[list].values[0] : 0, bytes[64];
+    bool is_bytes = is_byte(&graph->values[out]);
+    if (count == 0 || count > 64) {
+        return ST_OK;
+    }
+    struct q_info like = *q_info_of(q, first);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct q_info *x = q_info_of(q, graph->values[list].values[i]);
+        bool fits = is_bytes
+                        ? x->u8 != 0 && !x->is_flip
+                        : x->kind == Q_TENSOR && x->scale == like.scale && x->zero == like.zero;
+        if (!fits) {
+            return ST_OK;
+        }
+        bytes[i] = is_bytes ? x->u8 : x->bytes;
+    }
+    uint32_t args[] = {rt_graph_tensors(graph, bytes, count), node->args[1]}, made;
+    TRY(rt_graph_apply(graph, node->op->name, args, 2, DT_U8, &made, q->err));
+    if (is_bytes) {
+        q->info[out].u8 = made;
+    } else {
+        like.bytes = made;
+        like.u8 = 0;
+        q->info[out] = like;
+    }
+    return ST_OK;
+}
+
+/* ---- what is quantized ----------------------------------------------------------------------- */
+
+/* Bounds of a node that clamps its argument 0 to fixed numbers. */
+static bool read_clamp(const struct rt_graph *graph, const struct rt_node *node, double *min,
+                       double *max)
+{
+    bool is_relu = q_is(node, "relu");
+    *min = is_relu ? 0 : -INFINITY;
+    *max = INFINITY;
+    if (is_relu || (!q_is(node, "hardtanh") && !q_is(node, "clamp"))) {
+        return is_relu;
+    }
+    const struct rt_value *lo = rt_node_arg(graph, node, 1), *hi = rt_node_arg(graph, node, 2);
+    *min = lo->kind == RT_NONE ? -INFINITY : rt_arg_number(lo);
+    *max = hi->kind == RT_NONE ? INFINITY : rt_arg_number(hi);
+    return rt_value_is_fixed(lo) && rt_value_is_fixed(hi);
+}
+
+static int64_t stored(const struct q_form *form, double number)
+{
+    double v = fmin(fmax(rint(number / form->scale) + (double)form->zero, (double)form->min),
+                    (double)form->max);
+    return (int64_t)v;
+}
+
+/* Clamps that only lead to the quantization become its bounds; the value before them. */
+static uint32_t peel_clamps(const struct q_pass *q, uint32_t value, struct q_form *form)
+{
+    const struct rt_node *node = q_producer(q, value);
+    double min, max;
+    while (node && rt_rewrite_is_single_use(&q->rw, value) &&
+           read_clamp(q->graph, node, &min, &max) &&
+           rt_node_arg(q->graph, node, 0)->dtype == DT_F32 && min <= max) {
+        int64_t low = stored(form, min), high = stored(form, max);
+        form->min = low;
+        form->max = high;
+        value = node->args[0];
+        node = q_producer(q, value);
+    }
+    return value;
+}
+
+static bool read_form(const struct rt_graph *graph, const struct rt_node *node, struct q_form *form)
+{
+    const struct rt_value *out = rt_node_out(graph, node, 0);
+    int64_t shift = shift_of(out);
+    form->scale = rt_arg_number(rt_node_arg(graph, node, 1));
+    bool fits = is_byte(out) && rt_node_arg(graph, node, 0)->dtype == DT_F32 &&
+                is_usual_scale(form->scale) &&
+                fixed_int(rt_node_arg(graph, node, 2), &form->zero) &&
+                fixed_int(rt_node_arg(graph, node, 3), &form->min) &&
+                fixed_int(rt_node_arg(graph, node, 4), &form->max);
+    form->zero += shift;
+    form->min += shift;
+    form->max += shift;
+    return fits && form->min >= 0 && form->max <= 255 && form->min <= form->max &&
+           form->zero >= 0 && form->zero <= 255;
+}
+
+/* |value|, floats, stored in |form|; *out_value 0: only by way of the floats. */
+static enum status store(struct q_pass *q, uint32_t value, const struct q_form *form,
+                         uint32_t *out_value)
+{
+    struct q_form peeled = *form;
+    uint32_t from = peel_clamps(q, value, &peeled);
+    const struct q_info *x = q_info_of(q, from);
+    *out_value = 0;
+    if (x->kind == Q_PRODUCT) {
+        return rt_rewrite_is_single_use(&q->rw, from)
+                   ? q_make_product(q, x->node, &peeled, out_value)
+                   : ST_OK;
+    }
+    if (x->kind == Q_TENSOR) {
+        return q_restore(q, x, &peeled, out_value);
+    }
+    return q_make_between(q, from, &peeled, out_value);
+}
+
+/*
+ * Clamps of the integers themselves, wherever they are moved to in between, become bounds of
+ * |form|, too.
+ */
+static void find_clamps(struct q_pass *q, uint32_t value, struct q_form *form)
+{
+    double shift = (double)shift_of(&q->graph->values[value]), min, max;
+    while (rt_rewrite_is_single_use(&q->rw, value) && q->info[value].user != RT_NO_NODE) {
+        const struct rt_node *node = &q->graph->nodes[q->info[value].user];
+        bool moves = can_move(q, node) && !q_is(node, "constant_pad");
+        bool clamps = node->out_count == 1 && node->args[0] == value &&
+                      rt_node_out(q->graph, node, 0)->dtype == q->graph->values[value].dtype &&
+                      read_clamp(q->graph, node, &min, &max) && min <= max;
+        if (!moves && !clamps) {
+            return;
+        }
+        if (clamps) {
+            form->min =
+                (int64_t)fmin(fmax((double)form->min, ceil(min) + shift), (double)form->max);
+            form->max =
+                (int64_t)fmax(fmin((double)form->max, floor(max) + shift), (double)form->min);
+        }
+        value = node->outs[0];
+        q->info[value].is_bounded = clamps;
+    }
+}
+
+static enum status on_quantize(struct q_pass *q, const struct rt_node *node)
+{
+    uint32_t out = node->outs[0], value = node->args[0], made;
+    struct q_form form;
+    if (!read_form(q->graph, node, &form)) {
+        return ST_OK;
+    }
+    find_clamps(q, out, &form);
+    TRY(store(q, value, &form, &made));
+    if (made == 0) {
+        TRY(q_quantize(q, value, &form, &made));
+    }
+    q->info[out].u8 = made;
+    return ST_OK;
+}
+
+/* A clamp of integers that has been done where they were made is none. */
+static void on_clamp(struct q_pass *q, const struct rt_node *node)
+{
+    struct q_info *out = &q->info[node->outs[0]];
+    if (out->is_bounded) {
+        out->u8 = q->info[node->args[0]].u8;
+    }
+}
+
+/* ---- the pass -------------------------------------------------------------------------------- */
+
+static enum status look_at(struct q_pass *q, uint32_t index)
+{
+    const struct rt_node *node = &q->graph->nodes[index];
+    if (q_is(node, "quantize")) {
+        return on_quantize(q, node);
+    }
+    if (q_is(node, "dequantize")) {
+        return on_dequantize(q, node);
+    }
+    if (q_is(node, "dequantize_rows")) {
+        return on_dequantize_rows(q, node);
+    }
+    if (q_is(node, "cat")) {
+        return on_cat(q, index);
+    }
+    if (node->out_count == 1 && is_byte(rt_node_out(q->graph, node, 0)) &&
+        (q_is(node, "clamp") || q_is(node, "hardtanh") || q_is(node, "relu"))) {
+        on_clamp(q, node);
+        return ST_OK;
+    }
+    if (can_move(q, node)) {
+        return on_movement(q, index);
+    }
+    if (q_is(node, "dequantize_channels")) {
+        on_dequantize_channels(q, node);
+    } else if (q_is(node, "dequantize_groups")) {
+        on_dequantize_groups(q, node);
+    } else {
+        q_note_product(q, index);
+    }
+    return ST_OK;
+}
+
+/* Do the outputs of |node| follow from constants? */
+static void note_known(struct q_pass *q, const struct rt_node *node)
+{
+    bool known = true;
+    for (uint32_t i = 0; i < node->arg_count; i++) {
+        const struct rt_value *v = rt_node_arg(q->graph, node, i);
+        known =
+            known && (v->kind != RT_TENSOR || q->is_known[node->args[i]]) && v->kind != RT_TENSORS;
+    }
+    for (uint32_t i = 0; i < node->out_count; i++) {
+        q->is_known[node->outs[i]] = known;
+    }
+}
+
+/* What stands for |value| now, where it is still wanted. */
+static enum status replace(struct q_pass *q, uint32_t value)
+{
+    const struct q_info info = q->info[value];
+    bool is_float = q->graph->values[value].dtype == DT_F32;
+    uint32_t made = 0;
+    if (info.u8 != 0 && !info.is_flip) {
+        made = info.u8;
+        if (q->graph->values[value].dtype == DT_I8) {
+            TRY(rt_graph_apply(q->graph, "q_flip", &info.u8, 1, DT_I8, &made, q->err));
+        }
+    } else if (info.kind == Q_TENSOR && is_float) {
+        const struct rt_node *node = q_producer(q, value);
+        bool is_input = node && q_is(node, "dequantize") && q_info_of(q, node->args[0])->is_flip;
+        if (!is_input) {
+            TRY(q_dequantize(q, info.bytes, info.scale, info.zero, &made));
+        }
+    } else if (info.kind == Q_PRODUCT) {
+        TRY(q_make_product(q, info.node, NULL, &made));
+    }
+    if (made != 0) {
+        rt_rewrite_replace(&q->rw, value, made);
+    }
+    return ST_OK;
+}
+
+enum status rt_pass_quantize(struct rt_graph *graph, struct error *err)
+{
+    struct q_pass q = {.graph = graph, .err = err};
+    TRY(q_settle_scales(graph, err));
+    uint32_t count = graph->value_count;
+    TRY(rt_rewrite_begin(&q.rw, graph, err));
+    q.info = arena_array(&graph->arena, count, sizeof(*q.info));
+    q.is_known = arena_array(&graph->arena, count, sizeof(*q.is_known));
+    q.rows = arena_array(&graph->arena, count, sizeof(*q.rows));
+    graph->failed |= !q.info || !q.is_known || !q.rows;
+    TRY(rt_graph_check(graph, err));
+    for (uint32_t i = 0; i < count; i++) {
+        q.is_known[i] = graph->values[i].is_constant;
+        q.rows[i].node = q.info[i].user = RT_NO_NODE;
+    }
+    for (uint32_t i = 0; i < q.rw.node_count; i++) {
+        for (uint32_t j = 0; j < graph->nodes[i].arg_count; j++) {
+            q.info[graph->nodes[i].args[j]].user = i;
+        }
+    }
+    for (uint32_t i = 0; i < q.rw.node_count; i++) {
+        rt_rewrite_node(&q.rw, i);
+        note_known(&q, &graph->nodes[i]);
+        TRY(look_at(&q, i));
+    }
+    for (uint32_t i = 0; i < q.rw.value_count; i++) {
+        TRY(replace(&q, i));
+    }
+    return rt_rewrite_end(&q.rw, err);
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Inside the quantize pass: what it knows of each value. quantize.c walks the graph and moves
+ * quantized numbers through everything that only moves them; quantize_products.c makes integer
+ * products and convolutions; quantize_between.c everything that stands between these;
+ * quantize_scales.c goes before.
+ *
+ * All integers become u8 on the way: 128 is added to an i8 and to its zero point.
+ */
+#ifndef PTED_RUNTIME_GRAPH_QUANTIZE_H
+#define PTED_RUNTIME_GRAPH_QUANTIZE_H
+
+#include <string.h>
+
+#include "runtime/graph/rewrite.h"
+#include "runtime/ops/op.h"
+
+enum q_kind {
+    Q_UNKNOWN,
+    Q_TENSOR,  /* (bytes - zero) * scale */
+    Q_ROWS,    /* the same with a scale and a zero point for each row of the last dim */
+    Q_WEIGHTS, /* constant i8 with zero point 0 and a scale for all, each place or each group */
+    Q_PRODUCT, /* of the above: node |node| computes it */
+};
+
+/* What is known of a value: |u8| of one of integers, the rest of one of f32. */
+struct q_info {
+    uint32_t u8;     /* the same numbers as u8, or 0: the value itself, if it is u8 */
+    bool is_flip;    /* |u8| was made of the value and not instead of it */
+    bool is_bounded; /* the clamp that makes the value has already been done */
+    uint32_t user;   /* a node that reads the value */
+    enum q_kind kind;
+    uint32_t bytes; /* u8; WEIGHTS: i8 */
+    double scale;
+    int64_t zero;
+    uint32_t scales, zeros; /* ROWS: of the rows; WEIGHTS: scales, or 0 */
+    uint8_t axis;           /* WEIGHTS: along which |scales| are, if there are no groups */
+    bool is_turned;         /* WEIGHTS: the value is |bytes| with its two dims exchanged */
+    int64_t group;          /* WEIGHTS: of the last dim with a scale, or 0 */
+    uint32_t node;
+};
+
+/* A node that quantizes rows, or RT_NO_NODE, and what it gives as u8. */
+struct q_rows {
+    uint32_t node, u8;
+};
+
+struct q_pass {
+    struct rt_rewrite rw;
+    struct rt_graph *graph;
+    struct q_info *info; /* by value, of those that were there when the pass began */
+    bool *is_known;      /* likewise: does it follow from constants? */
+    struct q_rows *rows; /* by value of f32: its rows, quantized */
+    struct error *err;
+};
+
+/* How a result is stored: numbers are clamp(round(y / scale) + zero, min, max) as u8. */
+struct q_form {
+    double scale;
+    int64_t zero, min, max;
+};
+
+/* The info of a value; of one that the pass made: nothing is known. */
+const struct q_info *q_info_of(const struct q_pass *q, uint32_t value);
+
+/* |value|, integers, as u8. */
+MUST_CHECK enum status q_as_u8(struct q_pass *q, uint32_t value, uint32_t *out_value);
+
+/* The node that makes |value|, if it was there when the pass began; NULL otherwise. */
+const struct rt_node *q_producer(const struct q_pass *q, uint32_t value);
+
+static inline bool q_is(const struct rt_node *node, const char *op)
+{
+    return strcmp(node->op->name, op) == 0;
+}
+
+MUST_CHECK enum status q_quantize(struct q_pass *q, uint32_t x, const struct q_form *form,
+                                  uint32_t *out_value);
+MUST_CHECK enum status q_dequantize(struct q_pass *q, uint32_t bytes, double scale, int64_t zero,
+                                    uint32_t *out_value);
+
+/* ---- quantize_scales.c ----------------------------------------------------------------------- */
+
+/* Scales and zero points in constant tensors as numbers, before the pass begins. */
+MUST_CHECK enum status q_settle_scales(struct rt_graph *graph, struct error *err);
+
+/* ---- quantize_products.c --------------------------------------------------------------------- */
+
+/* Can node |index| be computed of integers? Then its output is a Q_PRODUCT. */
+void q_note_product(struct q_pass *q, uint32_t index);
+
+/* The node as integers; |form| NULL: with a result of floats. */
+MUST_CHECK enum status q_make_product(struct q_pass *q, uint32_t index, const struct q_form *form,
+                                      uint32_t *out_value);
+
+/* ---- quantize_between.c ---------------------------------------------------------------------- */
+
+/*
+ * f32 |value| stored in |form|, of what its producer's inputs store; *out_value 0: there is no way
+ * but to compute the floats.
+ */
+MUST_CHECK enum status q_make_between(struct q_pass *q, uint32_t value, const struct q_form *form,
+                                      uint32_t *out_value);
+
+/* Stored otherwise: the same numbers in another form. */
+MUST_CHECK enum status q_restore(struct q_pass *q, const struct q_info *x,
+                                 const struct q_form *form, uint32_t *out_value);
+
+#endif

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: MIT */
+/* Integer products and convolutions: see quantize.h. */
+#include "config.h"
+
+#include <math.h>
+
+#include "runtime/graph/quantize.h"
+#include "runtime/ops/qgemm.h"
+
+/* What a product is of, whatever operator says it. Values; the bias may be none. */
+struct operands {
+    uint32_t x, w, bias;
+    bool is_linear;
+    bool is_kn; /* linear: the weights stand [k, n] */
+};
+
+enum {
+    CONV_X,
+    CONV_W,
+    CONV_BIAS,
+    CONV_STRIDE,
+    CONV_PADDING,
+    CONV_DILATION,
+    CONV_TRANSPOSED,
+    CONV_OUTPUT_PADDING,
+    CONV_GROUPS
+};
+
+static bool read_operands(const struct rt_graph *graph, const struct rt_node *node,
+                          struct operands *o)
+{
+    *o = (struct operands){.is_linear = true};
+    if (q_is(node, "linear")) {
+        o->x = node->args[0];
+        o->w = node->args[1];
+        o->bias = node->args[2];
+    } else if (q_is(node, "mm")) {
+        o->x = node->args[0];
+        o->w = node->args[1];
+        o->is_kn = true;
+    } else if (q_is(node, "addmm")) {
+        const struct rt_value *bias = rt_node_arg(graph, node, 0);
+        o->bias = node->args[0];
+        o->x = node->args[1];
+        o->w = node->args[2];
+        o->is_kn = true;
+        return bias->rank == 1 &&
+               rt_dim_same(bias->dims[0], rt_node_out(graph, node, 0)->dims[1]) &&
+               rt_value_is_fixed(rt_node_arg(graph, node, 3)) &&
+               rt_arg_number(rt_node_arg(graph, node, 3)) == 1 &&
+               rt_value_is_fixed(rt_node_arg(graph, node, 4)) &&
+               rt_arg_number(rt_node_arg(graph, node, 4)) == 1;
+    } else if (q_is(node, "convolution")) {
+        *o = (struct operands){node->args[CONV_X], node->args[CONV_W], node->args[CONV_BIAS], false,
+                               false};
+        return !rt_node_arg(graph, node, CONV_TRANSPOSED)->b;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* Is it a constant f32 row, or none? */
+static bool is_usual_bias(const struct q_pass *q, uint32_t bias)
+{
+    const struct rt_value *v = &q->graph->values[bias];
+    return bias == 0 || v->kind == RT_NONE ||
+           (v->dtype == DT_F32 && v->rank == 1 && q->is_known[bias]);
+}
+
+/* Entry |i| of a list with one for all axes or one for each. */
+static int64_t entry(const struct rt_value *list, uint8_t i)
+{
+    return list->ints[list->count == 1 ? 0 : i].value;
+}
+
+/* A window small enough to copy, weights few enough to sum. */
+static bool is_usual_window(const struct rt_graph *graph, const struct rt_node *node)
+{
+    const struct rt_value *w = rt_node_arg(graph, node, CONV_W);
+    const struct rt_value *dilation = rt_node_arg(graph, node, CONV_DILATION);
+    int64_t channels = w->dims[1].value, depth = channels;
+    int64_t reach = channels > 64 ? channels : 64;
+    if (w->rank != 3 && w->rank != 4) {
+        return false;
+    }
+    for (uint8_t i = 2; i < w->rank; i++) {
+        int64_t kernel = w->dims[i].value, step = entry(dilation, (uint8_t)(i - 2));
+        if (kernel > UK_DEPTH_U8_MAX || step > RT_QGEMM_REACH_MAX) {
+            return false;
+        }
+        int64_t extent = (kernel - 1) * step + 1;
+        depth *= kernel;
+        if (extent > RT_QGEMM_REACH_MAX || depth > UK_DEPTH_U8_MAX) {
+            return false;
+        }
+        reach *= extent;
+        if (reach > RT_QGEMM_REACH_MAX) {
+            return false;
+        }
+    }
+    return depth > 0;
+}
+
+static bool has_const_dims(const struct rt_value *v)
+{
+    bool is_const = true;
+    for (uint8_t i = 0; i < v->rank; i++) {
+        is_const = is_const && rt_dim_is_const(v->dims[i]) && v->dims[i].value > 0 &&
+                   v->dims[i].value <= INT32_MAX;
+    }
+    return is_const;
+}
+
+/* Which dim of the stored weights the columns are along. */
+static uint8_t column_axis(const struct operands *o, const struct q_info *w)
+{
+    return o->is_linear && o->is_kn != w->is_turned ? 1 : 0;
+}
+
+static bool fits_linear(const struct q_pass *q, const struct operands *o, const struct q_info *w)
+{
+    const struct rt_value *v = &q->graph->values[w->bytes];
+    uint8_t axis = column_axis(o, w);
+    bool has_groups = w->group != 0;
+    return v->rank == 2 && v->dims[1 - axis].value <= UK_DEPTH_U8_MAX &&
+           (w->scales == 0 || has_groups || w->axis == axis) &&
+           (!has_groups || (axis == 0 && w->group % 8 == 0 && v->dims[1].value % w->group == 0));
+}
+
+void q_note_product(struct q_pass *q, uint32_t index)
+{
+    const struct rt_node *node = &q->graph->nodes[index];
+    struct operands o;
+    if (!read_operands(q->graph, node, &o) || rt_node_out(q->graph, node, 0)->dtype != DT_F32) {
+        return;
+    }
+    const struct q_info *x = q_info_of(q, o.x), *w = q_info_of(q, o.w);
+    if (w->kind != Q_WEIGHTS || !is_usual_bias(q, o.bias) ||
+        !has_const_dims(&q->graph->values[w->bytes]) ||
+        (x->kind != Q_TENSOR && (x->kind != Q_ROWS || !o.is_linear))) {
+        return;
+    }
+    bool fits = o.is_linear ? fits_linear(q, &o, w)
+                            : !w->is_turned && w->group == 0 && (w->scales == 0 || w->axis == 0) &&
+                                  is_usual_window(q->graph, node);
+    if (fits) {
+        q->info[node->outs[0]].kind = Q_PRODUCT;
+        q->info[node->outs[0]].node = index;
+    }
+}
+
+/* ---- building -------------------------------------------------------------------------------- */
+
+/* Do all of the constant weights fit 4 bits? */
+static bool fits_4bit(const struct q_pass *q, uint32_t value)
+{
+    const struct rt_value *v = &q->graph->values[value];
+    const struct rt_node *node = q_producer(q, value);
+    bool fits = v->is_constant;
+    if (node && q_is(node, "unpack_int4")) {
+        return true;
+    }
+    for (size_t i = 0; fits && i < v->bytes.len; i++) {
+        int8_t w = (int8_t)v->bytes.ptr[i];
+        fits = w >= -8 && w <= 7;
+    }
+    return fits;
+}
+
+static uint32_t int_arg(struct q_pass *q, int64_t value)
+{
+    return rt_graph_int(q->graph, rt_dim_of(value));
+}
+
+/* Weights and what they are under, as nodes want them. */
+struct parts {
+    struct q_info x, w;
+    uint32_t bias, scales; /* or none */
+    uint8_t axis;
+    int64_t groups; /* of a convolution; 0: depthwise */
+    bool is_4bit;
+    struct q_form form; /* of the result; floats: a scale of 1, no zero point */
+    bool is_f32;
+};
+
+static enum status make_columns(struct q_pass *q, const struct parts *p, uint32_t *out_value)
+{
+    bool has_rows = p->x.kind == Q_ROWS;
+    uint32_t args[] = {
+        p->w.bytes,
+        int_arg(q, p->axis),
+        int_arg(q, p->groups),
+        p->bias,
+        p->scales,
+        rt_graph_float(q->graph, p->w.scale),
+        rt_graph_float(q->graph, has_rows ? 1 : p->x.scale),
+        int_arg(q, has_rows ? 128 : p->x.zero), /* rows know the zero points of i8 */
+        rt_graph_float(q->graph, p->form.scale),
+        rt_graph_bool(q->graph, p->is_4bit),
+    };
+    return rt_graph_apply(q->graph, "q_columns", args, 10, DT_I32, out_value, q->err);
+}
+
+/* Bounds before the zero point is added. */
+static uint32_t bound(struct q_pass *q, const struct parts *p, int64_t stored, double unbounded)
+{
+    return rt_graph_float(q->graph, p->is_f32 ? unbounded : (double)(stored - p->form.zero));
+}
+
+static enum status make_linear(struct q_pass *q, struct parts *p, uint32_t *out_value)
+{
+    struct rt_graph *graph = q->graph;
+    uint32_t packed, columns, group_scales = rt_graph_none(graph), none = rt_graph_none(graph);
+    bool has_rows = p->x.kind == Q_ROWS;
+    struct rt_dim n = graph->values[p->w.bytes].dims[p->axis];
+    p->is_4bit = fits_4bit(q, p->w.bytes);
+    uint32_t pack[] = {
+        p->w.bytes,
+        rt_graph_bool(graph, p->axis == 1),
+        rt_graph_bool(graph, p->is_4bit),
+    };
+    TRY(rt_graph_apply(graph, "q_pack_linear", pack, 3, DT_U8, &packed, q->err));
+    TRY(make_columns(q, p, &columns));
+    if (p->w.group) {
+        TRY(rt_graph_apply(graph, "q_group_scales", &p->scales, 1, DT_F32, &group_scales, q->err));
+    }
+    uint32_t args[] = {
+        p->x.bytes,
+        packed,
+        columns,
+        group_scales,
+        has_rows ? p->x.scales : none,
+        has_rows ? p->x.zeros : none,
+        rt_graph_int(graph, n),
+        rt_graph_bool(graph, p->is_4bit),
+        int_arg(q, p->w.group),
+        int_arg(q, p->form.zero),
+        bound(q, p, p->form.min, -INFINITY),
+        bound(q, p, p->form.max, INFINITY),
+    };
+    enum dtype dtype = p->is_f32 ? DT_F32 : DT_U8;
+    return rt_graph_apply(graph, "q_linear", args, 12, dtype, out_value, q->err);
+}
+
+/* Two entries for height and width; a line's height is |idle|. */
+static uint32_t pair(struct q_pass *q, const struct rt_node *node, uint32_t arg, int64_t idle)
+{
+    const struct rt_value *list = rt_node_arg(q->graph, node, arg);
+    uint8_t axes = (uint8_t)(rt_node_arg(q->graph, node, CONV_X)->rank - 2);
+    struct rt_dim items[2] = {rt_dim_of(idle), rt_dim_of(entry(list, 0))};
+    if (axes == 2) {
+        items[0] = rt_dim_of(entry(list, 0));
+        items[1] = rt_dim_of(entry(list, 1));
+    }
+    return rt_graph_ints(q->graph, items, 2);
+}
+
+/* [C, 1, H, W] as [H, W, 1, C]. */
+static enum status depthwise_weights(struct q_pass *q, uint32_t weights, uint32_t *out_value)
+{
+    const struct rt_value *w = &q->graph->values[weights];
+    struct rt_dim dims[4] = {w->dims[0], rt_dim_of(1), rt_dim_of(1), w->dims[w->rank - 1]};
+    struct rt_dim order[4] = {rt_dim_of(2), rt_dim_of(3), rt_dim_of(1), rt_dim_of(0)};
+    dims[2] = w->rank == 4 ? w->dims[2] : dims[2];
+    uint32_t view_args[] = {weights, rt_graph_ints(q->graph, dims, 4)}, view;
+    TRY(rt_graph_apply(q->graph, "view", view_args, 2, DT_I8, &view, q->err));
+    uint32_t args[] = {view, rt_graph_ints(q->graph, order, 4)};
+    return rt_graph_apply(q->graph, "permute", args, 2, DT_I8, out_value, q->err);
+}
+
+static enum status pack_conv(struct q_pass *q, const struct parts *p, int64_t dilation,
+                             uint32_t *out_value)
+{
+    if (p->groups == 0) {
+        uint32_t w;
+        TRY(depthwise_weights(q, p->w.bytes, &w));
+        return rt_graph_apply(q->graph, "q_pack_dw", &w, 1, DT_U8, out_value, q->err);
+    }
+    uint32_t args[] = {
+        p->w.bytes,
+        int_arg(q, p->groups),
+        rt_graph_bool(q->graph, rt_qgemm_merges(dilation)),
+    };
+    return rt_graph_apply(q->graph, "q_pack_conv", args, 3, DT_U8, out_value, q->err);
+}
+
+static enum status make_conv(struct q_pass *q, struct parts *p, uint32_t index, uint32_t *out_value)
+{
+    struct rt_graph *graph = q->graph;
+    const struct rt_node *node = &graph->nodes[index];
+    const struct rt_value *w = &graph->values[p->w.bytes];
+    int64_t groups = rt_node_arg(graph, node, CONV_GROUPS)->i.value, outs = w->dims[0].value;
+    struct rt_dim kernel[2] = {rt_dim_of(1), w->dims[w->rank - 1]};
+    const struct rt_value *dilations = rt_node_arg(graph, node, CONV_DILATION);
+    int64_t dilation = entry(dilations, (uint8_t)(dilations->count - 1));
+    uint32_t packed, columns;
+    bool is_depthwise = rt_dim_is(w->dims[1], 1) && outs == groups && groups > 1 && !p->is_f32;
+    kernel[0] = w->rank == 4 ? w->dims[2] : kernel[0];
+    p->groups = is_depthwise ? 0 : groups;
+    TRY(pack_conv(q, p, dilation, &packed));
+    TRY(make_columns(q, p, &columns));
+    node = &graph->nodes[index];
+    uint32_t args[] = {
+        p->x.bytes,
+        packed,
+        columns,
+        rt_graph_ints(graph, kernel, 2),
+        pair(q, node, CONV_STRIDE, 1),
+        pair(q, node, CONV_PADDING, 0),
+        pair(q, node, CONV_DILATION, 1),
+        int_arg(q, groups),
+        int_arg(q, outs),
+        int_arg(q, p->x.zero),
+        int_arg(q, p->form.zero),
+        bound(q, p, p->form.min, -INFINITY),
+        bound(q, p, p->form.max, INFINITY),
+    };
+    return rt_graph_apply(graph, is_depthwise ? "q_conv_dw" : "q_conv", args, 13,
+                          p->is_f32 ? DT_F32 : DT_U8, out_value, q->err);
+}
+
+enum status q_make_product(struct q_pass *q, uint32_t index, const struct q_form *form,
+                           uint32_t *out_value)
+{
+    struct operands o;
+    read_operands(q->graph, &q->graph->nodes[index], &o);
+    struct parts p = {
+        .x = *q_info_of(q, o.x),
+        .w = *q_info_of(q, o.w),
+        .bias = o.bias ? o.bias : rt_graph_none(q->graph),
+        .form = form ? *form : (struct q_form){.scale = 1},
+        .is_f32 = form == NULL,
+    };
+    p.axis = column_axis(&o, &p.w);
+    p.scales = rt_graph_none(q->graph);
+    p.groups = 1;
+    if (p.w.scales) {
+        TRY(rt_graph_convert(q->graph, p.w.scales, DT_F32, &p.scales, q->err));
+    }
+    return o.is_linear ? make_linear(q, &p, out_value) : make_conv(q, &p, index, out_value);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Scales and zero points that lie in constant tensors of one element become numbers: the form that
+ * the rest of the quantize pass knows. PyTorch reads them out of the tensors likewise.
+ */
+#include "config.h"
+
+#include <math.h>
+
+#include "runtime/graph/quantize.h"
+
+/* The number in a constant of one element; false: |v| is no such thing. */
+static bool read_number(const struct rt_value *v, double *out_number)
+{
+    struct shape shape;
+    bool is_single = v->kind == RT_TENSOR && v->is_constant && rt_value_shape(v, &shape) &&
+                     shape_numel(&shape) == 1 && v->bytes.len >= dtype_bytes(v->dtype);
+    uint64_t bits = 0;
+    float f32;
+    if (!is_single) {
+        return false;
+    }
+    memcpy(&bits, v->bytes.ptr, dtype_bytes(v->dtype));
+    switch (v->dtype) {
+    case DT_F32:
+        memcpy(&f32, &bits, sizeof(f32));
+        *out_number = (double)f32;
+        return true;
+    case DT_F64:
+        memcpy(out_number, &bits, sizeof(*out_number));
+        return true;
+    case DT_I32:
+        *out_number = (double)(int32_t)bits;
+        return true;
+    case DT_I64:
+        *out_number = (double)(int64_t)bits;
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* The name of the form of |node| with numbers for scale and zero point, or NULL. */
+static const char *form_with_numbers(const struct rt_node *node)
+{
+    return q_is(node, "quantize_tensor")     ? "quantize"
+           : q_is(node, "dequantize_tensor") ? "dequantize"
+                                             : NULL;
+}
+
+enum status q_settle_scales(struct rt_graph *graph, struct error *err)
+{
+    struct rt_rewrite rw;
+    TRY(rt_rewrite_begin(&rw, graph, err));
+    for (uint32_t i = 0; i < rw.node_count; i++) {
+        const struct rt_node *node = rt_rewrite_node(&rw, i);
+        const char *name = form_with_numbers(node);
+        double scale, zero;
+        if (!name || node->arg_count > 7 || !read_number(rt_node_arg(graph, node, 1), &scale) ||
+            !read_number(rt_node_arg(graph, node, 2), &zero) || !isfinite(scale) ||
+            fabs(zero) > INT32_MAX) {
+            continue;
+        }
+        uint32_t args[7], count = node->arg_count, out = node->outs[0], made;
+        memcpy(args, node->args, count * sizeof(*args));
+        args[1] = rt_graph_float(graph, scale);
+        args[2] = rt_graph_int(graph, rt_dim_of((int64_t)zero));
+        TRY(rt_graph_apply(graph, name, args, count, graph->values[out].dtype, &made, err));
+        rt_rewrite_replace(&rw, out, made);
+    }
+    return rt_rewrite_end(&rw, err);
+}

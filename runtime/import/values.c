@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT */
+/* What a call's arguments are in the current graph: constants, views, state, scalars and lists. */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "hal/buffer.h"
+#include "hal/device.h"
+#include "runtime/import/import_priv.h"
+#include "runtime/ops/op.h"
+
+enum status import_too_large(struct import *im)
+{
+    return error_set(im->err, ST_EXHAUSTED, "the method is too large");
+}
+
+/* ---- tensors --------------------------------------------------------------------------------- */
+
+static bool is_row_major(const struct pte_tensor *t)
+{
+    for (uint8_t i = 0; i < t->shape.rank; i++) {
+        if (t->dim_order[i] != i) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void rt_import_row_major(const struct pte_tensor *t, uint8_t *to)
+{
+    if (is_row_major(t)) {
+        memcpy(to, t->bytes.ptr, t->byte_count);
+        return;
+    }
+    size_t size = dtype_bytes(t->dtype), stride = size;
+    size_t strides[SHAPE_RANK_MAX];
+    int64_t index[SHAPE_RANK_MAX] = {0};
+    for (int i = t->shape.rank - 1; i >= 0; i--) {
+        strides[t->dim_order[i]] = stride;
+        stride *= (size_t)t->shape.dims[t->dim_order[i]];
+    }
+    for (int64_t n = shape_numel(&t->shape); n > 0; n--, to += size) {
+        size_t offset = 0;
+        for (uint8_t i = 0; i < t->shape.rank; i++) {
+            offset += (size_t)index[i] * strides[i];
+        }
+        memcpy(to, t->bytes.ptr + offset, size);
+        for (int i = t->shape.rank - 1; i >= 0 && ++index[i] == t->shape.dims[i]; i--) {
+            index[i] = 0;
+        }
+    }
+}
+
+/* What kernels expect of a constant's address. */
+#define CONSTANT_ALIGN 16
+
+/* In place when the bytes can be used as they are, else a row-major, aligned copy. */
+enum status import_constant(struct import *im, const struct pte_tensor *t, uint32_t *out_value)
+{
+    uint32_t value = rt_graph_constant(im->graph, t->dtype, &t->shape, t->bytes);
+    TRY(rt_graph_check(im->graph, im->err));
+    *out_value = value;
+    bool is_aligned = (uintptr_t)t->bytes.ptr % CONSTANT_ALIGN == 0;
+    if (t->byte_count == 0 || (is_row_major(t) && is_aligned)) {
+        return ST_OK;
+    }
+    struct hal_buffer *buffer;
+    TRY(hal_buffer_new(im->device, t->byte_count, &buffer, im->err));
+    rt_import_row_major(t, hal_buffer_map(buffer));
+    rt_graph_set_constant(im->graph, value, buffer);
+    return ST_OK;
+}
+
+/* A tensor that is to be written, with what the file says of its dims. */
+enum status import_declare(struct import *im, const struct pte_tensor *t, uint32_t *out_value)
+{
+    uint32_t value = rt_graph_tensor(im->graph, t->dtype, t->shape.rank, NULL);
+    struct rt_dim *declared = arena_array(&im->graph->arena, t->shape.rank, sizeof(struct rt_dim));
+    if (!declared || value == 0) {
+        return import_too_large(im);
+    }
+    for (uint8_t i = 0; i < t->shape.rank; i++) {
+        declared[i] = rt_dim_of(t->shape.dims[i]);
+    }
+    /* What has no bound of its own has the one that follows from the inputs. */
+    im->graph->values[value].declared = t->dynamism == PTE_DYNAMIC_UNBOUND ? NULL : declared;
+    im->graph->values[value].is_static = t->dynamism == PTE_STATIC;
+    *out_value = value;
+    return ST_OK;
+}
+
+void import_settle(struct import *im, uint32_t index)
+{
+    const struct pte_tensor *t = im->plan->values[index].tensor;
+    if (t->storage == PTE_PLANNED) {
+        im->residents[im->resident_count++] =
+            (struct resident){t->arena, t->offset, t->byte_count, t->dtype, index};
+    }
+}
+
+static bool overlaps(const struct resident *r, const struct pte_tensor *t)
+{
+    return r->arena == t->arena && r->offset < t->offset + t->byte_count &&
+           t->offset < r->offset + r->bytes;
+}
+
+/* The newest of what lies where the plan put |t|, or NULL. */
+static const struct resident *find_resident(const struct import *im, const struct pte_tensor *t)
+{
+    for (uint32_t i = im->resident_count; t->storage == PTE_PLANNED && i-- > 0;) {
+        if (overlaps(&im->residents[i], t)) {
+            return &im->residents[i];
+        }
+    }
+    return NULL;
+}
+
+uint32_t import_find_resident(const struct import *im, const struct pte_tensor *t)
+{
+    const struct resident *resident = find_resident(im, t);
+    return resident ? resident->index : PTE_NO_VALUE;
+}
+
+/* ---- state ----------------------------------------------------------------------------------- */
+
+/*
+ * Plan value |index| is a mutable buffer: its register has its content when the method begins. All
+ * of its bound is there, whatever the file says of its dims.
+ */
+static enum status open_state(struct import *im, uint32_t index)
+{
+    const struct pte_tensor *t = im->plan->values[index].tensor;
+    struct slot *slot = &im->slots[index];
+    bool is_there;
+    uint32_t reg;
+    if (im->states->count == IMPORT_STATES_MAX) {
+        return error_set(im->err, ST_TOO_LARGE, "more than %d mutable buffers", IMPORT_STATES_MAX);
+    }
+    TRY(import_register_of(im, index, &reg));
+    im->code->registers[reg].fixed_dims = UINT32_MAX;
+    im->states->items[im->states->count++] = (struct rt_state_use){.tensor = t, .index = index};
+    slot->is_state = true;
+    slot->place = PLACE_REGISTER;
+    import_settle(im, index);
+    return import_fetch(im, index, &is_there);
+}
+
+/* Does the file itself say that |t| outlives a call? */
+static bool is_named_state(const struct pte_tensor *t)
+{
+    return t->storage == PTE_PLANNED &&
+           (t->bytes.ptr || t->is_external || t->name[0] != '\0' || t->arena > 0);
+}
+
+bool import_same_place(const struct pte_tensor *a, const struct pte_tensor *b)
+{
+    return a->storage == PTE_PLANNED && b->storage == PTE_PLANNED && a->arena == b->arena &&
+           a->offset == b->offset && a->byte_count == b->byte_count && a->dtype == b->dtype;
+}
+
+struct rt_state_use *import_find_state(const struct import *im, const struct pte_tensor *t)
+{
+    for (uint32_t i = 0; i < im->states->count; i++) {
+        if (import_same_place(im->states->items[i].tensor, t)) {
+            return &im->states->items[i];
+        }
+    }
+    return NULL;
+}
+
+enum status import_note_overwritten(struct import *im, uint32_t index)
+{
+    const struct pte_tensor *t = im->plan->values[index].tensor;
+    bool is_new = is_named_state(t) && !import_find_state(im, t) && !find_resident(im, t);
+    return is_new ? open_state(im, index) : ST_OK;
+}
+
+/* |value| with the dims of plan tensor |t|, which has as many elements. */
+enum status import_view(struct import *im, uint32_t value, const struct pte_tensor *t,
+                        uint32_t *out_value)
+{
+    struct rt_dim dims[SHAPE_RANK_MAX];
+    for (uint8_t d = 0; d < t->shape.rank; d++) {
+        dims[d] = rt_dim_of(t->shape.dims[d]);
+    }
+    uint32_t args[] = {value, rt_graph_ints(im->graph, dims, t->shape.rank)};
+    uint32_t view = rt_graph_tensor(im->graph, t->dtype, t->shape.rank, dims);
+    uint32_t node = rt_graph_node(im->graph, rt_op_find("view"), args, 2, &view, 1);
+    TRY(rt_graph_check(im->graph, im->err));
+    *out_value = view;
+    return rt_graph_infer(im->graph, node, im->err);
+}
+
+/* ---- views ----------------------------------------------------------------------------------- */
+
+/*
+ * A tensor nobody wrote under its own name: the newest one that overlaps its memory, if that is the
+ * same range and type, seen with other dims. Exporters elide only static views. What nothing wrote
+ * at all is there since the last call. What has no bytes overlaps nothing and needs no writer.
+ */
+static enum status find_view(struct import *im, uint32_t index, uint32_t *out_value)
+{
+    const struct pte_tensor *t = im->plan->values[index].tensor;
+    const struct resident *found = find_resident(im, t);
+    if (t->byte_count == 0 && t->dynamism == PTE_STATIC) {
+        return import_constant(im, t, out_value);
+    }
+    if (!found && t->storage == PTE_PLANNED) {
+        TRY(open_state(im, index));
+        *out_value = im->slots[index].current;
+        return ST_OK;
+    }
+    if (!found || found->index == index || found->offset != t->offset ||
+        found->bytes != t->byte_count || found->dtype != t->dtype || t->dynamism != PTE_STATIC) {
+        return error_set(im->err, ST_UNSUPPORTED, "a tensor is read before anything wrote it");
+    }
+    uint32_t base = found->index, value;
+    TRY(import_use(im, base, &value));
+    return import_view(im, value, t, out_value);
+}
+
+static enum status import_tensor(struct import *im, uint32_t index, uint32_t *out_value)
+{
+    const struct pte_tensor *t = im->plan->values[index].tensor;
+    if (t->storage != PTE_CONSTANT) {
+        return find_view(im, index, out_value);
+    }
+    return import_constant(im, t, out_value);
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+/* A scalar, a tensor or a none: what lists are made of. Read once, then what was last written. */
+enum status import_use(struct import *im, uint32_t index, uint32_t *out_value)
+{
+    const struct pte_value *v = &im->plan->values[index];
+    bool is_there;
+    TRY(import_fetch(im, index, &is_there));
+    uint32_t value = im->slots[index].current;
+    if (value == 0) {
+        switch (v->kind) {
+        case PTE_NULL:
+            value = rt_graph_none(im->graph);
+            break;
+        case PTE_INT:
+            value = rt_graph_int(im->graph, rt_dim_of(v->int_value));
+            break;
+        case PTE_BOOL:
+            value = rt_graph_bool(im->graph, v->bool_value);
+            break;
+        case PTE_DOUBLE:
+            value = rt_graph_float(im->graph, v->double_value);
+            break;
+        case PTE_STRING:
+            value = rt_graph_string(im->graph, v->string);
+            break;
+        case PTE_TENSOR:
+            TRY(import_tensor(im, index, &value));
+            break;
+        default:
+            unreachable(); /* pte.h: lists do not nest */
+        }
+        import_note(im, index, value);
+    }
+    *out_value = value;
+    return rt_graph_check(im->graph, im->err);
+}
+
+static enum status use_ints(struct import *im, const struct pte_list *list, uint32_t *out_value)
+{
+    struct rt_dim *items = arena_array(&im->graph->arena, list->count, sizeof(*items));
+    if (!items) {
+        return import_too_large(im);
+    }
+    for (uint32_t i = 0; i < list->count; i++) {
+        uint32_t item;
+        TRY(import_use(im, list->values[i], &item));
+        items[i] = im->graph->values[item].i;
+    }
+    *out_value = rt_graph_ints(im->graph, items, list->count);
+    return rt_graph_check(im->graph, im->err);
+}
+
+static enum status use_tensors(struct import *im, const struct pte_list *list, uint32_t *out_value)
+{
+    uint32_t *items = arena_array(&im->graph->arena, list->count, sizeof(*items));
+    if (!items) {
+        return import_too_large(im);
+    }
+    for (uint32_t i = 0; i < list->count; i++) {
+        if (list->values[i] == PTE_NO_VALUE) {
+            items[i] = rt_graph_none(im->graph);
+        } else {
+            TRY(import_use(im, list->values[i], &items[i]));
+        }
+    }
+    *out_value = rt_graph_tensors(im->graph, items, list->count);
+    return rt_graph_check(im->graph, im->err);
+}
+
+/* Lists are read anew for each use: their items may have been overwritten since the last one. */
+enum status import_argument(struct import *im, uint32_t index, uint32_t *out_value)
+{
+    const struct pte_value *v = &im->plan->values[index];
+    switch (v->kind) {
+    case PTE_INT_LIST:
+        return use_ints(im, &v->list, out_value);
+    case PTE_DOUBLE_LIST:
+        *out_value = rt_graph_floats(im->graph, v->list.doubles, v->list.count);
+        return rt_graph_check(im->graph, im->err);
+    case PTE_BOOL_LIST:
+        *out_value = rt_graph_bools(im->graph, v->list.bools, v->list.count);
+        return rt_graph_check(im->graph, im->err);
+    case PTE_TENSOR_LIST:
+    case PTE_OPTIONAL_TENSOR_LIST:
+        return use_tensors(im, &v->list, out_value);
+    default:
+        return import_use(im, index, out_value);
+    }
+}

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the Vulkan dialect has for language models and detectors: rotations of queries and keys,
+ * caches of rows, places on a grid.
+ *
+ * An int that a call reads out of a tensor, or that is given as one, stays a tensor here: the host
+ * does not have to know it. Where rows begin there, their places are computed. A cache is an input
+ * of the delegate, and its new content a result; one that the payload itself keeps from call to
+ * call is refused.
+ */
+#include "config.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "base/check.h"
+#include "runtime/import/vulkan.h"
+
+static uint32_t whole(struct vk_import *v, int64_t number)
+{
+    return rt_graph_int(v->graph, rt_dim_of(number));
+}
+
+static enum status binary(struct vk_import *v, const char *op, uint32_t a, uint32_t b,
+                          uint32_t *out_value)
+{
+    uint32_t args[] = {a, b, whole(v, 1)};
+    uint32_t count = op[0] == 'm' ? 2 : 3; /* a sum has a factor */
+    return vk_apply(v, op, args, count, v->graph->values[a].dtype, out_value);
+}
+
+static enum status view(struct vk_import *v, uint32_t value, const struct rt_dim *dims,
+                        uint32_t rank, uint32_t *out_value)
+{
+    uint32_t args[] = {value, rt_graph_ints(v->graph, dims, rank)};
+    return vk_apply(v, "view", args, 2, v->graph->values[value].dtype, out_value);
+}
+
+static enum status select(struct vk_import *v, uint32_t value, int64_t dim, int64_t index,
+                          uint32_t *out_value)
+{
+    uint32_t args[] = {value, whole(v, dim), whole(v, index)};
+    return vk_apply(v, "select", args, 3, v->graph->values[value].dtype, out_value);
+}
+
+static enum status slice(struct vk_import *v, uint32_t value, int64_t dim, uint32_t start,
+                         uint32_t end, uint32_t *out_value)
+{
+    uint32_t args[] = {value, whole(v, dim), start, end, whole(v, 1)};
+    return vk_apply(v, "slice", args, 5, v->graph->values[value].dtype, out_value);
+}
+
+/* 0, 1, .. |count| - 1. */
+static enum status range(struct vk_import *v, struct rt_dim count, uint32_t *out_value)
+{
+    uint32_t arg = rt_graph_int(v->graph, count);
+    return vk_apply(v, "arange", &arg, 1, DT_I64, out_value);
+}
+
+/* The tensor at argument |index|, which has |rank| dims. */
+static enum status ranked(struct vk_import *v, uint32_t index, uint8_t rank, uint32_t *out_value)
+{
+    TRY(vk_tensor(v, index, out_value));
+    return v->graph->values[*out_value].rank == rank
+               ? ST_OK
+               : error_set(v->err, ST_UNSUPPORTED, "argument %" PRIu32 " has rank %u, expected %u",
+                           index, v->graph->values[*out_value].rank, rank);
+}
+
+/* ---- ints in tensors ------------------------------------------------------------------------- */
+
+/* x, dim, index: of a tensor of one dim. */
+enum status vk_import_select_as_int(struct vk_import *v)
+{
+    uint32_t value;
+    int64_t dim, index;
+    TRY(ranked(v, 0, 1, &value));
+    TRY(vk_whole(v, 1, &dim));
+    TRY(vk_whole(v, 2, &index));
+    TRY(vk_convert(v, value, DT_I64, &value));
+    TRY(select(v, value, dim, index, &value));
+    return vk_define(v, 0, value);
+}
+
+/* |count| places from the int at argument |index| on, as a tensor; or that int, if it is none. */
+static enum status places_from(struct vk_import *v, uint32_t index, struct rt_dim count,
+                               uint32_t *out_places, uint32_t *out_int)
+{
+    uint32_t start = vk_arg(v, index)->graph, places;
+    *out_places = *out_int = 0;
+    if (vk_arg(v, index)->kind != VK_SYMINT || start == 0 ||
+        v->graph->values[start].kind != RT_TENSOR) {
+        return vk_argument(v, index, 'I', false, out_int);
+    }
+    TRY(range(v, count, &places));
+    return binary(v, "add", places, start, out_places);
+}
+
+/* ---- rotations ------------------------------------------------------------------------------- */
+
+/* a * cos - b * sin, and a * sin + b * cos */
+static enum status rotate(struct vk_import *v, const uint32_t pair[2], uint32_t cosine,
+                          uint32_t sine, uint32_t out[2])
+{
+    uint32_t products[4];
+    TRY(binary(v, "mul", pair[0], cosine, &products[0]));
+    TRY(binary(v, "mul", pair[1], sine, &products[1]));
+    TRY(binary(v, "mul", pair[0], sine, &products[2]));
+    TRY(binary(v, "mul", pair[1], cosine, &products[3]));
+    TRY(binary(v, "sub", products[0], products[1], &out[0]));
+    return binary(v, "add", products[2], products[3], &out[1]);
+}
+
+/* Neighbours along the last dim are a pair; |cosine| and |sine| have the dims of halves. */
+static enum status rotate_neighbours(struct vk_import *v, uint32_t x, uint32_t cosine,
+                                     uint32_t sine, uint32_t *out_value)
+{
+    struct rt_value tensor = v->graph->values[x];
+    struct rt_dim dims[SHAPE_RANK_MAX];
+    uint32_t pairs, pair[2], out[2];
+    if (tensor.rank == 0 || tensor.rank == SHAPE_RANK_MAX) {
+        return error_set(v->err, ST_UNSUPPORTED, "a rotation of rank %u", tensor.rank);
+    }
+    for (uint8_t d = 0; d < tensor.rank; d++) {
+        dims[d] = tensor.dims[d];
+    }
+    dims[tensor.rank - 1] =
+        rt_dim_floordiv(&v->graph->dims, tensor.dims[tensor.rank - 1], rt_dim_of(2));
+    dims[tensor.rank] = rt_dim_of(2);
+    TRY(view(v, x, dims, tensor.rank + 1u, &pairs));
+    TRY(select(v, pairs, tensor.rank, 0, &pair[0]));
+    TRY(select(v, pairs, tensor.rank, 1, &pair[1]));
+    TRY(rotate(v, pair, cosine, sine, out));
+    uint32_t stacked[] = {rt_graph_tensors(v->graph, out, 2), whole(v, tensor.rank)};
+    TRY(vk_apply(v, "stack", stacked, 2, tensor.dtype, &pairs));
+    return view(v, pairs, tensor.dims, tensor.rank, out_value);
+}
+
+/* [S, .., C] as [S, 1, C], so that heads share it; with heads of its own it stays. */
+static enum status for_heads(struct vk_import *v, uint32_t value, uint32_t *out_value)
+{
+    *out_value = value;
+    if (v->graph->values[value].rank != 2) {
+        return ST_OK;
+    }
+    uint32_t args[] = {value, whole(v, 1)};
+    return vk_apply(v, "unsqueeze", args, 2, v->graph->values[value].dtype, out_value);
+}
+
+/* queries and keys [B, S, H, D], cosines and sines [S, D / 2] or [S, H, D / 2] */
+enum status vk_import_rotary(struct vk_import *v)
+{
+    uint32_t x, cosine, sine, value;
+    TRY(vk_tensor(v, 2, &cosine));
+    TRY(vk_tensor(v, 3, &sine));
+    TRY(for_heads(v, cosine, &cosine));
+    TRY(for_heads(v, sine, &sine));
+    for (uint32_t i = 0; i < 2; i++) {
+        TRY(ranked(v, i, 4, &x));
+        TRY(rotate_neighbours(v, x, cosine, sine, &value));
+        TRY(vk_define(v, i, value));
+    }
+    return ST_OK;
+}
+
+/* x [B, N, C], and N * C numbers: the cosine and the sine of each pair */
+enum status vk_import_rotary_interleaved(struct vk_import *v)
+{
+    uint32_t x, angles, cosine, sine, value;
+    TRY(ranked(v, 0, 3, &x));
+    TRY(vk_tensor(v, 1, &angles));
+    const struct rt_value tensor = v->graph->values[x];
+    struct rt_dim dims[] = {tensor.dims[1],
+                            rt_dim_floordiv(&v->graph->dims, tensor.dims[2], rt_dim_of(2)),
+                            rt_dim_of(2)};
+    TRY(view(v, angles, dims, 3, &angles));
+    TRY(select(v, angles, 2, 0, &cosine));
+    TRY(select(v, angles, 2, 1, &sine));
+    TRY(rotate_neighbours(v, x, cosine, sine, &value));
+    return vk_define(v, 0, value);
+}
+
+/* The rows of the table at argument |index| that belong to |count| places, as for_heads(). */
+static enum status rows_of(struct vk_import *v, uint32_t index, struct rt_dim count,
+                           uint32_t *out_value)
+{
+    uint32_t table, places, start;
+    TRY(ranked(v, index, 2, &table));
+    TRY(places_from(v, 4, count, &places, &start));
+    if (places != 0) {
+        uint32_t args[] = {table, whole(v, 0), places};
+        TRY(vk_apply(v, "index_select", args, 3, v->graph->values[table].dtype, &table));
+    } else {
+        struct rt_dim end = rt_dim_add(&v->graph->dims, v->graph->values[start].i, count);
+        TRY(slice(v, table, 0, start, rt_graph_int(v->graph, end), &table));
+    }
+    return for_heads(v, table, out_value);
+}
+
+/*
+ * The first R of the last dim's D elements, where R is what the tables have: both halves of them
+ * are the pairs, and of cosines and sines the halves are alike.
+ */
+static enum status rotate_halves(struct vk_import *v, uint32_t x, uint32_t cosine, uint32_t sine,
+                                 int64_t width, uint32_t *out_value)
+{
+    struct rt_value tensor = v->graph->values[x];
+    uint32_t zero = whole(v, 0), half = whole(v, width / 2), all = whole(v, width), parts[3];
+    uint32_t pair[2], end = rt_graph_int(v->graph, tensor.dims[3]), count = 2;
+    TRY(slice(v, x, 3, zero, half, &pair[0]));
+    TRY(slice(v, x, 3, half, all, &pair[1]));
+    TRY(rotate(v, pair, cosine, sine, parts));
+    if (!rt_dim_is(tensor.dims[3], width)) {
+        TRY(slice(v, x, 3, all, end, &parts[count++]));
+    }
+    uint32_t joined[] = {rt_graph_tensors(v->graph, parts, count), whole(v, 3)};
+    return vk_apply(v, "cat", joined, 2, tensor.dtype, out_value);
+}
+
+/* queries and keys [B, S, H, D], tables of cosines and sines [.., R], where the rows begin */
+enum status vk_import_rotary_halves(struct vk_import *v)
+{
+    uint32_t x, tables[2], value;
+    int64_t width = 0;
+    TRY(ranked(v, 0, 4, &x));
+    struct rt_dim count = v->graph->values[x].dims[1];
+    for (uint32_t i = 0; i < 2; i++) {
+        TRY(rows_of(v, 2 + i, count, &tables[i]));
+        const struct rt_value *table = &v->graph->values[tables[i]];
+        if (!rt_dim_is_const(table->dims[2]) || table->dims[2].value % 2 != 0 ||
+            (i == 1 && table->dims[2].value != width)) {
+            return error_set(v->err, ST_UNSUPPORTED, "argument %" PRIu32 ": no pairs", 2 + i);
+        }
+        width = table->dims[2].value;
+        TRY(slice(v, tables[i], 2, whole(v, 0), whole(v, width / 2), &tables[i]));
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        TRY(ranked(v, i, 4, &x));
+        TRY(rotate_halves(v, x, tables[0], tables[1], width, &value));
+        TRY(vk_define(v, i, value));
+    }
+    return ST_OK;
+}
+
+/* ---- caches ---------------------------------------------------------------------------------- */
+
+/* rows [1, S, H, D], a cache [1, .., H, D], where the rows begin; the result is the cache */
+enum status vk_import_update_cache(struct vk_import *v)
+{
+    uint32_t args[3], places, start;
+    TRY(ranked(v, 0, 4, &args[1]));
+    if (vk_arg(v, 1)->is_constant) {
+        return error_set(v->err, ST_UNSUPPORTED, "a cache that the delegate keeps to itself");
+    }
+    TRY(ranked(v, 1, 4, &args[0]));
+    struct rt_dim dims[] = {rt_dim_of(1), v->graph->values[args[1]].dims[1]};
+    TRY(places_from(v, 2, dims[1], &places, &start));
+    args[2] = start;
+    if (places != 0) {
+        TRY(view(v, places, dims, 2, &args[2]));
+    }
+    uint32_t value;
+    TRY(vk_apply(v, places ? "write_rows_at" : "write_rows", args, 3,
+                 v->graph->values[args[0]].dtype, &value));
+    vk_replace(v, 1, value);
+    const struct vk_value *result = vk_result(v, 0);
+    return result && result->graph == value ? ST_OK : vk_define(v, 0, value);
+}
+
+/* -inf where a key is behind a query, [S, L]. */
+static enum status causal_mask(struct vk_import *v, uint32_t places, struct rt_dim keys,
+                               uint32_t *out_value)
+{
+    struct rt_dim dims[] = {v->graph->values[places].dims[0], keys};
+    uint32_t columns, is_behind, zero = rt_graph_float(v->graph, 0), zeros;
+    uint32_t upright[] = {places, whole(v, 1)};
+    TRY(range(v, keys, &columns));
+    TRY(vk_apply(v, "unsqueeze", upright, 2, DT_I64, &places));
+    uint32_t compared[] = {columns, places};
+    TRY(vk_apply(v, "gt", compared, 2, DT_BOOL, &is_behind));
+    uint32_t filled[] = {rt_graph_ints(v->graph, dims, 2), zero};
+    TRY(vk_apply(v, "full", filled, 2, DT_F32, &zeros));
+    uint32_t masked[] = {zeros, is_behind, rt_graph_float(v->graph, -INFINITY)};
+    return vk_apply(v, "masked_fill", masked, 3, DT_F32, out_value);
+}
+
+/*
+ * queries [1, S, H, D], caches of keys and values, where the queries begin, and a mask, dropout and
+ * a scale that are none: a query sees the keys up to its own place.
+ */
+enum status vk_import_cached_sdpa(struct vk_import *v)
+{
+    uint32_t args[8], places, start, value;
+    for (uint32_t i = 0; i < 3; i++) {
+        TRY(ranked(v, i, 4, &args[i]));
+    }
+    if (!vk_is_null(v, 4) || !vk_is_null(v, 7)) {
+        return error_set(v->err, ST_UNSUPPORTED, "a mask or a scale");
+    }
+    struct rt_dim count = v->graph->values[args[0]].dims[1];
+    struct rt_dim keys = v->graph->values[args[1]].dims[1];
+    TRY(places_from(v, 3, count, &places, &start));
+    args[3] = places ? whole(v, 0) : start;
+    args[4] = rt_graph_none(v->graph);
+    if (places != 0) {
+        TRY(causal_mask(v, places, keys, &args[4]));
+    }
+    args[5] = rt_graph_float(v->graph, 0);
+    args[6] = rt_graph_bool(v->graph, places == 0);
+    args[7] = rt_graph_none(v->graph);
+    TRY(vk_apply(v, "attention", args, 8, v->graph->values[args[0]].dtype, &value));
+    return vk_define(v, 0, value);
+}
+
+/* ---- grids ----------------------------------------------------------------------------------- */
+
+/* (i + offset) * stride for |count| places, with a dim of 1 at |dim|. */
+static enum status grid_line(struct vk_import *v, struct rt_dim count, int64_t dim,
+                             uint32_t *out_value)
+{
+    uint32_t value;
+    int64_t stride;
+    double offset;
+    TRY(vk_whole(v, 1, &stride));
+    TRY(vk_number(v, 2, &offset));
+    TRY(range(v, count, &value));
+    TRY(vk_convert(v, value, DT_F32, &value));
+    uint32_t moved[] = {value, rt_graph_float(v->graph, offset), whole(v, 1)};
+    TRY(vk_apply(v, "add_scalar", moved, 3, DT_F32, &value));
+    uint32_t scaled[] = {value, rt_graph_float(v->graph, (double)stride)};
+    TRY(vk_apply(v, "mul_scalar", scaled, 2, DT_F32, &value));
+    uint32_t apart[] = {value, whole(v, dim)};
+    return vk_apply(v, "unsqueeze", apart, 2, DT_F32, out_value);
+}
+
+/* An image [.., H, W], stride, offset: x and y of each pixel's corner, [H * W, 2] */
+enum status vk_import_grid_priors(struct vk_import *v)
+{
+    uint32_t x, lines[2], value;
+    TRY(vk_tensor(v, 0, &x));
+    const struct rt_value image = v->graph->values[x];
+    if (image.rank < 2) {
+        return error_set(v->err, ST_CORRUPT, "an image of rank %u", image.rank);
+    }
+    struct rt_dim height = image.dims[image.rank - 2], width = image.dims[image.rank - 1];
+    struct rt_dim all[] = {height, width};
+    TRY(grid_line(v, width, 0, &lines[0]));
+    TRY(grid_line(v, height, 1, &lines[1]));
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t args[] = {lines[i], rt_graph_ints(v->graph, all, 2),
+                           rt_graph_bool(v->graph, false)};
+        TRY(vk_apply(v, "expand", args, 3, DT_F32, &lines[i]));
+    }
+    uint32_t stacked[] = {rt_graph_tensors(v->graph, lines, 2), whole(v, 2)};
+    TRY(vk_apply(v, "stack", stacked, 2, DT_F32, &value));
+    struct rt_dim flat[] = {rt_dim_mul(&v->graph->dims, height, width), rt_dim_of(2)};
+    TRY(view(v, value, flat, 2, &value));
+    return vk_define(v, 0, value);
+}

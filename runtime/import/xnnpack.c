@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/* One call of the XNNPACK delegate: its arguments, its nodes in order, its results. */
+#include "config.h"
+
+#include <inttypes.h>
+
+#include "runtime/import/xnnpack.h"
+
+/* Decoded tables take some ten times the bytes of the payload that they come from. */
+#define DECODED_BYTES_MAX (64u << 20)
+
+/* ---- building -------------------------------------------------------------------------------- */
+
+enum status xnn_apply(struct xnn_import *x, const char *op, const uint32_t *args,
+                      uint32_t arg_count, enum dtype dtype, uint32_t *out_value)
+{
+    return rt_graph_apply(x->graph, op, args, arg_count, dtype, out_value, x->err);
+}
+
+uint32_t xnn_int(struct xnn_import *x, int64_t value)
+{
+    return rt_graph_int(x->graph, rt_dim_of(value));
+}
+
+uint32_t xnn_ints(struct xnn_import *x, const int64_t *items, uint32_t count)
+{
+    struct rt_dim dims[2 * XNN_LIST_MAX];
+    for (uint32_t i = 0; i < count; i++) {
+        dims[i] = rt_dim_of(items[i]);
+    }
+    return rt_graph_ints(x->graph, dims, count);
+}
+
+enum status xnn_permute(struct xnn_import *x, uint32_t value, const uint8_t *order,
+                        uint32_t *out_value)
+{
+    uint8_t rank = x->graph->values[value].rank;
+    struct rt_dim dims[SHAPE_RANK_MAX];
+    bool changes = false;
+    for (uint8_t d = 0; d < rank; d++) {
+        dims[d] = rt_dim_of(order[d]);
+        changes = changes || order[d] != d;
+    }
+    *out_value = value;
+    if (!changes) {
+        return ST_OK;
+    }
+    uint32_t args[] = {value, rt_graph_ints(x->graph, dims, rank)};
+    return xnn_apply(x, "permute", args, 2, x->graph->values[value].dtype, out_value);
+}
+
+enum status xnn_view(struct xnn_import *x, uint32_t value, const struct rt_dim *dims, uint8_t rank,
+                     uint32_t *out_value)
+{
+    uint32_t args[] = {value, rt_graph_ints(x->graph, dims, rank)};
+    return xnn_apply(x, "view", args, 2, x->graph->values[value].dtype, out_value);
+}
+
+enum status xnn_convert(struct xnn_import *x, uint32_t value, enum dtype dtype, uint32_t *out_value)
+{
+    return rt_graph_convert(x->graph, value, dtype, out_value, x->err);
+}
+
+/* ---- arguments ------------------------------------------------------------------------------- */
+
+/* The program's tensor, in the order that it has in memory. */
+static enum status import_input(struct xnn_import *x, uint32_t index)
+{
+    struct xnn_value *value = &x->payload.values[index];
+    const struct pte_value *declared = rt_delegate_arg(x->call, value->external_id);
+    uint32_t tensor;
+    TRY(rt_delegate_input(x->call, value->external_id, &tensor));
+    const struct rt_value *v = &x->graph->values[tensor];
+    if (declared->kind != PTE_TENSOR || v->kind != RT_TENSOR ||
+        v->rank != declared->tensor->shape.rank || v->dtype != xnn_types[value->type].dtype) {
+        return error_set(x->err, ST_CORRUPT, "argument %" PRIu32 " is not a tensor of %s",
+                         value->external_id, xnn_types[value->type].name);
+    }
+    TRY(xnn_permute(x, tensor, declared->tensor->dim_order, &tensor));
+    return value->quantizes_rows ? xnn_encode(x, index, tensor, &value->stored)
+                                 : (value->stored = tensor, ST_OK);
+}
+
+static enum status export_output(struct xnn_import *x, uint32_t index)
+{
+    const struct xnn_value *value = &x->payload.values[index];
+    const struct pte_value *declared = rt_delegate_arg(x->call, value->external_id);
+    uint8_t order[SHAPE_RANK_MAX];
+    uint32_t tensor;
+    TRY(xnn_stored(x, index, &tensor));
+    if (declared->kind != PTE_TENSOR ||
+        x->graph->values[tensor].rank != declared->tensor->shape.rank) {
+        return error_set(x->err, ST_CORRUPT, "argument %" PRIu32 " is not a tensor of rank %u",
+                         value->external_id, x->graph->values[tensor].rank);
+    }
+    for (uint8_t d = 0; d < declared->tensor->shape.rank; d++) {
+        order[declared->tensor->dim_order[d]] = d;
+    }
+    TRY(xnn_permute(x, tensor, order, &tensor));
+    if (value->type == XNN_INT32 && declared->tensor->dtype == DT_I64) {
+        TRY(xnn_convert(x, tensor, DT_I64, &tensor)); /* places, which PyTorch counts in 64 bits */
+    }
+    return rt_delegate_output(x->call, value->external_id, tensor);
+}
+
+static enum status import_all(struct xnn_import *x)
+{
+    for (uint32_t i = 0; i < x->payload.value_count; i++) {
+        if (x->payload.values[i].is_input) {
+            TRY(import_input(x, i));
+        }
+    }
+    for (uint32_t i = 0; i < x->payload.node_count; i++) {
+        const struct xnn_node *node = &x->payload.nodes[i];
+        if (node->row->import(x, node) != ST_OK) {
+            return error_prefix(x->err, "node %" PRIu32 ": %s: ", i, node->row->name);
+        }
+    }
+    for (uint32_t i = 0; i < x->payload.value_count; i++) {
+        if (x->payload.values[i].is_output) {
+            TRY(export_output(x, i));
+        }
+    }
+    return ST_OK;
+}
+
+enum status rt_import_xnnpack(struct rt_delegate_call *call)
+{
+    struct xnn_import x = {.call = call, .graph = call->graph, .err = call->err};
+    struct arena arena;
+    arena_init(&arena, DECODED_BYTES_MAX);
+    enum status status = xnn_read(call, &arena, &x.payload);
+    status = status == ST_OK ? import_all(&x) : status;
+    arena_fini(&arena);
+    return status;
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The XNNPACK delegate's dialect. A payload is a flatbuffer: nodes in topological order over values
+ * that are known by id, of which some are constants and some are the call's arguments.
+ *
+ * xnnpack_read.c and xnnpack_values.c turn the bytes into the plain structs below and check
+ * everything that can be seen without knowing what a node means; xnnpack_quant.c knows how a stored
+ * value and the numbers it stands for follow from each other; xnnpack_nodes.c has a row for each
+ * type of node and the function that imports it; xnnpack_conv.c those that look at images.
+ * xnnpack.c holds them together.
+ *
+ * All dims are physical: what comes first is outermost in memory. Images are [N, H, W, C]. A
+ * program's tensor is permuted to that at the border, and images to [N, C, H, W] around the
+ * operators that want them so; runtime/graph/permute.c makes most of that disappear.
+ *
+ * Of a value that is no constant the payload's dims are hints, often wrong, and not looked at:
+ * the operators' shape functions find the dims from the arguments.
+ */
+#ifndef PTED_RUNTIME_IMPORT_XNNPACK_H
+#define PTED_RUNTIME_IMPORT_XNNPACK_H
+
+#include "base/arena.h"
+#include "base/shape.h"
+#include "runtime/import/delegate.h"
+
+/* Limits of a payload; the exporter's own are lower or the file's size stops them first. */
+#define XNN_RANK_MAX 6
+#define XNN_EXTERNALS_MAX 4096
+#define XNN_LIST_MAX 8 /* entries of a node's list: one for each dim */
+
+/* The file's numbers (runtime_schema.fbs). */
+enum xnn_type {
+    XNN_INVALID,
+    XNN_F32,
+    XNN_F16,
+    XNN_QINT8,
+    XNN_QUINT8,
+    XNN_QINT32,
+    XNN_QCINT8,
+    XNN_QCINT32,
+    XNN_QCINT4,
+    XNN_QDINT8,
+    XNN_QBINT4,
+    XNN_QPINT8,
+    XNN_INT32,
+    XNN_PFP32,
+    XNN_BF16,
+    XNN_TYPE_COUNT
+};
+
+/* How numbers follow from what is stored. The file's numbers of the union, 0 for none. */
+enum xnn_quant {
+    XNN_PLAIN,       /* they are stored */
+    XNN_PER_CHANNEL, /* a scale for each place along |channel_dim|, no zero point */
+    XNN_PER_TENSOR,  /* one scale and zero point */
+    XNN_PER_ROW,     /* found when run, for each |row_dims| last dims together */
+    XNN_PER_GROUP,   /* a scale for |group| neighbours along the last dim, no zero point */
+    XNN_QUANT_COUNT
+};
+
+struct xnn_type_info {
+    const char *name;
+    enum dtype dtype;     /* as which it is stored in the graph */
+    bool is_packed;       /* in the file two elements a byte, rows padded to bytes */
+    enum xnn_quant quant; /* the only form it has */
+    int32_t min, max;     /* of a per-tensor zero point and of what quantizing gives */
+};
+
+extern const struct xnn_type_info xnn_types[XNN_TYPE_COUNT]; /* name NULL: not in files */
+
+struct xnn_value {
+    uint32_t id;
+    enum xnn_type type;
+    struct shape shape; /* physical; only that of a constant counts */
+    bool is_input, is_output, is_constant;
+    bool quantizes_rows;  /* input of an old file: nodes read it as XNN_QDINT8 */
+    uint32_t external_id; /* input, output: position among the call's arguments */
+    struct span bytes;    /* constant: at least as many as |shape| needs */
+
+    float scale; /* XNN_PER_TENSOR */
+    int32_t zero_point;
+    uint8_t channel_dim; /* XNN_PER_CHANNEL */
+    int64_t group;       /* XNN_PER_GROUP */
+    uint8_t row_dims;    /* XNN_PER_ROW */
+    struct span scales;  /* of channels f32; of groups bf16, or f32 if |scales_are_f32| */
+    bool scales_are_f32;
+
+    /* What stands for it in the graph; 0: nothing yet. */
+    uint32_t stored;                  /* a tensor of the type's dtype */
+    uint32_t row_scales, row_offsets; /* XNN_PER_ROW: f32, i32 */
+    uint32_t real;                    /* the numbers it stands for, once somebody asked */
+};
+
+#define XNN_NO_VALUE UINT32_MAX /* an optional operand that is not given */
+#define XNN_INPUTS_MAX 5
+#define XNN_OUTPUTS_MAX 2
+#define XNN_PARAMS_MAX 15
+
+struct xnn_list {
+    uint32_t count;
+    uint32_t items[XNN_LIST_MAX];
+};
+
+struct xnn_row;
+
+struct xnn_node {
+    const struct xnn_row *row;
+    uint32_t inputs[XNN_INPUTS_MAX], input_count; /* indices into the graph's values */
+    uint32_t outputs[XNN_OUTPUTS_MAX], output_count;
+    uint32_t params[XNN_PARAMS_MAX]; /* in the schema's order */
+    struct xnn_list lists[2];
+    float number;
+    float min, max; /* of the output; infinite when there is no bound */
+    uint32_t flags;
+};
+
+struct xnn_graph {
+    struct xnn_value *values;
+    struct xnn_node *nodes;
+    uint32_t value_count, node_count;
+};
+
+struct xnn_import {
+    struct rt_delegate_call *call;
+    struct rt_graph *graph; /* the call's */
+    struct xnn_graph payload;
+    struct error *err;
+};
+
+typedef enum status xnn_import_f(struct xnn_import *x, const struct xnn_node *node);
+
+/* The flags of nodes that mean something here. */
+enum xnn_flags {
+    XNN_TRANSPOSE = 1 << 0, /* the second factor lies the other way round */
+    XNN_SAME_PADDING = 1 << 2,
+    XNN_ALIGN_CORNERS = 1 << 3,
+    XNN_KEEP_DIMS = 1 << 6,
+};
+
+/* A type of node. */
+struct xnn_row {
+    const char *name;
+    /*
+     * Its table, a letter a slot: i input, b input that may be missing, o output, u a number for
+     * params, L a list, f number, g flags, - not used.
+     */
+    const char *fields;
+    xnn_import_f *import;
+    uint32_t flags; /* those that it may have */
+    const char *op; /* the operator it is, where the function wants to know */
+};
+
+/* The row of the file's union tag, or NULL. */
+const struct xnn_row *xnn_row_find(uint8_t tag);
+
+/*
+ * Decodes and verifies |call|'s payload into |arena|; spans borrow from the program. Errors name
+ * the node or value of the payload.
+ */
+MUST_CHECK enum status xnn_read(struct rt_delegate_call *call, struct arena *arena,
+                                struct xnn_graph *out_graph);
+
+/* ---- building (xnnpack.c) -------------------------------------------------------------------- */
+
+/* rt_graph_apply() into the call's graph. */
+MUST_CHECK enum status xnn_apply(struct xnn_import *x, const char *op, const uint32_t *args,
+                                 uint32_t arg_count, enum dtype dtype, uint32_t *out_value);
+/* A list of constants. */
+uint32_t xnn_ints(struct xnn_import *x, const int64_t *items, uint32_t count);
+uint32_t xnn_int(struct xnn_import *x, int64_t value);
+/* Dim d of the result is dim order[d]; nothing is added for an order that changes nothing. */
+MUST_CHECK enum status xnn_permute(struct xnn_import *x, uint32_t value, const uint8_t *order,
+                                   uint32_t *out_value);
+MUST_CHECK enum status xnn_view(struct xnn_import *x, uint32_t value, const struct rt_dim *dims,
+                                uint8_t rank, uint32_t *out_value);
+/* |value| as another element type. */
+MUST_CHECK enum status xnn_convert(struct xnn_import *x, uint32_t value, enum dtype dtype,
+                                   uint32_t *out_value);
+
+/* ---- what is stored, and what it stands for (xnnpack_quant.c) -------------------------------- */
+
+/* Operand |index| of a node, as it is stored. */
+MUST_CHECK enum status xnn_stored(struct xnn_import *x, uint32_t index, uint32_t *out_value);
+/* The numbers, as f32 (f16 and i32 where they are stored so). */
+MUST_CHECK enum status xnn_real(struct xnn_import *x, uint32_t index, uint32_t *out_value);
+/*
+ * The numbers of |stored|, which is value |index| in another shape: as f32. Scales of channels are
+ * along |axis| now; rows are still the leading dims.
+ */
+MUST_CHECK enum status xnn_decode(struct xnn_import *x, uint32_t index, uint32_t stored,
+                                  uint8_t axis, uint32_t *out_value);
+/* Numbers as value |index| stores them. */
+MUST_CHECK enum status xnn_encode(struct xnn_import *x, uint32_t index, uint32_t numbers,
+                                  uint32_t *out_value);
+/* Is what one stores what the other would store? */
+bool xnn_same_form(const struct xnn_value *a, const struct xnn_value *b);
+/* What a number is stored as, saturated. */
+double xnn_quantize(const struct xnn_value *value, double number);
+
+/* Value |index| is |stored| from here on: once, and not a constant or an input. */
+MUST_CHECK enum status xnn_define(struct xnn_import *x, uint32_t index, uint32_t stored);
+
+/* Numbers clamped to the node's bounds. */
+MUST_CHECK enum status xnn_clamp(struct xnn_import *x, const struct xnn_node *node,
+                                 uint32_t numbers, uint32_t *out_value);
+/* Clamps, encodes and defines the node's first output. */
+MUST_CHECK enum status xnn_finish(struct xnn_import *x, const struct xnn_node *node,
+                                  uint32_t numbers);
+
+/* ---- images (xnnpack_conv.c) ----------------------------------------------------------------- */
+
+xnn_import_f xnn_import_conv, xnn_import_depthwise, xnn_import_deconv, xnn_import_max_pool,
+    xnn_import_avg_pool, xnn_import_global_pool, xnn_import_argmax_pool, xnn_import_resize;
+
+/* The importer of a call; see delegate.h. */
+rt_import_delegate_f rt_import_xnnpack;
+
+#endif

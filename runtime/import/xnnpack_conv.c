@@ -1,0 +1,525 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Nodes that look at images: convolutions, pools, resampling. Theirs lie as [N, H, W, C] and the
+ * graph's operators count [N, C, H, W], so a permute goes before and after; what is stored is
+ * permuted, so that quantizing and dequantizing stay next to the operator.
+ *
+ * Padding may be uneven here. Where it is, a node of its own pads; else the operator does.
+ */
+#include "config.h"
+
+#include <math.h>
+
+#include "base/check.h"
+#include "runtime/import/xnnpack.h"
+#include "runtime/ops/op.h"
+
+static const uint8_t to_planes[] = {0, 3, 1, 2}, to_pixels[] = {0, 2, 3, 1};
+
+/* Sizes along the two axes of an image. */
+struct pair {
+    int64_t y, x;
+};
+
+/* Likewise; padding may follow from the image's own sizes. */
+struct pads {
+    struct rt_dim y, x;
+};
+
+struct window {
+    struct pair kernel, stride, dilation;
+    struct pads before, after; /* padding */
+};
+
+/* No product of two of these comes near the end of int64. */
+#define EXTENT_MAX (1u << 24)
+
+/* ---- operands -------------------------------------------------------------------------------- */
+
+static enum status need_image(struct xnn_import *x, uint32_t stored)
+{
+    uint8_t rank = x->graph->values[stored].rank;
+    if (rank != 4) {
+        return error_set(x->err, ST_CORRUPT, "an image of rank %u, expected 4", rank);
+    }
+    return ST_OK;
+}
+
+static uint32_t pair_arg(struct xnn_import *x, struct pair p)
+{
+    return xnn_ints(x, (const int64_t[]){p.y, p.x}, 2);
+}
+
+static uint32_t pads_arg(struct xnn_import *x, struct pads p)
+{
+    return rt_graph_ints(x->graph, (const struct rt_dim[]){p.y, p.x}, 2);
+}
+
+static struct pads fixed_pads(int64_t y, int64_t x)
+{
+    return (struct pads){rt_dim_of(y), rt_dim_of(x)};
+}
+
+/* Padding that an operator of the graph can do: as much behind as before, and known. */
+static bool is_even(const struct window *w)
+{
+    return rt_dim_is_const(w->before.y) && rt_dim_same(w->before.y, w->after.y) &&
+           rt_dim_is_const(w->before.x) && rt_dim_same(w->before.x, w->after.x);
+}
+
+/* TensorFlow's rule: as many outputs as strides fit, the odd pixel of padding behind. */
+static void pad_same(struct rt_dims *dims, struct rt_dim in, int64_t reach, int64_t stride,
+                     struct rt_dim *before, struct rt_dim *after)
+{
+    struct rt_dim steps =
+        rt_dim_sub(dims, rt_dim_ceildiv(dims, in, rt_dim_of(stride)), rt_dim_of(1));
+    struct rt_dim span =
+        rt_dim_add(dims, rt_dim_mul(dims, steps, rt_dim_of(stride)), rt_dim_of(reach));
+    struct rt_dim total = rt_dim_max(dims, rt_dim_of(0), rt_dim_sub(dims, span, in));
+    *before = rt_dim_floordiv(dims, total, rt_dim_of(2));
+    *after = rt_dim_sub(dims, total, *before);
+}
+
+static enum status find_same_padding(struct xnn_import *x, uint32_t stored, struct window *w)
+{
+    struct rt_dims *dims = &x->graph->dims;
+    const struct rt_value *v = &x->graph->values[stored];
+    if (w->before.y.value + w->before.x.value + w->after.y.value + w->after.x.value != 0) {
+        return error_set(x->err, ST_CORRUPT, "padding beside the flag that finds it");
+    }
+    pad_same(dims, v->dims[1], w->dilation.y * (w->kernel.y - 1) + 1, w->stride.y, &w->before.y,
+             &w->after.y);
+    pad_same(dims, v->dims[2], w->dilation.x * (w->kernel.x - 1) + 1, w->stride.x, &w->before.x,
+             &w->after.x);
+    return rt_graph_check(x->graph, x->err);
+}
+
+/* The first |count| parameters, of which those from |positive| on cannot be 0. */
+static enum status check_extents(struct xnn_import *x, const uint32_t *params, uint32_t positive,
+                                 uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (params[i] > EXTENT_MAX || (i >= positive && params[i] == 0)) {
+            return error_set(x->err, ST_CORRUPT, "parameter %u is %u, expected %u to %u", i,
+                             params[i], i >= positive, EXTENT_MAX);
+        }
+    }
+    return ST_OK;
+}
+
+/*
+ * Parameters 0 to 9 of convolutions and pools; |stored| is what the window goes over. Means have a
+ * dilation in the file only: XNNPACK's operator has none, and files have 0 there.
+ */
+static enum status read_window(struct xnn_import *x, const struct xnn_node *node, uint32_t stored,
+                               bool has_dilation, struct window *w)
+{
+    const uint32_t *p = node->params;
+    TRY(check_extents(x, p, 4, has_dilation ? 10 : 8));
+    *w = (struct window){
+        .before = fixed_pads(p[0], p[3]),
+        .after = fixed_pads(p[2], p[1]),
+        .kernel = {p[4], p[5]},
+        .stride = {p[6], p[7]},
+        .dilation = {has_dilation ? p[8] : 1, has_dilation ? p[9] : 1},
+    };
+    return node->flags & XNN_SAME_PADDING ? find_same_padding(x, stored, w) : ST_OK;
+}
+
+/* Pads |stored|, an image of value |index|, with |number| where |w| is uneven, and makes it even.
+ */
+static enum status pad_uneven(struct xnn_import *x, uint32_t index, double number, struct window *w,
+                              uint32_t *stored)
+{
+    const struct xnn_value *value = &x->payload.values[index];
+    if (is_even(w)) {
+        return ST_OK;
+    }
+    const struct rt_dim none = rt_dim_of(0);
+    struct rt_dim pads[] = {none, none, w->before.x, w->after.x, w->before.y, w->after.y};
+    double q = xnn_quantize(value, number);
+    uint32_t args[] = {*stored, rt_graph_ints(x->graph, pads, 6), rt_graph_float(x->graph, q)};
+    if (xnn_types[value->type].quant == XNN_PER_TENSOR) {
+        args[2] = xnn_int(x, (int64_t)q);
+    }
+    w->before = w->after = fixed_pads(0, 0);
+    return xnn_apply(x, "constant_pad", args, 3, x->graph->values[*stored].dtype, stored);
+}
+
+/* Operand 0 as planes of numbers in f32; |w| is made even by padding with |number|. */
+static enum status planes(struct xnn_import *x, const struct xnn_node *node, double number,
+                          struct window *w, uint32_t *out_value)
+{
+    uint32_t index = node->inputs[0], stored;
+    const struct xnn_value *value = &x->payload.values[index];
+    TRY(xnn_stored(x, index, &stored));
+    if ((xnn_types[value->type].quant == XNN_PER_ROW || value->quantizes_rows) && !is_even(w)) {
+        TRY(xnn_real(x, index, &stored)); /* what 0 is stored as differs from row to row */
+        TRY(pad_uneven(x, index, number, w, &stored));
+        return xnn_permute(x, stored, to_planes, out_value);
+    }
+    TRY(pad_uneven(x, index, number, w, &stored));
+    TRY(xnn_permute(x, stored, to_planes, &stored));
+    return xnn_decode(x, index, stored, 1, out_value);
+}
+
+/* Planes of numbers become what output |index| stores. */
+static enum status encode_planes(struct xnn_import *x, uint32_t index, uint32_t numbers,
+                                 uint32_t *out_stored)
+{
+    TRY(xnn_encode(x, index, numbers, out_stored));
+    return xnn_permute(x, *out_stored, to_pixels, out_stored);
+}
+
+static enum status finish_planes(struct xnn_import *x, const struct xnn_node *node,
+                                 uint32_t numbers)
+{
+    uint32_t stored;
+    TRY(xnn_clamp(x, node, numbers, &numbers));
+    TRY(encode_planes(x, node->outputs[0], numbers, &stored));
+    return xnn_define(x, node->outputs[0], stored);
+}
+
+/* ---- convolutions ---------------------------------------------------------------------------- */
+
+enum { GROUP_INPUTS = 10, GROUP_OUTPUTS, GROUPS, EXTRA_Y, EXTRA_X };
+
+struct convolution {
+    struct window window;
+    struct pair extra; /* rows and columns at the end of a transposed one; below 0: cut off there */
+    int64_t groups, outs;
+    uint32_t input, weights, bias; /* f32; the weights as the graph's convolutions want them */
+    bool is_transposed;
+};
+
+static enum status read_convolution(struct xnn_import *x, const struct xnn_node *node,
+                                    struct convolution *c)
+{
+    const uint32_t *p = node->params;
+    uint32_t stored;
+    TRY(xnn_stored(x, node->inputs[0], &stored));
+    TRY(need_image(x, stored));
+    TRY(read_window(x, node, stored, true, &c->window));
+    for (uint32_t i = GROUP_INPUTS; i <= EXTRA_X; i++) {
+        if (p[i] > EXTENT_MAX || (i <= GROUPS && p[i] == 0)) {
+            return error_set(x->err, ST_CORRUPT, "parameter %u is %u", i, p[i]);
+        }
+    }
+    c->groups = p[GROUPS];
+    c->outs = (int64_t)p[GROUPS] * p[GROUP_OUTPUTS];
+    c->extra = (struct pair){p[EXTRA_Y], p[EXTRA_X]};
+    c->bias = rt_graph_none(x->graph);
+    if (node->inputs[2] != XNN_NO_VALUE) {
+        TRY(xnn_real(x, node->inputs[2], &c->bias));
+        TRY(xnn_convert(x, c->bias, DT_F32, &c->bias));
+    }
+    return ST_OK;
+}
+
+/* The stored weights, whose dims must be |dims|. */
+static enum status need_weights(struct xnn_import *x, const struct xnn_node *node,
+                                const int64_t dims[4], uint32_t *out_stored)
+{
+    TRY(xnn_stored(x, node->inputs[1], out_stored));
+    const struct rt_value *v = &x->graph->values[*out_stored];
+    bool fits = v->rank == 4;
+    for (uint8_t d = 0; fits && d < 4; d++) {
+        fits = rt_dim_is(v->dims[d], dims[d]);
+    }
+    if (!fits) {
+        return error_set(x->err, ST_CORRUPT, "the filter is not [%lld,%lld,%lld,%lld]",
+                         (long long)dims[0], (long long)dims[1], (long long)dims[2],
+                         (long long)dims[3]);
+    }
+    return ST_OK;
+}
+
+/* Weights with their dims in |order|; channels of the stored dim 0 or 3 are then along |axis|. */
+static enum status order_weights(struct xnn_import *x, const struct xnn_node *node, uint32_t stored,
+                                 const uint8_t order[4], uint8_t channels, uint8_t axis,
+                                 uint32_t *out_value)
+{
+    const struct xnn_value *value = &x->payload.values[node->inputs[1]];
+    if (xnn_types[value->type].quant == XNN_PER_CHANNEL && value->channel_dim != channels) {
+        return error_set(x->err, ST_CORRUPT, "scales along dim %u of the filter, expected %u",
+                         value->channel_dim, channels);
+    }
+    TRY(xnn_permute(x, stored, order, &stored));
+    return xnn_decode(x, node->inputs[1], stored, axis, out_value);
+}
+
+static enum status convolve(struct xnn_import *x, const struct xnn_node *node,
+                            struct convolution *c)
+{
+    struct pair extra = {c->extra.y > 0 ? c->extra.y : 0, c->extra.x > 0 ? c->extra.x : 0};
+    uint32_t out;
+    TRY(planes(x, node, 0, &c->window, &c->input));
+    uint32_t args[] = {
+        c->input,
+        c->weights,
+        c->bias,
+        pair_arg(x, c->window.stride),
+        pads_arg(x, c->window.before),
+        pair_arg(x, c->window.dilation),
+        rt_graph_bool(x->graph, c->is_transposed),
+        pair_arg(x, extra),
+        xnn_int(x, c->groups),
+    };
+    TRY(xnn_apply(x, "convolution", args, 9, DT_F32, &out));
+    if (c->extra.y < 0 || c->extra.x < 0) {
+        int64_t pads[] = {0, c->extra.x - extra.x, 0, c->extra.y - extra.y};
+        uint32_t cut[] = {out, xnn_ints(x, pads, 4), rt_graph_float(x->graph, 0)};
+        TRY(xnn_apply(x, "constant_pad", cut, 3, DT_F32, &out));
+    }
+    return finish_planes(x, node, out);
+}
+
+enum status xnn_import_conv(struct xnn_import *x, const struct xnn_node *node)
+{
+    struct convolution c = {0};
+    uint32_t stored;
+    TRY(read_convolution(x, node, &c));
+    int64_t dims[] = {c.outs, c.window.kernel.y, c.window.kernel.x, node->params[GROUP_INPUTS]};
+    TRY(need_weights(x, node, dims, &stored));
+    TRY(order_weights(x, node, stored, to_planes, 0, 0, &c.weights));
+    return convolve(x, node, &c);
+}
+
+/* The filter is [1, kh, kw, outs]: the outputs of one input channel side by side. */
+enum status xnn_import_depthwise(struct xnn_import *x, const struct xnn_node *node)
+{
+    static const uint8_t order[] = {3, 0, 1, 2};
+    struct convolution c = {0};
+    uint32_t stored;
+    TRY(read_convolution(x, node, &c));
+    int64_t dims[] = {1, c.window.kernel.y, c.window.kernel.x, c.outs};
+    if (node->params[GROUP_INPUTS] != 1) {
+        return error_set(x->err, ST_CORRUPT, "%u input channels a group, expected 1",
+                         node->params[GROUP_INPUTS]);
+    }
+    TRY(need_weights(x, node, dims, &stored));
+    TRY(order_weights(x, node, stored, order, 3, 0, &c.weights));
+    return convolve(x, node, &c);
+}
+
+/* [g * O, kh, kw, I] as [g * I, O, kh, kw]; one group of quantized weights stays quantized. */
+static enum status transposed_weights(struct xnn_import *x, const struct xnn_node *node,
+                                      const struct convolution *c, uint32_t stored,
+                                      uint32_t *out_value)
+{
+    static const uint8_t order[] = {3, 0, 1, 2}, grouped[] = {0, 4, 1, 2, 3};
+    int64_t outs = node->params[GROUP_OUTPUTS], ins = node->params[GROUP_INPUTS];
+    if (c->groups == 1) {
+        return order_weights(x, node, stored, order, 0, 1, out_value);
+    }
+    struct rt_dim apart[] = {rt_dim_of(c->groups), rt_dim_of(outs), rt_dim_of(c->window.kernel.y),
+                             rt_dim_of(c->window.kernel.x), rt_dim_of(ins)};
+    struct rt_dim together[] = {rt_dim_of(c->groups * ins), rt_dim_of(outs),
+                                rt_dim_of(c->window.kernel.y), rt_dim_of(c->window.kernel.x)};
+    TRY(xnn_decode(x, node->inputs[1], stored, 0, out_value));
+    TRY(xnn_view(x, *out_value, apart, 5, out_value));
+    TRY(xnn_permute(x, *out_value, grouped, out_value));
+    return xnn_view(x, *out_value, together, 4, out_value);
+}
+
+/*
+ * What is padded away before and behind may differ: the graph's form cuts as much from both, and
+ * what the end has too little or too much of is added or cut there.
+ */
+enum status xnn_import_deconv(struct xnn_import *x, const struct xnn_node *node)
+{
+    struct convolution c = {.is_transposed = true};
+    uint32_t stored;
+    TRY(read_convolution(x, node, &c));
+    int64_t dims[] = {c.outs, c.window.kernel.y, c.window.kernel.x, node->params[GROUP_INPUTS]};
+    TRY(need_weights(x, node, dims, &stored));
+    TRY(transposed_weights(x, node, &c, stored, &c.weights));
+    c.extra.y += c.window.before.y.value - c.window.after.y.value;
+    c.extra.x += c.window.before.x.value - c.window.after.x.value;
+    c.window.after = c.window.before;
+    return convolve(x, node, &c);
+}
+
+/* ---- pools ----------------------------------------------------------------------------------- */
+
+/* max_pool2d with its two results, the values and their places in their planes. */
+static enum status max_pool(struct xnn_import *x, uint32_t input, const struct window *w,
+                            uint32_t out_values[2])
+{
+    struct rt_graph *graph = x->graph;
+    const struct rt_op *op = rt_op_find("max_pool2d");
+    must(op);
+    uint32_t args[] = {
+        input,
+        pair_arg(x, w->kernel),
+        pair_arg(x, w->stride),
+        pads_arg(x, w->before),
+        pair_arg(x, w->dilation),
+        rt_graph_bool(graph, false),
+    };
+    out_values[0] = rt_graph_tensor(graph, graph->values[input].dtype, 0, NULL);
+    out_values[1] = rt_graph_tensor(graph, DT_I64, 0, NULL);
+    uint32_t node = rt_graph_node(graph, op, args, 6, out_values, 2);
+    TRY(rt_graph_check(graph, x->err));
+    return rt_graph_infer(graph, node, x->err);
+}
+
+/* On what is stored when the output stores it alike, so that quantized images stay so. */
+enum status xnn_import_max_pool(struct xnn_import *x, const struct xnn_node *node)
+{
+    uint32_t in = node->inputs[0], out = node->outputs[0], stored, pooled[2];
+    bool is_alike = xnn_same_form(&x->payload.values[in], &x->payload.values[out]);
+    struct window w;
+    TRY(xnn_stored(x, in, &stored));
+    TRY(need_image(x, stored));
+    TRY(read_window(x, node, stored, true, &w));
+    if (!is_alike || isfinite(node->min) || isfinite(node->max)) {
+        TRY(planes(x, node, -INFINITY, &w, &stored));
+        TRY(max_pool(x, stored, &w, pooled));
+        return finish_planes(x, node, pooled[0]);
+    }
+    TRY(pad_uneven(x, in, -INFINITY, &w, &stored));
+    TRY(xnn_permute(x, stored, to_planes, &stored));
+    TRY(max_pool(x, stored, &w, pooled));
+    TRY(xnn_permute(x, pooled[0], to_pixels, &stored));
+    return xnn_define(x, out, stored);
+}
+
+/* Means of the windows of |planes|; padding does not count. */
+static enum status average(struct xnn_import *x, uint32_t planes, const struct window *w,
+                           uint32_t *out_value)
+{
+    uint32_t args[] = {
+        planes,
+        pair_arg(x, w->kernel),
+        pair_arg(x, w->stride),
+        pads_arg(x, w->before),
+        rt_graph_bool(x->graph, false),
+        rt_graph_bool(x->graph, false),
+        rt_graph_none(x->graph),
+    };
+    return xnn_apply(x, "avg_pool2d", args, 7, DT_F32, out_value);
+}
+
+/* What part of each window of an image as large as |stored| is not padding. */
+static enum status average_ones(struct xnn_import *x, uint32_t stored, struct window w,
+                                uint32_t *out_value)
+{
+    struct rt_graph *graph = x->graph;
+    const struct rt_value *v = &graph->values[stored];
+    const struct rt_dim one = rt_dim_of(1), none = rt_dim_of(0);
+    struct rt_dim sizes[] = {one, one, v->dims[1], v->dims[2]};
+    struct rt_dim pads[] = {w.before.x, w.after.x, w.before.y, w.after.y};
+    uint32_t args[] = {rt_graph_ints(graph, sizes, 4), rt_graph_float(graph, 1)}, ones;
+    TRY(xnn_apply(x, "full", args, 2, DT_F32, &ones));
+    uint32_t pad[] = {ones, rt_graph_ints(graph, pads, 4), rt_graph_float(graph, 0)};
+    TRY(xnn_apply(x, "constant_pad", pad, 3, DT_F32, &ones));
+    w.before = w.after = (struct pads){none, none};
+    return average(x, ones, &w, out_value);
+}
+
+enum status xnn_import_avg_pool(struct xnn_import *x, const struct xnn_node *node)
+{
+    struct window w;
+    uint32_t image, stored, out;
+    TRY(xnn_stored(x, node->inputs[0], &image));
+    TRY(need_image(x, image));
+    TRY(read_window(x, node, image, false, &w));
+    bool divides = !is_even(&w);
+    struct window uneven = w;
+    TRY(planes(x, node, 0, &w, &stored));
+    TRY(average(x, stored, &w, &out));
+    if (divides) {
+        uint32_t quotient[] = {out, 0};
+        TRY(average_ones(x, image, uneven, &quotient[1]));
+        TRY(xnn_apply(x, "div", quotient, 2, DT_F32, &out));
+    }
+    return finish_planes(x, node, out);
+}
+
+enum status xnn_import_global_pool(struct xnn_import *x, const struct xnn_node *node)
+{
+    struct window none = {.before = fixed_pads(0, 0), .after = fixed_pads(0, 0)};
+    uint32_t stored, out;
+    bool keeps = node->flags & XNN_KEEP_DIMS;
+    TRY(xnn_stored(x, node->inputs[0], &stored));
+    TRY(need_image(x, stored));
+    TRY(planes(x, node, 0, &none, &stored));
+    uint32_t args[] = {
+        stored,
+        xnn_ints(x, (const int64_t[]){2, 3}, 2),
+        rt_graph_bool(x->graph, keeps),
+        rt_graph_none(x->graph),
+    };
+    TRY(xnn_apply(x, "mean", args, 4, DT_F32, &out));
+    return keeps ? finish_planes(x, node, out) : xnn_finish(x, node, out);
+}
+
+/* The place in the plane becomes the place in the window: windows touch, but do not overlap. */
+static enum status place_in_window(struct xnn_import *x, uint32_t place, struct rt_dim width,
+                                   struct pair window, uint32_t *out_value)
+{
+    uint32_t wide = rt_graph_int(x->graph, width), row, column, start;
+    uint32_t by_row[] = {place, wide};
+    TRY(xnn_apply(x, "remainder_scalar", by_row, 2, DT_I64, &column));
+    uint32_t without[] = {place, column, xnn_int(x, 1)};
+    TRY(xnn_apply(x, "sub", without, 3, DT_I64, &start));
+    uint32_t whole[] = {start, wide, rt_graph_string(x->graph, span_str("floor"))};
+    TRY(xnn_apply(x, "div_scalar_mode", whole, 3, DT_I64, &row));
+    uint32_t row_args[] = {row, xnn_int(x, window.y)};
+    TRY(xnn_apply(x, "remainder_scalar", row_args, 2, DT_I64, &row));
+    uint32_t column_args[] = {column, xnn_int(x, window.x)};
+    TRY(xnn_apply(x, "remainder_scalar", column_args, 2, DT_I64, &column));
+    uint32_t row_start[] = {row, xnn_int(x, window.x)};
+    TRY(xnn_apply(x, "mul_scalar", row_start, 2, DT_I64, &row));
+    uint32_t sum[] = {row, column, xnn_int(x, 1)};
+    return xnn_apply(x, "add", sum, 3, DT_I64, out_value);
+}
+
+/* Maxima of windows side by side, and where in its window each was. */
+enum status xnn_import_argmax_pool(struct xnn_import *x, const struct xnn_node *node)
+{
+    const uint32_t *p = node->params;
+    const struct pads none = fixed_pads(0, 0);
+    struct window w = {{p[4], p[5]}, {p[4], p[5]}, {1, 1}, none, none};
+    int64_t pads[] = {p[3], p[1], p[0], p[2]};
+    uint32_t stored, pooled[2];
+    TRY(check_extents(x, p, 4, 6));
+    TRY(xnn_stored(x, node->inputs[0], &stored));
+    TRY(need_image(x, stored));
+    TRY(planes(x, node, 0, &w, &stored));
+    if (p[0] + p[1] + p[2] + p[3] > 0) {
+        /* XNNPACK reads the nearest pixel for one outside: it counts the place, not the pixel. */
+        uint32_t args[] = {stored, xnn_ints(x, pads, 4)};
+        TRY(xnn_apply(x, "replication_pad2d", args, 2, DT_F32, &stored));
+    }
+    TRY(max_pool(x, stored, &w, pooled));
+    struct rt_dim height = x->graph->values[stored].dims[2];
+    struct rt_dim width = x->graph->values[stored].dims[3];
+    if (!rt_dim_is(height, w.kernel.y) || !rt_dim_is(width, w.kernel.x)) {
+        TRY(place_in_window(x, pooled[1], width, w.kernel, &pooled[1]));
+    }
+    TRY(encode_planes(x, node->outputs[0], pooled[0], &pooled[0]));
+    TRY(encode_planes(x, node->outputs[1], pooled[1], &pooled[1]));
+    TRY(xnn_define(x, node->outputs[0], pooled[0]));
+    return xnn_define(x, node->outputs[1], pooled[1]);
+}
+
+/* ---- resampling ------------------------------------------------------------------------------ */
+
+enum status xnn_import_resize(struct xnn_import *x, const struct xnn_node *node)
+{
+    struct window none = {.before = fixed_pads(0, 0), .after = fixed_pads(0, 0)};
+    uint32_t stored, out;
+    TRY(xnn_stored(x, node->inputs[0], &stored));
+    TRY(need_image(x, stored));
+    TRY(planes(x, node, 0, &none, &stored));
+    uint32_t args[] = {
+        stored,
+        xnn_ints(x, (const int64_t[]){node->params[0], node->params[1]}, 2),
+        rt_graph_bool(x->graph, node->flags & XNN_ALIGN_CORNERS),
+        rt_graph_none(x->graph),
+    };
+    TRY(xnn_apply(x, "upsample_bilinear2d", args, 4, DT_F32, &out));
+    return finish_planes(x, node, out);
+}

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Stored values and the numbers they stand for. Quantized values stay what they are between nodes
+ * that only move them; a node that computes reads dequantized numbers and its result is quantized
+ * again, both as nodes of the graph: a pass makes integer kernels of that, and without it the
+ * float kernels give the same to within one step.
+ */
+#include "config.h"
+
+#include <math.h>
+
+#include "base/check.h"
+#include "hal/buffer.h"
+#include "runtime/import/xnnpack.h"
+#include "runtime/ops/op.h"
+
+const struct xnn_type_info xnn_types[XNN_TYPE_COUNT] = {
+    [XNN_F32] = {"fp32", DT_F32, false, XNN_PLAIN, 0, 0},
+    [XNN_F16] = {"fp16", DT_F16, false, XNN_PLAIN, 0, 0},
+    [XNN_BF16] = {"bf16", DT_BF16, false, XNN_PLAIN, 0, 0},
+    [XNN_INT32] = {"int32", DT_I32, false, XNN_PLAIN, 0, 0},
+    [XNN_QINT8] = {"qint8", DT_I8, false, XNN_PER_TENSOR, -128, 127},
+    [XNN_QUINT8] = {"quint8", DT_U8, false, XNN_PER_TENSOR, 0, 255},
+    [XNN_QINT32] = {"qint32", DT_I32, false, XNN_PER_TENSOR, INT32_MIN, INT32_MAX},
+    [XNN_QCINT8] = {"qcint8", DT_I8, false, XNN_PER_CHANNEL, -128, 127},
+    [XNN_QCINT32] = {"qcint32", DT_I32, false, XNN_PER_CHANNEL, INT32_MIN, INT32_MAX},
+    [XNN_QCINT4] = {"qcint4", DT_I8, true, XNN_PER_CHANNEL, -8, 7},
+    [XNN_QBINT4] = {"qbint4", DT_I8, true, XNN_PER_GROUP, -8, 7},
+    [XNN_QDINT8] = {"qdint8", DT_I8, false, XNN_PER_ROW, -128, 127},
+};
+
+/* The exporter rounds scales of groups to bf16 by adding most of half a step and cutting. */
+#define GROUP_SCALE_ROUNDING 1.00389105f
+
+bool xnn_same_form(const struct xnn_value *a, const struct xnn_value *b)
+{
+    return a->type == b->type && (xnn_types[a->type].quant == XNN_PLAIN ||
+                                  (xnn_types[a->type].quant == XNN_PER_TENSOR &&
+                                   a->scale == b->scale && a->zero_point == b->zero_point));
+}
+
+double xnn_quantize(const struct xnn_value *value, double number)
+{
+    const struct xnn_type_info *type = &xnn_types[value->type];
+    double q = number;
+    if (type->quant == XNN_PER_TENSOR) {
+        q = rint(number / (double)value->scale) + value->zero_point;
+        q = fmin(fmax(q, type->min), type->max);
+    }
+    return q;
+}
+
+/* ---- constants ------------------------------------------------------------------------------- */
+
+/* A one-dimensional or two-dimensional constant of what |value|'s scales are. */
+static enum status scale_constant(struct xnn_import *x, const struct xnn_value *value,
+                                  const struct shape *shape, uint32_t *out_value)
+{
+    enum dtype dtype = value->scales_are_f32 ? DT_F32 : DT_BF16;
+    return rt_delegate_constant(x->call, dtype, shape, value->scales, out_value);
+}
+
+/* Scales of groups in an old file, f32 but meant to lose what bf16 has no place for. */
+static enum status round_group_scales(struct xnn_import *x, uint32_t *scales)
+{
+    struct hal_buffer *buffer;
+    struct rt_value *v = &x->graph->values[*scales];
+    size_t bytes = v->bytes.len;
+    struct shape shape;
+    must(rt_value_shape(v, &shape));
+    TRY(hal_buffer_new(x->call->device, bytes, &buffer, x->err));
+    uint8_t *to = hal_buffer_map(buffer);
+    for (size_t i = 0; i < bytes; i += sizeof(float)) {
+        float scale;
+        uint32_t bits;
+        memcpy(&scale, x->graph->values[*scales].bytes.ptr + i, sizeof(scale));
+        scale *= GROUP_SCALE_ROUNDING;
+        memcpy(&bits, &scale, sizeof(bits));
+        bits &= 0xffff0000u;
+        memcpy(to + i, &bits, sizeof(bits));
+    }
+    uint32_t rounded = rt_graph_constant(x->graph, DT_F32, &shape, (struct span){0});
+    if (rounded == 0) {
+        hal_buffer_unref(buffer);
+        return rt_graph_check(x->graph, x->err);
+    }
+    rt_graph_set_constant(x->graph, rounded, buffer);
+    *scales = rounded;
+    return ST_OK;
+}
+
+/* Numbers of 4 bits are unpacked here: nothing else knows of them. */
+static enum status import_constant(struct xnn_import *x, struct xnn_value *value)
+{
+    struct shape shape = value->shape;
+    const struct xnn_type_info *type = &xnn_types[value->type];
+    if (!type->is_packed) {
+        return rt_delegate_constant(x->call, type->dtype, &shape, value->bytes, &value->stored);
+    }
+    uint32_t packed;
+    shape.dims[1] = shape.dims[1] / 2 + shape.dims[1] % 2;
+    TRY(rt_delegate_constant(x->call, DT_U8, &shape, value->bytes, &packed));
+    uint32_t args[] = {packed, xnn_int(x, value->shape.dims[1]), xnn_int(x, 0)};
+    return xnn_apply(x, "unpack_int4", args, 3, type->dtype, &value->stored);
+}
+
+enum status xnn_stored(struct xnn_import *x, uint32_t index, uint32_t *out_value)
+{
+    struct xnn_value *value = &x->payload.values[index];
+    if (value->stored == 0 && value->is_constant) {
+        TRY(import_constant(x, value));
+    }
+    if (value->stored == 0) {
+        return error_set(x->err, ST_CORRUPT, "value %u is read before it is written", value->id);
+    }
+    *out_value = value->stored;
+    return ST_OK;
+}
+
+/* ---- from stored to numbers ------------------------------------------------------------------ */
+
+static uint32_t dtype_arg(struct xnn_import *x, enum dtype dtype)
+{
+    return xnn_int(x, dtype_infos[dtype].executorch);
+}
+
+static enum status decode_tensor(struct xnn_import *x, const struct xnn_value *value,
+                                 uint32_t stored, uint32_t *out_value)
+{
+    const struct xnn_type_info *type = &xnn_types[value->type];
+    uint32_t args[] = {
+        stored,
+        rt_graph_float(x->graph, (double)value->scale),
+        xnn_int(x, value->zero_point),
+        xnn_int(x, type->min),
+        xnn_int(x, type->max),
+        dtype_arg(x, type->dtype),
+        rt_graph_none(x->graph),
+    };
+    return xnn_apply(x, "dequantize", args, 7, DT_F32, out_value);
+}
+
+static enum status decode_rows(struct xnn_import *x, const struct xnn_value *value, uint32_t stored,
+                               uint32_t *out_value)
+{
+    const struct xnn_type_info *type =
+        &xnn_types[XNN_QDINT8]; /* |value| may be floats in the file */
+    uint32_t args[] = {
+        stored,
+        value->row_scales,
+        value->row_offsets,
+        xnn_int(x, type->min),
+        xnn_int(x, type->max),
+        dtype_arg(x, type->dtype),
+        dtype_arg(x, DT_F32),
+    };
+    return xnn_apply(x, "dequantize_rows", args, 7, DT_F32, out_value);
+}
+
+static enum status decode_channels(struct xnn_import *x, const struct xnn_value *value,
+                                   uint32_t stored, uint8_t axis, uint32_t *out_value)
+{
+    const struct xnn_type_info *type = &xnn_types[value->type];
+    struct shape shape = {.rank = 1, .dims = {value->shape.dims[value->channel_dim]}};
+    uint32_t scales;
+    TRY(scale_constant(x, value, &shape, &scales));
+    uint32_t args[] = {
+        stored,
+        scales,
+        rt_graph_none(x->graph),
+        xnn_int(x, axis),
+        xnn_int(x, type->min),
+        xnn_int(x, type->max),
+        dtype_arg(x, type->dtype),
+        rt_graph_none(x->graph),
+    };
+    return xnn_apply(x, "dequantize_channels", args, 8, DT_F32, out_value);
+}
+
+static enum status decode_groups(struct xnn_import *x, const struct xnn_value *value,
+                                 uint32_t stored, uint32_t *out_value)
+{
+    struct shape shape = {.rank = 2,
+                          .dims = {value->shape.dims[0], value->shape.dims[1] / value->group}};
+    uint32_t scales;
+    TRY(scale_constant(x, value, &shape, &scales));
+    if (value->scales_are_f32) {
+        TRY(round_group_scales(x, &scales));
+    } else {
+        TRY(xnn_convert(x, scales, DT_F32, &scales));
+    }
+    uint32_t args[] = {stored, scales, xnn_int(x, value->group)};
+    return xnn_apply(x, "dequantize_groups", args, 3, DT_F32, out_value);
+}
+
+enum status xnn_decode(struct xnn_import *x, uint32_t index, uint32_t stored, uint8_t axis,
+                       uint32_t *out_value)
+{
+    const struct xnn_value *value = &x->payload.values[index];
+    switch (value->quantizes_rows ? XNN_PER_ROW : xnn_types[value->type].quant) {
+    case XNN_PER_TENSOR:
+        return decode_tensor(x, value, stored, out_value);
+    case XNN_PER_CHANNEL:
+        return decode_channels(x, value, stored, axis, out_value);
+    case XNN_PER_ROW:
+        return decode_rows(x, value, stored, out_value);
+    case XNN_PER_GROUP:
+        return decode_groups(x, value, stored, out_value);
+    default:
+        return xnn_convert(x, stored, DT_F32, out_value);
+    }
+}
+
+enum status xnn_real(struct xnn_import *x, uint32_t index, uint32_t *out_value)
+{
+    struct xnn_value *value = &x->payload.values[index];
+    uint32_t stored;
+    TRY(xnn_stored(x, index, &stored));
+    bool is_plain = xnn_types[value->type].quant == XNN_PLAIN && !value->quantizes_rows;
+    if (value->real == 0 && is_plain && value->type != XNN_BF16) {
+        value->real = stored;
+    } else if (value->real == 0) {
+        TRY(xnn_decode(x, index, stored, value->channel_dim, &value->real));
+    }
+    *out_value = value->real;
+    return ST_OK;
+}
+
+/* ---- from numbers to stored ------------------------------------------------------------------ */
+
+static enum status encode_tensor(struct xnn_import *x, const struct xnn_value *value,
+                                 uint32_t numbers, uint32_t *out_value)
+{
+    const struct xnn_type_info *type = &xnn_types[value->type];
+    TRY(xnn_convert(x, numbers, DT_F32, &numbers));
+    uint32_t args[] = {
+        numbers,
+        rt_graph_float(x->graph, (double)value->scale),
+        xnn_int(x, value->zero_point),
+        xnn_int(x, type->min),
+        xnn_int(x, type->max),
+        dtype_arg(x, type->dtype),
+    };
+    return xnn_apply(x, "quantize", args, 6, type->dtype, out_value);
+}
+
+/* Rows of the last dims: what is stored, and for each row its scale and zero point. */
+static enum status encode_rows(struct xnn_import *x, struct xnn_value *value, uint32_t numbers,
+                               uint32_t *out_value)
+{
+    struct rt_graph *graph = x->graph;
+    const struct rt_op *op = rt_op_find("quantize_dynamic");
+    must(op);
+    TRY(xnn_convert(x, numbers, DT_F32, &numbers));
+    if (value->row_dims > graph->values[numbers].rank) {
+        return error_set(x->err, ST_CORRUPT, "rows of %u dims of a value of rank %u",
+                         value->row_dims, graph->values[numbers].rank);
+    }
+    uint32_t args[] = {numbers, xnn_int(x, value->row_dims)};
+    uint32_t outs[] = {
+        rt_graph_tensor(graph, DT_I8, 0, NULL),
+        rt_graph_tensor(graph, DT_F32, 0, NULL),
+        rt_graph_tensor(graph, DT_I32, 0, NULL),
+    };
+    uint32_t node = rt_graph_node(graph, op, args, 2, outs, 3);
+    TRY(rt_graph_check(graph, x->err));
+    TRY(rt_graph_infer(graph, node, x->err));
+    value->row_scales = outs[1];
+    value->row_offsets = outs[2];
+    *out_value = outs[0];
+    return ST_OK;
+}
+
+enum status xnn_encode(struct xnn_import *x, uint32_t index, uint32_t numbers, uint32_t *out_value)
+{
+    struct xnn_value *value = &x->payload.values[index];
+    const struct xnn_type_info *type = &xnn_types[value->type];
+    switch (value->quantizes_rows ? XNN_PER_ROW : type->quant) {
+    case XNN_PLAIN:
+        return xnn_convert(x, numbers, type->dtype, out_value);
+    case XNN_PER_TENSOR:
+        return encode_tensor(x, value, numbers, out_value);
+    case XNN_PER_ROW:
+        return encode_rows(x, value, numbers, out_value);
+    default:
+        return error_set(x->err, ST_CORRUPT, "%s as an output", type->name);
+    }
+}
+
+enum status xnn_define(struct xnn_import *x, uint32_t index, uint32_t stored)
+{
+    struct xnn_value *value = &x->payload.values[index];
+    if (value->stored != 0 || value->is_constant || value->is_input) {
+        return error_set(x->err, ST_CORRUPT, "value %u is written a second time", value->id);
+    }
+    value->stored = stored;
+    return ST_OK;
+}
+
+/* ---- the end of a node ----------------------------------------------------------------------- */
+
+enum status xnn_clamp(struct xnn_import *x, const struct xnn_node *node, uint32_t numbers,
+                      uint32_t *out_value)
+{
+    enum dtype dtype = x->graph->values[numbers].dtype;
+    bool has_min = isfinite(node->min), has_max = isfinite(node->max);
+    *out_value = numbers;
+    if (!has_min && !has_max) {
+        return ST_OK;
+    }
+    if (node->min == 0 && !has_max) {
+        return xnn_apply(x, "relu", &numbers, 1, dtype, out_value);
+    }
+    uint32_t args[] = {
+        numbers,
+        has_min ? rt_graph_float(x->graph, (double)node->min) : rt_graph_none(x->graph),
+        has_max ? rt_graph_float(x->graph, (double)node->max) : rt_graph_none(x->graph),
+    };
+    return xnn_apply(x, "clamp", args, 3, dtype, out_value);
+}
+
+enum status xnn_finish(struct xnn_import *x, const struct xnn_node *node, uint32_t numbers)
+{
+    uint32_t stored;
+    TRY(xnn_clamp(x, node, numbers, &numbers));
+    TRY(xnn_encode(x, node->outputs[0], numbers, &stored));
+    return xnn_define(x, node->outputs[0], stored);
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From a payload's bytes to struct xnn_graph: framing, ids, nodes. Every number is checked before
+ * it is stored; what only a node's meaning can tell is left to its importer.
+ */
+#include "config.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "runtime/import/payload.h"
+#include "runtime/import/xnnpack_read.h"
+
+/* Table slots, from runtime_schema.fbs. */
+XNN_FIELD(graph_nodes, 1, "xnodes");
+XNN_FIELD(graph_values, 2, "xvalues");
+XNN_FIELD(graph_externals, 3, "num_externs");
+XNN_FIELD(graph_buffers, 6, "constant_buffer");
+XNN_FIELD(graph_constants, 8, "constant_data");
+XNN_FIELD(node_union, 0, "xnode_union");
+XNN_FIELD(node_min_max, 3, "output_min_max");
+XNN_FIELD(bound_min, 0, "output_min");
+XNN_FIELD(bound_max, 1, "output_max");
+
+void *xnn_take(struct xnn_reader *r, size_t count, size_t size)
+{
+    void *mem = arena_array(r->arena, count, size);
+    if (!mem) {
+        error_set(r->err, ST_EXHAUSTED, "the payload is too large");
+    }
+    return mem;
+}
+
+static enum status open_payload(struct xnn_reader *r, struct flatbuf_table *out_root)
+{
+    struct rt_payload payload;
+    TRY(rt_payload_parse(r->call->delegate->payload, "XH00", &payload, r->err));
+    if (!rt_payload_is(&payload, "XN01") && !rt_payload_is(&payload, "XN00")) {
+        return error_set(r->err, ST_CORRUPT, "the payload is no flatbuffer of XN00 or XN01");
+    }
+    r->behind = payload.behind;
+    TRY(flatbuf_init(&r->fb, payload.flatbuffer, r->err));
+    return flatbuf_root(&r->fb, out_root, r->err);
+}
+
+/* ---- ids ------------------------------------------------------------------------------------- */
+
+struct id_entry {
+    uint32_t id, index;
+};
+
+static int compare_ids(const void *a, const void *b)
+{
+    const struct id_entry *x = a, *y = b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static enum status sort_ids(struct xnn_reader *r, struct id_entry **out_entries)
+{
+    uint32_t count = r->graph->value_count;
+    struct id_entry *entries = xnn_take(r, count, sizeof(*entries));
+    if (!entries) {
+        return r->err->code;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        entries[i] = (struct id_entry){r->graph->values[i].id, i};
+    }
+    qsort(entries, count, sizeof(*entries), compare_ids);
+    for (uint32_t i = 1; i < count; i++) {
+        if (entries[i].id == entries[i - 1].id) {
+            return error_set(r->err, ST_CORRUPT, "two values have the id %" PRIu32, entries[i].id);
+        }
+    }
+    *out_entries = entries;
+    return ST_OK;
+}
+
+/* ---- nodes ----------------------------------------------------------------------------------- */
+
+static enum status read_operand(struct xnn_reader *r, const struct id_entry *ids,
+                                const struct flatbuf_table *table, struct flatbuf_field field,
+                                bool is_optional, uint32_t *out_index)
+{
+    struct id_entry wanted = {0};
+    TRY(flatbuf_u32(&r->fb, table, field, &wanted.id, r->err));
+    if (is_optional && wanted.id == XNN_NO_VALUE) {
+        *out_index = XNN_NO_VALUE;
+        return ST_OK;
+    }
+    const struct id_entry *found =
+        bsearch(&wanted, ids, r->graph->value_count, sizeof(*ids), compare_ids);
+    if (!found) {
+        return error_set(r->err, ST_CORRUPT, "slot %u: no value has the id %" PRIu32, field.slot,
+                         wanted.id);
+    }
+    *out_index = found->index;
+    return ST_OK;
+}
+
+static enum status read_list(struct xnn_reader *r, const struct flatbuf_table *table,
+                             struct flatbuf_field field, struct xnn_list *out_list)
+{
+    struct flatbuf_vector vector;
+    TRY(flatbuf_vector(&r->fb, table, field, 4, &vector, r->err));
+    if (vector.count > XNN_LIST_MAX) {
+        return error_set(r->err, ST_CORRUPT, "slot %u: %" PRIu32 " entries, at most %d", field.slot,
+                         vector.count, XNN_LIST_MAX);
+    }
+    out_list->count = vector.count;
+    for (uint32_t i = 0; i < vector.count; i++) {
+        out_list->items[i] = flatbuf_u32_at(&r->fb, vector, i);
+    }
+    return ST_OK;
+}
+
+/* The slots of the node's own table, as the row's letters say. */
+static enum status read_fields(struct xnn_reader *r, const struct id_entry *ids,
+                               const struct flatbuf_table *table, struct xnn_node *node)
+{
+    const char *fields = node->row->fields;
+    uint32_t params = 0, lists = 0;
+    for (uint16_t slot = 0; fields[slot]; slot++) {
+        struct flatbuf_field field = {.slot = slot, .name = node->row->name};
+        switch (fields[slot]) {
+        case 'i':
+        case 'b':
+            TRY(read_operand(r, ids, table, field, fields[slot] == 'b',
+                             &node->inputs[node->input_count++]));
+            break;
+        case 'o':
+            TRY(read_operand(r, ids, table, field, false, &node->outputs[node->output_count++]));
+            break;
+        case 'u':
+            TRY(flatbuf_u32(&r->fb, table, field, &node->params[params++], r->err));
+            break;
+        case 'L':
+            TRY(read_list(r, table, field, &node->lists[lists++]));
+            break;
+        case 'f':
+            TRY(flatbuf_f32(&r->fb, table, field, &node->number, r->err));
+            break;
+        case 'g':
+            TRY(flatbuf_u32(&r->fb, table, field, &node->flags, r->err));
+            break;
+        default:
+            break;
+        }
+    }
+    return ST_OK;
+}
+
+/* No table, no bounds; in a table, a bound that is not there is 0. */
+static enum status read_bounds(struct xnn_reader *r, const struct flatbuf_table *table,
+                               struct xnn_node *node)
+{
+    struct flatbuf_table bounds;
+    bool found = false;
+    TRY(flatbuf_table(&r->fb, table, node_min_max, &bounds, &found, r->err));
+    node->min = found ? 0 : -INFINITY;
+    node->max = found ? 0 : INFINITY;
+    if (found) {
+        TRY(flatbuf_f32(&r->fb, &bounds, bound_min, &node->min, r->err));
+        TRY(flatbuf_f32(&r->fb, &bounds, bound_max, &node->max, r->err));
+    }
+    if (!(node->min <= node->max)) {
+        return error_set(r->err, ST_CORRUPT, "bounds %g to %g", (double)node->min,
+                         (double)node->max);
+    }
+    return ST_OK;
+}
+
+static enum status read_node(struct xnn_reader *r, const struct id_entry *ids, uint32_t index,
+                             struct flatbuf_vector vector)
+{
+    struct xnn_node *node = &r->graph->nodes[index];
+    struct flatbuf_table outer, inner;
+    uint8_t tag = 0;
+    TRY(flatbuf_table_at(&r->fb, vector, index, &outer, r->err));
+    TRY(flatbuf_union(&r->fb, &outer, node_union, &tag, &inner, r->err));
+    node->row = xnn_row_find(tag);
+    if (!node->row) {
+        return error_set(r->err, tag ? ST_UNSUPPORTED : ST_CORRUPT, "xnode_union of type %u", tag);
+    }
+    enum status status = read_fields(r, ids, &inner, node);
+    status = status == ST_OK ? read_bounds(r, &outer, node) : status;
+    if (status == ST_OK && (node->flags & ~node->row->flags) != 0) {
+        status = error_set(r->err, ST_UNSUPPORTED, "flags %" PRIx32, node->flags);
+    }
+    return status == ST_OK ? ST_OK : error_prefix(r->err, "%s: ", node->row->name);
+}
+
+/* ---- the graph ------------------------------------------------------------------------------- */
+
+static enum status read_nodes(struct xnn_reader *r, const struct flatbuf_table *root)
+{
+    struct flatbuf_vector vector;
+    struct id_entry *ids = NULL;
+    TRY(sort_ids(r, &ids));
+    TRY(flatbuf_vector(&r->fb, root, graph_nodes, 4, &vector, r->err));
+    r->graph->node_count = vector.count;
+    r->graph->nodes = xnn_take(r, vector.count, sizeof(*r->graph->nodes));
+    if (!r->graph->nodes) {
+        return r->err->code;
+    }
+    for (uint32_t i = 0; i < vector.count; i++) {
+        if (read_node(r, ids, i, vector) != ST_OK) {
+            return error_prefix(r->err, "node %" PRIu32 ": ", i);
+        }
+    }
+    return ST_OK;
+}
+
+enum status xnn_read(struct rt_delegate_call *call, struct arena *arena,
+                     struct xnn_graph *out_graph)
+{
+    struct xnn_reader r = {
+        .call = call,
+        .arena = arena,
+        .graph = out_graph,
+        .scales_left = XNN_SCALES_MAX,
+        .err = call->err,
+    };
+    struct flatbuf_table root;
+    struct flatbuf_vector values;
+    TRY(open_payload(&r, &root));
+    TRY(flatbuf_u32(&r.fb, &root, graph_externals, &r.external_count, r.err));
+    if (r.external_count > XNN_EXTERNALS_MAX || r.external_count != call->arg_count) {
+        return error_set(r.err, ST_CORRUPT, "%" PRIu32 " arguments, the call has %" PRIu32,
+                         r.external_count, call->arg_count);
+    }
+    TRY(flatbuf_vector(&r.fb, &root, graph_buffers, 4, &r.buffers, r.err));
+    TRY(flatbuf_vector(&r.fb, &root, graph_constants, 4, &r.constants, r.err));
+    TRY(flatbuf_vector(&r.fb, &root, graph_values, 4, &values, r.err));
+    TRY(xnn_read_values(&r, values));
+    return read_nodes(&r, &root);
+}

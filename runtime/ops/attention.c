@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Attention: softmax(scale * q k^T + mask) v for every head, without a matrix of queries by keys in
+ * memory. A tile is a block of query rows that share their keys; it walks the keys in chunks and
+ * keeps for each row the greatest score so far, the sum of exponentials relative to it and the
+ * weighted sum of values, which are scaled down when a greater score turns up. Halves are converted
+ * on the way and everything is computed in float.
+ *
+ * q is [batch, queries, heads, depth], k and v [batch, rows, key heads, depth]; each key head
+ * serves heads / key heads neighbouring heads. Without a mask, the first start + queries rows are
+ * used, and with is_causal row i of the queries sees those up to start + i. A mask is added to the
+ * scores; all rows are used then. A query that sees nothing gives zeros.
+ */
+#include "config.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "hal/cpu/uk.h"
+#include "runtime/ops/convert.h"
+#include "runtime/ops/attention.h"
+#include "runtime/ops/op.h"
+#include "runtime/ops/shaders/attention.h"
+
+enum { ATT_Q, ATT_K, ATT_V, ATT_START, ATT_MASK, ATT_DROPOUT, ATT_CAUSAL, ATT_SCALE };
+
+#define ROWS_MAX 48     /* of a tile */
+#define KEYS_MAX 128    /* of a chunk */
+#define ROWS_BY_GEMM 6  /* below, packing costs more than it brings */
+#define ALIGN_FLOATS 16 /* 64 bytes */
+
+#define FLOAT_TYPES (1u << DT_F32 | 1u << DT_F16 | 1u << DT_BF16)
+
+/* One tile at work; the arrays are scratch. */
+struct work {
+    const struct rt_attention *k;
+    const char *keys, *values; /* of the head */
+    const float *mask;
+    int64_t first, count; /* rows of the tile; row r is query r / group of head r % group */
+    float *q, *sums;      /* [count][depth] */
+    float *scores;        /* [count][KEYS_MAX] */
+    float *packed, *rows; /* a chunk of keys or values: packed, as floats */
+    int64_t start, end;   /* of the queries, and of the keys that are used */
+    float max[ROWS_MAX], total[ROWS_MAX];
+};
+
+static int64_t query_of(const struct work *w, int64_t row)
+{
+    return (w->first + row) / w->k->group;
+}
+
+/* Where row |row| lies in q and in the output, in elements from the group's first head. */
+static int64_t place_of(const struct work *w, int64_t row)
+{
+    return query_of(w, row) * w->k->q_seq + (w->first + row) % w->k->group * w->k->q_head;
+}
+
+/* Keys that the row sees are those before this one. */
+static int64_t limit_of(const struct work *w, int64_t row)
+{
+    int64_t limit = w->start + query_of(w, row) + 1;
+    return w->k->is_causal && limit < w->end ? limit : w->end;
+}
+
+/* ---- chunks of keys and values ------------------------------------------------------------- */
+
+/* Rows [first, first + n) of keys or values as floats, |out_stride| from one to the next. */
+static const float *read_rows(const struct work *w, const char *base, int64_t first, int64_t n,
+                              int64_t *out_stride)
+{
+    const struct rt_attention *k = w->k;
+    int64_t width = (int64_t)dtype_bytes(k->in);
+    const char *from = base + first * k->kv_seq * width;
+
+    if (k->in == DT_F32) {
+        *out_stride = k->kv_seq;
+        return (const float *)(const void *)from;
+    }
+    for (int64_t j = 0; j < n; j++) {
+        rt_load(k->in, RT_CLASS_F32)(w->rows + j * k->depth, from + j * k->kv_seq * width, width,
+                                     k->depth);
+    }
+    *out_stride = k->depth;
+    return w->rows;
+}
+
+/* scores[r][j] = q[r] . keys[first + j] */
+static void score(const struct work *w, int64_t first, int64_t n)
+{
+    const struct hal_cpu_uk *uk = hal_cpu_uk();
+    int64_t stride, depth = w->k->depth;
+    const float *keys = read_rows(w, w->keys, first, n, &stride);
+
+    if (w->count < ROWS_BY_GEMM) {
+        for (int64_t r = 0; r < w->count; r++) {
+            for (int64_t j = 0; j < n; j++) {
+                w->scores[r * KEYS_MAX + j] =
+                    uk->dot_f32(w->q + r * depth, keys + j * stride, (size_t)depth);
+            }
+        }
+        return;
+    }
+    struct uk_pack_f32 pack = {
+        .src = keys,
+        .column = stride,
+        .inner_stride = 1,
+        .n = (uint32_t)n,
+        .outer_count = 1,
+        .inner_count = (uint32_t)depth,
+        .packed = w->packed,
+    };
+    uk->pack_f32(&pack, 0, uk_panels_f32(uk, pack.n));
+    uk->gemm_f32(&(struct uk_gemm_f32){
+        .a = w->q,
+        .a_row = depth,
+        .segment_count = 1,
+        .run = (uint32_t)depth,
+        .b = w->packed,
+        .k = (size_t)depth,
+        .c = w->scores,
+        .c_row = KEYS_MAX,
+        .lines = 1,
+        .m = (uint32_t)w->count,
+        .n = (uint32_t)n,
+        .min = -INFINITY,
+        .max = INFINITY,
+    });
+}
+
+/* sums[r] += scores[r][j] * values[first + j] */
+static void gather(const struct work *w, int64_t first, int64_t n)
+{
+    const struct hal_cpu_uk *uk = hal_cpu_uk();
+    int64_t stride, depth = w->k->depth;
+    const float *values = read_rows(w, w->values, first, n, &stride);
+
+    if (w->count < ROWS_BY_GEMM) {
+        for (int64_t r = 0; r < w->count; r++) {
+            float *sum = w->sums + r * depth;
+            for (int64_t j = 0; j < n; j++) {
+                uk->add_scaled_f32(sum, sum, values + j * stride, w->scores[r * KEYS_MAX + j],
+                                   (size_t)depth);
+            }
+        }
+        return;
+    }
+    struct uk_pack_f32 pack = {
+        .src = values,
+        .column = 1,
+        .inner_stride = stride,
+        .n = (uint32_t)depth,
+        .outer_count = 1,
+        .inner_count = (uint32_t)n,
+        .packed = w->packed,
+    };
+    uk->pack_f32(&pack, 0, uk_panels_f32(uk, pack.n));
+    uk->gemm_f32(&(struct uk_gemm_f32){
+        .a = w->scores,
+        .a_row = KEYS_MAX,
+        .segment_count = 1,
+        .run = (uint32_t)n,
+        .b = w->packed,
+        .k = (size_t)n,
+        .residual = w->sums,
+        .residual_row = depth,
+        .c = w->sums,
+        .c_row = depth,
+        .lines = 1,
+        .m = (uint32_t)w->count,
+        .n = (uint32_t)depth,
+        .min = -INFINITY,
+        .max = INFINITY,
+    });
+}
+
+/* ---- softmax as the chunks come ------------------------------------------------------------ */
+
+/* The scores of row |r| become exponentials relative to the greatest so far. */
+static void soften(struct work *w, int64_t r, int64_t first, int64_t n)
+{
+    const struct hal_cpu_uk *uk = hal_cpu_uk();
+    float *row = w->scores + r * KEYS_MAX, before = w->max[r];
+    int64_t seen = limit_of(w, r) - first;
+
+    for (int64_t j = seen < 0 ? 0 : seen; j < n; j++) {
+        row[j] = -INFINITY;
+    }
+    if (w->k->has_mask) {
+        uk->binary_f32[UK_ADD](row, row, w->mask + query_of(w, r) * w->k->mask_row + first,
+                               (size_t)n);
+    }
+    float greatest = uk->max_f32(row, (size_t)n);
+    w->max[r] = greatest > before || greatest != greatest ? greatest : before;
+    if (w->max[r] == -INFINITY) {
+        memset(row, 0, (size_t)n * sizeof(float)); /* nothing seen yet */
+        return;
+    }
+    if (w->max[r] != before) {
+        float fade = expf(before - w->max[r]);
+        w->total[r] *= fade;
+        uk->scalar_f32[UK_MUL](w->sums + r * w->k->depth, w->sums + r * w->k->depth, fade,
+                               (size_t)w->k->depth);
+    }
+    uk->scalar_f32[UK_SUB](row, row, w->max[r], (size_t)n);
+    uk->unary_f32[UK_EXP](row, row, (size_t)n);
+    w->total[r] += uk->sum_f32(row, (size_t)n);
+}
+
+/* ---- the kernel ---------------------------------------------------------------------------- */
+
+static int64_t aligned(int64_t floats)
+{
+    return (floats + ALIGN_FLOATS - 1) / ALIGN_FLOATS * ALIGN_FLOATS;
+}
+
+/* The larger of keys and values, packed. */
+static int64_t packed_floats(int64_t depth)
+{
+    const struct hal_cpu_uk *uk = hal_cpu_uk();
+    size_t keys = uk_packed_f32_floats(uk, (size_t)depth, KEYS_MAX);
+    size_t values = uk_packed_f32_floats(uk, KEYS_MAX, (uint32_t)depth);
+    return aligned((int64_t)(keys > values ? keys : values));
+}
+
+static size_t scratch_bytes(int64_t block, int64_t depth)
+{
+    int64_t floats = packed_floats(depth) + aligned(KEYS_MAX * depth) + 2 * aligned(block * depth) +
+                     aligned(block * KEYS_MAX);
+    return (size_t)floats * sizeof(float);
+}
+
+static void lay_scratch(struct work *w, float *scratch)
+{
+    int64_t depth = w->k->depth, block = w->k->block;
+
+    w->packed = scratch;
+    w->rows = w->packed + packed_floats(depth);
+    w->q = w->rows + aligned(KEYS_MAX * depth);
+    w->sums = w->q + aligned(block * depth);
+    w->scores = w->sums + aligned(block * depth);
+}
+
+static void read_queries(struct work *w, const char *q)
+{
+    int64_t depth = w->k->depth, width = (int64_t)dtype_bytes(w->k->in);
+
+    for (int64_t r = 0; r < w->count; r++) {
+        rt_load(w->k->in, RT_CLASS_F32)(w->q + r * depth, q + place_of(w, r) * width, width, depth);
+        w->max[r] = -INFINITY;
+        w->total[r] = 0;
+    }
+    size_t n = (size_t)(w->count * depth);
+    hal_cpu_uk()->scalar_f32[UK_MUL](w->q, w->q, w->k->scale, n);
+    memset(w->sums, 0, n * sizeof(float));
+}
+
+static void write_rows(const struct work *w, char *out)
+{
+    int64_t depth = w->k->depth, width = (int64_t)dtype_bytes(w->k->out);
+
+    for (int64_t r = 0; r < w->count; r++) {
+        float *sum = w->sums + r * depth, total = w->total[r];
+        hal_cpu_uk()->scalar_f32[UK_DIV](sum, sum, total == 0 ? 1 : total, (size_t)depth);
+        rt_store(RT_CLASS_F32, w->k->out)(out + place_of(w, r) * width, width, sum, depth);
+    }
+}
+
+/* Bindings: output, q, k, v, mask, start. Grid: blocks of rows, key heads of all the batch. */
+static void attention_tile(const struct hal_args *args, struct hal_tile tile)
+{
+    const struct rt_attention *k = args->constants;
+    int64_t batch = tile.y / k->kv_heads, head = tile.y % k->kv_heads;
+    int64_t in = (int64_t)dtype_bytes(k->in), all = k->queries * k->group;
+    int64_t q = batch * k->q_batch + head * k->group * k->q_head;
+    int64_t kv = (batch * k->kv_batch + head * k->kv_head) * in;
+    const int64_t *place = args->bindings[5];
+    int64_t start = place ? *place : k->start, end = k->has_mask ? k->rows : start + k->queries;
+    struct work w = {
+        .k = k,
+        .keys = end > 0 ? (const char *)args->bindings[2] + kv : NULL,
+        .values = end > 0 ? (const char *)args->bindings[3] + kv : NULL,
+        .start = start,
+        .end = end,
+        .mask = args->bindings[4],
+        .first = tile.x * k->block,
+    };
+    w.count = all - w.first < k->block ? all - w.first : k->block;
+    lay_scratch(&w, args->scratch);
+    read_queries(&w, (const char *)args->bindings[1] + q * in);
+    int64_t limit = limit_of(&w, w.count - 1);
+    for (int64_t first = 0; first < limit; first += KEYS_MAX) {
+        int64_t n = limit - first < KEYS_MAX ? limit - first : KEYS_MAX;
+        score(&w, first, n);
+        for (int64_t r = 0; r < w.count; r++) {
+            soften(&w, r, first, n);
+        }
+        gather(&w, first, n);
+    }
+    write_rows(&w, (char *)args->bindings[0] + q * (int64_t)dtype_bytes(k->out));
+}
+
+static const struct hal_kernel attention_kernel = {
+    .name = "attention", .cpu = attention_tile, .spirv = HAL_SPIRV(attention_spirv)};
+static const struct hal_kernel deep_kernel = {.name = "attention", .cpu = attention_tile};
+
+/* ---- the operator -------------------------------------------------------------------------- */
+
+/* Which dim is which; heads first in the other order. */
+struct axes {
+    uint8_t seq, head;
+};
+
+static enum status need_alike(struct rt_shape_call *call, uint8_t dim, uint32_t a, uint32_t b)
+{
+    return rt_dim_require_equal(
+        &call->graph->dims, rt_arg(call, a)->dims[dim], rt_arg(call, b)->dims[dim],
+        "sizes of queries, keys and values that must be equal differ", call->err);
+}
+
+static enum status need_mask(struct rt_shape_call *call, const struct axes *axes)
+{
+    const struct rt_value *mask = rt_arg(call, ATT_MASK);
+    struct rt_dims *dims = &call->graph->dims;
+
+    if (mask->kind == RT_NONE) {
+        return ST_OK;
+    }
+    TRY(rt_need_dtype(call, ATT_MASK, 1u << DT_F32));
+    if (mask->rank != 2 || rt_arg(call, ATT_CAUSAL)->b) {
+        return rt_refuse(call, "a mask of rank %u%s", mask->rank,
+                         rt_arg(call, ATT_CAUSAL)->b ? " and is_causal" : ", expected 2");
+    }
+    if (!rt_dim_is(mask->dims[0], 1)) {
+        TRY(rt_dim_require_equal(dims, mask->dims[0], rt_arg(call, ATT_Q)->dims[axes->seq],
+                                 "the mask is not as high as there are queries", call->err));
+    }
+    return rt_dim_require_equal(dims, mask->dims[1], rt_arg(call, ATT_K)->dims[axes->seq],
+                                "the mask is not as wide as there are keys", call->err);
+}
+
+static enum status need_options(struct rt_shape_call *call)
+{
+    const struct rt_value *dropout = rt_arg(call, ATT_DROPOUT), *scale = rt_arg(call, ATT_SCALE);
+
+    if (!rt_value_is_fixed(dropout) || rt_arg_number(dropout) != 0) {
+        return rt_unsupported(call, "dropout");
+    }
+    if (scale->kind != RT_NONE && !rt_value_is_fixed(scale)) {
+        return rt_unsupported(call, "a scale that depends on the inputs' dims");
+    }
+    return ST_OK;
+}
+
+static enum status attention_shape(struct rt_shape_call *call)
+{
+    const struct axes *axes = call->node->op->detail;
+    const struct rt_value *q = rt_arg(call, ATT_Q), *k = rt_arg(call, ATT_K);
+    struct rt_dims *dims = &call->graph->dims;
+
+    TRY(rt_need_out_dtype(call, 0, FLOAT_TYPES));
+    for (uint32_t arg = ATT_Q; arg <= ATT_V; arg++) {
+        TRY(rt_need_dtype(call, arg, 1u << q->dtype));
+        if (rt_arg(call, arg)->rank != 4) {
+            return rt_refuse(call, "argument %u has rank %u, expected 4", arg,
+                             rt_arg(call, arg)->rank);
+        }
+        TRY(need_alike(call, 0, ATT_Q, arg));
+        TRY(need_alike(call, 3, ATT_Q, arg));
+    }
+    TRY(need_alike(call, 1, ATT_K, ATT_V));
+    TRY(need_alike(call, 2, ATT_K, ATT_V));
+    if (rt_dim_is(k->dims[axes->head], 0)) {
+        return rt_refuse(call, "no heads");
+    }
+    TRY(rt_dim_require_equal(dims, rt_dim_mod(dims, q->dims[axes->head], k->dims[axes->head]),
+                             rt_dim_of(0), "heads do not share those of the keys evenly",
+                             call->err));
+    TRY(need_mask(call, axes));
+    TRY(need_options(call));
+    return rt_set_out_like(call, 0, ATT_Q);
+}
+
+static enum status attention_place(struct rt_shape_call *call, uint32_t arg,
+                                   struct rt_dim *out_place)
+{
+    const struct axes *axes = call->node->op->detail;
+    struct rt_dim queries = rt_arg(call, ATT_Q)->dims[axes->seq];
+
+    *out_place = rt_dim_of(0); /* a mask says it all */
+    if (!rt_arg_is_none(call, ATT_MASK)) {
+        return ST_OK;
+    }
+    *out_place = rt_arg(call, arg)->i;
+    TRY(rt_need_at_least(call, *out_place, rt_dim_of(0), "queries begin before their keys"));
+    return rt_need_at_least(call, rt_arg(call, ATT_K)->dims[axes->seq],
+                            rt_dim_add(&call->graph->dims, *out_place, queries),
+                            "queries end behind their keys");
+}
+
+/* Where the queries begin, when they end in time. */
+static enum status check_start(const struct rt_attention *k, struct rt_place start,
+                               struct error *err)
+{
+    if (k->has_mask || start.is_read) {
+        return ST_OK;
+    }
+    if (start.known < 0 || start.known > k->rows || k->queries > k->rows - start.known) {
+        return error_set(err, ST_INVALID,
+                         "attention: %lld queries from position %lld on, there are %lld keys",
+                         (long long)k->queries, (long long)start.known, (long long)k->rows);
+    }
+    return ST_OK;
+}
+
+static struct rt_attention describe(struct rt_emit *emit)
+{
+    const struct axes *axes = rt_emit_op(emit)->detail;
+    const struct rt_tensor *q = rt_emit_arg(emit, ATT_Q), *kv = rt_emit_arg(emit, ATT_K);
+    const struct rt_tensor *mask = rt_emit_arg(emit, ATT_MASK);
+    bool has_scale = rt_emit_value(emit, ATT_SCALE)->kind != RT_NONE;
+
+    return (struct rt_attention){
+        .queries = q->dims[axes->seq],
+        .rows = kv->dims[axes->seq],
+        .kv_heads = kv->dims[axes->head],
+        .group = kv->dims[axes->head] ? q->dims[axes->head] / kv->dims[axes->head] : 0,
+        .depth = q->dims[3],
+        .q_seq = q->strides[axes->seq],
+        .q_head = q->strides[axes->head],
+        .q_batch = q->strides[0],
+        .kv_seq = kv->strides[axes->seq],
+        .kv_head = kv->strides[axes->head],
+        .kv_batch = kv->strides[0],
+        .mask_row = mask && mask->dims[0] > 1 ? mask->dims[1] : 0,
+        .scale = has_scale ? (float)rt_emit_number(emit, ATT_SCALE)
+                           : (float)(1 / sqrt((double)q->dims[3])),
+        .is_causal = rt_emit_value(emit, ATT_CAUSAL)->b,
+        .has_mask = mask != NULL,
+        .in = q->dtype,
+        .out = rt_emit_out(emit, 0)->dtype,
+    };
+}
+
+static enum status attention_emit(struct rt_emit *emit, struct error *err)
+{
+    const struct rt_tensor *q = rt_emit_arg(emit, ATT_Q), *kv = rt_emit_arg(emit, ATT_K);
+    const struct rt_tensor *mask = rt_emit_arg(emit, ATT_MASK);
+    struct rt_place start = rt_emit_place(emit, ATT_START);
+    struct rt_attention k = describe(emit);
+    int64_t all = k.queries * k.group, heads = q->dims[0] * k.kv_heads;
+
+    TRY(check_start(&k, start, err));
+    k.start = start.known;
+    if (q->numel == 0) {
+        return ST_OK;
+    }
+    if (heads > UINT32_MAX || k.depth > RT_ATTENTION_DEPTH_MAX) {
+        return error_set(err, ST_TOO_LARGE, "attention: %lld heads of %lld", (long long)heads,
+                         (long long)k.depth);
+    }
+    k.block = all < ROWS_MAX ? all : ROWS_MAX;
+    /* Of rows that only the run knows, half. */
+    int64_t used = k.has_mask ? k.rows : start.is_read ? k.rows / 2 + 1 : k.start + k.queries;
+    struct hal_binding bindings[] = {
+        rt_emit_out(emit, 0)->binding,
+        q->binding,
+        kv->binding,
+        rt_emit_arg(emit, ATT_V)->binding,
+        mask ? mask->binding : (struct hal_binding){0},
+        rt_emit_word(emit, start),
+    };
+    struct hal_dispatch dispatch = {
+        .kernel = k.depth <= RT_ATTENTION_SHADER_DEPTH_MAX ? &attention_kernel : &deep_kernel,
+        .grid = {(uint32_t)((all + k.block - 1) / k.block), (uint32_t)heads, 1},
+        .constants = &k,
+        .constants_bytes = sizeof(k),
+        .bindings = bindings,
+        .binding_count = 6,
+        .scratch_bytes = scratch_bytes(k.block, k.depth),
+        .cost = (uint64_t)(heads * all) * (uint64_t)(used * k.depth / 16 + 1),
+    };
+    return rt_emit_dispatch(emit, &dispatch, err);
+}
+
+static const struct axes by_position = {1, 2}, by_head = {2, 1};
+
+#define ARGS "TTTIT?FBF?"
+
+const struct rt_op rt_ops_attention[] = {
+    {"attention", "llama::custom_sdpa.out", ARGS ">T", attention_shape, attention_emit, 0,
+     RT_LAYOUT_ROW_MAJOR, &by_position, rt_batch_each, .dtypes = FLOAT_TYPES,
+     .runs = &attention_kernel, .read = 1 << ATT_START, .place = attention_place},
+    {"attention_heads", NULL, ARGS ">T", attention_shape, attention_emit, 0, RT_LAYOUT_ROW_MAJOR,
+     &by_head, rt_batch_each, .dtypes = FLOAT_TYPES, .runs = &attention_kernel,
+     .read = 1 << ATT_START, .place = attention_place},
+    {0},
+};

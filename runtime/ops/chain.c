@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The operator "chain" (chain.h) and its kernel: for each piece of a run one loop after the other,
+ * over buffers that stay in the nearest cache; only the last writes to the output.
+ *
+ * A tensor that is one row for many (a gate or a bias of every channel) would make runs as short as
+ * that row. Where the row is short, the two innermost dims are walked as one instead, in pieces of
+ * whole rows, and the row is repeated in a buffer beforehand.
+ */
+#include "config.h"
+
+#include "runtime/ops/chain.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "hal/cpu/uk.h"
+#include "runtime/ops/shaders/chain.h"
+
+#define PIECE 512    /* positions at a time */
+#define NOWHERE 0xFF /* a value that no buffer holds */
+
+/* ---- loops --------------------------------------------------------------------------------- */
+
+/* The micro-kernel of a loop that has one with a number for an operand, or -1. */
+static int binary_of(enum rt_pw_op op)
+{
+    switch (op) {
+    case RT_PW_add:
+        return UK_ADD;
+    case RT_PW_sub:
+        return UK_SUB;
+    case RT_PW_mul:
+        return UK_MUL;
+    case RT_PW_div:
+        return UK_DIV;
+    case RT_PW_minimum:
+        return UK_MIN;
+    case RT_PW_maximum:
+        return UK_MAX;
+    default:
+        return -1;
+    }
+}
+
+static uint32_t param_count(enum rt_pw_op op)
+{
+    switch (op) {
+    case RT_PW_leaky_relu:
+    case RT_PW_logit:
+        return 1;
+    case RT_PW_clamp:
+        return 2;
+    case RT_PW_elu:
+        return 3;
+    default:
+        return 0;
+    }
+}
+
+uint32_t rt_chain_arg_count(enum rt_pw_op op)
+{
+    return rt_pw_infos[op].inputs + param_count(op);
+}
+
+bool rt_chain_takes(enum rt_pw_op op, uint32_t numbers)
+{
+    const struct rt_pw_info *info = &rt_pw_infos[op];
+    return rt_pw_has_loop(op, RT_CLASS_F32) && info->truths == 0 && !info->gives_truth &&
+           op != RT_PW_copy && op != RT_PW_glu &&
+           (numbers == 0 || (binary_of(op) >= 0 && numbers != 3));
+}
+
+/* ---- the operator -------------------------------------------------------------------------- */
+
+static enum status chain_shape(struct rt_shape_call *call)
+{
+    struct rt_dim dims[SHAPE_RANK_MAX], both[SHAPE_RANK_MAX];
+    uint8_t rank = 0;
+
+    for (uint32_t i = 0; i < RT_CHAIN_TENSORS_MAX; i++) {
+        if (!rt_arg_is_none(call, i)) {
+            const struct rt_value *v = rt_arg(call, i);
+            TRY(rt_need_dtype(call, i, 1u << DT_F32));
+            TRY(rt_broadcast(call, rank, dims, v->rank, v->dims, both, &rank));
+            memcpy(dims, both, rank * sizeof(*dims));
+        }
+    }
+    return rt_set_out(call, 0, rank, dims);
+}
+
+static enum rt_pw_op op_named(struct span name)
+{
+#define PW(name_, ...)                                                                             \
+    if (span_is(name, #name_)) {                                                                   \
+        return RT_PW_##name_;                                                                      \
+    }
+    RT_PW_LOOPS(PW)
+#undef PW
+    unreachable();
+}
+
+/* The next word of |text|, which goes behind it. */
+static struct span next_word(struct span *text)
+{
+    const void *space = memchr(text->ptr, ' ', text->len);
+    size_t len = space ? (size_t)((const uint8_t *)space - text->ptr) : text->len;
+    struct span word = span_of(text->ptr, len);
+
+    *text = space ? span_of(text->ptr + len + 1, text->len - len - 1) : span_of(NULL, 0);
+    return word;
+}
+
+static void read_chain(struct rt_emit *emit, struct rt_chain *chain)
+{
+    struct span names = rt_emit_value(emit, RT_CHAIN_TENSORS_MAX)->bytes;
+    const struct rt_value *args = rt_emit_value(emit, RT_CHAIN_TENSORS_MAX + 1);
+    const struct rt_value *numbers = rt_emit_value(emit, RT_CHAIN_TENSORS_MAX + 2);
+    uint32_t at = 0;
+
+    *chain = (struct rt_chain){.number_count = numbers->count};
+    must(numbers->count <= RT_CHAIN_NUMBERS_MAX);
+    for (uint32_t i = 0; i < numbers->count; i++) {
+        chain->numbers[i] = numbers->floats[i];
+    }
+    while (chain->tensors < RT_CHAIN_TENSORS_MAX && rt_emit_arg(emit, chain->tensors)) {
+        chain->tensors++;
+    }
+    while (names.len > 0) {
+        must(chain->step_count < RT_CHAIN_STEPS_MAX);
+        struct rt_chain_step *s = &chain->steps[chain->step_count++];
+        s->op = op_named(next_word(&names));
+        for (uint32_t a = 0; a < rt_chain_arg_count(s->op); a++) {
+            must(at < args->count);
+            s->args[a] = (int)args->ints[at++].value;
+        }
+    }
+}
+
+/* The last step that reads each value. */
+static void find_last_uses(const struct rt_chain *c, uint32_t last[RT_CHAIN_VALUES_MAX])
+{
+    for (uint32_t i = 0; i < c->step_count; i++) {
+        for (uint32_t a = 0; a < rt_pw_infos[c->steps[i].op].inputs; a++) {
+            if (c->steps[i].args[a] >= 0) {
+                last[c->steps[i].args[a]] = i;
+            }
+        }
+    }
+}
+
+static struct rt_chain_run form_of(const struct rt_chain_step *s)
+{
+    uint32_t inputs = rt_pw_infos[s->op].inputs;
+    struct rt_chain_run step = {.op = (uint8_t)s->op, .form = RT_CHAIN_LOOP};
+
+    if (binary_of(s->op) >= 0) {
+        bool first = s->args[0] < 0, second = s->args[1] < 0;
+        step.form = first ? RT_CHAIN_REVERSED : second ? RT_CHAIN_SCALAR : RT_CHAIN_BINARY;
+        step.params = (uint8_t)(first ? -1 - s->args[0] : second ? -1 - s->args[1] : 0);
+    } else if (param_count(s->op) > 0) {
+        step.params = (uint8_t)(-1 - s->args[inputs]);
+    }
+    return step;
+}
+
+/*
+ * Buffers: the tensors' come first, then as many as values are alive at a time. A result may take
+ * the place of an operand that nothing reads any more, but never that of a tensor.
+ */
+static void assign_buffers(const struct rt_chain *c, struct rt_chain_constants *k)
+{
+    uint32_t last[RT_CHAIN_VALUES_MAX] = {0};
+    uint8_t where[RT_CHAIN_VALUES_MAX];
+    bool taken[RT_CHAIN_VALUES_MAX] = {false};
+
+    find_last_uses(c, last);
+    for (uint32_t t = 0; t < c->tensors; t++) {
+        where[t] = (uint8_t)t;
+    }
+    for (uint32_t i = 0; i < c->step_count; i++) {
+        const struct rt_chain_step *s = &c->steps[i];
+        struct rt_chain_run *step = &k->steps[i];
+        uint8_t out = (uint8_t)c->tensors;
+        *step = form_of(s);
+        for (uint32_t a = 0, n = 0; a < rt_pw_infos[s->op].inputs; a++) {
+            if (s->args[a] >= 0) {
+                uint8_t buffer = where[s->args[a]];
+                step->in[n++] = buffer;
+                if (buffer >= c->tensors && last[s->args[a]] == i) {
+                    taken[buffer] = false;
+                }
+            }
+        }
+        while (taken[out]) {
+            out++;
+        }
+        taken[out] = true;
+        where[c->tensors + i] = step->out = out;
+    }
+}
+
+static uint32_t buffer_count(const struct rt_chain_constants *k)
+{
+    uint32_t count = k->tensors;
+    for (uint32_t i = 0; i < k->step_count; i++) {
+        count = k->steps[i].out >= count ? k->steps[i].out + 1U : count;
+    }
+    return count;
+}
+
+/* Merges the two innermost dims where an operand is one row for many, see above. */
+static void repeat_rows(struct rt_chain_constants *k)
+{
+    struct rt_loop *loop = &k->loop;
+    uint32_t inner = loop->rank - 1, outer = inner - 1, repeated = 0;
+
+    if (loop->rank < 2 || loop->dims[inner] > PIECE / 2) {
+        return;
+    }
+    for (uint32_t o = 0; o < loop->operands; o++) {
+        int64_t stride = loop->strides[o][inner];
+        bool is_row = loop->strides[o][outer] == 0 && stride == (int64_t)sizeof(float);
+        if (is_row) {
+            repeated |= 1u << o;
+        } else if (loop->strides[o][outer] != stride * loop->dims[inner]) {
+            return;
+        }
+    }
+    if (repeated == 0 || loop->dims[outer] == 1) {
+        return;
+    }
+    k->repeated = repeated;
+    k->period = (uint32_t)loop->dims[inner];
+    k->piece = PIECE / k->period * k->period;
+    loop->dims[outer] *= loop->dims[inner];
+    for (uint32_t o = 0; o < loop->operands; o++) {
+        loop->strides[o][outer] = repeated >> o & 1 ? 0 : loop->strides[o][inner];
+    }
+    loop->rank--;
+    loop->tile = (loop->tile / k->period + 1) * k->period;
+}
+
+static uint32_t cost_of(const struct rt_chain *c)
+{
+    uint32_t cost = 0;
+    for (uint32_t i = 0; i < c->step_count; i++) {
+        cost += rt_pw_infos[c->steps[i].op].cost;
+    }
+    return cost;
+}
+
+static void chain_tile(const struct hal_args *args, struct hal_tile tile);
+
+static const struct hal_kernel kernel = {
+    .name = "chain", .cpu = chain_tile, .spirv = HAL_SPIRV(chain_spirv)};
+
+static enum status chain_emit(struct rt_emit *emit, struct error *err)
+{
+    const struct rt_tensor *out = rt_emit_out(emit, 0);
+    struct hal_binding bindings[RT_LOOP_OPERANDS_MAX] = {out->binding};
+    struct rt_chain_constants k = {.piece = PIECE};
+    struct rt_chain chain;
+
+    read_chain(emit, &chain);
+    k.tensors = chain.tensors;
+    k.step_count = chain.step_count;
+    for (uint32_t i = 0; i < chain.number_count; i++) {
+        k.numbers[i] = (float)chain.numbers[i];
+    }
+    assign_buffers(&chain, &k);
+    rt_loop_init(&k.loop, out->rank, out->dims);
+    rt_loop_add(&k.loop, out);
+    for (uint32_t i = 0; i < chain.tensors; i++) {
+        const struct rt_tensor *tensor = rt_emit_arg(emit, i);
+        bindings[i + 1] = tensor->binding;
+        rt_loop_add(&k.loop, tensor);
+    }
+    uint32_t cost = cost_of(&chain);
+    rt_loop_close(&k.loop, cost > 20 ? RT_LOOP_TILE / 8 : RT_LOOP_TILE);
+    if (k.loop.numel > 0) {
+        repeat_rows(&k);
+    }
+    return rt_emit_dispatch(emit,
+                            &(struct hal_dispatch){
+                                .kernel = &kernel,
+                                .grid = {rt_loop_tiles(&k.loop), 1, 1},
+                                .constants = &k,
+                                .constants_bytes = sizeof(k),
+                                .bindings = bindings,
+                                .binding_count = k.loop.operands,
+                                .scratch_bytes = (size_t)buffer_count(&k) * PIECE * sizeof(float),
+                                .cost = (uint64_t)k.loop.numel * cost / 10,
+                            },
+                            err);
+}
+
+/* ---- the kernel ---------------------------------------------------------------------------- */
+
+struct piece {
+    const struct rt_chain_constants *k;
+    struct rt_cursor cursor;
+    float *space;
+    const float *values[RT_CHAIN_VALUES_MAX]; /* by buffer */
+    struct rt_number numbers[RT_CHAIN_NUMBERS_MAX];
+};
+
+static float *buffer_at(const struct piece *p, uint32_t buffer)
+{
+    return p->space + (size_t)buffer * PIECE;
+}
+
+/* What is the same for all pieces of a run. */
+static void begin_run(struct piece *p)
+{
+    const struct rt_chain_constants *k = p->k;
+    int64_t count = p->cursor.count < k->piece ? p->cursor.count : k->piece;
+
+    for (uint32_t t = 0; t < k->tensors; t++) {
+        const float *from = (const float *)(const void *)p->cursor.ptrs[t + 1];
+        if (rt_cursor_stride(&p->cursor, t + 1) != 0) {
+            continue;
+        }
+        float *to = buffer_at(p, t);
+        bool is_row = k->repeated >> (t + 1) & 1;
+        for (int64_t i = 0; is_row && i < count; i += k->period) {
+            memcpy(to + i, from, k->period * sizeof(*to));
+        }
+        for (int64_t i = 0; !is_row && i < count; i++) {
+            to[i] = *from;
+        }
+        p->values[t] = to;
+    }
+}
+
+static void read_tensors(struct piece *p, int64_t done, int64_t count)
+{
+    for (uint32_t t = 0; t < p->k->tensors; t++) {
+        int64_t stride = rt_cursor_stride(&p->cursor, t + 1);
+        const char *from = p->cursor.ptrs[t + 1] + done * stride;
+        if (stride == (int64_t)sizeof(float)) {
+            p->values[t] = (const float *)(const void *)from;
+        } else if (stride != 0) {
+            float *to = buffer_at(p, t);
+            rt_copy_run((char *)to, sizeof(float), from, stride, count, sizeof(float));
+            p->values[t] = to;
+        }
+    }
+}
+
+static void run_step(const struct piece *p, const struct rt_chain_run *s, float *out, size_t count)
+{
+    const struct hal_cpu_uk *uk = hal_cpu_uk();
+    const float *x = p->values[s->in[0]];
+    int binary = s->form == RT_CHAIN_LOOP ? -1 : binary_of((enum rt_pw_op)s->op);
+
+    if (s->form == RT_CHAIN_SCALAR) {
+        uk->scalar_f32[binary](out, x, p->k->numbers[s->params], count);
+    } else if (s->form == RT_CHAIN_REVERSED) {
+        uk->reversed_f32[binary](out, x, p->k->numbers[s->params], count);
+    } else if (s->form == RT_CHAIN_BINARY) {
+        uk->binary_f32[binary](out, x, p->values[s->in[1]], count);
+    } else {
+        rt_pw_loop((enum rt_pw_op)s->op, RT_CLASS_F32)(&(struct rt_pw_run){
+            .out = out,
+            .in = {x, p->values[s->in[1]], p->values[s->in[2]]},
+            .params = p->numbers + s->params,
+            .count = count,
+        });
+    }
+}
+
+static void run_steps(struct piece *p, float *out, size_t count)
+{
+    const struct rt_chain_constants *k = p->k;
+
+    for (uint32_t i = 0; i < k->step_count; i++) {
+        const struct rt_chain_run *s = &k->steps[i];
+        float *to = i + 1 < k->step_count ? buffer_at(p, s->out) : out;
+        run_step(p, s, to, count);
+        p->values[s->out] = to;
+    }
+}
+
+/* The output has the smallest strides inside, so that a run of it is contiguous. */
+static void chain_tile(const struct hal_args *args, struct hal_tile tile)
+{
+    const struct rt_chain_constants *k = args->constants;
+    struct piece p = {.k = k, .space = args->scratch};
+
+    for (uint32_t i = 0; i < RT_CHAIN_NUMBERS_MAX; i++) {
+        p.numbers[i].f = k->numbers[i];
+    }
+    rt_cursor_init(&p.cursor, &k->loop, args->bindings, tile.x);
+    while (rt_cursor_next(&p.cursor)) {
+        begin_run(&p);
+        for (int64_t done = 0; done < p.cursor.count; done += k->piece) {
+            int64_t left = p.cursor.count - done, count = left < k->piece ? left : k->piece;
+            read_tensors(&p, done, count);
+            run_steps(&p, (float *)(void *)p.cursor.ptrs[0] + done, (size_t)count);
+        }
+    }
+}
+
+const struct rt_op rt_ops_chain[] = {
+    {.name = "chain",
+     .args = "TT?T?ZLD>T",
+     .shape = chain_shape,
+     .emit = chain_emit,
+     .flags = RT_OP_IN_PLACE | RT_OP_POINTWISE,
+     .layout = RT_LAYOUT_ELEMENTWISE,
+     .dtypes = 1u << DT_F32,
+     .runs = &kernel},
+    {.name = NULL},
+};

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* What the kernel of a depthwise convolution is told; see struct uk_dw_f32. */
+#ifndef PTED_RUNTIME_OPS_DEPTHWISE_H
+#define PTED_RUNTIME_OPS_DEPTHWISE_H
+
+#include <stdint.h>
+
+/* Channels innermost, floats. A tile is |band| output rows of one image; the images are the grid's
+ * y. */
+struct rt_depthwise {
+    int64_t image_in, image_out, out_h, band;
+    int64_t x_line, y_line, y_pixel;
+    uint32_t channels, height, width; /* of the input */
+    uint32_t out_width, kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w;
+    uint32_t pad_top, pad_left;
+    float min, max;
+};
+
+#endif

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * repeat_interleave's indices: 0 as often as repeats[0] says, then 1 as often as repeats[1] does.
+ * How many there are is what the file says, or, in the second row, what the data says and the file
+ * bounds. A sum that is another or larger, or a negative number, is a fault.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "runtime/ops/convert.h"
+#include "runtime/ops/minmax.h"
+#include "runtime/ops/op.h"
+#include "runtime/ops/view_priv.h"
+
+struct interleave_constants {
+    enum dtype dtype;
+    int64_t count, length;
+    bool has_extent; /* |length| is the most there may be */
+};
+
+static int64_t read_repeats(const struct hal_args *args, int64_t at)
+{
+    const struct interleave_constants *k = args->constants;
+    return k->dtype == DT_I32 ? ((const int32_t *)args->bindings[1])[at]
+                              : ((const int64_t *)args->bindings[1])[at];
+}
+
+/* Bindings: output, repeats, and how many there are. */
+static void interleave_tile(const struct hal_args *args, struct hal_tile tile)
+{
+    const struct interleave_constants *k = args->constants;
+    rt_store_f *store = rt_store(RT_CLASS_I64, k->dtype);
+    int64_t width = (int64_t)dtype_bytes(k->dtype), at = 0;
+    char *out = args->bindings[0];
+
+    (void)tile;
+    for (int64_t i = 0; i < k->count; i++) {
+        int64_t repeats = read_repeats(args, i);
+        if (repeats < 0 || repeats > k->length - at) {
+            hal_fault(args, HAL_FAULT_REPEATS);
+            return;
+        }
+        for (int64_t end = at + repeats; at < end; at++) {
+            store(out + at * width, 0, &i, 1);
+        }
+    }
+    if (k->has_extent) {
+        memcpy(args->bindings[2], &at, sizeof(at));
+    } else if (at != k->length) {
+        hal_fault(args, HAL_FAULT_REPEATS);
+    }
+}
+
+static const struct hal_kernel interleave_kernel = {.name = "repeat_interleave",
+                                                    .cpu = interleave_tile};
+
+static enum status check_repeats(struct rt_shape_call *call)
+{
+    const struct rt_value *repeats = rt_arg(call, 0);
+    TRY(rt_view_same_dtype(call));
+    return repeats->rank == 1 ? ST_OK
+                              : rt_refuse(call, "repeats of rank %u, expected 1", repeats->rank);
+}
+
+static enum status interleave_shape(struct rt_shape_call *call)
+{
+    const struct rt_value *length = rt_arg(call, 1);
+    const struct rt_value *out = rt_node_out(call->graph, call->node, 0);
+    struct rt_dim dim;
+
+    TRY(check_repeats(call));
+    if (length->kind == RT_INT) {
+        dim = length->i;
+    } else if (out->is_static && out->declared && out->rank == 1) {
+        dim = out->declared[0];
+    } else {
+        return rt_unsupported(call, "a length without a bound");
+    }
+    if (rt_dim_is_const(dim) && dim.value < 0) {
+        return rt_refuse(call, "a length of %lld", (long long)dim.value);
+    }
+    return rt_set_out(call, 0, 1, &dim);
+}
+
+static enum status found_shape(struct rt_shape_call *call)
+{
+    const struct rt_value *out = rt_node_out(call->graph, call->node, 0);
+
+    TRY(check_repeats(call));
+    if (!out->declared || out->rank != 1) {
+        return rt_unsupported(call, "a length without a bound");
+    }
+    TRY(rt_set_out(call, 0, 1, &out->declared[0]));
+    return rt_set_out(call, 1, 0, NULL);
+}
+
+static enum status interleave_emit(struct rt_emit *emit, struct error *err)
+{
+    const struct rt_tensor *repeats = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
+    struct hal_binding bindings[3] = {out->binding, repeats->binding};
+    bool has_extent = rt_emit_op(emit)->flags & RT_OP_EXTENT;
+    struct interleave_constants k = {out->dtype, repeats->numel, out->numel, has_extent};
+
+    if (has_extent) {
+        bindings[2] = rt_emit_out(emit, 1)->binding;
+    }
+    return rt_emit_dispatch(emit,
+                            &(struct hal_dispatch){
+                                .kernel = &interleave_kernel,
+                                .grid = {1, 1, 1},
+                                .constants = &k,
+                                .constants_bytes = sizeof(k),
+                                .bindings = bindings,
+                                .binding_count = has_extent ? 3 : 2,
+                                .cost = (uint64_t)(repeats->numel + out->numel),
+                            },
+                            err);
+}
+
+const struct rt_op rt_ops_interleave[] = {
+    {.name = "repeat_interleave",
+     .kernels = "aten::repeat_interleave.Tensor_out",
+     .args = "TI?>T",
+     .shape = interleave_shape,
+     .emit = interleave_emit,
+     .dtypes = 1u << DT_I32 | 1u << DT_I64,
+     .runs = &interleave_kernel},
+    {.name = "repeat_interleave_found",
+     .args = "TI?>TT",
+     .shape = found_shape,
+     .emit = interleave_emit,
+     .flags = RT_OP_EXTENT,
+     .dtypes = 1u << DT_I32 | 1u << DT_I64,
+     .runs = &interleave_kernel},
+    {.name = NULL},
+};

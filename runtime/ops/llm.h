@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* What the kernel that writes rows of a cache where places say is told. */
+#ifndef PTED_RUNTIME_OPS_LLM_H
+#define PTED_RUNTIME_OPS_LLM_H
+
+#include <stdint.h>
+
+/* Bytes of a row that a tile copies. */
+#define RT_SLICE_BYTES 4096
+
+struct rt_write_rows {
+    int64_t rows, count, row_bytes; /* of a cache, written to it, of each */
+};
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* What the kernels of qpointwise.c are told. */
+#ifndef PTED_RUNTIME_OPS_QPOINTWISE_H
+#define PTED_RUNTIME_OPS_QPOINTWISE_H
+
+#include "runtime/ops/iter.h"
+
+/* What a byte becomes; see struct uk_add_u8 and struct uk_mul_u8. */
+enum rt_qbytes_kind { RT_QBYTES_ADD, RT_QBYTES_MUL, RT_QBYTES_LOOKUP, RT_QBYTES_FLIP };
+
+/* Operands: out and one or two inputs. Bindings: those, then a table of 256 or nothing. */
+struct rt_qbytes {
+    struct rt_loop loop;
+    enum rt_qbytes_kind kind;
+    float a_scale, b_scale;      /* ADD */
+    float a_zero, b_zero, scale; /* MUL */
+    float bias, min, max;
+};
+
+/* Channels of a tile. */
+#define RT_QMEAN_CHANNELS 256
+
+struct rt_qmean {
+    int64_t channels, pixels, channel, pixel; /* and bytes from one to the next */
+    float scale, bias, min, max;
+};
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Resampling of images of bytes by two passes of integers: bilinear, and with a triangle filter as
+ * wide as the input pixels that an output pixel covers (antialias.c, which has that of floats).
+ */
+#ifndef PTED_RUNTIME_OPS_RESAMPLE_H
+#define PTED_RUNTIME_OPS_RESAMPLE_H
+
+#include <stdbool.h>
+
+#include "runtime/ops/op.h"
+
+/* One of the two spatial dims. */
+struct rt_resample_dim {
+    int64_t in, out;
+    double scale;   /* input pixels an output pixel */
+    double support; /* half of the filter's width, in input pixels */
+    int64_t taps;   /* at most */
+};
+
+/* An output pixel's neighbours along one dim. */
+struct rt_resample_window {
+    int64_t begin, count;
+};
+
+/*
+ * The triangle filter of output pixel |at|: its window, the normalised |weights| (room for |taps|;
+ * NULL: they are not wanted) and the largest of them.
+ */
+struct rt_resample_window rt_triangle_f64(const struct rt_resample_dim *dim, int64_t at,
+                                          double *weights, double *out_largest);
+
+/* How an image of bytes is resampled. Without antialiasing |support| and |taps| are not read. */
+struct rt_resample {
+    bool antialiases, align_corners;
+    struct rt_resample_dim h, w;
+};
+
+/*
+ * Records the dispatch from |self| to |out|, u8 of rank 4 in any order, neither of them empty.
+ * ST_UNSUPPORTED: a kernel's scratch has no room for the filters.
+ */
+MUST_CHECK enum status rt_emit_resample_u8(struct rt_emit *emit, const struct rt_tensor *self,
+                                           const struct rt_tensor *out,
+                                           const struct rt_resample *resample, struct error *err);
+
+#endif

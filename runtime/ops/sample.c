@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pictures sampled where a second tensor says: grid_sampler_2d. A grid element is a place in
+ * [-1, 1] x [-1, 1]; each mode turns it into one, two or four neighbours an axis and their weights,
+ * and what lies outside of the picture is 0, or moved into it.
+ *
+ * A tile is some pixels of one output image. Places and weights are computed once for a block of
+ * pixels and then serve all channels. A neighbour outside counts as 0 times its weight, so a place
+ * that is no number gives no number, as it does in PyTorch.
+ */
+#include "config.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <tgmath.h>
+
+#include "base/check.h"
+#include "runtime/ops/convert.h"
+#include "runtime/ops/minmax.h"
+#include "runtime/ops/op.h"
+
+#define BLOCK 64   /* pixels whose neighbours are found together */
+#define TAPS_MAX 4 /* neighbours of an axis */
+#define TILE_ELEMENTS (8 * 1024)
+
+enum mode { MODE_BILINEAR, MODE_NEAREST, MODE_BICUBIC, MODE_COUNT };
+enum padding { PADDING_ZEROS, PADDING_BORDER, PADDING_REFLECTION, PADDING_COUNT };
+
+struct sample_axis {
+    int64_t size;   /* pixels of the picture */
+    int64_t stride; /* elements of the picture */
+};
+
+struct sample_constants {
+    enum dtype dtype;
+    enum mode mode;
+    enum padding padding;
+    bool align_corners;
+    int64_t channels, pixels, tile; /* pixels of an output image, and of a tile */
+    int64_t out_width;
+    struct sample_axis x, y;
+    int64_t image, channel; /* strides of the picture, in elements */
+    int64_t grid[4];        /* strides of the grid, in elements */
+};
+
+/* ---- rounding ------------------------------------------------------------------------------- */
+
+static bool is_narrow(const struct sample_constants *c)
+{
+    return c->dtype == DT_F16 || c->dtype == DT_BF16;
+}
+
+/* Halves are rounded after every operation, as PyTorch does it here: a place's error is multiplied
+ * by the picture's slope, so computing in float would give other numbers, not only better ones. */
+static float round_f32(const struct sample_constants *c, float x)
+{
+    if (is_narrow(c)) {
+        uint16_t narrow;
+        rt_store(RT_CLASS_F32, c->dtype)((char *)&narrow, sizeof(narrow), &x, 1);
+        rt_load(c->dtype, RT_CLASS_F32)(&x, (const char *)&narrow, sizeof(narrow), 1);
+    }
+    return x;
+}
+
+static void round_all_f32(const struct sample_constants *c, float *x, int64_t n)
+{
+    if (is_narrow(c)) {
+        uint16_t narrow[BLOCK];
+        rt_store(RT_CLASS_F32, c->dtype)((char *)narrow, sizeof(narrow[0]), x, n);
+        rt_load(c->dtype, RT_CLASS_F32)(x, (const char *)narrow, sizeof(narrow[0]), n);
+    }
+}
+
+static double round_f64(const struct sample_constants *c, double x)
+{
+    (void)c;
+    return x;
+}
+
+static void round_all_f64(const struct sample_constants *c, double *x, int64_t n)
+{
+    (void)c;
+    (void)x;
+    (void)n;
+}
+
+/* ---- where a place is, in both widths ------------------------------------------------------- */
+
+/* The sampled axis' place |at| in pixels; PyTorch's order of operations, since a rounding more or
+ * less decides between two nearest neighbours. */
+#define DEFINE_PLACES(type, suffix, R)                                                             \
+    static type to_pixels_##suffix(const struct sample_constants *c, int64_t size, type at)        \
+    {                                                                                              \
+        type half = R(c, (type)(c->align_corners ? size - 1 : size) / 2);                          \
+        type pixels = R(c, R(c, at + 1) * half);                                                   \
+        return c->align_corners ? pixels : R(c, pixels - (type)0.5);                               \
+    }                                                                                              \
+                                                                                                   \
+    /* Folds a place back and forth between the outermost pixels' centres, or their edges. */      \
+    static type reflect_##suffix(const struct sample_constants *c, int64_t size, type at)          \
+    {                                                                                              \
+        type low = c->align_corners ? 0 : (type)-0.5;                                              \
+        type twice = R(c, (type)(2 * (c->align_corners ? size - 1 : size)));                       \
+        if (twice == 0) {                                                                          \
+            return 0;                                                                              \
+        }                                                                                          \
+        type distance = fabs(R(c, at - low));                                                      \
+        type rest = R(c, distance - R(c, trunc(R(c, distance / twice)) * twice));                  \
+        return R(c, fmin(rest, R(c, twice - rest)) + low);                                         \
+    }                                                                                              \
+                                                                                                   \
+    /* Moves a place into the picture as the padding wants it; no number becomes 0 then. */        \
+    static type pad_##suffix(const struct sample_constants *c, int64_t size, type at)              \
+    {                                                                                              \
+        if (c->padding == PADDING_ZEROS) {                                                         \
+            return at;                                                                             \
+        }                                                                                          \
+        if (c->padding == PADDING_REFLECTION) {                                                    \
+            at = reflect_##suffix(c, size, at);                                                    \
+        }                                                                                          \
+        return fmin(fmax(at, (type)0), (type)(size - 1));                                          \
+    }                                                                                              \
+                                                                                                   \
+    /* Elements to the pixel at a whole place; -1: outside. */                                     \
+    static int64_t offset_##suffix(const struct sample_axis *axis, type at)                        \
+    {                                                                                              \
+        return at >= 0 && at < (type)axis->size ? (int64_t)at * axis->stride : -1;                 \
+    }                                                                                              \
+                                                                                                   \
+    static type cubic_near_##suffix(const struct sample_constants *c, type t)                      \
+    {                                                                                              \
+        type slope = R(c, R(c, (type)1.25 * t) - (type)2.25);                                      \
+        return R(c, R(c, R(c, slope * t) * t) + 1);                                                \
+    }                                                                                              \
+                                                                                                   \
+    static type cubic_far_##suffix(const struct sample_constants *c, type t)                       \
+    {                                                                                              \
+        type slope = R(c, R(c, (type)-0.75 * t) + (type)3.75);                                     \
+        return R(c, R(c, R(c, R(c, slope * t) - 6) * t) + 3);                                      \
+    }                                                                                              \
+                                                                                                   \
+    /* The axis' neighbours of one place; returns how many there are. */                           \
+    static int find_taps_##suffix(const struct sample_constants *c,                                \
+                                  const struct sample_axis *axis, type place,                      \
+                                  int64_t offsets[TAPS_MAX], type weights[TAPS_MAX])               \
+    {                                                                                              \
+        type at = to_pixels_##suffix(c, axis->size, place);                                        \
+        if (c->mode == MODE_BICUBIC) {                                                             \
+            type t = R(c, at - floor(at));                                                         \
+            for (int i = 0; i < 4; i++) {                                                          \
+                type tap = pad_##suffix(c, axis->size, R(c, floor(at) + (type)(i - 1)));           \
+                offsets[i] = offset_##suffix(axis, tap);                                           \
+            }                                                                                      \
+            weights[0] = cubic_far_##suffix(c, R(c, t + 1));                                       \
+            weights[1] = cubic_near_##suffix(c, t);                                                \
+            weights[2] = cubic_near_##suffix(c, R(c, 1 - t));                                      \
+            weights[3] = cubic_far_##suffix(c, R(c, 2 - t));                                       \
+            return 4;                                                                              \
+        }                                                                                          \
+        at = pad_##suffix(c, axis->size, at);                                                      \
+        if (c->mode == MODE_NEAREST) {                                                             \
+            offsets[0] = offset_##suffix(axis, rint(at));                                          \
+            weights[0] = 1;                                                                        \
+            return 1;                                                                              \
+        }                                                                                          \
+        offsets[0] = offset_##suffix(axis, floor(at));                                             \
+        offsets[1] = offset_##suffix(axis, R(c, floor(at) + 1));                                   \
+        weights[1] = R(c, at - floor(at));                                                         \
+        weights[0] = R(c, 1 - weights[1]);                                                         \
+        return 2;                                                                                  \
+    }
+DEFINE_PLACES(float, f32, round_f32)
+DEFINE_PLACES(double, f64, round_f64)
+
+/* ---- the kernel ----------------------------------------------------------------------------- */
+
+/* The picture's elements at |offsets|, 0 where one is outside, as numbers of a class. */
+static void gather(const char *image, const int64_t *offsets, int64_t n, enum dtype dtype,
+                   enum rt_class class, void *out)
+{
+    uint64_t elements[BLOCK];
+
+    switch (dtype_bytes(dtype)) {
+    case 2:
+        for (int64_t i = 0; i < n; i++) {
+            ((uint16_t *)elements)[i] =
+                offsets[i] < 0 ? 0 : ((const uint16_t *)(const void *)image)[offsets[i]];
+        }
+        break;
+    case 4:
+        for (int64_t i = 0; i < n; i++) {
+            ((uint32_t *)elements)[i] =
+                offsets[i] < 0 ? 0 : ((const uint32_t *)(const void *)image)[offsets[i]];
+        }
+        break;
+    default:
+        for (int64_t i = 0; i < n; i++) {
+            elements[i] = offsets[i] < 0 ? 0 : ((const uint64_t *)(const void *)image)[offsets[i]];
+        }
+    }
+    rt_load(dtype, class)(out, (const char *)elements, (int64_t)dtype_bytes(dtype), n);
+}
+
+/* Pixels of one output image, and the grid that belongs to it. */
+struct span_of_pixels {
+    const char *image, *grid;
+    char *out;
+    int64_t first, n; /* at most BLOCK */
+};
+
+/*
+ * A pixel is a sum over the |rows| of its neighbours, each a sum over the |columns|. Bilinear ones
+ * have one such row of all four with the products of both axes' weights.
+ */
+#define DEFINE_SAMPLE(type, suffix, class)                                                         \
+    struct taps_##suffix {                                                                         \
+        int rows, columns;                                                                         \
+        int64_t offsets[TAPS_MAX * TAPS_MAX][BLOCK];                                               \
+        type weights[TAPS_MAX][BLOCK]; /* of a column */                                           \
+        type row_weights[TAPS_MAX][BLOCK];                                                         \
+    };                                                                                             \
+                                                                                                   \
+    static void weigh_##suffix(const struct sample_constants *c, struct taps_##suffix *taps,       \
+                               int64_t i, const type *wx, const type *wy)                          \
+    {                                                                                              \
+        for (int t = 0; t < taps->columns; t++) {                                                  \
+            taps->weights[t][i] =                                                                  \
+                taps->rows > 1 ? wx[t] : round_##suffix(c, wy[t / 2] * wx[t % 2]);                 \
+        }                                                                                          \
+        for (int t = 0; t < taps->rows; t++) {                                                     \
+            taps->row_weights[t][i] = wy[t];                                                       \
+        }                                                                                          \
+    }                                                                                              \
+                                                                                                   \
+    /* Of every pixel, all neighbours of both axes. */                                             \
+    static void find_all_##suffix(const struct sample_constants *c,                                \
+                                  const struct span_of_pixels *s, struct taps_##suffix *taps)      \
+    {                                                                                              \
+        int64_t width = (int64_t)dtype_bytes(c->dtype);                                            \
+        for (int64_t i = 0; i < s->n; i++) {                                                       \
+            int64_t x[TAPS_MAX], y[TAPS_MAX], pixel = s->first + i;                                \
+            type wx[TAPS_MAX], wy[TAPS_MAX], place[2];                                             \
+            const char *at = s->grid + width * (pixel / c->out_width * c->grid[1] +                \
+                                                pixel % c->out_width * c->grid[2]);                \
+            rt_load(c->dtype, class)(place, at, width * c->grid[3], 2);                            \
+            int count = find_taps_##suffix(c, &c->x, place[0], x, wx);                             \
+            find_taps_##suffix(c, &c->y, place[1], y, wy);                                         \
+            for (int t = 0; t < count * count; t++) {                                              \
+                int64_t row = y[t / count], column = x[t % count];                                 \
+                taps->offsets[t][i] = row < 0 || column < 0 ? -1 : row + column;                   \
+            }                                                                                      \
+            taps->rows = count == 4 ? 4 : 1;                                                       \
+            taps->columns = count == 1 ? 1 : 4;                                                    \
+            weigh_##suffix(c, taps, i, wx, wy);                                                    \
+        }                                                                                          \
+    }                                                                                              \
+                                                                                                   \
+    /* sums += weights * values, from 0 on for the first. */                                       \
+    static void accumulate_##suffix(const struct sample_constants *c, type *sums,                  \
+                                    const type *weights, type *values, bool is_first, int64_t n)   \
+    {                                                                                              \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            values[i] *= weights[i];                                                               \
+        }                                                                                          \
+        round_all_##suffix(c, values, n);                                                          \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            sums[i] = is_first ? values[i] : sums[i] + values[i];                                  \
+        }                                                                                          \
+        round_all_##suffix(c, sums, n);                                                            \
+    }                                                                                              \
+                                                                                                   \
+    static void sample_##suffix(const struct sample_constants *c, const struct span_of_pixels *s)  \
+    {                                                                                              \
+        int64_t width = (int64_t)dtype_bytes(c->dtype);                                            \
+        struct taps_##suffix taps;                                                                 \
+        type values[BLOCK], line[BLOCK], sums[BLOCK];                                              \
+        find_all_##suffix(c, s, &taps);                                                            \
+        for (int64_t channel = 0; channel < c->channels; channel++) {                              \
+            const char *image = s->image + channel * c->channel * width;                           \
+            for (int t = 0; t < taps.rows * taps.columns; t++) {                                   \
+                int column = t % taps.columns, row = t / taps.columns;                             \
+                gather(image, taps.offsets[t], s->n, c->dtype, class, values);                     \
+                accumulate_##suffix(c, line, taps.weights[column], values, column == 0, s->n);     \
+                if (taps.rows > 1 && column == taps.columns - 1) {                                 \
+                    accumulate_##suffix(c, sums, taps.row_weights[row], line, row == 0, s->n);     \
+                }                                                                                  \
+            }                                                                                      \
+            rt_store(class, c->dtype)(s->out + (channel * c->pixels + s->first) * width, width,    \
+                                      taps.rows > 1 ? sums : line, s->n);                          \
+        }                                                                                          \
+    }
+DEFINE_SAMPLE(float, f32, RT_CLASS_F32)
+DEFINE_SAMPLE(double, f64, RT_CLASS_F64)
+
+/* Bindings: out, picture, grid. Tile y is the image. */
+static void sample_tile(const struct hal_args *args, struct hal_tile tile)
+{
+    const struct sample_constants *c = args->constants;
+    int64_t width = (int64_t)dtype_bytes(c->dtype), n = tile.y;
+    int64_t first = tile.x * c->tile, behind = rt_min(first + c->tile, c->pixels);
+    struct span_of_pixels s = {
+        .image = (const char *)args->bindings[1] + n * c->image * width,
+        .grid = (const char *)args->bindings[2] + n * c->grid[0] * width,
+        .out = (char *)args->bindings[0] + n * c->channels * c->pixels * width,
+    };
+
+    for (s.first = first; s.first < behind; s.first += BLOCK) {
+        s.n = rt_min(BLOCK, behind - s.first);
+        if (rt_class_of(c->dtype) == RT_CLASS_F64) {
+            sample_f64(c, &s);
+        } else {
+            sample_f32(c, &s);
+        }
+    }
+}
+
+static const struct hal_kernel kernel_sample = {.name = "grid_sampler", .cpu = sample_tile};
+
+/* ---- the operator --------------------------------------------------------------------------- */
+
+static enum status need_code(struct rt_shape_call *call, uint32_t index, int64_t count)
+{
+    int64_t code;
+
+    TRY(rt_need_const(call, index, &code));
+    return code >= 0 && code < count
+               ? ST_OK
+               : rt_refuse(call, "argument %u is %" PRId64 ", expected 0 to %" PRId64, index, code,
+                           count - 1);
+}
+
+static enum status sample_shape(struct rt_shape_call *call)
+{
+    const struct rt_value *self = rt_arg(call, 0), *grid = rt_arg(call, 1);
+    struct rt_dims *dims = &call->graph->dims;
+
+    TRY(rt_need_dtype(call, 1, 1u << self->dtype));
+    TRY(rt_need_out_dtype(call, 0, 1u << self->dtype));
+    TRY(need_code(call, 2, MODE_COUNT));
+    TRY(need_code(call, 3, PADDING_COUNT));
+    if (self->rank != 4 || grid->rank != 4) {
+        return rt_refuse(call, "a picture of rank %u and a grid of rank %u, expected 4 and 4",
+                         self->rank, grid->rank);
+    }
+    TRY(rt_dim_require_equal(dims, self->dims[0], grid->dims[0],
+                             "there are as many grids as pictures", call->err));
+    TRY(rt_dim_require_equal(dims, grid->dims[3], rt_dim_of(2), "a place has two coordinates",
+                             call->err));
+    struct rt_dim out[4] = {self->dims[0], self->dims[1], grid->dims[1], grid->dims[2]};
+    return rt_set_out(call, 0, 4, out);
+}
+
+static enum status sample_emit(struct rt_emit *emit, struct error *err)
+{
+    const struct rt_tensor *self = rt_emit_arg(emit, 0), *grid = rt_emit_arg(emit, 1);
+    const struct rt_tensor *out = rt_emit_out(emit, 0);
+    struct sample_constants c = {
+        .dtype = self->dtype,
+        .mode = (enum mode)rt_emit_int(emit, 2),
+        .padding = (enum padding)rt_emit_int(emit, 3),
+        .align_corners = rt_emit_value(emit, 4)->b,
+        .channels = self->dims[1],
+        .pixels = out->dims[2] * out->dims[3],
+        .out_width = out->dims[3],
+        .x = {self->dims[3], self->strides[3]},
+        .y = {self->dims[2], self->strides[2]},
+        .image = self->strides[0],
+        .channel = self->strides[1],
+        .grid = {grid->strides[0], grid->strides[1], grid->strides[2], grid->strides[3]},
+    };
+
+    if (out->numel == 0) {
+        return ST_OK;
+    }
+    if (self->numel == 0) {
+        return error_set(err, ST_INVALID, "%s: a picture of %" PRId64 " x %" PRId64,
+                         rt_emit_op(emit)->name, self->dims[2], self->dims[3]);
+    }
+    int64_t blocks = rt_max(1, TILE_ELEMENTS / BLOCK / c.channels);
+    c.tile = blocks * BLOCK;
+    int64_t tiles = (c.pixels - 1) / c.tile + 1;
+    must(tiles <= UINT32_MAX && self->dims[0] <= UINT32_MAX);
+    return rt_emit_dispatch(
+        emit,
+        &(struct hal_dispatch){
+            .kernel = &kernel_sample,
+            .grid = {(uint32_t)tiles, (uint32_t)self->dims[0], 1},
+            .constants = &c,
+            .constants_bytes = sizeof(c),
+            .bindings = (struct hal_binding[]){out->binding, self->binding, grid->binding},
+            .binding_count = 3,
+            .cost = (uint64_t)out->numel * (c.mode == MODE_BICUBIC ? 16 : 4),
+        },
+        err);
+}
+
+const struct rt_op rt_ops_sample[] = {
+    {.name = "grid_sampler_2d",
+     .kernels = "aten::grid_sampler_2d.out",
+     .args = "TTIIB>T",
+     .shape = sample_shape,
+     .emit = sample_emit,
+     .layout = RT_LAYOUT_ANY,
+     .dtypes = RT_DTYPES_FLOAT,
+     .runs = &kernel_sample},
+    {.name = NULL},
+};

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* y = x * scale + shift by channel: what is left of a batch norm. */
+#include "runtime/ops/shaders/element.glsl"
+#include "runtime/ops/norm.h"
+
+CONSTANTS(rt_affine_constants);
+#include "runtime/ops/shaders/loop.glsl"
+
+void main()
+{
+    EACH_POSITION(i)
+    {
+        float x = load_float(loop_address(1u, i), K.dtype);
+        float scale = F32(loop_address(2u, i)).at[0], shift = F32(loop_address(3u, i)).at[0];
+        store_float(loop_address(0u, i), K.dtype, x * scale + shift);
+    }
+}

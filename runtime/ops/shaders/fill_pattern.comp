@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* Tensors of one value: 16 bytes again and again; every tile begins with the first of them. */
+#include "hal/vulkan/shaders/kernel.glsl"
+#include "runtime/ops/fill.h"
+
+CONSTANTS(rt_fill);
+
+void main()
+{
+    uint64_t begin = uint64_t(tile().x) * RT_FILL_TILE_BYTES;
+    uint bytes = uint(min(uint64_t(RT_FILL_TILE_BYTES), binding_bytes(0) - begin)), done = 0u;
+    uint64_t to = binding(0) + begin;
+    if ((uint(to) & 3u) == 0u) {
+        done = bytes / 4u * 4u;
+        for (uint i = lane(); i < done / 4u; i += lanes()) {
+            U32(to).at[i] = U32(push.constants).at[i % 4u];
+        }
+    }
+    for (uint i = done + lane(); i < bytes; i += lanes()) {
+        U8(to).at[i] = K.pattern[i % 16u];
+    }
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Depthwise convolution of 8-bit integers, as qproduct.c has it: a lane has a channel of a pixel,
+ * neighbours the next. Bindings: out, in, weights, columns.
+ */
+#include "runtime/ops/shaders/element.glsl"
+#include "runtime/ops/qgemm.h"
+
+CONSTANTS(rt_qdepthwise);
+
+/* uk_dw_u8_place() */
+uint place_of(uint channel)
+{
+    return channel % 16u / 4u * (K.g.width / 4u) + channel / 16u * 4u + channel % 4u;
+}
+
+/* As pack_dw_u8() puts them: words of kernel rows, of bytes or twice as wide. */
+int weight(uint words, uint block, uint place, uint y, uint x)
+{
+    uint at = (block * words + y / K.g.word) * uint(K.g.x.kernel) + x;
+    uint64_t word = binding(2) + uint64_t(at * K.g.width + place) * 4ul;
+    return K.g.word == 4u ? int(int8_t(U8(word).at[y % 4u]))
+                          : int(int16_t(U16(word).at[y % 2u]));
+}
+
+/* Products of the taps of the pixel whose tap 0 reads (y, x) of the image at |from|. */
+int multiply(uint64_t from, int y, int x, uint channel)
+{
+    uint width = K.g.width, block = channel / width, place = place_of(channel % width);
+    uint words = (uint(K.g.y.kernel) + K.g.word - 1u) / K.g.word;
+    int sum = 0;
+    for (uint ky = 0u; ky < uint(K.g.y.kernel); ky++) {
+        int at_y = y + int(ky) * int(K.g.y.dilation);
+        for (uint kx = 0u; kx < uint(K.g.x.kernel); kx++) {
+            int at_x = x + int(kx) * int(K.g.x.dilation), v = K.g.x_zero;
+            if (at_y >= 0 && at_y < int(K.g.y.in) && at_x >= 0 && at_x < int(K.g.x.in)) {
+                int64_t pixel = int64_t(at_y) * K.g.x.in + at_x;
+                v = int(uint(U8(from + uint64_t(pixel * K.g.channels)).at[channel]));
+            }
+            sum += v * weight(words, block, place, ky, kx);
+        }
+    }
+    return sum;
+}
+
+uint requantize(int sum, uint channel)
+{
+    uint width = K.g.width, place = place_of(channel % width);
+    uint64_t columns = binding(3) + uint64_t(channel / width * UK_COLUMN_ARRAYS * width) * 4ul;
+    precise float scale = F32(columns).at[UK_COLUMN_SCALE * width + place];
+    precise float bias = F32(columns).at[UK_COLUMN_BIAS * width + place];
+    sum += int(U32(columns).at[UK_COLUMN_OFFSET * width + place]);
+    precise float v = float(sum) * scale + bias;
+    int least = int(K.g.min) + K.g.zero;
+    return uint(clamp(int(roundEven(min(max(v, -65536.0), K.g.max))) + K.g.zero, least, 255));
+}
+
+void main()
+{
+    int64_t image = int64_t(tile().y);
+    int y = int(int64_t(tile().x) / K.bands_x * K.band_y);
+    int x = int(int64_t(tile().x) % K.bands_x * K.band_x);
+    uint rows = uint(min(K.band_y, K.g.y.out - y)), width = uint(min(K.band_x, K.g.x.out - x));
+    uint channels = uint(K.g.channels);
+    uint64_t from = binding(1) + uint64_t(image * K.g.y.in * K.g.x.in * K.g.channels);
+    for (uint i = lane(); i < rows * width * channels; i += lanes()) {
+        uint channel = i % channels, pixel = i / channels;
+        int out_y = y + int(pixel / width), out_x = x + int(pixel % width);
+        int sum = multiply(from, out_y * int(K.g.y.stride) - int(K.g.y.padding),
+                           out_x * int(K.g.x.stride) - int(K.g.x.padding), channel);
+        int64_t to = (image * K.g.y.out + out_y) * K.g.x.out + out_x;
+        U8(binding(0) + uint64_t(to * K.g.channels)).at[channel] =
+            uint8_t(requantize(sum, channel));
+    }
+}

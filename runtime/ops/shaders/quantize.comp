@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Quantising and dequantising, by variant; quant_kernels.c says what strange scales give. A
+ * division may be off in the last place on some devices, and an integer by one step then.
+ */
+#include "runtime/ops/shaders/element.glsl"
+#include "runtime/ops/quant.h"
+
+CONSTANTS(rt_quant_constants);
+#include "runtime/ops/shaders/loop.glsl"
+
+/* Out of range, to the nearer bound; NaN to the lower one. */
+int64_t saturate(float rounded, int zero_point)
+{
+    if (is_nan(rounded) || rounded <= -4294967296.0) {
+        return K.min;
+    }
+    return clamp(int64_t(min(rounded, 4294967296.0)) + zero_point, int64_t(K.min), int64_t(K.max));
+}
+
+void main()
+{
+    EACH_POSITION(i)
+    {
+        float scale = K.scale;
+        int zero_point = K.zero_point;
+        if (K.has_scales == 1u) {
+            scale = load_f32(loop_address(2u, i), K.scales);
+        }
+        if (K.has_zero_points == 1u) {
+            zero_point = int(load_i64(loop_address(3u, i), K.zero_points));
+        }
+        uint64_t from = loop_address(1u, i), to = loop_address(0u, i);
+        if (variant == RT_QUANTIZE) {
+            precise float inverse = 1.0 / scale;
+            precise float scaled = load_float(from, K.real) * inverse;
+            store_int(to, K.whole, saturate(roundEven(scaled), zero_point));
+        } else {
+            store_float(to, K.real, float(load_int(from, K.whole) - zero_point) * scale);
+        }
+    }
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Both kernels of reduce_kernels.c, by variant: which outputs a tile has, and who reads side by
+ * side. Sums of floats keep what rounding takes off, since there are no doubles. As there, the
+ * first of equal extremes is the one, and a NaN is more extreme than all else.
+ */
+#include "runtime/ops/shaders/element.glsl"
+#include "runtime/ops/reduce.h"
+#include "runtime/ops/shaders/group.glsl"
+
+CONSTANTS(rt_reduce_constants);
+
+struct State {
+    float f;
+    int64_t i, index; /* index -1: nothing yet */
+};
+
+shared State group_states[gl_WorkGroupSize.x];
+
+bool beats(State a, State b)
+{
+    bool is_max = K.fold == RT_FOLD_MAX;
+    if (b.index < 0l || a.index < 0l) {
+        return a.index >= 0l;
+    }
+    bool above = is_max ? a.i > b.i : a.i < b.i, same = a.i == b.i;
+    if (K.class == RT_CLASS_F32) {
+        above = is_nan(a.f) ? !is_nan(b.f) : !is_nan(b.f) && (is_max ? a.f > b.f : a.f < b.f);
+        same = a.f == b.f || (is_nan(a.f) && is_nan(b.f));
+    }
+    return above || (same && a.index < b.index);
+}
+
+State combine(State a, State b)
+{
+    switch (K.fold) {
+    case RT_FOLD_SUM:
+        return State(a.f + b.f, a.i + b.i, 0l);
+    case RT_FOLD_PROD:
+        return State(a.f * b.f, a.i * b.i, 0l);
+    case RT_FOLD_ANY:
+        return State(0.0, a.i | b.i, 0l);
+    }
+    if (beats(a, b)) {
+        return a;
+    }
+    return b;
+}
+
+DEFINE_ALL(all_states, State, group_states, combine(a, b))
+
+int64_t reduced_offset(int64_t position)
+{
+    int64_t offset = 0l;
+    for (uint d = K.reduced.rank; d-- > 0u;) {
+        int64_t rest = position / K.reduced.dims[d];
+        offset += (position - rest * K.reduced.dims[d]) * K.reduced.strides[d];
+        position = rest;
+    }
+    return offset;
+}
+
+int64_t kept_offset(int64_t position)
+{
+    int64_t offset = 0l;
+    for (uint d = K.kept.rank; d-- > 0u;) {
+        int64_t rest = position / K.kept.dims[d];
+        offset += (position - rest * K.kept.dims[d]) * K.kept.strides[d];
+        position = rest;
+    }
+    return offset;
+}
+
+State read_state(uint64_t at, int64_t index)
+{
+    State s = State(0.0, 0l, index);
+    if (K.class == RT_CLASS_F32) {
+        s.f = load_f32(at, K.dtype);
+    } else if (K.class == RT_CLASS_TRUTH) {
+        s.i = int64_t(load_truth(at, K.dtype));
+    } else {
+        s.i = load_i64(at, K.dtype);
+    }
+    return s;
+}
+
+State fold(uint64_t from, bool alone)
+{
+    bool exact = K.fold == RT_FOLD_SUM && K.class == RT_CLASS_F32;
+    bool is_product = K.fold == RT_FOLD_PROD;
+    State s = State(is_product ? 1.0 : 0.0, is_product ? 1l : 0l, -1l);
+    float lost = 0.0;
+    EACH_ELEMENT(i, K.reduced.numel)
+    {
+        State v = read_state(from + uint64_t(reduced_offset(i)), i);
+        if (exact) {
+            add_exactly(s.f, lost, v.f);
+        } else {
+            s = combine(s, v);
+        }
+    }
+    if (!alone) {
+        s = all_states(s);
+    }
+    return s;
+}
+
+float deviation(uint64_t from, float mean, bool alone)
+{
+    float sum = 0.0, lost = 0.0;
+    EACH_ELEMENT(i, K.reduced.numel)
+    {
+        float d = load_f32(from + uint64_t(reduced_offset(i)), K.dtype) - mean;
+        add_exactly(sum, lost, d * d);
+    }
+    return alone ? sum : all_sum(sum);
+}
+
+void write_outputs(int64_t row, State s, float mean)
+{
+    float freedom = float(K.reduced.numel) - f64_to_f32(K.correction);
+    for (uint o = 0u; o < K.output_count; o++) {
+        uint dtype = K.outputs[o].dtype;
+        uint64_t to = binding(o) + uint64_t(row * dtype_width(dtype));
+        bool is_whole = K.class != RT_CLASS_F32;
+        float f = is_whole ? float(s.i) : s.f;
+        if (binding(o) == 0ul) {
+            continue; /* nobody reads it */
+        }
+        switch (K.outputs[o].result) {
+        case RT_RESULT_INDEX:
+            store_i64(to, dtype, s.index);
+            continue;
+        case RT_RESULT_MEAN:
+            f = mean;
+            is_whole = false;
+            break;
+        case RT_RESULT_VARIANCE:
+            f = s.f / max(freedom, 0.0);
+            break;
+        }
+        if (is_whole) {
+            store_i64(to, dtype, s.i);
+        } else {
+            store_f32(to, dtype, f);
+        }
+    }
+}
+
+void main()
+{
+    bool has_variance = K.outputs[0].result == RT_RESULT_VARIANCE;
+    bool alone = variant == RT_REDUCE_BY_COLUMNS || lanes_work_alone(K.reduced.numel);
+    int64_t first = int64_t(tile().x) * K.tile, end = min(first + K.tile, K.kept.numel);
+    if (variant == RT_REDUCE_BY_COLUMNS) {
+        int64_t width = K.kept.dims[K.kept.rank - 1u], row = int64_t(tile().y) * width;
+        int64_t columns = int64_t(tile().x) * RT_REDUCE_COLUMNS;
+        first = row + columns;
+        end = row + min(columns + RT_REDUCE_COLUMNS, width);
+    }
+    EACH_ROW(row, first, end)
+    {
+        uint64_t from = binding(K.output_count) + uint64_t(kept_offset(row));
+        State s = fold(from, alone);
+        float mean = s.f / float(K.reduced.numel);
+        if (has_variance) {
+            s.f = deviation(from, mean, alone);
+        }
+        if (alone || lane() == 0u) {
+            write_outputs(row, s, mean);
+        }
+    }
+}

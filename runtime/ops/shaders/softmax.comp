@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* Softmax and its logarithm along a dim: both kernels of softmax.c but that of doubles. */
+#include "runtime/ops/shaders/element.glsl"
+#include "runtime/ops/reduce.h"
+#include "runtime/ops/shaders/math.glsl"
+#include "runtime/ops/shaders/group.glsl"
+
+CONSTANTS(rt_along);
+
+void main()
+{
+    bool alone = K.inner > 1l || lanes_work_alone(K.length);
+    uint width = dtype_width(K.in), dtype = K.in;
+    int64_t first = int64_t(tile().x) * K.tile, end = min(first + K.tile, K.outer * K.inner);
+    EACH_ROW(row, first, end)
+    {
+        int64_t begin = row / K.inner * K.length * K.inner + row % K.inner;
+        uint64_t step = uint64_t(K.inner * width);
+        uint64_t from = binding(1) + uint64_t(begin * width);
+        uint64_t to = binding(0) + uint64_t(begin * width);
+        float highest = -INF, sum = 0.0, lost = 0.0;
+        EACH_ELEMENT(i, K.length)
+        {
+            float v = load_float(from + i * step, dtype);
+            highest = is_nan(v) || v > highest ? v : highest;
+        }
+        highest = alone ? highest : all_max(highest);
+        EACH_ELEMENT(i, K.length)
+        {
+            add_exactly(sum, lost, exp_f32(load_float(from + i * step, dtype) - highest));
+        }
+        sum = alone ? sum : all_sum(sum);
+        float log_sum = log_f32(sum);
+        EACH_ELEMENT(i, K.length)
+        {
+            float v = load_float(from + i * step, dtype) - highest;
+            store_float(to + i * step, dtype, K.is_log == 1u ? v - log_sum : exp_f32(v) / sum);
+        }
+    }
+}

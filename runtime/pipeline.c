@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "runtime/pipeline.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "runtime/cascade_sizes.h"
+#include "runtime/oracle.h"
+#include "runtime/pipeline_priv.h"
+
+#define ARENA_BYTES_MAX (4u << 20)
+
+_Static_assert(RT_PIPELINE_STEPS_MAX <= RT_CASCADE_STEPS_MAX, "each pipeline is a cascade");
+
+struct build {
+    const struct rt_pipeline_desc *desc;
+    struct rt_pipeline *pipeline;
+    struct rt_method *method;
+    struct rt_cascade_edge *edges;
+    struct rt_pipeline_input *inputs;
+};
+
+static enum status exhausted(struct error *err)
+{
+    return error_set(err, ST_EXHAUSTED, "no memory for a pipeline");
+}
+
+void rt_pipeline_free(struct rt_pipeline *pipeline)
+{
+    if (!pipeline) {
+        return;
+    }
+    for (uint32_t i = 0; pipeline->methods && i < pipeline->layout.step_count; i++) {
+        rt_program_unref(rt_method_program(pipeline->methods[i]));
+    }
+    arena_fini(&pipeline->arena);
+    free(pipeline);
+}
+
+enum status rt_pipeline_prefix(const struct rt_pipeline *pipeline, uint32_t step, struct error *err)
+{
+    return error_prefix(err, "step %u (%s): ", step, pipeline->names[step]);
+}
+
+/* ---- checks ---------------------------------------------------------------------------------- */
+
+static enum status check_index(uint32_t index, uint32_t count, const char *what, struct error *err)
+{
+    return index < count ? ST_OK
+                         : error_set(err, ST_INVALID, "%s %u: there are %u", what, index, count);
+}
+
+/* An input that nothing gives keeps its fixed value. */
+static enum status check_none(const struct rt_io *input, struct error *err)
+{
+    bool is_settled = input->kind == RT_IO_NONE || input->is_fixed;
+    return is_settled ? ST_OK : rt_io_refuse(input, "nothing", err);
+}
+
+static enum status check_source(const struct build *build, uint32_t step, uint32_t input,
+                                struct error *err)
+{
+    const struct rt_pipeline_desc *desc = build->desc;
+    const struct rt_source *source = &desc->steps[step].sources[input];
+    const struct rt_io *io = rt_method_input(desc->steps[step].method, input);
+    switch (source->kind) {
+    case RT_SOURCE_NONE:
+        return check_none(io, err);
+    case RT_SOURCE_INPUT:
+        TRY(check_index(source->index, RT_PIPELINE_INPUTS_MAX, "input", err));
+        return io->kind == RT_IO_NONE ? rt_io_refuse(io, "an input of the pipeline", err) : ST_OK;
+    case RT_SOURCE_STEP:
+        TRY(check_index(source->step, desc->step_count, "step", err));
+        if (source->step >= step) {
+            return error_set(err, ST_INVALID, "takes a result of step %u, which %s", source->step,
+                             source->step == step ? "is itself" : "comes later");
+        }
+        struct rt_method *from = desc->steps[source->step].method;
+        TRY(check_index(source->index, rt_method_result_count(from), "output", err));
+        return rt_cascade_verify_edge(rt_method_result(from, source->index), io, err);
+    }
+    unreachable();
+}
+
+static enum status check_step(const struct build *build, uint32_t step, struct error *err)
+{
+    const struct rt_pipeline_step *desc = &build->desc->steps[step];
+    uint32_t count = rt_method_input_count(desc->method);
+    if (desc->source_count != count || count > RT_PIPELINE_INPUTS_MAX) {
+        return error_set(err, ST_INVALID, "expected %u inputs, got %u", count, desc->source_count);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (check_source(build, step, i, err) != ST_OK) {
+            return error_prefix(err, "input %u: ", i);
+        }
+    }
+    return ST_OK;
+}
+
+/* ---- the graph ------------------------------------------------------------------------------- */
+
+/* Edges in the order of the steps that they lead to, and who takes which input. */
+static enum status add_sources(struct build *build, struct error *err)
+{
+    const struct rt_pipeline_desc *desc = build->desc;
+    struct rt_pipeline *pipeline = build->pipeline;
+    size_t count = 0;
+    for (uint32_t i = 0; i < desc->step_count; i++) {
+        count += desc->steps[i].source_count;
+    }
+    struct rt_cascade_edge *edges = arena_array(&pipeline->arena, count, sizeof(*edges));
+    struct rt_pipeline_input *inputs = arena_array(&pipeline->arena, count, sizeof(*inputs));
+    if (!edges || !inputs) {
+        return exhausted(err);
+    }
+    for (uint32_t i = 0; i < desc->step_count; i++) {
+        for (uint32_t k = 0; k < desc->steps[i].source_count; k++) {
+            const struct rt_source *source = &desc->steps[i].sources[k];
+            if (source->kind == RT_SOURCE_STEP) {
+                edges[pipeline->layout.edge_count++] = (struct rt_cascade_edge){
+                    .from = source->step, .output = source->index, .to = i, .input = k};
+            } else if (source->kind == RT_SOURCE_INPUT) {
+                inputs[pipeline->input_count++] = (struct rt_pipeline_input){source->index, i, k};
+            }
+        }
+    }
+    pipeline->layout.edges = edges;
+    pipeline->inputs = inputs;
+    return rt_cascade_verify(&pipeline->layout, err);
+}
+
+static enum status add_outputs(struct build *build, struct error *err)
+{
+    const struct rt_pipeline_desc *desc = build->desc;
+    struct rt_pipeline *pipeline = build->pipeline;
+    uint32_t last = desc->step_count - 1;
+    uint32_t count =
+        desc->output_count ? desc->output_count : rt_method_result_count(desc->steps[last].method);
+    struct rt_pipeline_output *outputs = arena_array(&pipeline->arena, count, sizeof(*outputs));
+    if (count > RT_PIPELINE_OUTPUTS_MAX) {
+        return error_set(err, ST_INVALID, "expected at most %d outputs, got %u",
+                         RT_PIPELINE_OUTPUTS_MAX, count);
+    }
+    if (!outputs) {
+        return exhausted(err);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        struct rt_source all = {RT_SOURCE_STEP, last, i};
+        const struct rt_source *source = desc->output_count ? &desc->outputs[i] : &all;
+        uint32_t step = source->step;
+        if (source->kind != RT_SOURCE_STEP ||
+            check_index(step, desc->step_count, "step", err) != ST_OK ||
+            check_index(source->index, rt_method_result_count(desc->steps[step].method), "output",
+                        err) != ST_OK) {
+            return source->kind == RT_SOURCE_STEP
+                       ? error_prefix(err, "outputs: ")
+                       : error_set(err, ST_INVALID, "output %u: expected a result of a step", i);
+        }
+        outputs[i] = (struct rt_pipeline_output){step, source->index};
+        pipeline->output_steps |= (uint64_t)1 << step;
+    }
+    pipeline->outputs = outputs;
+    pipeline->plan.output_count = count;
+    return ST_OK;
+}
+
+/* ---- descriptions ---------------------------------------------------------------------------- */
+
+/* What both take: the smaller bound, and the one size where one of them has only that. */
+static enum status intersect(struct rt_io *io, const struct rt_io *other, struct error *err)
+{
+    TRY(rt_cascade_verify_edge(io, other, err));
+    for (uint8_t d = 0; io->kind == RT_IO_TENSOR && d < io->shape.rank; d++) {
+        uint32_t bit = 1u << d;
+        int64_t bound = other->shape.dims[d];
+        if (!(other->dynamic_dims & bit) || bound < io->shape.dims[d]) {
+            must(io->dynamic_dims & bit || io->shape.dims[d] <= bound);
+            io->shape.dims[d] = io->dynamic_dims & bit ? bound : io->shape.dims[d];
+        }
+        io->dynamic_dims &= other->dynamic_dims & bit ? UINT32_MAX : ~bit;
+    }
+    return ST_OK;
+}
+
+static void copy_io(struct rt_io *to, const struct rt_io *from)
+{
+    const char *name = to->name;
+    *to = *from;
+    to->name = name;
+}
+
+static enum status describe_input(struct build *build, const struct rt_pipeline_input *input,
+                                  struct error *err)
+{
+    const struct rt_io *wanted =
+        rt_method_input(build->desc->steps[input->step].method, input->input);
+    struct rt_io *io = &build->method->inputs[input->from];
+    if (io->kind == RT_IO_NONE) {
+        copy_io(io, wanted);
+        return ST_OK;
+    }
+    if (intersect(io, wanted, err) != ST_OK) {
+        error_prefix(err, "input %u: ", input->input);
+        return rt_pipeline_prefix(build->pipeline, input->step, err);
+    }
+    return ST_OK;
+}
+
+static enum status describe_inputs(struct build *build, struct error *err)
+{
+    struct rt_pipeline *pipeline = build->pipeline;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < pipeline->input_count; i++) {
+        uint32_t from = pipeline->inputs[i].from;
+        count = from >= count ? from + 1 : count;
+    }
+    pipeline->plan.input_count = count;
+    TRY(rt_method_allocate_io(&build->method->inputs, count, "input", err));
+    for (uint32_t i = 0; i < pipeline->input_count; i++) {
+        TRY(describe_input(build, &pipeline->inputs[i], err));
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (build->method->inputs[i].kind == RT_IO_NONE) {
+            return error_set(err, ST_INVALID, "no step takes input %u, but one takes input %u", i,
+                             count - 1);
+        }
+    }
+    return ST_OK;
+}
+
+/*
+ * What is one size in every step that feeds a result is one size in the result: known from the
+ * steps' sizes, evaluated once for inputs whose dims do not vary.
+ */
+static enum status settle_results(struct build *build, struct error *err)
+{
+    struct rt_method *method = build->method;
+    uint32_t results = build->pipeline->plan.output_count;
+    uint32_t inputs = build->pipeline->plan.input_count, dynamic = 0;
+    struct rt_result_info *infos = arena_array(&build->pipeline->arena, results, sizeof(*infos));
+    const struct shape **shapes = arena_array(&build->pipeline->arena, inputs, sizeof(*shapes));
+    if (!infos || !shapes) {
+        return exhausted(err);
+    }
+    for (uint32_t i = 0; i < inputs; i++) {
+        dynamic |= method->inputs[i].dynamic_dims;
+        shapes[i] = method->inputs[i].kind == RT_IO_TENSOR ? &method->inputs[i].shape : NULL;
+    }
+    if (dynamic) {
+        return ST_OK;
+    }
+    TRY(rt_pipeline_measure(method, shapes, infos, NULL, err));
+    for (uint32_t i = 0; i < results; i++) {
+        if (infos[i].is_tensor && infos[i].is_known) {
+            method->results[i].shape = infos[i].shape;
+            method->results[i].dynamic_dims = 0;
+        }
+    }
+    return ST_OK;
+}
+
+static enum status describe_results(struct build *build, struct error *err)
+{
+    const struct rt_pipeline *pipeline = build->pipeline;
+    struct rt_method *method = build->method;
+    TRY(rt_method_allocate_io(&method->results, pipeline->plan.output_count, "output", err));
+    for (uint32_t i = 0; i < pipeline->plan.output_count; i++) {
+        const struct rt_pipeline_output *output = &pipeline->outputs[i];
+        copy_io(&method->results[i],
+                rt_method_result(pipeline->methods[output->step], output->output));
+    }
+    return settle_results(build, err);
+}
+
+/* ---- making ---------------------------------------------------------------------------------- */
+
+static enum status copy_steps(struct build *build, struct error *err)
+{
+    const struct rt_pipeline_desc *desc = build->desc;
+    struct rt_pipeline *pipeline = build->pipeline;
+    struct arena *arena = &pipeline->arena;
+    const char **names = arena_array(arena, desc->step_count, sizeof(*names));
+    struct rt_method **methods = arena_array(arena, desc->step_count, sizeof(*methods));
+    pipeline->plan.name = arena_strdup(arena, desc->name, strlen(desc->name));
+    if (!names || !methods || !pipeline->plan.name) {
+        return exhausted(err);
+    }
+    for (uint32_t i = 0; i < desc->step_count; i++) {
+        names[i] = arena_strdup(arena, desc->steps[i].name, strlen(desc->steps[i].name));
+        if (!names[i]) {
+            return exhausted(err);
+        }
+    }
+    for (uint32_t i = 0; i < desc->step_count; i++) {
+        methods[i] = desc->steps[i].method;
+        rt_program_ref(rt_method_program(methods[i]));
+    }
+    pipeline->names = names;
+    pipeline->methods = methods;
+    pipeline->layout.step_count = desc->step_count;
+    return ST_OK;
+}
+
+static enum status make(struct build *build, struct error *err)
+{
+    TRY(copy_steps(build, err));
+    for (uint32_t i = 0; i < build->desc->step_count; i++) {
+        if (check_step(build, i, err) != ST_OK) {
+            return rt_pipeline_prefix(build->pipeline, i, err);
+        }
+    }
+    TRY(add_sources(build, err));
+    TRY(add_outputs(build, err));
+    TRY(describe_inputs(build, err));
+    TRY(describe_results(build, err));
+    return rt_signature_make(build->method, &build->method->signature_arena,
+                             &build->method->signature, err);
+}
+
+enum status rt_pipeline_new(const struct rt_pipeline_desc *desc, struct rt_program **out_program,
+                            struct error *err)
+{
+    struct rt_program *program;
+    if (desc->step_count == 0 || desc->step_count > RT_PIPELINE_STEPS_MAX) {
+        return error_set(err, ST_INVALID, "expected 1 to %d steps, got %u", RT_PIPELINE_STEPS_MAX,
+                         desc->step_count);
+    }
+    struct rt_pipeline *pipeline = calloc(1, sizeof(*pipeline));
+    if (!pipeline) {
+        return exhausted(err);
+    }
+    if (rt_program_new_empty(desc->steps[0].method->device, &program, err) != ST_OK) {
+        free(pipeline);
+        return err->code;
+    }
+    struct rt_method *method = rt_program_method(program, 0);
+    arena_init(&pipeline->arena, ARENA_BYTES_MAX);
+    pipeline->plan.encoded_inputs = pipeline->plan.encoded_outputs = "";
+    method->pipeline = pipeline;
+    method->plan = &pipeline->plan;
+    struct build build = {.desc = desc, .pipeline = pipeline, .method = method};
+    enum status status = make(&build, err);
+    if (status != ST_OK) {
+        rt_program_unref(program);
+        return status;
+    }
+    *out_program = program;
+    return ST_OK;
+}
+
+/* ---- sizes ----------------------------------------------------------------------------------- */
+
+struct given {
+    const struct rt_pipeline *pipeline;
+    const struct shape *const *inputs;
+};
+
+static bool give_shapes(const void *arg, uint32_t step, const struct shape **shapes)
+{
+    const struct given *given = arg;
+    for (uint32_t i = 0; i < given->pipeline->input_count; i++) {
+        const struct rt_pipeline_input *input = &given->pipeline->inputs[i];
+        if (input->step == step) {
+            shapes[input->input] = given->inputs[input->from];
+        }
+    }
+    return true;
+}
+
+enum status rt_pipeline_measure(const struct rt_method *method, const struct shape *const *inputs,
+                                struct rt_result_info *out_infos, size_t *out_bytes,
+                                struct error *err)
+{
+    const struct rt_pipeline *pipeline = method->pipeline;
+    const struct given given = {pipeline, inputs};
+    struct rt_cascade_sizes sizes = {
+        .layout = &pipeline->layout,
+        .methods = pipeline->methods,
+        .given = give_shapes,
+        .arg = &given,
+        .with_bytes = out_bytes != NULL,
+    };
+    enum status status = rt_cascade_measure(&sizes, err);
+    if (status != ST_OK) {
+        rt_pipeline_prefix(pipeline, sizes.failed_step, err);
+    }
+    for (uint32_t i = 0; status == ST_OK && i < pipeline->plan.output_count; i++) {
+        const struct rt_pipeline_output *output = &pipeline->outputs[i];
+        out_infos[i] = sizes.infos[sizes.first[output->step] + output->output];
+    }
+    if (out_bytes) {
+        *out_bytes = sizes.bytes;
+    }
+    rt_cascade_sizes_fini(&sizes);
+    return status;
+}
+
+/* ---- looking at one -------------------------------------------------------------------------- */
+
+bool rt_method_is_pipeline(const struct rt_method *method)
+{
+    return method->pipeline != NULL;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* The inside of a pipeline: what its making and its calls share. See runtime/pipeline.h. */
+#ifndef PTED_RUNTIME_PIPELINE_PRIV_H
+#define PTED_RUNTIME_PIPELINE_PRIV_H
+
+#include "runtime/cascade.h"
+#include "runtime/method.h"
+#include "runtime/pipeline.h"
+#include "runtime/results.h"
+
+/* Input |from| of the pipeline is input |input| of step |step|. */
+struct rt_pipeline_input {
+    uint32_t from, step, input;
+};
+
+struct rt_pipeline_output {
+    uint32_t step, output;
+};
+
+struct rt_pipeline {
+    struct pte_plan plan; /* what a method without a file has for one: name and counts */
+    struct arena arena;   /* of all that follows */
+    const char *const *names;
+    struct rt_method *const *methods; /* by step; their programs: refs held */
+    struct rt_cascade_layout layout;
+    const struct rt_pipeline_input *inputs;
+    uint32_t input_count;
+    const struct rt_pipeline_output *outputs; /* by result */
+    uint64_t output_steps;                    /* a bit for each step that has one */
+};
+
+void rt_pipeline_free(struct rt_pipeline *pipeline); /* NULL is fine */
+
+/* Puts "step 2 (topk): " before the text in |err|. */
+enum status rt_pipeline_prefix(const struct rt_pipeline *pipeline, uint32_t step,
+                               struct error *err);
+
+/* rt_method_measure() of a pipeline; |out_bytes| may be NULL. */
+MUST_CHECK enum status rt_pipeline_measure(const struct rt_method *method,
+                                           const struct shape *const *inputs,
+                                           struct rt_result_info *out_infos, size_t *out_bytes,
+                                           struct error *err);
+
+#endif

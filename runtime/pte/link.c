@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tensors whose bytes are in another file. A layout that is not the program's own is refused: it is
+ * the wrong file, and only its key agrees by chance.
+ */
+#include "config.h"
+
+#include "runtime/pte/pte.h"
+
+#include "runtime/pte/pte_priv.h"
+
+static enum status check_bytes(const struct pte_tensor *tensor, const struct pte_named_data *data,
+                               struct error *err)
+{
+    const struct pte_layout *layout = data->layout;
+    char stored[SHAPE_TEXT_MAX], wanted[SHAPE_TEXT_MAX];
+    if (!layout) {
+        return error_set(err, ST_CORRUPT, "'%.128s' is stored without a layout, so as no tensor",
+                         data->key);
+    }
+    if (layout->scalar_type != tensor->scalar_type ||
+        !shape_equal(&layout->shape, &tensor->shape)) {
+        return error_set(err, ST_CORRUPT,
+                         "'%.128s' is stored as type %d %s, the program wants type %d %s",
+                         data->key, layout->scalar_type, shape_print(&layout->shape, stored),
+                         tensor->scalar_type, shape_print(&tensor->shape, wanted));
+    }
+    if (memcmp(layout->dim_order, tensor->dim_order, tensor->shape.rank) != 0) {
+        return error_set(err, ST_CORRUPT, "'%.128s' is stored in another order of dims", data->key);
+    }
+    if (data->bytes.len < tensor->byte_count) {
+        return error_set(err, ST_CORRUPT, "'%.128s' is stored with %zu bytes, expected %zu",
+                         data->key, data->bytes.len, tensor->byte_count);
+    }
+    return ST_OK;
+}
+
+static enum status link_tensor(struct pte_tensor *tensor, pte_lookup_f *lookup, void *user,
+                               struct error *err)
+{
+    const struct pte_named_data *data;
+    TRY(lookup(user, tensor->name, &data, err));
+    TRY(check_bytes(tensor, data, err));
+    tensor->bytes = span_of(data->bytes.ptr, tensor->byte_count);
+    return ST_OK;
+}
+
+enum status pte_link(struct pte_program *program, pte_lookup_f *lookup, void *user,
+                     struct error *err)
+{
+    for (struct pte_external *e = program->externals; e; e = e->next) {
+        if (e->plan->unsupported || link_tensor(e->tensor, lookup, user, err) == ST_OK) {
+            continue;
+        }
+        if (err->code == ST_EXHAUSTED) {
+            return err->code;
+        }
+        e->plan->unsupported = arena_strdup(&program->arena, err->text, strlen(err->text));
+        if (!e->plan->unsupported) {
+            return error_set(err, ST_EXHAUSTED, "out of memory for a program");
+        }
+    }
+    return ST_OK;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "runtime/pte/ptd.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "runtime/pte/decode.h"
+#include "runtime/pte/file.h"
+#include "runtime/pte/limits.h"
+#include "runtime/pte/pte_priv.h"
+#include "runtime/pte/schema.h"
+
+/* Byte positions, from ExecuTorch's extension/flat_tensor/serialize/flat_tensor_header.h. */
+enum {
+    AT_IDENTIFIER = 4,
+    AT_HEADER = 8,
+    AT_HEADER_BYTES = 12,
+    AT_FLATBUFFER = 16,
+    AT_FLATBUFFER_BYTES = 24,
+    AT_SEGMENT_BASE = 32,
+    AT_SEGMENT_BYTES = 40,
+    HEADER_END = 48,
+};
+#define HEADER_BYTES_MIN 40
+#define ROOT_VTABLE_BYTES_MAX                                                                      \
+    10 /* three fields; before 0.7 there were five, under the same names */
+
+struct ptd_file {
+    bool is_mapped;
+    struct span bytes;
+    struct arena arena;
+    struct pte_names names;
+};
+
+/* Where the tables end and the segments are. The tables are counted from byte 0. */
+static enum status parse_header(struct span file, struct span *out_flatbuffer,
+                                struct span *out_segments, struct error *err)
+{
+    if (file.len < HEADER_END || memcmp(file.ptr + AT_IDENTIFIER, "FT01", 4) != 0) {
+        return error_set(err, ST_CORRUPT,
+                         "not a .ptd file: expected the identifier \"FT01\" at byte 4");
+    }
+    uint32_t header_bytes = load_le32(file.ptr + AT_HEADER_BYTES);
+    if (memcmp(file.ptr + AT_HEADER, "FH01", 4) != 0 || header_bytes < HEADER_BYTES_MIN) {
+        return error_set(err, ST_CORRUPT,
+                         "header: expected \"FH01\" at byte 8 and a length of at least %d",
+                         HEADER_BYTES_MIN);
+    }
+    uint64_t offset = load_le64(file.ptr + AT_FLATBUFFER);
+    uint64_t size = load_le64(file.ptr + AT_FLATBUFFER_BYTES);
+    uint64_t base = load_le64(file.ptr + AT_SEGMENT_BASE);
+    uint64_t segment_bytes = load_le64(file.ptr + AT_SEGMENT_BYTES);
+    if (!in_range(offset, size, file.len) || size == 0) {
+        return error_set(err, ST_CORRUPT,
+                         "header: tables of %" PRIu64 " bytes at %" PRIu64
+                         " of a file of %zu: it was cut short",
+                         size, offset, file.len);
+    }
+    uint64_t tables_end = offset + size;
+    if ((segment_bytes != 0 && base < tables_end) || !in_range(base, segment_bytes, file.len)) {
+        return error_set(err, ST_CORRUPT,
+                         "header: segments of %" PRIu64 " bytes at %" PRIu64
+                         " behind tables that end at %" PRIu64 ", in a file of %zu",
+                         segment_bytes, base, tables_end, file.len);
+    }
+    *out_flatbuffer = span_of(file.ptr, (size_t)tables_end);
+    *out_segments =
+        segment_bytes ? span_of(file.ptr + base, (size_t)segment_bytes) : span_of(NULL, 0);
+    return ST_OK;
+}
+
+static enum status decode(struct ptd_file *file, struct error *err)
+{
+    struct pte_decoder decoder = {.arena = &file->arena};
+    struct span flatbuffer, segments;
+    struct flatbuf_table root;
+    uint32_t version = 0;
+    TRY(parse_header(file->bytes, &flatbuffer, &segments, err));
+    TRY(flatbuf_init(&decoder.fb, flatbuffer, err));
+    uint64_t max = flatbuffer.len * (uint64_t)PTE_DECODED_PER_BYTE + PTE_DECODED_MIN;
+    arena_init(&file->arena, max < PTE_DECODED_MAX ? (size_t)max : (size_t)PTE_DECODED_MAX);
+    TRY(flatbuf_root(&decoder.fb, &root, err));
+    if (root.vtable_bytes > ROOT_VTABLE_BYTES_MAX) {
+        return error_set(err, ST_UNSUPPORTED,
+                         "a .ptd file of another schema (ExecuTorch before 0.7?): export it again");
+    }
+    TRY(flatbuf_u32(&decoder.fb, &root, flat_version, &version, err));
+    if (version != 0) {
+        return error_set(err, ST_UNSUPPORTED, "version: %" PRIu32 ", expected 0", version);
+    }
+    TRY(pte_decode_segments(&decoder, &root, flat_segments, segments, err));
+    return pte_decode_names(&decoder, &root, flat_named_data, &file->names, err);
+}
+
+/* Takes over |bytes| when they are mapped, also in failure. */
+static enum status parse(struct span bytes, bool is_mapped, struct ptd_file **out_file,
+                         struct error *err)
+{
+    struct ptd_file *file = calloc(1, sizeof(*file));
+    if (!file) {
+        if (is_mapped) {
+            pte_file_unmap(bytes);
+        }
+        return error_set(err, ST_EXHAUSTED, "out of memory for a data file");
+    }
+    file->bytes = bytes;
+    file->is_mapped = is_mapped;
+    if (decode(file, err) != ST_OK) {
+        ptd_free(file);
+        return err->code;
+    }
+    *out_file = file;
+    return ST_OK;
+}
+
+enum status ptd_open(const char *path, struct ptd_file **out_file, struct error *err)
+{
+    struct error local = {0};
+    struct span bytes;
+    err = err ? err : &local;
+    TRY(pte_file_map(path, &bytes, err));
+    if (parse(bytes, true, out_file, err) != ST_OK) {
+        return error_prefix(err, "%.160s: ", path);
+    }
+    return ST_OK;
+}
+
+enum status ptd_parse(struct span bytes, struct ptd_file **out_file, struct error *err)
+{
+    struct error local = {0};
+    return parse(bytes, false, out_file, err ? err : &local);
+}
+
+void ptd_free(struct ptd_file *file)
+{
+    if (file) {
+        arena_fini(&file->arena);
+        if (file->is_mapped) {
+            pte_file_unmap(file->bytes);
+        }
+        free(file);
+    }
+}
+
+const struct pte_names *ptd_names(const struct ptd_file *file)
+{
+    return &file->names;
+}
+
+struct span ptd_file_bytes(const struct ptd_file *file)
+{
+    return file->bytes;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A `.ptd` file: weights that a program names and does not contain. Checked and copied like a
+ * program (pte.h); only the entries' bytes are borrowed from the mapping. Immutable; any thread.
+ */
+#ifndef PTED_RUNTIME_PTE_PTD_H
+#define PTED_RUNTIME_PTE_PTD_H
+
+#include "runtime/pte/pte.h"
+
+struct ptd_file;
+
+/* Maps the regular file at |path|. ST_CORRUPT, ST_UNSUPPORTED or ST_TOO_LARGE say what is where. */
+MUST_CHECK enum status ptd_open(const char *path, struct ptd_file **out_file, struct error *err);
+
+/* The same for bytes in memory, which the caller keeps until ptd_free(). */
+MUST_CHECK enum status ptd_parse(struct span bytes, struct ptd_file **out_file, struct error *err);
+
+void ptd_free(struct ptd_file *file); /* NULL is fine */
+
+const struct pte_names *ptd_names(const struct ptd_file *file);
+
+/* The whole file: what the entries' bytes lie in. */
+struct span ptd_file_bytes(const struct ptd_file *file);
+
+#endif

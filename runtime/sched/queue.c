@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/* Bookkeeping of one model's jobs. Who may start when is decided in sched.c. */
+#include "config.h"
+
+#include "runtime/sched/queue.h"
+
+#include "base/check.h"
+
+_Static_assert(RT_SCHED_PRIORITIES <= 32, "levels is a mask");
+
+/* Of each new measurement, so much goes into the usual time: an eighth. */
+#define RUN_SHIFT 3
+
+void rt_queue_init(struct rt_sched_queue *queue, struct rt_sched *sched,
+                   const struct rt_sched_queue_options *options)
+{
+    must(options->weight > 0);
+    *queue = (struct rt_sched_queue){.sched = sched, .options = *options};
+    list_init(&queue->link);
+    for (int i = 0; i < RT_SCHED_PRIORITIES; i++) {
+        list_init(&queue->ready[i]);
+    }
+}
+
+enum status rt_queue_admit(const struct rt_sched_queue *queue, const struct rt_sched_job *job,
+                           struct error *err)
+{
+    const struct rt_sched_queue_options *options = &queue->options;
+    if (queue->waiting_count >= options->waiting_max) {
+        return error_set(err, ST_EXHAUSTED, "%u requests wait already", queue->waiting_count);
+    }
+    size_t room = options->waiting_bytes_max > queue->waiting_bytes
+                      ? options->waiting_bytes_max - queue->waiting_bytes
+                      : 0;
+    if (queue->waiting_count > 0 && job->bytes > room) {
+        return error_set(err, ST_EXHAUSTED, "%u requests with %zu bytes wait already",
+                         queue->waiting_count, queue->waiting_bytes);
+    }
+    return ST_OK;
+}
+
+static uint32_t level_of(const struct rt_sched_job *job)
+{
+    uint32_t priority = job->priority ? job->priority : RT_SCHED_PRIORITY_DEFAULT;
+    return (priority < RT_SCHED_PRIORITIES ? priority : RT_SCHED_PRIORITIES) - 1;
+}
+
+void rt_queue_add(struct rt_sched_queue *queue, struct rt_sched_job *job)
+{
+    queue->waiting_count++;
+    queue->waiting_bytes += job->bytes;
+}
+
+void rt_queue_ready(struct rt_sched_queue *queue, struct rt_sched_job *job)
+{
+    uint32_t level = level_of(job);
+    list_push_back(&queue->ready[level], &job->link);
+    queue->levels |= 1u << level;
+    queue->ready_rows += job->rows;
+}
+
+void rt_queue_remove(struct rt_sched_queue *queue, struct rt_sched_job *job)
+{
+    uint32_t level = level_of(job);
+    must(queue->waiting_count > 0 && queue->waiting_bytes >= job->bytes);
+    list_remove(&job->link);
+    if (list_is_empty(&queue->ready[level])) {
+        queue->levels &= ~(1u << level);
+        queue->open_ns = queue->levels ? queue->open_ns : 0;
+    }
+    queue->ready_rows -= job->is_held ? 0 : job->rows;
+    queue->waiting_count--;
+    queue->waiting_bytes -= job->bytes;
+}
+
+struct rt_sched_job *rt_queue_first(const struct rt_sched_queue *queue)
+{
+    if (!queue->levels) {
+        return NULL;
+    }
+    const struct list *level = &queue->ready[__builtin_ctz(queue->levels)];
+    return LIST_ENTRY(level->next, struct rt_sched_job, link);
+}
+
+static bool may_be_joined(const struct rt_sched_job *job)
+{
+    return job->rows > 0 && !job->lane;
+}
+
+uint64_t rt_queue_due_ns(const struct rt_sched_queue *queue)
+{
+    uint64_t oldest_ns = UINT64_MAX, due_ns;
+    if (queue->options.delay_ns == 0 || queue->ready_rows >= queue->options.rows_max ||
+        !may_be_joined(rt_queue_first(queue))) {
+        return 0;
+    }
+    for (uint32_t levels = queue->levels; levels; levels &= levels - 1) {
+        const struct list *level = &queue->ready[__builtin_ctz(levels)];
+        const struct rt_sched_job *job = LIST_ENTRY(level->next, struct rt_sched_job, link);
+        oldest_ns = job->queued_ns < oldest_ns ? job->queued_ns : oldest_ns;
+    }
+    return __builtin_add_overflow(oldest_ns, queue->options.delay_ns, &due_ns) ? RT_SCHED_NEVER
+                                                                               : due_ns;
+}
+
+void rt_queue_started(struct rt_sched_queue *queue, struct rt_sched_run *run)
+{
+    queue->running_count++;
+    run->charged_ns = queue->run_ns * run->size / queue->options.weight;
+    queue->used_ns += run->charged_ns;
+}
+
+void rt_queue_finished(struct rt_sched_queue *queue, const struct rt_sched_run *run,
+                       uint64_t now_ns, enum status status)
+{
+    uint64_t took = now_ns - run->started_ns;
+    must(queue->running_count > 0 && queue->used_ns >= run->charged_ns);
+    queue->running_count--;
+    queue->used_ns += took / queue->options.weight - run->charged_ns;
+    took /= run->size;
+    if (status == ST_OK) {
+        queue->run_ns = queue->run_ns
+                            ? queue->run_ns - (queue->run_ns >> RUN_SHIFT) + (took >> RUN_SHIFT)
+                            : took;
+    }
+}
+
+uint64_t rt_queue_drain_ns(const struct rt_sched_queue *queue, uint32_t depth)
+{
+    uint32_t limit = queue->options.running_max;
+    uint32_t beside = limit && limit < depth ? limit : depth;
+    uint64_t ahead = (uint64_t)queue->waiting_count + queue->running_count + 1;
+    uint64_t rounds = (ahead + beside - 1) / beside, ns;
+    return __builtin_mul_overflow(rounds, queue->run_ns, &ns) ? RT_SCHED_NEVER : ns;
+}

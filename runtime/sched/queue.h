@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The jobs of one model: those that wait, by priority, and how many run. Also what the model has
+ * had of the device, by which the scheduler chooses among models, and what its jobs usually take.
+ * No lock: the scheduler's.
+ */
+#ifndef PTED_RUNTIME_SCHED_QUEUE_H
+#define PTED_RUNTIME_SCHED_QUEUE_H
+
+#include "runtime/sched/sched.h"
+
+/* What the device has been given: a job, or several as one. Recycled by the scheduler. */
+struct rt_sched_run {
+    struct list link; /* free; the scheduler's */
+    struct list jobs; /* that are not over */
+    uint64_t started_ns;
+    uint64_t charged_ns;  /* to the queue, in advance */
+    uint32_t size;        /* jobs at its start */
+    atomic_int *in_start; /* of whoever is inside start(); NULL once that has returned */
+};
+
+struct rt_sched_queue {
+    struct rt_sched *sched; /* borrowed; outlives its queues */
+    struct rt_sched_queue_options options;
+    struct list link;                       /* in sched->ready while something is ready */
+    struct list ready[RT_SCHED_PRIORITIES]; /* struct rt_sched_job, oldest first */
+    uint32_t levels;                        /* bit i: ready[i] is not empty */
+    uint32_t waiting_count, running_count;  /* jobs; runs */
+    size_t waiting_bytes;
+    int64_t ready_rows;
+    uint64_t open_ns; /* since when it only waits for jobs to be joined; 0: it does not */
+    uint64_t used_ns; /* of the device, over the weight; comparable between queues */
+    uint64_t run_ns;  /* what a job usually takes of the device; 0: none has finished */
+};
+
+void rt_queue_init(struct rt_sched_queue *queue, struct rt_sched *sched,
+                   const struct rt_sched_queue_options *options);
+
+/* ST_EXHAUSTED when |job| would be one too many. */
+MUST_CHECK enum status rt_queue_admit(const struct rt_sched_queue *queue,
+                                      const struct rt_sched_job *job, struct error *err);
+
+/* |job| waits; from when on it is ready, it may be the first. */
+void rt_queue_add(struct rt_sched_queue *queue, struct rt_sched_job *job);
+void rt_queue_ready(struct rt_sched_queue *queue, struct rt_sched_job *job);
+
+/* It waits no more, ready or held in its lane. */
+void rt_queue_remove(struct rt_sched_queue *queue, struct rt_sched_job *job);
+
+/* The highest priority's oldest; NULL when nothing is ready. */
+struct rt_sched_job *rt_queue_first(const struct rt_sched_queue *queue);
+
+/* When what is ready has waited for others long enough: 0 if there is nothing to wait for. */
+uint64_t rt_queue_due_ns(const struct rt_sched_queue *queue);
+
+/* The device takes |run|: charged with what its jobs usually take, and put right when the last of
+ * them is over, with |status|. */
+void rt_queue_started(struct rt_sched_queue *queue, struct rt_sched_run *run);
+void rt_queue_finished(struct rt_sched_queue *queue, const struct rt_sched_run *run,
+                       uint64_t now_ns, enum status status);
+
+/* See rt_sched_drain_ns(); |depth| jobs run at a time. */
+uint64_t rt_queue_drain_ns(const struct rt_sched_queue *queue, uint32_t depth);
+
+#endif

@@ -1,0 +1,525 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * start_all() is the only place that starts jobs. Whoever makes room or adds a job calls it, on any
+ * thread: after a completion it is the worker itself that starts the next job, so that the device
+ * waits for no other thread.
+ *
+ * start() may finish its job before it returns. Then start_all(), which is still below, goes on
+ * with the next one; if rt_sched_finished() did, a row of jobs that fail at once would be a
+ * recursion as deep as the queue is long.
+ */
+#include "config.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "runtime/sched/deadline.h"
+#include "runtime/sched/queue.h"
+
+/* Jobs that are looked at to make a batch. */
+#define LOOKS_MAX 256
+
+enum { STARTING, OVER, OVER_AND_IDLE };
+
+struct rt_sched {
+    struct rt_sched_options options;
+    pthread_mutex_t lock;
+    struct list ready; /* queues in which something may start */
+    struct rt_deadlines deadlines;
+    struct list free_runs; /* of |depth| and one a queue: see may_start() */
+    uint32_t running_count, queue_count;
+    uint64_t used_ns; /* of the queue that was served last: what a queue begins with */
+};
+
+/* With the lock held, or before anybody else knows |sched|. */
+static bool add_run(struct rt_sched *sched)
+{
+    struct rt_sched_run *run = malloc(sizeof(*run));
+    if (run) {
+        list_init(&run->jobs);
+        list_push_front(&sched->free_runs, &run->link);
+    }
+    return run != NULL;
+}
+
+static struct rt_sched_run *take_run(struct rt_sched *sched)
+{
+    must(!list_is_empty(&sched->free_runs));
+    struct rt_sched_run *run = LIST_ENTRY(sched->free_runs.next, struct rt_sched_run, link);
+    list_remove(&run->link);
+    return run;
+}
+
+enum status rt_sched_new(const struct rt_sched_options *options, struct rt_sched **out_sched,
+                         struct error *err)
+{
+    must(options->depth > 0 && options->clock);
+    struct rt_sched *sched = calloc(1, sizeof(*sched));
+    if (!sched) {
+        return error_set(err, ST_EXHAUSTED, "no memory for the scheduler");
+    }
+    sched->options = *options;
+    must(pthread_mutex_init(&sched->lock, NULL) == 0);
+    list_init(&sched->ready);
+    list_init(&sched->free_runs);
+    for (uint32_t i = 0; i < options->depth; i++) {
+        if (!add_run(sched)) {
+            rt_sched_free(sched);
+            return error_set(err, ST_EXHAUSTED, "no memory for %u jobs", options->depth);
+        }
+    }
+    *out_sched = sched;
+    return ST_OK;
+}
+
+void rt_sched_lane_init(struct rt_sched_lane *lane)
+{
+    *lane = (struct rt_sched_lane){.is_taken = false};
+    list_init(&lane->held);
+}
+
+void rt_sched_free(struct rt_sched *sched)
+{
+    if (sched) {
+        must(sched->running_count == 0 && sched->queue_count == 0);
+        while (!list_is_empty(&sched->free_runs)) {
+            free(take_run(sched));
+        }
+        rt_deadlines_fini(&sched->deadlines);
+        pthread_mutex_destroy(&sched->lock);
+        free(sched);
+    }
+}
+
+enum status rt_sched_queue_new(struct rt_sched *sched, const struct rt_sched_queue_options *options,
+                               struct rt_sched_queue **out_queue, struct error *err)
+{
+    struct rt_sched_queue *queue = malloc(sizeof(*queue));
+    pthread_mutex_lock(&sched->lock);
+    bool is_complete = queue && add_run(sched);
+    sched->queue_count += is_complete;
+    pthread_mutex_unlock(&sched->lock);
+    if (!is_complete) {
+        free(queue);
+        return error_set(err, ST_EXHAUSTED, "no memory for a queue");
+    }
+    rt_queue_init(queue, sched, options);
+    *out_queue = queue;
+    return ST_OK;
+}
+
+void rt_sched_queue_free(struct rt_sched_queue *queue)
+{
+    if (queue) {
+        struct rt_sched *sched = queue->sched;
+        pthread_mutex_lock(&sched->lock);
+        must(queue->waiting_count == 0 && queue->running_count == 0);
+        sched->queue_count--;
+        struct rt_sched_run *run = take_run(sched);
+        pthread_mutex_unlock(&sched->lock);
+        free(run);
+        free(queue);
+    }
+}
+
+/* ---- choosing; with the lock held ------------------------------------------------------------ */
+
+/* Nothing is before |job| in its lane: it may go when the device takes it. */
+static void make_ready(struct rt_sched *sched, struct rt_sched_job *job)
+{
+    struct rt_sched_queue *queue = job->queue;
+    if (!queue->levels) {
+        list_push_back(&sched->ready, &queue->link);
+        if (queue->running_count == 0 && queue->used_ns < sched->used_ns) {
+            queue->used_ns = sched->used_ns; /* what it did not use while idle is gone */
+        }
+    }
+    job->is_held = false;
+    rt_queue_ready(queue, job);
+}
+
+static void enqueue(struct rt_sched *sched, struct rt_sched_job *job)
+{
+    struct rt_sched_lane *lane = job->lane;
+    job->state = RT_SCHED_WAITING;
+    rt_queue_add(job->queue, job);
+    if (lane && lane->is_taken) {
+        job->is_held = true;
+        list_push_back(&lane->held, &job->link);
+        return;
+    }
+    if (lane) {
+        lane->is_taken = true;
+    }
+    make_ready(sched, job);
+}
+
+static void dequeue(struct rt_sched_job *job)
+{
+    rt_queue_remove(job->queue, job);
+    if (!job->queue->levels) {
+        list_remove(&job->queue->link);
+    }
+}
+
+/* |job| is over: the next one in its lane, if it has one, is ready. */
+static void leave_lane(struct rt_sched *sched, const struct rt_sched_job *job)
+{
+    struct rt_sched_lane *lane = job->lane;
+    if (!lane || job->is_held) {
+        return;
+    }
+    lane->is_taken = !list_is_empty(&lane->held);
+    if (lane->is_taken) {
+        struct rt_sched_job *next = LIST_ENTRY(lane->held.next, struct rt_sched_job, link);
+        list_remove(&next->link);
+        make_ready(sched, next);
+    }
+}
+
+/*
+ * A queue that has nothing on the device gets a place even when that makes one too many: beyond
+ * |depth| none has more than one. The last place is for what would only wait there: not for jobs
+ * that others may still join here.
+ */
+static bool may_start(const struct rt_sched *sched, const struct rt_sched_queue *queue)
+{
+    uint32_t limit = queue->options.running_max, depth = sched->options.depth;
+    bool may_grow = queue->ready_rows > 0 && queue->ready_rows < queue->options.rows_max;
+    if (limit && queue->running_count >= limit) {
+        return false;
+    }
+    return queue->running_count == 0 || sched->running_count + may_grow < depth;
+}
+
+/* Of those that may start, and have waited for jobs to be joined long enough. */
+static struct rt_sched_queue *choose(const struct rt_sched *sched, uint64_t now)
+{
+    struct rt_sched_queue *best = NULL;
+    for (struct list *l = sched->ready.next; l != &sched->ready; l = l->next) {
+        struct rt_sched_queue *queue = LIST_ENTRY(l, struct rt_sched_queue, link);
+        if (!may_start(sched, queue)) {
+            queue->open_ns = 0;
+        } else if (rt_queue_due_ns(queue) > now) {
+            queue->open_ns = queue->open_ns ? queue->open_ns : now;
+        } else if (!best || queue->used_ns < best->used_ns) {
+            best = queue;
+        }
+    }
+    return best;
+}
+
+/* What start_all() is about to start, and what it learns of it, which may be gone by then. */
+struct start {
+    atomic_int state;
+    struct rt_sched_run *run; /* meaningful while |state| is STARTING */
+    int64_t rows;
+    uint32_t count;
+    struct rt_sched_job *jobs[RT_SCHED_BATCH_MAX];
+};
+
+static void set_running(struct start *start, struct rt_sched_job *job, uint64_t now)
+{
+    uint64_t open_ns = job->queue->open_ns;
+    dequeue(job);
+    job->state = RT_SCHED_RUNNING;
+    job->started_ns = now;
+    if (open_ns) {
+        job->joining_ns = now - (open_ns > job->queued_ns ? open_ns : job->queued_ns);
+    }
+    job->run = start->run;
+    list_push_back(&start->run->jobs, &job->link);
+    start->jobs[start->count++] = job;
+    start->rows += job->rows;
+}
+
+/* Those of the queue that may run together with the one that is there already. */
+static void gather(struct start *start, struct rt_sched_queue *queue, uint64_t now)
+{
+    struct rt_sched_job *head = start->jobs[0];
+    int64_t rows_max = queue->options.rows_max;
+    unsigned looks = LOOKS_MAX;
+    for (uint32_t level = 0; level < RT_SCHED_PRIORITIES; level++) {
+        struct list *ready = &queue->ready[level];
+        for (struct list *l = ready->next, *next; l != ready && looks > 0; l = next, looks--) {
+            struct rt_sched_job *job = LIST_ENTRY(l, struct rt_sched_job, link);
+            next = l->next;
+            if (start->count == RT_SCHED_BATCH_MAX || start->rows >= rows_max) {
+                return;
+            }
+            if (job->rows > 0 && !job->lane && job->rows <= rows_max - start->rows &&
+                head->ops->fits(head, job)) {
+                set_running(start, job, now);
+            }
+        }
+    }
+}
+
+/* The next job, and those that run as one with it, as running since |now|. False: none may. */
+static bool take_next(struct rt_sched *sched, uint64_t now, struct start *start)
+{
+    struct rt_sched_queue *queue = choose(sched, now);
+    start->count = 0;
+    start->rows = 0;
+    if (!queue) {
+        return false;
+    }
+    struct rt_sched_job *job = rt_queue_first(queue);
+    struct rt_sched_run *run = start->run = take_run(sched);
+    sched->used_ns = queue->used_ns;
+    sched->running_count++;
+    set_running(start, job, now);
+    if (queue->options.rows_max > 1 && job->rows > 0 && !job->lane) {
+        gather(start, queue, now);
+    }
+    queue->open_ns = 0;
+    for (uint32_t i = 0; i < start->count; i++) {
+        start->jobs[i]->batch_size = start->count;
+        start->jobs[i]->batch_rows = start->rows;
+    }
+    run->size = start->count;
+    run->started_ns = now;
+    run->in_start = &start->state;
+    rt_queue_started(queue, run);
+    atomic_store_explicit(&start->state, STARTING, memory_order_relaxed);
+    return true;
+}
+
+/* ---- starting -------------------------------------------------------------------------------- */
+
+/*
+ * Starts what |start| has taken, and whatever else may start. |own| is the job of the caller, who
+ * may run it itself, or NULL.
+ */
+static void start_all(struct rt_sched *sched, struct start *start, const struct rt_sched_job *own)
+{
+    while (start->count > 0) {
+        struct rt_sched_job *job = start->jobs[0];
+        if (start->count > 1) {
+            job->ops->start_batch(start->jobs, start->count);
+        } else {
+            job->ops->start(job, job == own);
+        }
+        if (atomic_load_explicit(&start->state, memory_order_relaxed) == OVER_AND_IDLE) {
+            return; /* the usual case of a small model: no need to look */
+        }
+        uint64_t now = sched->options.clock();
+        pthread_mutex_lock(&sched->lock);
+        if (atomic_load_explicit(&start->state, memory_order_relaxed) == STARTING) {
+            start->run->in_start = NULL; /* from now on its end starts the next one */
+        }
+        take_next(sched, now, start);
+        pthread_mutex_unlock(&sched->lock);
+    }
+}
+
+enum status rt_sched_submit(struct rt_sched_queue *queue, struct rt_sched_job *job,
+                            bool may_run_inline, struct error *err)
+{
+    struct rt_sched *sched = queue->sched;
+    must(job->state == RT_SCHED_IDLE);
+    job->queue = queue;
+    job->is_expired = job->is_cancelled = job->is_held = job->is_batch_end = false;
+    job->queued_ns = sched->options.clock();
+    job->started_ns = job->finished_ns = job->joining_ns = 0;
+    if (job->deadline_ns <= job->queued_ns) {
+        job->finished_ns = job->queued_ns;
+        job->ops->done(job, ST_TIMEOUT);
+        return ST_OK;
+    }
+    struct start start;
+    start.count = 0;
+    pthread_mutex_lock(&sched->lock);
+    enum status status = rt_queue_admit(queue, job, err);
+    if (status == ST_OK) {
+        status = rt_deadlines_add(&sched->deadlines, job, err);
+    }
+    if (status == ST_OK) {
+        enqueue(sched, job);
+        take_next(sched, job->queued_ns, &start);
+    }
+    pthread_mutex_unlock(&sched->lock);
+    start_all(sched, &start, may_run_inline ? job : NULL);
+    return status;
+}
+
+/* ---- ending ---------------------------------------------------------------------------------- */
+
+static enum status outcome(const struct rt_sched_job *job, enum status status)
+{
+    /* What was done in time, or nearly, is an answer. */
+    return job->is_expired && status == ST_CANCELLED ? ST_TIMEOUT : status;
+}
+
+/* A job that ran is over. */
+static void end(struct rt_sched *sched, struct rt_sched_job *job, uint64_t now)
+{
+    must(job->state == RT_SCHED_RUNNING);
+    job->finished_ns = now;
+    rt_deadlines_remove(&sched->deadlines, job);
+    list_remove(&job->link);
+    job->state = RT_SCHED_IDLE;
+    leave_lane(sched, job);
+}
+
+/* The last job of |run| is over, with |status|: the device has room for another one. */
+static void end_run(struct rt_sched *sched, struct rt_sched_queue *queue, struct rt_sched_run *run,
+                    uint64_t now, enum status status, struct start *start)
+{
+    rt_queue_finished(queue, run, now, status);
+    sched->running_count--;
+    list_push_front(&sched->free_runs, &run->link);
+    if (run->in_start) {
+        bool is_idle = list_is_empty(&sched->ready);
+        atomic_store_explicit(run->in_start, is_idle ? OVER_AND_IDLE : OVER, memory_order_relaxed);
+        run->in_start = NULL;
+    } else {
+        take_next(sched, now, start);
+    }
+}
+
+void rt_sched_finished(struct rt_sched_job *job, enum status status)
+{
+    struct rt_sched *sched = job->queue->sched;
+    struct rt_sched_run *run = job->run;
+    uint64_t now = sched->options.clock();
+    struct start start;
+    start.count = 0;
+    pthread_mutex_lock(&sched->lock);
+    end(sched, job, now);
+    job->is_batch_end = list_is_empty(&run->jobs);
+    if (job->is_batch_end) {
+        end_run(sched, job->queue, run, now, status, &start);
+    }
+    status = outcome(job, status);
+    pthread_mutex_unlock(&sched->lock);
+    start_all(sched, &start, NULL);
+    job->ops->done(job, status);
+}
+
+/* A waiting job leaves without having run; done() is the caller's to call, outside the lock. */
+static void withdraw(struct rt_sched *sched, struct rt_sched_job *job, uint64_t now)
+{
+    dequeue(job);
+    leave_lane(sched, job);
+    rt_deadlines_remove(&sched->deadlines, job);
+    job->finished_ns = now;
+    job->state = RT_SCHED_IDLE;
+}
+
+/* A job that runs is not wanted any more. True: it has left those that it ran with. */
+static bool cut(struct rt_sched *sched, struct rt_sched_job *job, uint64_t now)
+{
+    bool has_left = job->ops->cancel(job);
+    if (has_left) {
+        end(sched, job, now);
+        must(!list_is_empty(&job->run->jobs));
+    }
+    return has_left;
+}
+
+void rt_sched_cancel(struct rt_sched_job *job)
+{
+    struct rt_sched *sched = job->queue->sched;
+    uint64_t now = sched->options.clock();
+    pthread_mutex_lock(&sched->lock);
+    bool is_over = false;
+    if (job->state == RT_SCHED_WAITING) {
+        withdraw(sched, job, now);
+        is_over = true;
+    } else if (job->state == RT_SCHED_RUNNING && !job->is_cancelled) {
+        job->is_cancelled = true;
+        is_over = cut(sched, job, now);
+    }
+    pthread_mutex_unlock(&sched->lock);
+    if (is_over) {
+        job->ops->done(job, ST_CANCELLED);
+    }
+}
+
+/* Jobs that have passed their deadline go to |late|, or will end soon. Returns the next deadline.
+ */
+static uint64_t expire_all(struct rt_sched *sched, uint64_t now, struct list *late)
+{
+    struct rt_sched_job *job;
+    while ((job = rt_deadlines_first(&sched->deadlines)) != NULL && job->deadline_ns <= now) {
+        bool is_over = true;
+        if (job->state == RT_SCHED_WAITING) {
+            withdraw(sched, job, now);
+        } else {
+            rt_deadlines_remove(&sched->deadlines, job);
+            job->is_expired = true;
+            is_over = cut(sched, job, now);
+        }
+        if (is_over) {
+            list_push_back(late, &job->link);
+        }
+    }
+    return job ? job->deadline_ns : RT_SCHED_NEVER;
+}
+
+/* When the next queue will have waited for jobs to be joined long enough. */
+static uint64_t next_due(const struct rt_sched *sched, uint64_t now)
+{
+    uint64_t next = RT_SCHED_NEVER;
+    for (struct list *l = sched->ready.next; l != &sched->ready; l = l->next) {
+        uint64_t due = rt_queue_due_ns(LIST_ENTRY(l, struct rt_sched_queue, link));
+        next = due > now && due < next ? due : next;
+    }
+    return next;
+}
+
+uint64_t rt_sched_expire(struct rt_sched *sched)
+{
+    uint64_t now = sched->options.clock();
+    struct start start;
+    struct list late;
+    list_init(&late);
+    pthread_mutex_lock(&sched->lock);
+    uint64_t next = expire_all(sched, now, &late);
+    take_next(sched, now, &start);
+    uint64_t due = next_due(sched, now);
+    pthread_mutex_unlock(&sched->lock);
+    start_all(sched, &start, NULL);
+    while (!list_is_empty(&late)) {
+        struct rt_sched_job *job = LIST_ENTRY(late.next, struct rt_sched_job, link);
+        list_remove(&job->link);
+        job->ops->done(job, ST_TIMEOUT);
+    }
+    return due < next ? due : next;
+}
+
+uint64_t rt_sched_due_ns(const struct rt_sched_job *job)
+{
+    const struct rt_sched_queue_options *options = &job->queue->options;
+    uint64_t due_ns = RT_SCHED_NEVER;
+    if (options->delay_ns && job->rows > 0) {
+        due_ns = job->queued_ns + options->delay_ns;
+    }
+    return due_ns < job->deadline_ns ? due_ns : job->deadline_ns;
+}
+
+/* ---- looking --------------------------------------------------------------------------------- */
+
+uint64_t rt_sched_drain_ns(struct rt_sched_queue *queue)
+{
+    struct rt_sched *sched = queue->sched;
+    pthread_mutex_lock(&sched->lock);
+    uint64_t ns = rt_queue_drain_ns(queue, sched->options.depth);
+    pthread_mutex_unlock(&sched->lock);
+    return ns;
+}
+
+struct rt_sched_load rt_sched_load(struct rt_sched_queue *queue)
+{
+    struct rt_sched *sched = queue->sched;
+    pthread_mutex_lock(&sched->lock);
+    struct rt_sched_load load = {
+        .waiting = queue->waiting_count,
+        .running = queue->running_count,
+        .waiting_bytes = queue->waiting_bytes,
+    };
+    pthread_mutex_unlock(&sched->lock);
+    return load;
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who runs next. A job is a call that is ready to run; it waits in the queue of its model until the
+ * device takes it. The device holds few jobs at a time (|depth|): enough that it never waits for
+ * the next one, few enough that priorities, deadlines and fairness still mean something.
+ *
+ * Of several models with waiting jobs the next is the one that has had the least of the device's
+ * time for its weight, and a model without a job on the device is always given one, so that a slow
+ * model cannot keep a fast one out. Within a model: the higher priority first, then in order.
+ *
+ * Where a model allows it, jobs that wait while the device is busy run as one, up to so many rows.
+ * A job waits for others to join it only where the model's queue says so, and only so long.
+ *
+ * The scheduler knows neither invocations nor sockets: a job starts, cancels and ends by callbacks,
+ * and time comes from a clock that the caller gives. Each job that rt_sched_submit() took ends in
+ * exactly one call of done().
+ *
+ * Any thread. Callbacks are called outside all locks, except cancel().
+ */
+#ifndef PTED_RUNTIME_SCHED_SCHED_H
+#define PTED_RUNTIME_SCHED_SCHED_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "base/status.h"
+
+struct rt_sched;
+struct rt_sched_job;
+struct rt_sched_queue;
+
+/* Priorities as the protocol has them: 1 is the highest, 0 stands for the default. */
+#define RT_SCHED_PRIORITIES 8
+#define RT_SCHED_PRIORITY_DEFAULT 4
+#define RT_SCHED_NEVER UINT64_MAX
+
+/* Jobs that run as one, at most. */
+#define RT_SCHED_BATCH_MAX 64
+
+struct rt_sched_job_ops {
+    /*
+     * The device has room: run, and call rt_sched_finished() once, from any thread, also before
+     * this returns. |may_run_inline|: on the thread that submits the job, which may do it itself.
+     */
+    void (*start)(struct rt_sched_job *job, bool may_run_inline);
+    /*
+     * (optional, with fits) The same for jobs that run as one. Each is finished for itself, in any
+     * order; the device has room again when the last one is.
+     */
+    void (*start_batch)(struct rt_sched_job *const *jobs, uint32_t count);
+    /* Both have rows: may they run as one? Must neither block nor call back. */
+    bool (*fits)(struct rt_sched_job *a, struct rt_sched_job *b);
+    /*
+     * A started job is not wanted any more: finish soon; false. Or true: one of several that run as
+     * one has left them, is over, and will not be finished. Must neither block nor call back.
+     */
+    bool (*cancel)(struct rt_sched_job *job);
+    /*
+     * The end. ST_TIMEOUT: the deadline has passed; ST_CANCELLED; or what rt_sched_finished() was
+     * given. May be called before rt_sched_submit() returns. The job is the caller's again.
+     */
+    void (*done)(struct rt_sched_job *job, enum status status);
+};
+
+struct rt_sched_run;
+
+enum rt_sched_state { RT_SCHED_IDLE, RT_SCHED_WAITING, RT_SCHED_RUNNING };
+
+/*
+ * Jobs that have to run one after the other, in the order in which they were submitted, whatever
+ * their queues. Outlives its jobs.
+ */
+struct rt_sched_lane {
+    struct list held; /* jobs behind the one whose turn it is */
+    bool is_taken;
+};
+
+void rt_sched_lane_init(struct rt_sched_lane *lane);
+
+/* Embedded by whoever submits it; zeroed once, then used again and again. */
+struct rt_sched_job {
+    /* Set before rt_sched_submit(). */
+    const struct rt_sched_job_ops *ops;
+    uint64_t deadline_ns;       /* on the scheduler's clock; RT_SCHED_NEVER */
+    uint32_t priority;          /* 0: the default; beyond the lowest: the lowest */
+    size_t bytes;               /* of memory that it holds while it waits */
+    struct rt_sched_lane *lane; /* or NULL: on its own */
+    int64_t rows;               /* that it brings to a batch; 0: it runs alone */
+
+    /* Valid in done(): times on the scheduler's clock; started is 0 when it never ran. */
+    uint64_t queued_ns, started_ns, finished_ns;
+    uint64_t joining_ns; /* of its wait: the device had room, but others might have joined it */
+    uint32_t batch_size; /* jobs that ran as one with it, and it */
+    int64_t batch_rows;  /* of all of them */
+    bool is_batch_end;   /* the one of them that was over last */
+
+    /* The scheduler's, under its lock. */
+    enum rt_sched_state state;
+    bool is_expired, is_cancelled;
+    bool is_held; /* waits for its turn in its lane, and only then for the device */
+    struct rt_sched_queue *queue;
+    struct list link; /* in a queue's or a lane's list while it waits, then in |run|'s */
+    struct rt_sched_run *run;
+    uint32_t deadline_index; /* in the heap of deadlines */
+};
+
+struct rt_sched_options {
+    uint32_t depth;          /* jobs on the device at a time; at least 1 */
+    uint64_t (*clock)(void); /* ns, monotone */
+};
+
+struct rt_sched_queue_options {
+    uint32_t waiting_max;     /* jobs */
+    size_t waiting_bytes_max; /* of all waiting jobs; one alone may be larger */
+    uint32_t running_max;     /* jobs on the device at a time; 0: what |depth| allows */
+    int64_t rows_max;         /* of jobs that run as one; up to 1: each runs alone */
+    uint64_t delay_ns;        /* that one with rows waits at most to be joined by others */
+    uint32_t weight;          /* share of the device beside other queues; at least 1 */
+};
+
+MUST_CHECK enum status rt_sched_new(const struct rt_sched_options *options,
+                                    struct rt_sched **out_sched, struct error *err);
+void rt_sched_free(struct rt_sched *sched); /* nothing waits or runs, no queue is left */
+
+MUST_CHECK enum status rt_sched_queue_new(struct rt_sched *sched,
+                                          const struct rt_sched_queue_options *options,
+                                          struct rt_sched_queue **out_queue, struct error *err);
+void rt_sched_queue_free(struct rt_sched_queue *queue); /* empty; NULL is fine */
+
+/*
+ * Takes |job|, or refuses it: ST_EXHAUSTED when the queue is full, in which case done() is not
+ * called. |may_run_inline|: it may run before this returns, on this thread.
+ */
+MUST_CHECK enum status rt_sched_submit(struct rt_sched_queue *queue, struct rt_sched_job *job,
+                                       bool may_run_inline, struct error *err);
+
+/* By whoever runs |job|: it is over, and the device has room. |job| may be gone afterwards. */
+void rt_sched_finished(struct rt_sched_job *job, enum status status);
+
+/*
+ * The caller does not want |job| any more. One that waits, or leaves others that it runs with, is
+ * done at once (from here); one that runs, as soon as its cancel() has worked; one that is over is
+ * left alone. |job| has been taken and its memory is still the job's.
+ */
+void rt_sched_cancel(struct rt_sched_job *job);
+
+/*
+ * Ends what has passed its deadline, and starts what has waited for others long enough. Returns
+ * when to come back, or RT_SCHED_NEVER: the caller does so then, or when a job that it has
+ * submitted meanwhile is due.
+ */
+uint64_t rt_sched_expire(struct rt_sched *sched);
+
+/* When rt_sched_expire() has something to do for |job|, which has been taken, if it still waits. */
+uint64_t rt_sched_due_ns(const struct rt_sched_job *job);
+
+/* How long until a job submitted now would be through, by what the last ones took; 0: not known. */
+uint64_t rt_sched_drain_ns(struct rt_sched_queue *queue);
+
+struct rt_sched_load {
+    uint32_t waiting, running;
+    size_t waiting_bytes;
+};
+
+struct rt_sched_load rt_sched_load(struct rt_sched_queue *queue);
+
+#endif

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A table of chains under one mutex. Those that nobody holds are also in a list by the time of
+ * their last use, so that the first of it is the next to be forgotten. A sequence that has ended,
+ * or has been started anew by somebody else, is out of the table and lives only for those that hold
+ * it.
+ */
+#include "config.h"
+
+#include "runtime/sched/sequence.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "runtime/program.h"
+#include "runtime/state.h"
+
+#define CHAINS 1024
+
+struct rt_sequence {
+    struct rt_sequences *sequences; /* borrowed */
+    struct rt_sequence *next;       /* in its chain, while |is_listed| */
+    struct list link;               /* in sequences->idle while nobody holds it */
+    struct rt_program *program;     /* kept alive by |state| */
+    struct rt_state *state;         /* ref held */
+    struct rt_sched_lane lane;
+    size_t bytes;
+    uint64_t used_ns; /* when it was last let go */
+    uint64_t number;
+    uint32_t holder_count;
+    bool is_listed;
+    uint32_t name_len;
+    uint8_t name[RT_SEQUENCE_NAME_MAX];
+};
+
+struct rt_sequences {
+    struct rt_sequences_options options;
+    pthread_mutex_t lock;
+    struct rt_sequence *chains[CHAINS];
+    struct list idle; /* the one that has been idle longest first */
+    uint32_t count;   /* with those that are out of the table */
+    size_t bytes;
+};
+
+enum status rt_sequences_new(const struct rt_sequences_options *options,
+                             struct rt_sequences **out_sequences, struct error *err)
+{
+    struct rt_sequences *sequences = calloc(1, sizeof(*sequences));
+    if (!sequences) {
+        return error_set(err, ST_EXHAUSTED, "no memory for sequences");
+    }
+    sequences->options = *options;
+    must(pthread_mutex_init(&sequences->lock, NULL) == 0);
+    list_init(&sequences->idle);
+    *out_sequences = sequences;
+    return ST_OK;
+}
+
+/* ---- with the lock held ---------------------------------------------------------------------- */
+
+static struct span name_of(const struct rt_sequence *sequence)
+{
+    return span_of(sequence->name, sequence->name_len);
+}
+
+/* FNV-1a. */
+static uint32_t chain_of(struct rt_program *program, uint64_t number, struct span name)
+{
+    uint64_t hash = 0xcbf29ce484222325u ^ number ^ (uintptr_t)program;
+    for (size_t i = 0; i < name.len; i++) {
+        hash = (hash ^ name.ptr[i]) * 0x100000001b3u;
+    }
+    hash *= 0x100000001b3u;
+    return (uint32_t)(hash >> 32) % CHAINS;
+}
+
+/* Where a pointer to the sequence is, or to the NULL in its place. */
+static struct rt_sequence **find(struct rt_sequences *sequences, const struct rt_sequence_key *key)
+{
+    struct rt_sequence **at = &sequences->chains[chain_of(key->program, key->number, key->name)];
+    while (*at) {
+        struct span name = name_of(*at);
+        if ((*at)->program == key->program && (*at)->number == key->number &&
+            name.len == key->name.len &&
+            (name.len == 0 || memcmp(name.ptr, key->name.ptr, name.len) == 0)) {
+            break;
+        }
+        at = &(*at)->next;
+    }
+    return at;
+}
+
+static void destroy(struct rt_sequence *sequence)
+{
+    struct rt_sequences *sequences = sequence->sequences;
+    must(sequence->holder_count == 0 && !sequence->is_listed);
+    list_remove(&sequence->link);
+    sequences->count--;
+    sequences->bytes -= sequence->bytes;
+    rt_state_unref(sequence->state);
+    free(sequence);
+}
+
+/* Its id is free; it goes as soon as nobody holds it. */
+static void unlist(struct rt_sequence *sequence)
+{
+    if (!sequence->is_listed) {
+        return;
+    }
+    const struct rt_sequence_key key = {sequence->program, sequence->number, name_of(sequence)};
+    struct rt_sequence **at = find(sequence->sequences, &key);
+    must(*at == sequence);
+    *at = sequence->next;
+    sequence->is_listed = false;
+    if (sequence->holder_count == 0) {
+        destroy(sequence);
+    }
+}
+
+static uint64_t expire(struct rt_sequences *sequences, uint64_t now)
+{
+    while (!list_is_empty(&sequences->idle)) {
+        struct rt_sequence *first = LIST_ENTRY(sequences->idle.next, struct rt_sequence, link);
+        if (now - first->used_ns < sequences->options.idle_ns) {
+            return first->used_ns + sequences->options.idle_ns;
+        }
+        unlist(first);
+    }
+    return RT_SCHED_NEVER;
+}
+
+static enum status add(struct rt_sequences *sequences, const struct rt_sequence_key *key,
+                       struct rt_sequence **out_sequence, struct error *err)
+{
+    const struct rt_sequences_options *options = &sequences->options;
+    size_t bytes = rt_program_state_bytes(key->program);
+    if (sequences->count >= options->count_max || bytes > options->bytes_max ||
+        sequences->bytes > options->bytes_max - bytes) {
+        return error_set(err, ST_EXHAUSTED, "%u sequences with %zu bytes are open already",
+                         sequences->count, sequences->bytes);
+    }
+    struct rt_sequence *sequence = calloc(1, sizeof(*sequence));
+    if (!sequence) {
+        return error_set(err, ST_EXHAUSTED, "no memory for a sequence");
+    }
+    if (rt_state_new(key->program, &sequence->state, err) != ST_OK) {
+        free(sequence);
+        return err->code;
+    }
+    sequence->sequences = sequences;
+    sequence->program = key->program;
+    sequence->number = key->number;
+    sequence->name_len = (uint32_t)key->name.len;
+    if (key->name.len) {
+        memcpy(sequence->name, key->name.ptr, key->name.len);
+    }
+    sequence->bytes = bytes;
+    sequence->is_listed = true;
+    list_init(&sequence->link);
+    rt_sched_lane_init(&sequence->lane);
+    struct rt_sequence **chain = &sequences->chains[chain_of(key->program, key->number, key->name)];
+    sequence->next = *chain;
+    *chain = sequence;
+    sequences->count++;
+    sequences->bytes += bytes;
+    *out_sequence = sequence;
+    return ST_OK;
+}
+
+static enum status find_or_add(struct rt_sequences *sequences, const struct rt_sequence_key *key,
+                               bool is_start, struct rt_sequence **out_sequence, struct error *err)
+{
+    struct rt_sequence *found = *find(sequences, key);
+    if (found && is_start) {
+        unlist(found);
+        found = NULL;
+    }
+    if (found) {
+        *out_sequence = found;
+        return ST_OK;
+    }
+    if (!is_start) {
+        return error_set(err, ST_INVALID,
+                         "this sequence is not open: its first request has to say sequence_start");
+    }
+    return add(sequences, key, out_sequence, err);
+}
+
+/* ---- from outside ---------------------------------------------------------------------------- */
+
+enum status rt_sequences_open(struct rt_sequences *sequences, const struct rt_sequence_key *key,
+                              bool is_start, struct rt_sequence **out_sequence, struct error *err)
+{
+    if (key->name.len > RT_SEQUENCE_NAME_MAX) {
+        return error_set(err, ST_TOO_LARGE, "expected at most %d bytes, got %zu",
+                         RT_SEQUENCE_NAME_MAX, key->name.len);
+    }
+    uint64_t now = sequences->options.clock();
+    pthread_mutex_lock(&sequences->lock);
+    expire(sequences, now);
+    struct rt_sequence *sequence = NULL;
+    enum status status = find_or_add(sequences, key, is_start, &sequence, err);
+    if (status == ST_OK) {
+        list_remove(&sequence->link);
+        sequence->holder_count++;
+        *out_sequence = sequence;
+    }
+    pthread_mutex_unlock(&sequences->lock);
+    return status;
+}
+
+struct rt_state *rt_sequence_state(struct rt_sequence *sequence)
+{
+    return sequence->state;
+}
+
+struct rt_sched_lane *rt_sequence_lane(struct rt_sequence *sequence)
+{
+    return &sequence->lane;
+}
+
+void rt_sequence_end(struct rt_sequence *sequence)
+{
+    struct rt_sequences *sequences = sequence->sequences;
+    pthread_mutex_lock(&sequences->lock);
+    must(sequence->holder_count > 0);
+    unlist(sequence);
+    pthread_mutex_unlock(&sequences->lock);
+}
+
+void rt_sequence_close(struct rt_sequence *sequence)
+{
+    if (!sequence) {
+        return;
+    }
+    struct rt_sequences *sequences = sequence->sequences;
+    uint64_t now = sequences->options.clock();
+    pthread_mutex_lock(&sequences->lock);
+    must(sequence->holder_count > 0);
+    if (--sequence->holder_count == 0) {
+        sequence->used_ns = now;
+        list_push_back(&sequences->idle, &sequence->link);
+        if (!sequence->is_listed) {
+            destroy(sequence);
+        }
+    }
+    pthread_mutex_unlock(&sequences->lock);
+}
+
+uint64_t rt_sequences_expire(struct rt_sequences *sequences)
+{
+    uint64_t now = sequences->options.clock();
+    pthread_mutex_lock(&sequences->lock);
+    uint64_t next = expire(sequences, now);
+    pthread_mutex_unlock(&sequences->lock);
+    return next;
+}
+
+void rt_sequences_free(struct rt_sequences *sequences)
+{
+    if (sequences) {
+        while (!list_is_empty(&sequences->idle)) {
+            unlist(LIST_ENTRY(sequences->idle.next, struct rt_sequence, link));
+        }
+        must(sequences->count == 0);
+        pthread_mutex_destroy(&sequences->lock);
+        free(sequences);
+    }
+}

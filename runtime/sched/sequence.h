@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sequences: rows of requests to one program that share its mutable buffers (runtime/state.h). A
+ * sequence has an id of the client's, a number or a name, which is known within its program only:
+ * all methods of a program see the same sequence, and two sequences never see each other.
+ *
+ * The first request of a sequence says so; a request for one that is not there is refused, because
+ * its state has been lost. Starting one that is there begins anew. The one that says it is the last
+ * frees the state when it has run, and so does a sequence's being idle for too long.
+ *
+ * A request holds the sequence from rt_sequences_open() to rt_sequence_close(); its job runs in the
+ * sequence's lane, so that they follow each other. Any thread.
+ */
+#ifndef PTED_RUNTIME_SCHED_SEQUENCE_H
+#define PTED_RUNTIME_SCHED_SEQUENCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/status.h"
+#include "runtime/sched/sched.h"
+
+struct rt_program;
+struct rt_sequence;
+struct rt_sequences;
+struct rt_state;
+
+struct rt_sequences_options {
+    uint32_t count_max;
+    size_t bytes_max;        /* of all states, by what each may need at most */
+    uint64_t idle_ns;        /* after which a sequence that nobody holds is forgotten */
+    uint64_t (*clock)(void); /* ns, monotone */
+};
+
+#define RT_SEQUENCE_NAME_MAX 128
+
+struct rt_sequence_key {
+    struct rt_program *program; /* borrowed */
+    uint64_t number;            /* with an empty |name| */
+    struct span name;
+};
+
+MUST_CHECK enum status rt_sequences_new(const struct rt_sequences_options *options,
+                                        struct rt_sequences **out_sequences, struct error *err);
+void rt_sequences_free(struct rt_sequences *sequences); /* nobody holds one; NULL is fine */
+
+/*
+ * The sequence |key|, which the caller holds until it closes it; new when |is_start|. ST_INVALID
+ * when it is not there and has not been started; ST_TOO_LARGE for a name; ST_EXHAUSTED when there
+ * are too many.
+ */
+MUST_CHECK enum status rt_sequences_open(struct rt_sequences *sequences,
+                                         const struct rt_sequence_key *key, bool is_start,
+                                         struct rt_sequence **out_sequence, struct error *err);
+
+struct rt_state *rt_sequence_state(struct rt_sequence *sequence);
+struct rt_sched_lane *rt_sequence_lane(struct rt_sequence *sequence);
+
+/* The last request has run: the id is free, and the state goes with its last holder. */
+void rt_sequence_end(struct rt_sequence *sequence);
+
+/* NULL is fine. */
+void rt_sequence_close(struct rt_sequence *sequence);
+
+/* Forgets what has been idle for too long. Returns when to come back, or RT_SCHED_NEVER. */
+uint64_t rt_sequences_expire(struct rt_sequences *sequences);
+
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/* Steps that the host takes: scalars, conditions, rows of accumulators. */
+#include "config.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "runtime/ops/convert.h"
+#include "runtime/vm/invocation_priv.h"
+#include "runtime/vm/vm.h"
+
+static enum status refuse_empty(struct rt_invocation *inv)
+{
+    return error_set(&inv->error, ST_INVALID, "a value is read before anything wrote it");
+}
+
+static enum status need_tensor(struct rt_invocation *inv, uint32_t reg,
+                               const struct vm_value **out_value)
+{
+    const struct vm_value *value = &inv->vm->registers[reg];
+    *out_value = value;
+    return value->kind == RT_TENSOR ? ST_OK : refuse_empty(inv);
+}
+
+static void put_scalar(struct vm *vm, uint32_t reg, struct rt_scalar scalar)
+{
+    vm_put(vm, reg, (struct vm_value){.kind = scalar.kind, .number = scalar.number});
+}
+
+static enum status compute(struct rt_invocation *inv, const struct rt_step *step)
+{
+    const uint32_t regs[] = {step->a, step->b, step->c};
+    enum rt_scalar_op op = (enum rt_scalar_op)step->op;
+    struct rt_scalar args[3], result;
+    for (uint32_t i = 0; i < rt_scalar_arg_count(op); i++) {
+        const struct vm_value *value = &inv->vm->registers[regs[i]];
+        args[i] = (struct rt_scalar){value->kind, value->number};
+        if (value->kind != inv->vm->code->registers[regs[i]].kind) {
+            return refuse_empty(inv);
+        }
+    }
+    TRY(rt_scalar_apply(op, args, &result, &inv->error));
+    put_scalar(inv->vm, step->target, result);
+    return ST_OK;
+}
+
+static enum status measure(struct rt_invocation *inv, const struct rt_step *step)
+{
+    const struct vm_value *tensor;
+    TRY(need_tensor(inv, step->a, &tensor));
+    int64_t size =
+        step->op == RT_STEP_NUMEL ? shape_numel(&tensor->shape) : tensor->shape.dims[step->op];
+    put_scalar(inv->vm, step->target, (struct rt_scalar){RT_INT, size});
+    return ST_OK;
+}
+
+/* Any element type as the scalar that its family is read as. */
+static struct rt_scalar load(enum dtype dtype, const char *from)
+{
+    double f;
+    int64_t i;
+    switch (dtype_infos[dtype].kind) {
+    case DTYPE_FLOAT:
+        rt_load(dtype, RT_CLASS_F64)(&f, from, 0, 1);
+        return rt_scalar_of_double(f);
+    case DTYPE_BOOL:
+        return (struct rt_scalar){RT_BOOL, *from != 0};
+    default:
+        rt_load(dtype, RT_CLASS_I64)(&i, from, 0, 1);
+        return (struct rt_scalar){RT_INT, i};
+    }
+}
+
+static enum status read_element(struct rt_invocation *inv, const struct rt_step *step)
+{
+    const struct vm_value *tensor;
+    TRY(need_tensor(inv, step->a, &tensor));
+    const uint8_t *bytes = vm_map(tensor->memory);
+    if (shape_numel(&tensor->shape) == 0 || !bytes) {
+        return error_set(&inv->error, ST_INVALID, "a tensor without elements is read as a number");
+    }
+    put_scalar(inv->vm, step->target,
+               load(inv->vm->code->registers[step->a].dtype, (const char *)bytes));
+    return ST_OK;
+}
+
+/* A bool, or a bool tensor all of whose elements are true; one without elements is true. */
+static enum status decide(struct rt_invocation *inv, uint32_t reg, bool *out_is_true)
+{
+    const struct vm_value *value = &inv->vm->registers[reg];
+    if (value->kind == RT_BOOL) {
+        *out_is_true = value->number != 0;
+        return ST_OK;
+    }
+    TRY(need_tensor(inv, reg, &value));
+    const uint8_t *bytes = vm_map(value->memory);
+    size_t count = (size_t)shape_numel(&value->shape);
+    *out_is_true = count == 0 || !memchr(bytes, 0, count);
+    return ST_OK;
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+/*
+ * The accumulator's memory, room for all of its bound: its own where no other register shows it,
+ * else a copy. So a loop copies each row once.
+ */
+static enum status own_accumulator(struct rt_invocation *inv, uint32_t reg, size_t used)
+{
+    struct vm *vm = inv->vm;
+    struct vm_value *to = &vm->registers[reg];
+    size_t bound = vm->code->registers[reg].bytes;
+    struct vm_memory *memory;
+    if (to->kind == RT_TENSOR && to->memory->refs == 1 && to->memory->owner == VM_OWNER_POOL &&
+        to->memory->binding.length >= bound) {
+        return ST_OK;
+    }
+    TRY(vm_allocate(inv, bound, &memory));
+    if (to->kind == RT_TENSOR && used > 0) {
+        memcpy(vm_map(memory), vm_map(to->memory), used);
+    }
+    vm_put(vm, reg, (struct vm_value){.kind = RT_TENSOR, .shape = to->shape, .memory = memory});
+    return ST_OK;
+}
+
+static enum status copy_row(struct rt_invocation *inv, const struct rt_step *step)
+{
+    struct vm *vm = inv->vm;
+    const struct rt_register *declared = &vm->code->registers[step->target];
+    const struct vm_value *from, *index = &vm->registers[step->c];
+    struct shape shape;
+    size_t row, bytes, used = 0;
+    TRY(need_tensor(inv, step->b, &from));
+    if (index->kind != RT_INT) {
+        return refuse_empty(inv);
+    }
+    shape.rank = (uint8_t)(from->shape.rank + 1);
+    memcpy(&shape.dims[1], from->shape.dims, from->shape.rank * sizeof(shape.dims[0]));
+    TRY(shape_bytes(&from->shape, declared->dtype, &row, &inv->error));
+    if (index->number < 0 || index->number == INT64_MAX) {
+        return error_set(&inv->error, ST_INVALID, "row %" PRId64 " of a result", index->number);
+    }
+    shape.dims[0] = index->number + 1;
+    TRY(shape_bytes(&shape, declared->dtype, &bytes, &inv->error));
+    if (bytes > declared->bytes) {
+        return error_set(&inv->error, ST_INVALID, "row %" PRId64 " of a result of %zu bytes",
+                         index->number, declared->bytes);
+    }
+    if (vm->registers[step->target].kind == RT_TENSOR) {
+        TRY(shape_bytes(&vm->registers[step->target].shape, declared->dtype, &used, &inv->error));
+    }
+    TRY(own_accumulator(inv, step->target, used < bytes - row ? used : bytes - row));
+    uint8_t *rows = vm_map(vm->registers[step->target].memory);
+    if (used < bytes - row) {
+        memset(rows + used, 0, bytes - row - used); /* rows that were left out */
+    }
+    if (row > 0) {
+        memmove(rows + (bytes - row), vm_map(from->memory), row);
+    }
+    vm->registers[step->target].shape = shape;
+    return ST_OK;
+}
+
+enum status vm_host_step(struct rt_invocation *inv, const struct rt_step *step)
+{
+    struct vm *vm = inv->vm;
+    bool is_true = false;
+    vm->pc++;
+    switch (step->kind) {
+    case RT_STEP_JUMP:
+        vm->pc = step->target;
+        return ST_OK;
+    case RT_STEP_JUMP_FALSE:
+        TRY(decide(inv, step->a, &is_true));
+        vm->pc = is_true ? vm->pc : step->target;
+        return ST_OK;
+    case RT_STEP_SCALAR:
+        return compute(inv, step);
+    case RT_STEP_SIZE:
+        return measure(inv, step);
+    case RT_STEP_READ:
+        return read_element(inv, step);
+    case RT_STEP_COPY_INDEX:
+        return copy_row(inv, step);
+    case RT_STEP_BLOCK:
+        break;
+    }
+    unreachable();
+}

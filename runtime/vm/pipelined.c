@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A call of a pipeline: its inputs are those of its steps, by buffer identity, its results are
+ * theirs, and the rest is the cascade's affair.
+ */
+#include "config.h"
+
+#include "base/check.h"
+#include "hal/buffer.h"
+#include "runtime/oracle.h"
+#include "runtime/pipeline_priv.h"
+#include "runtime/vm/invocation_priv.h"
+
+/* ---- what goes in ---------------------------------------------------------------------------- */
+
+/* Scalars are the exporter's: what was given has been compared with that already. */
+static enum status pass_input(struct rt_invocation *inv, const struct rt_pipeline_input *input,
+                              struct error *err)
+{
+    struct rt_invocation *to = rt_cascade_step(inv->cascade, input->step);
+    const struct rt_bound_input *from = &inv->inputs[input->from];
+    const struct rt_io *io = rt_method_input(inv->method, input->from);
+    if (io->kind != RT_IO_TENSOR) {
+        return ST_OK;
+    }
+    const struct rt_buffer_desc given = {
+        .dtype = io->dtype,
+        .shape = from->shape,
+        .buffer = from->binding.buffer,
+        .offset = from->binding.offset,
+    };
+    return rt_invocation_bind_input(to, input->input, &given, err);
+}
+
+static enum status pass_result(struct rt_invocation *inv, uint32_t index, struct error *err)
+{
+    const struct rt_pipeline_output *output = &inv->method->pipeline->outputs[index];
+    const struct hal_binding *bound = &inv->bound[index];
+    if (!bound->buffer) {
+        return ST_OK;
+    }
+    return rt_invocation_bind_result(rt_cascade_step(inv->cascade, output->step), output->output,
+                                     bound->buffer, bound->offset, err);
+}
+
+static enum status fill_cascade(struct rt_invocation *inv, struct error *err)
+{
+    const struct rt_pipeline *pipeline = inv->method->pipeline;
+    rt_cascade_share_cancel(inv->cascade, inv->cancel);
+    for (uint32_t i = 0; i < pipeline->layout.step_count; i++) {
+        struct rt_invocation *step;
+        TRY(rt_invocation_new(pipeline->methods[i], inv->pool, &step, err));
+        rt_cascade_set_step(inv->cascade, i, step);
+    }
+    for (uint32_t i = 0; i < rt_method_result_count(inv->method); i++) {
+        TRY(pass_result(inv, i, err));
+    }
+    for (uint32_t i = 0; i < pipeline->input_count; i++) {
+        if (pass_input(inv, &pipeline->inputs[i], err) != ST_OK) {
+            error_prefix(
+                err, "input '%s': ", rt_method_input(inv->method, pipeline->inputs[i].from)->name);
+            return rt_pipeline_prefix(pipeline, pipeline->inputs[i].step, err);
+        }
+    }
+    return ST_OK;
+}
+
+/* ---- what comes out -------------------------------------------------------------------------- */
+
+static void describe_results(struct rt_invocation *inv)
+{
+    const struct rt_pipeline *pipeline = inv->method->pipeline;
+    for (uint32_t i = 0; i < rt_method_result_count(inv->method); i++) {
+        const struct rt_pipeline_output *output = &pipeline->outputs[i];
+        const struct rt_invocation *step = rt_cascade_step(inv->cascade, output->step);
+        inv->results[i] =
+            step->step >= STEP_PREPARED
+                ? *rt_invocation_result(step, output->output)
+                : (struct rt_result){.shape = rt_method_result(inv->method, i)->shape};
+    }
+}
+
+enum status rt_pipelined_prepare(struct rt_invocation *inv, bool only_planned, struct error *err)
+{
+    uint32_t at;
+    enum status status = ST_OK;
+    if (!rt_cascade_step(inv->cascade, 0)) {
+        status = fill_cascade(inv, err);
+    }
+    if (status == ST_OK && rt_cascade_prepare(inv->cascade, only_planned, &at, err) != ST_OK) {
+        status = rt_pipeline_prefix(inv->method->pipeline, at, err);
+    }
+    if (status != ST_OK) {
+        rt_cascade_reset(inv->cascade);
+        return status;
+    }
+    describe_results(inv);
+    return ST_OK;
+}
+
+static void on_cascade_done(struct rt_cascade *cascade, enum status status, void *arg)
+{
+    struct rt_invocation *inv = arg;
+    const struct rt_pipeline *pipeline = inv->method->pipeline;
+    must(inv->magic == INVOCATION_MAGIC && inv->step == STEP_RUNNING);
+    if (status == ST_OK) {
+        describe_results(inv);
+    } else {
+        uint32_t failed = rt_cascade_failed_step(cascade);
+        inv->error = *rt_cascade_error(cascade, failed);
+        rt_pipeline_prefix(pipeline, failed, &inv->error);
+    }
+    rt_cascade_keep(cascade, pipeline->output_steps);
+    rt_invocation_end(inv, status);
+}
+
+void rt_pipelined_submit(struct rt_invocation *inv, bool may_run_inline)
+{
+    rt_cascade_submit(inv->cascade, inv->waits, inv->wait_count, may_run_inline, on_cascade_done,
+                      inv);
+}
+
+struct rt_cascade *rt_invocation_cascade(struct rt_invocation *inv)
+{
+    return inv->cascade;
+}

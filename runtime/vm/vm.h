@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The VM: walks the steps of a method's code (runtime/code.h) for one call. A struct vm belongs to
+ * its invocation and is allocated with it: a warm call does not malloc.
+ *
+ * Threads: the walk is on one thread at a time. It begins on the submitting thread, hands a block
+ * to the device, and goes on where the block completed, on a worker, without a turn of anybody's
+ * event loop. The stack does not grow with the number of steps: a block that is complete before the
+ * walk has gone to wait is noticed in the walk's own loop.
+ *
+ * Memory comes from the call's pool and is used again by later steps, so that a loop needs no more
+ * than its widest turn. When the pool is full in the middle of a call, what this call keeps for
+ * later goes back first; if that is not enough the call fails with ST_EXHAUSTED at once. Nothing
+ * waits inside a call, so calls cannot wait for each other's memory.
+ */
+#ifndef PTED_RUNTIME_VM_VM_H
+#define PTED_RUNTIME_VM_VM_H
+
+#include <stdatomic.h>
+
+#include "base/shape.h"
+#include "hal/command.h"
+#include "runtime/code.h"
+#include "runtime/state_priv.h"
+
+struct rt_invocation;
+struct rt_method;
+
+enum vm_owner {
+    VM_OWNER_POOL,  /* this call: goes back to the idle memory */
+    VM_OWNER_INPUT, /* the caller: only read */
+    VM_OWNER_STATE, /* the state's present generation, or the program: only read */
+    VM_OWNER_SPARE, /* the state's next generation */
+};
+
+/* A range of memory that registers share. */
+struct vm_memory {
+    struct hal_binding binding; /* buffer: ref held, NULL for no bytes */
+    enum vm_owner owner;
+    uint32_t refs;
+    uint32_t state;         /* SPARE: which of the method's states */
+    struct vm_memory *next; /* in a list of idle or unused ones */
+};
+
+struct vm_value {
+    enum rt_kind kind; /* NONE: nothing yet */
+    struct shape shape;
+    struct vm_memory *memory; /* of a tensor: a ref */
+    int64_t number;           /* of a scalar, as in struct rt_scalar */
+};
+
+/* What becomes of the spare memory of a written state in a call. */
+struct vm_spare {
+    bool is_used;    /* some value is there */
+    bool is_spoiled; /* it is no longer what the state says of it */
+    bool has_base;   /* the running block, which writes it, reads the present generation for it */
+    struct rt_rows stale;   /* where it differs from that one before the block, .. */
+    struct rt_rows written; /* .. and after the last block that wrote it */
+};
+
+struct vm {
+    const struct rt_code *code;
+    struct vm_value *registers;
+    struct vm_value *frame;       /* by graph input of the running block */
+    struct vm_memory **outputs;   /* by graph output, refs held */
+    struct vm_value *fresh;       /* by out of the block that has run */
+    struct rt_block_input *given; /* by graph input */
+    struct hal_binding *slots;
+    int64_t *words;          /* what the running block is told */
+    struct vm_spare *spares; /* by the method's states */
+    struct vm_memory *idle, *unused;
+    uint32_t idle_count;
+    uint32_t pc;
+    uint64_t steps_left;
+    bool is_on_worker;    /* small blocks may run on this thread */
+    struct rt_plan *plan; /* of the running block: ref held */
+    struct vm_memory *arena;
+    atomic_uint arrivals; /* of the walk and of the block's completion: the second one goes on */
+    enum status reached;
+};
+
+/* One allocation; free() it. NULL: no memory. */
+struct vm *vm_new(const struct rt_method *method);
+
+/* Inputs and states into registers; the walk; the end of the invocation, by rt_invocation_end(). */
+void vm_run(struct rt_invocation *invocation, bool may_run_inline);
+
+/* ---- memory.c -------------------------------------------------------------------------------- */
+
+/* |bytes| of pool memory with one ref. ST_EXHAUSTED or ST_TOO_LARGE with a text. */
+MUST_CHECK enum status vm_allocate(struct rt_invocation *invocation, size_t bytes,
+                                   struct vm_memory **out_memory);
+/* Somebody else's memory, with one ref; the buffer's is taken. */
+struct vm_memory *vm_borrow(struct vm *vm, struct hal_binding binding, enum vm_owner owner);
+void vm_drop(struct vm *vm, struct vm_memory *memory); /* NULL is fine */
+/* Everything goes back to the pool. */
+void vm_release(struct vm *vm);
+
+/* A copy of |value| with a ref of its own; the register's new value, the old one dropped. */
+struct vm_value vm_share(const struct vm_value *value);
+void vm_put(struct vm *vm, uint32_t reg, struct vm_value value);
+
+/* The bytes of a tensor, which the host sees; NULL for none. */
+uint8_t *vm_map(const struct vm_memory *memory);
+
+/* ---- host.c ---------------------------------------------------------------------------------- */
+
+/* A step that is no block; sets vm->pc. The error is the invocation's. */
+MUST_CHECK enum status vm_host_step(struct rt_invocation *invocation, const struct rt_step *step);
+
+#endif

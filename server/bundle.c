@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: MIT */
+/* A list of calls from the order of its steps to its answer. */
+#include "config.h"
+
+#include "server/bundle.h"
+
+#include "base/check.h"
+#include "runtime/invocation.h"
+#include "runtime/oracle.h"
+#include "server/http.h"
+#include "server/log.h"
+#include "server/request.h"
+#include "server/server.h"
+#include "server/serving.h"
+#include "server/stats.h"
+
+/* As many small calls as the loop may run before it looks at other requests. */
+#define INLINE_CALLS_MAX 4
+
+void bundle_free(struct bundle *bundle)
+{
+    if (bundle) {
+        rt_cascade_free(bundle->cascade);
+    }
+}
+
+static struct bundle_call *call_of(const struct bundle *bundle, uint32_t step)
+{
+    return &bundle->calls[bundle->order[step]];
+}
+
+/* ---- edges ----------------------------------------------------------------------------------- */
+
+/* The result that is promised; the only one where none is named. */
+static enum status find_output(const struct bundle_promise *promise, const struct model *model,
+                               const struct model_io **out, struct error *err)
+{
+    const struct oip_promise *said = promise->said;
+    *out = said->has_output ? model_find_io(model->outputs, model->output_count, said->output)
+                            : &model->outputs[0];
+    if (!said->has_output && model->output_count != 1) {
+        return error_set(err, ST_INVALID,
+                         "%s: member \"output\" is missing, model '%s' has %u outputs",
+                         promise->place, model->name, model->output_count);
+    }
+    return *out ? ST_OK
+                : error_set(err, ST_INVALID, "%s.output: model '%s' has no output '%.*s'",
+                            promise->place, model->name, BUNDLE_ID(said->output));
+}
+
+static enum status find_input(const struct infer_call *call, const struct bundle_promise *promise,
+                              uint32_t *out_index, struct error *err)
+{
+    const struct model *model = call->model;
+    *out_index = promise->input;
+    if (call->form != &infer_form_oip) {
+        return ST_OK;
+    }
+    const struct model_io *io = model_find_io(model->inputs, model->input_count, promise->name);
+    if (!io) {
+        return error_set(err, ST_INVALID, "%s: model '%s' has no input '%.*s'", promise->place,
+                         model->name, BUNDLE_ID(promise->name));
+    }
+    *out_index = io->index;
+    return ST_OK;
+}
+
+/* What the call says that it takes is what there will be, as far as that is known without sizes. */
+static enum status check_type(const struct bundle_promise *promise, const struct model_io *output,
+                              struct error *err)
+{
+    const struct oip_type *said = promise->type, *is = &output->meta.type;
+    bool fits =
+        !said || (said->is_bytes == is->is_bytes && (said->is_bytes || said->dtype == is->dtype));
+    return fits ? ST_OK
+                : error_set(err, ST_INVALID, "%s: datatype is %s, expected %s", promise->place,
+                            oip_type_name(*said), oip_type_name(*is));
+}
+
+/* |edge| leads from a call whose model is known to one that has not failed yet. */
+static enum status make_edge(const struct bundle *bundle, const struct infer_call *to,
+                             const struct bundle_promise *promise, struct rt_cascade_edge *edge,
+                             struct error *err)
+{
+    const struct infer_call *from = &bundle->calls[promise->from].call;
+    const struct model_io *output;
+    TRY(find_output(promise, from->model, &output, err));
+    TRY(find_input(to, promise, &edge->input, err));
+    TRY(check_type(promise, output, err));
+    edge->output = output->index;
+    edge->place = promise->place;
+    edge->shape = promise->shape;
+    const struct rt_io *result = rt_method_result(from->model->method, edge->output);
+    const struct rt_io *input = rt_method_input(to->model->method, edge->input);
+    if (rt_cascade_verify_edge(result, input, err) != ST_OK) {
+        return error_prefix(err, "%s: ", promise->place);
+    }
+    return ST_OK;
+}
+
+/* An edge for each promise, also between calls that have failed: it says who fails with whom. */
+static enum status make_edges(struct request *request, struct error *err)
+{
+    struct bundle *bundle = request->infer.bundle;
+    uint32_t count = 0;
+    bundle->edges =
+        arena_array(&request->infer.arena, bundle->promise_count, sizeof(*bundle->edges));
+    if (!bundle->edges) {
+        return error_set(err, ST_EXHAUSTED, "no memory for a list of requests");
+    }
+    for (uint32_t step = 0; step < bundle->count; step++) {
+        struct bundle_call *call = call_of(bundle, step);
+        for (uint32_t i = 0; i < call->promise_count; i++) {
+            const struct bundle_promise *promise = &call->promises[i];
+            const struct bundle_call *from = &bundle->calls[promise->from];
+            struct rt_cascade_edge *edge = &bundle->edges[count++];
+            *edge = (struct rt_cascade_edge){.from = from->step, .to = step};
+            bool is_known = from->call.model && model_is_ready(from->call.model);
+            if (call->err.code == ST_OK && is_known &&
+                make_edge(bundle, &call->call, promise, edge, &call->err) != ST_OK) {
+                *edge = (struct rt_cascade_edge){.from = from->step, .to = step};
+            }
+        }
+    }
+    bundle->layout = (struct rt_cascade_layout){bundle->edges, count, bundle->count};
+    return rt_cascade_verify(&bundle->layout, err);
+}
+
+/* ---- DECODE, PREPARE ------------------------------------------------------------------------- */
+
+/* Spans of one answer have a limit. */
+static enum status count_binary(const struct bundle_call *call, size_t *total, struct error *err)
+{
+    size_t count = 0;
+    for (size_t i = 0; !call->is_silent && i < call->call.output_count; i++) {
+        count += call->call.outputs[i].is_binary;
+    }
+    if (count > INFER_OUTPUTS_MAX - *total) {
+        return error_set(err, ST_TOO_LARGE, "expected at most %d binary outputs of all requests",
+                         INFER_OUTPUTS_MAX);
+    }
+    *total += count;
+    return ST_OK;
+}
+
+/* A want of memory is that of all together; what else is wrong stays with the call. */
+static enum status decode_call(struct request *request, struct bundle_call *call,
+                               size_t *binary_count)
+{
+    struct infer_call *inner = &call->call;
+    if (call->err.code != ST_OK) {
+        return ST_OK;
+    }
+    enum status status = rt_invocation_new(inner->model->method, request->serving->pool,
+                                           &inner->invocation, &call->err);
+    if (status == ST_OK) {
+        status = inner->form->decode(request, inner, &call->err);
+    }
+    if (status == ST_OK) {
+        status = count_binary(call, binary_count, &call->err);
+    }
+    return status == ST_EXHAUSTED ? status : ST_OK;
+}
+
+/* The cascade owns the invocations from here on; those of failed calls go. */
+static void fill_cascade(struct bundle *bundle)
+{
+    for (uint32_t step = 0; step < bundle->count; step++) {
+        struct bundle_call *call = call_of(bundle, step);
+        if (call->err.code != ST_OK) {
+            rt_invocation_free(call->call.invocation);
+            call->call.invocation = NULL;
+            rt_cascade_fail_step(bundle->cascade, step, &call->err);
+        } else {
+            rt_cascade_set_step(bundle->cascade, step, call->call.invocation);
+        }
+    }
+}
+
+static void free_invocations(struct bundle *bundle)
+{
+    for (uint32_t i = 0; i < bundle->count; i++) {
+        rt_invocation_free(bundle->calls[i].call.invocation);
+        bundle->calls[i].call.invocation = NULL;
+    }
+}
+
+static enum status decode(struct request *request, struct error *err)
+{
+    struct bundle *bundle = request->infer.bundle;
+    size_t binary_count = 0;
+    TRY(make_edges(request, err));
+    for (uint32_t i = 0; i < bundle->count; i++) {
+        if (decode_call(request, &bundle->calls[i], &binary_count) != ST_OK) {
+            *err = bundle->calls[i].err;
+            free_invocations(bundle);
+            return bundle_prefix(i, ": ", err);
+        }
+    }
+    bundle->cascade = rt_cascade_new(&bundle->layout, true);
+    if (!bundle->cascade) {
+        free_invocations(bundle);
+        return error_set(err, ST_EXHAUSTED, "no memory for a list of requests");
+    }
+    fill_cascade(bundle);
+    return ST_OK;
+}
+
+/* Prepares as far as plans are at hand; what stops it is told by prepare(). */
+static bool is_planned(struct request *request)
+{
+    struct bundle *bundle = request->infer.bundle;
+    uint32_t step;
+    enum status status = rt_cascade_prepare(bundle->cascade, true, &step, &bundle->unprepared);
+    bundle->unprepared.code = status; /* steps that failed for themselves have left a text too */
+    return status != ST_OK || rt_cascade_is_prepared(bundle->cascade);
+}
+
+static enum status prepare(struct request *request, size_t *out_demand, struct error *err)
+{
+    struct bundle *bundle = request->infer.bundle;
+    uint32_t step;
+    enum status status = bundle->unprepared.code;
+    if (status == ST_OK) {
+        status = rt_cascade_prepare(bundle->cascade, false, &step, &bundle->unprepared);
+    }
+    if (status != ST_OK) {
+        *err = bundle->unprepared;
+        *out_demand = rt_cascade_demand(bundle->cascade);
+        rt_cascade_reset(bundle->cascade);
+    }
+    return status;
+}
+
+static size_t held_bytes(const struct request *request)
+{
+    return rt_cascade_bytes(request->infer.bundle->cascade);
+}
+
+/* ---- RUN ------------------------------------------------------------------------------------- */
+
+static struct rt_sched_queue *enter(struct request *request)
+{
+    request->job.rows = 0;
+    request->job.lane = NULL;
+    return request->serving->bundles;
+}
+
+/* To the scheduler it was cut when one of its calls was. */
+static void on_cascade_done(struct rt_cascade *cascade, enum status status, void *arg)
+{
+    struct request *request = arg;
+    for (uint32_t i = 0; i < request->infer.bundle->count; i++) {
+        if (rt_cascade_status(cascade, i) == ST_CANCELLED) {
+            status = ST_CANCELLED;
+        }
+    }
+    rt_sched_finished(&request->job, status);
+}
+
+static void start(struct request *request, bool may_run_inline)
+{
+    const struct bundle *bundle = request->infer.bundle;
+    rt_cascade_submit(bundle->cascade, NULL, 0, may_run_inline && bundle->count <= INLINE_CALLS_MAX,
+                      on_cascade_done, request);
+}
+
+static bool cancel(struct request *request)
+{
+    rt_cascade_cancel(request->infer.bundle->cascade);
+    return false;
+}
+
+/* Why the call of |step| has no answer. */
+static void explain(const struct request *request, uint32_t step, bool is_late)
+{
+    const struct bundle *bundle = request->infer.bundle;
+    struct bundle_call *call = call_of(bundle, step);
+    uint32_t cause = rt_cascade_cause(bundle->cascade, step);
+    const struct bundle_call *first = call_of(bundle, cause);
+    struct error why = first->err; /* known before it was to run, or told already */
+    if (cause == step && call->err.code != ST_OK) {
+        return;
+    }
+    if (cause == step) {
+        call->err = *rt_cascade_error(bundle->cascade, step);
+        if (is_late && call->err.code == ST_CANCELLED) {
+            infer_fail_late(request, &call->err);
+        }
+        error_prefix(&call->err, "model '%s': ", call->call.model->name);
+        return;
+    }
+    error_set(&call->err, why.code,
+              "takes a result that depends on request '%.*s', which failed: %s",
+              BUNDLE_ID(first->id), why.text);
+}
+
+/* What is late before it has begun is late as a whole. */
+static enum status finish(struct request *request, enum status status, struct error *err)
+{
+    const struct bundle *bundle = request->infer.bundle;
+    if (request->job.started_ns == 0 && status != ST_OK) {
+        return status == ST_TIMEOUT ? infer_fail_late(request, err)
+                                    : error_set(err, status, "%s", status_text(status));
+    }
+    for (uint32_t step = 0; step < bundle->count; step++) {
+        if (rt_cascade_status(bundle->cascade, step) != ST_OK) {
+            explain(request, step, status == ST_TIMEOUT);
+            const struct error *why = &call_of(bundle, step)->err;
+            log_line(LOG_INFO, "%d %.*s [%u]: %s", http_status_of(why->code),
+                     SPAN_FMT(head_target(&request->head)), bundle->order[step], why->text);
+        }
+    }
+    return ST_OK;
+}
+
+/* ---- ENCODE ---------------------------------------------------------------------------------- */
+
+static bool has_results(const struct bundle_call *call)
+{
+    return call->err.code == ST_OK && !call->is_silent;
+}
+
+static size_t encode_bytes(const struct request *request)
+{
+    const struct bundle *bundle = request->infer.bundle;
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < bundle->count; i++) {
+        const struct bundle_call *call = &bundle->calls[i];
+        bytes += has_results(call) ? infer_text_bytes(request, &call->call) : 0;
+    }
+    return bytes;
+}
+
+static enum status print_call(struct request *request, struct bundle_call *call, struct error *err)
+{
+    struct buf *out = &request->out;
+    buf_add_char(out, '{');
+    if (call->has_id) {
+        oip_print_id(out, call->id);
+    }
+    buf_printf(out, "\"status\":%d",
+               call->err.code == ST_OK ? 200 : http_status_of(call->err.code));
+    if (call->err.code != ST_OK) {
+        buf_add_char(out, ',');
+        oip_print_error_member(out, call->err.text);
+    }
+    if (has_results(call)) {
+        buf_add_char(out, ',');
+        TRY(call->call.form->print(request, &call->call, err));
+    }
+    buf_add_char(out, '}');
+    return ST_OK;
+}
+
+static size_t count_outputs(const struct bundle *bundle)
+{
+    size_t count = 0;
+    for (uint32_t i = 0; i < bundle->count; i++) {
+        count += bundle->calls[i].call.output_count;
+    }
+    return count;
+}
+
+static enum status print(struct request *request, struct error *err)
+{
+    struct infer *infer = &request->infer;
+    const struct bundle *bundle = infer->bundle;
+    struct oip_encoded *encoded = &infer->encoded;
+    encoded->spans = arena_array(&infer->arena, count_outputs(bundle) + 1, sizeof(*encoded->spans));
+    if (!encoded->spans) {
+        return error_set(err, ST_EXHAUSTED, "answer: out of memory");
+    }
+    oip_encode_begin(encoded);
+    for (uint32_t i = 0; i < bundle->count; i++) {
+        buf_add_char(&request->out, i ? ',' : '[');
+        TRY(print_call(request, &bundle->calls[i], err));
+    }
+    buf_add_char(&request->out, ']');
+    oip_encode_end_json(&request->out, encoded);
+    for (uint32_t i = 0; i < bundle->count; i++) {
+        const struct bundle_call *call = &bundle->calls[i];
+        if (has_results(call) && call->call.form->print_tail) {
+            call->call.form->print_tail(request, &call->call);
+        }
+    }
+    return oip_encode_end(&request->out, encoded, err);
+}
+
+/* Each call is a request to its model, with the times of the whole. */
+static void count(const struct request *request, uint64_t now_ns)
+{
+    const struct bundle *bundle = request->infer.bundle;
+    for (uint32_t i = 0; bundle && i < bundle->count; i++) {
+        const struct bundle_call *call = &bundle->calls[i];
+        const struct model *model = call->call.model;
+        if (model && model_is_ready(model)) {
+            bool is_ok = request->http_status == 0 && call->err.code == ST_OK;
+            stats_add(model->stats, request, &call->call, is_ok, now_ns);
+        }
+    }
+}
+
+const struct infer_ops bundle_ops = {
+    .parse = bundle_read,
+    .decode = decode,
+    .is_planned = is_planned,
+    .prepare = prepare,
+    .held_bytes = held_bytes,
+    .enter = enter,
+    .start = start,
+    .cancel = cancel,
+    .finish = finish,
+    .encode_bytes = encode_bytes,
+    .print = print,
+    .count = count,
+};

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/* Requests for one model: a request is a call. */
+#include "config.h"
+
+#include "base/check.h"
+#include "runtime/batch.h"
+#include "runtime/invocation.h"
+#include "runtime/sched/sequence.h"
+#include "runtime/state.h"
+#include "server/infer.h"
+#include "server/request.h"
+#include "server/server.h"
+#include "server/serving.h"
+#include "server/stats.h"
+
+static enum status parse(struct request *request, const struct oip_body *parts, struct error *err)
+{
+    struct infer_call *call = &request->infer.call;
+    TRY(call->form->parse(request, call, parts, NULL, err));
+    infer_take_parameters(&request->infer, call->parameters);
+    return ST_OK;
+}
+
+static enum status open_sequence(struct request *request, struct infer_call *call,
+                                 struct error *err)
+{
+    const struct oip_parameters *parameters = call->parameters;
+    if (parameters->sequence_id == 0 && parameters->sequence_name.len == 0) {
+        return parameters->sequence_start || parameters->sequence_end
+                   ? error_set(err, ST_INVALID,
+                               "parameters.sequence_%s: sequence_id is missing, 0 or empty",
+                               parameters->sequence_start ? "start" : "end")
+                   : ST_OK;
+    }
+    const struct rt_sequence_key key = {
+        .program = call->model->program,
+        .number = parameters->sequence_id,
+        .name = parameters->sequence_name,
+    };
+    if (rt_program_state_bytes(key.program) == 0) {
+        return ST_OK; /* nothing to remember */
+    }
+    call->is_sequence_end = parameters->sequence_end;
+    enum status status = rt_sequences_open(request->serving->sequences, &key,
+                                           parameters->sequence_start, &call->sequence, err);
+    return status == ST_OK ? ST_OK : error_prefix(err, "parameters.sequence_id: ");
+}
+
+/* The sequence last, so that a request that is wrong does not start one anew. */
+static enum status decode(struct request *request, struct error *err)
+{
+    struct infer_call *call = &request->infer.call;
+    TRY(rt_invocation_new(call->model->method, request->serving->pool, &call->invocation, err));
+    TRY(call->form->decode(request, call, err));
+    return open_sequence(request, call, err);
+}
+
+static bool is_planned(struct request *request)
+{
+    return rt_invocation_is_planned(request->infer.call.invocation);
+}
+
+/* A call of a sequence reads what the one before it has left, so it waits for its memory too. */
+static enum status prepare(struct request *request, size_t *out_demand, struct error *err)
+{
+    struct infer_call *call = &request->infer.call;
+    enum status status = call->sequence ? rt_invocation_plan(call->invocation, err)
+                                        : rt_invocation_prepare(call->invocation, err);
+    *out_demand = status == ST_EXHAUSTED ? rt_invocation_demand(call->invocation) : 0;
+    return status;
+}
+
+static size_t held_bytes(const struct request *request)
+{
+    return rt_invocation_bytes(request->infer.call.invocation);
+}
+
+/* ---- RUN ------------------------------------------------------------------------------------- */
+
+static struct rt_sched_queue *enter(struct request *request)
+{
+    const struct infer_call *call = &request->infer.call;
+    request->job.rows = call->model->rows_max > 1 ? rt_batch_rows(call->invocation) : 0;
+    request->job.lane = call->sequence ? rt_sequence_lane(call->sequence) : NULL;
+    return call->model->queue;
+}
+
+static void on_run_done(struct rt_invocation *invocation, enum status status, void *arg)
+{
+    (void)invocation;
+    rt_sched_finished(arg, status);
+}
+
+/* It is its turn, on any thread: what could not be prepared before. */
+static enum status prepare_rest(struct infer_call *call, struct error *err)
+{
+    if (!call->sequence) {
+        return ST_OK;
+    }
+    rt_invocation_set_state(call->invocation, rt_sequence_state(call->sequence));
+    return rt_invocation_prepare(call->invocation, err);
+}
+
+static void start(struct request *request, bool may_run_inline)
+{
+    struct infer_call *call = &request->infer.call;
+    enum status status = prepare_rest(call, &request->err);
+    if (status == ST_OK) {
+        rt_invocation_submit(call->invocation, may_run_inline, on_run_done, &request->job);
+    } else {
+        rt_sched_finished(&request->job, status);
+    }
+}
+
+_Static_assert(RT_SCHED_BATCH_MAX <= RT_BATCH_CALLS_MAX, "each batch can be submitted");
+
+void infer_start_batch(struct rt_sched_job *const *jobs, uint32_t count)
+{
+    struct rt_invocation *parts[RT_SCHED_BATCH_MAX];
+    void *args[RT_SCHED_BATCH_MAX];
+    for (uint32_t i = 0; i < count; i++) {
+        parts[i] = request_of(jobs[i])->infer.call.invocation;
+        args[i] = jobs[i];
+    }
+    rt_batch_submit(parts, args, count, on_run_done);
+}
+
+bool infer_fits(struct rt_sched_job *a, struct rt_sched_job *b)
+{
+    return rt_batch_fits(request_of(a)->infer.call.invocation,
+                         request_of(b)->infer.call.invocation);
+}
+
+static bool cancel(struct request *request)
+{
+    return rt_batch_leave(request->infer.call.invocation);
+}
+
+static enum status finish(struct request *request, enum status status, struct error *err)
+{
+    struct infer_call *call = &request->infer.call;
+    if (status == ST_TIMEOUT) {
+        infer_fail_late(request, err);
+    } else if (status != ST_OK && err->code == ST_OK) { /* else prepare_rest() has said why */
+        error_set(err, status, "%s", rt_invocation_error(call->invocation)->text);
+    }
+    if (status != ST_OK) {
+        return error_prefix(err, "model '%s': ", call->model->name);
+    }
+    if (call->is_sequence_end && call->sequence) {
+        rt_sequence_end(call->sequence);
+    }
+    return ST_OK;
+}
+
+/* ---- ENCODE ---------------------------------------------------------------------------------- */
+
+static size_t encode_bytes(const struct request *request)
+{
+    return infer_text_bytes(request, &request->infer.call);
+}
+
+static enum status print(struct request *request, struct error *err)
+{
+    struct infer *infer = &request->infer;
+    struct infer_call *call = &infer->call;
+    struct oip_encoded *encoded = &infer->encoded;
+    encoded->spans = arena_array(&infer->arena, call->output_count + 1, sizeof(struct span));
+    if (!encoded->spans) {
+        return error_set(err, ST_EXHAUSTED, "answer: out of memory");
+    }
+    oip_encode_begin(encoded);
+    buf_add_char(&request->out, '{');
+    if (call->oip.has_id) {
+        oip_print_id(&request->out, call->oip.id);
+    }
+    TRY(call->form->print(request, call, err));
+    buf_add_char(&request->out, '}');
+    oip_encode_end_json(&request->out, encoded);
+    if (call->form->print_tail) {
+        call->form->print_tail(request, call);
+    }
+    return oip_encode_end(&request->out, encoded, err);
+}
+
+static void count(const struct request *request, uint64_t now_ns)
+{
+    bool is_ok = request->http_status == 0;
+    stats_add(request->infer.call.model->stats, request, &request->infer.call, is_ok, now_ns);
+}
+
+const struct infer_ops infer_ops_one = {
+    .parse = parse,
+    .decode = decode,
+    .is_planned = is_planned,
+    .prepare = prepare,
+    .held_bytes = held_bytes,
+    .enter = enter,
+    .start = start,
+    .cancel = cancel,
+    .finish = finish,
+    .encode_bytes = encode_bytes,
+    .print = print,
+    .count = count,
+};

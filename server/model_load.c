@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: MIT */
+/* From options to models: files that are named, files that are found, then queues for them. */
+#include "config.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "hal/device.h"
+#include "runtime/batch.h"
+#include "runtime/sched/sched.h"
+#include "server/log.h"
+#include "server/model_priv.h"
+#include "server/pipelines.h"
+#include "server/route.h"
+#include "server/stats.h"
+
+#define SUFFIX ".pte"
+/* Time to find out how many rows of a model may run as one: of all together, and of each. */
+#define PROOF_NS_ALL 100000000u
+#define PROOF_NS_MIN 1000000u
+#define PROOF_NS_MAX 50000000u
+/* Rows that are tried where nobody has said how many. */
+#define ROWS_MAX_UNASKED 32
+
+/* ---- one file -------------------------------------------------------------------------------- */
+
+/* Why nothing of the program can be called; ST_OK when something can. */
+static enum status check_callable(const struct rt_program *program, struct error *err)
+{
+    const struct error *failure = NULL;
+    for (uint32_t i = 0; i < rt_program_method_count(program); i++) {
+        failure = rt_method_failure(rt_program_method(program, i));
+        if (!failure) {
+            return ST_OK;
+        }
+    }
+    return failure ? error_set(err, ST_CORRUPT, "%s", failure->text)
+                   : error_set(err, ST_CORRUPT, "the program has no methods");
+}
+
+/* The runtime's text begins with the path, cut to this; clients, who see the rest, need not know
+ * where our files are. */
+#define ERROR_PATH_MAX 160
+
+static enum status forget_path(struct error *err, const char *path)
+{
+    size_t len = strnlen(path, ERROR_PATH_MAX);
+    if (strncmp(err->text, path, len) == 0 && strncmp(err->text + len, ": ", 2) == 0) {
+        memmove(err->text, err->text + len + 2, strlen(err->text + len + 2) + 1);
+    }
+    return err->code;
+}
+
+/* The data files that were given for |name|. */
+static enum status data_paths_of(const struct options *options, struct span name,
+                                 const char *paths[RT_DATA_FILES_MAX], uint32_t *out_count,
+                                 struct error *err)
+{
+    *out_count = 0;
+    for (uint32_t i = 0; i < options->data_count; i++) {
+        const struct option_model *data = &options->data[i];
+        if (!span_equal(name, span_of(data->name, data->name_len))) {
+            continue;
+        }
+        if (*out_count == RT_DATA_FILES_MAX) {
+            return error_set(err, ST_TOO_LARGE, "more than %d data files", RT_DATA_FILES_MAX);
+        }
+        paths[(*out_count)++] = data->path;
+    }
+    return ST_OK;
+}
+
+static enum status load(struct models *models, struct span name, uint32_t version, const char *path,
+                        struct error *err)
+{
+    const char *data[RT_DATA_FILES_MAX];
+    struct rt_program_options options = {.device = models->device, .data_paths = data};
+    struct rt_program *program;
+    TRY(data_paths_of(models->options, name, data, &options.data_count, err));
+    if (rt_program_load(path, &options, &program, err) != ST_OK) {
+        return forget_path(err, path);
+    }
+    enum status status = check_callable(program, err);
+    if (status == ST_OK) {
+        status = models_add_program(models, name, version, program, err);
+    }
+    rt_program_unref(program);
+    return status;
+}
+
+/* A file that the user named: it loads, or the daemon does not start. */
+static enum status load_named(struct models *models, struct span name, const char *path,
+                              struct error *err)
+{
+    struct stat st;
+    if (stat(path, &st) < 0) {
+        return error_set(err, errno == EACCES ? ST_UNAVAILABLE : ST_NOT_FOUND, "model file %s: %s",
+                         path, strerror(errno));
+    }
+    if (!model_name_is_valid(name)) {
+        struct model *model;
+        return models_add(models, name, 1, &model, err); /* says why */
+    }
+    enum status status = load(models, name, 1, path, err);
+    if (status == ST_OK || status == ST_EXHAUSTED) {
+        return status;
+    }
+    err->code = ST_CORRUPT; /* whatever is wrong with it, it is this file */
+    return error_prefix(err, "model file %s: ", path);
+}
+
+/* A file that was found: the others are served without it, and its reason is kept. */
+static enum status load_found(struct models *models, struct span name, uint32_t version,
+                              const char *path, struct error *err)
+{
+    if (!model_name_is_valid(name)) {
+        log_line(LOG_WARNING, "skipped %s: not a valid model name", path);
+        return ST_OK;
+    }
+    uint32_t count = models->item_count;
+    if (load(models, name, version, path, err) == ST_OK) {
+        return ST_OK;
+    }
+    log_line(LOG_ERROR, "model file %s: %s", path, err->text);
+    struct error failure = *err;
+    while (models->item_count > count) {
+        rt_program_unref(models->items[--models->item_count].program);
+    }
+    struct model *model;
+    TRY(models_add(models, name, version, &model, err));
+    model->failure = failure;
+    return ST_OK;
+}
+
+/* ---- the folder ------------------------------------------------------------------------------ */
+
+static bool is_regular(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* "12" to 12; false for anything that is not a version. */
+/* |root|/|name|/model.pte, or |root|/|name|/VERSION/model.pte. */
+static enum status scan_model(struct models *models, const char *root, const char *name,
+                              struct error *err)
+{
+    char folder[PATH_MAX], path[PATH_MAX];
+    if (snprintf(folder, sizeof(folder), "%s/%s", root, name) >= PATH_MAX ||
+        snprintf(path, sizeof(path), "%s/%s/model" SUFFIX, root, name) >= PATH_MAX) {
+        return ST_OK;
+    }
+    if (is_regular(path)) {
+        return load_found(models, span_str(name), 1, path, err);
+    }
+    DIR *dir = opendir(folder);
+    enum status status = ST_OK;
+    for (struct dirent *entry; dir && status == ST_OK && (entry = readdir(dir)) != NULL;) {
+        uint32_t version;
+        int len = snprintf(path, sizeof(path), "%s/%s/%s/model" SUFFIX, root, name, entry->d_name);
+        if (len < PATH_MAX && route_parse_version(span_str(entry->d_name), &version) &&
+            is_regular(path)) {
+            status = load_found(models, span_str(name), version, path, err);
+        }
+    }
+    if (dir) {
+        closedir(dir);
+    }
+    return status;
+}
+
+static enum status scan_entry(struct models *models, const char *root, const char *name,
+                              struct error *err)
+{
+    char path[PATH_MAX];
+    if (name[0] == '.' || snprintf(path, sizeof(path), "%s/%s", root, name) >= PATH_MAX) {
+        return ST_OK;
+    }
+    size_t len = strlen(name), suffix = strlen(SUFFIX);
+    if (len > suffix && strcmp(name + len - suffix, SUFFIX) == 0 && is_regular(path)) {
+        return load_found(models, span_of(name, len - suffix), 1, path, err);
+    }
+    return scan_model(models, root, name, err);
+}
+
+static enum status scan(struct models *models, const char *root, struct error *err)
+{
+    DIR *dir = opendir(root);
+    if (!dir) {
+        return error_set(err, errno == EACCES ? ST_UNAVAILABLE : ST_NOT_FOUND, "--models %s: %s",
+                         root, strerror(errno));
+    }
+    enum status status = ST_OK;
+    for (struct dirent *entry; status == ST_OK && (entry = readdir(dir)) != NULL;) {
+        status = scan_entry(models, root, entry->d_name, err);
+    }
+    closedir(dir);
+    return status;
+}
+
+/* ---- queues and settings --------------------------------------------------------------------- */
+
+/*
+ * A batch spreads over the workers, and what does not run yet makes the next one larger: fewer jobs
+ * at a time than a device has workers, but two, so that one runs while another is put together.
+ */
+static uint32_t running_max(const struct models *models, const struct model *model)
+{
+    uint32_t workers = hal_device_props(models->device)->workers;
+    if (model->params.running_count_max || model->rows_max == 1) {
+        return (uint32_t)model->params.running_count_max;
+    }
+    return 1 + (workers + 3) / 4;
+}
+
+static uint64_t proof_ns(const struct models *models)
+{
+    uint64_t ns = PROOF_NS_ALL / models->item_count;
+    ns = ns > PROOF_NS_MIN ? ns : PROOF_NS_MIN;
+    return ns < PROOF_NS_MAX ? ns : PROOF_NS_MAX;
+}
+
+/* Once the table is complete and sorted. */
+/* Is a model of |program|, or of its method "program.method"? */
+static bool is_of(const char *model, struct span program)
+{
+    return strncmp(model, (const char *)program.ptr, program.len) == 0 &&
+           (model[program.len] == '\0' || model[program.len] == '.');
+}
+
+static struct params params_of(const struct model *model, const struct options *options)
+{
+    struct params params = options->params;
+    for (uint32_t i = 0; i < options->setting_count; i++) {
+        const struct option_setting *setting = &options->settings[i];
+        if (is_of(model->name, span_of(setting->name, setting->name_len))) {
+            options_apply(setting, &params);
+        }
+    }
+    return params;
+}
+
+/* How many rows may run as one: as many as were given, or pay, of those that give the same bits. */
+static void find_rows_max(const struct models *models, struct model *model)
+{
+    int64_t given = (int64_t)model->params.max_batch;
+    model->rows_max = rt_batch_prove(model->method, models->pool, given ? given : ROWS_MAX_UNASKED,
+                                     proof_ns(models), &model->why_alone);
+    if (given == 0) {
+        model->rows_max =
+            rt_batch_measure(model->method, models->pool, model->rows_max, &model->why_alone);
+    }
+    bool is_alone = model->rows_max == 1;
+    model->batch_size_max = rt_batch_size_max(model->method);
+    if (model->batch_size_max == 0 && !is_alone) {
+        model->batch_size_max = 1; /* exported for one sample, and proven to be that */
+    }
+    log_line(LOG_DEBUG, "model %s: up to %lld rows at a time%s%s", model->name,
+             (long long)model->rows_max, is_alone ? ": " : "",
+             is_alone ? model->why_alone.text : "");
+}
+
+/* Once the table is complete and sorted. */
+static enum status open_queues(struct models *models, const struct options *options,
+                               struct error *err)
+{
+    for (uint32_t i = 0; i < models->item_count; i++) {
+        struct model *model = &models->items[i];
+        model->params = params_of(model, options);
+        if (!model_is_ready(model)) {
+            continue;
+        }
+        find_rows_max(models, model);
+        const struct params *params = &model->params;
+        const struct rt_sched_queue_options queue = {
+            .waiting_max = (uint32_t)params->queue_count_max,
+            .waiting_bytes_max = (size_t)params->queue_bytes_max,
+            .running_max = running_max(models, model),
+            .rows_max = model->rows_max,
+            .delay_ns = model->rows_max > 1 ? params->max_delay_us * 1000 : 0,
+            .weight = (uint32_t)params->weight,
+        };
+        rt_method_set_weight(model->method, (uint32_t)params->weight);
+        TRY(rt_sched_queue_new(models->sched, &queue, &model->queue, err));
+        model->stats = calloc(1, sizeof(*model->stats));
+        if (!model->stats) {
+            return error_set(err, ST_EXHAUSTED, "model statistics: out of memory");
+        }
+    }
+    return ST_OK;
+}
+
+/* What is said of a model that is not there is a mistake, not a no-op. */
+static enum status check_name(const struct models *models, const char *option, const char *value,
+                              uint32_t name_len, struct error *err)
+{
+    struct span name = span_of(value, name_len);
+    for (uint32_t i = 0; i < models->item_count; i++) {
+        if (is_of(models->items[i].name, name)) {
+            return ST_OK;
+        }
+    }
+    return error_set(err, ST_INVALID, "--%s %s: no model '%.*s'", option, value, SPAN_FMT(name));
+}
+
+static enum status check_names(const struct models *models, const struct options *options,
+                               struct error *err)
+{
+    for (uint32_t i = 0; i < options->data_count; i++) {
+        const struct option_model *data = &options->data[i];
+        TRY(check_name(models, "data", data->name, data->name_len, err));
+    }
+    for (uint32_t i = 0; i < options->setting_count; i++) {
+        const struct option_setting *setting = &options->settings[i];
+        TRY(check_name(models, "set", setting->name, setting->name_len, err));
+    }
+    return ST_OK;
+}
+
+/* "dir/name.pte" is called "name". */
+static struct span name_of_path(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    struct span name = span_str(slash ? slash + 1 : path);
+    size_t suffix = strlen(SUFFIX);
+    if (name.len > suffix && memcmp(name.ptr + name.len - suffix, SUFFIX, suffix) == 0) {
+        name.len -= suffix;
+    }
+    return name;
+}
+
+enum status models_load(struct models *models, const struct options *options, struct error *err)
+{
+    models->options = options;
+    for (uint32_t i = 0; i < options->model_count; i++) {
+        const struct option_model *model = &options->models[i];
+        struct span name =
+            model->name ? span_of(model->name, model->name_len) : name_of_path(model->path);
+        TRY(load_named(models, name, model->path, err));
+    }
+    if (options->models_dir) {
+        TRY(scan(models, options->models_dir, err));
+    }
+    models->options = NULL;
+    for (uint32_t i = 0; i < options->pipeline_count; i++) {
+        TRY(pipelines_load(models, options->pipelines[i], err));
+    }
+    TRY(check_names(models, options, err));
+    TRY(models_sort(models, err));
+    return open_queues(models, options, err);
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "server/serving.h"
+
+#include <stdlib.h>
+
+#include <uv.h>
+
+#include "base/check.h"
+#include "hal/device.h"
+#include "hal/pool.h"
+#include "runtime/sched/sched.h"
+#include "runtime/sched/sequence.h"
+#include "server/log.h"
+
+#define NS_PER_MS 1000000u
+/*
+ * Jobs on the device beyond one a worker. The worker that ends a job starts the next one itself, so
+ * the device would not wait without any; one more covers the clients of a small model, who only
+ * send the next request when they have the answer.
+ */
+#define SPARE_JOBS 1
+
+static enum status open_device(struct serving *serving, const struct options *options,
+                               const char *name, bool or_cpu, struct error *err)
+{
+    const struct hal_device_options device = {
+        .workers = (uint32_t)options->workers,
+        .nice = (uint32_t)options->params.worker_nice,
+        .cpu_level = options->cpu_level,
+        .cache_directory = getenv("CACHE_DIRECTORY"), /* systemd's */
+    };
+    enum status status = hal_device_open(name, &device, &serving->device, err);
+    if (status == ST_UNSUPPORTED && or_cpu) {
+        log_line(LOG_WARNING, "%s; the CPU computes", err->text);
+        status = hal_device_open("cpu", &device, &serving->device, err);
+    }
+    if (status == ST_OK) {
+        const struct hal_device_props *props = hal_device_props(serving->device);
+        log_line(LOG_INFO, "device %s: %s", props->name, props->description);
+    }
+    return status;
+}
+
+/* Half of what the device can give at most: models need the rest. */
+static size_t ring_bytes(const struct serving *serving, const struct params *params)
+{
+    size_t half = hal_device_props(serving->device)->memory_bytes_max / 2;
+    return params->ring_bytes < half ? params->ring_bytes : half;
+}
+
+static enum status init_memory(struct serving *serving, const struct options *options,
+                               const char *device_name, bool or_cpu, struct error *err)
+{
+    const struct params *params = &options->params;
+    TRY(open_device(serving, options, device_name, or_cpu, err));
+    TRY(hal_pool_new(serving->device, ring_bytes(serving, params), &serving->pool, err));
+    const struct rt_sched_options sched = {
+        .depth = hal_device_props(serving->device)->workers + SPARE_JOBS,
+        .clock = uv_hrtime,
+    };
+    TRY(rt_sched_new(&sched, &serving->sched, err));
+    const struct rt_sched_queue_options bundles = {
+        .waiting_max = (uint32_t)params->queue_count_max,
+        .waiting_bytes_max = (size_t)params->queue_bytes_max,
+        .running_max = (uint32_t)params->running_count_max,
+        .weight = (uint32_t)params->weight,
+    };
+    TRY(rt_sched_queue_new(serving->sched, &bundles, &serving->bundles, err));
+    const struct rt_sequences_options sequences = {
+        .count_max = (uint32_t)params->sequence_count_max,
+        .bytes_max = (size_t)params->sequence_bytes_max,
+        .idle_ns = params->sequence_timeout * NS_PER_MS,
+        .clock = uv_hrtime,
+    };
+    return rt_sequences_new(&sequences, &serving->sequences, err);
+}
+
+enum status serving_new(const struct options *options, const char *device_name, bool or_cpu,
+                        struct serving **out_serving, struct error *err)
+{
+    struct serving *serving = calloc(1, sizeof(*serving));
+    if (!serving) {
+        return error_set(err, ST_EXHAUSTED, "no memory to serve models");
+    }
+    enum status status = init_memory(serving, options, device_name, or_cpu, err);
+    models_init(&serving->models, serving->device, serving->sched, serving->pool);
+    if (status == ST_OK) {
+        status = models_load(&serving->models, options, err);
+    }
+    if (status != ST_OK) {
+        serving_free(serving);
+        return status;
+    }
+    *out_serving = serving;
+    return ST_OK;
+}
+
+/* Every pointer is cleared, so that it can be done twice. */
+void serving_shed(struct serving *serving)
+{
+    must(serving->users == 0);
+    rt_sequences_free(serving->sequences);
+    models_close(&serving->models);
+    rt_sched_queue_free(serving->bundles);
+    rt_sched_free(serving->sched);
+    hal_pool_free(serving->pool);
+    hal_device_unref(serving->device);
+    serving->sequences = NULL;
+    serving->bundles = NULL;
+    serving->sched = NULL;
+    serving->pool = NULL;
+    serving->device = NULL;
+}
+
+void serving_free(struct serving *serving)
+{
+    if (serving) {
+        serving_shed(serving);
+        models_fini(&serving->models);
+        free(serving);
+    }
+}
+
+void serving_refuse(struct serving *serving, const struct error *why)
+{
+    for (uint32_t i = 0; i < serving->models.item_count; i++) {
+        struct model *model = &serving->models.items[i];
+        if (model_is_ready(model)) {
+            model->failure = *why;
+        }
+    }
+}
+
+uint32_t serving_ready_count(const struct serving *serving)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < serving->models.item_count; i++) {
+        count += model_is_ready(&serving->models.items[i]);
+    }
+    return count;
+}

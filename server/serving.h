@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What calls run on: a device with its memory, the scheduler, and the models that were loaded for
+ * that device. The daemon has one, which is replaced as a whole when its device is lost
+ * (server/recovery.h); a request holds the one that it began with until it is over.
+ *
+ * Loop thread only, but serving_new(), which any thread may call.
+ */
+#ifndef PTED_SERVER_SERVING_H
+#define PTED_SERVER_SERVING_H
+
+#include <stdint.h>
+
+#include "base/status.h"
+#include "server/model.h"
+#include "server/options.h"
+
+struct hal_device;
+struct hal_pool;
+struct rt_sched;
+struct rt_sched_queue;
+struct rt_sequences;
+
+struct serving {
+    uint32_t users;                 /* requests that hold it */
+    struct serving *older;          /* that requests still hold; NULL: there is none */
+    struct hal_device *device;      /* shared: ref held; NULL once shed, like the next three */
+    struct hal_pool *pool;          /* owned */
+    struct rt_sched *sched;         /* owned */
+    struct rt_sched_queue *bundles; /* owned: where lists of calls wait */
+    struct rt_sequences *sequences; /* owned */
+    struct models models;
+};
+
+/*
+ * Opens |device_name| and loads the models. With |or_cpu| a machine without that device serves all
+ * the same, on the CPU; otherwise that is an error, ST_UNSUPPORTED.
+ */
+MUST_CHECK enum status serving_new(const struct options *options, const char *device_name,
+                                   bool or_cpu, struct serving **out_serving, struct error *err);
+
+/* No request holds it. NULL is fine. */
+void serving_free(struct serving *serving);
+
+/* No request holds it: gives up everything but the names of the models. */
+void serving_shed(struct serving *serving);
+
+/* No model can be called any more, and |why|. */
+void serving_refuse(struct serving *serving, const struct error *why);
+
+uint32_t serving_ready_count(const struct serving *serving);
+
+#endif

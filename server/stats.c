@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The protocol has three compute phases: ours of decoding is its compute_input, that of encoding
+ * its compute_output. What it has no name for stands beside them, where its clients do not look.
+ */
+#include "config.h"
+
+#include "server/stats.h"
+
+#include <inttypes.h>
+#include <time.h>
+
+#include <uv.h>
+
+#include "base/buf.h"
+#include "protocol/json.h"
+#include "runtime/invocation.h"
+#include "runtime/program.h"
+#include "runtime/sched/sched.h"
+#include "server/model.h"
+#include "server/request.h"
+
+/* What the monotone clock showed at |ns| in ms since 1970; 0 where it is 0. */
+static uint64_t wall_ms(uint64_t ns)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    uint64_t now_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    return ns ? now_ms - (uv_hrtime() - ns) / 1000000 : 0;
+}
+
+static void add(struct stats_phase *phase, uint64_t ns)
+{
+    phase->count++;
+    phase->ns += ns;
+}
+
+/* Samples of a call that has run. */
+static int64_t sample_count(const struct infer_call *call)
+{
+    bool has_samples = call->model->batch_size_max > 0;
+    return has_samples ? rt_invocation_result(call->invocation, 0)->shape.dims[0] : 1;
+}
+
+/* The times of a batch are those of its last request: they ran as one. */
+static void add_batch(struct model_stats *stats, const struct rt_sched_job *job, int64_t samples,
+                      uint64_t decode, uint64_t encode)
+{
+    int64_t index = samples < STATS_BATCH_MAX ? samples - 1 : STATS_BATCH_MAX - 1;
+    struct stats_batch *batch = &stats->batches[index < 0 ? 0 : index];
+    stats->execution_count++;
+    batch->count++;
+    batch->decode += decode;
+    batch->compute += job->finished_ns - job->started_ns;
+    batch->encode += encode;
+}
+
+void stats_add(struct model_stats *stats, const struct request *request,
+               const struct infer_call *call, bool is_ok, uint64_t now_ns)
+{
+    const struct rt_sched_job *job = &request->job;
+    if (request->arrived_ns == 0) {
+        return; /* the client went before it had sent all */
+    }
+    stats->last_ns = now_ns;
+    if (!is_ok || !request->conn) {
+        add(&stats->failed, now_ns - request->arrived_ns);
+        if (!request->conn) {
+            add(&stats->cancelled, now_ns - request->arrived_ns);
+        }
+        return;
+    }
+    uint64_t decode = job->queued_ns - request->arrived_ns;
+    uint64_t encode = request->encoded_ns - job->finished_ns;
+    int64_t samples = sample_count(call);
+    stats->inference_count += (uint64_t)samples;
+    add(&stats->ok, now_ns - request->arrived_ns);
+    add(&stats->decode, decode);
+    add(&stats->queue, job->started_ns - job->queued_ns);
+    add(&stats->batch_wait, job->joining_ns);
+    add(&stats->compute, job->finished_ns - job->started_ns);
+    add(&stats->encode, encode);
+    add(&stats->write, now_ns - request->encoded_ns);
+    if (job->is_batch_end) {
+        add_batch(stats, job, job->batch_size > 1 ? job->batch_rows : samples, decode, encode);
+    }
+}
+
+static void print_phase(struct buf *out, const char *before, const char *name,
+                        const struct stats_phase *phase)
+{
+    buf_printf(out, "%s\"%s\":{\"count\":%" PRIu64 ",\"ns\":%" PRIu64 "}", before, name,
+               phase->count, phase->ns);
+}
+
+static void print_batches(struct buf *out, const struct model_stats *stats)
+{
+    const char *before = "";
+    for (uint32_t i = 0; i < STATS_BATCH_MAX; i++) {
+        const struct stats_batch *batch = &stats->batches[i];
+        if (batch->count) {
+            buf_printf(out, "%s{\"batch_size\":%u", before, i + 1);
+            print_phase(out, ",", "compute_input",
+                        &(struct stats_phase){batch->count, batch->decode});
+            print_phase(out, ",", "compute_infer",
+                        &(struct stats_phase){batch->count, batch->compute});
+            print_phase(out, ",", "compute_output",
+                        &(struct stats_phase){batch->count, batch->encode});
+            buf_add_str(out, "}");
+            before = ",";
+        }
+    }
+}
+
+static void print_phases(struct buf *out, const struct model_stats *stats)
+{
+    static const struct stats_phase none;
+    print_phase(out, "", "success", &stats->ok);
+    print_phase(out, ",", "fail", &stats->failed);
+    print_phase(out, ",", "cancel", &stats->cancelled);
+    print_phase(out, ",", "queue", &stats->queue);
+    print_phase(out, ",", "compute_input", &stats->decode);
+    print_phase(out, ",", "compute_infer", &stats->compute);
+    print_phase(out, ",", "compute_output", &stats->encode);
+    print_phase(out, ",", "cache_hit", &none);
+    print_phase(out, ",", "cache_miss", &none);
+    print_phase(out, ",", "write", &stats->write);
+    print_phase(out, ",", "batch_wait", &stats->batch_wait);
+}
+
+void stats_print(struct buf *out, const struct model *model)
+{
+    const struct model_stats *stats = model->stats;
+    const struct rt_input_stats inputs = rt_method_input_stats(model->method);
+    const struct rt_sched_load load = rt_sched_load(model->queue);
+    buf_add_str(out, "{\"name\":");
+    json_print_string(out, span_str(model->name));
+    buf_printf(out,
+               ",\"version\":\"%s\",\"last_inference\":%" PRIu64 ",\"inference_count\":%" PRIu64
+               ",\"execution_count\":%" PRIu64 ",\"inference_stats\":{",
+               model->version_text, wall_ms(stats->last_ns), stats->inference_count,
+               stats->execution_count);
+    print_phases(out, stats);
+    buf_add_str(out, "},\"response_stats\":{},\"batch_stats\":[");
+    print_batches(out, stats);
+    buf_printf(out, "],\"batch_rows_max\":%" PRIi64, model->rows_max);
+    if (model->rows_max == 1) {
+        buf_add_str(out, ",\"batch_refusal\":");
+        json_print_string(out, span_str(model->why_alone.text));
+    }
+    buf_printf(out,
+               ",\"memory_usage\":[],\"inputs\":{\"in_place\":%" PRIu64 ",\"converted\":%" PRIu64
+               "},\"load\":{\"waiting\":%u,\"waiting_bytes\":%zu,\"running\":%u}}",
+               inputs.in_place, inputs.converted, load.waiting, load.waiting_bytes, load.running);
+}

@@ -1,0 +1,306 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What the scheduler makes of load, as ratios of one run; a line "name: value" each.
+
+closed_M_cN    N clients, each with one request under way: requests a second over those of the same
+               server with --max-batch 1, the two taking turns, and over its own with one client
+open_M         arrivals at 70 % of the most that M answered: percentiles of the total time over what
+               one request alone computes, from the statistics, and takes in all, with one client
+beside_slow    a model beside one that is 100 times slower, both saturated: the share that is left
+               of its throughput alone, and its 99th percentile
+pipeline       three steps as one call over the sum of the three, and copies between them
+
+The models are some of tests/models, or with --collection those of such a folder (contrib/export has
+the form); where Python has ExecuTorch, also layers of 1024, which are made here. Everything runs
+with --workers 1, so that the load, which is on the same machine, leaves it a core. Of some rounds
+the best counts. --quick is a run of a minute that shows that all of it works.
+
+usage: sched.py [--quick] [--workers N] [--collection DIR] [MODEL.pte...]; needs wrk; top_srcdir and
+top_builddir as in make check.
+"""
+import argparse
+import json
+import math
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+SOURCE = Path(os.environ.get("top_srcdir", Path(__file__).resolve().parents[2]))
+BUILD = Path(os.environ.get("top_builddir", ".")).resolve()
+MODELS = SOURCE / "tests" / "models"
+BUNDLED = ("add", "digits", "unet", "mobile")
+COLLECTED = ("add", "digits_cnn", "mobilenet_v2_xnn")
+CHAIN = ("pipe_preprocess", "pipe_backbone", "pipe_topk")
+CHAIN_SHAPE = "1x120x90x3"
+SATURATION = 0.7
+SLOWER = 100
+DATATYPES = {"float32": "FP32", "float64": "FP64", "float16": "FP16", "bfloat16": "BF16",
+             "int64": "INT64", "int32": "INT32", "int16": "INT16", "int8": "INT8",
+             "uint8": "UINT8", "bool": "BOOL"}
+START_S = 60
+SECONDS_MAX = 8  # of one measurement in closed loop
+OPEN_REQUESTS = 500  # in open loop there are to be so many, or as many as there are in
+OPEN_SECONDS_MAX = 12
+# What waits has its memory already: 64 requests of a large model want more than is usual.
+ROOM = ("--ring-bytes", "2G", "--queue-bytes-max", "1G")
+
+
+class Options:
+    """How much of everything; quick ones show that it works and measure little."""
+
+    def __init__(self, args):
+        self.workers = args.workers
+        self.clients = (1, 16) if args.quick else (1, 4, 16, 64)
+        self.rounds = 1 if args.quick else 2
+        self.seconds = 1  # wrk counts whole ones
+        self.open_seconds = 1 if args.quick else 6
+
+
+class Server:
+    """A pted on a port of its own."""
+
+    def __init__(self, options, *arguments):
+        self.process = subprocess.Popen(
+            [BUILD / "pted", "--listen", "127.0.0.1:0", "--workers", str(options.workers),
+             *ROOM, *map(str, arguments)], stderr=subprocess.PIPE, text=True)
+        self.address = None
+        for line in self.process.stderr:
+            found = re.search(r"listening on (127\.0\.0\.1:\d+)$", line)
+            if found:
+                self.address = found[1]
+                break
+        if not self.address:
+            sys.exit(f"sched: pted did not start: {self.process.wait(START_S)}")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.communicate()
+
+    def get(self, path):
+        with urllib.request.urlopen(f"http://{self.address}/v2/models/{path}") as answer:
+            return json.load(answer)
+
+    def computed(self, model):
+        """Requests, executions and the ns that these took."""
+        row, = self.get(f"{model}/stats")["model_stats"]
+        phase = row["inference_stats"]["compute_infer"]
+        return phase["count"], row["execution_count"], phase["ns"]
+
+
+# ---- requests ----
+
+class Request:
+    """A request in binary: the smallest stored case that is not empty, or zeros of the largest."""
+
+    def __init__(self, path, folder, shapes=None):
+        self.model = path.stem
+        description = path.with_suffix(".json")
+        leaves = self.case(json.loads(description.read_text())) if description.exists() else []
+        tensors = [(f"input_{i}", DATATYPES[leaf["dtype"]], leaf["shape"],
+                    (path.parent / leaf["file"]).read_bytes())
+                   for i, leaf in enumerate(leaves) if leaf["kind"] == "tensor"]
+        if shapes:
+            tensors = [(f"input_{i}", "FP32", shape, bytes(4 * product(shape)))
+                       for i, shape in enumerate(shapes)]
+        self.head = json.dumps({"parameters": {"binary_data_output": True}, "inputs": [
+            {"name": name, "datatype": datatype, "shape": shape,
+             "parameters": {"binary_data_size": len(data)}}
+            for name, datatype, shape, data in tensors]}).encode()
+        self.body = Path(folder) / f"{self.model}.body"
+        self.body.write_bytes(self.head + b"".join(tensor[3] for tensor in tensors))
+        self.script = Path(folder) / f"{self.model}.lua"
+        self.script.write_text(
+            f'wrk.method = "POST"\nlocal f = io.open("{self.body}", "rb")\n'
+            f'wrk.body = f:read("*a")\n'
+            f'wrk.headers["Inference-Header-Content-Length"] = "{len(self.head)}"\n')
+
+    @staticmethod
+    def case(description):
+        def size(case):
+            return sum(product(leaf["shape"]) for leaf in case["inputs"]
+                       if leaf["kind"] == "tensor")
+        cases = [case for case in description["cases"]
+                 if case["method"] == "forward" and size(case) > 0]
+        return min(cases, key=size)["inputs"]
+
+
+def product(shape):
+    count = 1
+    for dim in shape:
+        count *= dim
+    return count
+
+
+# ---- load ----
+
+UNITS = {"us": 1, "ms": 1e3, "s": 1e6, "m": 60e6}
+
+
+def closed(server, request, clients, seconds):
+    """Requests a second, and percentiles of their time in us, by wrk's names."""
+    out = subprocess.run(
+        ["wrk", "-t1", f"-c{clients}", f"-d{seconds}s", "--timeout", "30s", "--latency", "-s",
+         request.script, f"http://{server.address}/v2/models/{request.model}/infer"],
+        capture_output=True, text=True, check=True).stdout
+    if re.search(r"Socket errors|Non-2xx", out) or not re.search("^ *99%", out, re.MULTILINE):
+        sys.exit(f"sched: {request.model}: {out}")
+    times = {share: float(number) * UNITS[unit] for share, number, unit in
+             re.findall(r"^ *(\d+)% +([0-9.]+)(us|ms|s|m) *$", out, re.MULTILINE)}
+    return float(re.search(r"Requests/sec: +([0-9.]+)", out)[1]), times
+
+
+def opened(server, request, rate, seconds):
+    """What contrib/load/open_load prints of the times: p50 to p99.9, in us. Nothing when it could
+    not keep up, or the server could not: then the machine has changed since it was saturated."""
+    with request.body.open("rb") as body:
+        out = subprocess.run(
+            [BUILD / "contrib/load/open_load", "--rate", f"{rate:.3f}", "--seconds", str(seconds),
+             "--header", f"Inference-Header-Content-Length: {len(request.head)}", server.address,
+             f"/v2/models/{request.model}/infer"],
+            stdin=body, capture_output=True, text=True, check=False).stdout
+    found = re.search(r"^us (.*)  max", out, re.MULTILINE)
+    if not found:
+        print(f"sched: {request.model}: {out.strip()}", file=sys.stderr)
+        return {}
+    return {name: float(us) for name, us in re.findall(r"(\S+) (\d+)", found[1])}
+
+
+def show(name, text):
+    print(f"{name}: {text}", flush=True)
+
+
+# ---- figures ----
+
+def measure_model(options, path, folder):
+    """Closed loop with batches and without, then open loop."""
+    request = Request(path, folder, WIDE_SHAPES if path.stem == WIDE else None)
+    name = request.model
+    with Server(options, path) as batched, Server(options, "--max-batch", "1", path) as single:
+        one = saturated = alone_us = 0
+        compute_us = float("inf")
+        for clients in options.clients:
+            pairs = []
+            seconds = options.seconds  # or longer: each client is to have some answers
+            if one:
+                seconds = max(seconds, min(SECONDS_MAX, math.ceil(4 * clients / one)))
+            for _ in range(options.rounds):
+                before = batched.computed(name)
+                pairs.append((closed(batched, request, clients, seconds),
+                              closed(single, request, clients, seconds)))
+                after = batched.computed(name)
+                if clients == 1:
+                    us = (after[2] - before[2]) / (after[0] - before[0]) / 1e3
+                    compute_us = min(compute_us, us)
+            together, apart = (max(pair[i][0] for pair in pairs) for i in (0, 1))
+            tails = [min(pair[i][1]["99"] for pair in pairs) for i in (0, 1)]
+            rows = (after[0] - before[0]) / max(1, after[1] - before[1])
+            if clients == 1:
+                one = together
+                alone_us = min(pair[0][1]["50"] for pair in pairs)
+            saturated = max(saturated, together)
+            show(f"closed_{name}_c{clients}",
+                 f"{together:.0f}/s, without batches {apart:.0f}/s, ratio "
+                 f"{together / apart:.2f}, over one client {together / one:.2f}, p99 ratio "
+                 f"{tails[0] / tails[1]:.2f}, {rows:.1f} in a batch")
+        rate = SATURATION * saturated
+        seconds = max(options.open_seconds, min(OPEN_SECONDS_MAX, OPEN_REQUESTS / rate))
+        times = opened(batched, request, rate, seconds)
+    shares = "".join(f", {share} {us:.0f} us = {us / compute_us:.1f} of compute"
+                     for share, us in times.items()) or ", overloaded"
+    tail = f", p99 over alone {times['p99'] / alone_us:.1f}" if times else ""
+    show(f"open_{name}", f"{rate:.0f}/s, compute {compute_us:.1f} us, alone in all {alone_us:.0f} "
+         f"us{shares}{tail}")
+
+
+def measure_beside_slow(options, path, folder):
+    fast = Request(path, folder)
+    deep = MODELS / "deep.pte"
+    with Server(options, path, deep) as server:
+        def compute_us(request):
+            best = float("inf")
+            for _ in range(3):
+                before = server.computed(request.model)
+                closed(server, request, 1, options.seconds)
+                after = server.computed(request.model)
+                best = min(best, (after[2] - before[2]) / max(1, after[0] - before[0]) / 1e3)
+            return best
+        fast_us = compute_us(fast)
+        rows = 256
+        slow_us = compute_us(Request(deep, folder, [[rows, 4]]))
+        rows = max(1, min(8192, int(rows * SLOWER * fast_us / slow_us)))
+        slow = Request(deep, folder, [[rows, 4]])
+        slow_us = compute_us(slow)
+        solo, solo_times = closed(server, fast, 8, options.seconds)
+        load = subprocess.Popen(
+            ["wrk", "-t1", "-c4", f"-d{options.seconds * 2 + 2}s", "-s", slow.script,
+             f"http://{server.address}/v2/models/deep/infer"], stdout=subprocess.DEVNULL)
+        time.sleep(0.5)
+        beside, beside_times = closed(server, fast, 8, options.seconds * 2)
+        load.wait()
+    show("beside_slow", f"{path.stem} {solo:.0f}/s alone, {beside:.0f}/s beside one that computes "
+         f"{slow_us / fast_us:.0f} times as long ({slow_us:.0f} us), ratio {beside / solo:.2f}, "
+         f"p99 {solo_times['99']:.0f} us alone, {beside_times['99']:.0f} us beside")
+
+
+def measure_pipeline(options, collection):
+    files = [collection / f"{name}.pte" for name in CHAIN] if collection else []
+    chain = ["--shape", CHAIN_SHAPE, *files] if files and all(f.exists() for f in files) else \
+        [MODELS / "add.pte"] * 3
+    subprocess.run([BUILD / "tests/bench/bench_pipeline", "--workers", str(options.workers),
+                    *chain], check=True)
+
+
+# ---- a model that is too large to be stored ----
+
+WIDE = "mlp_1024"
+WIDE_SHAPES = [[1, 1024]]
+
+
+def make_wide(folder):
+    """Three layers of 1024 for one row; nothing where Python has no ExecuTorch."""
+    try:
+        import torch
+        from executorch.exir import to_edge
+    except ImportError as missing:
+        print(f"sched: without layers of 1024: {missing}", file=sys.stderr)
+        return []
+    torch.manual_seed(1)
+    layer, act = torch.nn.Linear, torch.nn.ReLU
+    net = torch.nn.Sequential(layer(1024, 1024), act(), layer(1024, 1024), act(),
+                              layer(1024, 1024)).eval()
+    program = to_edge(torch.export.export(net, (torch.zeros(1, 1024),))).to_executorch()
+    path = Path(folder) / f"{WIDE}.pte"
+    path.write_bytes(program.buffer)
+    return [path]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--collection", type=Path)
+    parser.add_argument("models", nargs="*", type=Path)
+    args = parser.parse_args()
+    options = Options(args)
+    if not shutil.which("wrk"):
+        sys.exit("sched: no wrk")
+    names = [args.collection / f"{name}.pte" for name in COLLECTED] if args.collection else \
+        [MODELS / f"{name}.pte" for name in BUNDLED]
+    with tempfile.TemporaryDirectory() as folder:
+        paths = args.models or names + make_wide(folder)
+        for path in paths:
+            measure_model(options, path, folder)
+        measure_beside_slow(options, paths[min(1, len(paths) - 1)], folder)
+    measure_pipeline(options, args.collection)
+
+
+main()

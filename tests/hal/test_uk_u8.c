@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The integer micro-kernels of every level against plain loops: sums are exact, and what becomes of
+ * them is a rounding away at most. Edges of tiles and panels, gathered rows, 4-bit weights, groups,
+ * rows with their own zero points, extreme values that saturate 16 bits where pairs are added in
+ * them.
+ */
+#include "config.h"
+
+#include "hal/cpu/uk.h"
+#include "tests/hal/uk_levels.h"
+#include "tests/unit/unit.h"
+
+static void *random_bytes(size_t n, uint32_t seed)
+{
+    uint8_t *x = aligned_alloc(64, (n + 128) / 64 * 64);
+    if (!x) {
+        abort();
+    }
+    for (size_t i = 0; i < n; i++) {
+        uint32_t r = next_random(&seed);
+        x[i] = (uint8_t)(r % 8 == 0 ? 255 : r % 8 == 1 ? 128 : r >> 4);
+    }
+    return x;
+}
+
+struct problem {
+    uint32_t lines, m, n;
+    uint32_t segments, run; /* of A; the runs are 5 apart more than they are long */
+    bool is_4bit, is_f32, has_rows;
+    uint32_t group;
+};
+
+struct operands {
+    uint8_t *a, *packed, *c_u8;
+    int8_t *w; /* [n][segments * run] */
+    float *scales, *c_f32;
+    union uk_number *columns;
+    float *row_scales;
+    int32_t *row_zeros;
+    struct uk_segment segments[8];
+    void *scratch;
+    size_t a_row, c_row;
+};
+
+static uint32_t padded_run(const struct problem *p)
+{
+    uint32_t unit = p->is_4bit ? 8 : 4;
+    return (p->run + unit - 1) / unit * unit;
+}
+
+static union uk_number *column(const struct hal_cpu_uk *uk, const struct operands *o,
+                               enum uk_column array, uint32_t j)
+{
+    return &o->columns[(j / uk->u8_nr * UK_COLUMN_ARRAYS + array) * uk->u8_nr + j % uk->u8_nr];
+}
+
+static void pack(const struct hal_cpu_uk *uk, const struct problem *p, struct operands *o)
+{
+    uint32_t depth = p->segments * p->run, panels = uk_panels_u8(uk, p->n);
+    o->packed = random_bytes((size_t)p->segments * padded_run(p) * panels * uk->u8_nr, 9);
+    struct uk_pack_u8 call = {.src = o->w,
+                              .column = depth,
+                              .outer_stride = p->run,
+                              .inner_stride = 1,
+                              .n = p->n,
+                              .outer_count = p->segments,
+                              .mid_count = 1,
+                              .inner_count = p->run,
+                              .is_4bit = p->is_4bit,
+                              .packed = o->packed};
+    uk->pack_u8(&call, 0, panels / 2);
+    uk->pack_u8(&call, panels / 2, panels);
+}
+
+static void setup_columns(const struct hal_cpu_uk *uk, const struct problem *p, struct operands *o)
+{
+    uint32_t depth = p->segments * p->run, panels = uk_panels_u8(uk, p->n), state = 77;
+    uint32_t groups = p->group ? p->run / p->group : 0;
+    o->columns = calloc((size_t)panels * UK_COLUMN_ARRAYS * uk->u8_nr, sizeof(*o->columns));
+    o->scales = random_floats((size_t)panels * (groups + 1) * uk->u8_nr, 12);
+    for (uint32_t j = 0; j < p->n; j++) {
+        int32_t sum = 0;
+        float scaled = 0;
+        for (uint32_t k = 0; k < depth; k++) {
+            int32_t w = o->w[j * depth + k];
+            sum += w;
+            if (p->group) {
+                size_t at = (j / uk->u8_nr * groups + k / p->group) * uk->u8_nr + j % uk->u8_nr;
+                scaled += (float)w * o->scales[at];
+            }
+        }
+        column(uk, o, UK_COLUMN_SUM, j)->i = p->is_4bit ? 16 * sum : sum;
+        if (p->group) {
+            column(uk, o, UK_COLUMN_SUM, j)->f = p->is_4bit ? 16 * scaled : scaled;
+        }
+        column(uk, o, UK_COLUMN_OFFSET, j)->i =
+            p->group ? 0 : (int32_t)(next_random(&state) % 2000) - 1000;
+        float scale = (float)(next_random(&state) % 100 + 1) * 1e-6f;
+        column(uk, o, UK_COLUMN_SCALE, j)->f = p->is_4bit ? scale / 16 : scale;
+        column(uk, o, UK_COLUMN_BIAS, j)->f = (float)(next_random(&state) % 64) - 32.0f;
+    }
+}
+
+static void setup(const struct hal_cpu_uk *uk, const struct problem *p, struct operands *o)
+{
+    size_t rows = (size_t)p->lines * p->m, depth = (size_t)p->segments * p->run;
+    o->a_row = (size_t)p->segments * (p->run + 5) + 8;
+    o->c_row = p->n + 3;
+    o->a = random_bytes(rows * o->a_row, 1);
+    o->w = random_bytes(depth * p->n + 1, 2);
+    for (size_t i = 0; p->is_4bit && i < depth * p->n; i++) {
+        o->w[i] = (int8_t)((uint8_t)o->w[i] % 16 - 8);
+    }
+    o->c_u8 = random_bytes(rows * o->c_row, 3);
+    memset(o->c_u8, 99, rows * o->c_row);
+    o->c_f32 = random_floats(rows * o->c_row, 4);
+    o->row_scales = calloc(rows, sizeof(float));
+    o->row_zeros = calloc(rows, sizeof(int32_t));
+    for (size_t i = 0; i < rows; i++) {
+        o->c_f32[(i + 1) * o->c_row - 1] = 99;
+        o->row_scales[i] = 0.5f + (float)(i % 7);
+        o->row_zeros[i] = (int32_t)(i * 37 % 256) - 128;
+    }
+    pack(uk, p, o);
+    setup_columns(uk, p, o);
+    for (uint32_t s = 0; s < p->segments; s++) {
+        o->segments[s] = (struct uk_segment){(ptrdiff_t)s * (p->run + 5), s * padded_run(p)};
+    }
+    o->scratch = random_bytes(uk_gemm_u8_scratch(uk, (size_t)p->segments * padded_run(p)), 5);
+}
+
+static void teardown(struct operands *o)
+{
+    free(o->a);
+    free(o->packed);
+    free(o->c_u8);
+    free(o->w);
+    free(o->scales);
+    free(o->c_f32);
+    free(o->columns);
+    free(o->row_scales);
+    free(o->row_zeros);
+    free(o->scratch);
+}
+
+static double want_at(const struct hal_cpu_uk *uk, const struct problem *p,
+                      const struct operands *o, size_t i, uint32_t j)
+{
+    double sum = 0, scale = (double)column(uk, o, UK_COLUMN_SCALE, j)->f;
+    uint32_t depth = p->segments * p->run, groups = p->group ? p->run / p->group : 0;
+    double zero = p->has_rows ? o->row_zeros[i] : 0;
+    for (uint32_t k = 0; k < depth; k++) {
+        int x = o->a[i * o->a_row + k / p->run * (p->run + 5) + k % p->run];
+        double group_scale = 1;
+        if (p->group) {
+            size_t at = (j / uk->u8_nr * groups + k / p->group) * uk->u8_nr + j % uk->u8_nr;
+            group_scale = (double)o->scales[at];
+        }
+        sum += (x - zero) * o->w[j * depth + k] * group_scale;
+    }
+    sum = p->is_4bit ? 16 * sum : sum;
+    sum += column(uk, o, UK_COLUMN_OFFSET, j)->i;
+    scale *= p->has_rows ? (double)o->row_scales[i] : 1;
+    return sum * scale + (double)column(uk, o, UK_COLUMN_BIAS, j)->f;
+}
+
+#define MIN (-90.0f)
+#define MAX 100.0f
+#define ZERO 120
+
+static double clamp(double x)
+{
+    return x < (double)MIN ? (double)MIN : x > (double)MAX ? (double)MAX : x;
+}
+
+static void check(const struct hal_cpu_uk *uk, const struct problem *p, const struct operands *o)
+{
+    for (size_t i = 0; i < (size_t)p->lines * p->m; i++) {
+        for (uint32_t j = 0; j < p->n; j++) {
+            double want = clamp(want_at(uk, p, o, i, j));
+            double got = p->is_f32 ? (double)o->c_f32[i * o->c_row + j]
+                                   : (double)o->c_u8[i * o->c_row + j] - ZERO;
+            /* A sum of groups is rounded in float; a byte is half a step away at most. */
+            double tolerance = (p->group ? 2e-3 : 1e-4) + (p->is_f32 ? 0 : 0.5);
+            if (!(fabs(got - want) <= tolerance)) {
+                fail_msg("%s: %ux%ux%u, %u runs of %u, 4 bit %d, group %u: at %zu, %u: %g, "
+                         "expected %g",
+                         uk->name, p->lines, p->m, p->n, p->segments, p->run, p->is_4bit, p->group,
+                         i, j, got, want);
+            }
+        }
+        assert_int_equal(o->c_u8[(i + 1) * o->c_row - 1], 99);
+        assert_true(o->c_f32[(i + 1) * o->c_row - 1] == 99);
+    }
+}
+
+static void run_problem(const struct hal_cpu_uk *uk, const struct problem *p)
+{
+    struct operands o;
+    setup(uk, p, &o);
+    struct uk_gemm_u8 g = {.a = o.a,
+                           .a_line = (ptrdiff_t)(p->m * o.a_row),
+                           .a_row = (ptrdiff_t)o.a_row,
+                           .segments = o.segments,
+                           .segment_count = p->segments,
+                           .run = padded_run(p),
+                           .b = o.packed,
+                           .k = (size_t)p->segments * padded_run(p),
+                           .is_4bit = p->is_4bit,
+                           .group = p->group,
+                           .group_scales = o.scales,
+                           .columns = o.columns,
+                           .row_scales = p->has_rows ? o.row_scales : NULL,
+                           .row_zeros = o.row_zeros,
+                           .rows_line = p->m,
+                           .c_u8 = p->is_f32 ? NULL : o.c_u8,
+                           .c_f32 = p->is_f32 ? o.c_f32 : NULL,
+                           .c_line = (ptrdiff_t)(p->m * o.c_row),
+                           .c_row = (ptrdiff_t)o.c_row,
+                           .lines = p->lines,
+                           .m = p->m,
+                           .n = p->n,
+                           .min = MIN,
+                           .max = MAX,
+                           .zero = ZERO,
+                           .scratch = o.scratch};
+    uk->gemm_u8(&g);
+    check(uk, p, &o);
+    teardown(&o);
+}
+
+static void level_edges(const struct hal_cpu_uk *uk)
+{
+    static const uint32_t runs[] = {1, 4, 6, 9, 33, 64};
+    for (uint32_t m = 1; m <= 2 * uk->u8_mr + 1; m++) {
+        for (uint32_t n = 1; n <= 2 * uk->u8_nr + 1; n += m % 3 + 1) {
+            uint32_t v = m + n;
+            run_problem(uk, &(struct problem){.lines = v % 5 == 0 ? 2 : 1,
+                                              .m = m,
+                                              .n = n,
+                                              .segments = v % 3 + 1,
+                                              .run = runs[v % 6],
+                                              .is_f32 = v % 4 == 1,
+                                              .has_rows = v % 7 < 3});
+        }
+    }
+}
+
+static void test_edges(void **state)
+{
+    (void)state;
+    each_level(level_edges);
+}
+
+static void level_4bit(const struct hal_cpu_uk *uk)
+{
+    for (uint32_t m = 1; m <= uk->u8_mr + 1; m++) {
+        for (uint32_t n = 1; n <= 2 * uk->u8_nr + 1; n += m % 5 + 1) {
+            struct problem p = {1, m, n, 1, 1 + (m * 7 + n) % 70, true, n % 2 == 0, n % 3 != 0, 0};
+            run_problem(uk, &p);
+            p.run = (p.run % 3 + 1) * 32;
+            p.is_f32 = true;
+            p.group = 32;
+            run_problem(uk, &p);
+            p.is_4bit = false;
+            run_problem(uk, &p);
+        }
+    }
+}
+
+static void test_4bit(void **state)
+{
+    (void)state;
+    each_level(level_4bit);
+}
+
+/* Deep and wide enough for blocks of panels; rows pages apart. */
+static void level_large(const struct hal_cpu_uk *uk)
+{
+    run_problem(uk, &(struct problem){.lines = 1, .m = 33, .n = 300, .segments = 1, .run = 2560});
+    run_problem(uk, &(struct problem){.lines = 1, .m = 20, .n = 100, .segments = 1, .run = 4083});
+    run_problem(uk, &(struct problem){.lines = 3, .m = 7, .n = 70, .segments = 7, .run = 21});
+    run_problem(uk, &(struct problem){.lines = 1,
+                                      .m = 1,
+                                      .n = 200,
+                                      .segments = 1,
+                                      .run = 1000,
+                                      .is_f32 = true,
+                                      .has_rows = true});
+}
+
+static void test_large(void **state)
+{
+    (void)state;
+    each_level(level_large);
+}
+
+/* ---- depthwise ------------------------------------------------------------------------------- */
+
+struct depthwise {
+    uint32_t channels, rows, width, kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w;
+};
+
+static void check_depthwise(const struct hal_cpu_uk *uk, const struct depthwise *p,
+                            const struct uk_dw_u8 *d, const int8_t *w)
+{
+    for (size_t at = 0; at < (size_t)p->rows * p->width * p->channels; at++) {
+        size_t c = at % p->channels, x = at / p->channels % p->width,
+               y = at / p->channels / p->width;
+        int32_t sum = (int32_t)c * 3 - 50;
+        for (size_t t = 0; t < (size_t)p->kernel_h * p->kernel_w; t++) {
+            size_t line = y * p->stride_h + t / p->kernel_w * p->dilation_h;
+            size_t pixel = x * p->stride_w + t % p->kernel_w * p->dilation_w;
+            sum += d->x[line * (size_t)d->x_line + pixel * (size_t)d->x_pixel + c] *
+                   w[t * p->channels + c];
+        }
+        double want = clamp(sum * 1e-4 * (double)(c % 9 + 1) + 0.25);
+        double got = d->y[y * (size_t)d->y_line + x * (size_t)d->y_pixel + c];
+        if (!(fabs(got - ZERO - want) <= 0.5001)) {
+            fail_msg("%s: %u channels, %ux%u: at %zu: %g, expected %g", uk->name, p->channels,
+                     p->kernel_h, p->kernel_w, at, got - ZERO, want);
+        }
+    }
+}
+
+static void run_depthwise(const struct hal_cpu_uk *uk, const struct depthwise *p)
+{
+    size_t blocks = (p->channels + uk->u8_block - 1) / uk->u8_block, pixel = blocks * uk->u8_block;
+    size_t width = (p->width - 1) * p->stride_w + (p->kernel_w - 1) * p->dilation_w + 1;
+    size_t height = (p->rows - 1) * p->stride_h + (p->kernel_h - 1) * p->dilation_h + 1;
+    uint8_t *x = random_bytes(width * height * pixel, 1);
+    int8_t *w = random_bytes((size_t)p->kernel_h * p->kernel_w * p->channels, 2);
+    uint8_t *packed = random_bytes(uk_dw_u8_bytes(uk, p->kernel_h, p->kernel_w, p->channels), 3);
+    uint8_t *y = random_bytes((size_t)p->rows * p->width * p->channels + 1, 4);
+    union uk_number *columns = calloc(pixel * UK_COLUMN_ARRAYS, sizeof(*columns));
+    for (size_t c = 0; c < p->channels; c++) {
+        union uk_number *at = columns + c / uk->u8_block * uk->u8_block * UK_COLUMN_ARRAYS +
+                              uk_dw_u8_place(uk->u8_block, c % uk->u8_block);
+        at[UK_COLUMN_OFFSET * uk->u8_block].i = (int32_t)c * 3 - 50;
+        at[UK_COLUMN_SCALE * uk->u8_block].f = 1e-4f * (float)(c % 9 + 1);
+        at[UK_COLUMN_BIAS * uk->u8_block].f = 0.25f;
+    }
+    y[(size_t)p->rows * p->width * p->channels] = 77;
+    uk->pack_dw_u8(packed, w, p->kernel_h, p->kernel_w, p->channels);
+    struct uk_dw_u8 d = {.x = x,
+                         .x_line = (ptrdiff_t)(width * pixel),
+                         .x_pixel = (ptrdiff_t)pixel,
+                         .w = packed,
+                         .columns = columns,
+                         .y = y,
+                         .y_line = (ptrdiff_t)p->width * p->channels,
+                         .y_pixel = p->channels,
+                         .channels = p->channels,
+                         .rows = p->rows,
+                         .width = p->width,
+                         .kernel_h = p->kernel_h,
+                         .kernel_w = p->kernel_w,
+                         .stride_h = p->stride_h,
+                         .stride_w = p->stride_w,
+                         .dilation_h = p->dilation_h,
+                         .dilation_w = p->dilation_w,
+                         .min = MIN,
+                         .max = MAX,
+                         .zero = ZERO};
+    uk->dw_u8(&d);
+    check_depthwise(uk, p, &d, w);
+    assert_int_equal(y[(size_t)p->rows * p->width * p->channels], 77);
+    free(x);
+    free(w);
+    free(packed);
+    free(y);
+    free(columns);
+}
+
+static void level_depthwise(const struct hal_cpu_uk *uk)
+{
+    static const struct depthwise problems[] = {
+        {64, 3, 9, 3, 3, 1, 1, 1, 1},  {96, 2, 7, 3, 3, 2, 2, 1, 1},  {33, 2, 5, 5, 5, 1, 1, 1, 1},
+        {130, 2, 6, 5, 5, 2, 2, 1, 1}, {20, 2, 6, 4, 2, 1, 3, 1, 1},  {7, 3, 4, 3, 3, 1, 1, 2, 3},
+        {1, 1, 1, 1, 1, 1, 1, 1, 1},   {16, 1, 11, 1, 3, 1, 1, 1, 1}, {40, 5, 1, 7, 1, 2, 1, 1, 1},
+    };
+    for (size_t i = 0; i < sizeof(problems) / sizeof(problems[0]); i++) {
+        run_depthwise(uk, &problems[i]);
+    }
+}
+
+static void test_depthwise(void **state)
+{
+    (void)state;
+    each_level(level_depthwise);
+}
+
+/* ---- elementwise ----------------------------------------------------------------------------- */
+
+static void assert_near(const char *what, const struct hal_cpu_uk *uk, double got, double want)
+{
+    if (!(fabs(got - want) <= 0.5001)) {
+        fail_msg("%s: %s: %g, expected %g", uk->name, what, got, want);
+    }
+}
+
+static double between(double x, double min, double max)
+{
+    return x < min ? min : x > max ? max : x;
+}
+
+static void run_vectors(const struct hal_cpu_uk *uk, size_t n)
+{
+    uint8_t *a = random_bytes(n, 1), *b = random_bytes(n, 2), *y = random_bytes(n + 1, 3);
+    uint8_t table[256];
+    y[n] = 55;
+    uk->add_u8(&(struct uk_add_u8){y, a, b, n, 0.5f, -0.25f, 3.3f, 10, 100});
+    for (size_t i = 0; i < n; i++) {
+        assert_near("add", uk, y[i], between(a[i] * 0.5 - b[i] * 0.25 + 3.3, 10, 100));
+    }
+    uk->add_u8(&(struct uk_add_u8){y, a, NULL, n, 0.5f, 0, 3.3f, 0, 255});
+    for (size_t i = 0; i < n; i++) {
+        assert_near("rescale", uk, y[i], a[i] * 0.5 + 3.3);
+    }
+    uk->mul_u8(&(struct uk_mul_u8){y, a, b, n, 100, 7, 0.01f, 50, 0, 255});
+    for (size_t i = 0; i < n; i++) {
+        assert_near("mul", uk, y[i], between((a[i] - 100.0) * (b[i] - 7.0) * 0.01 + 50, 0, 255));
+    }
+    for (int i = 0; i < 256; i++) {
+        table[i] = (uint8_t)(i * 7 + 3);
+    }
+    uk->lookup_u8(y, a, table, n);
+    for (size_t i = 0; i < n; i++) {
+        assert_int_equal(y[i], (uint8_t)(a[i] * 7 + 3));
+    }
+    assert_int_equal(y[n], 55);
+    free(a);
+    free(b);
+    free(y);
+}
+
+static void run_rows(const struct hal_cpu_uk *uk, size_t n)
+{
+    uint8_t *x = random_bytes(5 * (n + 2), 1);
+    int32_t *acc = calloc(n + 1, sizeof(*acc));
+    uk->rows_add_u8(acc, x, 5, (ptrdiff_t)n + 2, n);
+    for (size_t j = 0; j < n; j++) {
+        int32_t want = 0;
+        for (size_t i = 0; i < 5; i++) {
+            want += x[i * (n + 2) + j];
+        }
+        assert_int_equal(acc[j], want);
+    }
+    assert_int_equal(acc[n], 0);
+    free(x);
+    free(acc);
+}
+
+static void run_window(const struct hal_cpu_uk *uk, size_t n)
+{
+    uint8_t *x = random_bytes(6 * (n + 2), 1), *y = random_bytes(n + 1, 2);
+    y[n] = 55;
+    uk->window_max_u8(y,
+                      &(struct uk_window_u8){x, 3 * ((ptrdiff_t)n + 2), (ptrdiff_t)n + 2, 2, 3, n});
+    for (size_t j = 0; j < n; j++) {
+        uint8_t want = 0;
+        for (size_t i = 0; i < 6; i++) {
+            want = x[i * (n + 2) + j] > want ? x[i * (n + 2) + j] : want;
+        }
+        assert_int_equal(y[j], want);
+    }
+    assert_int_equal(y[n], 55);
+    free(x);
+    free(y);
+}
+
+static void level_vectors(const struct hal_cpu_uk *uk)
+{
+    for (size_t n = 0; n < 150; n++) {
+        run_vectors(uk, n);
+        run_rows(uk, n);
+        run_window(uk, n);
+    }
+}
+
+static void test_vectors(void **state)
+{
+    (void)state;
+    each_level(level_vectors);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_edges),   cmocka_unit_test(test_4bit),
+        cmocka_unit_test(test_large),   cmocka_unit_test(test_depthwise),
+        cmocka_unit_test(test_vectors),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,290 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Lists of requests: what they compute, what they cost, and what becomes of them under load.
+
+What a list may look like is the affair of 90_batch.t; what is submitted when, and that nothing is
+copied, that of tests/unit/test_cascade.
+
+usage: run_batch.py, with top_srcdir and top_builddir in the environment.
+"""
+import json
+import random
+import struct
+import sys
+import threading
+
+import run_sched as sched
+from run_http import MODELS, Client, Daemon, Failure, Report, build_request
+from run_sched import deep_request, expect, get_json, wait_until
+
+DEEP, ADD, FOUND, SIZES = (str(MODELS / f"{name}.pte")
+                           for name in ("deep", "add", "found", "sizes"))
+ROUNDS = 25
+THREADS = 6
+
+
+def entry(name, source, **members):
+    return {"id": name, "model_name": "deep", "inputs": [{"name": "input_0", **source}], **members}
+
+
+def given(rows):
+    return {"shape": [rows, 4], "datatype": "FP32", "parameters": {"binary_data_size": rows * 16}}
+
+
+def promised(name):
+    return {"$from": {"id": name, "output": "output_0"}}
+
+
+def batch_request(calls, rows=(), fields=(), value=0.5):
+    """The tensors of |rows| stand behind the JSON."""
+    head = json.dumps(calls).encode()
+    body = head + struct.pack("<f", value) * (sum(rows) * 4)
+    return build_request("POST", "/v2/batch", body,
+                         [f"Inference-Header-Content-Length: {len(head)}", *fields])
+
+
+def chain(rows, length=3, **members):
+    """Each takes the result of the one before; only the last one's is sent back."""
+    calls = [entry("0", given(rows), answer=False, **members)]
+    calls += [entry(str(i), promised(str(i - 1)), answer=False) for i in range(1, length)]
+    calls[-1].pop("answer")
+    calls[-1]["parameters"] = {"binary_data_output": True}
+    return calls
+
+
+def send_chain(daemon, rows, fields=(), **members):
+    client = Client(daemon.port)
+    client.send(batch_request(chain(rows, **members), [rows], fields))
+    return client
+
+
+def statuses(client):
+    """Of each request of the list."""
+    head = client.field("Inference-Header-Content-Length")
+    text = client.body[:int(head)] if head else client.body
+    return [answer["status"] for answer in json.loads(text)]
+
+
+# ---- results ------------------------------------------------------------------------------------
+
+def same_bytes():
+    """A list gives what its requests give one after the other."""
+    with Daemon([DEEP]) as daemon:
+        client = Client(daemon.port)
+        value = struct.pack("<f", 0.5) * 28
+        for _ in range(3):
+            head = json.dumps({"inputs": [{"name": "input_0", **given(7)}],
+                               "parameters": {"binary_data_output": True}}).encode()
+            client.send(build_request("POST", "/v2/models/deep/infer", head + value,
+                                      [f"Inference-Header-Content-Length: {len(head)}"]))
+            expect("one", client.answer(), 200)
+            value = client.body[-112:]
+        for _ in range(3):
+            client.send(batch_request(chain(7), [7]))
+            expect("list", client.answer(), 200)
+            expect("each", statuses(client), [200] * 3)
+            expect("the same", client.body[-112:] == value, True)
+
+
+def late_steps():
+    """A size that is only known once another request has run, and that does not fit then."""
+    def tensor(index, shape, data):
+        return {"name": f"input_{index}", "shape": shape, "datatype": "FP32", "data": data}
+
+    with Daemon([FOUND, SIZES, ADD]) as daemon:
+        client = Client(daemon.port)
+        for count in (5, 12, 9):
+            data = [3.0] * count + [-3.0] * (20 - count)
+            calls = [{"id": "late", "model_name": "sizes", "inputs": [
+                {"name": "input_0", "$from": {"id": "find", "output": "output_1"}},
+                tensor(1, [4], [1, 2, 3, 4])]},
+                {"id": "find", "model_name": "found", "inputs": [
+                    tensor(0, [4, 5], data), tensor(1, [2, 3], [1] * 6)]},
+                {"model_name": "sizes", "inputs": [
+                    {"name": "input_0", "$from": {"id": "find", "output": "output_1"},
+                     "shape": [5]}, tensor(1, [4], [1, 2, 3, 4])]}]
+            client.send(build_request("POST", "/v2/batch", json.dumps(calls).encode()))
+            expect("list", client.answer(), 200)
+            late, find, five = json.loads(client.body)
+            expect("find", find["status"], 200)
+            expect("late", late["status"], 400 if count > 9 else 200)
+            expect("five", five["status"], 200 if count == 5 else 400)
+            if count > 9:
+                expect("why", late["error"],
+                       "model 'sizes': inputs[0].$from: dim 0 is 12, the largest is 9")
+            else:
+                expect("shape", late["outputs"][1]["shape"], [count])
+            if count != 5:
+                expect("why not", five["error"], "model 'sizes': inputs[0].$from: expected shape "
+                                                 f"[5], got [{count}]")
+
+
+def statistics():
+    """Each request of a list counts for its model; compressed answers work as others do."""
+    with Daemon([DEEP, ADD]) as daemon:
+        client = Client(daemon.port)
+        calls = [*chain(4), {"id": "x", "model_name": "add", "args": [1, 2]}]
+        for _ in range(2):
+            client.send(batch_request(calls, [4]))
+            expect("with binary data none may be wrong", client.answer(), 400)
+            client.send(batch_request(chain(4), [4]))
+            expect("list", client.answer(), 200)
+        client.send(build_request("POST", "/v2/batch", json.dumps(calls[3:]).encode(),
+                                  ["Accept-Encoding: gzip"]))
+        expect("wrong", client.answer(), 200)
+        for model, ok, failed in (("deep", 6, 6), ("add", 0, 3)):
+            row, = get_json(client, f"/v2/models/{model}/stats")["model_stats"]
+            phases = row["inference_stats"]
+            expect(model, (phases["success"]["count"], phases["fail"]["count"]), (ok, failed))
+
+
+# ---- memory and time ----------------------------------------------------------------------------
+
+def never_enough():
+    """The ring has room for one of them, and never for three."""
+    rows = max(sched.MANY_ROWS, 1024)  # a ring has 1 MiB
+    with Daemon(["--workers=1", f"--ring-bytes={rows * 1536}", DEEP]) as daemon:
+        for _ in range(3):
+            large = send_chain(daemon, rows)
+            expect("too many for three", large.answer(), 413)
+            text = json.loads(large.body)["error"]
+            expect(text, text.endswith(f"of the ring at one time, which has {rows * 1536}"), True)
+            client = send_chain(daemon, 64)
+            expect("few", client.answer(), 200)
+
+
+def enough_later():
+    rows = max(sched.MANY_ROWS, 1024)
+    with Daemon(["--workers=1", f"--ring-bytes={rows * 4096}", DEEP]) as daemon:
+        clients = [send_chain(daemon, rows) for _ in range(4)]
+        found = {client.answer() for client in clients}
+        expect(f"{found}", 200 in found and found <= {200, 429}, True)
+        expect("alone", send_chain(daemon, rows).answer(), 200)
+
+
+def late():
+    """What was done in time is answered; what was not says so, and what depends on that."""
+    rows = sched.MANY_ROWS
+    with Daemon(["--workers=1", "--ring-bytes=512M", DEEP]) as daemon:
+        expect("the first, with its plan", send_chain(daemon, rows).answer(), 200)
+        for fields, members in ((["X-Request-Timeout-Ms: 60"], {}),
+                                ([], {"parameters": {"timeout": 60000}})):
+            client = send_chain(daemon, rows, fields, **members)
+            expect("late", client.answer(), 200)
+            answers = json.loads(client.body)
+            expect("the last one", answers[2]["status"], 504)
+            errors = [answer["error"] for answer in answers if answer["status"] == 504]
+            expect(errors[0], errors[0], "model 'deep': not done after 60 ms")
+            for error in errors[1:]:
+                expect(error, error.startswith("takes a result that depends on request '"), True)
+        expect("the next one", send_chain(daemon, 1).answer(), 200)
+
+
+def late_while_waiting():
+    with Daemon(["--workers=1", "--running-count-max=1", "--ring-bytes=512M", DEEP]) as daemon:
+        first = send_chain(daemon, sched.MANY_ROWS)
+        second = send_chain(daemon, 1, ["X-Request-Timeout-Ms: 20"])
+        expect("late", second.answer() in (200, 504), True)
+        if second.body.startswith(b"{"):
+            expect("text", json.loads(second.body)["error"], "still waiting after 20 ms")
+        expect("the first", first.answer(), 200)
+
+
+# ---- everything at once -------------------------------------------------------------------------
+
+def random_calls(chance):
+    """Any acyclic shape, in any order, with requests that fail in all ways; and their rows."""
+    count = chance.randrange(1, 9)
+    rows = chance.choice((1, 3, 64, sched.MANY_ROWS // 8))
+    calls, given_rows = [], []
+    for i in range(count):
+        known = i > 0 and chance.random() < 0.7
+        source = promised(str(chance.randrange(i))) if known else given(rows)
+        call = entry(str(i), source, parameters={"binary_data_output": chance.random() < 0.5})
+        if chance.random() < 0.3:
+            call["answer"] = False
+        if known and chance.random() < 0.1:
+            call["inputs"][0]["$from"]["output"] = "none"
+        if known and chance.random() < 0.1:
+            call["inputs"][0]["shape"] = [rows + 1, 4]
+        calls.append(call)
+    chance.shuffle(calls)
+    given_rows = [rows for call in calls if "parameters" in call["inputs"][0]]
+    return calls, given_rows
+
+
+def check_answers(calls, client, may_be_late):
+    found = statuses(client)
+    expect("answers", len(found), len(calls))
+    status_of = {call["id"]: status for call, status in zip(calls, found)}
+    allowed = {200, 400, 504} if may_be_late else {200, 400}
+    expect(f"{found}", set(found) <= allowed, True)
+    for call in calls:
+        source = call["inputs"][0].get("$from")
+        if source and status_of[source["id"]] != 200:
+            expect("what depends on it", status_of[call["id"]] != 200, True)
+
+
+def one_of_many(daemon, chance, counts):
+    calls, rows = random_calls(chance)
+    is_timed = chance.random() < 0.3
+    fields = [f"X-Request-Timeout-Ms: {chance.randrange(1, 30)}"] if is_timed else []
+    request = batch_request(calls, rows, fields)
+    client = Client(daemon.port)
+    if chance.random() < 0.3:
+        client.send(request[:chance.randrange(len(request))] if chance.random() < 0.2 else request)
+        (client.reset if chance.random() < 0.5 else client.close)()
+        counts["gone"] = counts.get("gone", 0) + 1
+        return
+    client.send(request)
+    status = client.answer()
+    counts[status] = counts.get(status, 0) + 1
+    if status == 200:
+        check_answers(calls, client, is_timed)
+    elif not (status == 429 or (status == 504 and is_timed)):
+        raise Failure(f"status {status}: {client.body!r}")
+    client.close()
+
+
+def random_lists():
+    """All are answered or closed, and at the end the ring has room for what needs most of it."""
+    with Daemon(["--workers=2", "--queue-count-max=12", sched.ring_option(2880),
+                 DEEP]) as daemon:
+        counts, failures = {}, []
+
+        def run(seed):
+            chance = random.Random(seed)
+            client = Client(daemon.port)
+            try:
+                for _ in range(ROUNDS):
+                    one_of_many(daemon, chance, counts)
+                    client.send(deep_request(3))
+                    expect("one beside it", client.answer() in (200, 429), True)
+            except (Failure, OSError) as failure:
+                failures.append(failure)
+        threads = [threading.Thread(target=run, args=(seed,)) for seed in range(THREADS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if failures:
+            raise failures[0]
+        wait_until("the ring is empty",
+                   lambda: send_chain(daemon, sched.MANY_ROWS).answer() == 200)
+        print("    ", counts)
+
+
+CHECKS = (same_bytes, late_steps, statistics, never_enough, enough_later, late, late_while_waiting,
+          random_lists)
+
+
+def main():
+    report = Report()
+    sched.calibrate()
+    for check in CHECKS:
+        report.run(check.__name__, check)
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

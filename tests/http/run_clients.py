@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Clients that others wrote, against a real daemon: Triton's Python client and its perf_analyzer.
+
+Either is left out where it is not installed; without both the test is skipped. The client is that
+of `pip install tritonclient[http]`; perf_analyzer, which came with it up to 2.40, is looked for in
+PATH.
+
+usage: run_clients.py, with top_srcdir and top_builddir in the environment.
+"""
+import re
+import shutil
+import subprocess
+import sys
+
+from run_http import MODELS, Daemon, Failure, Report
+
+try:
+    import numpy
+    import tritonclient.http as triton
+except ImportError:
+    triton = None
+
+PERF_ANALYZER = shutil.which("perf_analyzer")
+SKIPPED = 77
+ANALYZER_S = 120  # of one measurement, also of a daemon that sanitizers make slow
+
+
+def expect(what, got, want):
+    if got != want:
+        raise Failure(f"{what}: {got!r}, expected {want!r}")
+
+
+def models(*names):
+    return ["--workers=2", *(str(MODELS / f"{name}.pte") for name in names)]
+
+
+# ---- tritonclient ----
+
+def tensor(name, array, is_binary=True):
+    item = triton.InferInput(name, array.shape, "FP32")
+    item.set_data_from_numpy(array, binary_data=is_binary)
+    return item
+
+
+def describes(client):
+    """What it asks for besides inferences, and that the answers agree with each other."""
+    expect("live, ready", (client.is_server_live(), client.is_server_ready()), (True, True))
+    expect("extensions", {"binary_tensor_data", "model_configuration", "statistics"} <=
+           set(client.get_server_metadata()["extensions"]), True)
+    expect("model ready", (client.is_model_ready("mlp"), client.is_model_ready("mlp", "1"),
+                           client.is_model_ready("nobody")), (True, True, False))
+    metadata = client.get_model_metadata("mlp")
+    config = client.get_model_config("mlp", "1")
+    expect("names", [item["name"] for item in config["input"]],
+           [item["name"] for item in metadata["inputs"]])
+    expect("shapes", [[-1, *item["dims"]] for item in config["output"]],
+           [item["shape"] for item in metadata["outputs"]])
+    expect("index", {row["name"]: row["state"] for row in client.get_model_repository_index()},
+           {"add": "READY", "mlp": "READY"})
+
+
+def infers(client):
+    """Tensors in binary and in JSON, both ways; what is refused arrives as an exception."""
+    a = numpy.arange(6, dtype=numpy.float32).reshape(2, 3)
+    for is_binary in (True, False):
+        outputs = [triton.InferRequestedOutput("output_0", binary_data=is_binary)]
+        answer = client.infer("add", [tensor("input_0", a, is_binary),
+                                      tensor("input_1", a, not is_binary)],
+                              outputs=outputs, request_id="7")
+        expect("sum", answer.as_numpy("output_0").tolist(), (a + a).tolist())
+        expect("id", answer.get_response()["id"], "7")
+    try:
+        client.infer("add", [tensor("input_0", a)])
+    except triton.InferenceServerException as refusal:
+        expect("status of a refusal", refusal.status(), "400")
+    else:
+        raise Failure("a request without its second input was answered")
+
+
+def counts(client):
+    """Samples, executions and their sizes, one request after the other."""
+    for rows in (1, 4):
+        client.infer("mlp", [tensor("input_0", numpy.zeros((rows, 12), numpy.float32))])
+    row, = client.get_inference_statistics("mlp")["model_stats"]
+    expect("inferences, executions", (row["inference_count"], row["execution_count"]), (5, 2))
+    expect("sizes", [batch["batch_size"] for batch in row["batch_stats"]], [1, 4])
+    expect("all models", {row["name"] for row in client.get_inference_statistics()["model_stats"]},
+           {"add", "mlp"})
+
+
+# ---- perf_analyzer ----
+
+def analyze(model, *options):
+    """It measures without an error and finds the server's own statistics."""
+    with Daemon(models(model)) as daemon:
+        done = subprocess.run(
+            [PERF_ANALYZER, "-m", model, "-u", f"127.0.0.1:{daemon.port}", *options,
+             "--measurement-mode", "count_windows", "--measurement-request-count", "50",
+             "--stability-percentage", "999"],
+            capture_output=True, text=True, timeout=ANALYZER_S, check=False)
+    seen = dict(re.findall(r"(Inference|Execution|Successful request) count: (\d+)", done.stdout))
+    if done.returncode != 0 or len(seen) != 3 or "0" in seen.values():
+        raise Failure(f"status {done.returncode}: {done.stdout[-500:]} {done.stderr[-500:]}")
+
+
+def main():
+    report = Report()
+    if triton:
+        with Daemon(models("add", "mlp")) as daemon:
+            client = triton.InferenceServerClient(f"127.0.0.1:{daemon.port}")
+            for check in (describes, infers, counts):
+                report.run(f"tritonclient {check.__name__}", check, client)
+            client.close()
+    if PERF_ANALYZER:
+        report.run("perf_analyzer, one at a time", analyze, "add")
+        report.run("perf_analyzer, samples and clients", analyze, "mlp", "-b", "4",
+                   "--concurrency-range", "8")
+        report.run("perf_analyzer, open loop", analyze, "mlp", "--request-rate-range", "200")
+        report.run("perf_analyzer, sequences", analyze, "running", "--concurrency-range", "2")
+    if not triton and not PERF_ANALYZER:
+        print("neither tritonclient nor perf_analyzer is installed")
+        return SKIPPED
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,221 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Devices as a user meets them: which are there, serving without one, and one that is lost.
+
+Faults come from PTED_VULKAN_FAULTS (hal/vulkan/inject.def). Batches are off where calls are
+counted: proving them takes as many as there is time for.
+usage: run_devices.py, with top_srcdir and top_builddir in the environment.
+"""
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+
+from run_daemon import ADD, DIGITS, add_body, digits_body, expect, infer
+from run_http import BUILD, MODELS, TIMEOUT_S, Client, Daemon, Failure, Report, build_request
+
+PTE = os.environ.get("PTE", str(BUILD / "pte"))
+SKIP = 77
+NO_DRIVER = {"VK_ICD_FILENAMES": "/nonexistent", "VK_DRIVER_FILES": "/nonexistent"}
+
+
+def environment(extra):
+    return {**os.environ, **extra}
+
+
+def pte(*arguments, **extra):
+    return subprocess.run([PTE, *arguments], stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, timeout=TIMEOUT_S, check=False, env=environment(extra))
+
+
+def on_device(*arguments, faults="", device="vulkan", **extra):
+    return Daemon(["--device", device, "--max-batch=1", *arguments],
+                  env=environment({"PTED_VULKAN_FAULTS": faults, **extra}))
+
+
+def get(daemon, path):
+    client = Client(daemon.port)
+    client.send(build_request("GET", path))
+    status = client.answer()
+    client.close()
+    return status, json.loads(client.body)
+
+
+def call(daemon, model="add", body=None):
+    client = Client(daemon.port)
+    status = infer(client, model, body)
+    client.close()
+    return status, json.loads(client.body)
+
+
+def wait_until_ready(daemon):
+    deadline = time.monotonic() + TIMEOUT_S
+    while time.monotonic() < deadline:
+        if get(daemon, "/v2/health/ready")[0] == 200:
+            return
+        time.sleep(0.02)
+    raise Failure(f"not ready again: {daemon.read_log().strip()}")
+
+
+# ---- which are there ----
+
+def devices_are_listed():
+    done = pte("devices")
+    expect("status", done.returncode, 0)
+    expect("the first", done.stdout.splitlines()[0].split("\t")[0], "cpu")
+    bare = pte("devices", **NO_DRIVER)
+    expect("without a driver", [line.split("\t")[0] for line in bare.stdout.splitlines()], ["cpu"])
+    poor = pte("devices", PTED_VULKAN_FAULTS="features=1-")
+    if "cannot be used: vulkan:0: the device has no " not in poor.stdout:
+        raise Failure(f"a device without a feature: {poor.stdout}")
+
+
+def serves_without():
+    """One clear line, and the CPU computes."""
+    for device, extra, line in (
+            ("vulkan", NO_DRIVER, "vulkan: no driver is installed; the CPU computes"),
+            ("vulkan:0", NO_DRIVER, "vulkan: no driver is installed; the CPU computes"),
+            ("vulkan:9", {}, "vulkan:9: the machine has . Vulkan devices?; the CPU computes"),
+            ("vulkan", {"PTED_VULKAN_FAULTS": "features=1-"},
+             "vulkan:0: the device has no .*; the CPU computes"),
+            ("vulkan", {"PTED_VULKAN_FAULTS": "open=1-"},
+             "vulkan: creating a device: VK_ERROR_INITIALIZATION_FAILED; the CPU computes"),
+            ("auto", NO_DRIVER, "device cpu: ")):
+        with Daemon(["--device", device, ADD], env=environment(extra)) as daemon:
+            daemon.wait_for(line)
+            expect(f"--device {device}", call(daemon)[0], 200)
+            expect("lines", daemon.read_log().count("warning"), 0 if device == "auto" else 1)
+
+
+def refuses_no_device():
+    for device in ("toaster", "vulkan:", "vulkan:x", "vulkan:0x", "cpu:1"):
+        done = subprocess.run([str(BUILD / "pted"), "--listen", "127.0.0.1:0", "--device", device,
+                               ADD], capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+        expect(f"status of {device!r}", done.returncode, 66)
+        if f"device '{device}'" not in done.stderr:
+            raise Failure(f"{device!r}: {done.stderr}")
+
+
+def models_tell_where_they_run():
+    """Metadata say what the device leaves to the host, and why; of a CPU there is nothing to say.
+    """
+    types = str(MODELS / "pointwise_types.pte")
+    with on_device(ADD, types) as daemon:
+        placement = get(daemon, "/v2/models/add")[1]["placement"]
+        expect("add", (placement["dispatches"], placement["transfers"], placement["on_host"]),
+               (1, 0, []))
+        placement = get(daemon, "/v2/models/pointwise_types")[1]["placement"]
+        expect("device", placement["device"], "vulkan:0")
+        hosted = sum(row["dispatches"] for row in placement["on_host"])
+        expect("some on the host", 0 < hosted <= placement["dispatches"], True)
+        expect("a reason", "no Vulkan form" in {row["reason"] for row in placement["on_host"]},
+               True)
+    with Daemon([ADD]) as daemon:
+        expect("on a CPU", "placement" in get(daemon, "/v2/models/add")[1], False)
+
+
+# ---- the device is lost ----
+
+def lost_and_back(place):
+    """A call fails with its device; the models come back, and count on."""
+    with on_device(ADD, faults=f"{place}=3") as daemon:
+        expect("the first two", [call(daemon)[0] for _ in range(2)], [200, 200])
+        status, answer = call(daemon)
+        expect("the third", (status, answer["error"]), (503, "model 'add': the device was lost"))
+        wait_until_ready(daemon)
+        daemon.wait_for("serving 1 of 1 models again, on vulkan:0")
+        expect("afterwards", [call(daemon)[0] for _ in range(3)], [200] * 3)
+        stats = get(daemon, "/v2/models/add/stats")[1]["model_stats"][0]["inference_stats"]
+        expect("successes", stats["success"]["count"], 5)
+
+
+def not_ready_meanwhile():
+    """The device cannot be opened at once; until then everybody is told."""
+    why = "the device was lost; the models are being loaded again"
+    with on_device(ADD, faults="submit=1,open=2") as daemon:
+        expect("a call", call(daemon)[0], 503)
+        expect("ready", get(daemon, "/v2/health/ready"), (503, {"error": "the device was lost"}))
+        expect("live", get(daemon, "/v2/health/live")[0], 200)
+        text = f"model 'add' cannot be called: {why}"
+        expect("the model", get(daemon, "/v2/models/add"), (503, {"error": text}))
+        expect("a call", call(daemon), (503, {"error": text}))
+        client = Client(daemon.port)
+        client.send(build_request("POST", "/v2/repository/index", b""))
+        expect("index", client.answer(), 200)
+        expect("row", json.loads(client.body),
+               [{"name": "add", "version": "1", "state": "UNAVAILABLE", "reason": why}])
+        client.send(build_request("POST", "/v2/models/digits/infer", b" " * 100000))
+        expect("a large body", client.answer(), 503)
+        wait_until_ready(daemon)
+        expect("afterwards", call(daemon)[0], 200)
+
+
+def lost_with_many_in_flight():
+    """All are answered, none is lost; those that come later work."""
+    with on_device(DIGITS, ADD, faults="wait=40") as daemon:
+        wrong = []
+
+        def calls():
+            for _ in range(20):
+                status, answer = call(daemon, "digits", digits_body(5))
+                if status != 200 and "the device was lost" not in answer["error"]:
+                    wrong.append((status, answer))
+        threads = [threading.Thread(target=calls) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        expect("wrong answers", wrong, [])
+        daemon.wait_for("vulkan:0: the device was lost")
+        wait_until_ready(daemon)
+        expect("afterwards", (call(daemon, "digits", digits_body(2))[0], call(daemon)[0]),
+               (200, 200))
+
+
+def lost_for_good():
+    """Every call loses it: the CPU computes after a few tries."""
+    with on_device(ADD, faults="submit=1-") as daemon:
+        for _ in range(4):
+            expect("a call", call(daemon)[0], 503)
+            wait_until_ready(daemon)
+        daemon.wait_for("device vulkan: given up after 3 tries; the CPU computes")
+        daemon.wait_for("serving 1 of 1 models again, on cpu")
+        expect("afterwards", call(daemon)[0], 200)
+
+
+def cannot_be_opened_again():
+    with on_device(ADD, faults="submit=1,open=2-") as daemon:
+        expect("a call", call(daemon)[0], 503)
+        wait_until_ready(daemon)
+        daemon.wait_for("serving 1 of 1 models again, on cpu")
+        expect("afterwards", call(daemon)[0], 200)
+
+
+def stopped_meanwhile():
+    with on_device(ADD, faults="submit=1,open=2-") as daemon:
+        expect("a call", call(daemon)[0], 503)
+
+
+CHECKS = (devices_are_listed, serves_without, refuses_no_device, models_tell_where_they_run)
+LOST_CHECKS = (not_ready_meanwhile, lost_with_many_in_flight, lost_for_good,
+               cannot_be_opened_again, stopped_meanwhile)
+
+
+def main():
+    usable = [line for line in pte("devices").stdout.splitlines()
+              if line.startswith("vulkan:") and "cannot be used" not in line]
+    if not usable:
+        print("there is no Vulkan device")
+        return SKIP
+    report = Report()
+    for check in CHECKS + LOST_CHECKS:
+        report.run(check.__name__, check)
+    for place in ("submit", "wait"):
+        report.run(f"lost_and_back by {place}", lost_and_back, place)
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

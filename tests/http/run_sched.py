@@ -1,0 +1,544 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What happens to requests that have to wait: order, limits, deadlines, clients that go.
+
+`deep` keeps the one worker busy: a request with many rows takes long, one with one row does not.
+Nothing here depends on how long; a test waits for what it wants to see.
+
+usage: run_sched.py, with top_srcdir and top_builddir in the environment.
+"""
+import json
+import os
+import random
+import struct
+import sys
+import threading
+import time
+
+from run_http import MODELS, TIMEOUT_S, Client, Daemon, Failure, Report, build_request
+
+DEEP = str(MODELS / "deep.pte")
+ADD = str(MODELS / "add.pte")
+LEDGER = str(MODELS / "ledger.pte")
+UNET = str(MODELS / "unet.pte")
+MANY_ROWS = 16384  # fewer on a slow build, see calibrate()
+ONE_WORKER = ("--workers=1", "--log-level=debug", DEEP)
+
+
+def expect(what, got, want):
+    if got != want:
+        raise Failure(f"{what}: {got!r}, expected {want!r}")
+
+
+def deep_request(rows, parameters=None, fields=(), value=0.5, model="deep"):
+    """Binary in both directions, so that next to nothing but the model takes time."""
+    tensor = {"name": "input_0", "shape": [rows, 4], "datatype": "FP32",
+              "parameters": {"binary_data_size": rows * 16}}
+    head = json.dumps({"inputs": [tensor],
+                       "parameters": {"binary_data_output": True, **(parameters or {})}}).encode()
+    body = head + struct.pack("<f", value) * (rows * 4)
+    return build_request("POST", f"/v2/models/{model}/infer", body,
+                         [f"Inference-Header-Content-Length: {len(head)}", *fields])
+
+
+def send(daemon, rows, parameters=None, fields=(), model="deep"):
+    client = Client(daemon.port)
+    client.send(deep_request(rows, parameters, fields, model=model))
+    return client
+
+
+def wait_until(what, condition):
+    deadline = time.monotonic() + TIMEOUT_S
+    while not condition():
+        if time.monotonic() > deadline:
+            raise Failure(f"{what}: not within {TIMEOUT_S} s")
+        time.sleep(0.005)
+
+
+def get_json(client, target):
+    client.send(build_request("GET", target))
+    expect(target, client.answer(), 200)
+    return json.loads(client.body)
+
+
+def ring_option(bytes_a_row):
+    """Room for MANY_ROWS, and at least for what the daemon allows."""
+    return f"--ring-bytes={max(MANY_ROWS * bytes_a_row, 1 << 20)}"
+
+
+def load_of(daemon, model="deep"):
+    return get_json(Client(daemon.port), f"/v2/models/{model}/stats")["model_stats"][0]["load"]
+
+
+def wait_for_load(daemon, running, waiting):
+    """Until so many run and so many wait, by the server's own count."""
+    wait_until(f"{running} run and {waiting} wait", lambda: (
+        load_of(daemon)["running"], load_of(daemon)["waiting"]) == (running, waiting))
+
+
+def occupy(daemon, count=2):
+    """Fills the device, which holds a request a worker and one more."""
+    clients = [send(daemon, MANY_ROWS) for _ in range(count)]
+    wait_for_load(daemon, count, 0)
+    return clients
+
+
+def answers(clients):
+    return [client.answer() for client in clients]
+
+
+# ---- admission ----
+
+def full_by_count():
+    """Two run, one waits, the next is told when to come back; what was taken is answered."""
+    with Daemon([*ONE_WORKER, "--queue-count-max=1"]) as daemon:
+        taken = occupy(daemon) + [send(daemon, 1)]
+        wait_for_load(daemon, 2, 1)
+        late = send(daemon, 1)
+        expect("one too many", late.answer(), 429)
+        expect("text", json.loads(late.body)["error"], "model 'deep': 1 requests wait already")
+        expect("Retry-After", 1 <= int(late.field("retry-after")) <= 60, True)
+        expect("those that were taken", answers(taken), [200, 200, 200])
+        late.send(deep_request(1))
+        expect("later", late.answer(), 200)
+
+
+def full_by_bytes():
+    """One that is alone may be larger than the limit; the next one may not wait beside it."""
+    with Daemon([*ONE_WORKER, "--queue-bytes-max=1K"]) as daemon:
+        taken = occupy(daemon) + [send(daemon, 4096)]
+        wait_for_load(daemon, 2, 1)
+        late = send(daemon, 4096)
+        expect("one too many", late.answer(), 429)
+        expect("text", "bytes wait already" in json.loads(late.body)["error"], True)
+        expect("those that were taken", answers(taken), [200, 200, 200])
+
+
+def limit_of_a_model():
+    """One at a time, and the others are not forgotten."""
+    with Daemon([*ONE_WORKER, "--running-count-max=1"]) as daemon:
+        clients = [send(daemon, 512) for _ in range(6)]
+        expect("all", answers(clients), [200] * 6)
+
+
+# ---- deadlines ----
+
+def late_while_waiting():
+    with Daemon([*ONE_WORKER]) as daemon:
+        taken = occupy(daemon)
+        late = send(daemon, 1, {"timeout": 1000})
+        expect("late", late.answer(), 504)
+        expect("text", json.loads(late.body)["error"], "model 'deep': still waiting after 1 ms")
+        expect("the others", answers(taken), [200, 200])
+
+
+def late_while_running():
+    """Cut off, and the worker is free for the next one long before it could have been through."""
+    with Daemon([*ONE_WORKER]) as daemon:
+        expect("the first, with its plan", send(daemon, MANY_ROWS).answer(), 200)
+        late = send(daemon, MANY_ROWS, fields=["X-Request-Timeout-Ms: 50"])
+        expect("late", late.answer(), 504)
+        expect("text", json.loads(late.body)["error"], "model 'deep': not done after 50 ms")
+        late.send(deep_request(1))
+        expect("the next one", late.answer(), 200)
+
+
+def limit_of_the_daemon():
+    with Daemon([*ONE_WORKER, "--request-timeout=10ms"]) as daemon:
+        late = send(daemon, MANY_ROWS, {"timeout": 1 << 60})
+        expect("late", late.answer(), 504)
+        expect("text", json.loads(late.body)["error"].endswith(" after 10 ms"), True)
+
+
+def bad_timeouts():
+    with Daemon([DEEP]) as daemon:
+        for value in ("soon", "-1", "1.5", "0", "", "1 2", str(1 << 64)):
+            client = send(daemon, 1, fields=[f"X-Request-Timeout-Ms: {value}"])
+            expect(f"'{value}'", client.answer(), 400)
+        twice = send(daemon, 1, fields=["X-Request-Timeout-Ms: 1000"] * 2)
+        expect("twice", twice.answer(), 400)
+        expect("as long as can be", send(daemon, 1, fields=[
+            f"X-Request-Timeout-Ms: {(1 << 64) - 1}"]).answer(), 200)
+
+
+def settings_of_a_model():
+    """What is said of one model is not said of the others."""
+    with Daemon([*ONE_WORKER, f"--model=late={DEEP}", "--set=late:request-timeout=10ms",
+                 "--set=deep:queue-count-max=1"]) as daemon:
+        taken = occupy(daemon) + [send(daemon, 1)]
+        late = send(daemon, MANY_ROWS, model="late")
+        wait_until("one waits", lambda: send(daemon, 1).answer() == 429)
+        expect("late", late.answer(), 504)
+        text = json.loads(late.body)["error"]
+        expect("text", "after 10 ms" in text, True)
+        expect("taken", answers(taken), [200] * 3)
+
+
+# ---- order ----
+
+def order_of(daemon, priorities):
+    """In which order requests of these priorities are answered that come while one runs; None when
+    that one was done too soon to tell. Each takes long enough for its thread to see the answer
+    before the next one's."""
+    order, threads = [], []
+
+    def wait_for(priority, client):
+        expect("waited", client.answer(), 200)
+        order.append(priority)
+    taken = occupy(daemon, 1)
+    for priority in priorities:
+        client = send(daemon, MANY_ROWS, {"priority": priority})
+        threads.append(threading.Thread(target=wait_for, args=(priority, client)))
+        threads[-1].start()
+        time.sleep(0.01)
+    load = load_of(daemon)
+    while not order and load["waiting"] < len(priorities):
+        load = load_of(daemon)
+    is_in_time = load["running"] == 1 and not order
+    expect("the first", answers(taken), [200])
+    for thread in threads:
+        thread.join()
+    return order if is_in_time else None
+
+
+def priorities():
+    """Behind what runs, the urgent one overtakes those that came before it."""
+    with Daemon([*ONE_WORKER, "--running-count-max=1"]) as daemon:
+        order = None
+        for _ in range(10):
+            order = order or order_of(daemon, (8, 0, 1))
+        expect("order", order, [1, 0, 8])
+
+
+def fast_beside_slow():
+    """Requests of a small model are answered while a slow one has the device and a queue."""
+    with Daemon([*ONE_WORKER, ADD]) as daemon:
+        slow = [send(daemon, MANY_ROWS) for _ in range(4)]
+        body = json.dumps({"inputs": [
+            {"name": f"input_{i}", "shape": [2, 3], "datatype": "FP32", "data": [i] * 6}
+            for i in range(2)]}).encode()
+        fast = Client(daemon.port)
+        for _ in range(20):
+            fast.send(build_request("POST", "/v2/models/add/infer", body))
+            expect("fast", fast.answer(), 200)
+        slow[3].socket.setblocking(False)
+        try:
+            expect("the last slow one", slow[3].socket.recv(1), None)
+        except BlockingIOError:
+            slow[3].socket.setblocking(True)
+        expect("slow", answers(slow), [200] * 4)
+
+
+# ---- batches ----
+
+def all_at_once(daemon, requests):
+    """Sends them behind something long, so that they wait together; the bodies of the answers."""
+    taken = [send(daemon, 4096), send(daemon, 4096)]
+    clients = [Client(daemon.port) for _ in requests]
+    for client, request in zip(clients, requests):
+        client.send(request)
+    expect("together", answers(clients), [200] * len(clients))
+    expect("what was before them", answers(taken), [200, 200])
+    return [client.body for client in clients]
+
+
+def one_by_one(daemon, requests):
+    client, bodies = Client(daemon.port), []
+    for request in requests:
+        client.send(request)
+        expect("alone", client.answer(), 200)
+        bodies.append(client.body)
+    return bodies
+
+
+def batches():
+    """Different requests give the same bytes together and alone, and run as fewer than they are."""
+    requests = [deep_request(1 + i % 3, value=0.1 * i - 1) for i in range(40)]
+    with Daemon([*ONE_WORKER, "--max-batch=1"]) as daemon:
+        apart = one_by_one(daemon, requests)
+        all_at_once(daemon, requests)
+        row, = get_json(Client(daemon.port), "/v2/models/deep/stats")["model_stats"]
+        expect("never together", row["execution_count"], 2 * len(requests) + 2)
+        expect("sizes", [batch["batch_size"] for batch in row["batch_stats"]], [1, 2, 3, 128])
+    with Daemon([*ONE_WORKER, "--max-batch=16"]) as daemon:
+        expect("together", all_at_once(daemon, requests) == apart, True)
+        row, = get_json(Client(daemon.port), "/v2/models/deep/stats")["model_stats"]
+        expect("rows", row["inference_count"], 8192 + sum(1 + i % 3 for i in range(40)))
+        if row["batch_rows_max"] >= 4:
+            answered = row["inference_stats"]["success"]["count"]
+            expect("fewer runs", row["execution_count"] < answered, True)
+
+
+def delayed_batches():
+    """With a delay requests wait for others on an idle device, until they are enough."""
+    def numbers(client):
+        row, = get_json(client, "/v2/models/deep/stats")["model_stats"]
+        return row["execution_count"], row["inference_stats"]["batch_wait"]["ns"]
+    with Daemon([*ONE_WORKER, "--set=deep:max-batch=4", "--max-delay-us=10000000"]) as daemon:
+        client = Client(daemon.port)
+        row, = get_json(client, "/v2/models/deep/stats")["model_stats"]
+        if row["batch_rows_max"] < 4:
+            return  # there was no time to prove them
+        expect("four", answers([send(daemon, 1) for _ in range(4)]), [200] * 4)
+        expect("together", numbers(client)[0], 1)
+        expect("waited", numbers(client)[1] > 0, True)
+        expect("five rows", send(daemon, 5).answer(), 200)
+        expect("its own batch", numbers(client)[0], 2)
+        expect("late", send(daemon, 1, {"timeout": 1000}).answer(), 504)
+        gone = send(daemon, 1)
+        gone.reset()
+        wait_until("abandoned", lambda: "abandoned in step" in daemon.read_log())
+        expect("after them", answers([send(daemon, 1) for _ in range(4)]), [200] * 4)
+    with Daemon([*ONE_WORKER, "--set=deep:max-delay-us=20000"]) as daemon:
+        client = Client(daemon.port)
+        expect("alone", send(daemon, 1).answer(), 200)
+        row, = get_json(client, "/v2/models/deep/stats")["model_stats"]
+        if row["batch_rows_max"] > 1:
+            expect("waited for others", numbers(client)[1] >= 20000000, True)
+
+
+def batches_of_one_row():
+    """A model exported for one row: joined by the rules of its operators; or why it is not."""
+    bodies = [json.dumps({"inputs": [{
+        "name": "input_0", "shape": [1, 3, 24, 20], "datatype": "FP32",
+        "data": [(i * k % 17) / 16 for k in range(1440)]}]}).encode() for i in range(1, 13)]
+    requests = [build_request("POST", "/v2/models/unet/infer", body) for body in bodies]
+    with Daemon([*ONE_WORKER, UNET, ADD]) as daemon:
+        expect("the same", all_at_once(daemon, requests), one_by_one(daemon, requests))
+        row, = get_json(Client(daemon.port), "/v2/models/unet/stats")["model_stats"]
+        if row["batch_rows_max"] >= 2:
+            answered = row["inference_stats"]["success"]["count"]
+            expect("fewer runs", row["execution_count"] < answered, True)
+        row, = get_json(Client(daemon.port), "/v2/models/add/stats")["model_stats"]
+        expect("alone", (row["batch_rows_max"], row["batch_refusal"]),
+               (1, "dim 0 of input 0 is not 1"))
+
+
+def batches_without_memory():
+    """Where there is no room for a joined call, each one runs alone."""
+    requests = [deep_request(1 + i % 3, value=0.1 * i) for i in range(12)]
+    with Daemon([*ONE_WORKER, "--ring-bytes=14M"]) as daemon:
+        expect("the same", all_at_once(daemon, requests), one_by_one(daemon, requests))
+
+
+# ---- sequences ----
+
+def ledger(client, method, inputs, **parameters):
+    client.send(build_request("POST", f"/v2/models/ledger.{method}/infer", json.dumps({
+        "inputs": [{"name": f"input_{i}", "datatype": kind, "shape": shape, "data": data}
+                   for i, (kind, shape, data) in enumerate(inputs)],
+        "parameters": parameters}).encode()))
+    return client.answer()
+
+
+def enter(client, row, value, **parameters):
+    """Puts |value| into all of two rows: |row| and the one behind it."""
+    return ledger(client, "enter", [("INT64", [2], [row, row + 1]),
+                                    ("FP32", [2, 3], [value] * 6)], **parameters)
+
+
+def total(client, **parameters):
+    expect("total", ledger(client, "total", [("FP32", [], [1.0])], **parameters), 200)
+    return json.loads(client.body)["outputs"][0]["data"]
+
+
+def sequences():
+    """Two that take turns never see each other; both methods of the program see the same one."""
+    with Daemon([LEDGER, "--sequence-timeout=300ms", "--sequence-count-max=2"]) as daemon:
+        client, other = Client(daemon.port), Client(daemon.port)
+        expect("alone", enter(client, 0, 9), 200)
+        expect("forgotten", total(client), [0, 0, 0])
+        expect("not open", enter(client, 0, 1, sequence_id=5), 400)
+        expect("text", json.loads(client.body)["error"],
+               "parameters.sequence_id: this sequence is not open: its first request has to say "
+               "sequence_start")
+        expect("no id", enter(client, 0, 1, sequence_start=True), 400)
+        for number, who in ((5, client), ("five", other)):
+            expect("start", enter(who, 0, 1, sequence_id=number, sequence_start=True), 200)
+        expect("more", enter(client, 2, 10, sequence_id=5), 200)
+        expect("5", total(other, sequence_id=5), [22, 22, 22])
+        expect("five", total(client, sequence_id="five"), [2, 2, 2])
+        expect("too many", enter(client, 0, 1, sequence_id=6, sequence_start=True), 429)
+        expect("wrong", enter(client, 3, 1, sequence_id=5), 400)  # row 4 of 4: nothing has changed
+        expect("5 as before", total(client, sequence_id=5), [22, 22, 22])
+        expect("start again", total(client, sequence_id=5, sequence_start=True), [0, 0, 0])
+        expect("end", total(client, sequence_id=5, sequence_end=True), [0, 0, 0])
+        expect("ended", enter(client, 0, 1, sequence_id=5), 400)
+        wait_until("idle", lambda: not time.sleep(0.4) and
+                   enter(client, 0, 1, sequence_id="five") == 400)
+        expect("as before", enter(client, 0, 1, sequence_id=0), 200)
+
+
+def sequence_in_order():
+    """Many connections, one sequence: each of them runs alone, and none is lost."""
+    with Daemon([LEDGER, "--workers=2"]) as daemon:
+        first = Client(daemon.port)
+        expect("start", enter(first, 0, 0, sequence_id=1, sequence_start=True), 200)
+        failures = []
+
+        def run(number):
+            client = Client(daemon.port)
+            for i in range(50):
+                if enter(client, number % 3, i, sequence_id=1) != 200:
+                    failures.append(client.body)
+        threads = [threading.Thread(target=run, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        expect("failures", failures, [])
+        expect("the last ones", total(first, sequence_id=1), [4 * 49] * 3)
+
+
+# ---- numbers ----
+
+def statistics():
+    """Each request is counted once; what load generators read is there and is consistent."""
+    with Daemon([*ONE_WORKER, ADD]) as daemon:
+        client = Client(daemon.port)
+        before = get_json(client, "/v2/models/deep/stats")["model_stats"][0]
+        expect("nothing yet", before["last_inference"], 0)
+        for rows, status in ((1, 200), (1, 200), (1, 400), (3, 200)):
+            client.send(deep_request(rows, {"sequence_id": True} if status == 400 else None))
+            expect("infer", client.answer(), status)
+        late = send(daemon, MANY_ROWS, {"timeout": 1000})
+        expect("late", late.answer(), 504)
+        row, = get_json(client, "/v2/models/deep/stats")["model_stats"]
+        expect("row", (row["name"], row["version"]), ("deep", "1"))
+        expect("inferences", (row["inference_count"], row["execution_count"]), (5, 3))
+        expect("a recent time", abs(row["last_inference"] / 1000 - time.time()) < 60, True)
+        phases = row["inference_stats"]
+        counts = {name: phase["count"] for name, phase in phases.items()}
+        expect("counts", counts, {"success": 3, "fail": 2, "cancel": 0, "queue": 3,
+                                  "compute_input": 3, "compute_infer": 3, "compute_output": 3,
+                                  "cache_hit": 0, "cache_miss": 0, "write": 3,
+                                  "batch_wait": 3})
+        parts = sum(phases[name]["ns"] for name in ("queue", "compute_input", "compute_infer",
+                                                    "compute_output", "write"))
+        expect("the phases make up the whole", parts, phases["success"]["ns"])
+        expect("batches", [(batch["batch_size"], batch["compute_infer"]["count"])
+                           for batch in row["batch_stats"]], [(1, 2), (3, 1)])
+        expect("load", row["load"], {"waiting": 0, "waiting_bytes": 0, "running": 0})
+        names = [row["name"] for row in get_json(client, "/v2/models/stats")["model_stats"]]
+        expect("all", names, ["add", "deep"])
+        client.send(build_request("GET", "/v2/models/none/stats"))
+        expect("unknown", client.answer(), 404)
+
+
+# ---- clients that go ----
+
+def gone(daemon, leave):
+    """One that runs and one that waits go; both are dropped, and nothing is left of them."""
+    running, waiting = occupy(daemon), [send(daemon, MANY_ROWS) for _ in range(3)]
+    time.sleep(0.05)
+    for client in waiting + running:
+        leave(client)
+    wait_until("abandoned", lambda: daemon.read_log().count("abandoned in step") == 5)
+    expect("after them", send(daemon, 1).answer(), 200)
+
+
+def client_resets():
+    with Daemon([*ONE_WORKER]) as daemon:
+        gone(daemon, Client.reset)
+
+
+def client_closes():
+    with Daemon([*ONE_WORKER]) as daemon:
+        gone(daemon, Client.close)
+
+
+def drain():
+    """What waits when the signal comes is still answered."""
+    with Daemon([*ONE_WORKER]) as daemon:
+        clients = [send(daemon, 4096) for _ in range(5)]
+        time.sleep(0.05)
+        daemon.process.terminate()
+        expect("all", answers(clients), [200] * 5)
+        expect("exit status", daemon.process.wait(TIMEOUT_S), 0)
+
+
+# ---- everything at once ----
+
+def one_of_many(daemon, chance, counts):
+    """A request that may be cut short, and must get one whole answer where its client waits."""
+    client = Client(daemon.port)
+    kind = chance.randrange(6)
+    fields, rows = [], chance.choice((1, 1, 3, 50, 400))
+    if kind == 0:
+        fields = [f"X-Request-Timeout-Ms: {chance.randrange(1, 20)}"]
+    request = deep_request(rows, {"priority": chance.randrange(9)}, fields)
+    if kind == 1:
+        client.send(request[:chance.randrange(len(request))])
+        client.reset()
+        counts["cut"] += 1
+    elif kind == 2:
+        client.send(request)
+        time.sleep(chance.random() * 0.01)
+        (client.reset if chance.random() < 0.5 else client.close)()
+        counts["gone"] += 1
+    else:
+        client.send(request)
+        status = client.answer()
+        if status not in (200, 429) and not (status == 504 and kind == 0):
+            raise Failure(f"status {status}: {client.body!r}")
+        if client.unread:
+            raise Failure(f"bytes behind the answer: {client.unread!r}")
+        expect("size", status != 200 or len(client.body) > rows * 16, True)
+        counts[status] = counts.get(status, 0) + 1
+        client.close()
+
+
+def random_requests():
+    """Ten thousand, of which some are late and some clients go: all are answered or closed, and the
+    ring is empty again, because a request that needs nearly all of it is taken."""
+    total = int(os.environ.get("SCHED_REQUESTS", "1000"))
+    with Daemon(["--workers=2", "--queue-count-max=12", "--ring-bytes=32M", DEEP]) as daemon:
+        counts, failures = {"cut": 0, "gone": 0}, []
+
+        def run(seed):
+            chance = random.Random(seed)
+            try:
+                for _ in range(total // 16):
+                    one_of_many(daemon, chance, counts)
+            except (Failure, OSError) as failure:
+                failures.append(failure)
+        threads = [threading.Thread(target=run, args=(seed,)) for seed in range(16)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if failures:
+            raise failures[0]
+        wait_until("the ring is empty", lambda: send(daemon, MANY_ROWS).answer() == 200)
+        print("    ", counts)
+
+
+CHECKS = (
+    full_by_count, full_by_bytes, limit_of_a_model, late_while_waiting, late_while_running,
+    limit_of_the_daemon, settings_of_a_model, bad_timeouts, priorities, fast_beside_slow,
+    client_resets, client_closes, batches, delayed_batches, batches_of_one_row,
+    batches_without_memory, sequences, sequence_in_order, statistics, drain, random_requests,
+)
+
+
+def calibrate():
+    """As many rows as keep a worker busy for some tenths of a second, with this build, here."""
+    global MANY_ROWS
+    with Daemon([*ONE_WORKER]) as daemon:
+        for _ in range(2):  # the first time it is planned
+            start = time.monotonic()
+            expect("calibration", send(daemon, 256).answer(), 200)
+            took = time.monotonic() - start
+    MANY_ROWS = max(256, min(MANY_ROWS, int(256 * 0.4 / took)))
+
+
+def main():
+    report = Report()
+    calibrate()
+    for check in CHECKS:
+        report.run(check.__name__, check)
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

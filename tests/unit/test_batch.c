@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Batch rules on small graphs, printed to the letter or refused with the reason; then models that
+ * were exported for one row: several calls as one give each the bytes that it gets alone.
+ */
+#include "config.h"
+
+#include "runtime/batch.h"
+
+#include <string.h>
+
+#include "hal/buffer.h"
+#include "hal/command.h"
+#include "hal/device.h"
+#include "hal/kernel.h"
+#include "hal/pool.h"
+#include "hal/queue.h"
+#include "runtime/graph/batch.h"
+#include "runtime/ops/op.h"
+#include "runtime/program.h"
+#include "tests/unit/call_support.h"
+#include "tests/unit/unit.h"
+
+struct fixture {
+    struct rt_graph graph;
+    struct error err;
+    uint32_t input, output;
+};
+
+static float table[64];
+
+static int set_up(void **state)
+{
+    static struct fixture f;
+    f = (struct fixture){0};
+    rt_graph_init(&f.graph, "m");
+    f.graph.inputs = &f.input;
+    f.graph.outputs = &f.output;
+    f.graph.input_count = f.graph.output_count = 1;
+    *state = &f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    rt_graph_fini(&f->graph);
+    return 0;
+}
+
+static uint32_t list(struct fixture *f, uint32_t count, const int64_t *items)
+{
+    struct rt_dim dims[4];
+    for (uint32_t i = 0; i < count; i++) {
+        dims[i] = rt_dim_of(items[i]);
+    }
+    return rt_graph_ints(&f->graph, dims, count);
+}
+
+#define LIST(...)                                                                                  \
+    list(f, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (const int64_t[]){__VA_ARGS__})
+#define INT(i) rt_graph_int(&f->graph, rt_dim_of(i))
+#define BOOL(b) rt_graph_bool(&f->graph, b)
+#define NONE rt_graph_none(&f->graph)
+#define INPUT(...) input(f, sizeof((int64_t[]){__VA_ARGS__}) / 8, (const int64_t[]){__VA_ARGS__})
+#define APPLY(op, ...)                                                                             \
+    apply(f, op, sizeof((uint32_t[]){__VA_ARGS__}) / 4, (const uint32_t[]){__VA_ARGS__})
+
+static uint32_t input(struct fixture *f, uint8_t rank, const int64_t *sizes)
+{
+    struct rt_dim dims[4];
+    for (uint8_t i = 0; i < rank; i++) {
+        dims[i] = rt_dim_of(sizes[i]);
+    }
+    return f->input = rt_graph_tensor(&f->graph, DT_F32, rank, dims);
+}
+
+static uint32_t apply(struct fixture *f, const char *op, uint32_t count, const uint32_t *args)
+{
+    assert_ok(f->err, rt_graph_apply(&f->graph, op, args, count, DT_F32, &f->output, &f->err));
+    return f->output;
+}
+
+/* The nodes of the form for up to 8 rows, or why there is none. */
+static void expect(struct fixture *f, const char *text)
+{
+    struct rt_graph batched;
+    struct buf out;
+    rt_graph_init(&batched, "m");
+    buf_init(&out, 4096);
+    enum status status = rt_graph_batch(&batched, &f->graph, 8, &f->err);
+    if (status == ST_OK) {
+        rt_graph_print(&batched, &out);
+    } else {
+        assert_int_equal(status, ST_UNSUPPORTED);
+        buf_add_str(&out, f->err.text);
+    }
+    struct span printed = buf_span(&out);
+    if (!span_equal(printed, span_str(text))) {
+        fail_msg("expected:\n%s\ngot:\n%.*s", text, SPAN_FMT(printed));
+    }
+    buf_fini(&out);
+    rt_graph_fini(&batched);
+}
+
+/* ---- rules ----------------------------------------------------------------------------------- */
+
+static void rows_through_views_and_reductions(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t x = INPUT(1, 4, 6);
+    uint32_t flat = APPLY("view", x, LIST(4, 6));
+    uint32_t sum = APPLY("sum", flat, LIST(1), BOOL(true), NONE);
+    uint32_t y = APPLY("view", sum, LIST(1, 4, 1));
+    y = APPLY("permute", APPLY("add", x, y, INT(1)), LIST(0, 2, 1));
+    APPLY("softmax", y, INT(-1), BOOL(false));
+    expect(f, "method m(%1:f32[s1,4,6])\n"
+              "  %3:f32[(4*s1),6] = view(%1, [(4*s1),6])\n"
+              "  %7:f32[(4*s1),1] = sum(%3, [1], true, none)\n"
+              "  %9:f32[s1,4,1] = view(%7, [s1,4,1])\n"
+              "  %11:f32[s1,4,6] = add(%1, %9, 1)\n"
+              "  %13:f32[s1,6,4] = permute(%11, [0,2,1])\n"
+              "  %16:f32[s1,6,4] = softmax(%13, -1, false)\n"
+              "  return %16\n");
+}
+
+static void refused_along_dim_0(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t x = INPUT(1, 4);
+    APPLY("softmax", x, INT(-2), BOOL(false));
+    expect(f, "softmax: it works along dim 0");
+    APPLY("sum", x, LIST(1, 0), BOOL(true), NONE);
+    expect(f, "softmax: it works along dim 0");
+}
+
+static void refused_order(void **state)
+{
+    struct fixture *f = *state;
+    APPLY("permute", INPUT(1, 4), LIST(1, 0));
+    expect(f, "permute: it moves dim 0");
+}
+
+static void refused_result(void **state)
+{
+    struct fixture *f = *state;
+    APPLY("view", INPUT(1, 4), LIST(4));
+    expect(f, "dim 0 of result 0 is not the rows'");
+}
+
+static void refused_input(void **state)
+{
+    struct fixture *f = *state;
+    APPLY("relu", INPUT(2, 4));
+    expect(f, "dim 0 of input 0 is not 1");
+}
+
+static void refused_operator(void **state)
+{
+    struct fixture *f = *state;
+    APPLY("roll", INPUT(1, 4), LIST(1), LIST(0));
+    expect(f, "roll: it has no batch rule");
+}
+
+/* [4] constants beside [1, 4] flattened to [4]: with two rows they would be in other places. */
+static void refused_constant(void **state)
+{
+    struct fixture *f = *state;
+    const struct shape shape = {.rank = 1, .dims = {4}};
+    uint32_t c = rt_graph_constant(&f->graph, DT_F32, &shape, span_of(table, 16));
+    uint32_t x = APPLY("view", INPUT(1, 4), LIST(4));
+    APPLY("view", APPLY("add", x, c, INT(1)), LIST(1, 4));
+    expect(f, "add: dim 0 of its result varies otherwise");
+}
+
+/* ---- models ---------------------------------------------------------------------------------- */
+
+#define CALLS 5
+#define POOL_BYTES ((size_t)64 << 20)
+#define BYTES_MAX 65536
+#define SECOND_NS 1000000000u
+
+struct world {
+    struct hal_device *device;
+    struct hal_pool *pool;
+    struct rt_program *program;
+    struct rt_method *method;
+    int64_t rows;
+    struct error err;
+};
+
+static void open_world(struct world *w, const char *model, uint32_t workers)
+{
+    const struct hal_device_options device = {.workers = workers};
+    *w = (struct world){0};
+    assert_ok(w->err, hal_device_open("cpu", &device, &w->device, &w->err));
+    assert_ok(w->err, hal_pool_new(w->device, POOL_BYTES, &w->pool, &w->err));
+    const struct rt_program_options options = {.device = w->device};
+    w->program = load_model(model, &options);
+    w->method = rt_program_default_method(w->program);
+    w->rows = rt_batch_prove(w->method, w->pool, CALLS, 20ull * SECOND_NS, &w->err);
+}
+
+static void close_world(struct world *w)
+{
+    rt_program_unref(w->program);
+    hal_pool_free(w->pool);
+    hal_device_unref(w->device);
+}
+
+static struct rt_invocation *call(struct world *w, uint32_t number)
+{
+    struct rt_invocation *inv;
+    assert_ok(w->err, rt_invocation_new(w->method, w->pool, &inv, &w->err));
+    for (uint32_t i = 0; i < rt_method_input_count(w->method); i++) {
+        const struct rt_io *io = rt_method_input(w->method, i);
+        struct shape shape = io->shape;
+        void *at;
+        shape.dims[0] = 1;
+        assert_ok(w->err, rt_invocation_input(inv, i, io->dtype, &shape, &at, &w->err));
+        for (int64_t k = 0; k < shape_numel(&shape); k++) {
+            uint32_t value = (uint32_t)(k * 37 + number * 101) % 251;
+            if (io->dtype == DT_F32) {
+                ((float *)at)[k] = (float)value / 125 - 1;
+            } else {
+                assert_int_equal(io->dtype, DT_F16);
+                ((uint16_t *)at)[k] = (uint16_t)(0x3800 + value);
+            }
+        }
+    }
+    assert_ok(w->err, rt_invocation_prepare(inv, &w->err));
+    return inv;
+}
+
+/* The bytes of all results, one after the other. */
+static size_t take(struct rt_invocation *inv, uint8_t *bytes)
+{
+    size_t length = 0;
+    for (uint32_t i = 0; i < rt_method_result_count(rt_invocation_method(inv)); i++) {
+        struct span result = rt_invocation_result(inv, i)->bytes;
+        assert_true(result.len <= BYTES_MAX - length);
+        memcpy(bytes + length, result.ptr, result.len);
+        length += result.len;
+    }
+    rt_invocation_free(inv);
+    return length;
+}
+
+static void run_together(struct world *w, struct rt_invocation *calls[CALLS])
+{
+    struct done done[CALLS];
+    void *args[CALLS];
+    for (uint32_t i = 0; i < CALLS; i++) {
+        assert_int_equal(rt_batch_rows(calls[i]), 1);
+        assert_true(rt_batch_fits(calls[0], calls[i]));
+        done[i] = (struct done)DONE_INIT;
+        args[i] = &done[i];
+    }
+    rt_batch_submit(calls, args, CALLS, on_done);
+    for (uint32_t i = 0; i < CALLS; i++) {
+        assert_int_equal(await_done(&done[i]), ST_OK);
+    }
+    (void)w;
+}
+
+/* Alone and together, by one worker and by several: always the same bytes. */
+static void check_model(const char *model)
+{
+    static uint8_t wanted[CALLS][BYTES_MAX], got[BYTES_MAX];
+    static const uint32_t workers[] = {1, 2, 4};
+    struct world w;
+    for (size_t n = 0; n < sizeof(workers) / sizeof(workers[0]); n++) {
+        struct rt_invocation *calls[CALLS];
+        size_t length = 0;
+        open_world(&w, model, workers[n]);
+        if (w.rows != CALLS) {
+            fail_msg("%s: %lld rows: %s", model, (long long)w.rows, w.err.text);
+        }
+        for (uint32_t i = 0; i < CALLS; i++) {
+            calls[i] = call(&w, i);
+            assert_int_equal(submit_and_wait(calls[i], false), ST_OK);
+            length = take(calls[i], n == 0 ? wanted[i] : got);
+            assert_memory_equal(n == 0 ? wanted[i] : got, wanted[i], length);
+        }
+        assert_memory_not_equal(wanted[0], wanted[1], length);
+        for (uint32_t i = 0; i < CALLS; i++) {
+            calls[i] = call(&w, i);
+        }
+        run_together(&w, calls);
+        for (uint32_t i = 0; i < CALLS; i++) {
+            assert_int_equal(take(calls[i], got), length);
+            assert_memory_equal(got, wanted[i], length);
+        }
+        close_world(&w);
+    }
+}
+
+static void models_for_one_row(void **state)
+{
+    (void)state;
+    check_model("mobile");
+    check_model("unet");
+    check_model("xnn_half");
+}
+
+static void models_for_any_number_of_rows(void **state)
+{
+    (void)state;
+    check_model("deep");
+    check_model("digits");
+    check_model("mlp");
+}
+
+static void models_that_run_alone(void **state)
+{
+    static const struct {
+        const char *model, *reason;
+    } all[] = {
+        {"branches", "it has control flow"},
+        {"running", "it has mutable buffers"},
+        {"scalars", "result 1 is no tensor"},
+        {"linear", "dim 0 of input 0 is not 1"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        struct world w;
+        open_world(&w, all[i].model, 1);
+        assert_int_equal(w.rows, 1);
+        assert_string_equal(w.err.text, all[i].reason);
+        close_world(&w);
+    }
+}
+
+/* ---- leaving --------------------------------------------------------------------------------- */
+
+/* The one worker is held in a kernel, so that what is submitted after it does not begin. */
+static struct done begun, opened;
+
+static void hold(const struct hal_args *args, struct hal_tile tile)
+{
+    (void)args;
+    (void)tile;
+    on_done(NULL, ST_OK, &begun);
+    await_done(&opened);
+}
+
+static void shut_gate(struct world *w)
+{
+    static const struct hal_kernel kernel = {.name = "hold", .cpu = hold};
+    const struct hal_dispatch dispatch = {.kernel = &kernel, .grid = {1, 1, 1}};
+    struct hal_submission submission = {.slot_count = 0};
+    begun = opened = (struct done)DONE_INIT;
+    assert_ok(w->err, hal_command_new(w->device, 0, &submission.command, &w->err));
+    assert_ok(w->err, hal_command_dispatch(submission.command, &dispatch, &w->err));
+    assert_ok(w->err, hal_command_end(submission.command, &w->err));
+    assert_ok(w->err, hal_queue_submit(w->device, &submission, &w->err));
+    hal_command_unref(submission.command);
+    assert_int_equal(await_done(&begun), ST_OK);
+}
+
+static void open_gate(void)
+{
+    on_done(NULL, ST_OK, &opened);
+}
+
+struct batch_of {
+    struct rt_invocation *calls[CALLS];
+    struct done done[CALLS];
+    void *args[CALLS];
+};
+
+static void make_batch(struct batch_of *batch, struct world *w)
+{
+    for (uint32_t i = 0; i < CALLS; i++) {
+        batch->calls[i] = call(w, i);
+        batch->done[i] = (struct done)DONE_INIT;
+        batch->args[i] = &batch->done[i];
+    }
+}
+
+static void expect_alone(struct world *w, struct rt_invocation *got, uint32_t number)
+{
+    static uint8_t wanted[BYTES_MAX], bytes[BYTES_MAX];
+    size_t length = take(got, bytes);
+    struct rt_invocation *alone = call(w, number);
+    assert_int_equal(submit_and_wait(alone, false), ST_OK);
+    assert_int_equal(take(alone, wanted), length);
+    assert_memory_equal(bytes, wanted, length);
+}
+
+/* They are their callers' again at once; the others get what they would have got. */
+static void some_leave(void **state)
+{
+    (void)state;
+    struct world w;
+    struct batch_of b;
+    open_world(&w, "digits", 1);
+    shut_gate(&w);
+    make_batch(&b, &w);
+    assert_false(rt_batch_leave(b.calls[2])); /* before it is submitted */
+    rt_batch_submit(b.calls, b.args, CALLS, on_done);
+    assert_int_equal(await_done(&b.done[2]), ST_CANCELLED);
+    rt_invocation_free(b.calls[2]);
+    assert_true(rt_batch_leave(b.calls[0]));
+    rt_invocation_free(b.calls[0]);
+    assert_true(rt_batch_leave(b.calls[4]));
+    rt_invocation_free(b.calls[4]);
+    assert_false(b.done[1].is_done || b.done[3].is_done);
+    open_gate();
+    assert_int_equal(await_done(&b.done[1]), ST_OK);
+    assert_int_equal(await_done(&b.done[3]), ST_OK);
+    assert_false(b.done[0].is_done || b.done[4].is_done);
+    expect_alone(&w, b.calls[1], 1);
+    expect_alone(&w, b.calls[3], 3);
+    close_world(&w);
+}
+
+/* The last one cuts the batch, which is not run alone either; also when all left early. */
+static void all_leave(void **state)
+{
+    (void)state;
+    struct world w;
+    struct batch_of b;
+    open_world(&w, "digits", 1);
+    for (int early = 0; early < 2; early++) {
+        shut_gate(&w);
+        make_batch(&b, &w);
+        for (uint32_t i = 0; i < CALLS && early; i++) {
+            assert_false(rt_batch_leave(b.calls[i]));
+        }
+        rt_batch_submit(b.calls, b.args, CALLS, on_done);
+        for (uint32_t i = 0; i < CALLS && !early; i++) {
+            assert_int_equal(rt_batch_leave(b.calls[i]), i + 1 < CALLS);
+        }
+        assert_false(b.done[CALLS - 1].is_done);
+        open_gate();
+        for (uint32_t i = 0; i < CALLS; i++) {
+            if (early || i + 1 == CALLS) {
+                assert_int_equal(await_done(&b.done[i]), ST_CANCELLED);
+            }
+            rt_invocation_free(b.calls[i]);
+        }
+    }
+    close_world(&w);
+}
+
+/* Where a joined call finds no memory each runs alone, and is cut for itself. */
+static void leaving_without_memory(void **state)
+{
+    (void)state;
+    struct world w;
+    struct batch_of b;
+    struct hal_buffer *rest[64];
+    uint32_t count = 0;
+    open_world(&w, "digits", 1);
+    shut_gate(&w);
+    make_batch(&b, &w);
+    for (size_t bytes = POOL_BYTES; bytes >= 64;) {
+        assert_true(count < 64);
+        if (hal_pool_reserve(w.pool, bytes, &rest[count], &w.err) == ST_OK) {
+            count++;
+        } else {
+            bytes /= 2;
+        }
+    }
+    rt_batch_submit(b.calls, b.args, CALLS, on_done);
+    assert_false(rt_batch_leave(b.calls[3]));
+    open_gate();
+    for (uint32_t i = 0; i < CALLS; i++) {
+        assert_int_equal(await_done(&b.done[i]), i == 3 ? ST_CANCELLED : ST_OK);
+    }
+    while (count > 0) {
+        hal_buffer_unref(rest[--count]);
+    }
+    rt_invocation_free(b.calls[3]);
+    for (uint32_t i = 0; i < CALLS; i++) {
+        if (i != 3) {
+            expect_alone(&w, b.calls[i], i);
+        }
+    }
+    close_world(&w);
+}
+
+/* What waits for others, or is waited for, is no part of a batch. */
+static void calls_with_timepoints(void **state)
+{
+    (void)state;
+    struct world w;
+    struct hal_timepoint timepoint;
+    open_world(&w, "digits", 1);
+    struct rt_invocation *first = call(&w, 0), *second = call(&w, 1);
+    assert_ok(w.err, rt_invocation_timepoint(first, &timepoint, &w.err));
+    rt_invocation_after(second, &timepoint);
+    assert_int_equal(rt_batch_rows(first), 0);
+    assert_int_equal(rt_batch_rows(second), 0);
+    rt_invocation_free(first);
+    rt_invocation_free(second);
+    close_world(&w);
+}
+
+#define RULE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        RULE(rows_through_views_and_reductions),
+        RULE(refused_along_dim_0),
+        RULE(refused_order),
+        RULE(refused_result),
+        RULE(refused_input),
+        RULE(refused_operator),
+        RULE(refused_constant),
+        cmocka_unit_test(models_for_one_row),
+        cmocka_unit_test(models_for_any_number_of_rows),
+        cmocka_unit_test(models_that_run_alone),
+        cmocka_unit_test(some_leave),
+        cmocka_unit_test(all_leave),
+        cmocka_unit_test(leaving_without_memory),
+        cmocka_unit_test(calls_with_timepoints),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

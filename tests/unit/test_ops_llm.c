@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Attention and what comes with it, against plain loops in double: what the golden cases leave out.
+ * Positions beyond a cache, rows that see nothing, a decay for a whole step, shared heads.
+ */
+#include "config.h"
+
+#include "tests/unit/unit.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "tests/unit/ops_call.h"
+
+#define INTS(...)                                                                                  \
+    (const int64_t[])                                                                              \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+
+static struct rt_emit call;
+static struct error err;
+
+static void fill(float *x, int n, int seed)
+{
+    for (int i = 0; i < n; i++) {
+        x[i] = sinf((float)(i * 37 % 1009 + seed));
+    }
+}
+
+/* ---- attention ----------------------------------------------------------------------------- */
+
+enum { QUERIES = 60, KEYS = 300, HEADS = 6, KV_HEADS = 2, DEPTH = 11 };
+
+static float q[QUERIES * HEADS * DEPTH], k[KEYS * KV_HEADS * DEPTH], v[KEYS * KV_HEADS * DEPTH];
+static float mask[QUERIES * KEYS], y[QUERIES * HEADS * DEPTH];
+
+static void begin_attention(int64_t start, bool has_mask)
+{
+    call_init(&call, rt_ops_attention, "attention");
+    call_arg(&call, call_tensor(&call, DT_F32, 4, INTS(1, QUERIES, HEADS, DEPTH), q));
+    call_arg(&call, call_tensor(&call, DT_F32, 4, INTS(1, KEYS, KV_HEADS, DEPTH), k));
+    call_arg(&call, call_tensor(&call, DT_F32, 4, INTS(1, KEYS, KV_HEADS, DEPTH), v));
+    call_arg_int(&call, start);
+    if (has_mask) {
+        call_arg(&call, call_tensor(&call, DT_F32, 2, INTS(QUERIES, KEYS), mask));
+    } else {
+        call_arg_none(&call);
+    }
+    call_arg_float(&call, 0);
+    call_arg_bool(&call, !has_mask);
+    call_arg_none(&call);
+    call_out(&call, call_tensor(&call, DT_F32, 4, INTS(1, QUERIES, HEADS, DEPTH), y));
+}
+
+/* Element |d| of the row of query |i| and head |h|. */
+static double attend(int i, int h, int d)
+{
+    double total = 0, sum = 0;
+    for (int j = 0; j < KEYS; j++) {
+        const float *key = k + (j * KV_HEADS + h / (HEADS / KV_HEADS)) * DEPTH;
+        double score = 0;
+        for (int e = 0; e < DEPTH; e++) {
+            score += (double)q[(i * HEADS + h) * DEPTH + e] * (double)key[e];
+        }
+        double weight = exp(score / sqrt(DEPTH) + (double)mask[i * KEYS + j]);
+        total += weight;
+        sum += weight * (double)v[(j * KV_HEADS + h / (HEADS / KV_HEADS)) * DEPTH + d];
+    }
+    return total == 0 ? 0 : sum / total;
+}
+
+/* Tiles begin within a query, chunks end within the mask; one query sees nothing at all, another
+ * only what the last chunk has. */
+static void test_mask(void **state)
+{
+    (void)state;
+    fill(q, QUERIES * HEADS * DEPTH, 1);
+    fill(k, KEYS * KV_HEADS * DEPTH, 2);
+    fill(v, KEYS * KV_HEADS * DEPTH, 3);
+    for (int i = 0; i < QUERIES * KEYS; i++) {
+        int row = i / KEYS, column = i % KEYS;
+        bool is_hidden = row == 5 || (row == 6 && column < 290) || i % 3 == 0;
+        mask[i] = is_hidden ? -INFINITY : (float)(i % 7);
+    }
+    begin_attention(0, true);
+    assert_int_equal(call_run(&call, &err), ST_OK);
+    for (int i = 0; i < QUERIES; i++) {
+        for (int h = 0; h < HEADS; h++) {
+            for (int d = 0; d < DEPTH; d++) {
+                double got = (double)y[(i * HEADS + h) * DEPTH + d];
+                assert_true(fabs(got - attend(i, h, d)) < 1e-5);
+            }
+        }
+    }
+}
+
+static void test_positions(void **state)
+{
+    (void)state;
+    begin_attention(KEYS - QUERIES, false);
+    assert_int_equal(call_run(&call, &err), ST_OK);
+    static const int64_t wrong[] = {-1, KEYS - QUERIES + 1, KEYS + 1, INT64_MAX, INT64_MIN};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        begin_attention(wrong[i], false);
+        assert_int_equal(call_run(&call, &err), ST_INVALID);
+        assert_non_null(strstr(err.text, "300 keys"));
+        call_init(&call, rt_ops_llm, "write_rows");
+        call_arg(&call, call_tensor(&call, DT_F32, 4, INTS(1, KEYS, KV_HEADS, DEPTH), k));
+        call_arg(&call, call_tensor(&call, DT_F32, 4, INTS(1, QUERIES, KV_HEADS, DEPTH), q));
+        call_arg_int(&call, wrong[i]);
+        call_out(&call, call_tensor(&call, DT_F32, 4, INTS(1, KEYS, KV_HEADS, DEPTH), k));
+        assert_int_equal(call_run(&call, &err), ST_INVALID);
+        assert_non_null(strstr(err.text, "the cache has 300"));
+    }
+}
+
+/* A cache that is written in place keeps the rows around, one that is not gets them. */
+static void test_in_place(void **state)
+{
+    float cache[6 * 2], out[6 * 2], rows[2 * 2] = {50, 51, 52, 53};
+    (void)state;
+
+    for (int in_place = 0; in_place < 2; in_place++) {
+        for (int i = 0; i < 12; i++) {
+            cache[i] = (float)i;
+            out[i] = -1;
+        }
+        call_init(&call, rt_ops_llm, "write_rows");
+        struct rt_tensor t = call_tensor(&call, DT_F32, 4, INTS(1, 6, 1, 2), cache);
+        call_arg(&call, t);
+        call_arg(&call, call_tensor(&call, DT_F32, 4, INTS(1, 2, 1, 2), rows));
+        call_arg_int(&call, 3);
+        call_out(&call, in_place ? t : call_tensor(&call, DT_F32, 4, INTS(1, 6, 1, 2), out));
+        assert_int_equal(call_run(&call, &err), ST_OK);
+        assert_int_equal(call.dispatch_count, in_place ? 1 : 2);
+        for (int i = 0; i < 12; i++) {
+            float want = i >= 6 && i < 10 ? rows[i - 6] : (float)i;
+            assert_true((in_place ? cache : out)[i] == want);
+        }
+    }
+}
+
+/* ---- gated delta rule ---------------------------------------------------------------------- */
+
+enum { STEPS = 5, GROUP = 2, STATE_ROWS = 4, WIDTH = 9 };
+
+static float queries[2 * GROUP * STEPS * STATE_ROWS], keys[2 * STEPS * STATE_ROWS];
+static float values[2 * STEPS * WIDTH], decay[2 * STEPS], beta[2 * STEPS];
+static float before[2 * STATE_ROWS * WIDTH], after[2 * STATE_ROWS * WIDTH];
+static float results[2 * GROUP * STEPS * WIDTH];
+
+/* One head step by step, as the definition says. */
+static void check_head(int head, bool has_state)
+{
+    double s[STATE_ROWS][WIDTH];
+    for (int i = 0; i < STATE_ROWS * WIDTH; i++) {
+        s[i / WIDTH][i % WIDTH] = (double)before[head * STATE_ROWS * WIDTH + i];
+    }
+    for (int t = 0; t < STEPS; t++) {
+        const float *key = keys + (head * STEPS + t) * STATE_ROWS;
+        for (int w = 0; w < WIDTH; w++) {
+            double guess = 0;
+            for (int i = 0; i < STATE_ROWS; i++) {
+                s[i][w] *= (double)decay[head * STEPS + t];
+                guess += s[i][w] * (double)key[i];
+            }
+            double delta = (double)beta[head * STEPS + t] *
+                           ((double)values[(head * STEPS + t) * WIDTH + w] - guess);
+            for (int i = 0; i < STATE_ROWS; i++) {
+                s[i][w] += (double)key[i] * delta;
+            }
+            for (int g = 0; g < GROUP; g++) {
+                int row = (head * GROUP + g) * STEPS + t;
+                double want = 0;
+                for (int i = 0; i < STATE_ROWS; i++) {
+                    want += s[i][w] * (double)queries[row * STATE_ROWS + i];
+                }
+                assert_true(fabs((double)results[row * WIDTH + w] - want) < 1e-5);
+            }
+        }
+    }
+    for (int i = 0; has_state && i < STATE_ROWS * WIDTH; i++) {
+        double got = (double)after[head * STATE_ROWS * WIDTH + i];
+        assert_true(fabs(got - s[i / WIDTH][i % WIDTH]) < 1e-5);
+    }
+}
+
+/* A decay for each step, two heads of queries for one of keys; somebody reads the state, or not. */
+static void test_delta(void **state)
+{
+    (void)state;
+    fill(queries, 2 * GROUP * STEPS * STATE_ROWS, 1);
+    fill(keys, 2 * STEPS * STATE_ROWS, 2);
+    fill(values, 2 * STEPS * WIDTH, 3);
+    fill(decay, 2 * STEPS, 4);
+    fill(beta, 2 * STEPS, 5);
+    fill(before, 2 * STATE_ROWS * WIDTH, 6);
+    for (int has_state = 0; has_state < 2; has_state++) {
+        call_init(&call, rt_ops_llm, "gated_delta_rule");
+        call_arg(&call,
+                 call_tensor(&call, DT_F32, 4, INTS(1, 2 * GROUP, STEPS, STATE_ROWS), queries));
+        call_arg(&call, call_tensor(&call, DT_F32, 4, INTS(1, 2, STEPS, STATE_ROWS), keys));
+        call_arg(&call, call_tensor(&call, DT_F32, 4, INTS(1, 2, STEPS, WIDTH), values));
+        call_arg(&call, call_tensor(&call, DT_F32, 3, INTS(1, 2, STEPS), decay));
+        call_arg(&call, call_tensor(&call, DT_F32, 3, INTS(1, 2, STEPS), beta));
+        call_arg(&call, call_tensor(&call, DT_F32, 4, INTS(1, 2, STATE_ROWS, WIDTH), before));
+        call_out(&call, call_tensor(&call, DT_F32, 4, INTS(1, 2 * GROUP, STEPS, WIDTH), results));
+        if (has_state) {
+            call_out(&call, call_tensor(&call, DT_F32, 4, INTS(1, 2, STATE_ROWS, WIDTH), after));
+        }
+        assert_int_equal(call_run(&call, &err), ST_OK);
+        check_head(0, has_state);
+        check_head(1, has_state);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_mask),
+        cmocka_unit_test(test_positions),
+        cmocka_unit_test(test_in_place),
+        cmocka_unit_test(test_delta),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,646 @@
+/* SPDX-License-Identifier: MIT */
+/* Methods that feed each other, as one: what is recorded of it, what it costs, what is refused. */
+#include "config.h"
+
+#include "runtime/pipeline.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "hal/buffer.h"
+#include "hal/device.h"
+#include "hal/pool.h"
+#include "runtime/cascade.h"
+#include "runtime/invocation.h"
+#include "runtime/oracle.h"
+#include "runtime/results.h"
+#include "runtime/signature.h"
+#include "tests/unit/call_support.h"
+#include "tests/unit/unit.h"
+
+#define POOL_BYTES ((size_t)4 << 20)
+#define ELEMENTS 6 /* of the tensors of model "add" */
+#define THREADS 4
+#define CALLS 60
+
+/* ---- a world of models ----------------------------------------------------------------------- */
+
+struct world {
+    struct hal_device *device;
+    struct hal_pool *pool;
+    struct rt_program *add, *mlp, *faults, *found, *sizes;
+    struct error err;
+};
+
+static void open_world(struct world *w)
+{
+    static const struct hal_device_options two_workers = {.workers = 2};
+    *w = (struct world){0};
+    assert_ok(w->err, hal_device_open("cpu", &two_workers, &w->device, &w->err));
+    const struct rt_program_options options = {.device = w->device};
+    assert_ok(w->err, hal_pool_new(w->device, POOL_BYTES, &w->pool, &w->err));
+    w->add = load_model("add", &options);
+    w->mlp = load_model("mlp", &options);
+    w->faults = load_model("faults", &options);
+    w->found = load_model("found", &options);
+    w->sizes = load_model("sizes", &options);
+}
+
+static void assert_pool_is_empty(struct world *w)
+{
+    struct hal_pool_stats stats;
+    hal_pool_stats(w->pool, &stats);
+    assert_int_equal(stats.reserved_count, 0);
+}
+
+static void close_world(struct world *w)
+{
+    rt_program_unref(w->add);
+    rt_program_unref(w->mlp);
+    rt_program_unref(w->faults);
+    rt_program_unref(w->found);
+    rt_program_unref(w->sizes);
+    assert_pool_is_empty(w);
+    hal_pool_free(w->pool);
+    hal_device_unref(w->device);
+}
+
+static struct rt_method *method_of(struct rt_program *program)
+{
+    return rt_program_default_method(program);
+}
+
+/* ---- descriptions ---------------------------------------------------------------------------- */
+
+#define IN(n)                                                                                      \
+    {                                                                                              \
+        RT_SOURCE_INPUT, 0, n                                                                      \
+    }
+#define FROM(step, n)                                                                              \
+    {                                                                                              \
+        RT_SOURCE_STEP, step, n                                                                    \
+    }
+
+/* ((a + b) + b) + b */
+static struct rt_program *make_three(struct world *w)
+{
+    static const struct rt_source first[] = {IN(0), IN(1)}, second[] = {FROM(0, 0), IN(1)},
+                                  third[] = {FROM(1, 0), IN(1)};
+    struct rt_method *add = method_of(w->add);
+    const struct rt_pipeline_step steps[] = {
+        {"a", add, first, 2}, {"b", add, second, 2}, {"c", add, third, 2}};
+    const struct rt_pipeline_desc desc = {.name = "three", .steps = steps, .step_count = 3};
+    struct rt_program *program;
+    assert_ok(w->err, rt_pipeline_new(&desc, &program, &w->err));
+    return program;
+}
+
+/* (a + b) in two branches that meet: ((a + b) + a) + ((a + b) + b), and the first branch. */
+static struct rt_program *make_diamond(struct world *w)
+{
+    static const struct rt_source top[] = {IN(0), IN(1)}, left[] = {FROM(0, 0), IN(0)},
+                                  right[] = {FROM(0, 0), IN(1)},
+                                  bottom[] = {FROM(1, 0), FROM(2, 0)};
+    static const struct rt_source outputs[] = {FROM(3, 0), FROM(1, 0)};
+    struct rt_method *add = method_of(w->add);
+    const struct rt_pipeline_step steps[] = {{"top", add, top, 2},
+                                             {"left", add, left, 2},
+                                             {"right", add, right, 2},
+                                             {"bottom", add, bottom, 2}};
+    const struct rt_pipeline_desc desc = {
+        .name = "diamond", .steps = steps, .step_count = 4, .outputs = outputs, .output_count = 2};
+    struct rt_program *program;
+    assert_ok(w->err, rt_pipeline_new(&desc, &program, &w->err));
+    return program;
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+static const float as[ELEMENTS] = {1, 2, 3, 4, 5, 6}, bs[ELEMENTS] = {10, 20, 30, 40, 50, 60};
+
+static enum status give(struct rt_invocation *inv, uint32_t index, const void *data,
+                        struct error *err)
+{
+    const struct rt_io *io = rt_method_input(rt_invocation_method(inv), index);
+    void *ptr;
+    size_t bytes;
+    must(shape_bytes(&io->shape, io->dtype, &bytes, NULL) == ST_OK);
+    TRY(rt_invocation_input(inv, index, io->dtype, &io->shape, &ptr, err));
+    memcpy(ptr, data, bytes);
+    return ST_OK;
+}
+
+/* A prepared call with a and b. */
+static struct rt_invocation *begin(struct world *w, struct rt_program *program)
+{
+    struct rt_invocation *inv;
+    assert_ok(w->err, rt_invocation_new(method_of(program), w->pool, &inv, &w->err));
+    assert_ok(w->err, give(inv, 0, as, &w->err));
+    assert_ok(w->err, give(inv, 1, bs, &w->err));
+    assert_ok(w->err, rt_invocation_prepare(inv, &w->err));
+    return inv;
+}
+
+/* Every element is |a| of a and |b| of b. */
+static void assert_result(struct rt_invocation *inv, uint32_t index, float a, float b)
+{
+    const struct rt_result *result = rt_invocation_result(inv, index);
+    float values[ELEMENTS];
+    assert_int_equal(result->bytes.len, sizeof(values));
+    memcpy(values, result->bytes.ptr, sizeof(values));
+    for (int i = 0; i < ELEMENTS; i++) {
+        assert_true(values[i] == a * as[i] + b * bs[i]);
+    }
+}
+
+/* ---- what was recorded ----------------------------------------------------------------------- */
+
+struct record {
+    pthread_mutex_t mutex;
+    uint32_t count;
+    struct {
+        enum rt_cascade_event event;
+        uint32_t step;
+    } events[64];
+};
+
+static void on_event(enum rt_cascade_event event, uint32_t step, void *arg)
+{
+    struct record *record = arg;
+    pthread_mutex_lock(&record->mutex);
+    must(record->count < 64);
+    record->events[record->count].event = event;
+    record->events[record->count++].step = step;
+    pthread_mutex_unlock(&record->mutex);
+}
+
+/* Where it stands in the record; -1: nowhere. */
+static int position(const struct record *record, enum rt_cascade_event event, uint32_t step)
+{
+    for (uint32_t i = 0; i < record->count; i++) {
+        if (record->events[i].event == event && record->events[i].step == step) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+static void a_pipeline_is_a_method(void **state)
+{
+    struct world w;
+    (void)state;
+    open_world(&w);
+    struct rt_program *program = make_three(&w);
+    struct rt_method *method = method_of(program);
+    const struct rt_signature *signature = rt_method_signature(method);
+    assert_true(rt_method_is_pipeline(method));
+    assert_string_equal(rt_method_name(method), "three");
+    assert_int_equal(rt_method_input_count(method), 2);
+    assert_int_equal(rt_method_result_count(method), 1);
+    assert_string_equal(signature->f, "I15!B5!d2d3B5!d2d3R8!B5!d2d3");
+    assert_null(signature->fbr);
+    assert_true(signature->is_positional);
+    struct rt_input_stats before = rt_method_input_stats(method_of(w.add));
+    struct rt_invocation *inv = begin(&w, program);
+    assert_int_equal(submit_and_wait(inv, false), ST_OK);
+    assert_result(inv, 0, 1, 3);
+    rt_invocation_free(inv);
+    struct rt_input_stats after = rt_method_input_stats(method_of(w.add));
+    assert_int_equal(after.in_place - before.in_place, 6); /* every input of every step */
+    assert_int_equal(after.converted, before.converted);
+    rt_program_unref(program);
+    close_world(&w);
+}
+
+static atomic_uint done_count;
+
+static void count_done(struct rt_invocation *inv, enum status status, void *arg)
+{
+    atomic_fetch_add(&done_count, 1);
+    on_done(inv, status, arg);
+}
+
+/* The first step cannot start; the others have been submitted before it is allowed to. */
+static void all_steps_are_submitted_before_the_first_completes(void **state)
+{
+    struct world w;
+    struct record record = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+    struct done done = DONE_INIT;
+    struct hal_semaphore *gate;
+    (void)state;
+    open_world(&w);
+    assert_ok(w.err, hal_semaphore_new(0, &gate, &w.err));
+    struct rt_program *program = make_diamond(&w);
+    struct rt_invocation *inv = begin(&w, program);
+    rt_invocation_after(inv, &(struct hal_timepoint){gate, 1});
+    rt_cascade_trace(rt_invocation_cascade(inv), on_event, &record);
+    atomic_store(&done_count, 0);
+    rt_invocation_submit(inv, true, count_done, &done);
+    assert_int_equal(record.count, 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_int_equal(record.events[i].event, RT_CASCADE_SUBMITTED);
+        assert_int_equal(record.events[i].step, i);
+    }
+    assert_int_equal(atomic_load(&done_count), 0);
+    hal_semaphore_signal(gate, 1);
+    assert_int_equal(await_done(&done), ST_OK);
+    assert_int_equal(atomic_load(&done_count), 1); /* whoever waits is woken once */
+    assert_int_equal(record.count, 8);
+    assert_result(inv, 0, 3, 3);
+    assert_result(inv, 1, 2, 1);
+    rt_invocation_free(inv);
+    rt_program_unref(program);
+    hal_semaphore_unref(gate);
+    close_world(&w);
+}
+
+/* A gate that fails is a failure of all that waits for it. */
+static void what_a_pipeline_waits_for_may_fail(void **state)
+{
+    struct world w;
+    struct done done = DONE_INIT;
+    struct hal_semaphore *gate;
+    (void)state;
+    open_world(&w);
+    struct rt_program *program = make_three(&w);
+    for (int i = 0; i < 3; i++) {
+        assert_ok(w.err, hal_semaphore_new(0, &gate, &w.err));
+        struct rt_invocation *inv = begin(&w, program);
+        rt_invocation_after(inv, &(struct hal_timepoint){gate, 1});
+        done.is_done = false;
+        rt_invocation_submit(inv, true, on_done, &done);
+        hal_semaphore_fail(gate, ST_UNAVAILABLE);
+        assert_int_equal(await_done(&done), ST_UNAVAILABLE);
+        assert_non_null(strstr(rt_invocation_error(inv)->text, "step 0 (a): "));
+        rt_invocation_free(inv);
+        hal_semaphore_unref(gate);
+        assert_pool_is_empty(&w);
+        inv = begin(&w, program); /* the next one is not affected */
+        assert_int_equal(submit_and_wait(inv, false), ST_OK);
+        rt_invocation_free(inv);
+    }
+    rt_program_unref(program);
+    close_world(&w);
+}
+
+/* ---- failures -------------------------------------------------------------------------------- */
+
+/* a / b, and the quotient / b. */
+static struct rt_program *make_divisions(struct world *w)
+{
+    static const struct rt_source first[] = {IN(0), IN(1)}, second[] = {FROM(0, 0), IN(2)};
+    struct rt_method *divide = rt_program_find_method(w->faults, span_str("divide"));
+    const struct rt_pipeline_step steps[] = {{"first", divide, first, 2},
+                                             {"second", divide, second, 2}};
+    const struct rt_pipeline_desc desc = {.name = "divisions", .steps = steps, .step_count = 2};
+    struct rt_program *program;
+    assert_non_null(divide);
+    assert_ok(w->err, rt_pipeline_new(&desc, &program, &w->err));
+    return program;
+}
+
+static enum status divide(struct world *w, struct rt_program *program, const int64_t b[4],
+                          const int64_t c[4], struct error *err)
+{
+    static const int64_t a[4] = {70, 80, 90, 100};
+    struct rt_invocation *inv;
+    TRY(rt_invocation_new(method_of(program), w->pool, &inv, err));
+    must(give(inv, 0, a, err) == ST_OK && give(inv, 1, b, err) == ST_OK &&
+         give(inv, 2, c, err) == ST_OK);
+    must(rt_invocation_prepare(inv, err) == ST_OK);
+    enum status status = submit_and_wait(inv, false);
+    if (status != ST_OK) {
+        *err = *rt_invocation_error(inv);
+    } else {
+        const int64_t *out = (const void *)rt_invocation_result(inv, 0)->bytes.ptr;
+        for (int i = 0; i < 4; i++) {
+            assert_int_equal(out[i], a[i] / b[i] / c[i]);
+        }
+    }
+    rt_invocation_free(inv);
+    return status;
+}
+
+static void a_failing_step_ends_the_whole(void **state)
+{
+    static const int64_t good[4] = {1, 2, 3, 4}, bad[4] = {1, 0, 3, 4};
+    struct world w;
+    (void)state;
+    open_world(&w);
+    struct rt_program *program = make_divisions(&w);
+    for (int i = 0; i < 10; i++) {
+        assert_fails(w.err, divide(&w, program, bad, good, &w.err), ST_INVALID, "step 0 (first): ");
+        assert_non_null(strstr(w.err.text, "an integer is divided by zero"));
+        assert_fails(w.err, divide(&w, program, good, bad, &w.err), ST_INVALID,
+                     "step 1 (second): ");
+        assert_non_null(strstr(w.err.text, "an integer is divided by zero"));
+        assert_pool_is_empty(&w);
+        assert_ok(w.err, divide(&w, program, good, good, &w.err));
+    }
+    rt_program_unref(program);
+    close_world(&w);
+}
+
+/* Whatever is missing: nothing is kept, and once there is room the same call goes. */
+static void memory_is_for_the_whole_cascade_or_for_none(void **state)
+{
+    struct world w;
+    struct rt_invocation *inv;
+    struct hal_buffer *rest;
+    struct hal_pool_stats stats;
+    uint32_t refusals = 0;
+    (void)state;
+    open_world(&w);
+    struct rt_program *program = make_three(&w);
+    size_t align = hal_device_props(w.device)->buffer_align;
+    for (size_t room = 2; room < 8; room++) {
+        hal_pool_stats(w.pool, &stats);
+        assert_ok(w.err, hal_pool_reserve(w.pool, stats.size_bytes - room * align, &rest, &w.err));
+        assert_ok(w.err, rt_invocation_new(method_of(program), w.pool, &inv, &w.err));
+        assert_ok(w.err, give(inv, 0, as, &w.err));
+        assert_ok(w.err, give(inv, 1, bs, &w.err));
+        size_t before = rt_invocation_bytes(inv);
+        enum status status = rt_invocation_prepare(inv, &w.err);
+        if (status != ST_OK) {
+            refusals++;
+            assert_int_equal(status, ST_EXHAUSTED);
+            assert_int_equal(rt_invocation_bytes(inv), before);
+            hal_pool_stats(w.pool, &stats);
+            assert_int_equal(stats.reserved_count, 3); /* the inputs and what is in the way */
+        }
+        hal_buffer_unref(rest);
+        assert_ok(w.err, status == ST_OK ? ST_OK : rt_invocation_prepare(inv, &w.err));
+        assert_true(rt_invocation_bytes(inv) > before);
+        assert_int_equal(submit_and_wait(inv, false), ST_OK);
+        assert_result(inv, 0, 1, 3);
+        rt_invocation_free(inv);
+        assert_pool_is_empty(&w);
+    }
+    assert_true(refusals >= 2);
+    rt_program_unref(program);
+    close_world(&w);
+}
+
+struct caller {
+    struct world *w;
+    struct rt_program *program;
+    unsigned seed;
+};
+
+static void *call_and_cancel(void *arg)
+{
+    struct caller *caller = arg;
+    struct error err;
+    for (int i = 0; i < CALLS; i++) {
+        struct rt_invocation *inv;
+        must(rt_invocation_new(method_of(caller->program), caller->w->pool, &inv, &err) == ST_OK);
+        must(give(inv, 0, as, &err) == ST_OK && give(inv, 1, bs, &err) == ST_OK);
+        unsigned choice = (caller->seed = caller->seed * 1103515245 + 12345) >> 16 & 3;
+        if (choice > 0 && rt_invocation_prepare(inv, &err) == ST_OK && choice > 1) {
+            enum status status = submit_and_wait(inv, choice == 2);
+            must(status == ST_OK || (choice == 2 && status == ST_CANCELLED));
+        }
+        rt_invocation_free(inv);
+    }
+    return NULL;
+}
+
+static void cancelled_calls_leave_nothing(void **state)
+{
+    struct world w;
+    pthread_t threads[THREADS];
+    struct caller callers[THREADS];
+    (void)state;
+    open_world(&w);
+    struct rt_program *programs[] = {make_three(&w), make_diamond(&w)};
+    for (unsigned i = 0; i < THREADS; i++) {
+        callers[i] = (struct caller){&w, programs[i % 2], i};
+        assert_int_equal(pthread_create(&threads[i], NULL, call_and_cancel, &callers[i]), 0);
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    assert_pool_is_empty(&w);
+    rt_program_unref(programs[0]);
+    rt_program_unref(programs[1]);
+    close_world(&w);
+}
+
+/* ---- sizes ----------------------------------------------------------------------------------- */
+
+/* Two pipelines in a third one, and a batch that varies. */
+static void pipelines_nest_and_dims_vary(void **state)
+{
+    static const struct rt_source mlp_in[] = {IN(0)};
+    struct world w;
+    struct rt_program *inner, *outer;
+    (void)state;
+    open_world(&w);
+    const struct rt_pipeline_step one = {"mlp", method_of(w.mlp), mlp_in, 1};
+    const struct rt_pipeline_desc inner_desc = {.name = "inner", .steps = &one, .step_count = 1};
+    assert_ok(w.err, rt_pipeline_new(&inner_desc, &inner, &w.err));
+    const struct rt_pipeline_step two = {"inner", method_of(inner), mlp_in, 1};
+    const struct rt_pipeline_desc outer_desc = {.name = "outer", .steps = &two, .step_count = 1};
+    assert_ok(w.err, rt_pipeline_new(&outer_desc, &outer, &w.err));
+    assert_string_equal(rt_method_signature(method_of(outer))->readable,
+                        rt_method_signature(method_of(w.mlp))->readable);
+    assert_string_equal(rt_method_signature(method_of(outer))->fbr, "outer$results");
+    for (int64_t rows = 1; rows <= 32; rows += 5) {
+        struct shape shape = {.rank = 2, .dims = {rows, 12}};
+        const struct shape *shapes[] = {&shape};
+        struct rt_result_info info;
+        struct rt_invocation *inv;
+        void *ptr;
+        assert_ok(w.err, rt_method_result_shapes(method_of(outer), shapes, &info, &w.err));
+        assert_true(info.is_known && info.shape.dims[0] == rows && info.shape.dims[1] == 5);
+        assert_ok(w.err, rt_invocation_new(method_of(outer), w.pool, &inv, &w.err));
+        assert_ok(w.err, rt_invocation_input(inv, 0, DT_F32, &shape, &ptr, &w.err));
+        memset(ptr, 0, (size_t)rows * 12 * sizeof(float));
+        assert_false(rt_invocation_is_planned(inv));
+        assert_ok(w.err, rt_invocation_prepare(inv, &w.err));
+        assert_int_equal(submit_and_wait(inv, false), ST_OK);
+        assert_int_equal(rt_invocation_result(inv, 0)->bytes.len, (size_t)rows * 5 * sizeof(float));
+        rt_invocation_free(inv);
+        assert_ok(w.err, rt_invocation_new(method_of(outer), w.pool, &inv, &w.err));
+        assert_ok(w.err, rt_invocation_input(inv, 0, DT_F32, &shape, &ptr, &w.err));
+        assert_true(rt_invocation_is_planned(inv));
+        assert_ok(w.err, rt_invocation_prepare(inv, &w.err));
+        rt_invocation_free(inv);
+    }
+    rt_program_unref(inner);
+    rt_program_unref(outer);
+    close_world(&w);
+}
+
+/*
+ * Model "found" chooses the elements of its first input that are above 0 and sums the rows of the
+ * second one: one result of a size that depends on data, one of a known size.
+ */
+static struct rt_program *make_late(struct world *w)
+{
+    static const struct rt_source find[] = {IN(0), IN(1)}, late[] = {FROM(0, 1), IN(2)},
+                                  early[] = {IN(2), FROM(0, 3)};
+    static const struct rt_source outputs[] = {FROM(1, 1), FROM(2, 1), FROM(0, 2)};
+    struct rt_method *sizes = method_of(w->sizes);
+    const struct rt_pipeline_step steps[] = {{"find", method_of(w->found), find, 2},
+                                             {"late", sizes, late, 2},
+                                             {"early", sizes, early, 2}};
+    const struct rt_pipeline_desc desc = {
+        .name = "late", .steps = steps, .step_count = 3, .outputs = outputs, .output_count = 3};
+    struct rt_program *program;
+    assert_ok(w->err, rt_pipeline_new(&desc, &program, &w->err));
+    return program;
+}
+
+/* |count| elements are above 0: each is 3. */
+static struct rt_invocation *begin_late(struct world *w, struct rt_program *program, int count)
+{
+    static const float rows[6] = {1, 2, 3, 4, 5, 6};
+    const struct shape shape = {.rank = 1, .dims = {4}};
+    float values[20];
+    struct rt_invocation *inv;
+    void *ptr;
+    for (int i = 0; i < 20; i++) {
+        values[i] = i < count ? 3 : -3;
+    }
+    assert_ok(w->err, rt_invocation_new(method_of(program), w->pool, &inv, &w->err));
+    assert_ok(w->err, give(inv, 0, values, &w->err));
+    assert_ok(w->err, give(inv, 1, rows, &w->err));
+    assert_ok(w->err, rt_invocation_input(inv, 2, DT_F32, &shape, &ptr, &w->err));
+    memcpy(ptr, as, 4 * sizeof(float));
+    assert_ok(w->err, rt_invocation_prepare(inv, &w->err));
+    return inv;
+}
+
+/* Step 1 waits for step 0 to know its sizes; step 2 takes what has a known size and does not. */
+static void only_what_depends_on_data_waits(void **state)
+{
+    struct world w;
+    struct record record = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+    struct done done = DONE_INIT;
+    struct hal_semaphore *gate;
+    (void)state;
+    open_world(&w);
+    assert_ok(w.err, hal_semaphore_new(0, &gate, &w.err));
+    struct rt_program *program = make_late(&w);
+    struct rt_invocation *inv = begin_late(&w, program, 5);
+    rt_invocation_after(inv, &(struct hal_timepoint){gate, 1});
+    rt_cascade_trace(rt_invocation_cascade(inv), on_event, &record);
+    rt_invocation_submit(inv, true, on_done, &done);
+    assert_int_equal(record.count, 2);
+    assert_int_equal(position(&record, RT_CASCADE_SUBMITTED, 0), 0);
+    assert_int_equal(position(&record, RT_CASCADE_SUBMITTED, 2), 1);
+    hal_semaphore_signal(gate, 1);
+    assert_int_equal(await_done(&done), ST_OK);
+    assert_int_equal(record.count, 6);
+    assert_true(position(&record, RT_CASCADE_SUBMITTED, 1) >
+                position(&record, RT_CASCADE_COMPLETED, 0));
+    const struct rt_result *late = rt_invocation_result(inv, 0),
+                           *early = rt_invocation_result(inv, 1),
+                           *count = rt_invocation_result(inv, 2);
+    assert_int_equal(late->shape.dims[0], 5);
+    assert_true(*(const float *)(const void *)late->bytes.ptr == (3 * 2 + 1) * (5.0f / 4));
+    assert_int_equal(early->shape.dims[0], 4);
+    assert_true(*(const float *)(const void *)early->bytes.ptr == as[0] * (4.0f / 2));
+    assert_int_equal(*(const int64_t *)(const void *)count->bytes.ptr, 5);
+    rt_invocation_free(inv);
+    rt_program_unref(program);
+    hal_semaphore_unref(gate);
+    close_world(&w);
+}
+
+/* A late step refuses what it gets, or is never started. */
+static void a_late_step_may_fail(void **state)
+{
+    struct world w;
+    (void)state;
+    open_world(&w);
+    struct rt_program *program = make_late(&w);
+    for (int i = 0; i < 5; i++) {
+        struct rt_invocation *inv = begin_late(&w, program, 12); /* the largest is 9 */
+        assert_int_equal(submit_and_wait(inv, false), ST_INVALID);
+        assert_string_equal(rt_invocation_error(inv)->text,
+                            "step 1 (late): input 'input_0': dim 0 is 12, the largest is 9");
+        rt_invocation_free(inv);
+        inv = begin_late(&w, program, 5);
+        enum status status = submit_and_wait(inv, true);
+        assert_true(status == ST_OK || status == ST_CANCELLED);
+        rt_invocation_free(inv);
+        assert_pool_is_empty(&w);
+    }
+    rt_program_unref(program);
+    close_world(&w);
+}
+
+/* ---- what is refused ------------------------------------------------------------------------- */
+
+static void assert_refused(struct world *w, const struct rt_pipeline_step *steps, uint32_t count,
+                           const struct rt_source *output, const char *text)
+{
+    const struct rt_pipeline_desc desc = {.name = "bad",
+                                          .steps = steps,
+                                          .step_count = count,
+                                          .outputs = output,
+                                          .output_count = output ? 1 : 0};
+    struct rt_program *program;
+    assert_fails(w->err, rt_pipeline_new(&desc, &program, &w->err), ST_INVALID, text);
+    assert_string_equal(w->err.text, text);
+}
+
+static void what_cannot_fit_is_refused(void **state)
+{
+    static const struct rt_source good[] = {IN(0), IN(1)}, later[] = {FROM(1, 0), IN(0)},
+                                  self[] = {FROM(0, 0), IN(0)}, nowhere[] = {FROM(9, 0), IN(0)},
+                                  output[] = {FROM(0, 1), IN(0)}, gap[] = {IN(0), IN(3)},
+                                  nothing[] = {{0}, IN(0)}, dims[] = {FROM(0, 0), IN(0)},
+                                  far[] = {IN(256), IN(0)}, one[] = {IN(0)}, past = FROM(0, 3),
+                                  rank[] = {FROM(0, 0)};
+    struct world w;
+    (void)state;
+    open_world(&w);
+    struct rt_method *add = method_of(w.add), *mlp = method_of(w.mlp);
+    struct rt_method *div = rt_program_find_method(w.faults, span_str("divide"));
+    const struct rt_pipeline_step ok = {"a", add, good, 2};
+#define REFUSED(last, text)                                                                        \
+    assert_refused(&w, (const struct rt_pipeline_step[]){ok, {"b", add, last, 2}}, 2, NULL, text)
+    REFUSED(later, "step 1 (b): input 0: takes a result of step 1, which is itself");
+    REFUSED(nowhere, "step 1 (b): input 0: step 9: there are 2");
+    REFUSED(output, "step 1 (b): input 0: output 1: there are 1");
+    REFUSED(gap, "no step takes input 2, but one takes input 3");
+    REFUSED(nothing, "step 1 (b): input 0: expected float32[2,3], got nothing");
+    REFUSED(far, "step 1 (b): input 0: input 256: there are 256");
+    assert_refused(&w, &(struct rt_pipeline_step){"a", add, self, 2}, 1, NULL,
+                   "step 0 (a): input 0: takes a result of step 0, which is itself");
+    assert_refused(&w, &(struct rt_pipeline_step){"a", add, one, 1}, 1, NULL,
+                   "step 0 (a): expected 2 inputs, got 1");
+    assert_refused(&w, (const struct rt_pipeline_step[]){{"a", add, later, 2}, ok}, 2, NULL,
+                   "step 0 (a): input 0: takes a result of step 1, which comes later");
+    assert_refused(&w, &ok, 1, &past, "outputs: output 3: there are 1");
+    assert_refused(&w, &ok, 0, NULL, "expected 1 to 64 steps, got 0");
+    assert_refused(&w, (const struct rt_pipeline_step[]){ok, {"b", div, dims, 2}}, 2, NULL,
+                   "step 1 (b): input 0: expected sint64[4], got float32[2,3]");
+    assert_refused(&w, (const struct rt_pipeline_step[]){ok, {"b", mlp, rank, 1}}, 2, NULL,
+                   "step 1 (b): input 0: expected float32[?,12], got float32[2,3]");
+    assert_refused(&w, (const struct rt_pipeline_step[]){ok, {"b", div, good, 2}}, 2, NULL,
+                   "step 1 (b): input 0: expected sint64[4], got float32[2,3]");
+    close_world(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_pipeline_is_a_method),
+        cmocka_unit_test(all_steps_are_submitted_before_the_first_completes),
+        cmocka_unit_test(what_a_pipeline_waits_for_may_fail),
+        cmocka_unit_test(a_failing_step_ends_the_whole),
+        cmocka_unit_test(memory_is_for_the_whole_cascade_or_for_none),
+        cmocka_unit_test(cancelled_calls_leave_nothing),
+        cmocka_unit_test(pipelines_nest_and_dims_vary),
+        cmocka_unit_test(only_what_depends_on_data_waits),
+        cmocka_unit_test(a_late_step_may_fail),
+        cmocka_unit_test(what_cannot_fit_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

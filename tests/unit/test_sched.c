@@ -1,0 +1,860 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The scheduler on a clock that stands still and a device that does nothing: the test says when
+ * time passes and when a job is over, and looks at what was started, cancelled and done in order.
+ */
+#include "config.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "runtime/sched/sched.h"
+#include "tests/unit/unit.h"
+
+#define SECOND 1000000000u
+
+static _Atomic uint64_t now_ns;
+
+static uint64_t fake_clock(void)
+{
+    return atomic_load(&now_ns);
+}
+
+struct job {
+    struct rt_sched_job sched;
+    char name;
+    bool ends_in_start;
+    bool leaves; /* those that it runs with, when it is cancelled */
+    bool was_cancelled;
+    unsigned done_count;
+    enum status status;
+};
+
+/* What happened: "+a" started, "-a" cancelled, "a=STATUS;" done. */
+static char events[4096];
+
+static void note(const char *before, char name, const char *after)
+{
+    size_t len = strlen(events);
+    snprintf(events + len, sizeof(events) - len, "%s%c%s", before, name, after);
+}
+
+static struct job *job_of(struct rt_sched_job *sched)
+{
+    return LIST_ENTRY(sched, struct job, sched);
+}
+
+static void start(struct rt_sched_job *sched, bool may_run_inline)
+{
+    struct job *job = job_of(sched);
+    note("+", job->name, may_run_inline ? "!" : "");
+    if (job->ends_in_start) {
+        rt_sched_finished(sched, ST_OK);
+    }
+}
+
+static bool cancel(struct rt_sched_job *sched)
+{
+    job_of(sched)->was_cancelled = true;
+    note("-", job_of(sched)->name, "");
+    return job_of(sched)->leaves;
+}
+
+static void done(struct rt_sched_job *sched, enum status status)
+{
+    struct job *job = job_of(sched);
+    job->done_count++;
+    job->status = status;
+    const char after[] = {'=', (char)('0' + (int)status), ';', '\0'};
+    note("", job->name, after);
+}
+
+/* "+[abc]": three that run as one. */
+static void start_batch(struct rt_sched_job *const *jobs, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        note(i == 0 ? "+[" : "", job_of(jobs[i])->name, i + 1 == count ? "]" : "");
+    }
+}
+
+/* Capital letters do not go with small ones. */
+static bool fits(struct rt_sched_job *a, struct rt_sched_job *b)
+{
+    return (job_of(a)->name & 0x20) == (job_of(b)->name & 0x20);
+}
+
+static const struct rt_sched_job_ops ops = {
+    .start = start,
+    .start_batch = start_batch,
+    .fits = fits,
+    .cancel = cancel,
+    .done = done,
+};
+
+static void expect_events(const char *expected)
+{
+    assert_string_equal(events, expected);
+    events[0] = '\0';
+}
+
+static struct rt_sched *new_sched(uint32_t depth)
+{
+    const struct rt_sched_options options = {.depth = depth, .clock = fake_clock};
+    struct rt_sched *sched;
+    struct error err;
+    atomic_store(&now_ns, SECOND);
+    events[0] = '\0';
+    assert_int_equal(rt_sched_new(&options, &sched, &err), ST_OK);
+    return sched;
+}
+
+static struct rt_sched_queue *new_queue_delayed(struct rt_sched *sched, uint32_t waiting_max,
+                                                uint32_t running_max, uint32_t weight,
+                                                uint64_t delay_ns)
+{
+    const struct rt_sched_queue_options options = {.waiting_max = waiting_max,
+                                                   .waiting_bytes_max = 1000,
+                                                   .running_max = running_max,
+                                                   .rows_max = 6,
+                                                   .delay_ns = delay_ns,
+                                                   .weight = weight};
+    struct rt_sched_queue *queue;
+    struct error err;
+    assert_int_equal(rt_sched_queue_new(sched, &options, &queue, &err), ST_OK);
+    return queue;
+}
+
+static struct rt_sched_queue *new_queue(struct rt_sched *sched, uint32_t waiting_max,
+                                        uint32_t running_max, uint32_t weight)
+{
+    return new_queue_delayed(sched, waiting_max, running_max, weight, 0);
+}
+
+static void init_jobs(struct job *jobs, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        jobs[i] = (struct job){.name = (char)('a' + i)};
+        jobs[i].sched.ops = &ops;
+        jobs[i].sched.deadline_ns = RT_SCHED_NEVER;
+        jobs[i].sched.bytes = 10;
+    }
+}
+
+static enum status submit(struct rt_sched_queue *queue, struct job *job)
+{
+    struct error err;
+    return rt_sched_submit(queue, &job->sched, false, &err);
+}
+
+static void submit_all(struct rt_sched_queue *queue, struct job *jobs, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        assert_int_equal(submit(queue, &jobs[i]), ST_OK);
+    }
+}
+
+static void finish(struct job *job)
+{
+    rt_sched_finished(&job->sched, job->was_cancelled ? ST_CANCELLED : ST_OK);
+}
+
+/* ---- what a device may hold ------------------------------------------------------------------ */
+
+static void test_alone_it_starts_at_once(void **state)
+{
+    (void)state;
+    struct rt_sched *sched = new_sched(1);
+    struct rt_sched_queue *queue = new_queue(sched, 10, 0, 1);
+    struct job job;
+    struct error err;
+    init_jobs(&job, 1);
+    job.ends_in_start = true;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(rt_sched_submit(queue, &job.sched, true, &err), ST_OK);
+        expect_events("+a!a=0;");
+    }
+    rt_sched_queue_free(queue);
+    rt_sched_free(sched);
+}
+
+static void test_the_device_is_kept_shallow(void **state)
+{
+    (void)state;
+    struct rt_sched *sched = new_sched(2);
+    struct rt_sched_queue *queue = new_queue(sched, 10, 0, 1);
+    struct job jobs[4];
+    init_jobs(jobs, 4);
+    submit_all(queue, jobs, 4);
+    expect_events("+a+b");
+    struct rt_sched_load load = rt_sched_load(queue);
+    assert_true(load.waiting == 2 && load.running == 2 && load.waiting_bytes == 20);
+    finish(&jobs[1]);
+    expect_events("+cb=0;");
+    finish(&jobs[0]);
+    finish(&jobs[2]);
+    finish(&jobs[3]);
+    expect_events("+da=0;c=0;d=0;");
+    rt_sched_queue_free(queue);
+    rt_sched_free(sched);
+}
+
+static void test_a_model_has_its_own_limit(void **state)
+{
+    (void)state;
+    struct rt_sched *sched = new_sched(4);
+    struct rt_sched_queue *queue = new_queue(sched, 10, 1, 1);
+    struct job jobs[2];
+    init_jobs(jobs, 2);
+    submit_all(queue, jobs, 2);
+    expect_events("+a");
+    finish(&jobs[0]);
+    finish(&jobs[1]);
+    expect_events("+ba=0;b=0;");
+    rt_sched_queue_free(queue);
+    rt_sched_free(sched);
+}
+
+/* Jobs that end inside start() are a loop, not a recursion: this row would not fit on a stack. */
+static void test_a_row_that_ends_at_once(void **state)
+{
+    (void)state;
+    enum { COUNT = 200000 };
+    struct rt_sched *sched = new_sched(1);
+    struct rt_sched_queue *queue = new_queue(sched, COUNT, 0, 1);
+    struct job *jobs = calloc(COUNT, sizeof(*jobs));
+    assert_non_null(jobs);
+    init_jobs(jobs, COUNT);
+    for (unsigned i = 0; i < COUNT; i++) {
+        jobs[i].sched.bytes = 0;
+        jobs[i].ends_in_start = i > 0;
+    }
+    submit_all(queue, jobs, COUNT);
+    finish(&jobs[0]);
+    for (unsigned i = 0; i < COUNT; i++) {
+        assert_true(jobs[i].done_count == 1 && jobs[i].status == ST_OK);
+    }
+    free(jobs);
+    rt_sched_queue_free(queue);
+    rt_sched_free(sched);
+}
+
+/* ---- order ----------------------------------------------------------------------------------- */
+
+static void test_priorities(void **state)
+{
+    (void)state;
+    struct rt_sched *sched = new_sched(1);
+    struct rt_sched_queue *queue = new_queue(sched, 10, 0, 1);
+    static const uint32_t priorities[] = {0, 99, RT_SCHED_PRIORITY_DEFAULT, 1, 1, 5};
+    struct job jobs[6];
+    init_jobs(jobs, 6);
+    for (unsigned i = 0; i < 6; i++) {
+        jobs[i].sched.priority = priorities[i];
+    }
+    submit_all(queue, jobs, 6);
+    static const unsigned order[] = {0, 3, 4, 2, 5, 1};
+    for (unsigned i = 0; i < 6; i++) {
+        finish(&jobs[order[i]]);
+    }
+    expect_events("+a+da=0;+ed=0;+ce=0;+fc=0;+bf=0;b=0;");
+    rt_sched_queue_free(queue);
+    rt_sched_free(sched);
+}
+
+/* A slow model has filled the device; the fast one gets in, and goes on getting its share. */
+static void test_a_slow_model_does_not_keep_a_fast_one_out(void **state)
+{
+    (void)state;
+    struct rt_sched *sched = new_sched(2);
+    struct rt_sched_queue *slow = new_queue(sched, 10, 0, 1), *fast = new_queue(sched, 10, 0, 1);
+    struct job jobs[8];
+    init_jobs(jobs, 8);
+    submit_all(slow, jobs, 4);
+    expect_events("+a+b");
+    submit_all(fast, jobs + 4, 4);
+    expect_events("+e"); /* one too many, so that it need not wait for a slow one */
+    atomic_fetch_add(&now_ns, 10);
+    finish(&jobs[4]);
+    finish(&jobs[5]);
+    expect_events("+fe=0;+gf=0;");
+    atomic_fetch_add(&now_ns, 10000);
+    finish(&jobs[0]);
+    finish(&jobs[1]); /* the slow model has had more */
+    expect_events("a=0;+h+cb=0;");
+    finish(&jobs[6]);
+    finish(&jobs[7]);
+    finish(&jobs[2]);
+    finish(&jobs[3]);
+    rt_sched_queue_free(slow);
+    rt_sched_queue_free(fast);
+    rt_sched_free(sched);
+}
+
+/* Two queues that always have more, four places, every job as long: places go by weight. */
+static void test_weights(void **state)
+{
+    (void)state;
+    enum { COUNT = 800 };
+    struct rt_sched *sched = new_sched(4);
+    struct rt_sched_queue *queues[2] = {new_queue(sched, COUNT, 0, 3),
+                                        new_queue(sched, COUNT, 0, 1)};
+    struct job *jobs = calloc(COUNT, sizeof(*jobs));
+    unsigned counts[2] = {0, 0};
+    assert_non_null(jobs);
+    init_jobs(jobs, COUNT);
+    for (unsigned i = 0; i < COUNT; i++) {
+        jobs[i].sched.bytes = 0;
+        assert_int_equal(submit(queues[i % 2], &jobs[i]), ST_OK);
+    }
+    for (unsigned over = 0; over < COUNT; over++) {
+        struct job *oldest = NULL;
+        for (unsigned i = 0; i < COUNT; i++) {
+            if (jobs[i].sched.state == RT_SCHED_RUNNING &&
+                (!oldest || jobs[i].sched.started_ns < oldest->sched.started_ns)) {
+                oldest = &jobs[i];
+            }
+        }
+        atomic_fetch_add(&now_ns, 1000);
+        counts[(oldest - jobs) % 2] += over < COUNT / 2;
+        finish(oldest);
+    }
+    assert_in_range(counts[0], 5 * counts[1] / 2, 7 * counts[1] / 2);
+    free(jobs);
+    rt_sched_queue_free(queues[0]);
+    rt_sched_queue_free(queues[1]);
+    rt_sched_free(sched);
+}
+
+/* What waits while the device is busy runs as one: what fits, up to six rows, by priority. */
+static void test_batches(void **state)
+{
+    (void)state;
+    struct rt_sched *sched = new_sched(1);
+    struct rt_sched_queue *queue = new_queue(sched, 20, 0, 1);
+    static const int64_t rows[] = {2, 2, 0, 3, 2, 1, 1, 1};
+    struct job jobs[8];
+    init_jobs(jobs, 8);
+    for (unsigned i = 0; i < 8; i++) {
+        jobs[i].sched.rows = rows[i];
+    }
+    jobs[6].name = 'G';
+    jobs[7].sched.priority = 1;
+    submit_all(queue, jobs, 1);
+    expect_events("+a"); /* alone: nobody is waited for */
+    submit_all(queue, jobs + 1, 7);
+    assert_int_equal(rt_sched_load(queue).waiting, 7);
+    finish(&jobs[0]);
+    expect_events("+[hbd]a=0;"); /* six rows; c has none, G does not fit */
+    assert_int_equal(rt_sched_load(queue).running, 1);
+    finish(&jobs[7]);
+    finish(&jobs[1]);
+    expect_events("h=0;b=0;"); /* the device is free when the last one is over */
+    finish(&jobs[3]);
+    expect_events("+cd=0;");
+    assert_true(jobs[7].sched.batch_size == 3 && !jobs[7].sched.is_batch_end);
+    assert_true(jobs[3].sched.batch_size == 3 && jobs[3].sched.is_batch_end);
+    assert_int_equal(jobs[3].sched.batch_rows, 6);
+    finish(&jobs[2]);
+    expect_events("+[ef]c=0;");
+    finish(&jobs[5]);
+    finish(&jobs[4]);
+    finish(&jobs[6]);
+    expect_events("f=0;+Ge=0;G=0;");
+    rt_sched_queue_free(queue);
+    rt_sched_free(sched);
+}
+
+/* What would only wait on the device waits where others may join it, until they are enough. */
+static void test_the_last_place_is_not_for_few_rows(void **state)
+{
+    (void)state;
+    struct rt_sched *sched = new_sched(2);
+    struct rt_sched_queue *queue = new_queue(sched, 20, 0, 1);
+    static const int64_t rows[] = {1, 2, 4, 1, 0};
+    struct job jobs[5];
+    init_jobs(jobs, 5);
+    for (unsigned i = 0; i < 5; i++) {
+        jobs[i].sched.rows = rows[i];
+    }
+    submit_all(queue, jobs, 2);
+    expect_events("+a");
+    submit_all(queue, jobs + 2, 1);
+    expect_events("+[bc]"); /* six rows are all that run together */
+    submit_all(queue, jobs + 3, 1);
+    finish(&jobs[0]);
+    expect_events("a=0;");
+    finish(&jobs[1]);
+    finish(&jobs[2]);
+    expect_events("b=0;+dc=0;");
+    submit_all(queue, jobs + 4, 1);
+    expect_events("+e"); /* which nothing joins */
+    finish(&jobs[3]);
+    finish(&jobs[4]);
+    expect_events("d=0;e=0;");
+    rt_sched_queue_free(queue);
+    rt_sched_free(sched);
+}
+
+/* Those of a batch whose time is up are answered at once, and the others run on; so with cancelled
+ * ones. The place on the device is free when the last one is over. */
+static void test_leaving_a_batch(void **state)
+{
+    (void)state;
+    struct rt_sched *sched = new_sched(1);
+    struct rt_sched_queue *queue = new_queue(sched, 20, 0, 1);
+    struct job jobs[6];
+    init_jobs(jobs, 6);
+    for (unsigned i = 0; i < 5; i++) {
+        jobs[i].sched.rows = 1;
+        jobs[i].leaves = i > 0;
+    }
+    jobs[1].sched.deadline_ns = jobs[2].sched.deadline_ns = SECOND + 10;
+    submit_all(queue, jobs, 6);
+    finish(&jobs[0]);
+    expect_events("+a+[bcde]a=0;");
+    atomic_store(&now_ns, SECOND + 10);
+    assert_int_equal(rt_sched_expire(sched), RT_SCHED_NEVER);
+    expect_events("-b-cb=6;c=6;");
+    assert_int_equal(rt_sched_load(queue).running, 1);
+    rt_sched_cancel(&jobs[3].sched);
+    rt_sched_cancel(&jobs[3].sched); /* over */
+    expect_events("-dd=7;");
+    jobs[4].leaves = false; /* as the last one it cannot */
+    rt_sched_cancel(&jobs[4].sched);
+    expect_events("-e");
+    finish(&jobs[4]);
+    expect_events("+fe=7;");
+    assert_true(jobs[4].sched.is_batch_end && jobs[4].sched.batch_size == 4);
+    finish(&jobs[5]);
+    expect_events("f=0;");
+    rt_sched_queue_free(queue);
+    rt_sched_free(sched);
+}
+
+/* It was done when its time was up: that is an answer. */
+static void test_late_but_done(void **state)
+{
+    (void)state;
+    struct rt_sched *sched = new_sched(1);
+    struct rt_sched_queue *queue = new_queue(sched, 20, 0, 1);
+    struct job job;
+    init_jobs(&job, 1);
+    job.sched.deadline_ns = SECOND + 10;
+    submit_all(queue, &job, 1);
+    atomic_store(&now_ns, SECOND + 10);
+    assert_int_equal(rt_sched_expire(sched), RT_SCHED_NEVER);
+    rt_sched_finished(&job.sched, ST_OK);
+    expect_events("+a-aa=0;");
+    rt_sched_queue_free(queue);
+    rt_sched_free(sched);
+}
+
+/* With a delay a batch waits until it is full, or its oldest has waited so long. */
+static void test_delay(void **state)
+{
+    (void)state;
+    struct rt_sched *sched = new_sched(1);
+    struct rt_sched_queue *queue = new_queue_delayed(sched, 20, 0, 1, 100);
+    struct job jobs[8];
+    init_jobs(jobs, 8);
+    for (unsigned i = 0; i < 8; i++) {
+        jobs[i].sched.rows = i == 7 ? 0 : 2;
+    }
+    submit_all(queue, jobs, 1);
+    atomic_fetch_add(&now_ns, 30);
+    submit_all(queue, jobs + 1, 1);
+    assert_int_equal(rt_sched_due_ns(&jobs[0].sched), SECOND + 100);
+    assert_int_equal(rt_sched_expire(sched), SECOND + 100);
+    expect_events("");
+    atomic_store(&now_ns, SECOND + 100);
+    assert_int_equal(rt_sched_expire(sched), RT_SCHED_NEVER);
+    expect_events("+[ab]");
+    assert_int_equal(jobs[0].sched.joining_ns, 100);
+    assert_int_equal(jobs[1].sched.joining_ns, 70);
+    submit_all(queue, jobs + 2, 2); /* at 100; the device is busy until 150 */
+    atomic_fetch_add(&now_ns, 50);
+    finish(&jobs[0]);
+    finish(&jobs[1]);
+    expect_events("a=0;b=0;");
+    assert_int_equal(rt_sched_expire(sched), SECOND + 200);
+    atomic_fetch_add(&now_ns, 20);
+    submit_all(queue, jobs + 4, 1); /* six rows: full */
+    expect_events("+[cde]");
+    assert_int_equal(jobs[2].sched.joining_ns, 20); /* and 50 for the device */
+    assert_int_equal(jobs[4].sched.joining_ns, 0);
+    finish(&jobs[2]);
+    finish(&jobs[3]);
+    finish(&jobs[4]);
+    expect_events("c=0;d=0;e=0;");
+    submit_all(queue, jobs + 7, 1); /* it cannot be joined */
+    expect_events("+h");
+    submit_all(queue, jobs + 5, 1);
+    atomic_fetch_add(&now_ns, 100);
+    finish(&jobs[7]);
+    expect_events("+fh=0;"); /* it has waited long enough */
+    assert_int_equal(jobs[5].sched.joining_ns, 0);
+    finish(&jobs[5]);
+    submit_all(queue, jobs + 6, 1);
+    rt_sched_cancel(&jobs[6].sched);
+    expect_events("f=0;g=7;");
+    assert_int_equal(rt_sched_expire(sched), RT_SCHED_NEVER);
+    rt_sched_queue_free(queue);
+    rt_sched_free(sched);
+}
+
+/* One after the other, whatever their queues and priorities; others pass by. */
+static void test_lanes(void **state)
+{
+    (void)state;
+    struct rt_sched *sched = new_sched(4);
+    struct rt_sched_queue *one = new_queue(sched, 10, 0, 1), *two = new_queue(sched, 10, 0, 1);
+    struct rt_sched_lane lane;
+    struct job jobs[6];
+    rt_sched_lane_init(&lane);
+    init_jobs(jobs, 6);
+    for (unsigned i = 0; i < 6; i++) {
+        jobs[i].sched.lane = i == 3 ? NULL : &lane;
+        jobs[i].sched.priority = i == 2 ? 1 : 0;
+        assert_int_equal(submit(i % 2 ? two : one, &jobs[i]), ST_OK);
+    }
+    expect_events("+a+d");
+    assert_int_equal(rt_sched_load(one).waiting, 2);
+    assert_int_equal(rt_sched_load(two).waiting, 2);
+    rt_sched_cancel(&jobs[2].sched); /* held */
+    finish(&jobs[0]);
+    expect_events("c=7;+ba=0;");
+    rt_sched_cancel(&jobs[1].sched);
+    finish(&jobs[1]);
+    finish(&jobs[4]);
+    finish(&jobs[5]);
+    finish(&jobs[3]);
+    expect_events("-b+eb=7;+fe=0;f=0;d=0;");
+    assert_false(lane.is_taken);
+    rt_sched_queue_free(one);
+    rt_sched_queue_free(two);
+    rt_sched_free(sched);
+}
+
+/* ---- admission ------------------------------------------------------------------------------- */
+
+static void test_full(void **state)
+{
+    (void)state;
+    struct rt_sched *sched = new_sched(1);
+    struct rt_sched_queue *queue = new_queue(sched, 2, 0, 1);
+    struct job jobs[5];
+    init_jobs(jobs, 5);
+    submit_all(queue, jobs, 3);
+    assert_int_equal(submit(queue, &jobs[3]), ST_EXHAUSTED);
+    expect_events("+a");
+    finish(&jobs[0]);
+    jobs[3].sched.bytes = 991;
+    assert_int_equal(submit(queue, &jobs[3]), ST_EXHAUSTED); /* 10 + 991 bytes */
+    jobs[3].sched.bytes = 990;
+    assert_int_equal(submit(queue, &jobs[3]), ST_OK);
+    finish(&jobs[1]);
+    finish(&jobs[2]);
+    jobs[4].sched.bytes = 5000; /* alone it may wait */
+    assert_int_equal(submit(queue, &jobs[4]), ST_OK);
+    finish(&jobs[3]);
+    finish(&jobs[4]);
+    expect_events("+ba=0;+cb=0;+dc=0;+ed=0;e=0;");
+    rt_sched_queue_free(queue);
+    rt_sched_free(sched);
+}
+
+static void test_drain_time(void **state)
+{
+    (void)state;
+    struct rt_sched *sched = new_sched(2);
+    struct rt_sched_queue *queue = new_queue(sched, 100, 0, 1);
+    struct job jobs[20];
+    init_jobs(jobs, 20);
+    assert_int_equal(rt_sched_drain_ns(queue), 0);
+    submit_all(queue, jobs, 1);
+    atomic_fetch_add(&now_ns, 3 * (uint64_t)SECOND);
+    finish(&jobs[0]);
+    submit_all(queue, jobs, 9);
+    /* Nine and the new one, two at a time, three seconds each. */
+    assert_int_equal(rt_sched_drain_ns(queue), 15 * (uint64_t)SECOND);
+    for (unsigned i = 0; i < 9; i++) {
+        finish(&jobs[i]);
+    }
+    rt_sched_queue_free(queue);
+    rt_sched_free(sched);
+}
+
+/* ---- leaving early --------------------------------------------------------------------------- */
+
+static void test_deadlines(void **state)
+{
+    (void)state;
+    struct rt_sched *sched = new_sched(1);
+    struct rt_sched_queue *queue = new_queue(sched, 10, 0, 1);
+    struct job jobs[5];
+    init_jobs(jobs, 5);
+    jobs[0].sched.deadline_ns = SECOND + 300; /* runs */
+    jobs[1].sched.deadline_ns = SECOND + 200; /* waits */
+    jobs[2].sched.deadline_ns = SECOND + 400; /* is done in time */
+    jobs[4].sched.deadline_ns = SECOND;       /* comes too late */
+    submit_all(queue, jobs, 5);
+    expect_events("+ae=6;");
+    assert_int_equal(rt_sched_expire(sched), SECOND + 200);
+    expect_events("");
+    atomic_store(&now_ns, SECOND + 200);
+    assert_int_equal(rt_sched_expire(sched), SECOND + 300);
+    expect_events("b=6;");
+    atomic_store(&now_ns, SECOND + 300);
+    assert_int_equal(rt_sched_expire(sched), SECOND + 400);
+    assert_int_equal(rt_sched_expire(sched), SECOND + 400); /* cancelled once */
+    expect_events("-a");
+    finish(&jobs[0]);
+    expect_events("+ca=6;");
+    finish(&jobs[2]);
+    assert_int_equal(rt_sched_expire(sched), RT_SCHED_NEVER);
+    finish(&jobs[3]);
+    expect_events("+dc=0;d=0;");
+    rt_sched_queue_free(queue);
+    rt_sched_free(sched);
+}
+
+static void test_cancel(void **state)
+{
+    (void)state;
+    struct rt_sched *sched = new_sched(1);
+    struct rt_sched_queue *queue = new_queue(sched, 10, 0, 1);
+    struct job jobs[3];
+    init_jobs(jobs, 3);
+    submit_all(queue, jobs, 3);
+    rt_sched_cancel(&jobs[1].sched);
+    expect_events("+ab=7;");
+    rt_sched_cancel(&jobs[0].sched);
+    rt_sched_cancel(&jobs[0].sched);
+    expect_events("-a");
+    finish(&jobs[0]);
+    rt_sched_cancel(&jobs[0].sched); /* over */
+    expect_events("+ca=7;");
+    finish(&jobs[2]);
+    expect_events("c=0;");
+    rt_sched_queue_free(queue);
+    rt_sched_free(sched);
+}
+
+/* ---- everything at once ---------------------------------------------------------------------- */
+
+/*
+ * Four threads submit to three queues, a device of two threads ends jobs in any order, another
+ * cancels, another lets time pass: each job that was taken ends exactly once.
+ */
+enum { STRESS_JOBS = 10000, SUBMITTERS = 4, RUNNERS = 2 };
+
+struct stress_job {
+    struct rt_sched_job sched;
+    /* Under device_lock. */
+    struct stress_job *head; /* of those that it runs with */
+    unsigned here;           /* of the head: how many of them are on the device */
+    bool is_on_device;
+    atomic_bool is_cancelled;
+    atomic_uint done_count;
+};
+
+static struct stress_job stress_jobs[STRESS_JOBS];
+static struct rt_sched_queue *stress_queues[3];
+static struct rt_sched_lane stress_lanes[5];
+static pthread_mutex_t device_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct stress_job *device_jobs[64];
+static unsigned device_count;
+static atomic_uint stress_over;
+
+static struct stress_job *stress_job_of(struct rt_sched_job *job)
+{
+    return LIST_ENTRY(job, struct stress_job, sched);
+}
+
+/* With device_lock held. */
+static void put_on_device(struct stress_job *job, struct stress_job *head)
+{
+    must(device_count < 64);
+    device_jobs[device_count++] = job;
+    job->is_on_device = true;
+    job->head = head;
+    head->here++;
+}
+
+static struct stress_job *take_off_device(unsigned at)
+{
+    struct stress_job *job = device_jobs[at];
+    device_jobs[at] = device_jobs[--device_count];
+    job->is_on_device = false;
+    job->head->here--;
+    return job;
+}
+
+static void stress_start(struct rt_sched_job *job, bool may_run_inline)
+{
+    if (may_run_inline && job->bytes % 2) {
+        rt_sched_finished(job, ST_OK);
+        return;
+    }
+    pthread_mutex_lock(&device_lock);
+    put_on_device(stress_job_of(job), stress_job_of(job));
+    pthread_mutex_unlock(&device_lock);
+}
+
+/* Some leave others that they run with. */
+static bool stress_cancel(struct rt_sched_job *sched)
+{
+    struct stress_job *job = stress_job_of(sched);
+    pthread_mutex_lock(&device_lock);
+    bool leaves = job->is_on_device && job->head->here > 1 && sched->bytes % 4;
+    for (unsigned i = 0; leaves && i < device_count; i++) {
+        if (device_jobs[i] == job) {
+            take_off_device(i);
+        }
+    }
+    pthread_mutex_unlock(&device_lock);
+    atomic_store(&job->is_cancelled, true);
+    return leaves;
+}
+
+static void stress_done(struct rt_sched_job *job, enum status status)
+{
+    (void)status;
+    atomic_fetch_add(&stress_job_of(job)->done_count, 1);
+    atomic_fetch_add(&stress_over, 1);
+}
+
+static void stress_start_batch(struct rt_sched_job *const *jobs, uint32_t count)
+{
+    pthread_mutex_lock(&device_lock);
+    for (uint32_t i = 0; i < count; i++) {
+        put_on_device(stress_job_of(jobs[i]), stress_job_of(jobs[0]));
+    }
+    pthread_mutex_unlock(&device_lock);
+}
+
+static bool stress_fits(struct rt_sched_job *a, struct rt_sched_job *b)
+{
+    return (a->bytes ^ b->bytes) % 8 != 0;
+}
+
+static const struct rt_sched_job_ops stress_ops = {
+    .start = stress_start,
+    .start_batch = stress_start_batch,
+    .fits = stress_fits,
+    .cancel = stress_cancel,
+    .done = stress_done,
+};
+
+static void *run_device(void *arg)
+{
+    unsigned seed = (unsigned)(uintptr_t)arg;
+    while (atomic_load(&stress_over) < STRESS_JOBS) {
+        struct stress_job *job = NULL;
+        pthread_mutex_lock(&device_lock);
+        if (device_count) {
+            job = take_off_device((unsigned)rand_r(&seed) % device_count);
+        }
+        pthread_mutex_unlock(&device_lock);
+        if (job) {
+            bool cancelled = atomic_load(&job->is_cancelled);
+            rt_sched_finished(&job->sched, cancelled ? ST_CANCELLED : ST_OK);
+        }
+    }
+    return NULL;
+}
+
+static void *submit_many(void *arg)
+{
+    unsigned number = (unsigned)(uintptr_t)arg, seed = number;
+    for (unsigned i = number; i < STRESS_JOBS; i += SUBMITTERS) {
+        struct stress_job *job = &stress_jobs[i];
+        struct error err;
+        job->sched.ops = &stress_ops;
+        job->sched.bytes = (unsigned)rand_r(&seed) % 100;
+        job->sched.priority = (unsigned)rand_r(&seed) % 10;
+        job->sched.rows = rand_r(&seed) % 3;
+        job->sched.lane = rand_r(&seed) % 2 ? &stress_lanes[rand_r(&seed) % 5] : NULL;
+        job->sched.deadline_ns =
+            rand_r(&seed) % 3 ? RT_SCHED_NEVER : fake_clock() + (unsigned)rand_r(&seed) % 50;
+        if (rt_sched_submit(stress_queues[rand_r(&seed) % 3], &job->sched, rand_r(&seed) % 2,
+                            &err) != ST_OK) {
+            atomic_fetch_add(&job->done_count, 1); /* refused: answered with a 429 */
+            atomic_fetch_add(&stress_over, 1);
+        } else if (rand_r(&seed) % 4 == 0) {
+            rt_sched_cancel(&job->sched);
+        }
+    }
+    return NULL;
+}
+
+static void *pass_time(void *arg)
+{
+    while (atomic_load(&stress_over) < STRESS_JOBS) {
+        atomic_fetch_add(&now_ns, 1);
+        rt_sched_expire(arg);
+    }
+    return NULL;
+}
+
+static void test_stress(void **state)
+{
+    (void)state;
+    struct rt_sched *sched = new_sched(4);
+    pthread_t threads[SUBMITTERS + RUNNERS + 1];
+    for (unsigned i = 0; i < 3; i++) {
+        stress_queues[i] = new_queue_delayed(sched, 50, i, 1 + i, i * 10);
+    }
+    for (unsigned i = 0; i < 5; i++) {
+        rt_sched_lane_init(&stress_lanes[i]);
+    }
+    for (uintptr_t i = 0; i < SUBMITTERS; i++) {
+        pthread_create(&threads[i], NULL, submit_many, (void *)i);
+    }
+    for (uintptr_t i = 0; i < RUNNERS; i++) {
+        pthread_create(&threads[SUBMITTERS + i], NULL, run_device, (void *)(i + 100));
+    }
+    pthread_create(&threads[SUBMITTERS + RUNNERS], NULL, pass_time, sched);
+    for (unsigned i = 0; i < SUBMITTERS + RUNNERS + 1; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    for (unsigned i = 0; i < STRESS_JOBS; i++) {
+        assert_int_equal(atomic_load(&stress_jobs[i].done_count), 1);
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        struct rt_sched_load load = rt_sched_load(stress_queues[i]);
+        assert_true(load.waiting == 0 && load.running == 0 && load.waiting_bytes == 0);
+        rt_sched_queue_free(stress_queues[i]);
+    }
+    assert_int_equal(rt_sched_expire(sched), RT_SCHED_NEVER);
+    rt_sched_free(sched);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_alone_it_starts_at_once),
+        cmocka_unit_test(test_the_device_is_kept_shallow),
+        cmocka_unit_test(test_a_model_has_its_own_limit),
+        cmocka_unit_test(test_a_row_that_ends_at_once),
+        cmocka_unit_test(test_priorities),
+        cmocka_unit_test(test_a_slow_model_does_not_keep_a_fast_one_out),
+        cmocka_unit_test(test_weights),
+        cmocka_unit_test(test_batches),
+        cmocka_unit_test(test_the_last_place_is_not_for_few_rows),
+        cmocka_unit_test(test_leaving_a_batch),
+        cmocka_unit_test(test_late_but_done),
+        cmocka_unit_test(test_delay),
+        cmocka_unit_test(test_lanes),
+        cmocka_unit_test(test_full),
+        cmocka_unit_test(test_drain_time),
+        cmocka_unit_test(test_deadlines),
+        cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_stress),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of sequences, on two programs that have mutable buffers and a clock that stands still.
+ */
+#include "config.h"
+
+#include "runtime/sched/sequence.h"
+
+#include <string.h>
+
+#include "hal/device.h"
+#include "runtime/program.h"
+#include "runtime/state.h"
+#include "tests/unit/call_support.h"
+#include "tests/unit/unit.h"
+
+static uint64_t now_ns;
+
+static uint64_t fake_clock(void)
+{
+    return now_ns;
+}
+
+struct world {
+    struct hal_device *device;
+    struct rt_program *programs[2];
+    struct rt_sequences *sequences;
+    struct error err;
+};
+
+static int open_world(void **state)
+{
+    static struct world world;
+    struct world *w = &world;
+    const struct hal_device_options one = {.workers = 1};
+    *w = (struct world){0};
+    now_ns = 1000;
+    assert_ok(w->err, hal_device_open("cpu", &one, &w->device, &w->err));
+    const struct rt_program_options programs = {.device = w->device};
+    w->programs[0] = load_model("ledger", &programs);
+    w->programs[1] = load_model("running", &programs);
+    const struct rt_sequences_options options = {
+        .count_max = 3, .bytes_max = 1 << 20, .idle_ns = 100, .clock = fake_clock};
+    assert_ok(w->err, rt_sequences_new(&options, &w->sequences, &w->err));
+    *state = w;
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    struct world *w = *state;
+    rt_sequences_free(w->sequences);
+    rt_program_unref(w->programs[0]);
+    rt_program_unref(w->programs[1]);
+    hal_device_unref(w->device);
+    return 0;
+}
+
+static struct rt_sequence_key key_of(struct world *w, unsigned program, uint64_t number,
+                                     const char *name)
+{
+    return (struct rt_sequence_key){w->programs[program], number, span_str(name)};
+}
+
+static struct rt_sequence *open_key(struct world *w, struct rt_sequence_key key, bool is_start)
+{
+    struct rt_sequence *sequence = NULL;
+    assert_ok(w->err, rt_sequences_open(w->sequences, &key, is_start, &sequence, &w->err));
+    return sequence;
+}
+
+static void expect_unknown(struct world *w, struct rt_sequence_key key)
+{
+    struct rt_sequence *sequence;
+    assert_fails(w->err, rt_sequences_open(w->sequences, &key, false, &sequence, &w->err),
+                 ST_INVALID, "not open");
+}
+
+static void test_ids(void **state)
+{
+    struct world *w = *state;
+    expect_unknown(w, key_of(w, 0, 7, ""));
+    struct rt_sequence *seven = open_key(w, key_of(w, 0, 7, ""), true);
+    expect_unknown(w, key_of(w, 1, 7, "")); /* of another program */
+    expect_unknown(w, key_of(w, 0, 0, "7"));
+    struct rt_sequence *named = open_key(w, key_of(w, 0, 0, "7"), true);
+    struct rt_sequence *again = open_key(w, key_of(w, 0, 7, ""), false);
+    assert_ptr_equal(seven, again);
+    assert_ptr_not_equal(seven, named);
+    assert_ptr_not_equal(rt_sequence_state(seven), rt_sequence_state(named));
+    rt_sequence_close(seven);
+    rt_sequence_close(again);
+    rt_sequence_close(named);
+}
+
+static void test_starting_anew(void **state)
+{
+    struct world *w = *state;
+    struct rt_sequence *old = open_key(w, key_of(w, 0, 7, ""), true);
+    struct rt_sequence *fresh = open_key(w, key_of(w, 0, 7, ""), true);
+    assert_ptr_not_equal(old, fresh);
+    rt_sequence_end(old); /* not the one that has the id now */
+    rt_sequence_close(old);
+    struct rt_sequence *again = open_key(w, key_of(w, 0, 7, ""), false);
+    assert_ptr_equal(fresh, again);
+    rt_sequence_close(again);
+    rt_sequence_end(fresh);
+    expect_unknown(w, key_of(w, 0, 7, ""));
+    rt_sequence_close(fresh);
+}
+
+static void test_limits(void **state)
+{
+    struct world *w = *state;
+    char name[RT_SEQUENCE_NAME_MAX + 2];
+    struct rt_sequence_key key;
+    struct rt_sequence *sequence;
+    for (uint64_t i = 1; i <= 3; i++) {
+        rt_sequence_close(open_key(w, key_of(w, 0, i, ""), true));
+    }
+    key = key_of(w, 1, 1, "");
+    assert_fails(w->err, rt_sequences_open(w->sequences, &key, true, &sequence, &w->err),
+                 ST_EXHAUSTED, "3 sequences");
+    memset(name, 'x', sizeof(name));
+    name[sizeof(name) - 1] = '\0';
+    key = key_of(w, 0, 0, name);
+    assert_fails(w->err, rt_sequences_open(w->sequences, &key, true, &sequence, &w->err),
+                 ST_TOO_LARGE, "128 bytes");
+}
+
+static void test_idle_ones_are_forgotten(void **state)
+{
+    struct world *w = *state;
+    assert_true(rt_sequences_expire(w->sequences) == RT_SCHED_NEVER);
+    struct rt_sequence *held = open_key(w, key_of(w, 0, 1, ""), true);
+    rt_sequence_close(open_key(w, key_of(w, 0, 2, ""), true));
+    now_ns += 50;
+    rt_sequence_close(open_key(w, key_of(w, 1, 3, ""), true));
+    assert_int_equal(rt_sequences_expire(w->sequences), 1100);
+    now_ns = 1100;
+    assert_int_equal(rt_sequences_expire(w->sequences), 1150);
+    expect_unknown(w, key_of(w, 0, 2, ""));
+    now_ns = 1140;
+    rt_sequence_close(open_key(w, key_of(w, 1, 3, ""), false)); /* used again */
+    assert_int_equal(rt_sequences_expire(w->sequences), 1240);
+    now_ns = 5000;
+    expect_unknown(w, key_of(w, 1, 3, "")); /* also without anybody's having looked */
+    rt_sequence_close(open_key(w, key_of(w, 0, 1, ""), false));
+    rt_sequence_close(held);
+    assert_int_equal(rt_sequences_expire(w->sequences), 5100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_ids, open_world, close_world),
+        cmocka_unit_test_setup_teardown(test_starting_anew, open_world, close_world),
+        cmocka_unit_test_setup_teardown(test_limits, open_world, close_world),
+        cmocka_unit_test_setup_teardown(test_idle_ones_are_forgotten, open_world, close_world),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

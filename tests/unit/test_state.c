@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: MIT */
+/* States of sequences, on the programs of tests/models that have mutable buffers. */
+#include "config.h"
+
+#include "runtime/state.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "hal/buffer.h"
+#include "hal/device.h"
+#include "hal/pool.h"
+#include "runtime/invocation.h"
+#include "runtime/method.h"
+#include "runtime/program.h"
+#include "runtime/state_priv.h"
+#include "tests/unit/call_support.h"
+#include "tests/unit/unit.h"
+
+#define POOL_BYTES ((size_t)1 << 20)
+
+struct world {
+    struct hal_device *device;
+    struct hal_pool *pool;
+    struct rt_program *program;
+    struct error err;
+};
+
+static void open_world(struct world *w, const char *model)
+{
+    const struct hal_device_options two = {.workers = 2};
+    *w = (struct world){0};
+    assert_ok(w->err, hal_device_open("cpu", &two, &w->device, &w->err));
+    assert_ok(w->err, hal_pool_new(w->device, POOL_BYTES, &w->pool, &w->err));
+    const struct rt_program_options options = {.device = w->device, .poison_arenas = true};
+    w->program = load_model(model, &options);
+}
+
+static void close_world(struct world *w)
+{
+    rt_program_unref(w->program);
+    hal_pool_free(w->pool);
+    hal_device_unref(w->device);
+}
+
+/* A call of |method| that has been given |state| (or NULL) and its tensors, ready to submit. */
+struct input {
+    enum dtype dtype;
+    struct shape shape;
+    const void *data;
+};
+
+static struct rt_invocation *prepare(struct world *w, const char *method, struct rt_state *state,
+                                     const struct input *inputs, uint32_t count)
+{
+    struct rt_method *m = rt_program_find_method(w->program, span_str(method));
+    struct rt_invocation *inv;
+    assert_non_null(m);
+    assert_ok(w->err, rt_invocation_new(m, w->pool, &inv, &w->err));
+    if (state) {
+        rt_invocation_set_state(inv, state);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        void *ptr;
+        size_t bytes = 0;
+        assert_ok(w->err, shape_bytes(&inputs[i].shape, inputs[i].dtype, &bytes, &w->err));
+        assert_ok(w->err,
+                  rt_invocation_input(inv, i, inputs[i].dtype, &inputs[i].shape, &ptr, &w->err));
+        memcpy(ptr, inputs[i].data, bytes);
+    }
+    assert_ok(w->err, rt_invocation_prepare(inv, &w->err));
+    return inv;
+}
+
+static struct input vector(const float *data, int64_t n)
+{
+    return (struct input){DT_F32, {.rank = 1, .dims = {n}}, data};
+}
+
+/* One step of "running": gives the count, and the mean's first element through |out_mean|. */
+static int64_t step(struct world *w, struct rt_state *state, float x, bool is_cancelled,
+                    float *out_mean)
+{
+    const float data[] = {x, x, x};
+    const struct input input = vector(data, 3);
+    struct rt_invocation *inv = prepare(w, "forward", state, &input, 1);
+    int64_t count = -1;
+    enum status status = submit_and_wait(inv, is_cancelled);
+    if (status == ST_OK) {
+        memcpy(out_mean, rt_invocation_result(inv, 0)->bytes.ptr, sizeof(*out_mean));
+        memcpy(&count, rt_invocation_result(inv, 1)->bytes.ptr, sizeof(count));
+    } else {
+        assert_true(is_cancelled && status == ST_CANCELLED);
+    }
+    rt_invocation_free(inv);
+    return count;
+}
+
+static void test_a_call_without_a_state_sees_initial_contents(void **unused)
+{
+    struct world w;
+    float mean;
+    (void)unused;
+    open_world(&w, "running");
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(step(&w, NULL, 8, false, &mean), 1);
+        assert_true(mean == 4 * 0.75f + 8 * 0.25f);
+    }
+    close_world(&w);
+}
+
+static void test_states_advance_apart(void **unused)
+{
+    struct world w;
+    struct rt_state *a, *b;
+    float mean_a = 4, mean_b = 4, got;
+    (void)unused;
+    open_world(&w, "running");
+    /* An i64 and three floats, both generations. */
+    assert_int_equal(rt_program_state_bytes(w.program), 2 * (8 + 12));
+    assert_ok(w.err, rt_state_new(w.program, &a, &w.err));
+    assert_ok(w.err, rt_state_new(w.program, &b, &w.err));
+    for (int i = 1; i <= 5; i++) {
+        assert_int_equal(step(&w, a, (float)i, false, &got), i);
+        mean_a = mean_a * 0.75f + (float)i * 0.25f;
+        assert_true(got == mean_a);
+        if (i % 2) {
+            assert_int_equal(step(&w, b, -3, false, &got), (i + 1) / 2);
+            mean_b = mean_b * 0.75f + -3 * 0.25f;
+            assert_true(got == mean_b);
+        }
+    }
+    rt_state_unref(a);
+    rt_state_unref(b);
+    close_world(&w);
+}
+
+/* A cancelled call may have run or not, but never half: count and mean are of one generation. */
+static void test_a_cancelled_call_changes_nothing(void **unused)
+{
+    struct world w;
+    struct rt_state *state;
+    float mean = 4, got;
+    int64_t calls = 0;
+    (void)unused;
+    open_world(&w, "running");
+    assert_ok(w.err, rt_state_new(w.program, &state, &w.err));
+    for (int i = 0; i < 200; i++) {
+        int64_t count = step(&w, state, (float)i, i % 3 == 1, &got);
+        if (count >= 0) {
+            mean = mean * 0.75f + (float)i * 0.25f;
+            assert_int_equal(count, ++calls);
+            assert_true(got == mean);
+        }
+    }
+    assert_true(calls >= 133);
+    rt_state_unref(state);
+    close_world(&w);
+}
+
+/* Two calls prepared before either has run: the second reads what the first wrote. */
+static void test_prepared_calls_use_the_state_of_their_start(void **unused)
+{
+    const float data[] = {0, 0, 0};
+    const struct input input = vector(data, 3);
+    struct rt_state *state;
+    struct world w;
+    (void)unused;
+    open_world(&w, "running");
+    assert_ok(w.err, rt_state_new(w.program, &state, &w.err));
+    for (int64_t round = 0; round < 3; round++) {
+        struct rt_invocation *first = prepare(&w, "forward", state, &input, 1);
+        struct rt_invocation *second = prepare(&w, "forward", state, &input, 1);
+        int64_t count;
+        assert_int_equal(submit_and_wait(first, false), ST_OK);
+        assert_int_equal(submit_and_wait(second, false), ST_OK);
+        memcpy(&count, rt_invocation_result(second, 1)->bytes.ptr, sizeof(count));
+        assert_int_equal(count, 2 * round + 2);
+        rt_invocation_free(first);
+        rt_invocation_free(second);
+    }
+    rt_state_unref(state);
+    close_world(&w);
+}
+
+static void enter(struct world *w, struct rt_state *state, int64_t row, float x)
+{
+    const int64_t rows[] = {row, 3};
+    const float data[] = {x, x, x, 0, 0, 0};
+    const struct input inputs[] = {{DT_I64, {.rank = 1, .dims = {2}}, rows},
+                                   {DT_F32, {.rank = 2, .dims = {2, 3}}, data}};
+    struct rt_invocation *inv = prepare(w, "enter", state, inputs, 2);
+    assert_int_equal(submit_and_wait(inv, false), ST_OK);
+    rt_invocation_free(inv);
+}
+
+static float total(struct world *w, struct rt_state *state)
+{
+    const float one = 1;
+    const struct input input = {DT_F32, {.rank = 0}, &one};
+    struct rt_invocation *inv = prepare(w, "total", state, &input, 1);
+    float sum;
+    assert_int_equal(submit_and_wait(inv, false), ST_OK);
+    memcpy(&sum, rt_invocation_result(inv, 0)->bytes.ptr, sizeof(sum));
+    rt_invocation_free(inv);
+    return sum;
+}
+
+static void test_methods_share_a_buffer(void **unused)
+{
+    struct world w;
+    struct rt_state *a, *b;
+    (void)unused;
+    open_world(&w, "ledger");
+    assert_int_equal(rt_program_state_bytes(w.program), 2 * 4 * 3 * sizeof(float));
+    assert_ok(w.err, rt_state_new(w.program, &a, &w.err));
+    assert_ok(w.err, rt_state_new(w.program, &b, &w.err));
+    enter(&w, a, 0, 5);
+    enter(&w, a, 1, 7);
+    enter(&w, b, 0, 100);
+    enter(&w, a, 1, 2);
+    assert_true(total(&w, a) == 7);
+    assert_true(total(&w, b) == 100);
+    assert_true(total(&w, NULL) == 0);
+    rt_state_unref(b);
+    rt_state_unref(a);
+    close_world(&w);
+}
+
+/* One call of "tally", all of whose rows are |x|: its status; the element at |at|, and the count.
+ */
+static enum status tally(struct world *w, struct rt_state *state, float x, int64_t at,
+                         float *out_element, int64_t *out_count)
+{
+    const bool is_sum = true;
+    float rows[12];
+    for (int i = 0; i < 12; i++) {
+        rows[i] = x;
+    }
+    const struct input inputs[] = {{DT_F32, {.rank = 2, .dims = {3, 4}}, rows},
+                                   {DT_BOOL, {.rank = 0}, &is_sum},
+                                   {DT_I64, {.rank = 1, .dims = {1}}, &at}};
+    struct rt_invocation *inv = prepare(w, "forward", state, inputs, 3);
+    enum status status = submit_and_wait(inv, false);
+    if (status == ST_OK) {
+        memcpy(out_element, rt_invocation_result(inv, 0)->bytes.ptr, sizeof(*out_element));
+        memcpy(out_count, rt_invocation_result(inv, 1)->bytes.ptr, sizeof(*out_count));
+    }
+    rt_invocation_free(inv);
+    return status;
+}
+
+/* A loop, a condition, and then an index that no element has: the buffers are as before. */
+static void test_a_call_of_many_steps_fails_whole(void **unused)
+{
+    struct world w;
+    struct rt_state *state;
+    float element, want = 0;
+    int64_t count;
+    (void)unused;
+    open_world(&w, "tally");
+    assert_ok(w.err, rt_state_new(w.program, &state, &w.err));
+    for (int64_t i = 1; i <= 4; i++) {
+        assert_int_equal(tally(&w, state, 0.5f, 9, &element, &count), ST_INVALID);
+        assert_int_equal(tally(&w, state, 0.5f, 2, &element, &count), ST_OK);
+        want += 3 * 0.5f * (want + 1);
+        assert_true(element == want);
+        assert_int_equal(count, i);
+    }
+    assert_int_equal(tally(&w, NULL, 0.5f, 2, &element, &count), ST_OK);
+    assert_true(element == 1.5f && count == 1);
+    rt_state_unref(state);
+    close_world(&w);
+}
+
+/* ---- rows of a cache ---------------------------------------------------------------------------
+ */
+
+enum { CACHES = 2, CACHE_ROWS = 8, CACHE_WIDTH = 3 };
+
+/* What "scroll" holds, as the host knows it. */
+struct cache {
+    float rows[CACHES][CACHE_ROWS][CACHE_WIDTH];
+};
+
+/* A step of "scroll": |n| rows of |x| from |first| on; its sums of the cache's rows. */
+static enum status scroll(struct world *w, struct rt_state *state, int64_t first, int64_t n,
+                          float x, bool is_cancelled, float sums[CACHES][CACHE_WIDTH])
+{
+    const float rows[4] = {x, x, x, x};
+    const struct input inputs[] = {
+        {DT_F32, {.rank = 1, .dims = {n}}, rows},
+        {DT_I64, {.rank = 1, .dims = {1}}, &first},
+    };
+    struct rt_invocation *inv = prepare(w, "forward", state, inputs, 2);
+    enum status status = submit_and_wait(inv, is_cancelled);
+    if (status == ST_OK) {
+        const struct rt_result *result = rt_invocation_result(inv, 0);
+        memcpy(sums, result->bytes.ptr, result->bytes.len);
+    }
+    rt_invocation_free(inv);
+    return status;
+}
+
+/* The second cache gets twice of it; row r has row r of a table added: 3r, 3r + 1, 3r + 2. */
+static void write_rows(struct cache *cache, int64_t first, int64_t n, float x)
+{
+    for (int c = 0; c < CACHES; c++) {
+        for (int64_t r = first; r < first + n; r++) {
+            for (int i = 0; i < CACHE_WIDTH; i++) {
+                cache->rows[c][r][i] = x * (float)(c + 1) + (float)(3 * r + i);
+            }
+        }
+    }
+}
+
+static void assert_sums(struct cache *cache, float sums[CACHES][CACHE_WIDTH])
+{
+    for (int c = 0; c < CACHES; c++) {
+        for (int i = 0; i < CACHE_WIDTH; i++) {
+            float want = 0;
+            for (int r = 0; r < CACHE_ROWS; r++) {
+                want += cache->rows[c][r][i];
+            }
+            assert_true(sums[c][i] == want);
+        }
+    }
+}
+
+/* Calls that succeed, fail and are cancelled, on two sequences in turns, beside the host's copy. */
+static void test_rows_survive_whatever_happens(void **unused)
+{
+    struct world w;
+    struct rt_state *states[2];
+    struct cache caches[2] = {0};
+    float sums[CACHES][CACHE_WIDTH];
+    uint32_t random = 1;
+    int successes = 0, failures = 0;
+    (void)unused;
+    open_world(&w, "scroll");
+    assert_ok(w.err, rt_state_new(w.program, &states[0], &w.err));
+    assert_ok(w.err, rt_state_new(w.program, &states[1], &w.err));
+    for (int i = 0; i < 400; i++) {
+        random = random * 1664525 + 1013904223;
+        uint32_t which = random >> 31;
+        int64_t n = 1 + (random >> 20) % 4, first = (random >> 10) % 8;
+        float x = (float)(random >> 5 & 15);
+        bool is_cancelled = (random >> 28) % 8 == 0;
+        enum status status = scroll(&w, states[which], first, n, x, is_cancelled, sums);
+        if (status == ST_OK) {
+            write_rows(&caches[which], first, n, x);
+            assert_sums(&caches[which], sums);
+            successes++;
+        } else if (first + n > CACHE_ROWS) {
+            assert_true(status == ST_INVALID || is_cancelled);
+            failures++;
+        } else {
+            assert_true(is_cancelled && status == ST_CANCELLED);
+        }
+    }
+    assert_true(successes > 200 && failures > 20);
+    rt_state_unref(states[0]);
+    rt_state_unref(states[1]);
+    close_world(&w);
+}
+
+/* A step is the same plan wherever it writes. */
+static void test_positions_share_a_plan(void **unused)
+{
+    struct world w;
+    struct rt_state *state;
+    float sums[CACHES][CACHE_WIDTH];
+    (void)unused;
+    open_world(&w, "scroll");
+    struct rt_method *method = rt_program_default_method(w.program);
+    assert_ok(w.err, rt_state_new(w.program, &state, &w.err));
+    assert_int_equal(scroll(&w, state, 0, 1, 1, false, sums), ST_OK);
+    uint32_t plans = rt_method_plan_count(method);
+    for (int64_t at = 1; at < CACHE_ROWS; at++) {
+        assert_int_equal(scroll(&w, state, at, 1, 1, false, sums), ST_OK);
+    }
+    assert_int_equal(rt_method_plan_count(method), plans);
+    assert_int_equal(scroll(&w, state, 3, 2, 1, false, sums), ST_OK);
+    assert_true(rt_method_plan_count(method) > plans); /* another size is another plan */
+    rt_state_unref(state);
+    close_world(&w);
+}
+
+static uint32_t find_slot(const struct rt_state *state, size_t bytes)
+{
+    uint32_t slot = 0;
+    while (state->slots->items[slot].tensor->byte_count != bytes) {
+        slot++;
+    }
+    return slot;
+}
+
+/* What two steps have not written is not copied: a mark in the spare memory stays where it is. */
+static void test_a_step_copies_only_rows_that_differ(void **unused)
+{
+    struct world w;
+    struct rt_state *state;
+    float sums[CACHES][CACHE_WIDTH];
+    const float mark = -77;
+    (void)unused;
+    open_world(&w, "scroll");
+    assert_ok(w.err, rt_state_new(w.program, &state, &w.err));
+    uint32_t slot = find_slot(state, sizeof(struct cache));
+    for (int64_t i = 0; i < 3; i++) { /* from the third on both generations have memory */
+        assert_int_equal(scroll(&w, state, i, 1, 1, false, sums), ST_OK);
+    }
+    const struct rt_rows *stale = &state->stale[slot];
+    assert_true(stale->rows == CACHE_ROWS && stale->first == 2 && stale->end == 3);
+    struct hal_buffer *spare = state->spare[slot];
+    float *row = (float *)hal_buffer_map(spare) + 7 * CACHE_WIDTH;
+    *row = mark;
+    assert_int_equal(scroll(&w, state, 3, 2, 1, false, sums), ST_OK);
+    assert_ptr_equal(state->current[slot], spare);
+    assert_true(*row == mark);
+    assert_true(row[-5 * CACHE_WIDTH] == 1 + 6); /* row 2, which the step before wrote */
+    rt_state_unref(state);
+    close_world(&w);
+}
+
+/* One block, places that only the device knows, and those that are wrong. */
+static void test_entries_survive_faults(void **unused)
+{
+    struct world w;
+    struct rt_state *state;
+    float rows[4] = {0};
+    (void)unused;
+    open_world(&w, "ledger");
+    assert_ok(w.err, rt_state_new(w.program, &state, &w.err));
+    for (int64_t i = 0; i < 40; i++) {
+        const int64_t at[] = {i % 7 == 6 ? 4 : i % 4, i * i % 4};
+        const float x = (float)i, data[] = {x, x, x, x + 1, x + 1, x + 1};
+        const struct input inputs[] = {{DT_I64, {.rank = 1, .dims = {2}}, at},
+                                       {DT_F32, {.rank = 2, .dims = {2, 3}}, data}};
+        struct rt_invocation *inv = prepare(&w, "enter", state, inputs, 2);
+        assert_int_equal(submit_and_wait(inv, false), at[0] == 4 ? ST_INVALID : ST_OK);
+        rt_invocation_free(inv);
+        assert_int_equal(state->stale[0].rows, i == 0 || at[0] == 4 ? 0 : 4);
+        if (at[0] < 4) {
+            rows[at[0]] = x;
+            rows[at[1]] = x + 1;
+        }
+        assert_true(total(&w, state) == rows[0] + rows[1] + rows[2] + rows[3]);
+    }
+    rt_state_unref(state);
+    close_world(&w);
+}
+
+static void test_a_program_without_buffers(void **unused)
+{
+    struct world w;
+    struct rt_state *state;
+    (void)unused;
+    open_world(&w, "add");
+    assert_int_equal(rt_program_state_bytes(w.program), 0);
+    assert_ok(w.err, rt_state_new(w.program, &state, &w.err));
+    rt_program_unref(w.program);
+    w.program = NULL;
+    rt_state_unref(state); /* kept the program alive */
+    close_world(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_call_without_a_state_sees_initial_contents),
+        cmocka_unit_test(test_states_advance_apart),
+        cmocka_unit_test(test_a_cancelled_call_changes_nothing),
+        cmocka_unit_test(test_prepared_calls_use_the_state_of_their_start),
+        cmocka_unit_test(test_methods_share_a_buffer),
+        cmocka_unit_test(test_a_call_of_many_steps_fails_whole),
+        cmocka_unit_test(test_rows_survive_whatever_happens),
+        cmocka_unit_test(test_positions_share_a_plan),
+        cmocka_unit_test(test_a_step_copies_only_rows_that_differ),
+        cmocka_unit_test(test_entries_survive_faults),
+        cmocka_unit_test(test_a_program_without_buffers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
