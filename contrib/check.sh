@@ -3,7 +3,8 @@
 #
 # Installs what the tests need on Debian 12, then builds and runs all of them in several ways, each
 # in its own tree build/check-STEP with its log beside it. The last line counts the tests of all
-# steps; a step that does not build, breaks off or runs no test counts as one failure more.
+# steps; a step that does not build, breaks off or runs no test counts as one failure more. A test
+# that fails runs once more, alone: what passes then is counted as passed and as unsteady, and named.
 #
 #   contrib/check.sh          every step
 #   contrib/check.sh STEP...  some: gcc clang memory threads dist quickstart
@@ -17,10 +18,14 @@ cd "$(dirname "$0")/.." || exit 1
 TEST_PACKAGES='clang libcjson-dev libcmocka-dev python3 shellcheck
     glslang-tools libvulkan-dev mesa-vulkan-drivers vulkan-validationlayers'
 STEPS='gcc clang memory threads dist quickstart'
-STEP_SECONDS=900
+TOTAL_SECONDS=5100
 passed=0
 failed=0
 skipped=0
+unsteady=0
+end=$(($(date +%s) + TOTAL_SECONDS))
+jobs=$(nproc)
+under=
 
 # Under a sanitizer GCC warns of what cannot happen, so only the plain builds refuse warnings.
 compile() {
@@ -28,7 +33,18 @@ compile() {
 }
 
 check() {
-    VERBOSE=1 make -s -j"$(nproc)" "${@:-check}"
+    # shellcheck disable=SC2086 # a command or nothing
+    VERBOSE=1 $under make -s -j"$jobs" "$@"
+}
+
+# Runs the tests, those that TESTS= names where it is given, and then those that failed once more.
+AGAIN='Once more, alone:'
+check_twice() {
+    check check "$@" && return
+    find tests -name '*.trs' -exec grep -l '^:recheck: *yes' {} + |
+        sed "s,^,$AGAIN ,; s,\\.trs\$,,"
+    jobs=1
+    check recheck "$@"
 }
 
 # The tests in which threads meet: those of the HAL, those against a running server and the units
@@ -54,22 +70,30 @@ check_archive() {
 # One step, inside its tree.
 step() {
     case $1 in
-    gcc) compile CC=gcc --enable-werror && check && ../../contrib/shaders.sh --check ;;
-    clang) compile CC=clang --enable-werror --without-vulkan && check ;;
+    gcc) compile CC=gcc --enable-werror && check_twice && ../../contrib/shaders.sh --check ;;
+    clang) compile CC=clang --enable-werror --without-vulkan && check_twice ;;
     memory)
         # Freed memory that is kept for a while: of Mesa's compiler, by default, 12 GB in one test.
         export ASAN_OPTIONS=quarantine_size_mb=16:thread_local_quarantine_size_kb=64
-        compile CC=gcc --enable-asan --enable-ubsan && check
+        compile CC=gcc --enable-asan --enable-ubsan && check_twice
         ;;
     threads)
         # The sanitizer's shadow memory does not fit every random layout of the address space.
-        fixed=$(uname -m)
-        setarch "$fixed" -R true 2>/dev/null && fixed="setarch $fixed -R" || fixed=
+        setarch "$(uname -m)" -R true 2>/dev/null && under="setarch $(uname -m) -R"
+        jobs=1
         export TSAN_OPTIONS=halt_on_error=1
-        # shellcheck disable=SC2086 # a command or nothing
-        compile CC=gcc --enable-tsan && $fixed make -s VERBOSE=1 check TESTS="$(thread_tests)"
+        compile CC=gcc --enable-tsan && check_twice TESTS="$(thread_tests)"
         ;;
-    dist) ../../configure --quiet && check distcheck && check_archive ;;
+    dist)
+        ../../configure --quiet || return
+        if check distcheck >first 2>&1; then
+            cat first
+        else
+            grep -E '^FAIL: |Error' first | sed "s,^,$AGAIN ,"
+            jobs=1
+            check distcheck
+        fi && check_archive
+        ;;
     quickstart)
         ../../contrib/quickstart.sh --once | tee answer
         grep -q '^prediction: 2, .*(written as 2)' answer &&
@@ -79,15 +103,16 @@ step() {
     esac
 }
 
-# Prints "PASSED FAILED SKIPPED" over every automake summary in a log; the report of a failed run
-# repeats the numbers before its summary.
+# Prints "PASSED FAILED SKIPPED UNSTEADY" over every automake summary in a log; the report of a failed
+# run repeats the numbers before its summary.
 totals() {
-    awk '/^Testsuite summary / { summary = 1 }
+    awk -v again="$AGAIN" '/^Testsuite summary / { summary = 1 }
+        index($0, again) == 1 { tries++; fail = 0 }
         summary && /^# (PASS|XFAIL): / { pass += $3 }
         summary && /^# (FAIL|XPASS|ERROR): / { fail += $3 }
         summary && /^# SKIP: / { skip += $3 }
-        /^# ERROR: / { summary = 0 }
-        END { print pass + 0, fail + 0, skip + 0 }' "$1"
+        summary && /^# ERROR: / { summary = 0 }
+        END { print pass + 0, fail + 0, skip + 0, tries ? tries - fail : 0 }' "$1"
 }
 
 run() {
@@ -95,17 +120,20 @@ run() {
     printf '%-11s' "$1"
     rm -rf "build/check-$1"
     mkdir -p "build/check-$1"
-    timeout "$STEP_SECONDS" contrib/check.sh --inside "$1" >"$log" 2>&1 </dev/null
+    begin=$(date +%s)
+    timeout $((end - begin)) contrib/check.sh --inside "$1" >"$log" 2>&1 </dev/null
     status=$?
-    # shellcheck disable=SC2046 # three numbers
+    # shellcheck disable=SC2046 # four numbers
     set -- "$1" $(totals "$log")
     if [ "$3" -eq 0 ] && { [ $status -ne 0 ] || [ "$2" -eq 0 ]; }; then
-        set -- "$1" "$2" 1 "$4"
+        set -- "$1" "$2" 1 "$4" "$5"
     fi
     passed=$((passed + $2))
     failed=$((failed + $3))
     skipped=$((skipped + $4))
-    echo "$2 passed, $3 failed, $4 skipped"
+    unsteady=$((unsteady + $5))
+    echo "$2 passed, $3 failed, $4 skipped, $5 unsteady, $(($(date +%s) - begin)) s"
+    grep "^$AGAIN" "$log"
     if [ "$3" -gt 0 ]; then
         echo "exit status $status, from the end of $log:"
         grep -E '^(FAIL|XPASS|ERROR)[: ]|: error: |ERROR: .*Sanitizer|runtime error:' "$log" |
@@ -127,5 +155,6 @@ autoreconf -fi >build/check-autoreconf.log 2>&1 || { cat build/check-autoreconf.
 for name; do
     run "$name"
 done
-echo "$passed passed, $failed failed, $skipped skipped"
+echo "$skipped skipped, $unsteady unsteady"
+echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]
