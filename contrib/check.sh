@@ -42,7 +42,7 @@ AGAIN='Once more, alone:'
 check_twice() {
     check check "$@" && return
     find tests -name '*.trs' -exec grep -l '^:recheck: *yes' {} + |
-        sed "s,^,$AGAIN ,; s,\\.trs\$,,"
+        sed "s/^/$AGAIN /; s/\\.trs\$//"
     jobs=1
     check recheck "$@"
 }
@@ -89,7 +89,7 @@ step() {
         if check distcheck >first 2>&1; then
             cat first
         else
-            grep -E '^FAIL: |Error' first | sed "s,^,$AGAIN ,"
+            grep -E '^FAIL: |Error' first | sed "s/^/$AGAIN /"
             jobs=1
             check distcheck
         fi && check_archive

@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tests/unit/unit.h"
-
 struct rt_program *load_model(const char *model, const struct rt_program_options *options)
 {
     const char *top = getenv("top_srcdir");
@@ -15,7 +13,10 @@ struct rt_program *load_model(const char *model, const struct rt_program_options
     struct rt_program *program;
     struct error err;
     snprintf(path, sizeof(path), "%s/tests/models/%s.pte", top ? top : ".", model);
-    assert_ok(err, rt_program_load(path, options, &program, &err));
+    if (rt_program_load(path, options, &program, &err)) {
+        fprintf(stderr, "%s: %s\n", path, err.text);
+        exit(EXIT_FAILURE);
+    }
     return program;
 }
 

@@ -8,7 +8,7 @@
 #include "runtime/invocation.h"
 #include "runtime/program.h"
 
-/* The program |model| of tests/models. */
+/* The program |model| of tests/models; the test ends in failure without it. */
 struct rt_program *load_model(const char *model, const struct rt_program_options *options);
 
 struct done {
