@@ -17,6 +17,7 @@ cd "$(dirname "$0")/.."
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 stale=0
+seconds_max=120 # for a shader, which takes one: of some sources glslang 12 finds no end
 
 mkdir "$scratch/include"
 touch "$scratch/include/stdbool.h" "$scratch/include/stddef.h" "$scratch/include/stdint.h"
@@ -68,8 +69,9 @@ compile() {
         printf 'layout(local_size_x_id = 0) in;\n'
         preprocess "$1" | to_glsl
     } >"$scratch/shader.comp"
-    glslangValidator -V --quiet --target-env vulkan1.2 -g0 -o "$scratch/spv" \
-        "$scratch/shader.comp" || {
+    timeout "$seconds_max" glslangValidator -V --quiet --target-env vulkan1.2 -g0 \
+        -o "$scratch/spv" "$scratch/shader.comp" || {
+        [ $? -ne 124 ] || echo "glslangValidator did not end in $seconds_max s" >&2
         [ -z "${KEEP-}" ] || cp "$scratch/shader.comp" "$KEEP"
         echo "$1 does not compile; the lines are those of what KEEP=FILE keeps" >&2
         exit 1
