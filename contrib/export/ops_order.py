@@ -33,6 +33,9 @@ def order():
              real(2000), ints(torch.int32, 2000, low=0, high=50)),
         case("topk_sorted_input", lambda x: (*x.topk(999), *x.topk(999, largest=False)),
              torch.arange(1000)),
+        case("topk_ties", lambda x, y: (*x.topk(300), *x.topk(500, largest=False),
+                                        *x.topk(400, sorted=False), *y.topk(40)),
+             ints(torch.int32, 2, 1000, low=0, high=50), ints(torch.int8, 3, 3000, low=0, high=9)),
         case("topk_dynamic", lambda x: tuple(x.topk(3)), real(5, 20), dynamic=({1: n},),
              more=[(real(5, k),) for k in (4, 100)])
     ]

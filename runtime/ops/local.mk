@@ -31,7 +31,7 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/ops.c \
 	%D%/scalar.c \
 	%D%/op.h \
-	%D%/order.c \
+	%D%/order.c %D%/order.h \
 	%D%/pad.c %D%/pad.h \
 	%D%/pointwise.c %D%/pointwise.h %D%/pointwise_complex.c %D%/pointwise_loops.c %D%/pointwise_typed.c \
 	%D%/pool.c %D%/pool.h %D%/pool_back.c \
@@ -79,6 +79,7 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/shaders/scatter.h \
 	%D%/shaders/softmax.h \
 	%D%/shaders/strided_copy.h \
+	%D%/shaders/topk.h \
 	%D%/shaders/tril.h \
 	%D%/shaders/upsample.h \
 	%D%/shaders/write_rows.h
@@ -117,6 +118,7 @@ EXTRA_DIST += \
 	%D%/shaders/scatter.comp \
 	%D%/shaders/softmax.comp \
 	%D%/shaders/strided_copy.comp \
+	%D%/shaders/topk.comp \
 	%D%/shaders/tril.comp \
 	%D%/shaders/upsample.comp \
 	%D%/shaders/write_rows.comp

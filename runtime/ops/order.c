@@ -17,6 +17,8 @@
 #include "runtime/ops/convert.h"
 #include "runtime/ops/minmax.h"
 #include "runtime/ops/op.h"
+#include "runtime/ops/order.h"
+#include "runtime/ops/shaders/topk.h"
 #include "runtime/ops/view_priv.h"
 
 #define CHUNK 256
@@ -28,17 +30,6 @@
 struct entry {
     int64_t key, index;
 };
-
-struct topk_constants {
-    enum dtype dtype;
-    bool is_smallest, is_sorted;
-    uint32_t rank; /* dims but the one that is searched */
-    int64_t n, k;
-    int64_t rows, tile;                      /* rows of a tile */
-    int64_t in_step, value_step, index_step; /* bytes, along the searched dim */
-    int64_t dims[SHAPE_RANK_MAX], in[SHAPE_RANK_MAX], out[SHAPE_RANK_MAX]; /* elements */
-};
-_Static_assert(sizeof(struct topk_constants) <= HAL_CONSTANTS_MAX, "constants are copied whole");
 
 /* ---- the order of elements ------------------------------------------------------------------- */
 
@@ -66,7 +57,7 @@ static int64_t key_f64(double value)
 }
 
 /* Reads |count| elements and turns them, in place, into keys. */
-static void load_keys(const struct topk_constants *c, const char *from, int64_t count,
+static void load_keys(const struct rt_topk_constants *c, const char *from, int64_t count,
                       int64_t keys[CHUNK])
 {
     enum rt_class class = key_class(c->dtype);
@@ -265,7 +256,7 @@ static void sort(struct entry *entries, int64_t count)
 /* ---- a row -------------------------------------------------------------------------------------
  */
 
-static void load_entries(const struct topk_constants *c, const char *row, struct entry *entries,
+static void load_entries(const struct rt_topk_constants *c, const char *row, struct entry *entries,
                          int64_t count)
 {
     int64_t keys[CHUNK];
@@ -290,7 +281,7 @@ static bool has_above(const int64_t *keys, int64_t count, int64_t least)
 }
 
 /* The |k| first in order, of a row that is read once. */
-static void select_few(const struct topk_constants *c, const char *row, struct entry *heap)
+static void select_few(const struct rt_topk_constants *c, const char *row, struct entry *heap)
 {
     int64_t keys[CHUNK];
 
@@ -311,17 +302,12 @@ static void select_few(const struct topk_constants *c, const char *row, struct e
     heap_sort(heap, c->k);
 }
 
-static bool is_few(int64_t k, int64_t n)
-{
-    return k <= n / FEW || n > ENTRIES_MAX;
-}
-
-static void topk_row(const struct topk_constants *c, struct entry *entries, const char *row,
+static void topk_row(const struct rt_topk_constants *c, struct entry *entries, const char *row,
                      char *values, char *indices)
 {
     int64_t width = (int64_t)dtype_bytes(c->dtype);
 
-    if (is_few(c->k, c->n)) {
+    if (c->is_few) {
         select_few(c, row, entries);
     } else {
         load_entries(c, row, entries, c->n);
@@ -343,7 +329,7 @@ static void topk_row(const struct topk_constants *c, struct entry *entries, cons
 /* Bindings: values, indices, input. */
 static void topk_tile(const struct hal_args *args, struct hal_tile tile)
 {
-    const struct topk_constants *c = args->constants;
+    const struct rt_topk_constants *c = args->constants;
     int64_t width = (int64_t)dtype_bytes(c->dtype);
     int64_t first = tile.x * c->tile, end = rt_min(first + c->tile, c->rows);
     char *values = args->bindings[0], *indices = args->bindings[1];
@@ -360,7 +346,15 @@ static void topk_tile(const struct hal_args *args, struct hal_tile tile)
     }
 }
 
-static const struct hal_kernel topk_kernel = {.name = "topk", .cpu = topk_tile};
+static const struct hal_kernel topk_kernel = {
+    .name = "topk", .cpu = topk_tile, .spirv = HAL_SPIRV(topk_spirv)};
+static const struct hal_kernel topk_host_kernel = {.name = "topk", .cpu = topk_tile};
+
+/* A workgroup's memory has to hold the entries, and their places are of 32 bits there. */
+static const struct hal_kernel *kernel_for(int64_t entries, int64_t n)
+{
+    return entries <= RT_TOPK_SHARED && n <= UINT32_MAX ? &topk_kernel : &topk_host_kernel;
+}
 
 /* ---- the operator ------------------------------------------------------------------------------
  */
@@ -388,7 +382,7 @@ static enum status topk_shape(struct rt_shape_call *call)
     return rt_set_out(call, 1, in->rank, dims);
 }
 
-static void fill_constants(struct topk_constants *c, const struct rt_tensor *in,
+static void fill_constants(struct rt_topk_constants *c, const struct rt_tensor *in,
                            const int64_t *out_strides, uint8_t dim)
 {
     int64_t width = (int64_t)dtype_bytes(in->dtype);
@@ -414,10 +408,10 @@ static enum status topk_emit(struct rt_emit *emit, struct error *err)
     const struct rt_tensor *indices = rt_emit_out(emit, 1);
     uint8_t dim = rt_view_dim(rt_emit_int(emit, 2), in->rank);
     struct hal_binding bindings[3] = {[0] = values->binding, [2] = in->binding};
-    struct topk_constants c = {.dtype = in->dtype,
-                               .is_smallest = !rt_emit_value(emit, 3)->b,
-                               .is_sorted = rt_emit_value(emit, 4)->b,
-                               .k = rt_emit_int(emit, 1)};
+    struct rt_topk_constants c = {.dtype = in->dtype,
+                                  .is_smallest = !rt_emit_value(emit, 3)->b,
+                                  .is_sorted = rt_emit_value(emit, 4)->b,
+                                  .k = rt_emit_int(emit, 1)};
 
     if (indices) {
         bindings[1] = indices->binding;
@@ -432,7 +426,8 @@ static enum status topk_emit(struct rt_emit *emit, struct error *err)
     if (c.k == 0 || in->numel == 0) {
         return ST_OK;
     }
-    int64_t entries = is_few(c.k, c.n) ? c.k : c.n;
+    c.is_few = c.k <= c.n / FEW || c.n > ENTRIES_MAX;
+    int64_t entries = c.is_few ? c.k : c.n;
     if (entries > ENTRIES_MAX) {
         return error_set(err, ST_UNSUPPORTED,
                          "topk: the %" PRId64 " first of %" PRId64 ", at most %" PRId64
@@ -442,7 +437,7 @@ static enum status topk_emit(struct rt_emit *emit, struct error *err)
     c.tile = TILE_ELEMENTS / c.n > 0 ? TILE_ELEMENTS / c.n : 1;
     return rt_emit_dispatch(emit,
                             &(struct hal_dispatch){
-                                .kernel = &topk_kernel,
+                                .kernel = kernel_for(entries, c.n),
                                 .grid = {(uint32_t)((c.rows - 1) / c.tile + 1), 1, 1},
                                 .constants = &c,
                                 .constants_bytes = sizeof(c),
