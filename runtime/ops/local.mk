@@ -43,7 +43,7 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/random.c \
 	%D%/resample.c %D%/resample.h \
 	%D%/reduce.c %D%/reduce.h %D%/reduce_kernels.c \
-	%D%/sample.c \
+	%D%/sample.c %D%/sample.h \
 	%D%/slice.c \
 	%D%/softmax.c \
 	%D%/stride.c \
@@ -76,6 +76,7 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/shaders/quantize_rows.h \
 	%D%/shaders/range.h \
 	%D%/shaders/reduce.h \
+	%D%/shaders/sample.h \
 	%D%/shaders/scatter.h \
 	%D%/shaders/softmax.h \
 	%D%/shaders/strided_copy.h \
@@ -115,6 +116,7 @@ EXTRA_DIST += \
 	%D%/shaders/quantize_rows.comp \
 	%D%/shaders/range.comp \
 	%D%/shaders/reduce.comp \
+	%D%/shaders/sample.comp \
 	%D%/shaders/scatter.comp \
 	%D%/shaders/softmax.comp \
 	%D%/shaders/strided_copy.comp \

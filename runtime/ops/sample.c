@@ -18,41 +18,22 @@
 #include "runtime/ops/convert.h"
 #include "runtime/ops/minmax.h"
 #include "runtime/ops/op.h"
+#include "runtime/ops/sample.h"
+#include "runtime/ops/shaders/sample.h"
 
-#define BLOCK 64   /* pixels whose neighbours are found together */
-#define TAPS_MAX 4 /* neighbours of an axis */
+#define BLOCK 64 /* pixels whose neighbours are found together */
 #define TILE_ELEMENTS (8 * 1024)
-
-enum mode { MODE_BILINEAR, MODE_NEAREST, MODE_BICUBIC, MODE_COUNT };
-enum padding { PADDING_ZEROS, PADDING_BORDER, PADDING_REFLECTION, PADDING_COUNT };
-
-struct sample_axis {
-    int64_t size;   /* pixels of the picture */
-    int64_t stride; /* elements of the picture */
-};
-
-struct sample_constants {
-    enum dtype dtype;
-    enum mode mode;
-    enum padding padding;
-    bool align_corners;
-    int64_t channels, pixels, tile; /* pixels of an output image, and of a tile */
-    int64_t out_width;
-    struct sample_axis x, y;
-    int64_t image, channel; /* strides of the picture, in elements */
-    int64_t grid[4];        /* strides of the grid, in elements */
-};
 
 /* ---- rounding ------------------------------------------------------------------------------- */
 
-static bool is_narrow(const struct sample_constants *c)
+static bool is_narrow(const struct rt_sample_constants *c)
 {
     return c->dtype == DT_F16 || c->dtype == DT_BF16;
 }
 
 /* Halves are rounded after every operation, as PyTorch does it here: a place's error is multiplied
  * by the picture's slope, so computing in float would give other numbers, not only better ones. */
-static float round_f32(const struct sample_constants *c, float x)
+static float round_f32(const struct rt_sample_constants *c, float x)
 {
     if (is_narrow(c)) {
         uint16_t narrow;
@@ -62,7 +43,7 @@ static float round_f32(const struct sample_constants *c, float x)
     return x;
 }
 
-static void round_all_f32(const struct sample_constants *c, float *x, int64_t n)
+static void round_all_f32(const struct rt_sample_constants *c, float *x, int64_t n)
 {
     if (is_narrow(c)) {
         uint16_t narrow[BLOCK];
@@ -71,13 +52,13 @@ static void round_all_f32(const struct sample_constants *c, float *x, int64_t n)
     }
 }
 
-static double round_f64(const struct sample_constants *c, double x)
+static double round_f64(const struct rt_sample_constants *c, double x)
 {
     (void)c;
     return x;
 }
 
-static void round_all_f64(const struct sample_constants *c, double *x, int64_t n)
+static void round_all_f64(const struct rt_sample_constants *c, double *x, int64_t n)
 {
     (void)c;
     (void)x;
@@ -89,7 +70,7 @@ static void round_all_f64(const struct sample_constants *c, double *x, int64_t n
 /* The sampled axis' place |at| in pixels; PyTorch's order of operations, since a rounding more or
  * less decides between two nearest neighbours. */
 #define DEFINE_PLACES(type, suffix, R)                                                             \
-    static type to_pixels_##suffix(const struct sample_constants *c, int64_t size, type at)        \
+    static type to_pixels_##suffix(const struct rt_sample_constants *c, int64_t size, type at)     \
     {                                                                                              \
         type half = R(c, (type)(c->align_corners ? size - 1 : size) / 2);                          \
         type pixels = R(c, R(c, at + 1) * half);                                                   \
@@ -97,7 +78,7 @@ static void round_all_f64(const struct sample_constants *c, double *x, int64_t n
     }                                                                                              \
                                                                                                    \
     /* Folds a place back and forth between the outermost pixels' centres, or their edges. */      \
-    static type reflect_##suffix(const struct sample_constants *c, int64_t size, type at)          \
+    static type reflect_##suffix(const struct rt_sample_constants *c, int64_t size, type at)       \
     {                                                                                              \
         type low = c->align_corners ? 0 : (type)-0.5;                                              \
         type twice = R(c, (type)(2 * (c->align_corners ? size - 1 : size)));                       \
@@ -110,42 +91,42 @@ static void round_all_f64(const struct sample_constants *c, double *x, int64_t n
     }                                                                                              \
                                                                                                    \
     /* Moves a place into the picture as the padding wants it; no number becomes 0 then. */        \
-    static type pad_##suffix(const struct sample_constants *c, int64_t size, type at)              \
+    static type pad_##suffix(const struct rt_sample_constants *c, int64_t size, type at)           \
     {                                                                                              \
-        if (c->padding == PADDING_ZEROS) {                                                         \
+        if (c->padding == RT_SAMPLE_ZEROS) {                                                       \
             return at;                                                                             \
         }                                                                                          \
-        if (c->padding == PADDING_REFLECTION) {                                                    \
+        if (c->padding == RT_SAMPLE_REFLECTION) {                                                  \
             at = reflect_##suffix(c, size, at);                                                    \
         }                                                                                          \
         return fmin(fmax(at, (type)0), (type)(size - 1));                                          \
     }                                                                                              \
                                                                                                    \
     /* Elements to the pixel at a whole place; -1: outside. */                                     \
-    static int64_t offset_##suffix(const struct sample_axis *axis, type at)                        \
+    static int64_t offset_##suffix(const struct rt_sample_axis *axis, type at)                     \
     {                                                                                              \
         return at >= 0 && at < (type)axis->size ? (int64_t)at * axis->stride : -1;                 \
     }                                                                                              \
                                                                                                    \
-    static type cubic_near_##suffix(const struct sample_constants *c, type t)                      \
+    static type cubic_near_##suffix(const struct rt_sample_constants *c, type t)                   \
     {                                                                                              \
         type slope = R(c, R(c, (type)1.25 * t) - (type)2.25);                                      \
         return R(c, R(c, R(c, slope * t) * t) + 1);                                                \
     }                                                                                              \
                                                                                                    \
-    static type cubic_far_##suffix(const struct sample_constants *c, type t)                       \
+    static type cubic_far_##suffix(const struct rt_sample_constants *c, type t)                    \
     {                                                                                              \
         type slope = R(c, R(c, (type)-0.75 * t) + (type)3.75);                                     \
         return R(c, R(c, R(c, R(c, slope * t) - 6) * t) + 3);                                      \
     }                                                                                              \
                                                                                                    \
     /* The axis' neighbours of one place; returns how many there are. */                           \
-    static int find_taps_##suffix(const struct sample_constants *c,                                \
-                                  const struct sample_axis *axis, type place,                      \
-                                  int64_t offsets[TAPS_MAX], type weights[TAPS_MAX])               \
+    static int find_taps_##suffix(                                                                 \
+        const struct rt_sample_constants *c, const struct rt_sample_axis *axis, type place,        \
+        int64_t offsets[RT_SAMPLE_TAPS_MAX], type weights[RT_SAMPLE_TAPS_MAX])                     \
     {                                                                                              \
         type at = to_pixels_##suffix(c, axis->size, place);                                        \
-        if (c->mode == MODE_BICUBIC) {                                                             \
+        if (c->mode == RT_SAMPLE_BICUBIC) {                                                        \
             type t = R(c, at - floor(at));                                                         \
             for (int i = 0; i < 4; i++) {                                                          \
                 type tap = pad_##suffix(c, axis->size, R(c, floor(at) + (type)(i - 1)));           \
@@ -158,7 +139,7 @@ static void round_all_f64(const struct sample_constants *c, double *x, int64_t n
             return 4;                                                                              \
         }                                                                                          \
         at = pad_##suffix(c, axis->size, at);                                                      \
-        if (c->mode == MODE_NEAREST) {                                                             \
+        if (c->mode == RT_SAMPLE_NEAREST) {                                                        \
             offsets[0] = offset_##suffix(axis, rint(at));                                          \
             weights[0] = 1;                                                                        \
             return 1;                                                                              \
@@ -215,12 +196,12 @@ struct span_of_pixels {
 #define DEFINE_SAMPLE(type, suffix, class)                                                         \
     struct taps_##suffix {                                                                         \
         int rows, columns;                                                                         \
-        int64_t offsets[TAPS_MAX * TAPS_MAX][BLOCK];                                               \
-        type weights[TAPS_MAX][BLOCK]; /* of a column */                                           \
-        type row_weights[TAPS_MAX][BLOCK];                                                         \
+        int64_t offsets[RT_SAMPLE_TAPS_MAX * RT_SAMPLE_TAPS_MAX][BLOCK];                           \
+        type weights[RT_SAMPLE_TAPS_MAX][BLOCK]; /* of a column */                                 \
+        type row_weights[RT_SAMPLE_TAPS_MAX][BLOCK];                                               \
     };                                                                                             \
                                                                                                    \
-    static void weigh_##suffix(const struct sample_constants *c, struct taps_##suffix *taps,       \
+    static void weigh_##suffix(const struct rt_sample_constants *c, struct taps_##suffix *taps,    \
                                int64_t i, const type *wx, const type *wy)                          \
     {                                                                                              \
         for (int t = 0; t < taps->columns; t++) {                                                  \
@@ -233,13 +214,13 @@ struct span_of_pixels {
     }                                                                                              \
                                                                                                    \
     /* Of every pixel, all neighbours of both axes. */                                             \
-    static void find_all_##suffix(const struct sample_constants *c,                                \
+    static void find_all_##suffix(const struct rt_sample_constants *c,                             \
                                   const struct span_of_pixels *s, struct taps_##suffix *taps)      \
     {                                                                                              \
         int64_t width = (int64_t)dtype_bytes(c->dtype);                                            \
         for (int64_t i = 0; i < s->n; i++) {                                                       \
-            int64_t x[TAPS_MAX], y[TAPS_MAX], pixel = s->first + i;                                \
-            type wx[TAPS_MAX], wy[TAPS_MAX], place[2];                                             \
+            int64_t x[RT_SAMPLE_TAPS_MAX], y[RT_SAMPLE_TAPS_MAX], pixel = s->first + i;            \
+            type wx[RT_SAMPLE_TAPS_MAX], wy[RT_SAMPLE_TAPS_MAX], place[2];                         \
             const char *at = s->grid + width * (pixel / c->out_width * c->grid[1] +                \
                                                 pixel % c->out_width * c->grid[2]);                \
             rt_load(c->dtype, class)(place, at, width * c->grid[3], 2);                            \
@@ -256,7 +237,7 @@ struct span_of_pixels {
     }                                                                                              \
                                                                                                    \
     /* sums += weights * values, from 0 on for the first. */                                       \
-    static void accumulate_##suffix(const struct sample_constants *c, type *sums,                  \
+    static void accumulate_##suffix(const struct rt_sample_constants *c, type *sums,               \
                                     const type *weights, type *values, bool is_first, int64_t n)   \
     {                                                                                              \
         for (int64_t i = 0; i < n; i++) {                                                          \
@@ -269,7 +250,8 @@ struct span_of_pixels {
         round_all_##suffix(c, sums, n);                                                            \
     }                                                                                              \
                                                                                                    \
-    static void sample_##suffix(const struct sample_constants *c, const struct span_of_pixels *s)  \
+    static void sample_##suffix(const struct rt_sample_constants *c,                               \
+                                const struct span_of_pixels *s)                                    \
     {                                                                                              \
         int64_t width = (int64_t)dtype_bytes(c->dtype);                                            \
         struct taps_##suffix taps;                                                                 \
@@ -295,7 +277,7 @@ DEFINE_SAMPLE(double, f64, RT_CLASS_F64)
 /* Bindings: out, picture, grid. Tile y is the image. */
 static void sample_tile(const struct hal_args *args, struct hal_tile tile)
 {
-    const struct sample_constants *c = args->constants;
+    const struct rt_sample_constants *c = args->constants;
     int64_t width = (int64_t)dtype_bytes(c->dtype), n = tile.y;
     int64_t first = tile.x * c->tile, behind = rt_min(first + c->tile, c->pixels);
     struct span_of_pixels s = {
@@ -314,7 +296,9 @@ static void sample_tile(const struct hal_args *args, struct hal_tile tile)
     }
 }
 
-static const struct hal_kernel kernel_sample = {.name = "grid_sampler", .cpu = sample_tile};
+static const struct hal_kernel kernel_sample = {
+    .name = "grid_sampler", .cpu = sample_tile, .spirv = HAL_SPIRV(sample_spirv)};
+static const struct hal_kernel kernel_f64 = {.name = "grid_sampler", .cpu = sample_tile};
 
 /* ---- the operator --------------------------------------------------------------------------- */
 
@@ -336,8 +320,8 @@ static enum status sample_shape(struct rt_shape_call *call)
 
     TRY(rt_need_dtype(call, 1, 1u << self->dtype));
     TRY(rt_need_out_dtype(call, 0, 1u << self->dtype));
-    TRY(need_code(call, 2, MODE_COUNT));
-    TRY(need_code(call, 3, PADDING_COUNT));
+    TRY(need_code(call, 2, RT_SAMPLE_MODES));
+    TRY(need_code(call, 3, RT_SAMPLE_PADDINGS));
     if (self->rank != 4 || grid->rank != 4) {
         return rt_refuse(call, "a picture of rank %u and a grid of rank %u, expected 4 and 4",
                          self->rank, grid->rank);
@@ -354,10 +338,10 @@ static enum status sample_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *self = rt_emit_arg(emit, 0), *grid = rt_emit_arg(emit, 1);
     const struct rt_tensor *out = rt_emit_out(emit, 0);
-    struct sample_constants c = {
+    struct rt_sample_constants c = {
         .dtype = self->dtype,
-        .mode = (enum mode)rt_emit_int(emit, 2),
-        .padding = (enum padding)rt_emit_int(emit, 3),
+        .mode = (enum rt_sample_mode)rt_emit_int(emit, 2),
+        .padding = (enum rt_sample_padding)rt_emit_int(emit, 3),
         .align_corners = rt_emit_value(emit, 4)->b,
         .channels = self->dims[1],
         .pixels = out->dims[2] * out->dims[3],
@@ -383,13 +367,13 @@ static enum status sample_emit(struct rt_emit *emit, struct error *err)
     return rt_emit_dispatch(
         emit,
         &(struct hal_dispatch){
-            .kernel = &kernel_sample,
+            .kernel = self->dtype == DT_F64 ? &kernel_f64 : &kernel_sample,
             .grid = {(uint32_t)tiles, (uint32_t)self->dims[0], 1},
             .constants = &c,
             .constants_bytes = sizeof(c),
             .bindings = (struct hal_binding[]){out->binding, self->binding, grid->binding},
             .binding_count = 3,
-            .cost = (uint64_t)out->numel * (c.mode == MODE_BICUBIC ? 16 : 4),
+            .cost = (uint64_t)out->numel * (c.mode == RT_SAMPLE_BICUBIC ? 16 : 4),
         },
         err);
 }
