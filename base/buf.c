@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,9 +82,10 @@ void buf_add_str(struct buf *buf, const char *text)
     buf_add(buf, text, strlen(text));
 }
 
-void buf_vprintf(struct buf *buf, const char *fmt, va_list args)
+void buf_printf(struct buf *buf, const char *fmt, ...)
 {
-    va_list again;
+    va_list args, again;
+    va_start(args, fmt);
     va_copy(again, args);
     size_t room = buf->failed ? 0 : buf->capacity - buf->len;
     int printed = vsnprintf(room ? (char *)buf->ptr + buf->len : NULL, room, fmt, args);
@@ -98,12 +100,5 @@ void buf_vprintf(struct buf *buf, const char *fmt, va_list args)
         }
     }
     va_end(again);
-}
-
-void buf_printf(struct buf *buf, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    buf_vprintf(buf, fmt, args);
     va_end(args);
 }

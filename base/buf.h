@@ -7,7 +7,6 @@
 #ifndef PTED_BASE_BUF_H
 #define PTED_BASE_BUF_H
 
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -55,7 +54,5 @@ static inline void buf_add_char(struct buf *buf, char c)
 /* |count| times |c|. */
 void buf_add_fill(struct buf *buf, char c, size_t count);
 void buf_printf(struct buf *buf, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void buf_vprintf(struct buf *buf, const char *fmt, va_list args)
-    __attribute__((format(printf, 2, 0)));
 
 #endif

@@ -8,10 +8,8 @@
 
 #include "base/check.h"
 
-static const struct {
-    const char *name, *text, *advice;
-} statuses[STATUS_COUNT] = {
-#define STATUS(name, text, advice) [ST_##name] = {#name, text, advice},
+static const char *const texts[STATUS_COUNT] = {
+#define STATUS(name, text) [ST_##name] = text,
 #include "base/status.def"
 #undef STATUS
 };
@@ -58,17 +56,7 @@ enum status error_prefix(struct error *err, const char *fmt, ...)
     return err->code;
 }
 
-const char *status_name(enum status code)
-{
-    return (unsigned)code < STATUS_COUNT ? statuses[code].name : "UNKNOWN";
-}
-
 const char *status_text(enum status code)
 {
-    return (unsigned)code < STATUS_COUNT ? statuses[code].text : "unknown status";
-}
-
-const char *status_advice(enum status code)
-{
-    return (unsigned)code < STATUS_COUNT ? statuses[code].advice : "report it";
+    return (unsigned)code < STATUS_COUNT ? texts[code] : "unknown status";
 }

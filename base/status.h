@@ -12,7 +12,7 @@
 #include <stdarg.h>
 
 enum status {
-#define STATUS(name, text, advice) ST_##name,
+#define STATUS(name, text) ST_##name,
 #include "base/status.def"
 #undef STATUS
     STATUS_COUNT
@@ -37,9 +37,8 @@ enum status error_setv(struct error *err, enum status code, const char *fmt, va_
 enum status error_prefix(struct error *err, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-const char *status_name(enum status code);
+/* What |code| is called where there is nothing better to say. */
 const char *status_text(enum status code);
-const char *status_advice(enum status code);
 
 /* Leaves the function with the status of |expr| unless it is ST_OK. Only where nothing is held. */
 #define TRY(expr)                                                                                  \

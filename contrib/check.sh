@@ -4,7 +4,7 @@
 # Installs what the tests need on Debian 12, then builds and runs all of them in several ways, each
 # in its own tree build/check-STEP with its log beside it. The last line counts the tests of all
 # steps; a step that does not build, breaks off or runs no test counts as one failure more. A test
-# that fails runs once more, alone: what passes then is counted as passed and as unsteady, and named.
+# that fails runs once more, alone: what passes then counts as passed and as unsteady, and is named.
 #
 #   contrib/check.sh          every step
 #   contrib/check.sh STEP...  some: gcc clang memory threads dist quickstart
@@ -103,8 +103,8 @@ step() {
     esac
 }
 
-# Prints "PASSED FAILED SKIPPED UNSTEADY" over every automake summary in a log; the report of a failed
-# run repeats the numbers before its summary.
+# Prints "PASSED FAILED SKIPPED UNSTEADY" over every automake summary in a log; the report of a
+# failed run repeats the numbers before its summary.
 totals() {
     awk -v again="$AGAIN" '/^Testsuite summary / { summary = 1 }
         index($0, again) == 1 { tries++; fail = 0 }

@@ -263,11 +263,6 @@ void hal_command_list_hosted(const struct hal_command *command,
     }
 }
 
-uint64_t hal_command_cost(const struct hal_command *command)
-{
-    return command->cost;
-}
-
 static void print_bindings(const struct hal_record *record, struct buf *out)
 {
     for (uint32_t i = 0; i < record->binding_count; i++) {

@@ -100,9 +100,6 @@ void hal_command_list_hosted(const struct hal_command *command,
                              void (*fn)(void *arg, const char *label, enum hal_place place),
                              void *arg);
 
-/* Rough ns of everything recorded on one core, as summed from the dispatches. */
-uint64_t hal_command_cost(const struct hal_command *command);
-
 /* One line a command, deterministic, for `pte inspect --plan` and golden tests. */
 void hal_command_print(const struct hal_command *command, struct buf *out);
 

@@ -2,10 +2,7 @@
 /*
  * The value and the failure are written under the lock and may be read without it, so that a point
  * that has been reached costs its waiter no lock. Waiters are kept in the order of their values: a
- * signal takes a prefix of the list.
- *
- * A waiter that has been taken off the list has link.prev == NULL, which is how cancelling it finds
- * out; link.next then chains the waiters that one signal is about to call.
+ * signal takes a prefix of the list, and chains it by link.next until it has called all of it.
  */
 #include "config.h"
 
@@ -103,7 +100,7 @@ static struct list *take_waiters(struct hal_semaphore *semaphore, uint64_t value
             break;
         }
         list_remove(link);
-        *link = (struct list){.next = NULL, .prev = NULL};
+        link->next = NULL;
         *last = link;
         last = &link->next;
     }
@@ -205,19 +202,6 @@ void hal_semaphore_on(struct hal_semaphore *semaphore, struct hal_semaphore_wait
         pthread_mutex_unlock(&semaphore->lock);
         return;
     }
-    waiter->link = (struct list){.next = NULL, .prev = NULL};
     pthread_mutex_unlock(&semaphore->lock);
     waiter->fn(waiter, status);
-}
-
-bool hal_semaphore_cancel(struct hal_semaphore *semaphore, struct hal_semaphore_waiter *waiter)
-{
-    pthread_mutex_lock(&semaphore->lock);
-    bool waiting = waiter->link.prev != NULL;
-    if (waiting) {
-        list_remove(&waiter->link);
-        waiter->link.prev = NULL;
-    }
-    pthread_mutex_unlock(&semaphore->lock);
-    return waiting;
 }

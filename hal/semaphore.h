@@ -60,7 +60,4 @@ MUST_CHECK enum status hal_semaphore_wait(struct hal_semaphore *semaphore, uint6
  */
 void hal_semaphore_on(struct hal_semaphore *semaphore, struct hal_semaphore_waiter *waiter);
 
-/* Takes a waiter back. False: it has been called, or is being called on another thread. */
-bool hal_semaphore_cancel(struct hal_semaphore *semaphore, struct hal_semaphore_waiter *waiter);
-
 #endif

@@ -397,28 +397,12 @@ const uint8_t *number_read_f64(const uint8_t *at, const uint8_t *end, double *ou
     return behind;
 }
 
-/* Why reading a float failed. */
-static enum number_result explain_float(const uint8_t *at, const uint8_t *end)
-{
-    struct token token;
-    return scan(at, end, &token) ? NUMBER_RANGE : NUMBER_SYNTAX;
-}
-
 enum number_result number_parse_f64(const uint8_t **at, const uint8_t *end, double *out)
 {
     const uint8_t *behind = number_read_f64(*at, end, out);
     if (!behind) {
-        return explain_float(*at, end);
-    }
-    *at = behind;
-    return NUMBER_OK;
-}
-
-enum number_result number_parse_f32(const uint8_t **at, const uint8_t *end, float *out)
-{
-    const uint8_t *behind = number_read_f32(*at, end, out);
-    if (!behind) {
-        return explain_float(*at, end);
+        struct token token;
+        return scan(*at, end, &token) ? NUMBER_RANGE : NUMBER_SYNTAX;
     }
     *at = behind;
     return NUMBER_OK;

@@ -30,7 +30,6 @@ enum number_result {
 
 enum number_result number_parse_i64(const uint8_t **at, const uint8_t *end, int64_t *out);
 enum number_result number_parse_u64(const uint8_t **at, const uint8_t *end, uint64_t *out);
-enum number_result number_parse_f32(const uint8_t **at, const uint8_t *end, float *out);
 enum number_result number_parse_f64(const uint8_t **at, const uint8_t *end, double *out);
 
 /* The same for long arrays: the place behind the token, or NULL for whatever is not NUMBER_OK. */

@@ -196,7 +196,7 @@ static void print_dims(const struct rawsig_type *type, struct buf *out)
     buf_add_char(out, ']');
 }
 
-void rawsig_print_type(const struct rawsig_type *type, struct buf *out)
+static void print_type(const struct rawsig_type *type, struct buf *out)
 {
     switch (type->kind) {
     case RAWSIG_BUFFER:
@@ -222,7 +222,7 @@ static void print_types(const struct rawsig_type *types, uint32_t count, struct 
     buf_add_char(out, '(');
     for (uint32_t i = 0; i < count; i++) {
         buf_add_str(out, i ? ", " : "");
-        rawsig_print_type(&types[i], out);
+        print_type(&types[i], out);
     }
     buf_add_char(out, ')');
 }

@@ -46,6 +46,5 @@ void rawsig_mangle(const struct rawsig *sig, struct buf *out);
 
 /* For people: "(float32[?,128], sint64) -> (float32[?,10])". */
 void rawsig_print(const struct rawsig *sig, struct buf *out);
-void rawsig_print_type(const struct rawsig_type *type, struct buf *out);
 
 #endif

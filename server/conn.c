@@ -56,7 +56,8 @@ void conn_abort(struct conn *conn)
     }
 }
 
-void conn_set_deadline(struct conn *conn, uint64_t ms)
+/* The current state may last |ms| from now. */
+static void set_deadline(struct conn *conn, uint64_t ms)
 {
     conn->deadline_ms = uv_now(&conn->server->loop) + ms;
 }
@@ -65,7 +66,7 @@ static void enter(struct conn *conn, enum conn_state state, uint64_t ms)
 {
     must(conn->state != CONN_CLOSING);
     conn->state = state;
-    conn_set_deadline(conn, ms);
+    set_deadline(conn, ms);
 }
 
 static const struct params *params_of(const struct conn *conn)
@@ -283,7 +284,7 @@ static size_t feed(struct conn *conn, struct span bytes)
     enum llhttp_errno error = llhttp_execute(&conn->parser, (const char *)bytes.ptr, bytes.len);
     if (error == HPE_OK) {
         if (conn->state == CONN_BODY) {
-            conn_set_deadline(conn, params_of(conn)->body_timeout);
+            set_deadline(conn, params_of(conn)->body_timeout);
         }
         return bytes.len;
     }
@@ -448,7 +449,7 @@ bool conn_write(struct conn *conn, const uv_buf_t *bufs, unsigned count, uv_writ
         return true;
     }
     conn->queued_bytes = stream->write_queue_size;
-    conn_set_deadline(conn, params_of(conn)->write_timeout);
+    set_deadline(conn, params_of(conn)->write_timeout);
     return false;
 }
 
@@ -573,10 +574,10 @@ static void time_out_busy(struct conn *conn)
 {
     size_t queued = conn->io.stream.write_queue_size;
     if (request_is_waited_for(conn->request)) {
-        conn_set_deadline(conn, params_of(conn)->request_timeout); /* the scheduler sees to it */
+        set_deadline(conn, params_of(conn)->request_timeout); /* the scheduler sees to it */
     } else if (queued < conn->queued_bytes) { /* the client takes its answer, if slowly */
         conn->queued_bytes = queued;
-        conn_set_deadline(conn, params_of(conn)->write_timeout);
+        set_deadline(conn, params_of(conn)->write_timeout);
     } else {
         conn_abort(conn);
     }

@@ -76,9 +76,6 @@ bool conn_write(struct conn *conn, const uv_buf_t *bufs, unsigned count, uv_writ
 /* The current request is over and no longer the connection's. */
 void conn_answered(struct conn *conn, bool is_keep_alive);
 
-/* The current state may last |ms| from now. */
-void conn_set_deadline(struct conn *conn, uint64_t ms);
-
 /* Ends it now: the request is cancelled from whatever step it is in. */
 void conn_abort(struct conn *conn);
 

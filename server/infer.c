@@ -48,7 +48,8 @@ void infer_fini(struct request *request)
     buf_fini(&infer->deflated);
 }
 
-void infer_call_reset(struct request *request, struct infer_call *call)
+/* Drops what the call holds. */
+static void reset_call(struct request *request, struct infer_call *call)
 {
     rt_invocation_free(call->invocation);
     if (call->sequence) {
@@ -62,7 +63,7 @@ void infer_call_reset(struct request *request, struct infer_call *call)
 void infer_reset(struct request *request)
 {
     struct infer *infer = &request->infer;
-    infer_call_reset(request, &infer->call);
+    reset_call(request, &infer->call);
     bundle_free(infer->bundle);
     infer->bundle = NULL;
     infer->ops = NULL;

@@ -132,9 +132,6 @@ void infer_take_parameters(struct infer *infer, const struct oip_parameters *par
 /* ST_TIMEOUT: "not done after 50 ms". */
 enum status infer_fail_late(const struct request *request, struct error *err);
 
-/* Drops what the call holds. */
-void infer_call_reset(struct request *request, struct infer_call *call);
-
 /* For the forms: raw input |index| lies packed at |bytes| in the body, which is in a buffer. */
 MUST_CHECK enum status infer_bind(const struct infer *infer, struct infer_call *call,
                                   uint32_t index, enum dtype dtype, const struct shape *shape,

@@ -28,7 +28,8 @@ const struct rt_node *q_producer(const struct q_pass *q, uint32_t value)
     return node == RT_NO_NODE || node >= q->rw.node_count ? NULL : &q->graph->nodes[node];
 }
 
-enum status q_as_u8(struct q_pass *q, uint32_t value, uint32_t *out_value)
+/* |value|, integers, as u8. */
+static enum status as_u8(struct q_pass *q, uint32_t value, uint32_t *out_value)
 {
     bool is_known_value = value < q->rw.value_count;
     *out_value = value;
@@ -127,7 +128,7 @@ static enum status on_dequantize(struct q_pass *q, const struct rt_node *node)
     info->kind = Q_TENSOR;
     info->scale = scale;
     info->zero = zero + shift_of(x);
-    return q_as_u8(q, node->args[0], &info->bytes);
+    return as_u8(q, node->args[0], &info->bytes);
 }
 
 /* Is |v| none, or a constant of zeros only? */
@@ -196,7 +197,7 @@ static enum status quantize_rows(struct q_pass *q, uint32_t x, struct q_rows *ou
     out_rows->node = rt_graph_node(graph, rt_op_find("quantize_dynamic"), args, 2, outs, 3);
     TRY(rt_graph_check(graph, q->err));
     TRY(rt_graph_infer(graph, out_rows->node, q->err));
-    TRY(q_as_u8(q, outs[0], &out_rows->u8));
+    TRY(as_u8(q, outs[0], &out_rows->u8));
     if (is_known_value) {
         q->rows[x] = *out_rows;
     }

@@ -63,9 +63,6 @@ struct q_form {
 /* The info of a value; of one that the pass made: nothing is known. */
 const struct q_info *q_info_of(const struct q_pass *q, uint32_t value);
 
-/* |value|, integers, as u8. */
-MUST_CHECK enum status q_as_u8(struct q_pass *q, uint32_t value, uint32_t *out_value);
-
 /* The node that makes |value|, if it was there when the pass began; NULL otherwise. */
 const struct rt_node *q_producer(const struct q_pass *q, uint32_t value);
 

@@ -78,9 +78,6 @@ extern const struct hal_kernel rt_quantize_dynamic_kernel, rt_quantize_dynamic_f
 extern const struct hal_kernel rt_dequantize_groups_kernel;
 /* Bindings: integers, bytes. */
 extern const struct hal_kernel rt_unpack_int4_kernel;
-
-/* Of RT_DTYPES_QUANT. */
-enum uk_int rt_quant_int(enum dtype dtype);
 #endif
 
 #endif

@@ -18,7 +18,8 @@
 #include "runtime/ops/shaders/quantize.h"
 #include "runtime/ops/shaders/quantize_rows.h"
 
-enum uk_int rt_quant_int(enum dtype dtype)
+/* Of RT_DTYPES_QUANT. */
+static enum uk_int uk_int_of(enum dtype dtype)
 {
     switch (dtype) {
     case DT_I8:
@@ -153,7 +154,7 @@ static const float *read_floats(const struct chunk *c, struct uk_quant *quant)
 static void store_ints(const struct chunk *c, const float *x, const struct uk_quant *quant)
 {
     int64_t width = (int64_t)dtype_bytes(c->k->whole);
-    uk_quantize_f *quantize = hal_cpu_uk()->quantize[rt_quant_int(c->k->whole)];
+    uk_quantize_f *quantize = hal_cpu_uk()->quantize[uk_int_of(c->k->whole)];
 
     if (c->strides[0] == width) {
         quantize(c->at[0], x, quant, (size_t)c->n);
@@ -219,7 +220,7 @@ static void dequantize_each(const struct chunk *c, float *y)
     const struct uk_quant plain = {.scale = 1};
     size_t n = (size_t)c->n;
 
-    uk->dequantize[rt_quant_int(c->k->whole)](c->floats, read_ints(c), &plain, n);
+    uk->dequantize[uk_int_of(c->k->whole)](c->floats, read_ints(c), &plain, n);
     read_zero_points(c, c->others);
     uk->binary_f32[UK_SUB](c->floats, c->floats, c->others, n);
     read_scales(c, c->others);
@@ -233,7 +234,7 @@ static void dequantize_chunk(const struct chunk *c)
 
     if (is_uniform(c)) {
         struct uk_quant quant = read_uniform(c);
-        hal_cpu_uk()->dequantize[rt_quant_int(c->k->whole)](y, read_ints(c), &quant, (size_t)c->n);
+        hal_cpu_uk()->dequantize[uk_int_of(c->k->whole)](y, read_ints(c), &quant, (size_t)c->n);
     } else {
         dequantize_each(c, y);
     }

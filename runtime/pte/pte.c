@@ -68,16 +68,6 @@ const struct pte_plan *pte_plans(const struct pte_program *program, size_t *out_
     return program->plans;
 }
 
-const struct pte_plan *pte_find_plan(const struct pte_program *program, const char *name)
-{
-    for (uint32_t i = 0; i < program->plan_count; i++) {
-        if (strcmp(program->plans[i].name, name) == 0) {
-            return &program->plans[i];
-        }
-    }
-    return NULL;
-}
-
 const struct pte_names *pte_named_data(const struct pte_program *program)
 {
     return &program->named;

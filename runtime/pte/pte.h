@@ -170,7 +170,6 @@ struct span pte_file_bytes(const struct pte_program *program);
 
 /* All methods, in the order of the file. */
 const struct pte_plan *pte_plans(const struct pte_program *program, size_t *out_count);
-const struct pte_plan *pte_find_plan(const struct pte_program *program, const char *name);
 
 /* What delegates look up by key. */
 const struct pte_names *pte_named_data(const struct pte_program *program);

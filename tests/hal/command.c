@@ -260,7 +260,6 @@ static void test_wide_region(void **state)
         dispatch_increment(command, cts_slot(0, offset, i * 4), i, 5000);
         offset += i * 4;
     }
-    assert_int_equal(hal_command_cost(command), DISPATCHES * 5000);
     cts_command_end(command);
     const struct hal_binding slot = cts_all_of(buffer);
     for (uint32_t turn = 1; turn <= 20; turn++) {

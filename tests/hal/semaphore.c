@@ -97,22 +97,6 @@ static void test_callbacks(void **state)
     hal_semaphore_unref(semaphore);
 }
 
-static void test_cancel(void **state)
-{
-    (void)state;
-    struct hal_semaphore *semaphore = cts_semaphore_new();
-    struct note a = note_at(1), b = note_at(1);
-    hal_semaphore_on(semaphore, &a.waiter);
-    hal_semaphore_on(semaphore, &b.waiter);
-    assert_true(hal_semaphore_cancel(semaphore, &a.waiter));
-    assert_false(hal_semaphore_cancel(semaphore, &a.waiter));
-    hal_semaphore_signal(semaphore, 1);
-    assert_false(hal_semaphore_cancel(semaphore, &b.waiter));
-    assert_int_equal(a.calls, 0);
-    assert_int_equal(b.calls, 1);
-    hal_semaphore_unref(semaphore);
-}
-
 struct pingpong {
     struct hal_semaphore *mine, *theirs;
 };
@@ -150,39 +134,12 @@ static void test_two_threads(void **state)
     hal_semaphore_unref(b);
 }
 
-static void *signal_later(void *arg)
-{
-    hal_semaphore_signal(arg, 1);
-    return NULL;
-}
-
-/* A waiter is either called or taken back, never both and never neither. */
-static void test_cancel_races_with_signal(void **state)
-{
-    (void)state;
-    for (int i = 0; i < 200; i++) {
-        pthread_t thread;
-        struct hal_semaphore *semaphore = cts_semaphore_new();
-        struct note note = note_at(1);
-        hal_semaphore_on(semaphore, &note.waiter);
-        assert_int_equal(pthread_create(&thread, NULL, signal_later, semaphore), 0);
-        bool taken_back = hal_semaphore_cancel(semaphore, &note.waiter);
-        pthread_join(thread, NULL);
-        assert_int_equal(note.calls, taken_back ? 0 : 1);
-        hal_semaphore_unref(semaphore);
-    }
-}
-
 int cts_semaphore(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_value_grows),
-        cmocka_unit_test(test_first_failure_wins),
-        cmocka_unit_test(test_wait_times_out),
-        cmocka_unit_test(test_callbacks),
-        cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_value_grows),    cmocka_unit_test(test_first_failure_wins),
+        cmocka_unit_test(test_wait_times_out), cmocka_unit_test(test_callbacks),
         cmocka_unit_test(test_two_threads),
-        cmocka_unit_test(test_cancel_races_with_signal),
     };
     return cmocka_run_group_tests_name("semaphore", tests, NULL, NULL);
 }

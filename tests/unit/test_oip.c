@@ -59,7 +59,7 @@ static void check_refused(const char *json, enum status status, const char *part
     struct fixture f;
     enum status got = parse_parts(&f, json, NULL, 0);
     if (got != status || !strstr(f.err.text, part)) {
-        fail_msg("%s\nstatus %s, text '%s', expected '%s' in it", json, status_name(got),
+        fail_msg("%s\nstatus %s, text '%s', expected '%s' in it", json, status_text(got),
                  f.err.text, part);
     }
     clear(&f);

@@ -187,6 +187,16 @@ static void check_plan(const struct pte_plan *plan, const cJSON *facts)
     assert_null(plan->unsupported);
 }
 
+static const struct pte_plan *find_plan(const struct pte_program *program, const char *name)
+{
+    for (uint32_t i = 0; i < program->plan_count; i++) {
+        if (strcmp(program->plans[i].name, name) == 0) {
+            return &program->plans[i];
+        }
+    }
+    return NULL;
+}
+
 static void check_program(const char *path, const cJSON *facts)
 {
     const cJSON *methods = cJSON_GetObjectItem(facts, "methods"), *method;
@@ -200,7 +210,7 @@ static void check_program(const char *path, const cJSON *facts)
     }
     cJSON_ArrayForEach(method, methods)
     {
-        const struct pte_plan *plan = pte_find_plan(program, method->string);
+        const struct pte_plan *plan = find_plan(program, method->string);
         assert_non_null(plan);
         check_operators(plan, method);
         if (is_complete) {

@@ -35,11 +35,9 @@ static void test_every_status_has_words(void **state)
 {
     (void)state;
     for (int code = 0; code < STATUS_COUNT; code++) {
-        assert_true(strlen(status_name(code)) > 0);
         assert_true(strlen(status_text(code)) > 0);
-        assert_true(strlen(status_advice(code)) > 0);
     }
-    assert_string_equal(status_name(STATUS_COUNT), "UNKNOWN");
+    assert_string_equal(status_text(STATUS_COUNT), "unknown status");
 }
 
 int main(void)
