@@ -3,13 +3,15 @@
 #ifndef PTED_RUNTIME_OPS_CONV_H
 #define PTED_RUNTIME_OPS_CONV_H
 
+#ifndef HAL_SHADER
 #include "runtime/ops/op.h"
+#endif
 
 /* Spatial dims: a line, a picture, a volume. */
 #define RT_CONV_AXES_MAX 3
 
 /* Of "convolution", in the file's order. */
-enum {
+enum rt_conv_arg {
     RT_CONV_X,
     RT_CONV_W,
     RT_CONV_BIAS,
@@ -23,7 +25,7 @@ enum {
 };
 
 /* Of "convolution_backward". */
-enum {
+enum rt_conv_back_arg {
     RT_CONV_BACK_GRAD,
     RT_CONV_BACK_X,
     RT_CONV_BACK_W,

@@ -11,30 +11,13 @@
 #include <inttypes.h>
 
 #include "base/check.h"
-#include "runtime/ops/conv.h"
+#include "runtime/ops/conv_direct.h"
 #include "runtime/ops/convert.h"
 #include "runtime/ops/minmax.h"
+#include "runtime/ops/shaders/conv_direct.h"
 
 #define TILE_MACS (64 * 1024)
 #define CLASS_DTYPES (1u << DT_F32 | 1u << DT_F64 | 1u << DT_I64)
-
-struct direct_axis {
-    int64_t in, out, kernel;
-    int64_t stride, pad, dilation;
-};
-
-struct direct_constants {
-    enum rt_class class;
-    bool is_transposed;
-    int64_t ins, outs; /* channels of a group */
-    int64_t groups;
-    int64_t lines, tile; /* output lines, and of a tile; of a gradient: weights */
-    int64_t images;
-    int64_t in_plane; /* elements of an input channel */
-    int64_t out_plane;
-    int64_t taps;
-    struct direct_axis axes[RT_CONV_AXES_MAX]; /* the last is along a line */
-};
 
 static int64_t floor_div(int64_t a, int64_t b)
 {
@@ -47,7 +30,8 @@ static int64_t ceil_div(int64_t a, int64_t b)
 }
 
 /* The input position that output |at| takes tap |k| from; -1: none. */
-static int64_t input_of(const struct direct_axis *axis, bool is_transposed, int64_t at, int64_t k)
+static int64_t input_of(const struct rt_direct_axis *axis, bool is_transposed, int64_t at,
+                        int64_t k)
 {
     int64_t in = is_transposed ? at + axis->pad - k * axis->dilation
                                : at * axis->stride - axis->pad + k * axis->dilation;
@@ -68,7 +52,7 @@ struct overlap {
     int64_t first, behind, shift;
 };
 
-static struct overlap overlap_of(const struct direct_axis *axis, bool is_transposed, int64_t k)
+static struct overlap overlap_of(const struct rt_direct_axis *axis, bool is_transposed, int64_t k)
 {
     int64_t size = is_transposed ? axis->out : axis->in;
     int64_t count = is_transposed ? axis->in : axis->out;
@@ -85,7 +69,8 @@ static struct overlap overlap_of(const struct direct_axis *axis, bool is_transpo
 /* Integers wrap, so they are computed without a sign. */
 #define DEFINE_LINES(type, suffix)                                                                 \
     static void add_line_##suffix(type *restrict y, const type *restrict x, type w,                \
-                                  const struct direct_axis *axis, bool is_transposed, int64_t k)   \
+                                  const struct rt_direct_axis *axis, bool is_transposed,           \
+                                  int64_t k)                                                       \
     {                                                                                              \
         struct overlap o = overlap_of(axis, is_transposed, k);                                     \
         int64_t stride = axis->stride;                                                             \
@@ -105,10 +90,10 @@ static struct overlap overlap_of(const struct direct_axis *axis, bool is_transpo
     }                                                                                              \
                                                                                                    \
     /* All taps of one input channel: |x| is its plane, |w| its weights. */                        \
-    static void add_channel_##suffix(const struct direct_constants *c, type *y, const type *x,     \
+    static void add_channel_##suffix(const struct rt_direct_constants *c, type *y, const type *x,  \
                                      const type *w, int64_t at_z, int64_t at_y)                    \
     {                                                                                              \
-        const struct direct_axis *z = &c->axes[0], *v = &c->axes[1], *h = &c->axes[2];             \
+        const struct rt_direct_axis *z = &c->axes[0], *v = &c->axes[1], *h = &c->axes[2];          \
         for (int64_t kz = 0; kz < z->kernel; kz++) {                                               \
             int64_t iz = input_of(z, c->is_transposed, at_z, kz);                                  \
             for (int64_t ky = 0; iz >= 0 && ky < v->kernel; ky++) {                                \
@@ -124,8 +109,8 @@ static struct overlap overlap_of(const struct direct_axis *axis, bool is_transpo
                                                                                                    \
     static void lines_##suffix(const struct hal_args *args, struct hal_tile tile)                  \
     {                                                                                              \
-        const struct direct_constants *c = args->constants;                                        \
-        const struct direct_axis *v = &c->axes[1], *h = &c->axes[2];                               \
+        const struct rt_direct_constants *c = args->constants;                                     \
+        const struct rt_direct_axis *v = &c->axes[1], *h = &c->axes[2];                            \
         int64_t first = tile.x * c->tile, behind = rt_min(first + c->tile, c->lines);              \
         const type *bias = args->bindings[3];                                                      \
         for (int64_t line = first; line < behind; line++) {                                        \
@@ -145,10 +130,7 @@ static struct overlap overlap_of(const struct direct_axis *axis, bool is_transpo
                                      (const type *)args->bindings[2] + w * c->taps, at_z, at_y);   \
             }                                                                                      \
         }                                                                                          \
-    }                                                                                              \
-                                                                                                   \
-    static const struct hal_kernel kernel_lines_##suffix = {.name = "conv_direct_" #suffix,        \
-                                                            .cpu = lines_##suffix};
+    }
 DEFINE_LINES(float, f32)
 DEFINE_LINES(double, f64)
 DEFINE_LINES(uint64_t, i64)
@@ -157,10 +139,10 @@ DEFINE_LINES(uint64_t, i64)
 
 /* The sum over all places of one image and one pair of channels, for one tap. */
 #define DEFINE_GRADIENT(type, sum_type, suffix)                                                    \
-    static sum_type tap_##suffix(const struct direct_constants *c, const type *out,                \
+    static sum_type tap_##suffix(const struct rt_direct_constants *c, const type *out,             \
                                  const type *in, const int64_t k[RT_CONV_AXES_MAX])                \
     {                                                                                              \
-        const struct direct_axis *z = &c->axes[0], *v = &c->axes[1], *h = &c->axes[2];             \
+        const struct rt_direct_axis *z = &c->axes[0], *v = &c->axes[1], *h = &c->axes[2];          \
         struct overlap o = overlap_of(h, false, k[2]);                                             \
         sum_type sum = 0;                                                                          \
         for (int64_t at_z = 0; at_z < z->out; at_z++) {                                            \
@@ -179,7 +161,7 @@ DEFINE_LINES(uint64_t, i64)
                                                                                                    \
     static void gradient_##suffix(const struct hal_args *args, struct hal_tile tile)               \
     {                                                                                              \
-        const struct direct_constants *c = args->constants;                                        \
+        const struct rt_direct_constants *c = args->constants;                                     \
         int64_t first = tile.x * c->tile, behind = rt_min(first + c->tile, c->lines);              \
         for (int64_t w = first; w < behind; w++) {                                                 \
             int64_t tap = w % c->taps, i = w / c->taps % c->ins, o = w / c->taps / c->ins;         \
@@ -198,13 +180,31 @@ DEFINE_LINES(uint64_t, i64)
             }                                                                                      \
             ((type *)args->bindings[0])[w] = (type)sum;                                            \
         }                                                                                          \
-    }                                                                                              \
-                                                                                                   \
-    static const struct hal_kernel kernel_gradient_##suffix = {.name = "conv_gradient_" #suffix,   \
-                                                               .cpu = gradient_##suffix};
+    }
 DEFINE_GRADIENT(float, double, f32)
 DEFINE_GRADIENT(double, double, f64)
 DEFINE_GRADIENT(uint64_t, uint64_t, i64)
+
+/* ---- the kernels, by class; doubles have no SPIR-V form -------------------------------------- */
+
+#define SPIRV_FORM(which) .spirv = HAL_SPIRV(conv_direct_spirv), .variant = (which)
+
+static const struct hal_kernel lines_kernels[] = {
+    [RT_CLASS_F32] = {.name = "conv_direct_f32", .cpu = lines_f32, SPIRV_FORM(RT_DIRECT_LINES)},
+    [RT_CLASS_F64] = {.name = "conv_direct_f64", .cpu = lines_f64},
+    [RT_CLASS_I64] = {.name = "conv_direct_i64",
+                      .cpu = lines_i64,
+                      SPIRV_FORM(RT_DIRECT_LINES | RT_DIRECT_I64)},
+};
+static const struct hal_kernel gradient_kernels[] = {
+    [RT_CLASS_F32] = {.name = "conv_gradient_f32",
+                      .cpu = gradient_f32,
+                      SPIRV_FORM(RT_DIRECT_GRADIENT)},
+    [RT_CLASS_F64] = {.name = "conv_gradient_f64", .cpu = gradient_f64},
+    [RT_CLASS_I64] = {.name = "conv_gradient_i64",
+                      .cpu = gradient_i64,
+                      SPIRV_FORM(RT_DIRECT_GRADIENT | RT_DIRECT_I64)},
+};
 
 /* ---- the operators --------------------------------------------------------------------------- */
 
@@ -230,14 +230,14 @@ static enum status gradient_shape(struct rt_shape_call *call)
 /* |lists|: the first of the arguments stride, padding and dilation. */
 static void read_axes(struct rt_emit *emit, uint32_t lists, const struct rt_tensor *in,
                       const struct rt_tensor *out, const struct rt_tensor *weights,
-                      struct direct_constants *c)
+                      struct rt_direct_constants *c)
 {
     uint32_t idle = RT_CONV_AXES_MAX + 2u - in->rank;
 
     c->taps = c->in_plane = c->out_plane = 1;
     for (uint32_t a = 0; a < RT_CONV_AXES_MAX; a++) {
-        struct direct_axis *axis = &c->axes[a];
-        *axis = (struct direct_axis){
+        struct rt_direct_axis *axis = &c->axes[a];
+        *axis = (struct rt_direct_axis){
             .in = a < idle ? 1 : in->dims[2 + a - idle],
             .out = a < idle ? 1 : out->dims[2 + a - idle],
             .kernel = a < idle ? 1 : weights->dims[2 + a - idle],
@@ -251,9 +251,9 @@ static void read_axes(struct rt_emit *emit, uint32_t lists, const struct rt_tens
     }
 }
 
-static enum status record(struct rt_emit *emit, struct direct_constants *c, int64_t macs,
-                          const struct hal_kernel *const kernels[3],
-                          const struct hal_binding bindings[4], struct error *err)
+static enum status record(struct rt_emit *emit, struct rt_direct_constants *c, int64_t macs,
+                          const struct hal_kernel *kernels, const struct hal_binding bindings[4],
+                          struct error *err)
 {
     if (c->lines == 0) {
         return ST_OK;
@@ -263,7 +263,7 @@ static enum status record(struct rt_emit *emit, struct direct_constants *c, int6
     must(tiles <= UINT32_MAX);
     return rt_emit_dispatch(emit,
                             &(struct hal_dispatch){
-                                .kernel = kernels[c->class],
+                                .kernel = &kernels[c->class],
                                 .grid = {(uint32_t)tiles, 1, 1},
                                 .constants = c,
                                 .constants_bytes = sizeof(*c),
@@ -277,12 +277,10 @@ static enum status record(struct rt_emit *emit, struct direct_constants *c, int6
 /* x, weights, bias?, stride, padding, dilation, transposed, groups, dims of the output */
 static enum status direct_emit(struct rt_emit *emit, struct error *err)
 {
-    static const struct hal_kernel *const kernels[] = {&kernel_lines_f32, &kernel_lines_f64,
-                                                       &kernel_lines_i64};
     const struct rt_tensor *x = rt_emit_arg(emit, 0), *w = rt_emit_arg(emit, 1);
     const struct rt_tensor *bias = rt_emit_arg(emit, 2), *out = rt_emit_out(emit, 0);
     int64_t groups = rt_emit_int(emit, 7);
-    struct direct_constants c = {
+    struct rt_direct_constants c = {
         .class = rt_class_of(out->dtype),
         .is_transposed = rt_emit_value(emit, 6)->b,
         .ins = x->dims[1] / groups,
@@ -296,19 +294,17 @@ static enum status direct_emit(struct rt_emit *emit, struct error *err)
     read_axes(emit, 3, x, out, w, &c);
     int64_t line = c.axes[RT_CONV_AXES_MAX - 1].out;
     c.lines = line > 0 ? out->numel / line : 0;
-    return record(emit, &c, line * c.taps * c.ins, kernels, bindings, err);
+    return record(emit, &c, line * c.taps * c.ins, lines_kernels, bindings, err);
 }
 
 /* The side with the outputs, that with the inputs, stride, padding, dilation, groups, the weights'
  * dims */
 static enum status gradient_emit(struct rt_emit *emit, struct error *err)
 {
-    static const struct hal_kernel *const kernels[] = {&kernel_gradient_f32, &kernel_gradient_f64,
-                                                       &kernel_gradient_i64};
     const struct rt_tensor *grad = rt_emit_arg(emit, 0), *x = rt_emit_arg(emit, 1);
     const struct rt_tensor *out = rt_emit_out(emit, 0);
     int64_t groups = rt_emit_int(emit, 5);
-    struct direct_constants c = {
+    struct rt_direct_constants c = {
         .class = rt_class_of(out->dtype),
         .ins = x->dims[1] / groups,
         .outs = grad->dims[1] / groups,
@@ -319,7 +315,7 @@ static enum status gradient_emit(struct rt_emit *emit, struct error *err)
     struct hal_binding bindings[] = {out->binding, grad->binding, x->binding, {0}};
 
     read_axes(emit, 2, x, grad, out, &c);
-    return record(emit, &c, c.images * c.out_plane, kernels, bindings, err);
+    return record(emit, &c, c.images * c.out_plane, gradient_kernels, bindings, err);
 }
 
 const struct rt_op rt_ops_conv_direct[] = {
@@ -330,13 +326,13 @@ const struct rt_op rt_ops_conv_direct[] = {
      .layout = RT_LAYOUT_ROW_MAJOR,
      .batch = rt_batch_each,
      .dtypes = CLASS_DTYPES,
-     .runs = &kernel_lines_f32},
+     .runs = &lines_kernels[RT_CLASS_F32]},
     {.name = "conv_gradient",
      .args = "TTLLLIL>T",
      .shape = gradient_shape,
      .emit = gradient_emit,
      .layout = RT_LAYOUT_ROW_MAJOR,
      .dtypes = CLASS_DTYPES,
-     .runs = &kernel_gradient_f32},
+     .runs = &gradient_kernels[RT_CLASS_F32]},
     {.name = NULL},
 };

@@ -24,7 +24,7 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/masked.c \
 	%D%/minmax.h \
 	%D%/norm.c %D%/norm.h %D%/norm_kernels.c \
-	%D%/conv.c %D%/conv.h %D%/conv_direct.c %D%/depthwise.h \
+	%D%/conv.c %D%/conv.h %D%/conv_direct.c %D%/conv_direct.h %D%/depthwise.h \
 	%D%/extent.c %D%/extent.h \
 	%D%/gemm.c %D%/gemm.h \
 	%D%/matmul.c \
@@ -53,6 +53,7 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/shaders/affine.h \
 	%D%/shaders/attention.h \
 	%D%/shaders/chain.h \
+	%D%/shaders/conv_direct.h \
 	%D%/shaders/cumsum.h \
 	%D%/shaders/depthwise.h \
 	%D%/shaders/embed.h \
@@ -93,6 +94,7 @@ EXTRA_DIST += \
 	%D%/shaders/affine.comp \
 	%D%/shaders/attention.comp \
 	%D%/shaders/chain.comp \
+	%D%/shaders/conv_direct.comp \
 	%D%/shaders/cumsum.comp \
 	%D%/shaders/depthwise.comp \
 	%D%/shaders/embed.comp \
