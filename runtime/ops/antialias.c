@@ -13,22 +13,15 @@
 #include <tgmath.h>
 
 #include "base/check.h"
+#include "runtime/ops/antialias.h"
 #include "runtime/ops/convert.h"
 #include "runtime/ops/minmax.h"
 #include "runtime/ops/op.h"
-#include "runtime/ops/pool.h"
-#include "runtime/ops/resample.h"
+#include "runtime/ops/shaders/antialias.h"
 
 #define TILE_MACS (64 * 1024)
 #define SIZE_MAX_OUT INT32_MAX
 #define SCRATCH_MAX ((int64_t)8 << 20) /* bytes for the taps of a row and a column */
-
-struct aa_constants {
-    enum dtype dtype;
-    int64_t channels, tile; /* columns of a tile */
-    struct rt_resample_dim h, w;
-    struct rt_image x, y;
-};
 
 /* The window and weights of output pixel |at|, and the largest; |weights| NULL: only that. */
 #define DEFINE_TRIANGLE(type, suffix)                                                              \
@@ -72,7 +65,7 @@ struct rt_resample_window rt_triangle_f64(const struct rt_resample_dim *dim, int
 /* The kernel's three rows of scratch: weights of a column and of a row, one row of the window. */
 #define DEFINE_AA(type, suffix, class)                                                             \
     /* The filtered value of one output pixel; |x| is the channel's image. */                      \
-    static type filter_##suffix(const struct aa_constants *c, const char *x,                       \
+    static type filter_##suffix(const struct rt_aa_constants *c, const char *x,                    \
                                 struct rt_resample_window h, const type *rows,                     \
                                 struct rt_resample_window w, const type *columns, type *values)    \
     {                                                                                              \
@@ -92,7 +85,7 @@ struct rt_resample_window rt_triangle_f64(const struct rt_resample_dim *dim, int
                                                                                                    \
     static void aa_##suffix(const struct hal_args *args, struct hal_tile tile)                     \
     {                                                                                              \
-        const struct aa_constants *c = args->constants;                                            \
+        const struct rt_aa_constants *c = args->constants;                                         \
         int64_t width = (int64_t)dtype_bytes(c->dtype), n = tile.y / c->channels;                  \
         int64_t channel = tile.y % c->channels;                                                    \
         int64_t first = tile.x * c->tile, behind = rt_min(first + c->tile, c->w.out);              \
@@ -108,12 +101,13 @@ struct rt_resample_window rt_triangle_f64(const struct rt_resample_dim *dim, int
                 rt_store(class, c->dtype)(y + (row * c->y.h + at * c->y.w) * width, 0, &value, 1); \
             }                                                                                      \
         }                                                                                          \
-    }                                                                                              \
-                                                                                                   \
-    static const struct hal_kernel kernel_##suffix = {.name = "upsample_aa_" #suffix,              \
-                                                      .cpu = aa_##suffix};
+    }
 DEFINE_AA(float, f32, RT_CLASS_F32)
 DEFINE_AA(double, f64, RT_CLASS_F64)
+
+static const struct hal_kernel kernel_f32 = {
+    .name = "upsample_aa_f32", .cpu = aa_f32, .spirv = HAL_SPIRV(antialias_spirv)};
+static const struct hal_kernel kernel_f64 = {.name = "upsample_aa_f64", .cpu = aa_f64};
 
 /* ---- the operator ---------------------------------------------------------------------------- */
 
@@ -162,7 +156,7 @@ static enum status aa_emit(struct rt_emit *emit, struct error *err)
         return error_set(err, ST_INVALID, "%s: an image of %" PRId64 " x %" PRId64,
                          rt_emit_op(emit)->name, self->dims[2], self->dims[3]);
     }
-    struct aa_constants c = {
+    struct rt_aa_constants c = {
         .dtype = self->dtype,
         .channels = self->dims[1],
         .h = make_dim(emit, 3, self->dims[2], out->dims[2]),

@@ -15,26 +15,14 @@
 
 #include "base/check.h"
 #include "runtime/ops/convert.h"
+#include "runtime/ops/distance.h"
 #include "runtime/ops/minmax.h"
 #include "runtime/ops/op.h"
+#include "runtime/ops/shaders/distance.h"
 
 #define CHUNK 512
 #define LANES 16 /* sums that are kept side by side */
 #define TILE_COORDINATES (64 * 1024)
-
-enum norm { NORM_COUNT_NONZERO, NORM_1, NORM_2, NORM_MAX, NORM_P };
-
-struct distance_constants {
-    enum dtype dtype;
-    enum norm norm;
-    double p;
-    int64_t coordinates;
-    int64_t rows, columns, tile; /* vectors of each matrix, and rows of a tile */
-    bool is_pairs;               /* pdist: the matrices are one, the output is a triangle */
-    uint8_t batch_rank;
-    int64_t batch[SHAPE_RANK_MAX];
-    int64_t strides[2][SHAPE_RANK_MAX]; /* of the batch dims, in vectors; 0: broadcast */
-};
 
 /* ---- one distance --------------------------------------------------------------------------- */
 
@@ -46,45 +34,45 @@ struct distance_constants {
     }
 
 #define DEFINE_DISTANCE(type, suffix, class)                                                       \
-    static void fold_##suffix(const struct distance_constants *c, type sums[LANES], const type *a, \
-                              const type *b, int64_t n)                                            \
+    static void fold_##suffix(const struct rt_distance_constants *c, type sums[LANES],             \
+                              const type *a, const type *b, int64_t n)                             \
     {                                                                                              \
         const type p = (type)c->p;                                                                 \
         switch (c->norm) {                                                                         \
-        case NORM_COUNT_NONZERO:                                                                   \
+        case RT_DISTANCE_NONZERO:                                                                  \
             EACH(type, d != 0, *sum + part)                                                        \
             break;                                                                                 \
-        case NORM_1:                                                                               \
+        case RT_DISTANCE_1:                                                                        \
             EACH(type, d, *sum + part)                                                             \
             break;                                                                                 \
-        case NORM_2:                                                                               \
+        case RT_DISTANCE_2:                                                                        \
             EACH(type, d *d, *sum + part)                                                          \
             break;                                                                                 \
-        case NORM_MAX:                                                                             \
+        case RT_DISTANCE_MAX:                                                                      \
             EACH(type, d, part > *sum || part != part ? part : *sum)                               \
             break;                                                                                 \
-        case NORM_P:                                                                               \
+        case RT_DISTANCE_P:                                                                        \
             EACH(type, pow(d, p), *sum + part)                                                     \
             break;                                                                                 \
         }                                                                                          \
     }                                                                                              \
                                                                                                    \
-    static type finish_##suffix(const struct distance_constants *c, const type sums[LANES])        \
+    static type finish_##suffix(const struct rt_distance_constants *c, const type sums[LANES])     \
     {                                                                                              \
         type all = sums[0];                                                                        \
         for (int i = 1; i < LANES; i++) {                                                          \
-            if (c->norm == NORM_MAX) {                                                             \
+            if (c->norm == RT_DISTANCE_MAX) {                                                      \
                 all = sums[i] > all || sums[i] != sums[i] ? sums[i] : all;                         \
             } else {                                                                               \
                 all += sums[i];                                                                    \
             }                                                                                      \
         }                                                                                          \
-        return c->norm == NORM_2   ? sqrt(all)                                                     \
-               : c->norm == NORM_P ? pow(all, (type)(1 / c->p))                                    \
-                                   : all;                                                          \
+        return c->norm == RT_DISTANCE_2   ? sqrt(all)                                              \
+               : c->norm == RT_DISTANCE_P ? pow(all, (type)(1 / c->p))                             \
+                                          : all;                                                   \
     }                                                                                              \
                                                                                                    \
-    static void distance_##suffix(const struct distance_constants *c, char *out, const char *a,    \
+    static void distance_##suffix(const struct rt_distance_constants *c, char *out, const char *a, \
                                   const char *b)                                                   \
     {                                                                                              \
         int64_t width = (int64_t)dtype_bytes(c->dtype);                                            \
@@ -109,11 +97,11 @@ DEFINE_DISTANCE(double, f64, RT_CLASS_F64)
 /* ---- the kernel ----------------------------------------------------------------------------- */
 
 /* Vectors before batch |batch| of operand |side|. */
-static int64_t batch_offset(const struct distance_constants *c, int side, int64_t batch)
+static int64_t batch_offset(const struct rt_distance_constants *c, int side, int64_t batch)
 {
     int64_t offset = 0;
 
-    for (uint8_t d = c->batch_rank; d-- > 0;) {
+    for (uint32_t d = c->batch_rank; d-- > 0;) {
         offset += batch % c->batch[d] * c->strides[side][d];
         batch /= c->batch[d];
     }
@@ -123,7 +111,7 @@ static int64_t batch_offset(const struct distance_constants *c, int side, int64_
 /* Bindings: out, rows, columns. Tile y is the batch. */
 static void distance_tile(const struct hal_args *args, struct hal_tile tile)
 {
-    const struct distance_constants *c = args->constants;
+    const struct rt_distance_constants *c = args->constants;
     int64_t width = (int64_t)dtype_bytes(c->dtype), vector = c->coordinates * width;
     int64_t first = tile.x * c->tile, behind = rt_min(first + c->tile, c->rows);
     const char *a = (const char *)args->bindings[1] + batch_offset(c, 0, tile.y) * vector;
@@ -141,7 +129,9 @@ static void distance_tile(const struct hal_args *args, struct hal_tile tile)
     }
 }
 
-static const struct hal_kernel kernel_distance = {.name = "distance", .cpu = distance_tile};
+static const struct hal_kernel kernel_distance = {
+    .name = "distance", .cpu = distance_tile, .spirv = HAL_SPIRV(distance_spirv)};
+static const struct hal_kernel kernel_f64 = {.name = "distance", .cpu = distance_tile};
 
 /* ---- the operators -------------------------------------------------------------------------- */
 
@@ -187,37 +177,37 @@ static enum status pdist_shape(struct rt_shape_call *call)
     return rt_set_out(call, 0, 1, &pairs);
 }
 
-static enum norm norm_of(double p)
+static enum rt_distance_norm norm_of(double p)
 {
-    return p == 0          ? NORM_COUNT_NONZERO
-           : p == 1        ? NORM_1
-           : p == 2        ? NORM_2
-           : p == INFINITY ? NORM_MAX
-                           : NORM_P;
+    return p == 0          ? RT_DISTANCE_NONZERO
+           : p == 1        ? RT_DISTANCE_1
+           : p == 2        ? RT_DISTANCE_2
+           : p == INFINITY ? RT_DISTANCE_MAX
+                           : RT_DISTANCE_P;
 }
 
-static void add_batch(struct distance_constants *c, int side, const struct rt_tensor *tensor)
+static void add_batch(struct rt_distance_constants *c, int side, const struct rt_tensor *tensor)
 {
-    uint8_t own = tensor->rank - 2, skip = c->batch_rank - own;
+    uint32_t own = tensor->rank - 2u, skip = c->batch_rank - own;
     int64_t vectors = tensor->dims[tensor->rank - 2];
 
-    for (uint8_t d = own; d-- > 0; vectors *= tensor->dims[d]) {
+    for (uint32_t d = own; d-- > 0; vectors *= tensor->dims[d]) {
         c->strides[side][skip + d] = tensor->dims[d] == 1 ? 0 : vectors;
     }
 }
 
-static enum status record(struct rt_emit *emit, struct distance_constants *c, int64_t batches,
+static enum status record(struct rt_emit *emit, struct rt_distance_constants *c, int64_t batches,
                           const struct hal_binding bindings[3], struct error *err)
 {
     int64_t row = rt_max(1, c->coordinates) * c->columns;
 
     c->norm = norm_of(c->p);
-    c->tile = rt_max(1, TILE_COORDINATES / (c->norm == NORM_P ? 16 : 1) / row);
+    c->tile = rt_max(1, TILE_COORDINATES / (c->norm == RT_DISTANCE_P ? 16 : 1) / row);
     int64_t tiles = (c->rows - 1) / c->tile + 1;
     must(tiles <= UINT32_MAX && batches <= UINT32_MAX);
     return rt_emit_dispatch(emit,
                             &(struct hal_dispatch){
-                                .kernel = &kernel_distance,
+                                .kernel = c->dtype == DT_F64 ? &kernel_f64 : &kernel_distance,
                                 .grid = {(uint32_t)tiles, (uint32_t)batches, 1},
                                 .constants = c,
                                 .constants_bytes = sizeof(*c),
@@ -232,7 +222,7 @@ static enum status cdist_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *a = rt_emit_arg(emit, 0), *b = rt_emit_arg(emit, 1);
     const struct rt_tensor *out = rt_emit_out(emit, 0);
-    struct distance_constants c = {
+    struct rt_distance_constants c = {
         .dtype = a->dtype,
         .p = rt_emit_number(emit, 2),
         .coordinates = a->dims[a->rank - 1],
@@ -254,7 +244,7 @@ static enum status cdist_emit(struct rt_emit *emit, struct error *err)
 static enum status pdist_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *self = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
-    struct distance_constants c = {
+    struct rt_distance_constants c = {
         .dtype = self->dtype,
         .p = rt_emit_number(emit, 1),
         .coordinates = self->dims[1],

@@ -7,13 +7,13 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/attention.c %D%/attention.h \
 	%D%/chain.c %D%/chain.h \
 	%D%/llm.c %D%/llm.h \
-	%D%/antialias.c \
+	%D%/antialias.c %D%/antialias.h \
 	%D%/batch.c \
 	%D%/complex.c \
 	%D%/convert.c %D%/convert.h \
 	%D%/copy.c %D%/copy.h \
 	%D%/create.c %D%/create.h %D%/fill.h \
-	%D%/distance.c \
+	%D%/distance.c %D%/distance.h \
 	%D%/element.c %D%/element.h \
 	%D%/gate.c \
 	%D%/fft.c %D%/fft.h %D%/fft_core.c %D%/fft_core.h \
@@ -51,11 +51,13 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/view.c \
 	%D%/view_priv.c %D%/view_priv.h \
 	%D%/shaders/affine.h \
+	%D%/shaders/antialias.h \
 	%D%/shaders/attention.h \
 	%D%/shaders/chain.h \
 	%D%/shaders/conv_direct.h \
 	%D%/shaders/cumsum.h \
 	%D%/shaders/depthwise.h \
+	%D%/shaders/distance.h \
 	%D%/shaders/embed.h \
 	%D%/shaders/extent.h \
 	%D%/shaders/fill_pattern.h \
@@ -92,11 +94,13 @@ EXTRA_DIST += \
 	%D%/shaders/loop.glsl \
 	%D%/shaders/loops.glsl %D%/shaders/math.glsl \
 	%D%/shaders/affine.comp \
+	%D%/shaders/antialias.comp \
 	%D%/shaders/attention.comp \
 	%D%/shaders/chain.comp \
 	%D%/shaders/conv_direct.comp \
 	%D%/shaders/cumsum.comp \
 	%D%/shaders/depthwise.comp \
+	%D%/shaders/distance.comp \
 	%D%/shaders/embed.comp \
 	%D%/shaders/extent.comp \
 	%D%/shaders/fill_pattern.comp \

@@ -8,7 +8,9 @@
 
 #include <stdbool.h>
 
+#ifndef HAL_SHADER
 #include "runtime/ops/op.h"
+#endif
 
 /* One of the two spatial dims. */
 struct rt_resample_dim {
@@ -18,6 +20,7 @@ struct rt_resample_dim {
     int64_t taps;   /* at most */
 };
 
+#ifndef HAL_SHADER
 /* An output pixel's neighbours along one dim. */
 struct rt_resample_window {
     int64_t begin, count;
@@ -43,5 +46,6 @@ struct rt_resample {
 MUST_CHECK enum status rt_emit_resample_u8(struct rt_emit *emit, const struct rt_tensor *self,
                                            const struct rt_tensor *out,
                                            const struct rt_resample *resample, struct error *err);
+#endif
 
 #endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* What the kernels of antialias.c are told. */
+#ifndef PTED_RUNTIME_OPS_ANTIALIAS_H
+#define PTED_RUNTIME_OPS_ANTIALIAS_H
+
+#include "runtime/ops/pool.h"
+#include "runtime/ops/resample.h"
+
+struct rt_aa_constants {
+    enum dtype dtype;
+    int64_t channels, tile; /* columns of a tile */
+    struct rt_resample_dim h, w;
+    struct rt_image x, y;
+};
+
+#endif
