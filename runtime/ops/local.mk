@@ -27,7 +27,7 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/conv.c %D%/conv.h %D%/conv_direct.c %D%/conv_direct.h %D%/depthwise.h \
 	%D%/extent.c %D%/extent.h \
 	%D%/gemm.c %D%/gemm.h \
-	%D%/matmul.c \
+	%D%/matmul.c %D%/matmul.h \
 	%D%/ops.c \
 	%D%/scalar.c \
 	%D%/op.h \
@@ -66,6 +66,7 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/shaders/index_put.h \
 	%D%/shaders/index_take.h \
 	%D%/shaders/keep.h \
+	%D%/shaders/matmul.h \
 	%D%/shaders/norm.h \
 	%D%/shaders/pack.h \
 	%D%/shaders/pad.h \
@@ -109,6 +110,7 @@ EXTRA_DIST += \
 	%D%/shaders/index_put.comp \
 	%D%/shaders/index_take.comp \
 	%D%/shaders/keep.comp \
+	%D%/shaders/matmul.comp \
 	%D%/shaders/norm.comp \
 	%D%/shaders/pack.comp \
 	%D%/shaders/pad.comp \

@@ -12,6 +12,8 @@
 #include "base/check.h"
 #include "runtime/ops/convert.h"
 #include "runtime/ops/gemm.h"
+#include "runtime/ops/matmul.h"
+#include "runtime/ops/shaders/matmul.h"
 
 /* All tensors of a product are of one type. */
 #define PRODUCT_TYPES ((RT_DTYPES_REAL & ~(1u << DT_U64)) | RT_DTYPES_COMPLEX)
@@ -200,15 +202,7 @@ static enum status gemm_emit(struct rt_emit *emit, struct error *err)
 /* ---- matmul ---------------------------------------------------------------------------------- */
 
 /* A tile is some rows; columns and inner positions go by in chunks. */
-#define MATMUL_ROWS 8
 #define MATMUL_CHUNK 128
-
-struct matmul {
-    int64_t m, k, n; /* of one product */
-    int64_t matrix;  /* elements of b from one product to the next */
-    enum dtype dtype;
-    enum rt_class class; /* F64 or I64 */
-};
 
 /* Elements are those of the class. */
 union matmul_row {
@@ -217,7 +211,7 @@ union matmul_row {
 };
 
 struct matmul_scratch {
-    union matmul_row sums[MATMUL_ROWS], a[MATMUL_ROWS], b;
+    union matmul_row sums[RT_MATMUL_ROWS], a[RT_MATMUL_ROWS], b;
 };
 
 static void add_product_f64(double *restrict sum, const double *restrict b, double a, int64_t n)
@@ -236,8 +230,8 @@ static void add_product_i64(uint64_t *restrict sum, const uint64_t *restrict b, 
 }
 
 /* sums += the products over |depth| inner positions; |b| is the first one's row, |n| columns. */
-static void add_products(const struct matmul *k, struct matmul_scratch *s, const char *b,
-                         int64_t depth, int64_t rows, int64_t n)
+static void add_products(const struct rt_matmul_constants *k, struct matmul_scratch *s,
+                         const char *b, int64_t depth, int64_t rows, int64_t n)
 {
     int64_t width = (int64_t)dtype_bytes(k->dtype);
 
@@ -254,8 +248,8 @@ static void add_products(const struct matmul *k, struct matmul_scratch *s, const
 }
 
 /* |n| columns from |column| on of |rows| rows; a, b and out are those of the product. */
-static void multiply_columns(const struct matmul *k, struct matmul_scratch *s, const char *a,
-                             const char *b, char *out, int64_t rows, int64_t n)
+static void multiply_columns(const struct rt_matmul_constants *k, struct matmul_scratch *s,
+                             const char *a, const char *b, char *out, int64_t rows, int64_t n)
 {
     int64_t width = (int64_t)dtype_bytes(k->dtype);
 
@@ -275,9 +269,9 @@ static void multiply_columns(const struct matmul *k, struct matmul_scratch *s, c
 /* Bindings: out, a, b. Grid: blocks of rows, products. */
 static void matmul_tile(const struct hal_args *args, struct hal_tile tile)
 {
-    const struct matmul *k = args->constants;
-    int64_t width = (int64_t)dtype_bytes(k->dtype), row = tile.x * MATMUL_ROWS;
-    int64_t rows = k->m - row < MATMUL_ROWS ? k->m - row : MATMUL_ROWS;
+    const struct rt_matmul_constants *k = args->constants;
+    int64_t width = (int64_t)dtype_bytes(k->dtype), row = tile.x * RT_MATMUL_ROWS;
+    int64_t rows = k->m - row < RT_MATMUL_ROWS ? k->m - row : RT_MATMUL_ROWS;
     const char *a = args->bindings[1], *b = args->bindings[2];
     char *out = args->bindings[0];
 
@@ -290,7 +284,9 @@ static void matmul_tile(const struct hal_args *args, struct hal_tile tile)
     }
 }
 
-static const struct hal_kernel matmul_kernel = {.name = "matmul", .cpu = matmul_tile};
+static const struct hal_kernel matmul_kernel = {
+    .name = "matmul", .cpu = matmul_tile, .spirv = HAL_SPIRV(matmul_spirv)};
+static const struct hal_kernel matmul_f64_kernel = {.name = "matmul", .cpu = matmul_tile};
 
 /* [.., m, k] x [k, n], or as many right-hand sides as there are left. */
 static enum status matmul_shape(struct rt_shape_call *call)
@@ -311,7 +307,7 @@ static enum status matmul_emit(struct rt_emit *emit, struct error *err)
     const struct rt_tensor *out = rt_emit_out(emit, 0);
     int64_t count = b->rank == 3 ? b->dims[0] : 1, n = out->dims[out->rank - 1];
     int64_t rows = n > 0 && count > 0 ? out->numel / n / count : 0;
-    struct matmul k = {
+    struct rt_matmul_constants k = {
         .m = rows,
         .k = a->dims[a->rank - 1],
         .n = n,
@@ -321,8 +317,8 @@ static enum status matmul_emit(struct rt_emit *emit, struct error *err)
     };
     struct hal_binding bindings[] = {out->binding, a->binding, b->binding};
     struct hal_dispatch dispatch = {
-        .kernel = &matmul_kernel,
-        .grid = {(uint32_t)((rows + MATMUL_ROWS - 1) / MATMUL_ROWS), (uint32_t)count, 1},
+        .kernel = k.class == RT_CLASS_F64 ? &matmul_f64_kernel : &matmul_kernel,
+        .grid = {(uint32_t)((rows + RT_MATMUL_ROWS - 1) / RT_MATMUL_ROWS), (uint32_t)count, 1},
         .constants = &k,
         .constants_bytes = sizeof(k),
         .bindings = bindings,
