@@ -73,8 +73,10 @@ static enum status import_input(struct xnn_import *x, uint32_t index)
     const struct rt_value *v = &x->graph->values[tensor];
     if (declared->kind != PTE_TENSOR || v->kind != RT_TENSOR ||
         v->rank != declared->tensor->shape.rank || v->dtype != xnn_types[value->type].dtype) {
-        return error_set(x->err, ST_CORRUPT, "argument %" PRIu32 " is not a tensor of %s",
-                         value->external_id, xnn_types[value->type].name);
+        return error_set(x->err, ST_CORRUPT, "argument %" PRIu32 " is %s, expected a tensor of %s",
+                         value->external_id,
+                         v->kind == RT_TENSOR ? dtype_infos[v->dtype].long_text : "no tensor",
+                         xnn_types[value->type].name);
     }
     TRY(xnn_permute(x, tensor, declared->tensor->dim_order, &tensor));
     return value->quantizes_rows ? xnn_encode(x, index, tensor, &value->stored)

@@ -94,15 +94,30 @@ static enum status find_same_padding(struct xnn_import *x, uint32_t stored, stru
     return rt_graph_check(x->graph, x->err);
 }
 
+/* What the parameters of nodes that look at images are, in the order of all of their tables. */
+static const char *const extent_names[XNN_PARAMS_MAX] = {
+    "the padding at the top",  "the padding at the right",      "the padding at the bottom",
+    "the padding at the left", "the height of the window",      "the width of the window",
+    "the vertical stride",     "the horizontal stride",         "the vertical dilation",
+    "the horizontal dilation", "the input channels of a group", "the output channels of a group",
+    "the number of groups",    "the adjustment of the height",  "the adjustment of the width",
+};
+
+static enum status check_extent(struct xnn_import *x, uint32_t i, uint32_t value, uint32_t min)
+{
+    if (value < min || value > EXTENT_MAX) {
+        return error_set(x->err, ST_CORRUPT, "%s is %u, expected %u to %u", extent_names[i], value,
+                         min, EXTENT_MAX);
+    }
+    return ST_OK;
+}
+
 /* The first |count| parameters, of which those from |positive| on cannot be 0. */
 static enum status check_extents(struct xnn_import *x, const uint32_t *params, uint32_t positive,
                                  uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        if (params[i] > EXTENT_MAX || (i >= positive && params[i] == 0)) {
-            return error_set(x->err, ST_CORRUPT, "parameter %u is %u, expected %u to %u", i,
-                             params[i], i >= positive, EXTENT_MAX);
-        }
+        TRY(check_extent(x, i, params[i], i >= positive));
     }
     return ST_OK;
 }
@@ -201,9 +216,7 @@ static enum status read_convolution(struct xnn_import *x, const struct xnn_node 
     TRY(need_image(x, stored));
     TRY(read_window(x, node, stored, true, &c->window));
     for (uint32_t i = GROUP_INPUTS; i <= EXTRA_X; i++) {
-        if (p[i] > EXTENT_MAX || (i <= GROUPS && p[i] == 0)) {
-            return error_set(x->err, ST_CORRUPT, "parameter %u is %u", i, p[i]);
-        }
+        TRY(check_extent(x, i, p[i], i <= GROUPS));
     }
     c->groups = p[GROUPS];
     c->outs = (int64_t)p[GROUPS] * p[GROUP_OUTPUTS];
@@ -227,9 +240,14 @@ static enum status need_weights(struct xnn_import *x, const struct xnn_node *nod
         fits = rt_dim_is(v->dims[d], dims[d]);
     }
     if (!fits) {
-        return error_set(x->err, ST_CORRUPT, "the filter is not [%lld,%lld,%lld,%lld]",
-                         (long long)dims[0], (long long)dims[1], (long long)dims[2],
-                         (long long)dims[3]);
+        const struct shape wanted = {.rank = 4, .dims = {dims[0], dims[1], dims[2], dims[3]}};
+        struct shape got = {.rank = v->rank};
+        char text[SHAPE_TEXT_MAX], wanted_text[SHAPE_TEXT_MAX];
+        for (uint8_t d = 0; d < v->rank; d++) {
+            got.dims[d] = v->dims[d].value;
+        }
+        return error_set(x->err, ST_CORRUPT, "the filter is %s, expected %s",
+                         shape_print(&got, text), shape_print(&wanted, wanted_text));
     }
     return ST_OK;
 }
@@ -294,7 +312,7 @@ enum status xnn_import_depthwise(struct xnn_import *x, const struct xnn_node *no
     TRY(read_convolution(x, node, &c));
     int64_t dims[] = {1, c.window.kernel.y, c.window.kernel.x, c.outs};
     if (node->params[GROUP_INPUTS] != 1) {
-        return error_set(x->err, ST_CORRUPT, "%u input channels a group, expected 1",
+        return error_set(x->err, ST_CORRUPT, "%s is %u, expected 1", extent_names[GROUP_INPUTS],
                          node->params[GROUP_INPUTS]);
     }
     TRY(need_weights(x, node, dims, &stored));

@@ -198,7 +198,8 @@ static enum status import_transpose(struct xnn_import *x, const struct xnn_node 
     TRY(need_rank(x, &move, perm->count));
     for (uint32_t i = 0; i < perm->count; i++) {
         if (perm->items[i] >= perm->count || (seen >> perm->items[i] & 1)) {
-            return error_set(x->err, ST_CORRUPT, "dim %" PRIu32 " in the order of %" PRIu32,
+            return error_set(x->err, ST_CORRUPT,
+                             "dim %" PRIu32 " in an order of %" PRIu32 ", expected each once",
                              perm->items[i], perm->count);
         }
         seen |= 1u << perm->items[i];

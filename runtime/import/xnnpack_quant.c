@@ -7,6 +7,7 @@
  */
 #include "config.h"
 
+#include <inttypes.h>
 #include <math.h>
 
 #include "base/check.h"
@@ -111,7 +112,8 @@ enum status xnn_stored(struct xnn_import *x, uint32_t index, uint32_t *out_value
         TRY(import_constant(x, value));
     }
     if (value->stored == 0) {
-        return error_set(x->err, ST_CORRUPT, "value %u is read before it is written", value->id);
+        return error_set(x->err, ST_CORRUPT, "id %" PRIu32 " is read before it is written",
+                         value->id);
     }
     *out_value = value->stored;
     return ST_OK;
@@ -290,8 +292,12 @@ enum status xnn_encode(struct xnn_import *x, uint32_t index, uint32_t numbers, u
 enum status xnn_define(struct xnn_import *x, uint32_t index, uint32_t stored)
 {
     struct xnn_value *value = &x->payload.values[index];
-    if (value->stored != 0 || value->is_constant || value->is_input) {
-        return error_set(x->err, ST_CORRUPT, "value %u is written a second time", value->id);
+    if (value->is_constant || value->is_input) {
+        return error_set(x->err, ST_CORRUPT, "id %" PRIu32 " is written, but is %s", value->id,
+                         value->is_constant ? "a constant" : "an input");
+    }
+    if (value->stored != 0) {
+        return error_set(x->err, ST_CORRUPT, "id %" PRIu32 " is written a second time", value->id);
     }
     value->stored = stored;
     return ST_OK;

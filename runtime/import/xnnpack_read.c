@@ -164,8 +164,8 @@ static enum status read_bounds(struct xnn_reader *r, const struct flatbuf_table 
         TRY(flatbuf_f32(&r->fb, &bounds, bound_max, &node->max, r->err));
     }
     if (!(node->min <= node->max)) {
-        return error_set(r->err, ST_CORRUPT, "bounds %g to %g", (double)node->min,
-                         (double)node->max);
+        return error_set(r->err, ST_CORRUPT, "bounds %g to %g, expected an upper one not below",
+                         (double)node->min, (double)node->max);
     }
     return ST_OK;
 }
@@ -180,12 +180,14 @@ static enum status read_node(struct xnn_reader *r, const struct id_entry *ids, u
     TRY(flatbuf_union(&r->fb, &outer, node_union, &tag, &inner, r->err));
     node->row = xnn_row_find(tag);
     if (!node->row) {
-        return error_set(r->err, tag ? ST_UNSUPPORTED : ST_CORRUPT, "xnode_union of type %u", tag);
+        return error_set(r->err, tag ? ST_UNSUPPORTED : ST_CORRUPT,
+                         "xnode_union of type %u is not known", tag);
     }
     enum status status = read_fields(r, ids, &inner, node);
     status = status == ST_OK ? read_bounds(r, &outer, node) : status;
     if (status == ST_OK && (node->flags & ~node->row->flags) != 0) {
-        status = error_set(r->err, ST_UNSUPPORTED, "flags %" PRIx32, node->flags);
+        status = error_set(r->err, ST_UNSUPPORTED, "flags %" PRIx32 ", known are %" PRIx32,
+                           node->flags, node->row->flags);
     }
     return status == ST_OK ? ST_OK : error_prefix(r->err, "%s: ", node->row->name);
 }

@@ -74,7 +74,8 @@ static enum status read_constant(struct xnn_reader *r, uint32_t index, struct sp
     uint32_t count = r->constants.count > 0 ? r->constants.count : r->buffers.count;
     *out = (struct span){0};
     if (index >= count) {
-        return error_set(r->err, ST_CORRUPT, "constant %" PRIu32 " of %" PRIu32, index, count);
+        return error_set(r->err, ST_CORRUPT, "constant %" PRIu32 ", there are %" PRIu32, index,
+                         count);
     }
     return r->constants.count > 0 ? read_behind(r, index, out) : read_inline(r, index, out);
 }
@@ -84,10 +85,11 @@ static enum status read_constant(struct xnn_reader *r, uint32_t index, struct sp
 typedef enum status read_quant_f(struct xnn_reader *r, const struct flatbuf_table *table,
                                  struct xnn_value *value);
 
-static enum status check_scale(struct xnn_reader *r, double scale)
+static enum status check_scale(struct xnn_reader *r, uint32_t i, double scale)
 {
     if (!(scale > 0) || !isfinite(scale)) {
-        return error_set(r->err, ST_CORRUPT, "a scale of %g", scale);
+        return error_set(r->err, ST_CORRUPT,
+                         "scale %" PRIu32 " is %g, expected a finite one above 0", i, scale);
     }
     return ST_OK;
 }
@@ -99,9 +101,11 @@ static enum status read_per_tensor(struct xnn_reader *r, const struct flatbuf_ta
     TRY(flatbuf_f32(&r->fb, table, tensor_scale, &value->scale, r->err));
     TRY(flatbuf_i32(&r->fb, table, tensor_zero_point, &value->zero_point, r->err));
     if (value->zero_point < type->min || value->zero_point > type->max) {
-        return error_set(r->err, ST_CORRUPT, "a zero point of %" PRId32, value->zero_point);
+        return error_set(r->err, ST_CORRUPT,
+                         "a zero point of %" PRId32 ", expected %" PRId32 " to %" PRId32,
+                         value->zero_point, type->min, type->max);
     }
-    return check_scale(r, (double)value->scale);
+    return check_scale(r, 0, (double)value->scale);
 }
 
 static enum status read_per_row(struct xnn_reader *r, const struct flatbuf_table *table,
@@ -110,7 +114,8 @@ static enum status read_per_row(struct xnn_reader *r, const struct flatbuf_table
     int32_t dims = 0;
     TRY(flatbuf_i32(&r->fb, table, row_dims, &dims, r->err));
     if (dims < 1 || dims > XNN_RANK_MAX) {
-        return error_set(r->err, ST_CORRUPT, "rows of %" PRId32 " dims", dims);
+        return error_set(r->err, ST_CORRUPT, "rows of %" PRId32 " dims, expected 1 to %d", dims,
+                         XNN_RANK_MAX);
     }
     value->row_dims = (uint8_t)dims;
     return ST_OK;
@@ -151,7 +156,7 @@ static enum status read_scales(struct xnn_reader *r, const struct flatbuf_table 
     }
     r->scales_left -= count;
     for (uint32_t i = 0; i < count; i++) {
-        TRY(check_scale(r, scale_at(value, i)));
+        TRY(check_scale(r, i, scale_at(value, i)));
     }
     return ST_OK;
 }
@@ -162,7 +167,7 @@ static enum status read_channel_dim(struct xnn_reader *r, const struct flatbuf_t
     int32_t dim = 0;
     TRY(flatbuf_i32(&r->fb, table, scales_dim, &dim, r->err));
     if (dim < 0 || dim >= value->shape.rank) {
-        return error_set(r->err, ST_CORRUPT, "channels along dim %" PRId32 " of %u", dim,
+        return error_set(r->err, ST_CORRUPT, "channel_dim %" PRId32 " of a value of rank %u", dim,
                          value->shape.rank);
     }
     value->channel_dim = (uint8_t)dim;
@@ -184,9 +189,15 @@ static enum status read_per_group(struct xnn_reader *r, const struct flatbuf_tab
     int32_t group = 0;
     TRY(read_channel_dim(r, table, value));
     TRY(flatbuf_i32(&r->fb, table, group_size, &group, r->err));
-    if (value->shape.rank != 2 || value->channel_dim != 0 || group <= 0 ||
-        value->shape.dims[1] % group != 0) {
-        return error_set(r->err, ST_CORRUPT, "groups of %" PRId32, group);
+    if (value->shape.rank != 2 || value->channel_dim != 0) {
+        return error_set(r->err, ST_CORRUPT,
+                         "groups and channel_dim %u of a value of rank %u, expected 0 and 2",
+                         value->channel_dim, value->shape.rank);
+    }
+    if (group <= 0 || value->shape.dims[1] % group != 0) {
+        return error_set(r->err, ST_CORRUPT,
+                         "groups of %" PRId32 ", expected a divisor of %" PRId64, group,
+                         value->shape.dims[1]);
     }
     value->group = group;
     return read_scales(r, table, group_buffer, group_count,
@@ -210,8 +221,9 @@ static enum status read_shape(struct xnn_reader *r, const struct flatbuf_table *
     TRY(flatbuf_u32(&r->fb, table, tensor_rank, &rank, r->err));
     TRY(flatbuf_vector(&r->fb, table, tensor_dims, 4, &dims, r->err));
     if (rank > XNN_RANK_MAX || dims.count != rank) {
-        return error_set(r->err, ST_CORRUPT, "%" PRIu32 " dims of %" PRIu32 ", at most %d",
-                         dims.count, rank, XNN_RANK_MAX);
+        return error_set(r->err, ST_CORRUPT,
+                         "num_dims %" PRIu32 " and %" PRIu32 " dims, expected as many, at most %d",
+                         rank, dims.count, XNN_RANK_MAX);
     }
     out_shape->rank = (uint8_t)rank;
     for (uint32_t i = 0; i < rank; i++) {
@@ -227,7 +239,7 @@ static enum status read_type(struct xnn_reader *r, const struct flatbuf_table *t
     TRY(flatbuf_i16(&r->fb, table, field, &number, r->err));
     if (number < 0 || number >= XNN_TYPE_COUNT ||
         (number != XNN_INVALID && !xnn_types[number].name)) {
-        return error_set(r->err, ST_UNSUPPORTED, "%s %d", field.name, number);
+        return error_set(r->err, ST_UNSUPPORTED, "%s %d is not known", field.name, number);
     }
     *out_type = (enum xnn_type)number;
     return ST_OK;
@@ -241,7 +253,7 @@ static enum status read_external(struct xnn_reader *r, const struct flatbuf_tabl
     TRY(flatbuf_u32(&r->fb, table, tensor_flags, &flags, r->err));
     TRY(flatbuf_u32(&r->fb, table, tensor_external, &value->external_id, r->err));
     if (flags > 3) {
-        return error_set(r->err, ST_CORRUPT, "flags %" PRIx32, flags);
+        return error_set(r->err, ST_CORRUPT, "flags %" PRIx32 ", known are 3", flags);
     }
     value->is_input = flags & 1;
     value->is_output = flags & 2;
@@ -300,7 +312,9 @@ static enum status read_tensor(struct xnn_reader *r, const struct flatbuf_table 
     if (dq_type != XNN_INVALID) {
         value->quantizes_rows = value->is_input && dq_type == XNN_QINT8;
         if (!value->quantizes_rows || value->type != XNN_F32) {
-            return error_set(r->err, ST_UNSUPPORTED, "dq_datatype %d", dq_type);
+            return error_set(
+                r->err, ST_UNSUPPORTED, "dq_datatype %d of %s%s, expected %d of an input", dq_type,
+                xnn_types[value->type].name, value->is_input ? "" : " that is no input", XNN_QINT8);
         }
         value->row_dims = 1;
     }
@@ -350,7 +364,7 @@ static enum status read_value(struct xnn_reader *r, uint32_t index, struct flatb
     TRY(flatbuf_table_at(&r->fb, vector, index, &outer, r->err));
     TRY(flatbuf_union(&r->fb, &outer, value_union, &tag, &inner, r->err));
     if (tag != VALUE_TENSOR && tag != VALUE_QUANTIZED) {
-        return error_set(r->err, ST_CORRUPT, "xvalue_union of type %u", tag);
+        return error_set(r->err, ST_CORRUPT, "xvalue_union of type %u, expected 1 or 2", tag);
     }
     tensor = inner;
     if (tag == VALUE_QUANTIZED) {
