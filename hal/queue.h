@@ -25,6 +25,13 @@
 /* Parties that a device tells apart; numbers that are equal modulo this are one. */
 #define HAL_SHARES 256
 
+/* What the thread that submits does of the work before the call returns. */
+enum hal_caller {
+    HAL_CALLER_BUSY,  /* nothing: it has more to do */
+    HAL_CALLER_QUICK, /* command buffers so small that handing them to a worker costs more */
+    HAL_CALLER_WAITS, /* what a worker would: it has nothing to do until the work is done */
+};
+
 struct hal_submission {
     struct hal_command *command; /* the submission takes its own reference */
     const struct hal_binding
@@ -34,11 +41,7 @@ struct hal_submission {
     uint32_t wait_count;
     struct hal_timepoint signal[HAL_TIMEPOINTS_MAX]; /* all semaphores are retained */
     uint32_t signal_count;
-    /*
-     * Set when the caller's thread may do the work itself before the call returns, if the command
-     * buffer is so small that handing it to a worker costs more (and nothing has to be waited for).
-     */
-    bool may_run_inline;
+    enum hal_caller caller; /* a device need not use it, and none does as long as a wait is open */
     uint32_t share;  /* whose work it is: any number, the same for all submissions of one party */
     uint32_t weight; /* how many parts of the device's time that one gets beside others; 0 is 1 */
     /*

@@ -241,11 +241,12 @@ static void start_late(struct rt_cascade *cascade, uint32_t index)
         return;
     }
     tell(cascade, RT_CASCADE_SUBMITTED, index);
-    rt_invocation_submit(step->invocation, false, on_step_done, step);
+    rt_invocation_submit(step->invocation, HAL_CALLER_BUSY, on_step_done, step);
 }
 
 static void submit_step(struct rt_cascade *cascade, uint32_t index,
-                        const struct hal_timepoint *waits, uint32_t wait_count, bool may_run_inline)
+                        const struct hal_timepoint *waits, uint32_t wait_count,
+                        enum hal_caller caller)
 {
     struct cascade_step *step = &cascade->steps[index];
     wait_for_producers(cascade, index);
@@ -254,11 +255,12 @@ static void submit_step(struct rt_cascade *cascade, uint32_t index,
         rt_invocation_after(step->invocation, &waits[i]);
     }
     tell(cascade, RT_CASCADE_SUBMITTED, index);
-    rt_invocation_submit(step->invocation, may_run_inline, on_step_done, step);
+    rt_invocation_submit(step->invocation, caller, on_step_done, step);
 }
 
 void rt_cascade_submit(struct rt_cascade *cascade, const struct hal_timepoint *waits,
-                       uint32_t wait_count, bool may_run_inline, rt_cascade_done_f *done, void *arg)
+                       uint32_t wait_count, enum hal_caller caller, rt_cascade_done_f *done,
+                       void *arg)
 {
     uint32_t count = cascade->layout->step_count;
     must(rt_cascade_is_prepared(cascade));
@@ -272,7 +274,7 @@ void rt_cascade_submit(struct rt_cascade *cascade, const struct hal_timepoint *w
         if (cascade->steps[i].status != ST_OK) {
             step_over(cascade, i);
         } else {
-            submit_step(cascade, i, waits, wait_count, may_run_inline);
+            submit_step(cascade, i, waits, wait_count, caller);
         }
     }
     count_down(cascade);

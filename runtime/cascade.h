@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "hal/semaphore.h"
+#include "hal/queue.h"
 
 struct rt_cascade;
 struct rt_invocation;
@@ -106,7 +106,7 @@ typedef void rt_cascade_done_f(struct rt_cascade *cascade, enum status status, v
 
 /* Steps without producers start after |waits|, whose semaphores live until then. */
 void rt_cascade_submit(struct rt_cascade *cascade, const struct hal_timepoint *waits,
-                       uint32_t wait_count, bool may_run_inline, rt_cascade_done_f *done,
+                       uint32_t wait_count, enum hal_caller caller, rt_cascade_done_f *done,
                        void *arg);
 
 /* Any thread, between submit and done: what has not run will not. */

@@ -27,6 +27,7 @@
 #include "base/bytes.h"
 #include "base/shape.h"
 #include "base/status.h"
+#include "hal/queue.h"
 
 struct hal_buffer;
 struct hal_pool;
@@ -43,8 +44,8 @@ struct rt_result {
 
 /*
  * Called when the work has completed or failed: from a worker, or from inside
- * rt_invocation_submit() when that ran it inline. Must not block. The invocation may be freed from
- * here.
+ * rt_invocation_submit() when its caller did the work. Must not block. The invocation may be freed
+ * from here.
  */
 typedef void rt_invocation_done_f(struct rt_invocation *invocation, enum status status, void *arg);
 
@@ -136,8 +137,8 @@ MUST_CHECK enum status rt_invocation_timepoint(struct rt_invocation *invocation,
                                                struct hal_timepoint *out_timepoint,
                                                struct error *err);
 
-/* |may_run_inline|: a small method may run on this thread before the call returns. */
-void rt_invocation_submit(struct rt_invocation *invocation, bool may_run_inline,
+/* |caller|: what of the work this thread does before the call returns. */
+void rt_invocation_submit(struct rt_invocation *invocation, enum hal_caller caller,
                           rt_invocation_done_f *done, void *arg);
 
 /* Any thread, any time between submit and done: the rest is not run; done gets ST_CANCELLED. */

@@ -15,7 +15,7 @@
 #include "server/stats.h"
 
 /* As many small calls as the loop may run before it looks at other requests. */
-#define INLINE_CALLS_MAX 4
+#define QUICK_CALLS_MAX 4
 
 void bundle_free(struct bundle *bundle)
 {
@@ -258,11 +258,12 @@ static void on_cascade_done(struct rt_cascade *cascade, enum status status, void
     rt_sched_finished(&request->job, status);
 }
 
-static void start(struct request *request, bool may_run_inline)
+static void start(struct request *request, enum hal_caller caller)
 {
     const struct bundle *bundle = request->infer.bundle;
-    rt_cascade_submit(bundle->cascade, NULL, 0, may_run_inline && bundle->count <= INLINE_CALLS_MAX,
-                      on_cascade_done, request);
+    bool is_long = bundle->count > QUICK_CALLS_MAX;
+    rt_cascade_submit(bundle->cascade, NULL, 0, is_long ? HAL_CALLER_BUSY : caller, on_cascade_done,
+                      request);
 }
 
 static bool cancel(struct request *request)

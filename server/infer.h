@@ -13,6 +13,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/status.h"
+#include "hal/queue.h"
 #include "protocol/call.h"
 #include "protocol/oip.h"
 #include "protocol/oip_reply.h"
@@ -78,7 +79,7 @@ struct infer_ops {
     enum status (*prepare)(struct request *request, size_t *out_demand, struct error *err);
     size_t (*held_bytes)(const struct request *request);      /* of the ring, bodies apart */
     struct rt_sched_queue *(*enter)(struct request *request); /* sets what the job has of it */
-    void (*start)(struct request *request, bool may_run_inline);
+    void (*start)(struct request *request, enum hal_caller caller);
     bool (*cancel)(struct request *request); /* as of struct rt_sched_job_ops */
     enum status (*finish)(struct request *request, enum status status, struct error *err);
     size_t (*encode_bytes)(const struct request *request); /* of results that become text */

@@ -101,12 +101,12 @@ static enum status prepare_rest(struct infer_call *call, struct error *err)
     return rt_invocation_prepare(call->invocation, err);
 }
 
-static void start(struct request *request, bool may_run_inline)
+static void start(struct request *request, enum hal_caller caller)
 {
     struct infer_call *call = &request->infer.call;
     enum status status = prepare_rest(call, &request->err);
     if (status == ST_OK) {
-        rt_invocation_submit(call->invocation, may_run_inline, on_run_done, &request->job);
+        rt_invocation_submit(call->invocation, caller, on_run_done, &request->job);
     } else {
         rt_sched_finished(&request->job, status);
     }

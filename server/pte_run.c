@@ -201,7 +201,7 @@ static enum status run_once(struct run *run, uint64_t *out_ns, struct error *err
     TRY(set_inputs(run, err));
     uint64_t start = uv_hrtime();
     TRY(rt_invocation_prepare(run->invocation, err));
-    rt_invocation_submit(run->invocation, true, on_done, run);
+    rt_invocation_submit(run->invocation, HAL_CALLER_WAITS, on_done, run);
     uv_sem_wait(&run->done);
     *out_ns = uv_hrtime() - start;
     return run->done_status == ST_OK ? ST_OK

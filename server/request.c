@@ -331,7 +331,7 @@ struct request *request_of(struct rt_sched_job *job)
 static void start_job(struct rt_sched_job *job, bool may_run_inline)
 {
     struct request *request = request_of(job);
-    request->infer.ops->start(request, may_run_inline);
+    request->infer.ops->start(request, may_run_inline ? HAL_CALLER_QUICK : HAL_CALLER_BUSY);
 }
 
 static bool cancel_job(struct rt_sched_job *job)

@@ -73,6 +73,7 @@ static void end_region(struct builder *b, struct hal_cpu_program *program)
     region->helpers = min_u32(b->cost / WORKER_COST_NS, region->tiles - 1);
     region->helpers = min_u32(region->helpers, b->workers - 1);
     region->batch = batch_of(b, region);
+    program->is_for_one &= region->helpers == 0;
     program->region_count++;
     b->cost = 0;
     *++b->region = (struct hal_cpu_region){.dispatches = b->dispatch};
@@ -151,6 +152,7 @@ enum status hal_cpu_program_new(struct hal_command *command, uint32_t workers,
         return error_set(err, ST_EXHAUSTED, "no memory to compile a command buffer");
     }
     program->regions = b.region;
+    program->is_for_one = true;
     b.region->dispatches = b.dispatch;
     for (const struct hal_record *r = command->records; r; r = r->next) {
         if (r->kind == HAL_BARRIER) {

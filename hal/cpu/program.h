@@ -52,6 +52,7 @@ struct hal_cpu_program {
     const struct hal_cpu_region *regions;
     uint32_t region_count;
     bool needs_scratch;
+    bool is_for_one; /* no region is worth a second worker */
 };
 
 /* Into |command|'s arena, for a pool of |workers|. */

@@ -146,15 +146,15 @@ static void fill_slots(struct hal_cpu_submission *submission, const struct hal_s
     }
 }
 
-/* One thing less to wait for; with the last, the submission belongs to the workers. */
-static void count_down(struct hal_cpu_submission *submission)
+/* One thing less to wait for. True for the last: whoever gets it has to pass the submission on. */
+static bool count_down(struct hal_cpu_submission *submission)
 {
     if (atomic_fetch_sub_explicit(&submission->waits_left, 1, memory_order_acq_rel) != 1) {
-        return;
+        return false;
     }
     submission->nothing_to_run =
         submission->program->region_count == 0 || atomic_load(&submission->status) != ST_OK;
-    hal_cpu_workers_add(submission->device->workers, submission);
+    return true;
 }
 
 static void on_wait(struct hal_semaphore_waiter *waiter, enum status status)
@@ -163,7 +163,9 @@ static void on_wait(struct hal_semaphore_waiter *waiter, enum status status)
     if (status != ST_OK) {
         hal_cpu_submission_fail(wait->submission, status);
     }
-    count_down(wait->submission);
+    if (count_down(wait->submission)) {
+        hal_cpu_workers_add(wait->submission->device->workers, wait->submission);
+    }
 }
 
 static void fill_timepoints(struct hal_cpu_submission *submission,
@@ -250,12 +252,39 @@ static bool run_inline(struct hal_cpu_device *device, const struct hal_submissio
     return true;
 }
 
+/* Can it be run, and is it better run, by the caller alone? */
+static bool is_for_caller(const struct hal_submission *submission)
+{
+    const struct hal_cpu_program *program = submission->command->compiled;
+    switch (submission->caller) {
+    case HAL_CALLER_BUSY:
+        return false;
+    case HAL_CALLER_QUICK:
+        return submission->command->cost <= INLINE_COST_NS && waits_are_over(submission);
+    case HAL_CALLER_WAITS:
+        return program->is_for_one && waits_are_over(submission);
+    }
+    unreachable();
+}
+
+/* Nothing is left to wait for: to the workers, and to the caller who has the time. */
+static void start(struct hal_cpu_submission *submission, enum hal_caller caller)
+{
+    struct hal_cpu_device *device = submission->device;
+    void *scratch = caller == HAL_CALLER_WAITS ? take_scratch(device) : NULL;
+    if (!scratch) {
+        hal_cpu_workers_add(device->workers, submission);
+        return;
+    }
+    hal_cpu_workers_serve(device->workers, submission, scratch);
+    put_scratch(device, scratch);
+}
+
 enum status hal_cpu_queue_submit(struct hal_device *base, const struct hal_submission *from,
                                  struct error *err)
 {
     struct hal_cpu_device *device = (struct hal_cpu_device *)base;
-    if (from->may_run_inline && from->command->cost <= INLINE_COST_NS && waits_are_over(from) &&
-        run_inline(device, from)) {
+    if (is_for_caller(from) && run_inline(device, from)) {
         return ST_OK;
     }
     struct hal_cpu_submission *submission = take_submission(device);
@@ -271,6 +300,7 @@ enum status hal_cpu_queue_submit(struct hal_device *base, const struct hal_submi
     submission->fault = from->fault ? from->fault : &submission->own_fault;
     hal_fault_reset(&submission->own_fault);
     submission->finished = false;
+    atomic_init(&submission->is_complete, false);
     atomic_init(&submission->status, ST_OK);
     atomic_init(&submission->visitors, 0);
     atomic_init(&submission->waits_left, from->wait_count + 1);
@@ -279,6 +309,8 @@ enum status hal_cpu_queue_submit(struct hal_device *base, const struct hal_submi
     for (uint32_t i = 0; i < from->wait_count; i++) {
         hal_semaphore_on(submission->waits[i].semaphore, &submission->waits[i].waiter);
     }
-    count_down(submission);
+    if (count_down(submission)) {
+        start(submission, from->caller);
+    }
     return ST_OK;
 }

@@ -33,7 +33,8 @@ struct hal_cpu_submission {
     _Alignas(64) _Atomic uint64_t cursor; /* region << 32 | next tile; may run past the tiles */
     atomic_uint unfinished;               /* tiles of the region that have not been run */
     atomic_int status;                    /* the first failure */
-    atomic_uint visitors;                 /* workers in here; written under the workers' lock */
+    atomic_uint visitors;                 /* threads in here; written under the workers' lock */
+    atomic_bool is_complete;              /* its signals have been given */
 
     _Alignas(64) struct list link; /* in the workers' list, or the device's free list */
     uint32_t share;                /* below HAL_SHARES */

@@ -32,6 +32,7 @@
 #include "hal/cpu/submission.h"
 
 #define SPINS 512        /* pauses of 15 to 50 ns */
+#define PATIENCE 8       /* as many times that for what somebody is at work on */
 #define SLICE_NS 200000u /* served on while another submission of the share has no worker */
 
 struct worker {
@@ -57,6 +58,7 @@ struct hal_cpu_workers {
     _Alignas(64) _Atomic uint32_t epoch;
     atomic_uint spinning; /* idle and looking at |epoch| */
     atomic_uint parked;
+    atomic_uint callers;      /* who serve what they have submitted, each in a worker's place */
     atomic_uint unserved;     /* runnable and without a worker; written under the lock, like ... */
     _Atomic uint64_t next_ns; /* ... used_ns of the share that is next among those */
     atomic_uint next_share;   /* ... and which one that is */
@@ -138,28 +140,38 @@ static void wake(struct hal_cpu_workers *workers, uint32_t wanted)
     }
 }
 
-void hal_cpu_workers_add(struct hal_cpu_workers *workers, struct hal_cpu_submission *submission)
+/* To its first region. Returns how many workers that is worth besides one. */
+static uint32_t begin(struct hal_cpu_submission *submission)
 {
     const struct hal_cpu_program *program = submission->program;
-    uint32_t wanted = 1;
     uint64_t region = submission->nothing_to_run ? program->region_count : 0;
-
     atomic_store_explicit(&submission->cursor, region << 32, memory_order_relaxed);
-    if (!submission->nothing_to_run) {
-        atomic_store_explicit(&submission->unfinished, program->regions[0].tiles,
-                              memory_order_relaxed);
-        wanted += program->regions[0].helpers;
+    if (submission->nothing_to_run) {
+        return 0;
     }
+    atomic_store_explicit(&submission->unfinished, program->regions[0].tiles, memory_order_relaxed);
+    return program->regions[0].helpers;
+}
+
+/* With the lock held. */
+static void enlist(struct hal_cpu_workers *workers, struct hal_cpu_submission *submission)
+{
     struct share *share = &workers->shares[submission->share];
-    pthread_mutex_lock(&workers->lock);
     if (share->runnable++ == 0 && share->used_ns < workers->floor_ns) {
         share->used_ns = workers->floor_ns;
     }
     list_push_back(&workers->runnable, &submission->link);
+}
+
+void hal_cpu_workers_add(struct hal_cpu_workers *workers, struct hal_cpu_submission *submission)
+{
+    uint32_t helpers = begin(submission);
+    pthread_mutex_lock(&workers->lock);
+    enlist(workers, submission);
     atomic_fetch_add_explicit(&workers->unserved, 1, memory_order_relaxed);
     look_ahead(workers);
     pthread_mutex_unlock(&workers->lock);
-    wake(workers, wanted);
+    wake(workers, helpers + 1);
 }
 
 /* May be out of date when it is read; whoever acts on it finds out. */
@@ -170,9 +182,18 @@ static bool has_work(struct hal_cpu_submission *submission, uint64_t cursor)
     return region < program->region_count && (uint32_t)cursor < program->regions[region].tiles;
 }
 
+/* Has it tiles left, and fewer workers than they are worth? */
+static bool wants_help(struct hal_cpu_submission *submission)
+{
+    uint64_t cursor = atomic_load(&submission->cursor);
+    return has_work(submission, cursor) &&
+           atomic_load_explicit(&submission->visitors, memory_order_relaxed) <=
+               submission->program->regions[cursor >> 32].helpers;
+}
+
 /*
  * One without a worker, of the share that has had the least, and the oldest of those; otherwise the
- * oldest in which there is something to help with. NULL: nothing to do. With the lock held.
+ * oldest that wants help. NULL: nothing to do. With the lock held.
  */
 static struct hal_cpu_submission *choose(struct hal_cpu_workers *workers)
 {
@@ -182,7 +203,7 @@ static struct hal_cpu_submission *choose(struct hal_cpu_workers *workers)
         if (is_unserved(s)) {
             uint64_t used_ns = workers->shares[s->share].used_ns;
             next = next && workers->shares[next->share].used_ns <= used_ns ? next : s;
-        } else if (!next && !helped && has_work(s, atomic_load(&s->cursor))) {
+        } else if (!next && !helped && wants_help(s)) {
             helped = s;
         }
     }
@@ -191,14 +212,24 @@ static struct hal_cpu_submission *choose(struct hal_cpu_workers *workers)
 
 /* Enters a submission, or NULL. |*out_more|: another one has no worker yet; |*out_used_ns|: what
  * its share has had so far. */
+/* Counts a visitor. Returns what the submission's share has had so far. With the lock held. */
+static uint64_t enter(struct hal_cpu_workers *workers, struct hal_cpu_submission *submission)
+{
+    uint64_t used_ns = workers->shares[submission->share].used_ns;
+    if (atomic_fetch_add_explicit(&submission->visitors, 1, memory_order_relaxed) == 0) {
+        workers->floor_ns = used_ns > workers->floor_ns ? used_ns : workers->floor_ns;
+    }
+    return used_ns;
+}
+
 static struct hal_cpu_submission *pick(struct hal_cpu_workers *workers, bool *out_more,
                                        uint64_t *out_used_ns)
 {
     pthread_mutex_lock(&workers->lock);
     struct hal_cpu_submission *best = choose(workers);
-    *out_used_ns = best ? workers->shares[best->share].used_ns : 0;
-    if (best && atomic_fetch_add_explicit(&best->visitors, 1, memory_order_relaxed) == 0) {
-        workers->floor_ns = *out_used_ns > workers->floor_ns ? *out_used_ns : workers->floor_ns;
+    bool is_first = best && is_unserved(best);
+    *out_used_ns = best ? enter(workers, best) : 0;
+    if (is_first) {
         atomic_fetch_sub_explicit(&workers->unserved, 1, memory_order_relaxed);
         look_ahead(workers);
     }
@@ -207,8 +238,8 @@ static struct hal_cpu_submission *pick(struct hal_cpu_workers *workers, bool *ou
     return best;
 }
 
-/* After |served_ns| in there. */
-static void leave(struct hal_cpu_workers *workers, struct hal_cpu_submission *submission,
+/* After |served_ns| in there. True: it is not complete, and nobody serves it now. */
+static bool leave(struct hal_cpu_workers *workers, struct hal_cpu_submission *submission,
                   uint64_t served_ns)
 {
     pthread_mutex_lock(&workers->lock);
@@ -225,6 +256,7 @@ static void leave(struct hal_cpu_workers *workers, struct hal_cpu_submission *su
     if (last && finished) {
         hal_cpu_submission_recycle(submission);
     }
+    return last && !finished;
 }
 
 static void finish(struct hal_cpu_workers *workers, struct hal_cpu_submission *submission)
@@ -235,6 +267,7 @@ static void finish(struct hal_cpu_workers *workers, struct hal_cpu_submission *s
     submission->finished = true;
     pthread_mutex_unlock(&workers->lock);
     hal_cpu_submission_complete(submission);
+    atomic_store_explicit(&submission->is_complete, true, memory_order_release);
 }
 
 /* Region |done| has been run by all. By who ran its last tile, who goes on with the next. */
@@ -267,7 +300,7 @@ static bool wait_for_region(struct hal_cpu_workers *workers, struct hal_cpu_subm
                             uint64_t seen)
 {
     uint32_t epoch = atomic_load(&workers->epoch);
-    for (unsigned i = 0; i < workers->spins; i++) {
+    for (unsigned i = 0; i < workers->spins * PATIENCE; i++) {
         if (atomic_load_explicit(&submission->cursor, memory_order_relaxed) >> 32 != seen >> 32) {
             return true;
         }
@@ -333,6 +366,14 @@ static bool is_over(const struct hal_cpu_workers *workers,
     return (is_behind && is_other) || now - visit->others_ns >= SLICE_NS;
 }
 
+/* Has everything been run, and are the signals still to be given? */
+static bool is_ending(const struct hal_cpu_submission *submission)
+{
+    uint64_t cursor = atomic_load_explicit(&submission->cursor, memory_order_relaxed);
+    return cursor >> 32 == submission->program->region_count &&
+           !atomic_load_explicit(&submission->is_complete, memory_order_acquire);
+}
+
 /* Works on |submission| until nothing is left to take in it, or it is the turn of another one. */
 static void serve(struct worker *worker, struct hal_cpu_submission *submission, struct visit *visit)
 {
@@ -370,6 +411,23 @@ static void serve(struct worker *worker, struct hal_cpu_submission *submission, 
     }
 }
 
+/*
+ * Until there is something to look at, for a while. Not where callers are at work in the workers'
+ * place, so that there are never more threads at it than workers: they would share processors.
+ */
+static void spin(struct hal_cpu_workers *workers, uint32_t epoch)
+{
+    atomic_fetch_add(&workers->spinning, 1);
+    for (unsigned i = 0; i < workers->spins && atomic_load(&workers->epoch) == epoch; i++) {
+        if (atomic_load_explicit(&workers->callers, memory_order_relaxed) >
+            atomic_load_explicit(&workers->parked, memory_order_relaxed)) {
+            break;
+        }
+        pause_cpu();
+    }
+    atomic_fetch_sub(&workers->spinning, 1);
+}
+
 /* The next submission to serve; NULL when the device goes. */
 static struct hal_cpu_submission *next_submission(struct hal_cpu_workers *workers,
                                                   uint64_t *out_used_ns)
@@ -387,11 +445,7 @@ static struct hal_cpu_submission *next_submission(struct hal_cpu_workers *worker
         if (atomic_load(&workers->stop)) {
             return NULL;
         }
-        atomic_fetch_add(&workers->spinning, 1);
-        for (unsigned i = 0; i < workers->spins && atomic_load(&workers->epoch) == epoch; i++) {
-            pause_cpu();
-        }
-        atomic_fetch_sub(&workers->spinning, 1);
+        spin(workers, epoch);
         atomic_fetch_add(&workers->parked, 1);
         futex(&workers->epoch, FUTEX_WAIT, epoch);
         atomic_fetch_sub(&workers->parked, 1);
@@ -422,6 +476,30 @@ static void *worker_main(void *arg)
         leave(worker->workers, submission, now_ns() - visit.began_ns);
     }
     return NULL;
+}
+
+void hal_cpu_workers_serve(struct hal_cpu_workers *workers, struct hal_cpu_submission *submission,
+                           void *scratch)
+{
+    struct worker self = {.workers = workers, .scratch = scratch};
+    struct visit visit = {.began_ns = now_ns()};
+    uint32_t helpers = begin(submission);
+    atomic_fetch_add(&workers->callers, 1);
+    pthread_mutex_lock(&workers->lock);
+    enlist(workers, submission);
+    visit.used_ns = enter(workers, submission);
+    pthread_mutex_unlock(&workers->lock);
+    if (helpers) {
+        wake(workers, helpers);
+    }
+    serve(&self, submission, &visit);
+    for (unsigned i = 0; i < workers->spins && is_ending(submission); i++) {
+        pause_cpu();
+    }
+    atomic_fetch_sub(&workers->callers, 1);
+    if (leave(workers, submission, now_ns() - visit.began_ns)) {
+        wake(workers, 1);
+    }
 }
 
 /* Signals are for the threads of whoever uses the library. */

@@ -432,7 +432,7 @@ static void run_alone(struct batch *batch)
         struct rt_batch_part *part = &batch->parts[i];
         if (part->invocation) {
             left--;
-            rt_invocation_submit(part->invocation, false, on_alone_done, part);
+            rt_invocation_submit(part->invocation, HAL_CALLER_BUSY, on_alone_done, part);
         }
     }
 }
@@ -482,7 +482,7 @@ void rt_batch_submit(struct rt_invocation *const *parts, void *const *args, uint
     struct batch *batch = take_batch(parts[0]->method);
     if (!batch) { /* they are still calls like others */
         for (uint32_t i = 0; i < count; i++) {
-            rt_invocation_submit(parts[i], false, done, args[i]);
+            rt_invocation_submit(parts[i], HAL_CALLER_BUSY, done, args[i]);
         }
         return;
     }
@@ -494,5 +494,5 @@ void rt_batch_submit(struct rt_invocation *const *parts, void *const *args, uint
         return;
     }
     begin_together(batch);
-    rt_invocation_submit(batch->joined, false, on_joined_done, batch);
+    rt_invocation_submit(batch->joined, HAL_CALLER_BUSY, on_joined_done, batch);
 }

@@ -120,7 +120,7 @@ static enum status run(struct rt_invocation *inv, struct error *err)
 {
     struct waiting waiting;
     TRY(hal_semaphore_new(0, &waiting.semaphore, err));
-    rt_invocation_submit(inv, false, on_done, &waiting);
+    rt_invocation_submit(inv, HAL_CALLER_BUSY, on_done, &waiting);
     enum status status = hal_semaphore_wait(waiting.semaphore, 1, UINT64_MAX);
     must(status == ST_OK);
     hal_semaphore_unref(waiting.semaphore);
@@ -268,7 +268,7 @@ static enum status race_prepared(struct rt_invocation **calls, uint32_t count, b
     for (uint32_t i = 0; i < count; i++) {
         args[i] = &race;
         if (!is_joined) {
-            rt_invocation_submit(calls[i], false, on_finish, &race);
+            rt_invocation_submit(calls[i], HAL_CALLER_BUSY, on_finish, &race);
         }
     }
     if (is_joined) {

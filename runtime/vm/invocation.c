@@ -511,7 +511,7 @@ static void on_reached(struct hal_semaphore_waiter *waiter, enum status status)
 }
 
 static enum status submit_method(struct rt_invocation *inv, struct hal_semaphore *semaphore,
-                                 bool may_run_inline)
+                                 enum hal_caller caller)
 {
     fill_slots(inv);
     rt_words_put(inv->plan, inv->words, inv->arena ? hal_buffer_map(inv->arena) : NULL);
@@ -523,7 +523,7 @@ static enum status submit_method(struct rt_invocation *inv, struct hal_semaphore
         .wait_count = inv->wait_count,
         .signal = {{semaphore, ++inv->timepoint}},
         .signal_count = 1,
-        .may_run_inline = may_run_inline,
+        .caller = caller,
         .share = inv->method->share,
         .weight = inv->method->weight,
         .cancel = inv->cancel,
@@ -571,31 +571,31 @@ static void await(struct rt_invocation *inv, struct hal_semaphore *semaphore, ui
     hal_semaphore_on(semaphore, &inv->waiter);
 }
 
-static void walk_next(struct rt_invocation *inv, bool may_run_inline);
+static void walk_next(struct rt_invocation *inv, enum hal_caller caller);
 
 static void on_wait(struct hal_semaphore_waiter *waiter, enum status status)
 {
     struct rt_invocation *inv = LIST_ENTRY(waiter, struct rt_invocation, waiter);
     must(inv->magic == INVOCATION_MAGIC && inv->step == STEP_RUNNING);
     if (status == ST_OK) {
-        walk_next(inv, false);
+        walk_next(inv, HAL_CALLER_BUSY);
     } else {
         rt_invocation_end(inv, status);
     }
 }
 
 /* Steps are walked by a thread, which begins when there is nothing left to wait for. */
-static void walk_next(struct rt_invocation *inv, bool may_run_inline)
+static void walk_next(struct rt_invocation *inv, enum hal_caller caller)
 {
     if (inv->waits_over == inv->wait_count) {
-        vm_run(inv, may_run_inline);
+        vm_run(inv, caller);
         return;
     }
     const struct hal_timepoint *next = &inv->waits[inv->waits_over++];
     await(inv, next->semaphore, next->value, on_wait);
 }
 
-void rt_invocation_submit(struct rt_invocation *inv, bool may_run_inline,
+void rt_invocation_submit(struct rt_invocation *inv, enum hal_caller caller,
                           rt_invocation_done_f *done, void *arg)
 {
     must(inv->step == STEP_PREPARED);
@@ -619,12 +619,12 @@ void rt_invocation_submit(struct rt_invocation *inv, bool may_run_inline,
     inv->waits_over = 0;
     bool is_whole = !inv->vm && !inv->cascade;
     if (status == ST_OK && is_whole) {
-        status = submit_method(inv, semaphore, may_run_inline);
+        status = submit_method(inv, semaphore, caller);
     }
     if (status == ST_OK && inv->vm) {
-        walk_next(inv, may_run_inline);
+        walk_next(inv, caller);
     } else if (status == ST_OK && inv->cascade) {
-        rt_pipelined_submit(inv, may_run_inline);
+        rt_pipelined_submit(inv, caller);
     } else if (status == ST_OK) {
         await(inv, semaphore, inv->timepoint, on_reached);
     } else if (converted) {

@@ -73,7 +73,7 @@ struct rt_invocation {
 
 MUST_CHECK enum status rt_pipelined_prepare(struct rt_invocation *invocation, bool only_planned,
                                             struct error *err);
-void rt_pipelined_submit(struct rt_invocation *invocation, bool may_run_inline);
+void rt_pipelined_submit(struct rt_invocation *invocation, enum hal_caller caller);
 
 /* Result |index|, a scalar, is |number| (as in struct rt_scalar) unless the file fixes it. */
 void rt_invocation_give_scalar(struct rt_invocation *invocation, uint32_t index, int64_t number);

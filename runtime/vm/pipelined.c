@@ -114,10 +114,9 @@ static void on_cascade_done(struct rt_cascade *cascade, enum status status, void
     rt_invocation_end(inv, status);
 }
 
-void rt_pipelined_submit(struct rt_invocation *inv, bool may_run_inline)
+void rt_pipelined_submit(struct rt_invocation *inv, enum hal_caller caller)
 {
-    rt_cascade_submit(inv->cascade, inv->waits, inv->wait_count, may_run_inline, on_cascade_done,
-                      inv);
+    rt_cascade_submit(inv->cascade, inv->waits, inv->wait_count, caller, on_cascade_done, inv);
 }
 
 struct rt_cascade *rt_invocation_cascade(struct rt_invocation *inv)

@@ -20,6 +20,7 @@
 
 #include "base/shape.h"
 #include "hal/command.h"
+#include "hal/queue.h"
 #include "runtime/code.h"
 #include "runtime/state_priv.h"
 
@@ -72,8 +73,8 @@ struct vm {
     uint32_t idle_count;
     uint32_t pc;
     uint64_t steps_left;
-    bool is_on_worker;    /* small blocks may run on this thread */
-    struct rt_plan *plan; /* of the running block: ref held */
+    enum hal_caller caller; /* what this thread does of a block */
+    struct rt_plan *plan;   /* of the running block: ref held */
     struct vm_memory *arena;
     atomic_uint arrivals; /* of the walk and of the block's completion: the second one goes on */
     enum status reached;
@@ -83,7 +84,7 @@ struct vm {
 struct vm *vm_new(const struct rt_method *method);
 
 /* Inputs and states into registers; the walk; the end of the invocation, by rt_invocation_end(). */
-void vm_run(struct rt_invocation *invocation, bool may_run_inline);
+void vm_run(struct rt_invocation *invocation, enum hal_caller caller);
 
 /* ---- memory.c -------------------------------------------------------------------------------- */
 

@@ -233,7 +233,7 @@ static enum status submit_block(struct rt_invocation *inv, const struct rt_block
         .slot_count = rt_slot_result(block->graph.input_count, block->graph.output_count),
         .signal = {{inv->semaphore, ++inv->timepoint}},
         .signal_count = 1,
-        .may_run_inline = vm->is_on_worker,
+        .caller = vm->caller,
         .share = inv->method->share,
         .weight = inv->method->weight,
         .cancel = inv->cancel,
@@ -481,7 +481,7 @@ static void on_block_reached(struct hal_semaphore_waiter *waiter, enum status st
     struct vm *vm = inv->vm;
     vm->reached = status;
     if (atomic_fetch_add_explicit(&vm->arrivals, 1, memory_order_acq_rel) == 1) {
-        vm->is_on_worker = true;
+        vm->caller = HAL_CALLER_QUICK;
         walk(inv, finish_block(inv, status));
     }
 }
@@ -533,17 +533,18 @@ static void walk(struct rt_invocation *inv, enum status status)
     end(inv, status);
 }
 
-/* Blocks after which a small call has used as much of its caller's thread as it may. */
-#define INLINE_BLOCKS_MAX 16
+/* Blocks after which a call has used as much of the thread of a caller with little time as it may.
+ */
+#define QUICK_BLOCKS_MAX 16
 
-void vm_run(struct rt_invocation *inv, bool may_run_inline)
+void vm_run(struct rt_invocation *inv, enum hal_caller caller)
 {
     struct vm *vm = inv->vm;
     vm->pc = 0;
     vm->reached = ST_OK;
     vm->steps_left = inv->method->steps_max;
-    vm->is_on_worker =
-        may_run_inline && !vm->code->has_loop && vm->code->block_count <= INLINE_BLOCKS_MAX;
+    bool is_long = vm->code->has_loop || vm->code->block_count > QUICK_BLOCKS_MAX;
+    vm->caller = caller == HAL_CALLER_QUICK && is_long ? HAL_CALLER_BUSY : caller;
     load_scalars(vm);
     load_inputs(inv);
     load_states(inv);

@@ -91,7 +91,7 @@ static enum status step(struct rt_method *method, struct hal_pool *pool, struct 
     }
     if (status == ST_OK) {
         must(sem_init(&done, 0, 0) == 0);
-        rt_invocation_submit(invocation, true, on_done, &done);
+        rt_invocation_submit(invocation, HAL_CALLER_QUICK, on_done, &done);
         while (sem_wait(&done) != 0) {
         }
         sem_destroy(&done);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the CPU device costs beyond the work itself: a submission of one empty dispatch run by the
- * submitting thread, the same handed to a worker and waited for, and what each further region of a
- * submission adds when one worker runs it and when all of them do.
+ * submitting thread, one that it shares with workers because it waits anyway, one handed to a
+ * worker and waited for, and what each further region of a submission adds when one worker runs it
+ * and when all of them do.
  *
  * usage: bench_hal [workers]
  */
@@ -61,8 +62,8 @@ static struct hal_command *record(unsigned regions, uint32_t tiles, uint64_t cos
 }
 
 /* ns of a submission, with waiting for it. */
-static double measure(struct hal_command *command, struct hal_buffer *buffer, bool may_run_inline,
-                      unsigned turns)
+static double measure(struct hal_command *command, struct hal_buffer *buffer,
+                      enum hal_caller caller, unsigned turns)
 {
     struct hal_semaphore *done;
     const struct hal_binding slot = {.buffer = buffer, .length = 64};
@@ -78,7 +79,7 @@ static double measure(struct hal_command *command, struct hal_buffer *buffer, bo
                 .slot_count = 1,
                 .signal = {{done, ++value}},
                 .signal_count = 1,
-                .may_run_inline = may_run_inline,
+                .caller = caller,
             };
             must(hal_queue_submit(device, &submission, NULL) == ST_OK);
             must(hal_semaphore_wait(done, value, UINT64_MAX) == ST_OK);
@@ -103,20 +104,25 @@ int main(int argc, char **argv)
     const struct hal_device_props *props = hal_device_props(device);
     must(hal_buffer_new(device, 64, &buffer, NULL) == ST_OK);
     struct hal_command *one = record(1, 1, 0, buffer);
+    struct hal_command *shared = record(1, props->workers * 4, 1000000, buffer);
     struct hal_command *alone = record(REGIONS, 1, 0, buffer);
     struct hal_command *spread = record(REGIONS, props->workers * 4, 1000000, buffer);
 
     printf("%s\n", props->description);
-    printf("inline, one dispatch              %8.0f ns\n", measure(one, buffer, true, 100000));
-    double handed = measure(one, buffer, false, 2000);
+    printf("inline, one dispatch              %8.0f ns\n",
+           measure(one, buffer, HAL_CALLER_QUICK, 100000));
+    printf("by who waits, with a worker       %8.0f ns\n",
+           measure(shared, buffer, HAL_CALLER_WAITS, 2000));
+    double handed = measure(one, buffer, HAL_CALLER_BUSY, 2000);
     printf("through a worker, one dispatch    %8.0f ns\n", handed);
     printf("a further region, inline          %8.0f ns\n",
-           measure(alone, buffer, true, 100) / REGIONS);
+           measure(alone, buffer, HAL_CALLER_QUICK, 100) / REGIONS);
     printf("a further region, one worker      %8.0f ns\n",
-           measure(alone, buffer, false, 20) / REGIONS);
+           measure(alone, buffer, HAL_CALLER_BUSY, 20) / REGIONS);
     printf("a further region, all workers     %8.0f ns\n",
-           measure(spread, buffer, false, 5) / REGIONS);
+           measure(spread, buffer, HAL_CALLER_BUSY, 5) / REGIONS);
     hal_command_unref(one);
+    hal_command_unref(shared);
     hal_command_unref(alone);
     hal_command_unref(spread);
     hal_buffer_unref(buffer);

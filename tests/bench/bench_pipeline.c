@@ -103,7 +103,7 @@ static double call(struct rt_method *method, const struct step *first, bool is_w
     double begin = now_us();
     must_work(rt_invocation_prepare(inv, &err), &err);
     double prepared = now_us();
-    rt_invocation_submit(inv, false, on_done, &done);
+    rt_invocation_submit(inv, HAL_CALLER_BUSY, on_done, &done);
     while (sem_wait(&done) != 0) {
     }
     double spent = now_us() - (is_whole ? begin : prepared);

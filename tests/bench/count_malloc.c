@@ -76,7 +76,7 @@ static enum status give_inputs(struct rt_invocation *invocation, struct rt_metho
     return ST_OK;
 }
 
-static enum status call(struct rt_method *method, struct hal_pool *pool, bool may_run_inline,
+static enum status call(struct rt_method *method, struct hal_pool *pool, enum hal_caller caller,
                         struct error *err)
 {
     struct rt_invocation *invocation;
@@ -88,7 +88,7 @@ static enum status call(struct rt_method *method, struct hal_pool *pool, bool ma
     }
     if (status == ST_OK) {
         must(sem_init(&done, 0, 0) == 0);
-        rt_invocation_submit(invocation, may_run_inline, on_done, &done);
+        rt_invocation_submit(invocation, caller, on_done, &done);
         while (sem_wait(&done) != 0) {
         }
         sem_destroy(&done);
@@ -97,16 +97,16 @@ static enum status call(struct rt_method *method, struct hal_pool *pool, bool ma
     return status;
 }
 
-/* Every other call is handed to the workers, whatever its size. */
+/* In turns handed to the workers whatever its size, if it is not small, and run here as well. */
 static enum status count_calls(struct rt_method *method, struct hal_pool *pool,
                                unsigned *out_allocations, struct error *err)
 {
     for (int i = 0; i < WARM_UPS; i++) {
-        TRY(call(method, pool, i % 2, err));
+        TRY(call(method, pool, i % 3, err));
     }
     unsigned before = atomic_load(&allocations);
     for (int i = 0; i < CALLS; i++) {
-        TRY(call(method, pool, i % 2, err));
+        TRY(call(method, pool, i % 3, err));
     }
     *out_allocations = atomic_load(&allocations) - before;
     return ST_OK;

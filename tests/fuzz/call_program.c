@@ -106,7 +106,7 @@ static enum status run(struct rt_invocation *invocation)
     int waited = 0;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += CALL_TIMEOUT_S;
-    rt_invocation_submit(invocation, false, on_done, &wait);
+    rt_invocation_submit(invocation, HAL_CALLER_BUSY, on_done, &wait);
     pthread_mutex_lock(&wait.mutex);
     while (!wait.is_done) {
         if (waited == 0) {

@@ -383,7 +383,7 @@ static void *replay(void *arg)
             .wait_count = 1,
             .signal = {{r->done, i}},
             .signal_count = 1,
-            .may_run_inline = i % 4 == 0,
+            .caller = i % 4 ? HAL_CALLER_BUSY : HAL_CALLER_QUICK,
         };
         must(hal_queue_submit(cts.device, &submission, NULL) == ST_OK);
         if (i % 8 == 0) {

@@ -84,7 +84,7 @@ static void fill_places(struct scene *s, uint32_t first, uint32_t step, uint32_t
 }
 
 static void submit(const struct scene *s, struct hal_semaphore *wait, struct hal_semaphore *done,
-                   struct hal_fault_record *fault, bool may_run_inline)
+                   struct hal_fault_record *fault, enum hal_caller caller)
 {
     const struct hal_binding slots[] = {cts_all_of(s->out), cts_all_of(s->places)};
     const struct hal_submission submission = {
@@ -95,20 +95,21 @@ static void submit(const struct scene *s, struct hal_semaphore *wait, struct hal
         .wait_count = wait ? 1 : 0,
         .signal = {{done, 1}},
         .signal_count = 1,
-        .may_run_inline = may_run_inline,
+        .caller = caller,
         .fault = fault,
     };
     cts_submit(&submission);
 }
 
-static enum status run(const struct scene *s, struct hal_fault_record *fault, bool may_run_inline)
+static enum status run(const struct scene *s, struct hal_fault_record *fault,
+                       enum hal_caller caller)
 {
     struct hal_semaphore *done = cts_semaphore_new();
     if (fault) {
         hal_fault_reset(fault);
     }
     atomic_store(&tiles_run, 0);
-    submit(s, NULL, done, fault, may_run_inline);
+    submit(s, NULL, done, fault, caller);
     enum status status = hal_semaphore_wait(done, 1, UINT64_MAX);
     hal_semaphore_unref(done);
     return status;
@@ -131,13 +132,13 @@ static void check_text(const struct hal_fault_record *fault, const char *text)
 static void test_fault_fails_the_submission(void **state)
 {
     (void)state;
-    for (int inside = 0; inside < 2; inside++) {
-        struct scene s = scene_new("gather", inside ? 100 : 10000000);
+    for (enum hal_caller caller = HAL_CALLER_BUSY; caller <= HAL_CALLER_WAITS; caller++) {
+        struct scene s = scene_new("gather", caller == HAL_CALLER_QUICK ? 100 : 10000000);
         struct hal_fault_record fault;
         fill_places(&s, 100, PLACES, TABLE);
-        assert_int_equal(run(&s, &fault, inside), ST_INVALID);
+        assert_int_equal(run(&s, &fault, caller), ST_INVALID);
         check_text(&fault, "gather: an index is out of range");
-        assert_int_equal(run(&s, NULL, inside), ST_INVALID); /* nobody wants to know why */
+        assert_int_equal(run(&s, NULL, caller), ST_INVALID); /* nobody wants to know why */
         scene_free(&s);
     }
 }
@@ -149,7 +150,7 @@ static void test_what_has_not_begun_is_left_out(void **state)
     struct scene s = scene_new(NULL, 100);
     struct hal_fault_record fault;
     fill_places(&s, 7, PLACES, TABLE);
-    assert_int_equal(run(&s, &fault, true), ST_INVALID);
+    assert_int_equal(run(&s, &fault, HAL_CALLER_QUICK), ST_INVALID);
     check_text(&fault, "lookup: an index is out of range"); /* no label: the kernel's name */
     assert_int_equal(atomic_load(&tiles_run), 8);
     const uint32_t *out = hal_buffer_map(s.out);
@@ -168,7 +169,7 @@ static void test_first_of_many_faults_is_kept(void **state)
         struct scene s = scene_new("div", 10000000);
         struct hal_fault_record fault;
         fill_places(&s, 0, 1, divides ? 1u << 31 : TABLE);
-        assert_int_equal(run(&s, &fault, false), ST_INVALID);
+        assert_int_equal(run(&s, &fault, HAL_CALLER_BUSY), ST_INVALID);
         check_text(&fault, divides ? "div: an integer is divided by zero"
                                    : "div: an index is out of range");
         assert_true(atomic_load(&tiles_run) < PLACES);
@@ -184,7 +185,7 @@ static void test_replay_after_a_fault(void **state)
     for (int round = 0; round < 20; round++) {
         bool is_wrong = round % 2;
         fill_places(&s, is_wrong ? 5 : PLACES, 100, TABLE);
-        assert_int_equal(run(&s, &fault, round % 4 < 2), is_wrong ? ST_INVALID : ST_OK);
+        assert_int_equal(run(&s, &fault, round / 2 % 3), is_wrong ? ST_INVALID : ST_OK);
         assert_int_equal(hal_fault_code_of(&fault), is_wrong ? HAL_FAULT_INDEX : HAL_FAULT_NONE);
         if (!is_wrong) {
             check_results(&s);
@@ -210,7 +211,7 @@ static void test_faults_stay_with_their_submission(void **state)
     for (uint32_t i = 0; i < COUNT; i++) {
         struct scene s = scenes[i];
         s.command = scenes[0].command;
-        submit(&s, NULL, done[i], &faults[i], false);
+        submit(&s, NULL, done[i], &faults[i], HAL_CALLER_BUSY);
     }
     for (uint32_t i = 0; i < COUNT; i++) {
         assert_int_equal(hal_semaphore_wait(done[i], 1, UINT64_MAX), i % 3 ? ST_OK : ST_INVALID);
@@ -234,8 +235,8 @@ static void test_fault_propagates(void **state)
     struct hal_fault_record faults[2] = {{0}, {0}};
     fill_places(&first, 3, 1000, TABLE);
     fill_places(&second, PLACES, 1, 0);
-    submit(&first, NULL, middle, &faults[0], false);
-    submit(&second, middle, done, &faults[1], false);
+    submit(&first, NULL, middle, &faults[0], HAL_CALLER_BUSY);
+    submit(&second, middle, done, &faults[1], HAL_CALLER_BUSY);
     assert_int_equal(hal_semaphore_wait(done, 1, UINT64_MAX), ST_INVALID);
     check_text(&faults[0], "gather: an index is out of range");
     assert_int_equal(hal_fault_code_of(&faults[1]), HAL_FAULT_NONE);

@@ -47,6 +47,20 @@ static void meet_kernel(const struct hal_args *args, struct hal_tile tile)
     }
 }
 
+static pthread_t waiting;
+static atomic_uint tiles_by_waiting;
+
+/* Two tiles meet; counts those of the thread that waits for them. */
+static void company_kernel(const struct hal_args *args, struct hal_tile tile)
+{
+    if (args->grid[0] > 1) {
+        meet_kernel(args, tile);
+    }
+    if (pthread_equal(pthread_self(), waiting)) {
+        atomic_fetch_add(&tiles_by_waiting, 1);
+    }
+}
+
 static atomic_bool overtaken;
 
 /* Takes its time until somebody else has had a turn. */
@@ -140,6 +154,7 @@ static const struct hal_kernel brief = {.name = "brief", .cpu = short_kernel};
 static const struct hal_kernel patient = {.name = "patient", .cpu = patient_kernel};
 static const struct hal_kernel overtaking = {.name = "overtaking", .cpu = overtaking_kernel};
 static const struct hal_kernel cancelling = {.name = "cancelling", .cpu = cancel_kernel};
+static const struct hal_kernel company = {.name = "company", .cpu = company_kernel};
 static const struct hal_kernel meeting = {.name = "meeting", .cpu = meet_kernel};
 
 static struct hal_command *command_of(const struct hal_kernel *kernel, uint32_t tiles,
@@ -163,16 +178,17 @@ static void test_cancel_while_running(void **state)
 {
     (void)state;
     cpu_only();
-    for (int inside = 0; inside < 2; inside++) {
+    for (enum hal_caller caller = HAL_CALLER_BUSY; caller <= HAL_CALLER_WAITS; caller++) {
         struct hal_semaphore *done = cts_semaphore_new();
-        struct hal_command *command = command_of(&cancelling, 100000, inside ? 100 : 100000000);
+        uint64_t cost = caller == HAL_CALLER_QUICK ? 100 : 100000000;
+        struct hal_command *command = command_of(&cancelling, 100000, cost);
         atomic_store(&tiles_run, 0);
         atomic_store(&cancel, false);
         const struct hal_submission submission = {
             .command = command,
             .signal = {{done, 1}},
             .signal_count = 1,
-            .may_run_inline = inside,
+            .caller = caller,
             .cancel = &cancel,
         };
         cts_submit(&submission);
@@ -385,7 +401,7 @@ static void test_runs_inline(void **state)
         .slot_count = 1,
         .signal = {{done, 1}},
         .signal_count = 1,
-        .may_run_inline = true,
+        .caller = HAL_CALLER_QUICK,
     };
     cts_submit(&submission);
     assert_int_equal(hal_semaphore_query(done, &value), ST_OK);
@@ -394,6 +410,55 @@ static void test_runs_inline(void **state)
     hal_semaphore_unref(done);
     hal_command_unref(command);
     hal_buffer_unref(buffer);
+}
+
+/* Who waits runs what one thread can, and a worker's part of the rest. */
+static void test_who_waits_takes_part(void **state)
+{
+    (void)state;
+    cpu_only();
+    uint32_t tiles = cts.props->workers > 1 ? 2 : 1;
+    struct hal_command *command = command_of(&company, tiles, 1000000);
+    struct hal_semaphore *done = cts_semaphore_new();
+    waiting = pthread_self();
+    for (uint64_t i = 1; i <= 100; i++) {
+        const struct hal_submission submission = {.command = command,
+                                                  .signal = {{done, i}},
+                                                  .signal_count = 1,
+                                                  .caller = HAL_CALLER_WAITS};
+        atomic_store(&met[0], 0);
+        atomic_store(&met[1], 0);
+        atomic_store(&tiles_by_waiting, 0);
+        cts_submit(&submission);
+        assert_int_equal(hal_semaphore_wait(done, i, UINT64_MAX), ST_OK);
+        assert_int_equal(atomic_load(&tiles_by_waiting), 1);
+    }
+    hal_semaphore_unref(done);
+    hal_command_unref(command);
+}
+
+/* ... but does not wait for what others have to do first. */
+static void test_who_waits_is_not_kept(void **state)
+{
+    uint64_t value;
+    (void)state;
+    struct hal_command *command = cts_command_new(0);
+    cts_command_end(command);
+    struct hal_semaphore *gate = cts_semaphore_new(), *done = cts_semaphore_new();
+    const struct hal_submission submission = {.command = command,
+                                              .wait = {{gate, 1}},
+                                              .wait_count = 1,
+                                              .signal = {{done, 1}},
+                                              .signal_count = 1,
+                                              .caller = HAL_CALLER_WAITS};
+    cts_submit(&submission);
+    assert_int_equal(hal_semaphore_query(done, &value), ST_OK);
+    assert_int_equal(value, 0);
+    hal_semaphore_signal(gate, 1);
+    assert_int_equal(hal_semaphore_wait(done, 1, UINT64_MAX), ST_OK);
+    hal_semaphore_unref(gate);
+    hal_semaphore_unref(done);
+    hal_command_unref(command);
 }
 
 static void release_early(void *arg)
@@ -459,7 +524,7 @@ static void run_chain(enum status how)
             .wait_count = 1,
             .signal = {{links[i + 1], 1}},
             .signal_count = 1,
-            .may_run_inline = true,
+            .caller = HAL_CALLER_QUICK,
         };
         cts_submit(&submission);
     }
@@ -565,7 +630,7 @@ static void submit_node(struct hal_command *const *commands, struct node *nodes,
         .wait_count = 1,
         .signal = {{node->done, 1}},
         .signal_count = 1,
-        .may_run_inline = i % 2,
+        .caller = i % 3,
     };
     for (uint32_t k = 0; k < node->dep_count; k++) {
         slots[1 + k] =
@@ -649,6 +714,8 @@ int cts_queue(void)
         cmocka_unit_test(test_tiles_run_at_the_same_time),
         cmocka_unit_test(test_submissions_run_at_the_same_time),
         cmocka_unit_test(test_runs_inline),
+        cmocka_unit_test(test_who_waits_takes_part),
+        cmocka_unit_test(test_who_waits_is_not_kept),
         cmocka_unit_test(test_slots_are_let_go_before_the_signal),
         cmocka_unit_test(test_wait_before_signal),
         cmocka_unit_test(test_failure_propagates),

@@ -113,7 +113,7 @@ static enum status run(struct rt_invocation *invocation, const struct op_case *c
     }
     TRY(rt_invocation_prepare(invocation, err));
     must(sem_init(&waiting.done, 0, 0) == 0);
-    rt_invocation_submit(invocation, false, on_done, &waiting);
+    rt_invocation_submit(invocation, HAL_CALLER_BUSY, on_done, &waiting);
     while (sem_wait(&waiting.done) != 0) {
     }
     sem_destroy(&waiting.done);

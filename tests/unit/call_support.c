@@ -44,7 +44,7 @@ enum status await_done(struct done *done)
 enum status submit_and_wait(struct rt_invocation *invocation, bool is_cancelled)
 {
     struct done done = DONE_INIT;
-    rt_invocation_submit(invocation, false, on_done, &done);
+    rt_invocation_submit(invocation, HAL_CALLER_BUSY, on_done, &done);
     if (is_cancelled) {
         rt_invocation_cancel(invocation);
     }

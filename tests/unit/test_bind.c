@@ -277,7 +277,7 @@ static void test_conversions_without_memory(void **state)
         }
         assert_ok(w.err, rt_invocation_prepare(inv, &w.err));
         fail_at = ++nth;
-        rt_invocation_submit(inv, false, on_done, &done);
+        rt_invocation_submit(inv, HAL_CALLER_BUSY, on_done, &done);
         has_failed = fail_at == 0;
         fail_at = 0;
         assert_int_equal(await_done(&done), has_failed ? ST_EXHAUSTED : ST_OK);

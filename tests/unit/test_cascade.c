@@ -209,7 +209,8 @@ static void all_is_submitted_before_the_first_has_run(void **state)
     assert_int_equal(after.in_place - before.in_place, 4); /* each edge, by identity */
     assert_int_equal(after.converted, before.converted);
     rt_cascade_trace(cascade, on_event, &run);
-    rt_cascade_submit(cascade, &(struct hal_timepoint){gate, 1}, 1, true, on_cascade_done, &run);
+    rt_cascade_submit(cascade, &(struct hal_timepoint){gate, 1}, 1, HAL_CALLER_QUICK,
+                      on_cascade_done, &run);
     assert_int_equal(run.count, 4);
     for (uint32_t i = 0; i < 4; i++) {
         assert_true(run.events[i].event == RT_CASCADE_SUBMITTED && run.events[i].step == i);
@@ -245,7 +246,7 @@ static void failures_stay_with_those_that_depend_on_them(void **state)
         set_divide(&w, cascade, 4, NULL, good);
         set_divide(&w, cascade, 5, good, good);
         assert_ok(w.err, prepare(&w, cascade));
-        rt_cascade_submit(cascade, NULL, 0, round & 1, on_cascade_done, &run);
+        rt_cascade_submit(cascade, NULL, 0, round % 3, on_cascade_done, &run);
         assert_int_equal(await_done(&run.done), ST_OK);
         for (uint32_t i = 0; i < 6; i++) {
             enum status expected = i < 3 ? ST_INVALID : i < 5 ? ST_NOT_FOUND : ST_OK;
@@ -318,7 +319,8 @@ static void a_step_may_take_any_number_of_results(void **state)
     struct rt_cascade *cascade = begin_wide(&w, sum, edges, &layout);
     size_t reserved = reserved_count(&w);
     rt_cascade_trace(cascade, on_event, &run);
-    rt_cascade_submit(cascade, &(struct hal_timepoint){gate, 1}, 1, true, on_cascade_done, &run);
+    rt_cascade_submit(cascade, &(struct hal_timepoint){gate, 1}, 1, HAL_CALLER_QUICK,
+                      on_cascade_done, &run);
     assert_int_equal(run.count, SUMMED + 1);
     assert_int_equal(position(&run, RT_CASCADE_SUBMITTED, SUMMED), -1);
     assert_int_equal(position(&run, RT_CASCADE_SUBMITTED, SUMMED + 1), SUMMED);
@@ -351,8 +353,8 @@ static void what_is_never_submitted_fails_those_that_wait(void **state)
         struct hal_semaphore *gate;
         assert_ok(w.err, hal_semaphore_new(0, &gate, &w.err));
         struct rt_cascade *cascade = begin_wide(&w, sum, edges, &layout);
-        rt_cascade_submit(cascade, &(struct hal_timepoint){gate, 1}, 1, false, on_cascade_done,
-                          &run);
+        rt_cascade_submit(cascade, &(struct hal_timepoint){gate, 1}, 1, HAL_CALLER_BUSY,
+                          on_cascade_done, &run);
         rt_invocation_cancel(rt_cascade_step(cascade, 3));
         hal_semaphore_signal(gate, 1);
         assert_int_equal(await_done(&run.done), ST_OK);
@@ -401,8 +403,8 @@ static void only_what_depends_on_data_waits(void **state)
         set_add(&w, cascade, &layout, 3);
         assert_ok(w.err, prepare(&w, cascade));
         rt_cascade_trace(cascade, on_event, &run);
-        rt_cascade_submit(cascade, &(struct hal_timepoint){gate, 1}, 1, true, on_cascade_done,
-                          &run);
+        rt_cascade_submit(cascade, &(struct hal_timepoint){gate, 1}, 1, HAL_CALLER_QUICK,
+                          on_cascade_done, &run);
         assert_int_equal(run.count, 3);
         assert_int_equal(position(&run, RT_CASCADE_SUBMITTED, 1), -1);
         hal_semaphore_signal(gate, 1);
@@ -561,7 +563,7 @@ static void play(struct player *player, struct game *game)
     }
     if (draw(player, 10) > 0 && rt_cascade_prepare(cascade, false, &at, &err) == ST_OK) {
         unsigned choice = draw(player, 4);
-        rt_cascade_submit(cascade, NULL, 0, choice == 0, on_cascade_done, &run);
+        rt_cascade_submit(cascade, NULL, 0, choice % 3, on_cascade_done, &run);
         if (choice == 1) {
             rt_cascade_cancel(cascade);
         } else if (choice == 2) {

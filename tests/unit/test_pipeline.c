@@ -237,7 +237,7 @@ static void all_steps_are_submitted_before_the_first_completes(void **state)
     rt_invocation_after(inv, &(struct hal_timepoint){gate, 1});
     rt_cascade_trace(rt_invocation_cascade(inv), on_event, &record);
     atomic_store(&done_count, 0);
-    rt_invocation_submit(inv, true, count_done, &done);
+    rt_invocation_submit(inv, HAL_CALLER_QUICK, count_done, &done);
     assert_int_equal(record.count, 4);
     for (uint32_t i = 0; i < 4; i++) {
         assert_int_equal(record.events[i].event, RT_CASCADE_SUBMITTED);
@@ -270,7 +270,7 @@ static void what_a_pipeline_waits_for_may_fail(void **state)
         struct rt_invocation *inv = begin(&w, program);
         rt_invocation_after(inv, &(struct hal_timepoint){gate, 1});
         done.is_done = false;
-        rt_invocation_submit(inv, true, on_done, &done);
+        rt_invocation_submit(inv, HAL_CALLER_QUICK, on_done, &done);
         hal_semaphore_fail(gate, ST_UNAVAILABLE);
         assert_int_equal(await_done(&done), ST_UNAVAILABLE);
         assert_non_null(strstr(rt_invocation_error(inv)->text, "step 0 (a): "));
@@ -528,7 +528,7 @@ static void only_what_depends_on_data_waits(void **state)
     struct rt_invocation *inv = begin_late(&w, program, 5);
     rt_invocation_after(inv, &(struct hal_timepoint){gate, 1});
     rt_cascade_trace(rt_invocation_cascade(inv), on_event, &record);
-    rt_invocation_submit(inv, true, on_done, &done);
+    rt_invocation_submit(inv, HAL_CALLER_QUICK, on_done, &done);
     assert_int_equal(record.count, 2);
     assert_int_equal(position(&record, RT_CASCADE_SUBMITTED, 0), 0);
     assert_int_equal(position(&record, RT_CASCADE_SUBMITTED, 2), 1);
