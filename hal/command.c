@@ -240,6 +240,15 @@ enum status hal_command_end(struct hal_command *command, struct error *err)
     return ST_OK;
 }
 
+uint32_t hal_command_stats_dispatches(const struct hal_command_stats *stats)
+{
+    uint32_t sum = 0;
+    for (uint32_t place = 0; place < HAL_PLACES; place++) {
+        sum += stats->dispatches[place];
+    }
+    return sum;
+}
+
 void hal_command_add_stats(const struct hal_command *command, struct hal_command_stats *stats)
 {
     stats->device_stages += command->stats.device_stages;

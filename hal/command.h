@@ -92,6 +92,9 @@ struct hal_command_stats {
     uint32_t transfers;                  /* copies between them that nobody recorded */
 };
 
+/* On the device and on the host. */
+uint32_t hal_command_stats_dispatches(const struct hal_command_stats *stats);
+
 /* Adds those of |command|. */
 void hal_command_add_stats(const struct hal_command *command, struct hal_command_stats *stats);
 

@@ -67,23 +67,23 @@ static enum status make_flow(struct rt_block *block, struct error *err)
     return ST_OK;
 }
 
-enum status rt_block_compile(struct rt_block *block, struct error *err)
+enum status rt_block_compile(struct rt_block *block, bool fuses, struct error *err)
 {
     struct rt_graph *graph = &block->graph;
     struct hal_device *device = block->device;
     TRY(rt_pass_resolve(graph, err));
     TRY(rt_pass_elide(graph, err));
-    TRY(rt_pass_quantize(graph, err));
+    TRY(fuses ? rt_pass_quantize(graph, err) : ST_OK);
     TRY(rt_pass_fold(graph, device, err));
     TRY(rt_pass_permute(graph, err));
     TRY(rt_pass_fold(graph, device, err));
-    TRY(rt_pass_normalize(graph, err));
+    TRY(fuses ? rt_pass_normalize(graph, err) : ST_OK);
     TRY(rt_pass_lower(graph, err));
     TRY(rt_pass_fold(graph, device, err));
-    TRY(rt_pass_fuse(graph, err));
+    TRY(fuses ? rt_pass_fuse(graph, err) : ST_OK);
     TRY(rt_pass_layout(graph, err));
     TRY(rt_pass_fold(graph, device, err));
-    TRY(rt_pass_chain(graph, err));
+    TRY(fuses ? rt_pass_chain(graph, err) : ST_OK);
     return make_flow(block, err);
 }
 

@@ -61,8 +61,8 @@ void rt_block_init(struct rt_block *block, const char *name, struct hal_device *
                    struct rt_files *files);
 void rt_block_fini(struct rt_block *block);
 
-/* From the imported graph to one that can be planned. */
-MUST_CHECK enum status rt_block_compile(struct rt_block *block, struct error *err);
+/* From the imported graph to one that can be planned. |fuses|: see struct rt_program_options. */
+MUST_CHECK enum status rt_block_compile(struct rt_block *block, bool fuses, struct error *err);
 
 /*
  * |block|, which is not initialised, becomes |from| for up to |rows_max| rows along dim 0 of all

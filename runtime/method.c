@@ -209,7 +209,7 @@ static enum status check_public(const struct rt_io *ios, uint32_t count, struct 
     return ST_OK;
 }
 
-static enum status compile(struct rt_method *method, struct error *err)
+static enum status compile(struct rt_method *method, bool fuses, struct error *err)
 {
     struct rt_code *code = &method->code;
     struct rt_state_uses states = {0};
@@ -224,7 +224,7 @@ static enum status compile(struct rt_method *method, struct error *err)
     code->blocks[0]->name_count = method->plan->input_count;
     code->blocks[0]->result_count = code->step_count == 0 ? method->plan->output_count : 0;
     for (uint32_t i = 0; i < code->block_count; i++) {
-        TRY(rt_block_compile(code->blocks[i], err));
+        TRY(rt_block_compile(code->blocks[i], fuses, err));
     }
     rt_code_measure(code);
     return ST_OK;
@@ -259,19 +259,21 @@ void rt_method_init(struct rt_method *method)
 
 enum status rt_method_compile(struct rt_method *method, struct rt_program *program,
                               struct rt_files *files, const struct pte_plan *plan,
-                              struct hal_device *device, struct error *err)
+                              const struct rt_program_options *options, struct error *err)
 {
     static atomic_uint shares; /* 0 is for what belongs to no method */
     *method = (struct rt_method){
         .program = program,
         .files = files,
         .plan = plan,
-        .device = device,
+        .device = options->device,
         .share = atomic_fetch_add(&shares, 1) + 1,
+        .poison_arenas = options->poison_arenas,
+        .steps_max = options->steps_max ? options->steps_max : RT_STEPS_MAX,
     };
     rt_method_init(method);
     TRY(describe_all(method, err));
-    if (compile(method, &method->failure) != ST_OK) {
+    if (compile(method, !options->is_unfused, &method->failure) != ST_OK) {
         return rt_signature_make(method, &method->signature_arena, &method->signature, err);
     }
     method->failure.code = ST_OK;
@@ -374,7 +376,9 @@ enum status rt_method_place(struct rt_method *method,
         }
         TRY(rt_block_plan_bounds(code->blocks[i], &plan, err));
         hal_command_add_stats(plan->command, out_stats);
-        hal_command_list_hosted(plan->command, fn, arg);
+        if (fn) {
+            hal_command_list_hosted(plan->command, fn, arg);
+        }
         rt_plan_unref(plan);
     }
     return ST_OK;

@@ -66,7 +66,8 @@ void rt_method_init(struct rt_method *method);
  */
 MUST_CHECK enum status rt_method_compile(struct rt_method *method, struct rt_program *program,
                                          struct rt_files *files, const struct pte_plan *plan,
-                                         struct hal_device *device, struct error *err);
+                                         const struct rt_program_options *options,
+                                         struct error *err);
 void rt_method_fini(struct rt_method *method);
 
 /* Plans that are cached, of all its blocks. Any thread. */

@@ -36,9 +36,7 @@ static enum status compile_methods(struct rt_program *program,
     for (size_t i = 0; i < count; i++) {
         struct rt_method *method = &program->methods[i];
         program->method_count++;
-        TRY(rt_method_compile(method, program, &program->files, &plans[i], options->device, err));
-        method->poison_arenas = options->poison_arenas;
-        method->steps_max = options->steps_max ? options->steps_max : RT_STEPS_MAX;
+        TRY(rt_method_compile(method, program, &program->files, &plans[i], options, err));
     }
     return ST_OK;
 }

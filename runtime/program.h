@@ -39,6 +39,7 @@ struct rt_program_options {
     uint32_t data_count;
     uint64_t steps_max; /* of a call whose method branches; 0: RT_STEPS_MAX */
     bool poison_arenas; /* fill arenas with 0xff before each run: finds reads of stale memory */
+    bool is_unfused;    /* without the passes that make one node of several: to compare with */
 };
 
 MUST_CHECK enum status rt_program_load(const char *path, const struct rt_program_options *options,
@@ -114,8 +115,9 @@ MUST_CHECK enum status rt_method_print_plan(struct rt_method *method, struct buf
                                             struct error *err);
 
 /*
- * What submissions of that plan consist of, all blocks together; |fn| is called with the operator
- * of each dispatch that the device leaves to the host. The names live as long as the process.
+ * What submissions of that plan consist of, all blocks together; |fn|, if it is not NULL, is called
+ * with the operator of each dispatch that the device leaves to the host. The names live as long as
+ * the process.
  */
 MUST_CHECK enum status rt_method_place(struct rt_method *method,
                                        void (*fn)(void *arg, const char *op, enum hal_place place),

@@ -80,11 +80,8 @@ const char *placement_print(struct arena *arena, const struct hal_device *device
     json_print_string(&text, span_str(props->name));
     /* A model whose upper bounds exclude each other has calls, but not that one. */
     if (rt_method_place(method, count, &tally, &stats, &err) == ST_OK) {
-        uint32_t dispatches = 0;
-        for (uint32_t place = 0; place < HAL_PLACES; place++) {
-            dispatches += stats.dispatches[place];
-        }
-        buf_printf(&text, ",\"dispatches\":%u,\"transfers\":%u", dispatches, stats.transfers);
+        buf_printf(&text, ",\"dispatches\":%u,\"transfers\":%u",
+                   hal_command_stats_dispatches(&stats), stats.transfers);
         print_hosted(&tally, &text);
     }
     buf_add_char(&text, '}');

@@ -28,7 +28,8 @@ static const char usage[] = "usage: pte inspect [--graph|--plan] [OPTION]... FIL
 static const char help[] =
     "\n"
     "inspect  prints the container, its methods and operators; with --graph the graph after\n"
-    "         the passes, with --plan the regions, the arena and the dispatches\n"
+    "         the passes, with --plan the regions, the arena, the dispatches, and how many\n"
+    "         dispatches and barriers there would be without fusion\n"
     "run      runs a method once and prints its results\n"
     "devices  lists what programs can run on\n"
     "ops      lists the operators: name in graphs, signature, device, kernel calls that mean it\n"
@@ -89,49 +90,86 @@ static enum status parse_inspect(int argc, char *const argv[], struct inspect_op
     return out->path ? ST_OK : error_set(err, ST_INVALID, "expected FILE");
 }
 
-static enum status print_method(struct rt_method *method, enum inspect_what what, struct buf *out,
-                                struct error *err)
+/* What a call of the plan consists of, and would consist of without fusion. */
+static enum status print_fusion(struct rt_method *method, struct rt_method *unfused,
+                                struct buf *out, struct error *err)
 {
-    const struct error *failure = rt_method_failure(method);
+    struct hal_command_stats with, without;
+    TRY(rt_method_place(method, NULL, NULL, &with, err));
+    const struct error *failure = rt_method_failure(unfused);
     if (failure) {
-        buf_printf(out, "method %s cannot be called: %s\n", rt_method_name(method), failure->text);
+        buf_printf(out, "without fusion: %s\n", failure->text);
         return ST_OK;
     }
-    return what == INSPECT_GRAPH ? rt_method_print_graph(method, out, err)
-                                 : rt_method_print_plan(method, out, err);
+    TRY(rt_method_place(unfused, NULL, NULL, &without, err));
+    buf_printf(out, "fusion makes %u dispatches of %u, %u barriers of %u\n",
+               hal_command_stats_dispatches(&with), hal_command_stats_dispatches(&without),
+               with.barriers, without.barriers);
+    return ST_OK;
 }
 
-static enum status print_program(const struct inspect_options *options, struct rt_program *program,
+/* |unfused| is the program once more, for plans only. */
+static enum status print_method(struct rt_method *method, struct rt_program *unfused,
+                                struct buf *out, struct error *err)
+{
+    const char *name = rt_method_name(method);
+    const struct error *failure = rt_method_failure(method);
+    if (failure) {
+        buf_printf(out, "method %s cannot be called: %s\n", name, failure->text);
+        return ST_OK;
+    }
+    if (!unfused) {
+        return rt_method_print_graph(method, out, err);
+    }
+    TRY(rt_method_print_plan(method, out, err));
+    return print_fusion(method, rt_program_find_method(unfused, span_str(name)), out, err);
+}
+
+static enum status print_methods(const struct inspect_options *options, struct rt_program *program,
+                                 struct rt_program *unfused, struct buf *out, struct error *err)
+{
+    if (options->method) {
+        struct rt_method *method = rt_program_find_method(program, span_str(options->method));
+        return method ? print_method(method, unfused, out, err)
+                      : error_set(err, ST_NOT_FOUND, "no method '%s'", options->method);
+    }
+    for (uint32_t i = 0; i < rt_program_method_count(program); i++) {
+        TRY(print_method(rt_program_method(program, i), unfused, out, err));
+    }
+    return ST_OK;
+}
+
+static enum status print_program(const struct inspect_options *options,
+                                 struct rt_program_options *load, struct rt_program *program,
                                  struct buf *out, struct error *err)
 {
+    struct rt_program *unfused = NULL;
     if (options->what == INSPECT_PROGRAM) {
         rt_program_print(program, out);
         return ST_OK;
     }
-    if (options->method) {
-        struct rt_method *method = rt_program_find_method(program, span_str(options->method));
-        return method ? print_method(method, options->what, out, err)
-                      : error_set(err, ST_NOT_FOUND, "no method '%s'", options->method);
+    if (options->what == INSPECT_PLAN) {
+        load->is_unfused = true;
+        TRY(rt_program_load(options->path, load, &unfused, err));
     }
-    for (uint32_t i = 0; i < rt_program_method_count(program); i++) {
-        TRY(print_method(rt_program_method(program, i), options->what, out, err));
-    }
-    return ST_OK;
+    enum status status = print_methods(options, program, unfused, out, err);
+    rt_program_unref(unfused);
+    return status;
 }
 
 static enum status load_and_print(const struct inspect_options *options, struct hal_device *device,
                                   struct error *err)
 {
-    const struct rt_program_options program_options = {
+    struct rt_program_options load = {
         .device = device,
         .data_paths = options->data,
         .data_count = options->data_count,
     };
     struct rt_program *program;
-    TRY(rt_program_load(options->path, &program_options, &program, err));
+    TRY(rt_program_load(options->path, &load, &program, err));
     struct buf out;
     buf_init(&out, INSPECT_TEXT_BYTES_MAX);
-    enum status status = print_program(options, program, &out, err);
+    enum status status = print_program(options, &load, program, &out, err);
     if (status == ST_OK && (buf_failed(&out) || fwrite(out.ptr, 1, out.len, stdout) != out.len)) {
         status = error_set(err, ST_SYSTEM, "the text cannot be printed");
     }

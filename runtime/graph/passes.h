@@ -16,7 +16,8 @@
  *     chain      pointwise nodes over floats that only the next one reads become one with it
  *
  * Each pass leaves a valid, compact graph. Only resolve, lower and layout are needed for a graph
- * that can be planned; the others make it smaller.
+ * that can be planned; the others make it smaller. Those that make one node of several (quantize,
+ * normalize, fuse, chain) are left out when somebody wants to know what they are worth.
  */
 #ifndef PTED_RUNTIME_GRAPH_PASSES_H
 #define PTED_RUNTIME_GRAPH_PASSES_H

@@ -544,8 +544,7 @@ static void print_stats(const struct rt_plan *plan, struct buf *out)
     uint32_t hosted = stats.dispatches[HAL_PLACE_NO_FORM] + stats.dispatches[HAL_PLACE_CHEAPER];
     if (stats.device_stages + stats.host_stages > 0) {
         buf_printf(out, "dispatches %u, on the host %u, copies %u, barriers %u, ",
-                   stats.dispatches[HAL_PLACE_DEVICE] + hosted, hosted, stats.copies,
-                   stats.barriers);
+                   hal_command_stats_dispatches(&stats), hosted, stats.copies, stats.barriers);
         buf_printf(out, "submissions to the device %u, to the host %u, transfers between %u\n",
                    stats.device_stages, stats.host_stages, stats.transfers);
     }

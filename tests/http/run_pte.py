@@ -17,6 +17,7 @@ from run_http import BUILD, MODELS, TIMEOUT_S, Failure, Report
 
 PTE = os.environ.get("PTE", str(BUILD / "pte"))
 ADD = str(MODELS / "add.pte")
+DIGITS = str(MODELS / "digits.pte")
 METHODS = str(MODELS / "methods.pte")
 SCALARS = str(MODELS / "scalars.pte")
 ONES = "[1,1,1,1,1,1]"
@@ -106,6 +107,8 @@ def inspect():
             raise Failure(f"{option} prints another text the second time")
         expect(0, r"^method encode\b", "inspect", option, "--method", "encode", METHODS)
         expect(66, "no method 'nope'", "inspect", option, "--method", "nope", METHODS)
+    expect(0, r"\nfusion makes 6 dispatches of 17, 5 barriers of 16\n$",
+           "inspect", "--plan", DIGITS)
 
 
 def json_inputs():
