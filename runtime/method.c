@@ -114,6 +114,16 @@ static void refine(struct rt_io *io, const struct rt_value *v)
     }
 }
 
+/* Rows whose number depends on data: what the file fixes is checked by each run. */
+static void refine_extent(struct rt_io *io, const struct rt_register *r)
+{
+    if (r->fixed_dims & 1) {
+        io->shape.dims[0] = r->bound.dims[0];
+    } else {
+        io->dynamic_dims |= 1;
+    }
+}
+
 /* A result of several steps: what computes it decides the kind. */
 static void refine_scalar(struct rt_io *io, const struct rt_register *r, bool is_computed)
 {
@@ -240,7 +250,7 @@ static void describe_results(struct rt_method *method)
             refine(&method->results[i], &graph->values[graph->outputs[result->output]]);
         }
         if (result->is_extent) {
-            method->results[i].dynamic_dims |= 1;
+            refine_extent(&method->results[i], &code->registers[result->reg]);
         }
         if (code->step_count > 0) {
             refine_scalar(&method->results[i], &code->registers[result->reg], result->is_computed);

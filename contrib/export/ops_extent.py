@@ -24,6 +24,12 @@ def at_most(x, count):
     return x
 
 
+def exactly(x, count):
+    """... or its only size."""
+    torch._check(x.size(0) == count)
+    return x
+
+
 class Held(torch.nn.Module):
     """A buffer that each call overwrites."""
 
@@ -72,5 +78,10 @@ def extent():
                                             (real(3, 4), torch.tensor([4, 4, 4]))]),
         case("interleave_found_i32", lambda r: at_most(torch.repeat_interleave(r), 9),
              torch.tensor([1, 0, 2], dtype=torch.int32)),
+        case("nonzero_counted", lambda x: exactly(torch.nonzero(x), 3) * 2,
+             torch.tensor([1.0, 0.0, 2.0, 3.0]), more=[(torch.tensor([4.0, 5.0, 0.0, 6.0]),)]),
+        case("masked_select_counted",
+             lambda x, m: torch.arange(3) + exactly(torch.masked_select(x, m), 3).sum(),
+             torch.arange(6).reshape(3, 2), torch.tensor([True, False])),
         case("copy_in_place", Held(), real(3, 4), more=[(real(3, 4),)]),
     ]

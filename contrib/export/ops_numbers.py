@@ -224,8 +224,17 @@ def create():
         return (torch.arange(n), torch.arange(1, n + 1), torch.arange(0, 2 * n, 3),
                 torch.full((n, 2), 0.5), torch.zeros(n), torch.ones(n))
 
+    def by_number(x, at):
+        p = at.item()
+        return (torch.arange(p, p + 4), torch.arange(p, p - 5, -2, dtype=torch.int32),
+                torch.arange(p, p + 3, dtype=torch.float16), torch.full((2, 3), p),
+                torch.full((3,), p, dtype=torch.bool), torch.full_like(x, p),
+                torch.scalar_tensor(p, dtype=torch.float64))
+
     n = Dim("n", min=0, max=40)
     return [
+        case("by_number", by_number, real(3), torch.tensor(5),
+             more=[(real(3), torch.tensor(p)) for p in (0, -3, 2**33 + 1)]),
         case("empty", lambda x: torch.where(x == x, x, torch.empty(2, 3)), real(2, 3)),
         case("full", filled, real(1)),
         case("made", made, real(3)),

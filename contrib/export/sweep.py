@@ -127,22 +127,17 @@ def lower(graphs, config):
     return to_edge(graphs, compile_config=config).to_executorch()
 
 
-def kernels_of(program):
-    return {f"{op.name}.{op.overload}" if op.overload else op.name
-            for plan in program.executorch_program.execution_plan for op in plan.operators}
-
-
-def lower_each(graphs, config, known):
+def lower_each(graphs, config):
     """Programs of as many methods as can go together: halves, until one is alone."""
     program = attempt(lower, graphs, config)
-    if program and kernels_of(program) <= known:
+    if program:
         return [(program, list(graphs))]
-    if len(graphs) == 1:
-        return []
     names = list(graphs)
+    if len(names) == 1 or not any(attempt(lower, {n: graphs[n]}, config) for n in names[:2]):
+        return []
     halves = names[:len(names) // 2], names[len(names) // 2:]
     return [one for half in halves
-            for one in lower_each({n: graphs[n] for n in half}, config, known)]
+            for one in lower_each({n: graphs[n] for n in half}, config)]
 
 
 def samples_of(info, options):
@@ -156,7 +151,13 @@ def samples_of(info, options):
             yield f"{ops_case.short(dtype)}_{number}", sample
 
 
-def write_operator(info, options, config, known):
+def run_eagerly(module):
+    tensors = [t.clone() for t in module.inputs]
+    expected = pytree.tree_leaves(module(*[t.clone() for t in module.inputs]))
+    return tensors, expected, max([TOLERANCES.get(t.dtype, 1e-4) for t in tensors] or [1e-4])
+
+
+def write_operator(info, options, config):
     name = re.sub(r"\W", "_", f"{info.name}_{info.variant_test_name}".rstrip("_"))
     stem = options.out / "tests" / "ops"
     if (stem / f"{name}.done").exists():
@@ -175,25 +176,16 @@ def write_operator(info, options, config, known):
             modules[method], graphs[method] = module, graph
         if failures > 6:
             break
-    methods = list(graphs)
-    lowered = []
-    if not any(lower_each({m: graphs[m]}, config, known) for m in methods[:2]):
-        methods = []  # most likely a kernel that there is not
+    written, lowered, methods = 0, [], list(graphs)
     for i in range(0, len(methods), METHODS_MAX):
-        part = {m: graphs[m] for m in methods[i:i + METHODS_MAX]}
-        lowered += lower_each(part, config, known)
-    written = 0
+        lowered += lower_each({m: graphs[m] for m in methods[i:i + METHODS_MAX]}, config)
+        if not lowered:
+            break  # most likely an operator that has no out form
     for number, (program, members) in enumerate(lowered):
-        blob, text = bytearray(), ""
-        for method in members:
-            module = modules[method]
-            tolerance = max([TOLERANCES.get(t.dtype, 1e-4) for t in module.inputs] or [1e-4])
-            case = ops_case.Case(method, module, [], rtol=tolerance, atol=tolerance / 10)
-            text += ops.describe_call("", case, [t.clone() for t in module.inputs], blob)
-        base = f"{name}-{number}"
-        (stem / f"{base}.pte").write_bytes(bytes(program.buffer))
-        (stem / f"{base}.bin").write_bytes(blob)
-        (stem / f"{base}.cases").write_text(text)
+        runs = {method: run_eagerly(modules[method]) for method in members}
+        base = stem / f"{name}-{number}.pte"
+        base.write_bytes(bytes(program.buffer))
+        sweep_kernels.write_runs(base, runs, options)
         written += len(members)
     (stem / f"{name}.done").write_text(f"{written} of {len(graphs)} exported\n")
     print(f"{name}: {written} of {len(graphs)} exported, {failures} refused", flush=True)
@@ -227,7 +219,7 @@ def write_share(options, share):
     for info in op_db[share::options.jobs]:
         if re.search(options.only, info.name) and not NO_RESULT.search(info.name):
             with torch.no_grad():
-                attempt(write_operator, info, options, config, known, seconds=ALARM_TOTAL_SECONDS)
+                attempt(write_operator, info, options, config, seconds=ALARM_TOTAL_SECONDS)
 
 
 def verdicts_of(path):

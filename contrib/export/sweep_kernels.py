@@ -279,22 +279,29 @@ def verdicts(path, members, options):
     return said
 
 
+def write_runs(path, runs, options):
+    """What belongs to the program |path|: each method's tensors, results and tolerance."""
+    blob, text = bytearray(), ""
+    for name, (tensors, expected, tolerance) in runs.items():
+        text += f"case {name} {tolerance:g} {tolerance / 10:g}\n"
+        text += "".join(ops.describe("in", value, blob) for value in tensors)
+        text += "".join(ops.describe("out", value, blob) for value in expected)
+    path.with_suffix(".bin").write_bytes(blob)
+    path.with_suffix(".cases").write_text(text)
+    said = verdicts(path, runs, options)
+    path.with_suffix(".verdicts").write_text("".join(f"{n} {v}\n" for n, v in said.items()))
+
+
 def write_program(base, members, options):
-    plans, blob, text, runs = [], bytearray(), "", {}
+    plans, runs = [], {}
     for name, call in members.items():
         plan, tensors, expected = make_plan(name, call, options)
         tolerance = max(options.tolerances.get(t.dtype, 1e-4) for t in [*tensors, *expected])
         plans.append(plan)
-        text += f"case {name} {tolerance:g} {tolerance / 10:g}\n"
-        text += "".join(ops.describe("in", value, blob) for value in tensors)
-        text += "".join(ops.describe("out", value, blob) for value in expected)
         runs[name] = tensors, expected, tolerance
     path = base.with_suffix(".pte")
     path.write_bytes(program_of(plans))
-    base.with_suffix(".bin").write_bytes(blob)
-    base.with_suffix(".cases").write_text(text)
-    said = verdicts(path, runs, options)
-    base.with_suffix(".verdicts").write_text("".join(f"{n} {v}\n" for n, v in said.items()))
+    write_runs(path, runs, options)
 
 
 class Found:

@@ -4,7 +4,8 @@
  * zeros here, because an arena's bytes may be another request's.
  *
  * The length of a range of integers may depend on symbols (its step may not); with a float among
- * its arguments all must be constants.
+ * its arguments all must be constants. Where a range starts, and an int that fills a tensor, may be
+ * read by the run: such a fill is a range whose step is 0.
  */
 #include "config.h"
 
@@ -188,33 +189,13 @@ static enum status emit_fill(struct rt_emit *emit, struct rt_number number, stru
                             err);
 }
 
-static enum status zeros_emit(struct rt_emit *emit, struct error *err)
-{
-    return emit_fill(emit, (struct rt_number){0, 0}, err);
-}
-
-static enum status ones_emit(struct rt_emit *emit, struct error *err)
-{
-    return emit_fill(emit, (struct rt_number){1, 1}, err);
-}
-
-/* The value is argument 1. */
-static enum status full_emit(struct rt_emit *emit, struct error *err)
-{
-    return emit_fill(emit, rt_number_arg(emit, 1), err);
-}
-
-static enum status scalar_emit(struct rt_emit *emit, struct error *err)
-{
-    return emit_fill(emit, rt_number_arg(emit, 0), err);
-}
-
 /* ---- ranges -------------------------------------------------------------------------------- */
 
 /* Element i is start + i * step, in double or in wrapping integers, whatever tile it is in. */
 static void range_tile(const struct hal_args *args, struct hal_tile tile)
 {
     const struct rt_range *k = args->constants;
+    struct rt_number start = k->start;
     bool is_float = dtype_infos[k->dtype].kind == DTYPE_FLOAT;
     size_t width = dtype_bytes(k->dtype);
     rt_store_f *store = rt_store(is_float ? RT_CLASS_F64 : RT_CLASS_I64, k->dtype);
@@ -225,14 +206,18 @@ static void range_tile(const struct hal_args *args, struct hal_tile tile)
         int64_t i[RANGE_CHUNK];
     } values;
 
+    if (k->is_start_read) {
+        start.i = *(const int64_t *)args->bindings[1];
+        start.f = (double)start.i;
+    }
     while (first < end) {
         int64_t count = end - first < RANGE_CHUNK ? end - first : RANGE_CHUNK;
         for (int64_t n = 0; n < count; n++) {
             if (is_float) {
-                values.f[n] = k->start.f + (double)(first + n) * k->step.f;
+                values.f[n] = start.f + (double)(first + n) * k->step.f;
             } else {
                 values.i[n] =
-                    (int64_t)((uint64_t)k->start.i + (uint64_t)(first + n) * (uint64_t)k->step.i);
+                    (int64_t)((uint64_t)start.i + (uint64_t)(first + n) * (uint64_t)k->step.i);
             }
         }
         store((char *)args->bindings[0] + (size_t)first * width, (int64_t)width, &values, count);
@@ -244,11 +229,27 @@ static const struct hal_kernel range_kernel = {
     .name = "range", .cpu = range_tile, .spirv = HAL_SPIRV(range_spirv)};
 static const struct hal_kernel range_f64_kernel = {.name = "range", .cpu = range_tile};
 
-static enum status emit_range(struct rt_emit *emit, struct rt_number start, struct rt_number step,
+/* A number of any kind: a constant of the plan, or what each run says. */
+struct source {
+    struct rt_number known;
+    struct rt_place place;
+};
+
+static struct source find_source(const struct rt_emit *emit, uint32_t arg)
+{
+    if (rt_emit_value(emit, arg)->kind != RT_INT) {
+        return (struct source){.known = rt_number_arg(emit, arg)};
+    }
+    struct rt_place place = rt_emit_place(emit, arg);
+    return (struct source){{(double)place.known, place.known}, place};
+}
+
+static enum status emit_range(struct rt_emit *emit, struct source start, struct rt_number step,
                               struct error *err)
 {
     const struct rt_tensor *out = rt_emit_out(emit, 0);
-    struct rt_range k = {start, step, out->numel, out->dtype};
+    const struct hal_binding bindings[] = {out->binding, rt_emit_word(emit, start.place)};
+    struct rt_range k = {start.known, step, out->numel, out->dtype, start.place.is_read};
     int64_t tiles = out->numel / RT_RANGE_TILE + (out->numel % RT_RANGE_TILE != 0);
 
     return rt_emit_dispatch(emit,
@@ -257,8 +258,8 @@ static enum status emit_range(struct rt_emit *emit, struct rt_number start, stru
                                 .grid = {(uint32_t)tiles, 1, 1},
                                 .constants = &k,
                                 .constants_bytes = sizeof(k),
-                                .bindings = &out->binding,
-                                .binding_count = 1,
+                                .bindings = bindings,
+                                .binding_count = start.place.is_read ? 2 : 1,
                                 .cost = (uint64_t)out->numel,
                             },
                             err);
@@ -266,12 +267,54 @@ static enum status emit_range(struct rt_emit *emit, struct rt_number start, stru
 
 static enum status arange_emit(struct rt_emit *emit, struct error *err)
 {
-    return emit_range(emit, (struct rt_number){0, 0}, (struct rt_number){1, 1}, err);
+    return emit_range(emit, (struct source){0}, (struct rt_number){1, 1}, err);
 }
 
 static enum status arange_start_emit(struct rt_emit *emit, struct error *err)
 {
-    return emit_range(emit, rt_number_arg(emit, 0), rt_number_arg(emit, 2), err);
+    return emit_range(emit, find_source(emit, 0), rt_number_arg(emit, 2), err);
+}
+
+/* Of the ends of a range: the length knows all else. */
+static enum status start_place(struct rt_shape_call *call, uint32_t arg, struct rt_dim *out_place)
+{
+    *out_place = arg == 0 ? rt_arg(call, arg)->i : rt_dim_of(0);
+    return ST_OK;
+}
+
+/* ---- fills --------------------------------------------------------------------------------- */
+
+static enum status zeros_emit(struct rt_emit *emit, struct error *err)
+{
+    return emit_fill(emit, (struct rt_number){0, 0}, err);
+}
+
+static enum status ones_emit(struct rt_emit *emit, struct error *err)
+{
+    return emit_fill(emit, (struct rt_number){1, 1}, err);
+}
+
+static enum status emit_source(struct rt_emit *emit, struct source source, struct error *err)
+{
+    return source.place.is_read ? emit_range(emit, source, (struct rt_number){0, 0}, err)
+                                : emit_fill(emit, source.known, err);
+}
+
+/* The value is argument 1. */
+static enum status full_emit(struct rt_emit *emit, struct error *err)
+{
+    return emit_source(emit, find_source(emit, 1), err);
+}
+
+static enum status scalar_emit(struct rt_emit *emit, struct error *err)
+{
+    return emit_source(emit, find_source(emit, 0), err);
+}
+
+static enum status value_place(struct rt_shape_call *call, uint32_t arg, struct rt_dim *out_place)
+{
+    *out_place = rt_arg(call, arg)->i;
+    return ST_OK;
 }
 
 /* ---- the operators ------------------------------------------------------------------------- */
@@ -283,7 +326,9 @@ const struct rt_op rt_ops_create[] = {
      .shape = rt_create_size_shape,
      .emit = full_emit,
      .dtypes = RT_DTYPES_ALL,
-     .runs = &fill_kernel},
+     .runs = &fill_kernel,
+     .read = 1 << 1,
+     .place = value_place},
     {.name = "full_like",
      .kernels = "aten::full_like.out",
      .args = "TSI?>T",
@@ -291,7 +336,9 @@ const struct rt_op rt_ops_create[] = {
      .emit = full_emit,
      .batch = rt_batch_each,
      .dtypes = RT_DTYPES_ALL,
-     .runs = &fill_kernel},
+     .runs = &fill_kernel,
+     .read = 1 << 1,
+     .place = value_place},
     {.name = "zeros",
      .kernels = "aten::zeros.out",
      .args = "L>T",
@@ -326,7 +373,9 @@ const struct rt_op rt_ops_create[] = {
      .shape = scalar_shape,
      .emit = scalar_emit,
      .dtypes = RT_DTYPES_ALL,
-     .runs = &fill_kernel},
+     .runs = &fill_kernel,
+     .read = 1 << 0,
+     .place = value_place},
     {.name = "arange",
      .kernels = "aten::arange.out",
      .args = "S>T",
@@ -340,6 +389,8 @@ const struct rt_op rt_ops_create[] = {
      .shape = range_shape,
      .emit = arange_start_emit,
      .dtypes = RT_DTYPES_REAL,
-     .runs = &range_kernel},
+     .runs = &range_kernel,
+     .read = 1 << 0 | 1 << 1,
+     .place = start_place},
     {.name = NULL},
 };

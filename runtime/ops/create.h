@@ -11,6 +11,7 @@ struct rt_range {
     struct rt_number start, step;
     int64_t length;
     enum dtype dtype;
+    uint32_t is_start_read; /* from binding 1, an i64 */
 };
 
 #ifndef HAL_SHADER

@@ -91,7 +91,8 @@ enum status rt_unsupported(struct rt_shape_call *call, const char *fmt, ...)
 /*
  * Brings |dims| and what the file declares for |out| together. A static size must be the computed
  * one; so must an upper bound of 1, which no exporter gives to a size that varies. Where that is
- * only known for a request, the file's constant is used and the request is checked.
+ * only known for a request, the file's constant is used and the request is checked. How many rows
+ * depend on data is compared where the run says so: here they are the most there can be.
  */
 static enum status agree(struct rt_shape_call *call, const struct rt_value *out, uint8_t rank,
                          struct rt_dim *dims)
@@ -100,7 +101,8 @@ static enum status agree(struct rt_shape_call *call, const struct rt_value *out,
         return rt_refuse(call, "an output has rank %u in the file, computed is %u", out->rank,
                          rank);
     }
-    for (uint8_t i = 0; i < rank; i++) {
+    bool has_extent = call->node->op->flags & RT_OP_EXTENT;
+    for (uint8_t i = has_extent ? 1 : 0; i < rank; i++) {
         if (out->is_static || rt_dim_is(out->declared[i], 1)) {
             TRY(rt_dim_require_equal(&call->graph->dims, dims[i], out->declared[i],
                                      "a size in the file and the computed one differ", call->err));

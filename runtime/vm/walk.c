@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -253,12 +254,18 @@ static enum status begin_block(struct rt_invocation *inv, struct rt_block *block
 static enum status read_extent(struct rt_invocation *inv, const struct rt_block_out *out,
                                struct vm_value *value)
 {
+    const struct rt_register *r = &inv->vm->code->registers[out->reg];
     int64_t rows;
     const uint8_t *bytes = vm_map(inv->vm->outputs[out->extent]);
     must(bytes);
     memcpy(&rows, bytes, sizeof(rows));
     if (rows < 0 || rows > value->shape.dims[0]) {
         return error_set(&inv->error, ST_INTERNAL, "an operator gives more rows than it may");
+    }
+    if ((r->fixed_dims & 1) && rows != r->bound.dims[0]) {
+        return error_set(&inv->error, ST_INVALID,
+                         "a result that depends on data has %" PRId64 " rows, expected %" PRId64,
+                         rows, r->bound.dims[0]);
     }
     value->shape.dims[0] = rows;
     return ST_OK;

@@ -9,6 +9,7 @@
 #include "hal/device.h"
 #include "hal/pool.h"
 #include "runtime/invocation.h"
+#include "runtime/method.h"
 #include "runtime/program.h"
 #include "runtime/scalar.h"
 #include "tests/unit/call_support.h"
@@ -93,7 +94,7 @@ struct world {
     struct error err;
 };
 
-static void open_world(struct world *w, size_t pool_bytes, uint64_t steps_max)
+static void open_world_of(struct world *w, const char *model, size_t pool_bytes, uint64_t steps_max)
 {
     const struct hal_device_options two = {.workers = 2};
     *w = (struct world){0};
@@ -101,7 +102,12 @@ static void open_world(struct world *w, size_t pool_bytes, uint64_t steps_max)
     assert_ok(w->err, hal_pool_new(w->device, pool_bytes, &w->pool, &w->err));
     const struct rt_program_options options = {
         .device = w->device, .steps_max = steps_max, .poison_arenas = true};
-    w->program = load_model("loops", &options);
+    w->program = load_model(model, &options);
+}
+
+static void open_world(struct world *w, size_t pool_bytes, uint64_t steps_max)
+{
+    open_world_of(w, "loops", pool_bytes, steps_max);
 }
 
 static void close_world(struct world *w)
@@ -202,6 +208,48 @@ static void test_a_full_pool_fails_the_call(void **unused)
     close_world(&w);
 }
 
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+/* Four integers from |start|, as one of the results of method by_number of tests/ops/create. */
+static void count_from(struct world *w, struct rt_method *method, int64_t start)
+{
+    static const struct shape shapes[] = {{.rank = 1, .dims = {3}}, {.rank = 0}};
+    struct rt_invocation *inv;
+    int64_t got[4];
+    void *ptr;
+    assert_ok(w->err, rt_invocation_new(method, w->pool, &inv, &w->err));
+    assert_ok(w->err, rt_invocation_input(inv, 0, DT_F32, &shapes[0], &ptr, &w->err));
+    memset(ptr, 0, 3 * sizeof(float));
+    assert_ok(w->err, rt_invocation_input(inv, 1, DT_I64, &shapes[1], &ptr, &w->err));
+    memcpy(ptr, &start, sizeof(start));
+    assert_ok(w->err, rt_invocation_prepare(inv, &w->err));
+    assert_int_equal(submit_and_wait(inv, false), ST_OK);
+    assert_int_equal(rt_invocation_result(inv, 0)->bytes.len, sizeof(got));
+    memcpy(got, rt_invocation_result(inv, 0)->bytes.ptr, sizeof(got));
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(got[i], start + i);
+    }
+    rt_invocation_free(inv);
+}
+
+/* Where ranges start and what tensors are filled with decides over no size. */
+static void test_numbers_share_a_plan(void **unused)
+{
+    struct world w;
+    struct rt_method *method;
+    (void)unused;
+    open_world_of(&w, "../ops/create", (size_t)1 << 20, 0);
+    method = rt_program_find_method(w.program, span_str("by_number"));
+    assert_non_null(method);
+    count_from(&w, method, 0);
+    uint32_t plans = rt_method_plan_count(method);
+    for (int64_t start = -20; start < 20; start++) {
+        count_from(&w, method, start * 1000003);
+    }
+    assert_int_equal(rt_method_plan_count(method), plans);
+    close_world(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -212,6 +260,7 @@ int main(void)
         cmocka_unit_test(test_the_budget_ends_a_loop),
         cmocka_unit_test(test_cancelled_between_steps),
         cmocka_unit_test(test_a_full_pool_fails_the_call),
+        cmocka_unit_test(test_numbers_share_a_plan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

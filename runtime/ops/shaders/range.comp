@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Element i is start + i * step, as create.c has it but of doubles. Binding: the output. */
+/* Element i is start + i * step, as create.c has it but of doubles. Bindings: the output, and where
+ * the start is read, that. */
 #include "runtime/ops/shaders/element.glsl"
 #include "runtime/ops/create.h"
 
@@ -9,13 +10,15 @@ void main()
 {
     int64_t first = int64_t(tile().x) * RT_RANGE_TILE;
     int64_t end = min(first + RT_RANGE_TILE, K.length);
-    float start = f64_to_f32(K.start.f), step_ = f64_to_f32(K.step.f);
+    int64_t start_i = K.is_start_read != 0u ? load_int(binding(1), DT_I64) : K.start.i;
+    float start = K.is_start_read != 0u ? float(start_i) : f64_to_f32(K.start.f);
+    float step_ = f64_to_f32(K.step.f);
     for (int64_t i = first + lane(); i < end; i += lanes()) {
         uint64_t to = binding(0) + uint64_t(i * dtype_width(K.dtype));
         if (is_float(K.dtype)) {
             store_float(to, K.dtype, fma(float(i), step_, start));
         } else {
-            store_int(to, K.dtype, K.start.i + i * K.step.i);
+            store_int(to, K.dtype, start_i + i * K.step.i);
         }
     }
 }
