@@ -3,6 +3,7 @@
 
 #include "base/status.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -54,6 +55,24 @@ enum status error_prefix(struct error *err, const char *fmt, ...)
     memcpy(err->text, prefix, len);
     err->text[len + keep] = '\0';
     return err->code;
+}
+
+enum status status_of_errno(int number)
+{
+    switch (number) {
+    case ENOENT:
+    case ENOTDIR:
+        return ST_NOT_FOUND;
+    case EACCES:
+    case EPERM:
+        return ST_UNAVAILABLE;
+    case ENOMEM:
+    case EMFILE:
+    case ENFILE:
+        return ST_EXHAUSTED;
+    default:
+        return ST_SYSTEM;
+    }
 }
 
 const char *status_text(enum status code)

@@ -37,6 +37,9 @@ enum status error_setv(struct error *err, enum status code, const char *fmt, va_
 enum status error_prefix(struct error *err, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* What an errno of the C library comes to. */
+enum status status_of_errno(int number);
+
 /* What |code| is called where there is nothing better to say. */
 const char *status_text(enum status code);
 

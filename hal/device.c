@@ -3,6 +3,7 @@
 
 #include "hal/device.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/check.h"
@@ -23,6 +24,17 @@ static bool is_of(const char *name, const struct hal_driver *driver)
     return strncmp(name, driver->name, len) == 0 && (name[len] == '\0' || name[len] == ':');
 }
 
+static enum status fail_unknown(const char *name, struct error *err)
+{
+    char names[64] = "auto";
+    for (const struct hal_driver *const *driver = hal_drivers; *driver; driver++) {
+        size_t len = strlen(names);
+        snprintf(names + len, sizeof(names) - len, "%s%s", driver[1] ? ", " : " or ",
+                 (*driver)->name);
+    }
+    return error_set(err, ST_NOT_FOUND, "device '%.64s': expected %s", name, names);
+}
+
 static enum status open_named(const char *name, const struct hal_device_options *options,
                               struct hal_device **out_device, struct error *err)
 {
@@ -31,7 +43,7 @@ static enum status open_named(const char *name, const struct hal_device_options 
             return (*driver)->open(name, options, out_device, err);
         }
     }
-    return error_set(err, ST_NOT_FOUND, "device '%.64s': no driver of this name", name);
+    return fail_unknown(name, err);
 }
 
 enum status hal_device_open(const char *name, const struct hal_device_options *options,

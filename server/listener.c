@@ -9,6 +9,7 @@
 #include "server/listener.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,8 +56,8 @@ static void close_listener(struct listener *listener)
 
 static enum status fail(struct error *err, const char *what, int uv_code)
 {
-    enum status code = uv_code == UV_EACCES ? ST_UNAVAILABLE : ST_SYSTEM;
-    return error_set(err, code, "listen on %s: %s", what, uv_strerror(uv_code));
+    return error_set(err, status_of_errno(-uv_code), "listen on %s: %s", what,
+                     uv_strerror(uv_code));
 }
 
 static enum status new_listener(struct server *server, const char *name, bool is_pipe,
@@ -150,6 +151,17 @@ static bool is_stale(const char *path)
     return is_refused;
 }
 
+/* libuv says "permission denied" where there is no such folder. */
+static int explain_denied(const char *path)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    struct stat st;
+    snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - path) + 1 : 1,
+             slash ? path : ".");
+    return stat(folder, &st) < 0 ? uv_translate_sys_error(errno) : UV_EACCES;
+}
+
 static enum status bind_unix(struct server *server, const char *path, struct error *err)
 {
     struct listener *listener;
@@ -160,7 +172,7 @@ static enum status bind_unix(struct server *server, const char *path, struct err
     mode_t mask = umask(0117);
     int rc = uv_pipe_bind(&listener->io.pipe, path);
     umask(mask);
-    return rc < 0 ? fail(err, path, rc) : ST_OK;
+    return rc < 0 ? fail(err, path, rc == UV_EACCES ? explain_denied(path) : rc) : ST_OK;
 }
 
 enum status listener_bind(struct server *server, const char *address, struct error *err)

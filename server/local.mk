@@ -14,6 +14,7 @@ SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(PROTOCOL_LIBS)
 	%D%/coding.c %D%/coding.h \
 	%D%/conn.c %D%/conn.h \
 	%D%/exit_status.c %D%/exit_status.h \
+	%D%/file.c %D%/file.h \
 	%D%/head.c %D%/head.h \
 	%D%/http.c %D%/http.h \
 	%D%/infer.c %D%/infer.h \

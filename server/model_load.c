@@ -99,18 +99,20 @@ static enum status load_named(struct models *models, struct span name, const cha
 {
     struct stat st;
     if (stat(path, &st) < 0) {
-        return error_set(err, errno == EACCES ? ST_UNAVAILABLE : ST_NOT_FOUND, "model file %s: %s",
-                         path, strerror(errno));
+        return error_set(err, status_of_errno(errno), "model file %s: %s", path, strerror(errno));
     }
     if (!model_name_is_valid(name)) {
         struct model *model;
         return models_add(models, name, 1, &model, err); /* says why */
     }
     enum status status = load(models, name, 1, path, err);
-    if (status == ST_OK || status == ST_EXHAUSTED) {
-        return status;
+    if (status == ST_OK) {
+        return ST_OK;
     }
-    err->code = ST_CORRUPT; /* whatever is wrong with it, it is this file */
+    bool is_readable = status != ST_NOT_FOUND && status != ST_UNAVAILABLE && status != ST_EXHAUSTED;
+    if (is_readable) {
+        err->code = ST_CORRUPT; /* whatever is wrong with it, it is this file */
+    }
     return error_prefix(err, "model file %s: ", path);
 }
 
@@ -192,8 +194,7 @@ static enum status scan(struct models *models, const char *root, struct error *e
 {
     DIR *dir = opendir(root);
     if (!dir) {
-        return error_set(err, errno == EACCES ? ST_UNAVAILABLE : ST_NOT_FOUND, "--models %s: %s",
-                         root, strerror(errno));
+        return error_set(err, status_of_errno(errno), "--models %s: %s", root, strerror(errno));
     }
     enum status status = ST_OK;
     for (struct dirent *entry; status == ST_OK && (entry = readdir(dir)) != NULL;) {

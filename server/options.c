@@ -404,6 +404,6 @@ void options_print_help(struct buf *out)
     print_params(out, true);
     buf_add_str(
         out, "\nSIGTERM or SIGINT: finish the open requests and exit 0; a second one: exit now.\n"
-             "Exit status: 0 asked to stop, 64 usage, 65 bad model file, 66 missing file,\n"
-             "69 no device, 70 internal, 71 system, 77 no permission.\n");
+             "Exit status: 0 asked to stop, 64 usage, 65 bad model file, 66 no such file\n"
+             "or device, 69 unsupported, 70 internal, 71 system, 77 no permission.\n");
 }

@@ -3,7 +3,6 @@
 
 #include "server/pipelines.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "base/arena.h"
 #include "protocol/json.h"
 #include "runtime/pipeline.h"
+#include "server/file.h"
 #include "server/model.h"
 
 #define FILE_BYTES_MAX (16 << 20)
@@ -294,30 +294,11 @@ static enum status read_all(struct reader *r, struct error *err)
     }
 }
 
-static enum status read_file(const char *path, struct buf *out, struct error *err)
-{
-    FILE *file = fopen(path, "rb");
-    if (!file) {
-        return error_set(err, errno == EACCES ? ST_UNAVAILABLE : ST_NOT_FOUND, "%s",
-                         strerror(errno));
-    }
-    char bytes[4096];
-    size_t len;
-    while (!buf_failed(out) && (len = fread(bytes, 1, sizeof(bytes), file)) > 0) {
-        buf_add(out, bytes, len);
-    }
-    enum status status =
-        ferror(file) ? error_set(err, ST_UNAVAILABLE, "%s", strerror(errno)) : ST_OK;
-    fclose(file);
-    return buf_failed(out) ? error_set(err, ST_INVALID, "expected at most %d bytes", FILE_BYTES_MAX)
-                           : status;
-}
-
 enum status pipelines_load(struct models *models, const char *path, struct error *err)
 {
     struct buf text;
     buf_init(&text, FILE_BYTES_MAX);
-    enum status status = read_file(path, &text, err);
+    enum status status = file_read(path, &text, err);
     struct reader *r = status == ST_OK ? calloc(1, sizeof(*r)) : NULL;
     if (status == ST_OK && !r) {
         status = exhausted(err);

@@ -3,7 +3,6 @@
 
 #include "server/pte_input.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +13,10 @@
 #include "protocol/number.h"
 #include "protocol/tensor_text.h"
 #include "runtime/invocation.h"
+#include "server/file.h"
 #include "server/npy.h"
 
 #define FILE_BYTES_MAX ((size_t)4 << 30)
-#define READ_BYTES (64 << 10)
 
 static const struct rt_io *io_of(const struct rt_invocation *invocation, uint32_t index)
 {
@@ -25,24 +24,6 @@ static const struct rt_io *io_of(const struct rt_invocation *invocation, uint32_
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
-
-static enum status read_file(const char *path, struct buf *out, struct error *err)
-{
-    FILE *file = fopen(path, "rb");
-    if (!file) {
-        return error_set(err, errno == EACCES ? ST_UNAVAILABLE : ST_NOT_FOUND, "%s: %s", path,
-                         strerror(errno));
-    }
-    size_t len = READ_BYTES;
-    while (len == READ_BYTES && !buf_failed(out)) {
-        uint8_t *room = buf_reserve(out, READ_BYTES);
-        len = room ? fread(room, 1, READ_BYTES, file) : 0;
-        buf_commit(out, len);
-    }
-    bool is_bad = ferror(file) != 0 || buf_failed(out);
-    fclose(file);
-    return is_bad ? error_set(err, ST_SYSTEM, "%s: cannot be read", path) : ST_OK;
-}
 
 static enum status set_bytes(struct rt_invocation *invocation, uint32_t index, enum dtype dtype,
                              const struct shape *shape, struct span bytes, struct error *err)
@@ -107,6 +88,11 @@ static enum status set_from_bytes(struct rt_invocation *invocation, uint32_t ind
     default:
         return error_set(err, ST_INVALID, "a string cannot come from an array file");
     }
+}
+
+static enum status read_file(const char *path, struct buf *out, struct error *err)
+{
+    return file_read(path, out, err) == ST_OK ? ST_OK : error_prefix(err, "%s: ", path);
 }
 
 static enum status set_from_npy(struct rt_invocation *invocation, uint32_t index, const char *path,
@@ -206,19 +192,10 @@ static enum status set_tensor_json(struct rt_invocation *invocation, uint32_t in
     TRY(choose_shape(io, text, &shape, err));
     TRY(shape_bytes(&shape, io->dtype, &bytes, err));
     TRY(rt_invocation_input(invocation, index, io->dtype, &shape, &memory, err));
-    if (text.len == 0 || text.ptr[0] == '[') {
-        return tensor_text_parse(text, io->dtype, &shape, memory, bytes, err);
-    }
-    struct buf array; /* a single value of a tensor without dims, or with one element */
-    buf_init(&array, text.len + 2);
-    buf_add_char(&array, '[');
-    buf_add(&array, text.ptr, text.len);
-    buf_add_char(&array, ']');
-    enum status status = buf_failed(&array) ? error_set(err, ST_EXHAUSTED, "out of memory")
-                                            : tensor_text_parse(buf_span(&array), io->dtype, &shape,
-                                                                memory, bytes, err);
-    buf_fini(&array);
-    return status;
+    bool is_bare = shape_numel(&shape) == 1 && text.len > 0 && text.ptr[0] != '[';
+    enum status status = is_bare ? tensor_text_parse_element(text, io->dtype, memory, err)
+                                 : tensor_text_parse(text, io->dtype, &shape, memory, bytes, err);
+    return status == ST_OK ? ST_OK : error_prefix(err, "data");
 }
 
 static enum status set_string_json(struct rt_invocation *invocation, uint32_t index,

@@ -25,6 +25,8 @@ static const char usage[] = "usage: pte inspect [--graph|--plan] [OPTION]... FIL
                             "       pte sig lex|f|sip|pytree STRING\n"
                             "       pte --help | --version\n";
 
+static const char hint[] = "usage: pte COMMAND [OPTION]... [FILE.pte]; see pte --help\n";
+
 static const char help[] =
     "\n"
     "inspect  prints the container, its methods and operators; with --graph the graph after\n"
@@ -49,8 +51,8 @@ static const char help[] =
     "  --workers N       threads that compute (as many as the process may use)\n"
     "  --cpu LEVEL       highest instruction set: generic, avx2, avx512, ...\n"
     "\n"
-    "Exit status: 0 done, 1 a refused signature, 64 usage, 65 bad file, 66 missing file,\n"
-    "69 unsupported, 70 internal, 71 system, 77 no permission.\n";
+    "Exit status: 0 done, 1 a refused signature, 64 usage, 65 bad file, 66 no such file, method\n"
+    "or device, 69 unsupported, 70 internal, 71 system, 74 output not written, 77 no permission.\n";
 
 enum inspect_what { INSPECT_PROGRAM, INSPECT_GRAPH, INSPECT_PLAN };
 
@@ -226,7 +228,7 @@ static int run_command(command_f *run, int argc, char *const argv[])
         fprintf(stderr, "pte: %s\n", err.text);
     }
     if (status == ST_INVALID) {
-        fputs(usage, stderr);
+        fputs(hint, stderr);
     }
     if (fflush(stdout) != 0) {
         return EX_IOERR;
@@ -263,6 +265,10 @@ int main(int argc, char *argv[])
             return run_command(commands[i].run, argc - 2, argv + 2);
         }
     }
-    fprintf(stderr, "pte: expected a command, got '%s'\n%s", name, usage);
+    if (argc > 1) {
+        fprintf(stderr, "pte: expected a command, got '%s'\n%s", name, hint);
+    } else {
+        fprintf(stderr, "pte: expected a command\n%s", usage);
+    }
     return EX_USAGE;
 }

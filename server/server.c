@@ -409,6 +409,9 @@ enum status server_run(struct server *server, struct error *err)
     uint32_t ready = serving_ready_count(server->serving),
              count = server->serving->models.item_count;
     log_line(LOG_NOTICE, "serving %u of %u models", ready, count);
+    if (count == 0) {
+        log_line(LOG_WARNING, "there is nothing to serve: name a FILE.pte, --model or --models");
+    }
     notify_send(&server->notify, "READY=1\nSTATUS=serving %u of %u models", ready, count);
     uv_run(&server->loop, UV_RUN_DEFAULT);
     log_line(LOG_NOTICE, "stopped");

@@ -48,7 +48,7 @@ enum status pte_file_map(const char *path, struct span *out_bytes, struct error 
     /* O_NONBLOCK: opening a fifo must not wait for a writer. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) {
-        return error_set(err, errno == ENOENT ? ST_NOT_FOUND : ST_SYSTEM, "%.160s: %m", path);
+        return error_set(err, status_of_errno(errno), "%.160s: %m", path);
     }
     enum status status = map_fd(fd, path, out_bytes, err);
     close(fd);

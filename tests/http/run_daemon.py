@@ -68,6 +68,8 @@ def usage_errors():
     expect_exit(64, "--body-bytes-max: expected 1024 to", "--body-bytes-max=1")
     expect_exit(64, "expected NAME=FILE", "--model", "add")
     expect_exit(64, "expected ADDR:PORT", "--listen", "nowhere", ADD)
+    expect_exit(66, "no such file", "--listen", "unix:/nonexistent/pted.sock", ADD)
+    expect_exit(66, "device 'toaster': expected auto", "--device", "toaster", ADD)
     expect_exit(64, "model name", "--model", f"a/b={ADD}")
     expect_exit(64, "there are two of them", "--listen", "127.0.0.1:0", ADD, ADD)
 
@@ -88,7 +90,7 @@ def bad_model_files():
         expect_exit(65, "bad.pte", "--listen", "127.0.0.1:0", ADD, str(bad))
         expect_exit(66, "missing.pte", "--listen", "127.0.0.1:0", f"{folder}/missing.pte")
         expect_exit(66, "--models", "--listen", "127.0.0.1:0", "--models", f"{folder}/none")
-        expect_exit(65, "none.ptd", "--listen", "127.0.0.1:0", "--data", f"add={folder}/none.ptd",
+        expect_exit(66, "none.ptd", "--listen", "127.0.0.1:0", "--data", f"add={folder}/none.ptd",
                     str(MODELS / "add.pte"))
         expect_exit(64, "no model 'sub'", "--listen", "127.0.0.1:0", "--data", "sub=x.ptd",
                     str(MODELS / "add.pte"))

@@ -120,8 +120,10 @@ def json_inputs():
     expect(0, r"output_1: INT64 \[\] \[", "run", SCALARS, "--input", "input_1=4",
            "--input", "input_2=0.5", "--input", "input_3=true")
     expect(64, "input_1: .*4", "run", SCALARS, "--input", "input_1=5")
-    expect(64, r"input_0: \[1\]\[0\]: ", "run", ADD, "--input", 'input_0=[[1,2,3],["x",5,6]]')
-    expect(64, "input_0: ", "run", ADD, "--input", "input_0=[1,2,3]")
+    expect(64, r"input_0: data\[1\]\[0\]: ", "run", ADD, "--input", 'input_0=[[1,2,3],["x",5,6]]')
+    expect(64, r"input_0: data: expected 6 elements \(shape \[2,3\]\), got 3", "run", ADD,
+           "--input", "input_0=[1,2,3]")
+    expect(64, "input_0: data: expected an array, got 'z'", "run", ADD, "--input", "input_0=zz")
     expect(64, "input_0: ", "run", ADD, "--input", "input_0=")
     expect(64, "input_0: ", "run", METHODS, "--method", "encode", "--input", "input_0=[[[[")
     expect(64, "input_0: ", "run", METHODS, "--method", "encode",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "tests/unit/unit.h"
@@ -40,12 +41,22 @@ static void test_every_status_has_words(void **state)
     assert_string_equal(status_text(STATUS_COUNT), "unknown status");
 }
 
+static void test_errno(void **state)
+{
+    (void)state;
+    assert_int_equal(status_of_errno(ENOENT), ST_NOT_FOUND);
+    assert_int_equal(status_of_errno(EACCES), ST_UNAVAILABLE);
+    assert_int_equal(status_of_errno(ENOMEM), ST_EXHAUSTED);
+    assert_int_equal(status_of_errno(EIO), ST_SYSTEM);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_prefix),
         cmocka_unit_test(test_cut_not_overrun),
         cmocka_unit_test(test_every_status_has_words),
+        cmocka_unit_test(test_errno),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
