@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * |left| counts the steps that are not over and the submission itself; whoever takes the last ends
- * the cascade. A late step counts its producers down in |pending|; whoever takes the last of those
- * starts it, or skips it when one of them has failed.
+ * the cascade. A late step counts down in |pending| its producers and the earlier steps of its
+ * state; whoever takes the last of those starts it, or skips it when a producer has failed.
  */
 #include "config.h"
 
@@ -116,6 +116,13 @@ enum status rt_cascade_status(const struct rt_cascade *cascade, uint32_t index)
     return cascade->steps[index].status;
 }
 
+bool rt_cascade_share_state(const struct rt_cascade *cascade, uint32_t a, uint32_t b)
+{
+    const struct rt_invocation *one = cascade->steps[a].invocation;
+    const struct rt_invocation *two = cascade->steps[b].invocation;
+    return one && two && one->state && one->state == two->state;
+}
+
 uint32_t rt_cascade_failed_producer(const struct rt_cascade *cascade, uint32_t index)
 {
     const struct rt_cascade_layout *layout = cascade->layout;
@@ -184,6 +191,15 @@ static void count_down(struct rt_cascade *cascade)
 
 static void start_late(struct rt_cascade *cascade, uint32_t index);
 
+/* One that step |index| has to follow is over. */
+static void come_closer(struct rt_cascade *cascade, uint32_t index)
+{
+    struct cascade_step *step = &cascade->steps[index];
+    if (step->is_late && atomic_fetch_sub_explicit(&step->pending, 1, memory_order_acq_rel) == 1) {
+        start_late(cascade, index);
+    }
+}
+
 /* Step |index| has its status: what waits for it may go on, or never will. */
 static void step_over(struct rt_cascade *cascade, uint32_t index)
 {
@@ -193,11 +209,13 @@ static void step_over(struct rt_cascade *cascade, uint32_t index)
         atomic_store_explicit(cascade->cancel, true, memory_order_relaxed);
     }
     for (uint32_t i = 0; i < layout->edge_count; i++) {
-        const struct rt_cascade_edge *edge = &layout->edges[i];
-        struct cascade_step *to = &cascade->steps[edge->to];
-        if (edge->from == index && to->is_late &&
-            atomic_fetch_sub_explicit(&to->pending, 1, memory_order_acq_rel) == 1) {
-            start_late(cascade, edge->to);
+        if (layout->edges[i].from == index) {
+            come_closer(cascade, layout->edges[i].to);
+        }
+    }
+    for (uint32_t i = index + 1; i < layout->step_count; i++) {
+        if (rt_cascade_share_state(cascade, index, i)) {
+            come_closer(cascade, i);
         }
     }
     count_down(cascade);
@@ -228,7 +246,7 @@ static void wait_for_producers(struct rt_cascade *cascade, uint32_t index)
     }
 }
 
-/* On the worker that completed the last producer; nothing that feeds it is still to come. */
+/* On the worker that completed the last step that it has to follow; nothing is still to come. */
 static void start_late(struct rt_cascade *cascade, uint32_t index)
 {
     struct cascade_step *step = &cascade->steps[index];

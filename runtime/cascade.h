@@ -4,7 +4,8 @@
  * before the first has run. A result is the input of another step by buffer identity; the device
  * waits for it, no thread does. Where the size of a result depends on data, the steps that it feeds
  * are late: the worker that completes their last producer prepares and submits them. It also
- * submits the steps that have more producers than a device can wait for.
+ * submits the steps that have more producers than a device can wait for, and those that use the
+ * state of an earlier step (runtime/state.h): such steps follow each other.
  *
  *     rt_cascade_new          for a fixed set of edges; used again and again
  *     rt_cascade_set_step     for each step: its invocation, filled but for what edges give it

@@ -2,9 +2,9 @@
 /*
  * From invocations to a cascade that can be submitted: edges become bindings, step by step, and
  * each step gets its memory before the next one is looked at, because its results are what feeds
- * that. A step is late when it cannot be submitted before its producers are over: the size of an
- * input is not known, or there are more producers than a submission can wait for. The latter has
- * its memory by then like any other.
+ * that. A step is late when it cannot be submitted before others are over: the size of an input is
+ * not known, there are more producers than a submission can wait for, or an earlier step is of the
+ * same state. But for the first it has its memory by then like any other.
  */
 #include "config.h"
 
@@ -212,13 +212,22 @@ static enum status connect_all(struct rt_cascade *cascade, uint32_t index, struc
     return ST_OK;
 }
 
-/* Is the size of an input not known yet? Counts the edges of the step. */
+static uint32_t count_earlier_of_state(const struct rt_cascade *cascade, uint32_t index)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < index; i++) {
+        count += rt_cascade_share_state(cascade, i, index);
+    }
+    return count;
+}
+
+/* Is the size of an input not known yet? Counts what the step would have to follow. */
 static bool check_late(struct rt_cascade *cascade, uint32_t index)
 {
     const struct rt_cascade_layout *layout = cascade->layout;
     struct cascade_step *step = &cascade->steps[index];
     struct rt_buffer_desc desc;
-    uint32_t count = 0;
+    uint32_t count = count_earlier_of_state(cascade, index);
     step->is_late = false;
     for (uint32_t i = 0; i < layout->edge_count; i++) {
         const struct rt_cascade_edge *edge = &layout->edges[i];
@@ -282,9 +291,9 @@ static bool prepare_step(struct rt_cascade *cascade, uint32_t index, bool only_p
     if (*out_status == ST_OK) {
         *out_status = prepare_memory(cascade, index, err);
     }
-    if (*out_status == ST_OK && count_producers(cascade->layout, index) > RT_CASCADE_WAITS_MAX) {
-        step->is_late = true;
-    }
+    step->is_late =
+        *out_status == ST_OK && (count_producers(cascade->layout, index) > RT_CASCADE_WAITS_MAX ||
+                                 count_earlier_of_state(cascade, index) > 0);
     return *out_status == ST_OK;
 }
 

@@ -17,7 +17,7 @@ struct cascade_step {
     enum status status;
     struct error error; /* when status is not ST_OK */
     size_t given_bytes; /* of the pool, before it was given what prepare gives */
-    bool is_late;       /* started by whoever completes its last producer */
+    bool is_late;       /* started by whoever completes the last step that it has to follow */
     bool is_connected;  /* its edges are bound */
     bool is_prepared;   /* it has its memory */
     atomic_uint pending;
@@ -36,6 +36,9 @@ struct rt_cascade {
     rt_cascade_event_f *trace;
     void *trace_arg;
 };
+
+/* Both calls are of one state, so that one has to be over before the other begins. */
+bool rt_cascade_share_state(const struct rt_cascade *cascade, uint32_t a, uint32_t b);
 
 /* A producer that step |index| shares the failure of; its own number: none. */
 uint32_t rt_cascade_failed_producer(const struct rt_cascade *cascade, uint32_t index);

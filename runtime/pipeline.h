@@ -5,7 +5,7 @@
  * of calls of its steps (runtime/cascade.h), validated, given its memory and submitted before the
  * first step has run. Inputs and results have positions and no structure.
  *
- * State does not last: each call of a step begins with the initial contents. Immutable; any thread.
+ * Without a state each call of a step begins with the initial contents. Immutable; any thread.
  */
 #ifndef PTED_RUNTIME_PIPELINE_H
 #define PTED_RUNTIME_PIPELINE_H

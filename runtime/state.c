@@ -11,6 +11,7 @@
 #include "hal/buffer.h"
 #include "runtime/import/kernels.h"
 #include "runtime/method.h"
+#include "runtime/pipeline_priv.h"
 
 /* ---- slots ----------------------------------------------------------------------------------- */
 
@@ -87,39 +88,117 @@ void rt_state_slots_fini(struct rt_state_slots *slots)
 
 /* ---- states ---------------------------------------------------------------------------------- */
 
-size_t rt_program_state_bytes(struct rt_program *program)
+/* NULL: it is no pipeline's program. */
+static const struct rt_pipeline *pipeline_of(const struct rt_program *program)
 {
+    return rt_program_method(program, 0)->pipeline;
+}
+
+static size_t add_or_max(size_t a, size_t b)
+{
+    size_t sum;
+    return add_size(a, b, &sum) ? sum : SIZE_MAX;
+}
+
+/* The program of step |index|, if it is the first step that has it. */
+static struct rt_program *new_program(const struct rt_pipeline *pipeline, uint32_t index)
+{
+    struct rt_program *program = rt_method_program(pipeline->methods[index]);
+    for (uint32_t i = 0; i < index; i++) {
+        if (rt_method_program(pipeline->methods[i]) == program) {
+            return NULL;
+        }
+    }
+    return program;
+}
+
+/* Of one generation. */
+static size_t generation_bytes(struct rt_program *program)
+{
+    const struct rt_pipeline *pipeline = pipeline_of(program);
     const struct rt_state_slots *slots = rt_program_state_slots(program);
     size_t bytes = 0;
     for (uint32_t i = 0; i < slots->count; i++) {
-        size_t both = slots->items[i].tensor->byte_count;
-        bool fits = slots->items[i].is_written && add_size(both, both, &both);
-        bytes = !slots->items[i].is_written            ? bytes
-                : fits && add_size(bytes, both, &both) ? both
-                                                       : SIZE_MAX;
+        const struct rt_state_slot *slot = &slots->items[i];
+        bytes = add_or_max(bytes, slot->is_written ? slot->tensor->byte_count : 0);
+    }
+    for (uint32_t i = 0; pipeline && i < pipeline->layout.step_count; i++) {
+        struct rt_program *part = new_program(pipeline, i);
+        bytes = add_or_max(bytes, part ? generation_bytes(part) : 0);
     }
     return bytes;
 }
 
-enum status rt_state_new(struct rt_program *program, struct rt_state **out_state, struct error *err)
+/* A pipeline keeps what it found beside what several of its steps may have written. */
+size_t rt_program_state_bytes(struct rt_program *program)
 {
-    const struct rt_state_slots *slots = rt_program_state_slots(program);
-    size_t slot_bytes = sizeof(struct rt_rows) + 2 * sizeof(struct hal_buffer *);
-    struct rt_state *state = calloc(1, sizeof(*state) + slots->count * slot_bytes);
+    size_t one = generation_bytes(program), both = add_or_max(one, one);
+    return pipeline_of(program) ? add_or_max(both, one) : both;
+}
+
+/* Of a program with |slots|, and with room for |part_count| parts; NULL: no memory. */
+static struct rt_state *allocate(const struct rt_state_slots *slots, uint32_t part_count)
+{
+    size_t slot_bytes = 2 * sizeof(struct rt_rows) + 3 * sizeof(struct hal_buffer *);
+    size_t bytes = slots->count * slot_bytes + part_count * sizeof(struct rt_state *);
+    struct rt_state *state = calloc(1, sizeof(*state) + bytes);
     if (!state) {
-        return error_set(err, ST_EXHAUSTED, "no memory for the state of a sequence");
+        return NULL;
     }
     atomic_init(&state->refs, 1);
-    state->program = rt_program_ref(program);
     state->slots = slots;
     state->stale = (struct rt_rows *)(state + 1);
-    state->current = (struct hal_buffer **)(state->stale + slots->count);
+    state->unsettled = state->stale + slots->count;
+    state->current = (struct hal_buffer **)(state->unsettled + slots->count);
     state->spare = state->current + slots->count;
+    state->settled = state->spare + slots->count;
+    state->parts = (struct rt_state **)(state->settled + slots->count);
     for (uint32_t i = 0; i < slots->count; i++) {
         state->current[i] = hal_buffer_ref(slots->items[i].initial);
     }
+    return state;
+}
+
+static enum status add_parts(struct rt_state *state, const struct rt_pipeline *pipeline,
+                             struct error *err)
+{
+    for (uint32_t i = 0; pipeline && i < pipeline->layout.step_count; i++) {
+        struct rt_program *program = new_program(pipeline, i);
+        if (program && generation_bytes(program) > 0) {
+            struct rt_state **part = &state->parts[state->part_count];
+            TRY(rt_state_new(program, part, err));
+            (*part)->is_part = true;
+            state->part_count++;
+        }
+    }
+    return ST_OK;
+}
+
+enum status rt_state_new(struct rt_program *program, struct rt_state **out_state, struct error *err)
+{
+    const struct rt_pipeline *pipeline = pipeline_of(program);
+    struct rt_state *state =
+        allocate(rt_program_state_slots(program), pipeline ? pipeline->layout.step_count : 0);
+    if (!state) {
+        return error_set(err, ST_EXHAUSTED, "no memory for the state of a sequence");
+    }
+    state->program = rt_program_ref(program);
+    if (add_parts(state, pipeline, err) != ST_OK) {
+        rt_state_unref(state);
+        return err->code;
+    }
     *out_state = state;
     return ST_OK;
+}
+
+struct rt_state *rt_state_part(struct rt_state *state, const struct rt_program *program)
+{
+    for (uint32_t i = 0; i < state->part_count; i++) {
+        if (state->parts[i]->program == program) {
+            return state->parts[i];
+        }
+    }
+    return NULL;
 }
 
 struct rt_state *rt_state_ref(struct rt_state *state)
@@ -136,6 +215,9 @@ void rt_state_unref(struct rt_state *state)
     for (uint32_t i = 0; i < state->slots->count; i++) {
         hal_buffer_unref(state->current[i]);
         hal_buffer_unref(state->spare[i]);
+    }
+    for (uint32_t i = 0; i < state->part_count; i++) {
+        rt_state_unref(state->parts[i]);
     }
     rt_program_unref(state->program);
     free(state);
@@ -156,8 +238,50 @@ void rt_state_enter(struct rt_state *state)
     must(!atomic_exchange_explicit(&state->is_busy, true, memory_order_acquire));
 }
 
-void rt_state_leave(struct rt_state *state)
+/* The generation that the call found becomes spare memory. The initial content is the program's. */
+static void keep(struct rt_state *state, uint32_t slot)
 {
+    struct hal_buffer *old = state->settled[slot];
+    if (state->spare[slot] || old == state->slots->items[slot].initial) {
+        hal_buffer_unref(old);
+    } else {
+        state->spare[slot] = old;
+        state->stale[slot] = state->unsettled[slot];
+    }
+}
+
+/* It is current again, and what was written is spare memory. */
+static void take_back(struct rt_state *state, uint32_t slot)
+{
+    struct hal_buffer *unwanted = state->current[slot];
+    state->current[slot] = state->settled[slot];
+    if (state->spare[slot]) {
+        hal_buffer_unref(unwanted);
+        state->stale[slot] = (struct rt_rows){0};
+    } else {
+        state->spare[slot] = unwanted;
+        state->stale[slot] = state->unsettled[slot];
+    }
+}
+
+static void settle(struct rt_state *state, bool is_kept)
+{
+    for (uint32_t i = 0; i < state->slots->count; i++) {
+        if (state->settled[i]) {
+            (is_kept ? keep : take_back)(state, i);
+            state->settled[i] = NULL;
+        }
+    }
+    for (uint32_t i = 0; i < state->part_count; i++) {
+        settle(state->parts[i], is_kept);
+    }
+}
+
+void rt_state_leave(struct rt_state *state, bool is_kept)
+{
+    if (!state->is_part) {
+        settle(state, is_kept);
+    }
     atomic_store_explicit(&state->is_busy, false, memory_order_release);
 }
 
@@ -168,17 +292,18 @@ struct rt_rows rt_state_spoil(struct rt_state *state, uint32_t slot)
     return stale;
 }
 
-/* The initial content belongs to the program and is never written to. */
 void rt_state_advance(struct rt_state *state, uint32_t slot, struct rt_rows written)
 {
     struct hal_buffer *old = state->current[slot];
     must(state->spare[slot]);
     state->current[slot] = state->spare[slot];
-    state->spare[slot] = old;
-    state->stale[slot] = written;
-    if (old == state->slots->items[slot].initial) {
-        hal_buffer_unref(old);
+    if (!state->settled[slot]) {
+        state->settled[slot] = old;
+        state->unsettled[slot] = written;
         state->spare[slot] = NULL;
         state->stale[slot] = (struct rt_rows){0};
+    } else { /* written by this call, too: no longer wanted */
+        state->spare[slot] = old;
+        state->stale[slot] = written;
     }
 }

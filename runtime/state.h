@@ -10,6 +10,9 @@
  * What no call has written yet is the program's own initial content and is not copied; of a buffer
  * of which a call writes some rows, the others are copied only where the two generations differ.
  *
+ * The state of a pipeline has the states of its steps as parts. Steps of one program share one, and
+ * follow each other; what they wrote is kept when the whole call has succeeded, or not at all.
+ *
  *     rt_state_new               initial contents
  *     rt_invocation_set_state    before rt_invocation_prepare(); without it a call sees initial
  *                                contents, and what it writes is dropped with it
@@ -30,8 +33,8 @@ struct rt_program;
 struct rt_state;
 
 /*
- * The most memory that one state of |program| takes, both generations; 0: the program has no
- * mutable buffers and no use for states.
+ * The most memory that one state of |program| takes, all generations; 0: the program has no mutable
+ * buffers and no use for states.
  */
 size_t rt_program_state_bytes(struct rt_program *program);
 

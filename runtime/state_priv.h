@@ -45,19 +45,29 @@ struct rt_rows {
 struct rt_state {
     atomic_uint refs;
     atomic_bool is_busy;                /* a call of it is in flight */
+    bool is_part;                       /* of a pipeline's, whose end settles what was written */
     struct rt_program *program;         /* ref held */
     const struct rt_state_slots *slots; /* the program's */
     struct hal_buffer **current;        /* by slot, owned: this generation */
     struct hal_buffer **spare;          /* by slot, owned: memory for the next one, or NULL */
+    struct hal_buffer **settled;        /* by slot, owned: the generation that a call which has not
+                                           ended found, once it has advanced; else NULL */
     struct rt_rows *stale;              /* by slot: where |spare| may differ from |current| */
+    struct rt_rows *unsettled;          /* by slot: where |settled| may */
+    struct rt_state **parts;            /* owned; of a pipeline: of each program of its steps that
+                                           has mutable buffers */
+    uint32_t part_count;
 };
+
+/* The part of a pipeline's state that calls of |program| share; NULL: they have none. */
+struct rt_state *rt_state_part(struct rt_state *state, const struct rt_program *program);
 
 /* Sees to it that slot |slot| has memory for the next generation. */
 MUST_CHECK enum status rt_state_reserve(struct rt_state *state, uint32_t slot, struct error *err);
 
-/* A call begins, and has ended. */
+/* A call begins, and has ended: what it wrote is kept, or everything is as the call found it. */
 void rt_state_enter(struct rt_state *state);
-void rt_state_leave(struct rt_state *state);
+void rt_state_leave(struct rt_state *state, bool is_kept);
 
 /* The spare memory of |slot| is written from here on; gives where it differed until now. */
 struct rt_rows rt_state_spoil(struct rt_state *state, uint32_t slot);

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "runtime/invocation.h"
 #include "runtime/oracle.h"
+#include "runtime/sched/sequence.h"
 #include "server/http.h"
 #include "server/log.h"
 #include "server/request.h"
@@ -17,10 +18,15 @@
 /* As many small calls as the loop may run before it looks at other requests. */
 #define QUICK_CALLS_MAX 4
 
-void bundle_free(struct bundle *bundle)
+void bundle_free(struct request *request)
 {
+    struct bundle *bundle = request->infer.bundle;
     if (bundle) {
         rt_cascade_free(bundle->cascade);
+        for (uint32_t i = 0; i < bundle->count; i++) {
+            infer_close_sequence(request, &bundle->calls[i].call);
+        }
+        request->infer.bundle = NULL;
     }
 }
 
@@ -162,6 +168,53 @@ static enum status decode_call(struct request *request, struct bundle_call *call
     return status == ST_EXHAUSTED ? status : ST_OK;
 }
 
+/* The list has one turn in each sequence, however many of its calls are of that. */
+static void add_turn(struct bundle *bundle, struct rt_sequence *sequence)
+{
+    struct rt_sched_lane *lane = rt_sequence_lane(sequence);
+    uint32_t i = 0;
+    while (i < bundle->turn_count && bundle->turns[i].lane != lane) {
+        i++;
+    }
+    bundle->turns[i].lane = lane;
+    bundle->turn_count = i == bundle->turn_count ? i + 1 : bundle->turn_count;
+}
+
+/* No call before |step| is the last one of its sequence. */
+static enum status check_open(const struct bundle *bundle, uint32_t step, struct error *err)
+{
+    const struct rt_sequence *sequence = call_of(bundle, step)->call.sequence;
+    for (uint32_t i = 0; i < step; i++) {
+        const struct infer_call *before = &call_of(bundle, i)->call;
+        if (before->sequence == sequence && before->is_sequence_end) {
+            return error_set(
+                err, ST_INVALID,
+                "parameters.sequence_id: request [%u] is the last one of this sequence",
+                bundle->order[i]);
+        }
+    }
+    return ST_OK;
+}
+
+/* In the order in which they will run. */
+static enum status open_sequences(struct request *request, struct error *err)
+{
+    struct bundle *bundle = request->infer.bundle;
+    bundle->turns = arena_array(&request->infer.arena, bundle->count, sizeof(*bundle->turns));
+    if (!bundle->turns) {
+        return error_set(err, ST_EXHAUSTED, "no memory for a list of requests");
+    }
+    for (uint32_t step = 0; step < bundle->count; step++) {
+        struct bundle_call *call = call_of(bundle, step);
+        if (call->err.code == ST_OK &&
+            infer_open_sequence(request, &call->call, &call->err) == ST_OK && call->call.sequence &&
+            check_open(bundle, step, &call->err) == ST_OK) {
+            add_turn(bundle, call->call.sequence);
+        }
+    }
+    return ST_OK;
+}
+
 /* The cascade owns the invocations from here on; those of failed calls go. */
 static void fill_cascade(struct bundle *bundle)
 {
@@ -197,7 +250,8 @@ static enum status decode(struct request *request, struct error *err)
             return bundle_prefix(i, ": ", err);
         }
     }
-    bundle->cascade = rt_cascade_new(&bundle->layout, true);
+    enum status status = open_sequences(request, err);
+    bundle->cascade = status == ST_OK ? rt_cascade_new(&bundle->layout, true) : NULL;
     if (!bundle->cascade) {
         free_invocations(bundle);
         return error_set(err, ST_EXHAUSTED, "no memory for a list of requests");
@@ -242,7 +296,8 @@ static size_t held_bytes(const struct request *request)
 static struct rt_sched_queue *enter(struct request *request)
 {
     request->job.rows = 0;
-    request->job.lane = NULL;
+    request->job.turns = request->infer.bundle->turns;
+    request->job.turn_count = request->infer.bundle->turn_count;
     return request->serving->bundles;
 }
 
@@ -305,7 +360,10 @@ static enum status finish(struct request *request, enum status status, struct er
                                     : error_set(err, status, "%s", status_text(status));
     }
     for (uint32_t step = 0; step < bundle->count; step++) {
-        if (rt_cascade_status(bundle->cascade, step) != ST_OK) {
+        const struct infer_call *call = &call_of(bundle, step)->call;
+        if (rt_cascade_status(bundle->cascade, step) == ST_OK) {
+            infer_end_sequence(call);
+        } else {
             explain(request, step, status == ST_TIMEOUT);
             const struct error *why = &call_of(bundle, step)->err;
             log_line(LOG_INFO, "%d %.*s [%u]: %s", http_status_of(why->code),

@@ -48,7 +48,9 @@ struct bundle_call {
 struct bundle {
     struct bundle_call *calls; /* in the request's arena, like the other arrays */
     uint32_t count, capacity, promise_count;
-    uint32_t *order; /* by step: its call */
+    uint32_t *order;             /* by step: its call */
+    struct rt_sched_turn *turns; /* in the sequences of its calls */
+    uint32_t turn_count;
     struct rt_cascade_edge *edges;
     struct rt_cascade_layout layout;
     struct rt_cascade *cascade; /* owned; has the invocations once they are made */
@@ -57,7 +59,8 @@ struct bundle {
 
 extern const struct infer_ops bundle_ops; /* bundle.c */
 
-void bundle_free(struct bundle *bundle); /* NULL is fine */
+/* What the list of |request| holds, if that is one. */
+void bundle_free(struct request *request);
 
 /* bundle_read.c: the text becomes calls, each with its form's parse() behind it, with promises and
  * an order; out of memory of |request|. */

@@ -200,18 +200,6 @@ static enum status find_model(const struct reader *r, struct bundle_call *call)
     return call->call.model ? model_verify_ready(call->call.model, &call->err) : call->err.code;
 }
 
-/* The state of a sequence is read when it is the call's turn: a list has one turn for all. */
-static enum status check_sequence(struct bundle_call *call)
-{
-    const struct oip_parameters *parameters = call->call.parameters;
-    bool is_named = parameters->sequence_id || parameters->sequence_name.len ||
-                    parameters->sequence_start || parameters->sequence_end;
-    return is_named ? error_set(&call->err, ST_UNSUPPORTED,
-                                "parameters.sequence_id: requests of a list cannot be part of a "
-                                "sequence")
-                    : ST_OK;
-}
-
 static enum status parse_call(struct reader *r, struct bundle_call *call)
 {
     const struct oip_body parts = {
@@ -223,7 +211,7 @@ static enum status parse_call(struct reader *r, struct bundle_call *call)
     call->call.form = call->has_inputs ? &infer_form_oip : &infer_form_call;
     TRY(call->call.form->parse(r->request, &call->call, &parts, &r->binary, &call->err));
     infer_take_parameters(&r->request->infer, call->call.parameters);
-    return check_sequence(call);
+    return ST_OK;
 }
 
 /* Whose share of the binary data is whose is known only as long as all can be read. */

@@ -15,6 +15,7 @@
 #include "runtime/invocation.h"
 #include "runtime/oracle.h"
 #include "runtime/sched/sequence.h"
+#include "runtime/state.h"
 #include "server/bundle.h"
 #include "server/request.h"
 #include "server/server.h"
@@ -48,15 +49,28 @@ void infer_fini(struct request *request)
     buf_fini(&infer->deflated);
 }
 
+void infer_end_sequence(const struct infer_call *call)
+{
+    if (call->is_sequence_end && call->sequence) {
+        rt_sequence_end(call->sequence);
+    }
+}
+
+void infer_close_sequence(struct request *request, struct infer_call *call)
+{
+    if (call->sequence) {
+        const struct params *params = request->server->params;
+        rt_sequence_close(call->sequence);
+        call->sequence = NULL;
+        server_watch_deadline(request->server, uv_hrtime() + params->sequence_timeout * NS_PER_MS);
+    }
+}
+
 /* Drops what the call holds. */
 static void reset_call(struct request *request, struct infer_call *call)
 {
     rt_invocation_free(call->invocation);
-    if (call->sequence) {
-        const struct params *params = request->server->params;
-        rt_sequence_close(call->sequence);
-        server_watch_deadline(request->server, uv_hrtime() + params->sequence_timeout * NS_PER_MS);
-    }
+    infer_close_sequence(request, call);
     *call = (struct infer_call){0};
 }
 
@@ -64,8 +78,7 @@ void infer_reset(struct request *request)
 {
     struct infer *infer = &request->infer;
     reset_call(request, &infer->call);
-    bundle_free(infer->bundle);
-    infer->bundle = NULL;
+    bundle_free(request);
     infer->ops = NULL;
     infer->encoded = (struct oip_encoded){0};
     infer->coding = CODING_IDENTITY;
@@ -227,6 +240,33 @@ enum status infer_scalar(struct infer_call *call, enum rt_io_kind kind, uint32_t
     }
     must(kind == RT_IO_BOOL);
     return rt_invocation_bool(invocation, index, value->b, err);
+}
+
+enum status infer_open_sequence(struct request *request, struct infer_call *call, struct error *err)
+{
+    const struct oip_parameters *parameters = call->parameters;
+    if (parameters->sequence_id == 0 && parameters->sequence_name.len == 0) {
+        return parameters->sequence_start || parameters->sequence_end
+                   ? error_set(err, ST_INVALID,
+                               "parameters.sequence_%s: sequence_id is missing, 0 or empty",
+                               parameters->sequence_start ? "start" : "end")
+                   : ST_OK;
+    }
+    const struct rt_sequence_key key = {
+        .program = call->model->program,
+        .number = parameters->sequence_id,
+        .name = parameters->sequence_name,
+    };
+    if (rt_program_state_bytes(key.program) == 0) {
+        return ST_OK; /* nothing to remember */
+    }
+    call->is_sequence_end = parameters->sequence_end;
+    if (rt_sequences_open(request->serving->sequences, &key, parameters->sequence_start,
+                          &call->sequence, err) != ST_OK) {
+        return error_prefix(err, "parameters.sequence_id: ");
+    }
+    rt_invocation_set_state(call->invocation, rt_sequence_state(call->sequence));
+    return ST_OK;
 }
 
 enum status infer_decode(struct request *request, struct error *err)

@@ -17,6 +17,7 @@
 #include "protocol/call.h"
 #include "protocol/oip.h"
 #include "protocol/oip_reply.h"
+#include "runtime/sched/sched.h"
 #include "server/body.h"
 #include "server/coding.h"
 #include "server/model.h"
@@ -24,8 +25,6 @@
 struct bundle;
 struct request;
 struct rt_invocation;
-struct rt_sched_job;
-struct rt_sched_queue;
 struct rt_sequence;
 
 #define INFER_OUTPUTS_MAX 256
@@ -102,6 +101,7 @@ struct infer {
     const struct body *body;     /* whichever of the two is read */
     uint64_t timeout_us;         /* that the client asked for; 0: none */
     uint32_t priority;           /* likewise; 0: the default */
+    struct rt_sched_turn turn;   /* of a call in a sequence */
     struct oip_encoded encoded;  /* the answer's spans */
     struct buf deflated;         /* the answer with a content coding */
     enum coding coding;          /* of the answer */
@@ -132,6 +132,19 @@ void infer_take_parameters(struct infer *infer, const struct oip_parameters *par
 
 /* ST_TIMEOUT: "not done after 50 ms". */
 enum status infer_fail_late(const struct request *request, struct error *err);
+
+/*
+ * The sequence that the call's parameters name, if it has use for one: its invocation gets the
+ * state. Once the rest of the call is known to be right, so that a wrong one starts none anew.
+ */
+MUST_CHECK enum status infer_open_sequence(struct request *request, struct infer_call *call,
+                                           struct error *err);
+
+/* The call has run; if it was to be the last of its sequence, that ends. */
+void infer_end_sequence(const struct infer_call *call);
+
+/* Lets go of it, if there is one. */
+void infer_close_sequence(struct request *request, struct infer_call *call);
 
 /* For the forms: raw input |index| lies packed at |bytes| in the body, which is in a buffer. */
 MUST_CHECK enum status infer_bind(const struct infer *infer, struct infer_call *call,

@@ -6,7 +6,6 @@
 #include "runtime/batch.h"
 #include "runtime/invocation.h"
 #include "runtime/sched/sequence.h"
-#include "runtime/state.h"
 #include "server/infer.h"
 #include "server/request.h"
 #include "server/server.h"
@@ -21,38 +20,12 @@ static enum status parse(struct request *request, const struct oip_body *parts, 
     return ST_OK;
 }
 
-static enum status open_sequence(struct request *request, struct infer_call *call,
-                                 struct error *err)
-{
-    const struct oip_parameters *parameters = call->parameters;
-    if (parameters->sequence_id == 0 && parameters->sequence_name.len == 0) {
-        return parameters->sequence_start || parameters->sequence_end
-                   ? error_set(err, ST_INVALID,
-                               "parameters.sequence_%s: sequence_id is missing, 0 or empty",
-                               parameters->sequence_start ? "start" : "end")
-                   : ST_OK;
-    }
-    const struct rt_sequence_key key = {
-        .program = call->model->program,
-        .number = parameters->sequence_id,
-        .name = parameters->sequence_name,
-    };
-    if (rt_program_state_bytes(key.program) == 0) {
-        return ST_OK; /* nothing to remember */
-    }
-    call->is_sequence_end = parameters->sequence_end;
-    enum status status = rt_sequences_open(request->serving->sequences, &key,
-                                           parameters->sequence_start, &call->sequence, err);
-    return status == ST_OK ? ST_OK : error_prefix(err, "parameters.sequence_id: ");
-}
-
-/* The sequence last, so that a request that is wrong does not start one anew. */
 static enum status decode(struct request *request, struct error *err)
 {
     struct infer_call *call = &request->infer.call;
     TRY(rt_invocation_new(call->model->method, request->serving->pool, &call->invocation, err));
     TRY(call->form->decode(request, call, err));
-    return open_sequence(request, call, err);
+    return infer_open_sequence(request, call, err);
 }
 
 static bool is_planned(struct request *request)
@@ -60,12 +33,10 @@ static bool is_planned(struct request *request)
     return rt_invocation_is_planned(request->infer.call.invocation);
 }
 
-/* A call of a sequence reads what the one before it has left, so it waits for its memory too. */
 static enum status prepare(struct request *request, size_t *out_demand, struct error *err)
 {
     struct infer_call *call = &request->infer.call;
-    enum status status = call->sequence ? rt_invocation_plan(call->invocation, err)
-                                        : rt_invocation_prepare(call->invocation, err);
+    enum status status = rt_invocation_prepare(call->invocation, err);
     *out_demand = status == ST_EXHAUSTED ? rt_invocation_demand(call->invocation) : 0;
     return status;
 }
@@ -81,7 +52,11 @@ static struct rt_sched_queue *enter(struct request *request)
 {
     const struct infer_call *call = &request->infer.call;
     request->job.rows = call->model->rows_max > 1 ? rt_batch_rows(call->invocation) : 0;
-    request->job.lane = call->sequence ? rt_sequence_lane(call->sequence) : NULL;
+    request->job.turns = &request->infer.turn;
+    request->job.turn_count = call->sequence != NULL;
+    if (call->sequence) {
+        request->infer.turn.lane = rt_sequence_lane(call->sequence);
+    }
     return call->model->queue;
 }
 
@@ -91,25 +66,9 @@ static void on_run_done(struct rt_invocation *invocation, enum status status, vo
     rt_sched_finished(arg, status);
 }
 
-/* It is its turn, on any thread: what could not be prepared before. */
-static enum status prepare_rest(struct infer_call *call, struct error *err)
-{
-    if (!call->sequence) {
-        return ST_OK;
-    }
-    rt_invocation_set_state(call->invocation, rt_sequence_state(call->sequence));
-    return rt_invocation_prepare(call->invocation, err);
-}
-
 static void start(struct request *request, enum hal_caller caller)
 {
-    struct infer_call *call = &request->infer.call;
-    enum status status = prepare_rest(call, &request->err);
-    if (status == ST_OK) {
-        rt_invocation_submit(call->invocation, caller, on_run_done, &request->job);
-    } else {
-        rt_sched_finished(&request->job, status);
-    }
+    rt_invocation_submit(request->infer.call.invocation, caller, on_run_done, &request->job);
 }
 
 _Static_assert(RT_SCHED_BATCH_MAX <= RT_BATCH_CALLS_MAX, "each batch can be submitted");
@@ -141,15 +100,13 @@ static enum status finish(struct request *request, enum status status, struct er
     struct infer_call *call = &request->infer.call;
     if (status == ST_TIMEOUT) {
         infer_fail_late(request, err);
-    } else if (status != ST_OK && err->code == ST_OK) { /* else prepare_rest() has said why */
+    } else if (status != ST_OK) {
         error_set(err, status, "%s", rt_invocation_error(call->invocation)->text);
     }
     if (status != ST_OK) {
         return error_prefix(err, "model '%s': ", call->model->name);
     }
-    if (call->is_sequence_end && call->sequence) {
-        rt_sequence_end(call->sequence);
-    }
+    infer_end_sequence(call);
     return ST_OK;
 }
 

@@ -68,7 +68,7 @@ void rt_queue_remove(struct rt_sched_queue *queue, struct rt_sched_job *job)
         queue->levels &= ~(1u << level);
         queue->open_ns = queue->levels ? queue->open_ns : 0;
     }
-    queue->ready_rows -= job->is_held ? 0 : job->rows;
+    queue->ready_rows -= job->behind_count ? 0 : job->rows;
     queue->waiting_count--;
     queue->waiting_bytes -= job->bytes;
 }
@@ -84,7 +84,7 @@ struct rt_sched_job *rt_queue_first(const struct rt_sched_queue *queue)
 
 static bool may_be_joined(const struct rt_sched_job *job)
 {
-    return job->rows > 0 && !job->lane;
+    return job->rows > 0 && job->turn_count == 0;
 }
 
 uint64_t rt_queue_due_ns(const struct rt_sched_queue *queue)

@@ -44,7 +44,7 @@ MUST_CHECK enum status rt_queue_admit(const struct rt_sched_queue *queue,
 void rt_queue_add(struct rt_sched_queue *queue, struct rt_sched_job *job);
 void rt_queue_ready(struct rt_sched_queue *queue, struct rt_sched_job *job);
 
-/* It waits no more, ready or held in its lane. */
+/* It waits no more, ready or behind others in a lane. */
 void rt_queue_remove(struct rt_sched_queue *queue, struct rt_sched_job *job);
 
 /* The highest priority's oldest; NULL when nothing is ready. */

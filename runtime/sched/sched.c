@@ -75,8 +75,7 @@ enum status rt_sched_new(const struct rt_sched_options *options, struct rt_sched
 
 void rt_sched_lane_init(struct rt_sched_lane *lane)
 {
-    *lane = (struct rt_sched_lane){.is_taken = false};
-    list_init(&lane->held);
+    list_init(&lane->turns);
 }
 
 void rt_sched_free(struct rt_sched *sched)
@@ -125,7 +124,7 @@ void rt_sched_queue_free(struct rt_sched_queue *queue)
 
 /* ---- choosing; with the lock held ------------------------------------------------------------ */
 
-/* Nothing is before |job| in its lane: it may go when the device takes it. */
+/* Nothing is before |job| in its lanes: it may go when the device takes it. */
 static void make_ready(struct rt_sched *sched, struct rt_sched_job *job)
 {
     struct rt_sched_queue *queue = job->queue;
@@ -135,24 +134,34 @@ static void make_ready(struct rt_sched *sched, struct rt_sched_job *job)
             queue->used_ns = sched->used_ns; /* what it did not use while idle is gone */
         }
     }
-    job->is_held = false;
     rt_queue_ready(queue, job);
+}
+
+static bool is_first(const struct rt_sched_turn *turn)
+{
+    return turn->lane->turns.next == &turn->link;
+}
+
+/* In all of them before anybody else can be in one: see struct rt_sched_turn. */
+static void enter_lanes(struct rt_sched_job *job)
+{
+    job->behind_count = 0;
+    for (uint32_t i = 0; i < job->turn_count; i++) {
+        struct rt_sched_turn *turn = &job->turns[i];
+        turn->job = job;
+        list_push_back(&turn->lane->turns, &turn->link);
+        job->behind_count += !is_first(turn);
+    }
 }
 
 static void enqueue(struct rt_sched *sched, struct rt_sched_job *job)
 {
-    struct rt_sched_lane *lane = job->lane;
     job->state = RT_SCHED_WAITING;
     rt_queue_add(job->queue, job);
-    if (lane && lane->is_taken) {
-        job->is_held = true;
-        list_push_back(&lane->held, &job->link);
-        return;
+    enter_lanes(job);
+    if (job->behind_count == 0) {
+        make_ready(sched, job);
     }
-    if (lane) {
-        lane->is_taken = true;
-    }
-    make_ready(sched, job);
 }
 
 static void dequeue(struct rt_sched_job *job)
@@ -163,18 +172,27 @@ static void dequeue(struct rt_sched_job *job)
     }
 }
 
-/* |job| is over: the next one in its lane, if it has one, is ready. */
-static void leave_lane(struct rt_sched *sched, const struct rt_sched_job *job)
+/* The turn of a job that is over: of the next one in the lane, if it was the first there. */
+static void pass_turn(struct rt_sched *sched, struct rt_sched_turn *turn)
 {
-    struct rt_sched_lane *lane = job->lane;
-    if (!lane || job->is_held) {
+    struct rt_sched_lane *lane = turn->lane;
+    bool was_first = is_first(turn);
+    list_remove(&turn->link);
+    if (!was_first || list_is_empty(&lane->turns)) {
         return;
     }
-    lane->is_taken = !list_is_empty(&lane->held);
-    if (lane->is_taken) {
-        struct rt_sched_job *next = LIST_ENTRY(lane->held.next, struct rt_sched_job, link);
-        list_remove(&next->link);
+    struct rt_sched_job *next = LIST_ENTRY(lane->turns.next, struct rt_sched_turn, link)->job;
+    must(next->behind_count > 0);
+    if (--next->behind_count == 0) {
         make_ready(sched, next);
+    }
+}
+
+/* |job| is over. */
+static void leave_lanes(struct rt_sched *sched, const struct rt_sched_job *job)
+{
+    for (uint32_t i = 0; i < job->turn_count; i++) {
+        pass_turn(sched, &job->turns[i]);
     }
 }
 
@@ -248,7 +266,7 @@ static void gather(struct start *start, struct rt_sched_queue *queue, uint64_t n
             if (start->count == RT_SCHED_BATCH_MAX || start->rows >= rows_max) {
                 return;
             }
-            if (job->rows > 0 && !job->lane && job->rows <= rows_max - start->rows &&
+            if (job->rows > 0 && job->turn_count == 0 && job->rows <= rows_max - start->rows &&
                 head->ops->fits(head, job)) {
                 set_running(start, job, now);
             }
@@ -270,7 +288,7 @@ static bool take_next(struct rt_sched *sched, uint64_t now, struct start *start)
     sched->used_ns = queue->used_ns;
     sched->running_count++;
     set_running(start, job, now);
-    if (queue->options.rows_max > 1 && job->rows > 0 && !job->lane) {
+    if (queue->options.rows_max > 1 && job->rows > 0 && job->turn_count == 0) {
         gather(start, queue, now);
     }
     queue->open_ns = 0;
@@ -320,9 +338,10 @@ enum status rt_sched_submit(struct rt_sched_queue *queue, struct rt_sched_job *j
     struct rt_sched *sched = queue->sched;
     must(job->state == RT_SCHED_IDLE);
     job->queue = queue;
-    job->is_expired = job->is_cancelled = job->is_held = job->is_batch_end = false;
+    job->is_expired = job->is_cancelled = job->is_batch_end = false;
     job->queued_ns = sched->options.clock();
     job->started_ns = job->finished_ns = job->joining_ns = 0;
+    list_init(&job->link);
     if (job->deadline_ns <= job->queued_ns) {
         job->finished_ns = job->queued_ns;
         job->ops->done(job, ST_TIMEOUT);
@@ -360,7 +379,7 @@ static void end(struct rt_sched *sched, struct rt_sched_job *job, uint64_t now)
     rt_deadlines_remove(&sched->deadlines, job);
     list_remove(&job->link);
     job->state = RT_SCHED_IDLE;
-    leave_lane(sched, job);
+    leave_lanes(sched, job);
 }
 
 /* The last job of |run| is over, with |status|: the device has room for another one. */
@@ -402,7 +421,7 @@ void rt_sched_finished(struct rt_sched_job *job, enum status status)
 static void withdraw(struct rt_sched *sched, struct rt_sched_job *job, uint64_t now)
 {
     dequeue(job);
-    leave_lane(sched, job);
+    leave_lanes(sched, job);
     rt_deadlines_remove(&sched->deadlines, job);
     job->finished_ns = now;
     job->state = RT_SCHED_IDLE;

@@ -74,21 +74,31 @@ enum rt_sched_state { RT_SCHED_IDLE, RT_SCHED_WAITING, RT_SCHED_RUNNING };
  * their queues. Outlives its jobs.
  */
 struct rt_sched_lane {
-    struct list held; /* jobs behind the one whose turn it is */
-    bool is_taken;
+    struct list turns; /* struct rt_sched_turn; the job of the first is the one whose turn it is */
 };
 
 void rt_sched_lane_init(struct rt_sched_lane *lane);
+
+/*
+ * A job's place in a lane. A job may be in several: it takes its places in all of them at once, so
+ * no two jobs ever wait for each other, and runs when it is the first in each.
+ */
+struct rt_sched_turn {
+    struct rt_sched_lane *lane; /* set before rt_sched_submit() */
+    struct rt_sched_job *job;   /* the scheduler's, like the rest */
+    struct list link;
+};
 
 /* Embedded by whoever submits it; zeroed once, then used again and again. */
 struct rt_sched_job {
     /* Set before rt_sched_submit(). */
     const struct rt_sched_job_ops *ops;
-    uint64_t deadline_ns;       /* on the scheduler's clock; RT_SCHED_NEVER */
-    uint32_t priority;          /* 0: the default; beyond the lowest: the lowest */
-    size_t bytes;               /* of memory that it holds while it waits */
-    struct rt_sched_lane *lane; /* or NULL: on its own */
-    int64_t rows;               /* that it brings to a batch; 0: it runs alone */
+    uint64_t deadline_ns;        /* on the scheduler's clock; RT_SCHED_NEVER */
+    uint32_t priority;           /* 0: the default; beyond the lowest: the lowest */
+    size_t bytes;                /* of memory that it holds while it waits */
+    struct rt_sched_turn *turns; /* of different lanes; the caller's until done() */
+    uint32_t turn_count;         /* 0: it is on its own */
+    int64_t rows;                /* that it brings to a batch; 0: it runs alone */
 
     /* Valid in done(): times on the scheduler's clock; started is 0 when it never ran. */
     uint64_t queued_ns, started_ns, finished_ns;
@@ -100,9 +110,9 @@ struct rt_sched_job {
     /* The scheduler's, under its lock. */
     enum rt_sched_state state;
     bool is_expired, is_cancelled;
-    bool is_held; /* waits for its turn in its lane, and only then for the device */
+    uint32_t behind_count; /* lanes where it is not the first: until then no device is for it */
     struct rt_sched_queue *queue;
-    struct list link; /* in a queue's or a lane's list while it waits, then in |run|'s */
+    struct list link; /* in a queue's list while it is ready, then in |run|'s */
     struct rt_sched_run *run;
     uint32_t deadline_index; /* in the heap of deadlines */
 };

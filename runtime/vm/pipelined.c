@@ -9,6 +9,7 @@
 #include "hal/buffer.h"
 #include "runtime/oracle.h"
 #include "runtime/pipeline_priv.h"
+#include "runtime/state_priv.h"
 #include "runtime/vm/invocation_priv.h"
 
 /* ---- what goes in ---------------------------------------------------------------------------- */
@@ -43,6 +44,16 @@ static enum status pass_result(struct rt_invocation *inv, uint32_t index, struct
                                      bound->buffer, bound->offset, err);
 }
 
+/* A call without a state sees initial contents in each of its steps. */
+static void pass_state(struct rt_invocation *inv, struct rt_invocation *step)
+{
+    struct rt_state *part =
+        inv->state ? rt_state_part(inv->state, rt_method_program(step->method)) : NULL;
+    if (part) {
+        rt_invocation_set_state(step, part);
+    }
+}
+
 static enum status fill_cascade(struct rt_invocation *inv, struct error *err)
 {
     const struct rt_pipeline *pipeline = inv->method->pipeline;
@@ -50,6 +61,7 @@ static enum status fill_cascade(struct rt_invocation *inv, struct error *err)
     for (uint32_t i = 0; i < pipeline->layout.step_count; i++) {
         struct rt_invocation *step;
         TRY(rt_invocation_new(pipeline->methods[i], inv->pool, &step, err));
+        pass_state(inv, step);
         rt_cascade_set_step(inv->cascade, i, step);
     }
     for (uint32_t i = 0; i < rt_method_result_count(inv->method); i++) {

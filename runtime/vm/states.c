@@ -29,9 +29,7 @@ enum status rt_invocation_place_states(struct rt_invocation *inv, struct error *
     uint32_t result = rt_method_result_count(method);
     for (uint32_t i = 0; i < method->state_count; i++) {
         const struct rt_method_state *use = &method->states[i];
-        if (use->is_written && inv->state) {
-            TRY(rt_state_reserve(inv->state, use->slot, err));
-        } else if (use->is_written && !inv->vm) {
+        if (use->is_written && !inv->state && !inv->vm) {
             struct hal_binding *bound = &inv->bound[result];
             bound->length = inv->plan->results[result].bytes;
             inv->bytes += bound->length;
@@ -80,7 +78,7 @@ enum status rt_invocation_fill_states(struct rt_invocation *inv)
         struct hal_binding *target = &inv->slots[rt_slot_result(inv->plan->input_count, result)];
         *target = inv->bound[result];
         if (inv->state) {
-            /* Again: another call may have taken what was reserved when this one was prepared. */
+            /* Not before: other calls of the state may run until this one begins. */
             TRY(rt_state_reserve(inv->state, use->slot, NULL));
             *target = whole(inv->state->spare[use->slot]);
             tell_stale(inv, use, inputs + i, result);
@@ -104,5 +102,5 @@ void rt_invocation_leave_states(struct rt_invocation *inv, enum status status)
             rt_state_advance(inv->state, method->states[i].slot, written);
         }
     }
-    rt_state_leave(inv->state);
+    rt_state_leave(inv->state, status == ST_OK);
 }

@@ -42,7 +42,7 @@ SOURCE = Path(os.environ.get("top_srcdir", Path(__file__).resolve().parents[2]))
 BUILD = Path(os.environ.get("top_builddir", SOURCE))
 PTED = os.environ.get("PTED", str(BUILD / "pted"))
 MODELS = SOURCE / "tests" / "models"
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 QUIET_S = 0.15
 
 

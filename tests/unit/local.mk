@@ -121,8 +121,8 @@ TESTS += $(UNIT_SERVER_TESTS)
 # From sizes to calls: the graph, its passes, plans.
 UNIT_RUNTIME_TESTS = %D%/test_batch %D%/test_bind %D%/test_cascade %D%/test_chain %D%/test_dim %D%/test_invocation \
 	%D%/test_oracle %D%/test_passes %D%/test_forms %D%/test_permute %D%/test_ptd \
-	%D%/test_pipeline %D%/test_quantize %D%/test_random %D%/test_signature %D%/test_state %D%/test_vm \
-	%D%/test_xnnpack
+	%D%/test_pipeline %D%/test_pipeline_state %D%/test_quantize %D%/test_random %D%/test_signature %D%/test_state \
+	%D%/test_vm %D%/test_xnnpack
 check_PROGRAMS += $(UNIT_RUNTIME_TESTS)
 TESTS += $(UNIT_RUNTIME_TESTS)
 %C%_test_xnnpack_SOURCES = %D%/test_xnnpack.c %D%/xnn_sample.c %D%/xnn_sample.h
@@ -156,6 +156,9 @@ TESTS += $(UNIT_RUNTIME_TESTS)
 %C%_test_pipeline_SOURCES = %D%/test_pipeline.c %D%/call_support.c %D%/call_support.h
 %C%_test_pipeline_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_pipeline_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_pipeline_state_SOURCES = %D%/test_pipeline_state.c %D%/call_support.c %D%/call_support.h
+%C%_test_pipeline_state_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_pipeline_state_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_oracle_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_oracle_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_bind_SOURCES = %D%/test_bind.c %D%/call_support.c %D%/call_support.h

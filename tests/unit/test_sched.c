@@ -513,11 +513,14 @@ static void test_lanes(void **state)
     struct rt_sched *sched = new_sched(4);
     struct rt_sched_queue *one = new_queue(sched, 10, 0, 1), *two = new_queue(sched, 10, 0, 1);
     struct rt_sched_lane lane;
+    struct rt_sched_turn turns[6];
     struct job jobs[6];
     rt_sched_lane_init(&lane);
     init_jobs(jobs, 6);
     for (unsigned i = 0; i < 6; i++) {
-        jobs[i].sched.lane = i == 3 ? NULL : &lane;
+        turns[i].lane = &lane;
+        jobs[i].sched.turns = &turns[i];
+        jobs[i].sched.turn_count = i != 3;
         jobs[i].sched.priority = i == 2 ? 1 : 0;
         assert_int_equal(submit(i % 2 ? two : one, &jobs[i]), ST_OK);
     }
@@ -533,9 +536,50 @@ static void test_lanes(void **state)
     finish(&jobs[5]);
     finish(&jobs[3]);
     expect_events("-b+eb=7;+fe=0;f=0;d=0;");
-    assert_false(lane.is_taken);
+    assert_true(list_is_empty(&lane.turns));
     rt_sched_queue_free(one);
     rt_sched_queue_free(two);
+    rt_sched_free(sched);
+}
+
+/* A job of several lanes runs when it is the first in all of them, and is before others in each. */
+static void test_jobs_of_several_lanes(void **state)
+{
+    (void)state;
+    struct rt_sched *sched = new_sched(4);
+    struct rt_sched_queue *queue = new_queue(sched, 10, 0, 1);
+    struct rt_sched_lane lanes[3];
+    static const unsigned of[][2] = {{0, 0}, {1, 1}, {0, 1}, {1, 2}, {2, 2}, {0, 2}};
+    struct rt_sched_turn turns[6][2];
+    struct job jobs[6];
+    for (unsigned i = 0; i < 3; i++) {
+        rt_sched_lane_init(&lanes[i]);
+    }
+    init_jobs(jobs, 6);
+    for (unsigned i = 0; i < 6; i++) {
+        turns[i][0].lane = &lanes[of[i][0]];
+        turns[i][1].lane = &lanes[of[i][1]];
+        jobs[i].sched.turns = turns[i];
+        jobs[i].sched.turn_count = of[i][0] == of[i][1] ? 1 : 2;
+        jobs[i].sched.deadline_ns = i == 3 ? now_ns + 5 : RT_SCHED_NEVER;
+        assert_int_equal(submit(queue, &jobs[i]), ST_OK);
+    }
+    expect_events("+a+b"); /* c is behind both, d behind c, e and f behind d */
+    finish(&jobs[1]);
+    expect_events("b=0;");
+    now_ns += 5;
+    rt_sched_expire(sched);
+    expect_events("+ed=6;"); /* it was not the first anywhere, and is missed by nobody */
+    finish(&jobs[0]);
+    expect_events("+ca=0;");
+    rt_sched_cancel(&jobs[5].sched);
+    finish(&jobs[4]);
+    finish(&jobs[2]);
+    expect_events("f=7;e=0;c=0;");
+    for (unsigned i = 0; i < 3; i++) {
+        assert_true(list_is_empty(&lanes[i].turns));
+    }
+    rt_sched_queue_free(queue);
     rt_sched_free(sched);
 }
 
@@ -654,6 +698,7 @@ enum { STRESS_JOBS = 10000, SUBMITTERS = 4, RUNNERS = 2 };
 
 struct stress_job {
     struct rt_sched_job sched;
+    struct rt_sched_turn turns[3];
     /* Under device_lock. */
     struct stress_job *head; /* of those that it runs with */
     unsigned here;           /* of the head: how many of them are on the device */
@@ -768,6 +813,17 @@ static void *run_device(void *arg)
     return NULL;
 }
 
+/* None, or up to three different ones. */
+static void take_lanes(struct stress_job *job, unsigned *seed)
+{
+    unsigned first = (unsigned)rand_r(seed) % 5, step = 1 + (unsigned)rand_r(seed) % 4;
+    job->sched.turns = job->turns;
+    job->sched.turn_count = rand_r(seed) % 2 ? 1 + (unsigned)rand_r(seed) % 3 : 0;
+    for (unsigned i = 0; i < job->sched.turn_count; i++) {
+        job->turns[i].lane = &stress_lanes[(first + i * step) % 5];
+    }
+}
+
 static void *submit_many(void *arg)
 {
     unsigned number = (unsigned)(uintptr_t)arg, seed = number;
@@ -778,7 +834,7 @@ static void *submit_many(void *arg)
         job->sched.bytes = (unsigned)rand_r(&seed) % 100;
         job->sched.priority = (unsigned)rand_r(&seed) % 10;
         job->sched.rows = rand_r(&seed) % 3;
-        job->sched.lane = rand_r(&seed) % 2 ? &stress_lanes[rand_r(&seed) % 5] : NULL;
+        take_lanes(job, &seed);
         job->sched.deadline_ns =
             rand_r(&seed) % 3 ? RT_SCHED_NEVER : fake_clock() + (unsigned)rand_r(&seed) % 50;
         if (rt_sched_submit(stress_queues[rand_r(&seed) % 3], &job->sched, rand_r(&seed) % 2,
@@ -850,6 +906,7 @@ int main(void)
         cmocka_unit_test(test_late_but_done),
         cmocka_unit_test(test_delay),
         cmocka_unit_test(test_lanes),
+        cmocka_unit_test(test_jobs_of_several_lanes),
         cmocka_unit_test(test_full),
         cmocka_unit_test(test_drain_time),
         cmocka_unit_test(test_deadlines),
