@@ -120,40 +120,25 @@ static enum status check(const struct making *m, uint32_t value, const struct rt
     return ST_OK;
 }
 
-/* Tensors of an output, which is one or a list of them. */
-static const uint32_t *items_of(const struct rt_graph *graph, const uint32_t *out,
-                                uint32_t *out_count)
-{
-    const struct rt_value *v = &graph->values[*out];
-    *out_count = v->kind == RT_TENSORS ? v->count : 1;
-    return v->kind == RT_TENSORS ? v->values : out;
-}
-
 static enum status infer(const struct making *m, uint32_t number)
 {
     struct rt_graph *graph = m->graph;
     const struct rt_node *node = &graph->nodes[number];
     struct rt_dim *expected[64];
-    uint32_t count, total = 0;
-    for (uint16_t i = 0; i < node->out_count; i++) {
-        const uint32_t *items = items_of(graph, &node->outs[i], &count);
-        for (uint32_t k = 0; k < count; k++) {
-            if (total == sizeof(expected) / sizeof(expected[0])) {
-                return error_set(m->err, ST_UNSUPPORTED, "%s: too many results", node->op->name);
-            }
-            if (expect(m, items[k], &expected[total++]) != ST_OK) {
-                return error_prefix(m->err, "%s: ", node->op->name);
-            }
+    uint32_t value, count = 0;
+    for (struct rt_tensors it = rt_node_out_tensors(graph, node); rt_tensors_next(&it, &value);) {
+        if (count == sizeof(expected) / sizeof(expected[0])) {
+            return error_set(m->err, ST_UNSUPPORTED, "%s: too many results", node->op->name);
+        }
+        if (expect(m, value, &expected[count++]) != ST_OK) {
+            return error_prefix(m->err, "%s: ", node->op->name);
         }
     }
     TRY(rt_graph_infer(graph, number, m->err));
-    total = 0;
-    for (uint16_t i = 0; i < node->out_count; i++) {
-        const uint32_t *items = items_of(graph, &node->outs[i], &count);
-        for (uint32_t k = 0; k < count; k++) {
-            if (check(m, items[k], expected[total++]) != ST_OK) {
-                return error_prefix(m->err, "%s: ", node->op->name);
-            }
+    count = 0;
+    for (struct rt_tensors it = rt_node_out_tensors(graph, node); rt_tensors_next(&it, &value);) {
+        if (check(m, value, expected[count++]) != ST_OK) {
+            return error_prefix(m->err, "%s: ", node->op->name);
         }
     }
     return ST_OK;

@@ -43,17 +43,14 @@ static bool is_static(const struct rt_value *v, size_t *bytes)
 
 static bool args_are_known(const struct fold *f, const struct rt_node *node, size_t *bytes)
 {
-    for (uint32_t i = 0; i < node->arg_count; i++) {
-        const struct rt_value *v = rt_node_arg(f->graph, node, i);
-        if (v->kind == RT_TENSOR && !(f->is_known[node->args[i]] && is_static(v, bytes))) {
+    struct rt_tensors tensors = rt_node_arg_tensors(f->graph, node);
+    for (uint32_t value; rt_tensors_next(&tensors, &value);) {
+        if (!f->is_known[value] || !is_static(&f->graph->values[value], bytes)) {
             return false;
         }
-        for (uint32_t j = 0; v->kind == RT_TENSORS && j < v->count; j++) {
-            const struct rt_value *item = &f->graph->values[v->values[j]];
-            if (item->kind == RT_TENSOR && !(f->is_known[v->values[j]] && is_static(item, bytes))) {
-                return false;
-            }
-        }
+    }
+    for (uint32_t i = 0; i < node->arg_count; i++) {
+        const struct rt_value *v = rt_node_arg(f->graph, node, i);
         bool is_symbolic = !rt_value_is_fixed(v);
         for (uint32_t j = 0; v->kind == RT_INTS && j < v->count; j++) {
             is_symbolic |= !rt_dim_is_const(v->ints[j]);
@@ -123,13 +120,8 @@ static enum status extract(const struct fold *f, struct rt_graph *sub, struct er
     }
     sub->node_count = sub->output_count = sub->input_count = 0;
     for (uint32_t i = 0; i < graph->node_count; i++) {
-        struct rt_node *node = &graph->nodes[i];
-        for (uint32_t j = 0; f->is_foldable[i] && j < node->arg_count; j++) {
-            const struct rt_value *v = rt_node_arg(graph, node, j);
-            rw.uses[node->args[j]]--;
-            for (uint32_t k = 0; v->kind == RT_TENSORS && k < v->count; k++) {
-                rw.uses[v->values[k]]--;
-            }
+        if (f->is_foldable[i]) {
+            rt_rewrite_drop_uses(&rw, &graph->nodes[i]);
         }
     }
     for (uint32_t i = 0; i < graph->node_count; i++) {

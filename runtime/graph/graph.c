@@ -245,40 +245,22 @@ enum status rt_graph_convert(struct rt_graph *graph, uint32_t value, enum dtype 
     return rt_graph_apply(graph, "to_dtype", args, 3, dtype, out_value, err);
 }
 
-static bool is_complex(const struct rt_value *value)
+static bool has_complex(struct rt_tensors tensors)
 {
-    return dtype_infos[value->dtype].kind == DTYPE_COMPLEX;
-}
-
-static bool has_complex_items(const struct rt_graph *graph, const struct rt_value *list)
-{
-    for (uint32_t i = 0; i < list->count; i++) {
-        const struct rt_value *item = &graph->values[list->values[i]];
-        if (item->kind == RT_TENSOR && is_complex(item)) {
-            return true;
-        }
+    bool is_found = false;
+    for (uint32_t value; !is_found && rt_tensors_next(&tensors, &value);) {
+        enum dtype dtype = tensors.graph->values[value].dtype;
+        is_found = dtype_infos[dtype].kind == DTYPE_COMPLEX;
     }
-    return false;
-}
-
-static bool has_complex(const struct rt_graph *graph, const uint32_t *values, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        const struct rt_value *v = &graph->values[values[i]];
-        if (v->kind == RT_TENSORS ? has_complex_items(graph, v)
-                                  : v->kind == RT_TENSOR && is_complex(v)) {
-            return true;
-        }
-    }
-    return false;
+    return is_found;
 }
 
 /* Most operators have never heard of complex numbers: they are kept from them here. */
 static enum status check_complex(const struct rt_graph *graph, const struct rt_node *node,
                                  struct error *err)
 {
-    if (node->op->flags & RT_OP_COMPLEX || !(has_complex(graph, node->args, node->arg_count) ||
-                                             has_complex(graph, node->outs, node->out_count))) {
+    if (node->op->flags & RT_OP_COMPLEX || !(has_complex(rt_node_arg_tensors(graph, node)) ||
+                                             has_complex(rt_node_out_tensors(graph, node)))) {
         return ST_OK;
     }
     return error_set(err, ST_UNSUPPORTED, "%s: not of complex numbers", node->op->name);
@@ -369,6 +351,25 @@ struct rt_dim rt_value_numel(struct rt_graph *graph, const struct rt_value *valu
         numel = rt_dim_mul(&graph->dims, numel, value->dims[i]);
     }
     return numel;
+}
+
+bool rt_tensors_next(struct rt_tensors *it, uint32_t *out_value)
+{
+    while (it->at < it->count) {
+        uint32_t value = it->values[it->at];
+        const struct rt_value *v = &it->graph->values[value];
+        if (v->kind == RT_TENSORS && it->item < v->count) {
+            value = v->values[it->item++];
+        } else {
+            it->at++;
+            it->item = 0;
+        }
+        if (it->graph->values[value].kind == RT_TENSOR) {
+            *out_value = value;
+            return true;
+        }
+    }
+    return false;
 }
 
 /* ---- tidying --------------------------------------------------------------------------------- */

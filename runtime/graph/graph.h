@@ -171,6 +171,28 @@ static inline struct rt_value *rt_node_out(const struct rt_graph *graph, const s
     return &graph->values[node->outs[index]];
 }
 
+/* Steps over the tensors among |values|: those of lists one by one, everything else not at all. */
+struct rt_tensors {
+    const struct rt_graph *graph;
+    const uint32_t *values;
+    uint32_t count, at, item;
+};
+
+static inline struct rt_tensors rt_node_arg_tensors(const struct rt_graph *graph,
+                                                    const struct rt_node *node)
+{
+    return (struct rt_tensors){.graph = graph, .values = node->args, .count = node->arg_count};
+}
+
+static inline struct rt_tensors rt_node_out_tensors(const struct rt_graph *graph,
+                                                    const struct rt_node *node)
+{
+    return (struct rt_tensors){.graph = graph, .values = node->outs, .count = node->out_count};
+}
+
+/* The next one into |out_value|; false: there is none. */
+bool rt_tensors_next(struct rt_tensors *it, uint32_t *out_value);
+
 /* ---- tidying --------------------------------------------------------------------------------- */
 
 /*

@@ -118,22 +118,18 @@ static enum status lay_channels_last(struct layout *l, uint32_t node, struct err
     return ST_OK;
 }
 
-/* Is |value| of the output's rank and in another order than row-major? */
-static bool sets_order(const struct rt_graph *graph, uint32_t value, uint8_t rank)
+/* Is the tensor |v| of the output's rank and in another order than row-major? */
+static bool sets_order(const struct rt_value *v, uint8_t rank)
 {
-    const struct rt_value *v = &graph->values[value];
-    return v->kind == RT_TENSOR && v->rank == rank && v->order && !v->is_packed;
+    return v->rank == rank && v->order && !v->is_packed;
 }
 
 static bool wants_channels(const struct rt_graph *graph, const struct rt_node *node, uint8_t rank)
 {
     bool wants = false;
-    for (uint32_t i = 0; i < node->arg_count; i++) {
-        const struct rt_value *v = rt_node_arg(graph, node, i);
-        wants |= sets_order(graph, node->args[i], rank);
-        for (uint32_t j = 0; v->kind == RT_TENSORS && j < v->count; j++) {
-            wants |= sets_order(graph, v->values[j], rank);
-        }
+    struct rt_tensors args = rt_node_arg_tensors(graph, node);
+    for (uint32_t value; rt_tensors_next(&args, &value);) {
+        wants |= sets_order(&graph->values[value], rank);
     }
     return wants;
 }

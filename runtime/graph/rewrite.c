@@ -8,13 +8,21 @@
 #include "base/check.h"
 #include "runtime/ops/op.h"
 
-static void count_use(struct rt_rewrite *rw, uint32_t value)
+/* Items of a list that a node makes are that node's, whoever reads the list. */
+static void count_uses(struct rt_rewrite *rw, const struct rt_node *node, int by)
 {
-    const struct rt_value *v = &rw->graph->values[value];
-    rw->uses[value]++;
-    for (uint32_t i = 0; v->kind == RT_TENSORS && v->node == RT_NO_NODE && i < v->count; i++) {
-        rw->uses[v->values[i]]++;
+    for (uint32_t i = 0; i < node->arg_count; i++) {
+        const struct rt_value *v = rt_node_arg(rw->graph, node, i);
+        rw->uses[node->args[i]] += (uint32_t)by;
+        for (uint32_t j = 0; v->kind == RT_TENSORS && v->node == RT_NO_NODE && j < v->count; j++) {
+            rw->uses[v->values[j]] += (uint32_t)by;
+        }
     }
+}
+
+void rt_rewrite_drop_uses(struct rt_rewrite *rw, const struct rt_node *node)
+{
+    count_uses(rw, node, -1);
 }
 
 enum status rt_rewrite_begin(struct rt_rewrite *rw, struct rt_graph *graph, struct error *err)
@@ -32,9 +40,7 @@ enum status rt_rewrite_begin(struct rt_rewrite *rw, struct rt_graph *graph, stru
         rw->to[i] = i;
     }
     for (uint32_t i = 0; i < graph->node_count; i++) {
-        for (uint32_t j = 0; j < graph->nodes[i].arg_count; j++) {
-            count_use(rw, graph->nodes[i].args[j]);
-        }
+        count_uses(rw, &graph->nodes[i], 1);
     }
     for (uint32_t i = 0; i < graph->output_count; i++) {
         rw->uses[graph->outputs[i]]++;

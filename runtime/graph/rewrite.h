@@ -38,6 +38,9 @@ void rt_rewrite_replace(struct rt_rewrite *rewrite, uint32_t from, uint32_t to);
 /* Is |value| used exactly once, so that a pass may absorb its producer? */
 bool rt_rewrite_is_single_use(const struct rt_rewrite *rewrite, uint32_t value);
 
+/* |node| reads its arguments no longer. */
+void rt_rewrite_drop_uses(struct rt_rewrite *rewrite, const struct rt_node *node);
+
 /* The node that makes |value| if it is a live one of operator |op|, or NULL. */
 struct rt_node *rt_rewrite_producer(const struct rt_rewrite *rewrite, uint32_t value,
                                     const char *op);

@@ -86,9 +86,12 @@ static enum status too_large(struct error *err)
 /* Operators count tiles in 32 bits; no tensor is so large that they cannot. */
 #define TENSOR_BYTES_MAX ((size_t)1 << 36)
 
-/* A view of no bytes may still have dims whose product wraps. */
+/* Unless it is there. A view of no bytes may still have dims whose product wraps. */
 static enum status make_tensor(struct rt_emit *e, uint32_t value, struct error *err)
 {
+    if (e->tensors[value]) {
+        return ST_OK;
+    }
     const struct rt_value *v = &e->graph->values[value];
     struct rt_tensor *t = arena_alloc(e->arena, sizeof(*t));
     if (!t) {
@@ -119,18 +122,10 @@ static const struct rt_tensor *tensor_of(struct rt_emit *e, uint32_t value)
 }
 
 /* Makes what the operator may ask for, so that asking cannot fail. */
-static enum status make_tensors(struct rt_emit *e, const uint32_t *values, uint32_t count,
-                                struct error *err)
+static enum status make_tensors(struct rt_emit *e, struct rt_tensors values, struct error *err)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        const struct rt_value *v = &e->graph->values[values[i]];
-        const uint32_t *items = v->kind == RT_TENSORS ? v->values : &values[i];
-        uint32_t item_count = v->kind == RT_TENSORS ? v->count : 1;
-        for (uint32_t j = 0; j < item_count; j++) {
-            if (e->graph->values[items[j]].kind == RT_TENSOR && !e->tensors[items[j]]) {
-                TRY(make_tensor(e, items[j], err));
-            }
-        }
+    for (uint32_t value; rt_tensors_next(&values, &value);) {
+        TRY(make_tensor(e, value, err));
     }
     return ST_OK;
 }
@@ -322,17 +317,12 @@ static bool meets(const struct hal_binding *binding, const struct rt_tensor *ten
 /* Those that are of an output. */
 static uint32_t written_bindings(struct rt_emit *e, const struct hal_dispatch *dispatch)
 {
-    const struct rt_node *node = e->node;
+    struct rt_tensors outs = rt_node_out_tensors(e->graph, e->node);
     uint32_t writes = 0;
-    for (uint32_t i = 0; i < node->out_count; i++) {
-        const struct rt_value *v = &e->graph->values[node->outs[i]];
-        const uint32_t *items = v->kind == RT_TENSORS ? v->values : &node->outs[i];
-        uint32_t count = v->kind == RT_TENSORS ? v->count : 1;
-        for (uint32_t j = 0; j < count; j++) {
-            const struct rt_tensor *tensor = e->tensors[items[j]];
-            for (uint32_t b = 0; tensor && b < dispatch->binding_count; b++) {
-                writes |= (uint32_t)meets(&dispatch->bindings[b], tensor) << b;
-            }
+    for (uint32_t value; rt_tensors_next(&outs, &value);) {
+        const struct rt_tensor *tensor = e->tensors[value];
+        for (uint32_t b = 0; tensor && b < dispatch->binding_count; b++) {
+            writes |= (uint32_t)meets(&dispatch->bindings[b], tensor) << b;
         }
     }
     return writes;
@@ -357,8 +347,8 @@ static enum status emit_node(struct rt_emit *e, uint32_t index, struct error *er
     const struct rt_node *node = &e->graph->nodes[index];
     e->node = node;
     e->node_index = index;
-    TRY(make_tensors(e, node->args, node->arg_count, err));
-    TRY(make_tensors(e, node->outs, node->out_count, err));
+    TRY(make_tensors(e, rt_node_arg_tensors(e->graph, node), err));
+    TRY(make_tensors(e, rt_node_out_tensors(e->graph, node), err));
     must(node->op->emit);
     enum status status = node->op->emit(e, err);
     return status == ST_OK ? ST_OK : error_prefix(err, "%s: ", node->op->name);
@@ -373,7 +363,7 @@ static enum status emit_uploads(struct rt_emit *e, uint32_t *out_count, struct e
         if (!rt_flow_is_uploaded(e->flow, i)) {
             continue;
         }
-        TRY(make_tensors(e, &graph->inputs[i], 1, err));
+        TRY(make_tensor(e, graph->inputs[i], err));
         const struct rt_tensor *to = tensor_of(e, graph->inputs[i]);
         const struct hal_binding from = {.slot = (uint16_t)(RT_SLOT_INPUT + i),
                                          .length = to->bytes};
@@ -390,7 +380,7 @@ static enum status emit_copies(struct rt_emit *e, struct error *err)
 {
     for (uint32_t i = 0; i < e->flow->copy_count; i++) {
         const struct rt_result_copy *copy = &e->flow->copies[i];
-        TRY(make_tensors(e, &copy->value, 1, err));
+        TRY(make_tensor(e, copy->value, err));
         const struct rt_tensor *from = tensor_of(e, copy->value);
         struct hal_binding to = {
             .slot = (uint16_t)rt_slot_result(e->graph->input_count, copy->result),

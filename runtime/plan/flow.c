@@ -6,42 +6,6 @@
 #include "base/check.h"
 #include "runtime/ops/op.h"
 
-/* Steps over the tensors among |values|: lists one by one, everything else not at all. */
-struct tensors {
-    const struct rt_graph *graph;
-    const uint32_t *values;
-    uint32_t count, at, item;
-};
-
-static bool next_tensor(struct tensors *it, uint32_t *out_value)
-{
-    while (it->at < it->count) {
-        uint32_t value = it->values[it->at];
-        const struct rt_value *v = &it->graph->values[value];
-        if (v->kind == RT_TENSORS && it->item < v->count) {
-            value = v->values[it->item++];
-        } else {
-            it->at++;
-            it->item = 0;
-        }
-        if (it->graph->values[value].kind == RT_TENSOR) {
-            *out_value = value;
-            return true;
-        }
-    }
-    return false;
-}
-
-static struct tensors args_of(const struct rt_flow *flow, const struct rt_node *node)
-{
-    return (struct tensors){flow->graph, node->args, node->arg_count, 0, 0};
-}
-
-static struct tensors outs_of(const struct rt_flow *flow, const struct rt_node *node)
-{
-    return (struct tensors){flow->graph, node->outs, node->out_count, 0, 0};
-}
-
 static uint32_t find(struct rt_flow *flow, uint32_t value)
 {
     while (flow->class_of[value] != value) {
@@ -67,12 +31,14 @@ static void assign_regions(struct rt_flow *flow, uint32_t *ready)
     for (uint32_t i = 0; i < flow->graph->node_count; i++) {
         const struct rt_node *node = &flow->graph->nodes[i];
         uint32_t region = 0, value;
-        for (struct tensors it = args_of(flow, node); next_tensor(&it, &value);) {
+        for (struct rt_tensors it = rt_node_arg_tensors(flow->graph, node);
+             rt_tensors_next(&it, &value);) {
             region = ready[value] > region ? ready[value] : region;
             flow->is_used[value] = true;
         }
         flow->region[i] = region;
-        for (struct tensors it = outs_of(flow, node); next_tensor(&it, &value);) {
+        for (struct rt_tensors it = rt_node_out_tensors(flow->graph, node);
+             rt_tensors_next(&it, &value);) {
             ready[value] = is_view(node) ? region : region + 1;
         }
         if (!is_view(node) && region >= flow->region_count) {
@@ -131,7 +97,8 @@ static void settle_homes(struct rt_flow *flow)
     for (uint32_t i = 0; i < flow->order_count; i++) {
         const struct rt_node *node = &graph->nodes[flow->order[i]];
         uint32_t region = flow->region[flow->order[i]], value;
-        for (struct tensors it = outs_of(flow, node); next_tensor(&it, &value);) {
+        for (struct rt_tensors it = rt_node_out_tensors(flow->graph, node);
+             rt_tensors_next(&it, &value);) {
             flow->classes[value] =
                 (struct rt_storage){.home = RT_HOME_ARENA, .first = region, .last = region};
         }
@@ -165,7 +132,8 @@ static void note_reads(struct rt_flow *flow)
     for (uint32_t i = 0; i < flow->order_count; i++) {
         const struct rt_node *node = &flow->graph->nodes[flow->order[i]];
         uint32_t region = flow->region[flow->order[i]], value;
-        for (struct tensors it = args_of(flow, node); next_tensor(&it, &value);) {
+        for (struct rt_tensors it = rt_node_arg_tensors(flow->graph, node);
+             rt_tensors_next(&it, &value);) {
             struct rt_storage *class = &flow->classes[find(flow, value)];
             if (region > class->last) {
                 class->last = region;
