@@ -32,12 +32,14 @@ EXTRA_DIST += %D%/http.sh
 
 # Allocations of a warm request.
 BENCHES += %D%/count_malloc
+%C%_count_malloc_SOURCES = %D%/count_malloc.c %D%/bench_call.c %D%/bench_call.h
 %C%_count_malloc_LDADD = $(RUNTIME_LIBS)
 %C%_count_malloc_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc
 
 # A step of a sequence, and plans for new dims.
 BENCHES += %D%/bench_calls
+%C%_bench_calls_SOURCES = %D%/bench_calls.c %D%/bench_call.c %D%/bench_call.h
 %C%_bench_calls_LDADD = $(RUNTIME_LIBS)
 
 # All of them, and those that are scripts, in one table.

@@ -11,6 +11,27 @@
 
 #define DEEP_LEVELS 2000 /* of the vector that is a rule to build a text */
 
+#define MEMORY_BYTES_MAX ((size_t)64 << 20)
+
+int sig_set_up(void **state)
+{
+    struct sig_fixture *f = calloc(1, sizeof(*f));
+    assert_non_null(f);
+    arena_init(&f->arena, MEMORY_BYTES_MAX);
+    buf_init(&f->out, SIG_TEXT_BYTES_MAX);
+    *state = f;
+    return 0;
+}
+
+int sig_tear_down(void **state)
+{
+    struct sig_fixture *f = *state;
+    arena_fini(&f->arena);
+    buf_fini(&f->out);
+    free(f);
+    return 0;
+}
+
 static uint64_t random_state = 0x2545f4914f6cdd1d;
 
 uint32_t random_below(uint32_t limit)
@@ -129,7 +150,7 @@ static void add_text(const struct vector *vector, struct buf *out)
     }
 }
 
-static void check_vector(const char *kind, const cJSON *json, vector_check_f *check)
+static void check_vector(const char *kind, const cJSON *json, vector_check_f *check, void *user)
 {
     struct vector vector = {.json = json};
     struct buf text;
@@ -145,12 +166,22 @@ static void check_vector(const char *kind, const cJSON *json, vector_check_f *ch
     } else if (cJSON_IsTrue(cJSON_GetObjectItem(json, "canonical")) || strcmp(kind, "lex") == 0) {
         vector.canonical = vector.text;
     }
-    check(&vector);
+    check(&vector, user);
     exact_free(vector.text);
     buf_fini(&text);
 }
 
-void vectors_check(const char *kind, vector_check_f *check)
+void vector_check_status(const struct vector *vector, enum status status, const struct error *err)
+{
+    if ((status == ST_OK) != vector->is_valid) {
+        fail_msg("%s: %s", vector->id, status == ST_OK ? "accepted" : err->text);
+    }
+    if (status != ST_OK) {
+        assert_int_equal(status, ST_INVALID);
+    }
+}
+
+void vectors_check(const char *kind, vector_check_f *check, void *user)
 {
     cJSON *all = read_vectors();
     const cJSON *json;
@@ -158,7 +189,7 @@ void vectors_check(const char *kind, vector_check_f *check)
     cJSON_ArrayForEach(json, cJSON_GetObjectItem(all, "vectors"))
     {
         if (strcmp(cJSON_GetStringValue(cJSON_GetObjectItem(json, "kind")), kind) == 0) {
-            check_vector(kind, json, check);
+            check_vector(kind, json, check, user);
             count++;
         }
     }

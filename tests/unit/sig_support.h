@@ -1,17 +1,34 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of signatures share: the vectors, numbers from a fixed seed, and damage. */
+/* What the tests of signatures share: a fixture, the vectors, numbers from a seed, and damage. */
 #ifndef PTED_TESTS_UNIT_SIG_SUPPORT_H
 #define PTED_TESTS_UNIT_SIG_SUPPORT_H
 
 #include <cjson/cJSON.h>
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/bytes.h"
+#include "base/status.h"
+#include "protocol/rawsig.h"
+#include "protocol/sip.h"
 
 /* Random structures and damaged texts in a run of make check; a million of each is a good night. */
 #define RANDOM_ROUNDS 20000
 
 #define VECTOR_BYTES_MAX 65536
+
+#define SIG_TEXT_BYTES_MAX ((size_t)4 << 20)
+
+struct sig_fixture {
+    struct arena arena;
+    struct buf out;
+    struct rawsig raw; /* what was parsed, as the test's subject has it */
+    struct sip sip;
+    struct error err;
+};
+
+int sig_set_up(void **state);
+int sig_tear_down(void **state);
 
 struct vector {
     const char *id;
@@ -21,10 +38,13 @@ struct vector {
     struct span canonical; /* as long as 0 where the vector does not say */
 };
 
-typedef void vector_check_f(const struct vector *vector);
+typedef void vector_check_f(const struct vector *vector, void *user);
 
 /* Shows every vector of |kind| to |check|; there are some. */
-void vectors_check(const char *kind, vector_check_f *check);
+void vectors_check(const char *kind, vector_check_f *check, void *user);
+
+/* The vector is accepted or refused as it says it is. */
+void vector_check_status(const struct vector *vector, enum status status, const struct error *err);
 
 const char *vector_text(const struct vector *vector, const char *name);
 

@@ -11,9 +11,6 @@
 #include "protocol/sig.h"
 #include "tests/unit/sig_support.h"
 
-#define MEMORY_BYTES_MAX ((size_t)4 << 20)
-#define TEXT_BYTES_MAX ((size_t)1 << 20)
-
 #define LEAF "{\"type\": null, \"context\": null, \"children_spec\": []}"
 #define SPEC(type, context, children)                                                              \
     "{\"type\": \"" type "\", \"context\": " context ", \"children_spec\": [" children "]}"
@@ -22,33 +19,7 @@
 #define ARGUMENTS(args, kwargs) "[1, " TUPLE(TUPLE(args) ", " kwargs) "]"
 #define NO_KWARGS DICT("", "")
 
-struct fixture {
-    struct arena arena;
-    struct buf out;
-    struct sip sip;
-    struct error err;
-};
-
-static int set_up(void **state)
-{
-    struct fixture *f = calloc(1, sizeof(*f));
-    assert_non_null(f);
-    arena_init(&f->arena, MEMORY_BYTES_MAX);
-    buf_init(&f->out, TEXT_BYTES_MAX);
-    *state = f;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct fixture *f = *state;
-    arena_fini(&f->arena);
-    buf_fini(&f->out);
-    free(f);
-    return 0;
-}
-
-static enum status parse_spans(struct fixture *f, struct span inputs, struct span results)
+static enum status parse_spans(struct sig_fixture *f, struct span inputs, struct span results)
 {
     const struct pytree_source source = {inputs, results};
     f->err.text[0] = '\0';
@@ -57,7 +28,7 @@ static enum status parse_spans(struct fixture *f, struct span inputs, struct spa
     return status;
 }
 
-static enum status parse(struct fixture *f, const char *inputs, const char *results)
+static enum status parse(struct sig_fixture *f, const char *inputs, const char *results)
 {
     struct span exact_inputs = exact_copy(span_str(inputs));
     struct span exact_results = exact_copy(span_str(results));
@@ -71,7 +42,7 @@ static enum status parse(struct fixture *f, const char *inputs, const char *resu
     return status;
 }
 
-static void check(struct fixture *f, const char *inputs, const char *results, const char *sip)
+static void check(struct sig_fixture *f, const char *inputs, const char *results, const char *sip)
 {
     assert_ok(f->err, parse(f, inputs, results));
     if (!span_is(buf_span(&f->out), sip)) {
@@ -80,25 +51,22 @@ static void check(struct fixture *f, const char *inputs, const char *results, co
     }
 }
 
-static struct fixture *vector_fixture; /* vectors_check() has no user pointer */
-
-static void check_vector(const struct vector *vector)
+static void check_vector(const struct vector *vector, void *user)
 {
     assert_true(vector->is_valid);
-    check(vector_fixture, vector_text(vector, "encoded_inp_str"),
-          vector_text(vector, "encoded_out_str"), vector_text(vector, "sip"));
+    check(user, vector_text(vector, "encoded_inp_str"), vector_text(vector, "encoded_out_str"),
+          vector_text(vector, "sip"));
 }
 
 static void test_vectors(void **state)
 {
-    vector_fixture = *state;
-    vectors_check("pytree", check_vector);
+    vectors_check("pytree", check_vector, *state);
 }
 
 /* The tuple of arguments and keyword arguments becomes what a caller writes. */
 static void test_arguments(void **state)
 {
-    struct fixture *f = *state;
+    struct sig_fixture *f = *state;
     check(f, "", "", "I1!R1!");
     check(f, ARGUMENTS("", NO_KWARGS), "[1, " LEAF "]", "I1!R3!_0");
     check(f, ARGUMENTS(LEAF, NO_KWARGS), "", "I8!S5!k0_0R1!");
@@ -114,10 +82,10 @@ static void test_arguments(void **state)
     check(f, "[1, " LEAF "]", "[1, " TUPLE("") "]", "I3!_0R4!S1!");
 }
 
-static void check_result(struct fixture *f, const char *spec, const char *sip)
+static void check_result(struct sig_fixture *f, const char *spec, const char *sip)
 {
     struct buf text;
-    buf_init(&text, TEXT_BYTES_MAX);
+    buf_init(&text, SIG_TEXT_BYTES_MAX);
     buf_printf(&text, "[1, %s]", spec);
     buf_add(&text, "", 1);
     check(f, "", (const char *)text.ptr, sip);
@@ -126,7 +94,7 @@ static void check_result(struct fixture *f, const char *spec, const char *sip)
 
 static void test_types(void **state)
 {
-    struct fixture *f = *state;
+    struct sig_fixture *f = *state;
     static const char *const sequences[] = {
         SPEC("builtins.list", "\"null\"", LEAF),
         SPEC("collections.namedtuple", "\"module.Pair\"", LEAF),
@@ -194,7 +162,7 @@ static void test_json_refused(void **state)
         {"[1, " SPEC("collections.defaultdict", "{}", "") "]", "expected a member dict_context"},
         {"[1, {\"type\": 5, \"context\": null, \"children_spec\": []}]", "expected a string"},
     };
-    struct fixture *f = *state;
+    struct sig_fixture *f = *state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         assert_fails(f->err, parse(f, "", cases[i].text), ST_INVALID, cases[i].why);
     }
@@ -202,7 +170,7 @@ static void test_json_refused(void **state)
 
 static void test_compact(void **state)
 {
-    struct fixture *f = *state;
+    struct sig_fixture *f = *state;
     check(f, "T2#1#1($,$)", "$", "I12!S9!k0_0k1_1R3!_0");
     check(f, "T2#1#1(T1#1($),D1#1('mask':$))", "L0()", "I24!S20!k0_0k1D10!K5!mask_1R4!S1!");
     assert_true(f->sip.has_kwargs);
@@ -241,7 +209,7 @@ static void test_compact_refused(void **state)
         {"C1#1($)", "byte 1: expected '('"},
         {"C(x", "byte 2: expected ')' before the end"},
     };
-    struct fixture *f = *state;
+    struct sig_fixture *f = *state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         assert_fails(f->err, parse(f, "", cases[i].text), ST_INVALID, cases[i].why);
     }
@@ -267,13 +235,13 @@ static void add_nested(struct buf *json, struct buf *compact, int levels)
 
 static void test_depth(void **state)
 {
-    struct fixture *f = *state;
+    struct sig_fixture *f = *state;
     const int levels[] = {SIP_DEPTH_MAX, SIP_DEPTH_MAX + 1, SIP_DEPTH_MAX + 2, 5000};
     for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
         struct buf json, compact;
         enum status want = levels[i] <= SIP_DEPTH_MAX ? ST_OK : ST_INVALID;
-        buf_init(&json, TEXT_BYTES_MAX);
-        buf_init(&compact, TEXT_BYTES_MAX);
+        buf_init(&json, SIG_TEXT_BYTES_MAX);
+        buf_init(&compact, SIG_TEXT_BYTES_MAX);
         add_nested(&json, &compact, levels[i]);
         assert_int_equal(parse_spans(f, span_of("", 0), buf_span(&json)), want);
         assert_true(want == ST_OK || strstr(f->err.text, "nested deeper than 64"));
@@ -286,7 +254,7 @@ static void test_depth(void **state)
 
 static void test_method(void **state)
 {
-    struct fixture *f = *state;
+    struct sig_fixture *f = *state;
     const struct pytree_source source = {span_str("T2#1#1($,$)"), span_str("$")};
     assert_ok(f->err, pytree_parse_method(&source, 2, 1, &f->arena, &f->sip, &f->err));
     assert_fails(f->err, pytree_parse_method(&source, 3, 1, &f->arena, &f->sip, &f->err),
@@ -295,7 +263,8 @@ static void test_method(void **state)
                  ST_INVALID, "the method 2 and 0");
 }
 
-static void check_positional(struct fixture *f, uint32_t inputs, uint32_t results, const char *sip)
+static void check_positional(struct sig_fixture *f, uint32_t inputs, uint32_t results,
+                             const char *sip)
 {
     assert_ok(f->err, pytree_positional(inputs, results, &f->arena, &f->sip, &f->err));
     buf_reset(&f->out);
@@ -305,7 +274,7 @@ static void check_positional(struct fixture *f, uint32_t inputs, uint32_t result
 
 static void test_positional(void **state)
 {
-    struct fixture *f = *state;
+    struct sig_fixture *f = *state;
     check_positional(f, 0, 0, "I1!R1!");
     check_positional(f, 1, 1, "I8!S5!k0_0R3!_0");
     check_positional(f, 2, 2, "I12!S9!k0_0k1_1R12!S9!k0_0k1_1");
@@ -322,8 +291,8 @@ static uint32_t add_random_members(struct twins *twins, uint32_t count, bool is_
 {
     uint32_t leaves[4], total = 0;
     struct twins inner;
-    buf_init(&inner.json, TEXT_BYTES_MAX);
-    buf_init(&inner.compact, TEXT_BYTES_MAX);
+    buf_init(&inner.json, SIG_TEXT_BYTES_MAX);
+    buf_init(&inner.compact, SIG_TEXT_BYTES_MAX);
     for (uint32_t i = 0; i < count; i++) {
         buf_add_str(&inner.json, i ? ", " : "");
         buf_add_str(&inner.compact, i ? "," : "");
@@ -373,7 +342,7 @@ static uint32_t add_random(struct twins *twins, int depth)
     return add_random_members(twins, count, true, depth);
 }
 
-static void check_damaged(struct fixture *f, struct buf *text)
+static void check_damaged(struct sig_fixture *f, struct buf *text)
 {
     damage(text);
     struct span exact = exact_copy(buf_span(text));
@@ -388,10 +357,10 @@ static void check_damaged(struct fixture *f, struct buf *text)
 
 static void test_random(void **state)
 {
-    struct fixture *f = *state;
+    struct sig_fixture *f = *state;
     struct twins twins;
-    buf_init(&twins.json, TEXT_BYTES_MAX);
-    buf_init(&twins.compact, TEXT_BYTES_MAX);
+    buf_init(&twins.json, SIG_TEXT_BYTES_MAX);
+    buf_init(&twins.compact, SIG_TEXT_BYTES_MAX);
     for (int round = 0; round < RANDOM_ROUNDS / 4; round++) {
         arena_reset(&f->arena);
         buf_reset(&twins.json);
@@ -419,16 +388,16 @@ static void test_random(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_vectors, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_arguments, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_types, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_json_refused, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_compact, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_compact_refused, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_depth, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_method, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_positional, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_random, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_vectors, sig_set_up, sig_tear_down),
+        cmocka_unit_test_setup_teardown(test_arguments, sig_set_up, sig_tear_down),
+        cmocka_unit_test_setup_teardown(test_types, sig_set_up, sig_tear_down),
+        cmocka_unit_test_setup_teardown(test_json_refused, sig_set_up, sig_tear_down),
+        cmocka_unit_test_setup_teardown(test_compact, sig_set_up, sig_tear_down),
+        cmocka_unit_test_setup_teardown(test_compact_refused, sig_set_up, sig_tear_down),
+        cmocka_unit_test_setup_teardown(test_depth, sig_set_up, sig_tear_down),
+        cmocka_unit_test_setup_teardown(test_method, sig_set_up, sig_tear_down),
+        cmocka_unit_test_setup_teardown(test_positional, sig_set_up, sig_tear_down),
+        cmocka_unit_test_setup_teardown(test_random, sig_set_up, sig_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

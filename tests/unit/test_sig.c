@@ -46,15 +46,14 @@ static void check_component(const cJSON *want, const struct sig_item *item, cons
     }
 }
 
-static void check_vector(const struct vector *vector)
+static void check_vector(const struct vector *vector, void *user)
 {
+    (void)user;
     struct error err = {.text = ""};
     struct buf out;
     buf_init(&out, TEXT_BYTES_MAX);
     enum status status = respell(vector->text, &out, &err);
-    if ((status == ST_OK) != vector->is_valid) {
-        fail_msg("%s: %s", vector->id, status == ST_OK ? "accepted" : err.text);
-    }
+    vector_check_status(vector, status, &err);
     if (vector->is_valid) {
         struct sig_reader in;
         struct sig_item item;
@@ -74,7 +73,7 @@ static void check_vector(const struct vector *vector)
 static void test_vectors(void **state)
 {
     (void)state;
-    vectors_check("lex", check_vector);
+    vectors_check("lex", check_vector, NULL);
 }
 
 static void test_refused(void **state)
