@@ -102,6 +102,18 @@ enum status call_prefix(const struct call_method *method, uint32_t index, const 
 
 /* ---- the structure --------------------------------------------------------------------------- */
 
+/* How many values |node| has in the text; the dict of the keyword arguments has a place of its own
+ * there and is not one of the arguments. */
+static int64_t value_count(const struct call_parser *p, uint32_t node)
+{
+    const struct sip_tree *tree = &p->method->structure->inputs;
+    if (tree->nodes[node].kind == SIP_DICT) {
+        return tree->nodes[node].count;
+    }
+    bool has_kwargs = p->method->structure->has_kwargs && node == call_args_node(p->method);
+    return sip_length(tree, node) - has_kwargs;
+}
+
 /* Enters the array or object that |node| stands for. */
 static enum status open_node(struct call_parser *p, uint32_t node)
 {
@@ -109,8 +121,9 @@ static enum status open_node(struct call_parser *p, uint32_t node)
     bool is_dict = n->kind == SIP_DICT;
     char next[JSON_NEXT_TEXT_MAX];
     if (json_peek(&p->in) != (is_dict ? JSON_OBJECT : JSON_ARRAY)) {
-        return call_fail(p, node, ": expected %s of %u, got %s", is_dict ? "an object" : "an array",
-                         n->count, json_next_text(&p->in, next));
+        return call_fail(p, node, ": expected %s of %" PRId64 ", got %s",
+                         is_dict ? "an object" : "an array", value_count(p, node),
+                         json_next_text(&p->in, next));
     }
     return is_dict ? json_object(&p->in, p->err) : json_array(&p->in, p->err);
 }
@@ -120,8 +133,7 @@ static enum status find_element(struct call_parser *p, uint32_t node, uint32_t *
 {
     const struct sip_tree *tree = &p->method->structure->inputs;
     int64_t position = p->in.levels[p->in.depth - 1].item_index;
-    bool is_args = p->method->structure->has_kwargs && node == call_args_node(p->method);
-    int64_t length = sip_length(tree, node) - is_args;
+    int64_t length = value_count(p, node);
     if (position >= length) {
         return call_fail(p, node, "[%" PRId64 "]: unexpected, the method takes %" PRId64 " here",
                          position, length);
@@ -228,7 +240,13 @@ static enum status read_member(struct call_parser *p, const struct json_string *
         return json_read_null(&p->in, p->err);
     }
     uint32_t node = is_args ? call_args_node(p->method) : call_kwargs_node(p->method);
-    return node == SIP_NO_NODE ? read_nothing(p, key) : read_tree(p, node);
+    if (node == SIP_NO_NODE) {
+        return read_nothing(p, key);
+    }
+    p->in.indexed_depth = JSON_LEVELS_MAX;
+    TRY(read_tree(p, node));
+    p->in.indexed_depth = 0;
+    return ST_OK;
 }
 
 static bool has_dynamic_dim(const struct call_slot *slot)
@@ -262,8 +280,18 @@ bool call_is_form(struct span json)
     struct json_string key;
     struct error err;
     json_init(&in, json);
-    return json_object(&in, &err) == ST_OK && json_member(&in, &key, &err) == ST_OK &&
-           !in.is_closed && (json_string_is(&key, "args") || json_string_is(&key, "kwargs"));
+    if (json_object(&in, &err) != ST_OK) {
+        return false;
+    }
+    while (json_member(&in, &key, &err) == ST_OK) {
+        if (in.is_closed || json_string_is(&key, "args") || json_string_is(&key, "kwargs")) {
+            return true;
+        }
+        if (json_string_is(&key, "inputs") || json_skip(&in, &err) != ST_OK) {
+            return false;
+        }
+    }
+    return false;
 }
 
 static void init_parser(struct call_parser *p, const struct oip_body *body,

@@ -251,11 +251,13 @@ static enum status finish_typed(struct call_parser *p, uint32_t node, const stru
 static enum status read_typed(struct call_parser *p, uint32_t node, struct call_leaf *leaf)
 {
     struct typed typed = {.has_dtype = false};
+    p->in.indexed_depth = p->in.depth; /* what is in it is not of the method's structure */
     TRY(json_object(&p->in, p->err));
     while (true) {
         struct json_string key;
         TRY(json_member(&p->in, &key, p->err));
         if (p->in.is_closed) {
+            p->in.indexed_depth = JSON_LEVELS_MAX;
             return finish_typed(p, node, &typed, leaf);
         }
         TRY(read_typed_member(p, &key, &typed, leaf));
@@ -280,12 +282,13 @@ static enum status read_nested(struct call_parser *p, uint32_t node, const struc
 static enum status read_element(struct call_parser *p, uint32_t node, const struct call_slot *slot,
                                 struct call_leaf *leaf)
 {
+    char next[JSON_NEXT_TEXT_MAX];
+    if (slot->shape.rank != 0) {
+        return refuse(p, node, json_next_text(&p->in, next));
+    }
     TRY(json_skip(&p->in, p->err));
     leaf->form = CALL_TEXT;
     leaf->data = span_of(p->in.value, (size_t)(p->in.at - p->in.value));
-    if (slot->shape.rank != 0) {
-        return refuse(p, node, "a number");
-    }
     return verify_shape(p, node, slot, leaf, NULL);
 }
 

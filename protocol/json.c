@@ -24,7 +24,7 @@ void json_init(struct json *in, struct span text)
     in->start = in->at = in->value = text.ptr;
     in->end = text.ptr + text.len;
     in->is_closed = false;
-    in->depth = in->key_count = 0;
+    in->depth = in->key_count = in->indexed_depth = 0;
     in->depth_max = JSON_DEPTH_MAX;
 }
 
@@ -45,8 +45,10 @@ static void print_path(const struct json *in, char text[PATH_TEXT_MAX])
         int wanted = 0;
         if (key) {
             int shown = key->raw.len > PATH_KEY_MAX ? PATH_KEY_MAX : (int)key->raw.len;
-            wanted = snprintf(text + len, PATH_TEXT_MAX - len, "%s%.*s", i ? "." : "", shown,
-                              (const char *)key->raw.ptr);
+            bool is_index = i > 0 && i < in->indexed_depth;
+            const char *before = is_index ? "[\"" : i ? "." : "";
+            wanted = snprintf(text + len, PATH_TEXT_MAX - len, "%s%.*s%s", before, shown,
+                              (const char *)key->raw.ptr, is_index ? "\"]" : "");
         } else if (in->levels[i].has_item) {
             wanted = snprintf(text + len, PATH_TEXT_MAX - len, "[%u]", in->levels[i].item_index);
         }
@@ -222,17 +224,15 @@ enum status json_read_string(struct json *in, struct json_string *out, struct er
 
 static enum status add_key(struct json *in, const struct json_string *key, struct error *err)
 {
-    for (unsigned i = in->levels[in->depth - 1].key_base; i < in->key_count; i++) {
-        if (json_string_equal(&in->keys[i], key)) {
-            return json_fail(in, err, ST_INVALID, "key \"%.*s\" repeats in its object",
-                             (int)(key->raw.len > PATH_KEY_MAX ? PATH_KEY_MAX : key->raw.len),
-                             (const char *)key->raw.ptr);
-        }
-    }
     if (in->key_count == JSON_KEYS_MAX) {
         return json_fail(in, err, ST_TOO_LARGE, "more than %d keys in open objects", JSON_KEYS_MAX);
     }
     in->keys[in->key_count++] = *key;
+    for (unsigned i = in->levels[in->depth - 1].key_base; i < in->key_count - 1u; i++) {
+        if (json_string_equal(&in->keys[i], key)) {
+            return json_fail(in, err, ST_INVALID, "the key repeats in its object");
+        }
+    }
     return ST_OK;
 }
 

@@ -34,7 +34,7 @@
 
 #define JSON_DEPTH_MAX 64
 #define JSON_LEVELS_MAX 160 /* what a reader has room for */
-#define JSON_KEYS_MAX 256
+#define JSON_KEYS_MAX 320   /* the inputs of a request as members, and what is around and in one */
 
 enum json_type {
     JSON_OBJECT,
@@ -64,7 +64,8 @@ struct json {
     const uint8_t *value; /* where the value read last begins */
     bool is_closed;       /* the last json_member() or json_element() met the closing bracket */
     uint16_t depth, key_count;
-    uint16_t depth_max; /* JSON_DEPTH_MAX after json_init(); may be set up to JSON_LEVELS_MAX */
+    uint16_t depth_max;     /* JSON_DEPTH_MAX after json_init(); may be set up to JSON_LEVELS_MAX */
+    uint16_t indexed_depth; /* keys of levels below it are ["b"] in paths, others .b; 0 at first */
     struct json_level levels[JSON_LEVELS_MAX];
     struct json_string keys[JSON_KEYS_MAX];
 };

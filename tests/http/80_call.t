@@ -129,6 +129,16 @@ post /v2/models/add/call {"args":[
 open
 
 play methods without arguments
+post /v2/models/methods.get_width/shape {}
+< 200
+post /v2/models/methods.get_width/shape {"parameters":{"priority":1}}
+< 200
+post /v2/models/add/shape {}
+< 200
+post /v2/models/add/shape {"id":"a","inputs":[]}
+< 200
+post /v2/models/add/shape {"inputs":1}
+< 400
 post /v2/models/methods.get_width/call {}
 < 200
 post /v2/models/methods.get_name/call {"args":[]}

@@ -127,7 +127,13 @@ static void mistakes_have_a_path(void **state)
          "args[0][\"baz\"]: the method has no such member"},
         {"{\"args\":[{\"foo\":[[1,2,3]],\"bar\":[]}]}", "",
          "args[0][\"bar\"]: expected sint64[], got shape [0]"},
+        {"{\"args\":[{\"foo\":true,", "", "args[0][\"foo\"]: expected float32[?,3], got a boolean"},
+        {"{\"args\":[{\"foo\":{\"a\":1}", "", "args[0][\"foo\"].a: unknown member, expected dtype"},
+        {"{\"args\":[{\"foo\":[[1,2,3]],\"bar\":1,\"foo\":1", "",
+         "args[0][\"foo\"]: the key repeats in its object (byte 34)"},
+        {"{\"kwargs\":{},\"args\":[],\"kwargs\":1}", "", "kwargs: the key repeats in its object"},
         {"{\"args\":[3]}", "", "args[0]: expected an object of 2, got a number"},
+        {"{\"args\":{}}", "", "args: expected an array of 3, got an object"},
         {"{\"args\":[{\"foo\":[],\"bar\":0},4]}", "", "args[1]: expected null"},
         {"{\"args\":[{\"foo\":[],\"bar\":0},null,5,{\"kw\":\"\"}]}", "",
          "args[3]: unexpected, the method takes 3 here"},
@@ -260,9 +266,10 @@ static void leaves_may_be_promised(void **state)
 {
 #define REST "\"bar\":{\"$from\":{\"id\":\"b\"}}}],\"kwargs\":{\"kw\":{\"$from\":{\"id\":\"c\"}}}"
     static const char *const refused[][2] = {
-        {"{\"id\":1,\"output\":\"y\"}", "args[0].foo.$from.id: expected a string, got a number"},
-        {"{\"output\":\"y\"}", "args[0].foo.$from: member \"id\" is missing"},
-        {"{\"id\":\"a\",\"out\":\"y\"}", "args[0].foo.$from.out: unknown member"},
+        {"{\"id\":1,\"output\":\"y\"}",
+         "args[0][\"foo\"].$from.id: expected a string, got a number"},
+        {"{\"output\":\"y\"}", "args[0][\"foo\"].$from: member \"id\" is missing"},
+        {"{\"id\":\"a\",\"out\":\"y\"}", "args[0][\"foo\"].$from.out: unknown member"},
         {"{\"id\":\"a\"},\"shape\":[4,2]",
          "args[0][\"foo\"]: expected float32[?,3], got float32[4,2]"},
         {"{\"id\":\"a\"},\"dtype\":\"int32\"",

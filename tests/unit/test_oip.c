@@ -203,7 +203,7 @@ static void test_refused_envelopes(void **state)
     check_refused("{}", ST_INVALID, "member \"inputs\" is missing");
     check_refused("{\"inputs\":{}}", ST_INVALID, "inputs: expected an array, got an object");
     check_refused("{\"inputs\":[]} {}", ST_INVALID, "expected the end of the text");
-    check_refused("{\"inputs\":[],\"inputs\":[]}", ST_INVALID, "key \"inputs\" repeats");
+    check_refused("{\"inputs\":[],\"inputs\":[]}", ST_INVALID, "inputs: the key repeats");
     check_refused("{\"id\":5,\"inputs\":[]}", ST_INVALID, "id: expected a string, got a number");
     check_refused("{\"inputs\":[5]}", ST_INVALID, "inputs[0]: expected an object, got a number");
     check_refused("{\"inputs\":[],\"outputs\":[{}]}", ST_INVALID,
