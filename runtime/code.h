@@ -57,7 +57,6 @@ struct rt_code_result {
     bool has_source;        /* false, and only the file's bounds are known */
     bool is_computed;       /* a step writes it */
     bool is_extent;         /* dim 0 is only a bound there */
-    bool is_in_entry;       /* the block is the entry, which runs once in every call */
 };
 
 struct rt_code {

@@ -35,6 +35,7 @@ noinst_LIBRARIES += %D%/libruntime.a
 	%D%/cascade_priv.h \
 	%D%/cascade_sizes.c %D%/cascade_sizes.h \
 	%D%/code.c %D%/code.h \
+	%D%/foresee.c %D%/foresee.h \
 	%D%/method.c %D%/method.h \
 	%D%/oracle.c %D%/oracle.h \
 	%D%/pipeline.c %D%/pipeline.h %D%/pipeline_priv.h \

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "hal/buffer.h"
 #include "hal/pool.h"
+#include "runtime/foresee.h"
 #include "runtime/method.h"
 #include "runtime/oracle.h"
 #include "runtime/pipeline_priv.h"
@@ -36,23 +37,55 @@ static enum status check_inputs(const struct rt_method *method, const struct sha
     return ST_OK;
 }
 
-/* What the entry computes once in every call is an expression of the inputs' dims. */
-static enum status describe(const struct rt_method *method, uint32_t index, const int64_t *values,
-                            struct rt_result_info *info, struct error *err)
+static enum status finish(const struct rt_method *method, uint32_t index, bool is_known,
+                          struct rt_result_info *info, struct error *err)
 {
-    const struct rt_code_result *result = &method->code.results[index];
-    const struct rt_graph *entry = &method->code.blocks[0]->graph;
     const struct rt_io *io = rt_method_result(method, index);
-    bool has_value = result->has_source && result->is_in_entry && !result->is_extent;
-    *info = (struct rt_result_info){.is_tensor = io->kind == RT_IO_TENSOR};
-    if (!info->is_tensor) {
-        return ST_OK;
+    info->is_tensor = io->kind == RT_IO_TENSOR;
+    info->is_known = info->is_tensor && (is_known || io->dynamic_dims == 0);
+    if (!is_known) {
+        info->shape = io->shape;
     }
-    info->is_known = has_value || io->dynamic_dims == 0;
-    info->shape = has_value
-                      ? rt_concrete_shape(&entry->values[entry->outputs[result->output]], values)
-                      : io->shape;
     return info->is_known ? shape_bytes(&info->shape, io->dtype, &info->bytes, err) : ST_OK;
+}
+
+/* The results of a method that is one block are expressions of its inputs' dims. */
+static enum status describe_outputs(const struct rt_method *method, const int64_t *values,
+                                    struct rt_result_info *out_infos, struct error *err)
+{
+    const struct rt_graph *graph = &method->code.blocks[0]->graph;
+    for (uint32_t i = 0; i < rt_method_result_count(method); i++) {
+        const struct rt_value *v = &graph->values[graph->outputs[i]];
+        bool is_known = v->kind == RT_TENSOR;
+        out_infos[i] = (struct rt_result_info){0};
+        if (is_known) {
+            out_infos[i].shape = rt_concrete_shape(v, values);
+        }
+        TRY(finish(method, i, is_known, &out_infos[i], err));
+    }
+    return ST_OK;
+}
+
+/* Those of several blocks are what the registers hold in the end, as far as that is known. */
+static enum status describe_registers(const struct rt_method *method,
+                                      const struct shape *const *inputs,
+                                      struct rt_result_info *out_infos, struct error *err)
+{
+    const struct rt_code *code = &method->code;
+    struct rt_foreseen *foreseen = calloc((size_t)code->register_count + 1, sizeof(*foreseen));
+    if (!foreseen) {
+        return error_set(err, ST_EXHAUSTED, "no memory for the sizes of a method");
+    }
+    enum status status = rt_foresee(method, inputs, foreseen, err);
+    for (uint32_t i = 0; status == ST_OK && i < rt_method_result_count(method); i++) {
+        const struct rt_foreseen *from = &foreseen[code->results[i].reg];
+        uint32_t all = (1u << from->shape.rank) - 1;
+        bool is_known = from->is_written && from->known_dims == all;
+        out_infos[i] = (struct rt_result_info){.shape = from->shape};
+        status = finish(method, i, is_known, &out_infos[i], err);
+    }
+    free(foreseen);
+    return status;
 }
 
 /* What the block that a method is needs for intermediate values: as its plan says, or would. */
@@ -129,8 +162,9 @@ static enum status evaluate(struct rt_method *method, const struct shape *const 
     if (status == ST_OK) {
         status = rt_alloc_measure(&entry->flow, values, NULL, err);
     }
-    for (uint32_t i = 0; status == ST_OK && i < rt_method_result_count(method); i++) {
-        status = describe(method, i, values, &out_infos[i], err);
+    if (status == ST_OK) {
+        status = method->code.step_count == 0 ? describe_outputs(method, values, out_infos, err)
+                                              : describe_registers(method, inputs, out_infos, err);
     }
     if (status == ST_OK && out_bytes) {
         status = count_bytes(method, given, values, out_infos, out_bytes, err);

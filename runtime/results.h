@@ -2,7 +2,7 @@
 /*
  * Results before they are computed: a method's shape program evaluated for given inputs. Nothing is
  * planned or run; what is refused here would be refused by a call. A method of several blocks tells
- * the sizes that its entry computes, and those that never vary. Any thread.
+ * the sizes that do not depend on data (runtime/foresee.h). Any thread.
  */
 #ifndef PTED_RUNTIME_RESULTS_H
 #define PTED_RUNTIME_RESULTS_H

@@ -667,6 +667,20 @@ def by_size():
 
 
 @model
+def joined():
+    def run(x, flag):
+        twice, rows = torch.cond(flag, lambda v: (torch.cat([v, v], 0) * 2, v.sum(1)),
+                                 lambda v: (torch.cat([v, v], 0) - 1, v.amax(1)), (x,))
+        return twice + 1, rows, torch.nonzero(x > 0), x * 2
+
+    def args(n, flag):
+        return torch.randn(n, 4), torch.tensor(flag)
+    return forward("branches that give tensors of the same sizes, which follow from an input's",
+                   Function(run), [args(5, True), args(3, False), args(12, True)],
+                   ({0: Dim("n", max=12)}, None), is_replayed=False)
+
+
+@model
 def loops():
     from torch._higher_order_ops.map import map as torch_map
     from torch._higher_order_ops.scan import scan

@@ -638,6 +638,25 @@ enum status rt_dims_eval(const struct rt_dims *dims, int64_t *values, struct err
     return ST_OK;
 }
 
+static bool is_known_dim(struct rt_dim d, const bool *is_known)
+{
+    return d.expr == 0 || is_known[d.expr];
+}
+
+void rt_dims_eval_known(const struct rt_dims *dims, int64_t *values, bool *is_known)
+{
+    for (uint32_t i = 1; i < dims->expr_count; i++) {
+        const struct rt_expr *e = &dims->exprs[i];
+        if (e->kind != RT_EXPR_SYMBOL) {
+            is_known[i] = is_known_dim(e->a, is_known) && is_known_dim(e->b, is_known) &&
+                          eval_one(e, rt_dim_at(e->a, values), rt_dim_at(e->b, values), &values[i]);
+        } else if (dims->solved[i].expr != i) {
+            is_known[i] = is_known_dim(dims->solved[i], is_known);
+            values[i] = rt_dim_at(dims->solved[i], values);
+        }
+    }
+}
+
 /* ---- text ------------------------------------------------------------------------------------ */
 
 void rt_dim_print(const struct rt_dims *dims, struct rt_dim d, struct buf *out)

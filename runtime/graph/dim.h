@@ -123,6 +123,12 @@ MUST_CHECK enum status rt_dim_require_equal(struct rt_dims *dims, struct rt_dim 
  */
 MUST_CHECK enum status rt_dims_eval(const struct rt_dims *dims, int64_t *values, struct error *err);
 
+/*
+ * Evaluates what can be evaluated: is_known[e] says of symbols whether values[e] is there, and is
+ * set for all other expressions. Requirements are not looked at. Any thread.
+ */
+void rt_dims_eval_known(const struct rt_dims *dims, int64_t *values, bool *is_known);
+
 static inline int64_t rt_dim_at(struct rt_dim d, const int64_t *values)
 {
     return d.expr ? values[d.expr] : d.value;

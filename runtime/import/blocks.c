@@ -102,7 +102,6 @@ static enum status close_outs(struct import *im)
     struct rt_graph *graph = im->graph;
     struct rt_block *block = im->block;
     uint32_t *number_of = arena_array(&graph->arena, graph->value_count, sizeof(*number_of));
-    bool is_once = im->code->block_count == 1 && !im->has_branched;
     graph->outputs = arena_array(&graph->arena, (size_t)im->out_count * 2, sizeof(uint32_t));
     block->outs = arena_array(&graph->arena, im->out_count, sizeof(*block->outs));
     if (!number_of || !graph->outputs || !block->outs) {
@@ -125,7 +124,6 @@ static enum status close_outs(struct import *im)
         w->output = o->index;
         w->is_input = o->is_input;
         w->is_extent = out->extent != 0;
-        w->is_once = is_once;
     }
     im->out_count = 0;
     return ST_OK;

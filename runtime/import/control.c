@@ -94,8 +94,7 @@ static enum status end_single_block(struct import *im)
             return error_prefix(im->err, "output %u: ", i);
         }
         graph->output_count = i + 1;
-        im->code->results[i] =
-            (struct rt_code_result){.output = i, .has_source = true, .is_in_entry = true};
+        im->code->results[i] = (struct rt_code_result){.output = i, .has_source = true};
     }
     for (uint32_t i = 0; i < im->states->count; i++) {
         const struct rt_state_use *use = &im->states->items[i];
@@ -139,7 +138,6 @@ static enum status save_results(struct import *im)
         if (w->count == 1 && !w->is_input && result->reg >= im->plan->input_count) {
             result->has_source = true;
             result->is_extent = w->is_extent;
-            result->is_in_entry = w->is_once;
             result->block = w->block;
             result->output = w->output;
         }

@@ -123,7 +123,7 @@ uint32_t import_find_resident(const struct import *im, const struct pte_tensor *
 /* What writes a register: a result is described by its only writer. */
 struct writer {
     uint32_t count, block, output;
-    bool is_input, is_extent, is_once;
+    bool is_input, is_extent;
 };
 
 /* Room for one more in an array of |arena|; the old one stays behind there. */

@@ -4,6 +4,8 @@ model methods
 model scalars
 model mlp
 model ledger
+model sizes
+model joined
 
 play nested arrays in, nested arrays out
 post /v2/models/add/call {"args":[[[1,2,3],[4,5,6]],[[10,20,30],[40,50,60]]]}
@@ -156,6 +158,14 @@ get /v2/models/nope/signature
 < 404
 post /v2/models/add/signature {}
 < 405
+
+play shapes that do not depend on data, though others do
+post /v2/models/sizes/shape {"inputs":[{"name":"input_0","shape":[3]},{"name":"input_1","shape":[9]}]}
+< 200
+body .*"name":"output_1","datatype":"FP32","shape":\[[0-9]+\].*
+post /v2/models/joined/shape {"args":[{"dtype":"float32","shape":[3,4]}]}
+< 200
+json {"model_name":"joined","model_version":"1","outputs":[{"name":"output_0","datatype":"FP32","shape":[6,4],"bytes":96},{"name":"output_1","datatype":"FP32","shape":[3],"bytes":12},{"name":"output_2","datatype":"INT64","shape":[-1,2]},{"name":"output_3","datatype":"FP32","shape":[3,4],"bytes":48}]}
 
 play shapes of results
 post /v2/models/add/shape {"inputs":[{"name":"input_0","shape":[2,3]},{"name":"input_1","shape":[2,3]}]}

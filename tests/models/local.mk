@@ -23,6 +23,7 @@ EXTRA_DIST += %D%/run_models.py %D%/run_pipelines.py %D%/vulkan.sh %D%/vulkan_sp
 	%D%/faults.pte %D%/faults.json %D%/faults.cases \
 	%D%/found.pte %D%/found.json %D%/found.cases \
 	%D%/int64_exact.pte %D%/int64_exact.json %D%/int64_exact.cases \
+	%D%/joined.pte %D%/joined.json %D%/joined.cases \
 	%D%/ledger.pte %D%/ledger.json %D%/ledger.cases \
 	%D%/linear.pte %D%/linear.json %D%/linear.cases \
 	%D%/lists.pte %D%/lists.json %D%/lists.cases \

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Steps in a row are walked once, and what is written replaces what was there. With jumps nobody
+ * knows the order: what a register may hold is joined over everything that writes it, until no pass
+ * over the steps adds anything. Sizes go from not written to one number to not known, so that ends.
+ */
+#include "config.h"
+
+#include "runtime/foresee.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "runtime/code.h"
+#include "runtime/method.h"
+#include "runtime/state_priv.h"
+
+/* Passes that methods with jumps get: what takes more counts as unknown. */
+#define PASSES_MAX 16
+
+struct walk {
+    const struct rt_code *code;
+    struct rt_foreseen *registers;
+    int64_t *values; /* by expression, of the block at hand */
+    bool *is_known;
+    struct rt_foreseen *outs; /* of the block at hand */
+    bool has_jumps, has_changed;
+};
+
+static bool is_jump(const struct rt_step *step)
+{
+    return step->kind == RT_STEP_JUMP || step->kind == RT_STEP_JUMP_FALSE;
+}
+
+static void join(struct rt_foreseen *to, const struct rt_foreseen *from)
+{
+    uint32_t known = to->known_dims & from->known_dims;
+    if (to->shape.rank != from->shape.rank) {
+        known = 0;
+    }
+    for (uint8_t d = 0; d < to->shape.rank; d++) {
+        known &= to->shape.dims[d] == from->shape.dims[d] ? UINT32_MAX : ~(1u << d);
+    }
+    to->known_dims = known;
+    to->is_known = to->is_known && from->is_known && to->number == from->number;
+}
+
+static void put(struct walk *w, uint32_t reg, const struct rt_foreseen *value)
+{
+    struct rt_foreseen *to = &w->registers[reg], before = *to;
+    if (w->has_jumps && to->is_written) {
+        join(to, value);
+    } else {
+        *to = *value;
+    }
+    w->has_changed |= !before.is_written || before.known_dims != to->known_dims ||
+                      before.is_known != to->is_known;
+}
+
+static void put_number(struct walk *w, uint32_t reg, bool is_known, int64_t number)
+{
+    put(w, reg, &(struct rt_foreseen){.is_written = true, .is_known = is_known, .number = number});
+}
+
+/* ---- blocks ---------------------------------------------------------------------------------- */
+
+/* False: an input is not written yet. */
+static bool read_symbols(struct walk *w, const struct rt_block *block)
+{
+    const struct rt_graph *graph = &block->graph;
+    memset(w->is_known, 0, graph->dims.expr_count * sizeof(*w->is_known));
+    for (uint32_t i = 0; i < graph->input_count; i++) {
+        const struct rt_value *v = &graph->values[graph->inputs[i]];
+        const struct rt_foreseen *from = &w->registers[block->ins[i]];
+        if (!from->is_written) {
+            return false;
+        }
+        for (uint8_t d = 0; v->kind == RT_TENSOR && d < v->rank; d++) {
+            if (v->dims[d].expr && d < from->shape.rank && (from->known_dims >> d & 1)) {
+                w->values[v->dims[d].expr] = from->shape.dims[d];
+                w->is_known[v->dims[d].expr] = true;
+            }
+        }
+        if (v->kind == RT_INT && v->i.expr && from->is_known) {
+            w->values[v->i.expr] = from->number;
+            w->is_known[v->i.expr] = true;
+        }
+    }
+    return true;
+}
+
+static bool dim_is_known(const struct walk *w, struct rt_dim dim)
+{
+    return rt_dim_is_const(dim) || w->is_known[dim.expr];
+}
+
+static struct rt_foreseen read_out(const struct walk *w, const struct rt_block *block,
+                                   const struct rt_block_out *out)
+{
+    const struct rt_value *v = &block->graph.values[block->graph.outputs[out->index]];
+    struct rt_foreseen value = {.is_written = true};
+    if (v->kind == RT_INT) {
+        value.is_known = dim_is_known(w, v->i);
+        value.number = value.is_known ? rt_dim_at(v->i, w->values) : 0;
+    }
+    if (v->kind != RT_TENSOR) {
+        return value;
+    }
+    value.shape.rank = v->rank;
+    for (uint8_t d = 0; d < v->rank; d++) {
+        bool is_known = dim_is_known(w, v->dims[d]) && (d > 0 || out->extent == RT_NO_EXTENT);
+        value.shape.dims[d] = is_known ? rt_dim_at(v->dims[d], w->values) : 0;
+        value.known_dims |= (uint32_t)is_known << d;
+    }
+    return value;
+}
+
+/* As when it runs, all new values are taken before one register changes. */
+static void walk_block(struct walk *w, const struct rt_block *block)
+{
+    if (!read_symbols(w, block)) {
+        return;
+    }
+    rt_dims_eval_known(&block->graph.dims, w->values, w->is_known);
+    for (uint32_t i = 0; i < block->out_count; i++) {
+        const struct rt_block_out *out = &block->outs[i];
+        w->outs[i] = out->is_input ? w->registers[block->ins[out->index]] : read_out(w, block, out);
+    }
+    for (uint32_t i = 0; i < block->out_count; i++) {
+        put(w, block->outs[i].reg, &w->outs[i]);
+    }
+}
+
+/* ---- steps of the host ----------------------------------------------------------------------- */
+
+static void walk_scalar(struct walk *w, const struct rt_step *step)
+{
+    const uint32_t regs[] = {step->a, step->b, step->c};
+    enum rt_scalar_op op = (enum rt_scalar_op)step->op;
+    struct rt_scalar args[3], result = {RT_NONE, 0};
+    struct error unused;
+    bool is_known = true;
+    for (uint32_t i = 0; i < rt_scalar_arg_count(op); i++) {
+        const struct rt_foreseen *from = &w->registers[regs[i]];
+        if (!from->is_written) {
+            return;
+        }
+        args[i] = (struct rt_scalar){RT_INT, from->number};
+        is_known &= from->is_known && w->code->registers[regs[i]].kind == RT_INT;
+    }
+    is_known = is_known && rt_scalar_apply(op, args, &result, &unused) == ST_OK;
+    put_number(w, step->target, is_known && result.kind == RT_INT, result.number);
+}
+
+static void walk_size(struct walk *w, const struct rt_step *step)
+{
+    const struct rt_foreseen *from = &w->registers[step->a];
+    if (!from->is_written) {
+        return;
+    }
+    bool is_all = step->op == RT_STEP_NUMEL;
+    uint32_t wanted = is_all ? (1u << from->shape.rank) - 1 : 1u << step->op;
+    bool is_known = (from->known_dims & wanted) == wanted;
+    put_number(w, step->target, is_known,
+               !is_known ? 0
+               : is_all  ? shape_numel(&from->shape)
+                         : from->shape.dims[step->op]);
+}
+
+/* How many rows there will be depends on the last one that is written. */
+static void walk_copy_index(struct walk *w, const struct rt_step *step)
+{
+    const struct rt_foreseen *from = &w->registers[step->b];
+    struct rt_foreseen value = {.is_written = true};
+    if (!from->is_written || from->shape.rank == SHAPE_RANK_MAX) {
+        return;
+    }
+    value.shape.rank = (uint8_t)(from->shape.rank + 1);
+    value.shape.dims[0] = 0;
+    memcpy(&value.shape.dims[1], from->shape.dims, from->shape.rank * sizeof(int64_t));
+    value.known_dims = from->known_dims << 1;
+    put(w, step->target, &value);
+}
+
+static void walk_step(struct walk *w, const struct rt_step *step)
+{
+    switch (step->kind) {
+    case RT_STEP_BLOCK:
+        walk_block(w, w->code->blocks[step->target]);
+        break;
+    case RT_STEP_SCALAR:
+        walk_scalar(w, step);
+        break;
+    case RT_STEP_SIZE:
+        walk_size(w, step);
+        break;
+    case RT_STEP_READ:
+        put_number(w, step->target, false, 0);
+        break;
+    case RT_STEP_COPY_INDEX:
+        walk_copy_index(w, step);
+        break;
+    case RT_STEP_JUMP:
+    case RT_STEP_JUMP_FALSE:
+        break;
+    }
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+static struct rt_foreseen of_shape(const struct shape *shape)
+{
+    return (struct rt_foreseen){
+        .shape = *shape, .known_dims = (1u << shape->rank) - 1, .is_written = true};
+}
+
+/* Before the first step there are scalars of the file, the inputs and the mutable buffers. */
+static void begin(struct walk *w, const struct rt_method *method, const struct shape *const *inputs)
+{
+    for (uint32_t i = 0; i < w->code->register_count; i++) {
+        const struct rt_scalar *initial = &w->code->registers[i].initial;
+        w->registers[i] = (struct rt_foreseen){.is_written = initial->kind != RT_NONE,
+                                               .is_known = initial->kind == RT_INT,
+                                               .number = initial->number};
+    }
+    for (uint32_t i = 0; i < rt_method_input_count(method); i++) {
+        if (inputs[i]) {
+            w->registers[i] = of_shape(inputs[i]);
+        }
+    }
+    for (uint32_t i = 0; i < method->state_count; i++) {
+        uint32_t reg = method->states[i].reg;
+        w->registers[reg] = of_shape(&w->code->registers[reg].bound);
+    }
+}
+
+static void walk_all(struct walk *w)
+{
+    uint32_t passes = 0;
+    do {
+        w->has_changed = false;
+        for (uint32_t i = 0; i < w->code->step_count; i++) {
+            walk_step(w, &w->code->steps[i]);
+        }
+    } while (w->has_jumps && w->has_changed && ++passes < PASSES_MAX);
+    for (uint32_t i = 0; w->has_jumps && w->has_changed && i < w->code->register_count; i++) {
+        w->registers[i].known_dims = 0;
+        w->registers[i].is_known = false;
+    }
+}
+
+enum status rt_foresee(const struct rt_method *method, const struct shape *const *inputs,
+                       struct rt_foreseen *out, struct error *err)
+{
+    const struct rt_code *code = &method->code;
+    struct walk w = {.code = code, .registers = out};
+    uint32_t exprs_max = 1;
+    for (uint32_t i = 0; i < code->block_count; i++) {
+        uint32_t count = code->blocks[i]->graph.dims.expr_count;
+        exprs_max = count > exprs_max ? count : exprs_max;
+    }
+    for (uint32_t i = 0; i < code->step_count; i++) {
+        w.has_jumps |= is_jump(&code->steps[i]);
+    }
+    w.values = calloc(exprs_max, sizeof(*w.values));
+    w.is_known = calloc(exprs_max, sizeof(*w.is_known));
+    w.outs = calloc((size_t)code->outs_max + 1, sizeof(*w.outs));
+    bool has_room = w.values && w.is_known && w.outs;
+    if (has_room) {
+        begin(&w, method, inputs);
+        walk_all(&w);
+    }
+    free(w.values);
+    free(w.is_known);
+    free(w.outs);
+    return has_room ? ST_OK : error_set(err, ST_EXHAUSTED, "no memory for the sizes of a method");
+}
