@@ -13,9 +13,18 @@ def tops(x):
             *x.topk(0, 1), *x.topk(4, 0, sorted=False), *x.topk(3, 1, False, False))
 
 
+def sorts(x, dim=-1):
+    """Where equal elements go is only said of stable ones."""
+    return (x.sort(dim)[0], x.sort(dim, descending=True)[0], *x.sort(dim=dim, stable=True),
+            *x.sort(dim=dim, descending=True, stable=True))
+
+
 @family
 def order():
     cases = []
+    for dtype in (*FLOATS, *INTS, torch.bool):
+        cases.append(case(f"sort_{short(dtype)}", lambda x: (*sorts(x), *sorts(x, 0), *sorts(x, 1)),
+                          numbers(dtype, 6, 5, 7)))
     for dtype in (*FLOATS, *INTS):
         cases.append(case(f"topk_{short(dtype)}", tops, numbers(dtype, 6, 5, 7)))
     nan = real(3, 40)
@@ -36,6 +45,13 @@ def order():
         case("topk_ties", lambda x, y: (*x.topk(300), *x.topk(500, largest=False),
                                         *x.topk(400, sorted=False), *y.topk(40)),
              ints(torch.int32, 2, 1000, low=0, high=50), ints(torch.int8, 3, 3000, low=0, high=9)),
+        case("sort_nan", sorts, nan),
+        case("sort_ties", lambda x, y: (*sorts(x), *sorts(y)),
+             ints(torch.int8, 3, 1000, low=0, high=9), torch.tensor([0.0, -0.0, 1.0, -0.0, 0.0])),
+        case("sort_rank_0", sorts, real()),
+        case("sort_empty", lambda x: (*sorts(x), *sorts(x, 0)), real(0, 3)),
+        case("sort_dynamic", lambda x: tuple(x.sort()), real(5, 20), dynamic=({1: n},),
+             more=[(real(5, k),) for k in (4, 100)]),
         case("topk_dynamic", lambda x: tuple(x.topk(3)), real(5, 20), dynamic=({1: n},),
              more=[(real(5, k),) for k in (4, 100)])
     ]

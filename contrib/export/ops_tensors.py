@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch.export import Dim
 
-from ops_case import (INTS, Unpacked, aten, case, family, floats, ints, numbers, real,
+from ops_case import (FLOATS, INTS, Unpacked, aten, case, family, floats, ints, numbers, real,
                       short, tolerance)
 
 # ---- views ------------------------------------------------------------------------------------
@@ -101,6 +101,18 @@ def views_of(x):
 # ---- indexing ---------------------------------------------------------------------------------
 
 
+def reductions(table, i, values):
+    names = ("sum", "prod", "amax", "amin", *(["mean"] if table.dtype is not torch.bool else []))
+    return tuple(
+        table.scatter_reduce(dim, i, values, name, include_self=own)
+        for name in names for own in (True, False) for dim in (0, -1))
+
+
+def scattered(dtype):
+    """What is reduced to, places of which some are named twice and some never, and what comes."""
+    return (numbers(dtype, 5, 6), torch.randint(0, 5, (4, 5)), numbers(dtype, 4, 6))
+
+
 @family
 def index():
     cases = []
@@ -123,6 +135,14 @@ def index():
              torch.tensor([0, 6], dtype=torch.int32)),
         case("negative", lambda t, i: (t[i], t[:, i]), table, torch.tensor([-1, 0, -5])),
         case("apart", lambda t, i: t[i, :, i], real(4, 3, 5), torch.tensor([[0, 3], [1, 1]])),
+        *(case(f"scatter_reduce_{short(dtype)}", reductions, *scattered(dtype), **tolerance(dtype))
+          for dtype in (*FLOATS, *INTS, torch.bool)),
+        case("scatter_reduce_nan", reductions, torch.tensor([1.0, float("nan"), 3.0]),
+             torch.tensor([0, 0, 2, 2]), torch.tensor([float("nan"), 2.0, -float("inf"), -0.0])),
+        case("scatter_reduce_rank_0", lambda t, i, v: t.scatter_reduce(0, i, v, "mean"), real(),
+             torch.tensor(0), real()),
+        case("scatter_reduce_nothing", lambda t, i, v: t.scatter_reduce(0, i, v, "amax"),
+             real(3, 2), torch.zeros(0, 2, dtype=torch.int64), real(3, 2)),
         case("scatter_add", lambda t, i, v: t.scatter_add(0, i, v), table,
              torch.tensor([[0, 0, 3], [0, 1, 2]]), real(2, 3)),
         case("accumulate", lambda t, i, v: (t.index_put((i,), v, accumulate=True),), table,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gather and scatter: an index tensor says, element by element, which place along one dim of a
- * table is meant. The index, and the list that is gathered or scattered, have the table's rank;
- * along the other dims they are at most as long as the table.
+ * gather, scatter and scatter_reduce: an index tensor says, element by element, which place along
+ * one dim of a table is meant. The index, and the list that is gathered or scattered, have the
+ * table's rank; along the other dims they are at most as long as the table.
  *
  * A place outside of the table is a fault, negative ones too, as in PyTorch. A tile of a scatter
  * owns a part of the other dims and goes through its index in order, so the last of several to one
@@ -11,9 +11,11 @@
 #include "config.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/check.h"
+#include "runtime/ops/convert.h"
 #include "runtime/ops/copy.h"
 #include "runtime/ops/element.h"
 #include "runtime/ops/index.h"
@@ -159,6 +161,130 @@ static void scatter_row(const struct rt_along_constants *c, const struct along_r
     }
 }
 
+/* A column of the table, in the class that it is reduced in; RT_ALONG_MEAN counts, too. */
+union along_column {
+    float *f32;
+    double *f64;
+    int64_t *i64;
+    void *any;
+};
+
+/* NaN wins, and stays. */
+#define DEFINE_REDUCE(class, type, is_nan, low, high)                                              \
+    static void begin_##class(const struct rt_along_constants *c, type *at)                        \
+    {                                                                                              \
+        *at = c->mode == RT_ALONG_PROD   ? 1                                                       \
+              : c->mode == RT_ALONG_AMAX ? (low)                                                   \
+              : c->mode == RT_ALONG_AMIN ? (high)                                                  \
+                                         : 0;                                                      \
+    }                                                                                              \
+    static void reduce_##class(const struct rt_along_constants *c, type *at, type value)           \
+    {                                                                                              \
+        switch (c->mode) {                                                                         \
+        case RT_ALONG_PROD:                                                                        \
+            *at = MULTIPLY_##class(*at, value);                                                    \
+            break;                                                                                 \
+        case RT_ALONG_AMAX:                                                                        \
+            *at = (is_nan) || *at < value ? value : *at;                                           \
+            break;                                                                                 \
+        case RT_ALONG_AMIN:                                                                        \
+            *at = (is_nan) || value < *at ? value : *at;                                           \
+            break;                                                                                 \
+        default:                                                                                   \
+            *at = ADD_##class(*at, value);                                                         \
+            break;                                                                                 \
+        }                                                                                          \
+    }
+
+#define ADD_f32(a, b) ((a) + (b))
+#define ADD_f64(a, b) ((a) + (b))
+#define ADD_i64(a, b) (int64_t)((uint64_t)(a) + (uint64_t)(b))
+#define MULTIPLY_f32(a, b) ((a) * (b))
+#define MULTIPLY_f64(a, b) ((a) * (b))
+#define MULTIPLY_i64(a, b) (int64_t)((uint64_t)(a) * (uint64_t)(b))
+DEFINE_REDUCE(f32, float, value != value, -INFINITY, INFINITY)
+DEFINE_REDUCE(f64, double, value != value, -(double)INFINITY, (double)INFINITY)
+DEFINE_REDUCE(i64, int64_t, false, INT64_MIN, INT64_MAX)
+
+static void reduce_one(const struct rt_along_constants *c, enum rt_class class,
+                       union along_column column, int64_t place, const char *src)
+{
+    union {
+        float f32;
+        double f64;
+        int64_t i64;
+    } value;
+
+    if (src) {
+        rt_load(c->dtype, class)(&value, src, 0, 1);
+    }
+    if (class == RT_CLASS_F32) {
+        src ? reduce_f32(c, &column.f32[place], value.f32) : begin_f32(c, &column.f32[place]);
+    } else if (class == RT_CLASS_F64) {
+        src ? reduce_f64(c, &column.f64[place], value.f64) : begin_f64(c, &column.f64[place]);
+    } else {
+        src ? reduce_i64(c, &column.i64[place], value.i64) : begin_i64(c, &column.i64[place]);
+    }
+}
+
+static int64_t floor_divide(int64_t a, int64_t b)
+{
+    return a / b - (a % b != 0 && a < 0); /* counts are positive */
+}
+
+static void divide(const struct rt_along_constants *c, enum rt_class class,
+                   union along_column column, const int64_t *counts)
+{
+    for (int64_t n = 0; n < c->along.table_size; n++) {
+        int64_t count = counts[n] + c->has_self;
+        if (count == 0) {
+            continue; /* nothing came, and what is there stays */
+        }
+        if (class == RT_CLASS_F32) {
+            column.f32[n] /= (float)count;
+        } else if (class == RT_CLASS_F64) {
+            column.f64[n] /= (double)count;
+        } else {
+            column.i64[n] = floor_divide(column.i64[n], count);
+        }
+    }
+}
+
+/* Column |i| of a row: first what takes a value forgets its own, unless that is one of them. */
+static void reduce_column(const struct rt_along_constants *c, const struct along_row *row,
+                          int64_t i)
+{
+    enum rt_class class = rt_class_of(c->dtype);
+    int64_t width = (int64_t)dtype_bytes(c->dtype), stride = c->along.table * width;
+    union along_column column = {.any = row->args->scratch};
+    int64_t *counts = (int64_t *)row->args->scratch + c->along.table_size;
+    char *table = row->table + i * c->inner.table * width;
+
+    rt_load(c->dtype, class)(column.any, table, stride, c->along.table_size);
+    memset(counts, 0, (size_t)c->along.table_size * sizeof(*counts));
+    for (int64_t k = 0; k < c->along.index_size; k++) {
+        int64_t place = read_place(c, row, k * c->along.index + i * c->inner.index);
+        if (place >= 0 && counts[place]++ == 0 && !c->has_self) {
+            reduce_one(c, class, column, place, NULL);
+        }
+        if (place >= 0) {
+            reduce_one(c, class, column, place,
+                       row->list + (k * c->along.list + i * c->inner.list) * width);
+        }
+    }
+    if (c->mode == RT_ALONG_MEAN) {
+        divide(c, class, column, counts);
+    }
+    rt_store(class, c->dtype)(table, stride, column.any, c->along.table_size);
+}
+
+static void reduce_row(const struct rt_along_constants *c, const struct along_row *row)
+{
+    for (int64_t i = row->begin; i < row->begin + row->count; i++) {
+        reduce_column(c, row, i);
+    }
+}
+
 static void keep_row(const struct rt_along_constants *c, char *dst, const char *src, int64_t begin,
                      int64_t count)
 {
@@ -193,7 +319,7 @@ static void along_scatter(const struct hal_args *args, struct hal_tile tile)
                                     .list = (char *)args->bindings[3] + list * width,
                                     .begin = begin,
                                     .count = rt_min(kept, c->inner.index_size - begin)};
-            scatter_row(c, &row);
+            (c->mode >= RT_ALONG_SUM ? reduce_row : scatter_row)(c, &row);
         }
     }
 }
@@ -201,10 +327,14 @@ static void along_scatter(const struct hal_args *args, struct hal_tile tile)
 static const struct hal_kernel kernel_scatter = {
     .name = "scatter", .cpu = along_scatter, .spirv = HAL_SPIRV(scatter_spirv)};
 static const struct hal_kernel kernel_scatter_host = {.name = "scatter", .cpu = along_scatter};
+static const struct hal_kernel kernel_reduce = {.name = "scatter_reduce", .cpu = along_scatter};
 
-/* Shaders do not add doubles and complex numbers. */
+/* Shaders do not add doubles and complex numbers, and do not reduce. */
 static const struct hal_kernel *scatter_kernel(enum rt_along_mode mode, enum dtype dtype)
 {
+    if (mode >= RT_ALONG_SUM) {
+        return &kernel_reduce;
+    }
     bool is_wide = dtype == DT_F64 || dtype_infos[dtype].kind == DTYPE_COMPLEX;
     return mode == RT_ALONG_ADD && is_wide ? &kernel_scatter_host : &kernel_scatter;
 }
@@ -259,6 +389,34 @@ static enum status scatter_shape(struct rt_shape_call *call)
                          self->rank);
     }
     return rt_set_out_like(call, 0, 0);
+}
+
+/* Which reduction argument |index| names, or RT_ALONG_GATHER: none. */
+static enum rt_along_mode find_reduction(const struct rt_value *name)
+{
+    static const char *const names[] = {[RT_ALONG_SUM] = "sum",
+                                        [RT_ALONG_PROD] = "prod",
+                                        [RT_ALONG_MEAN] = "mean",
+                                        [RT_ALONG_AMAX] = "amax",
+                                        [RT_ALONG_AMIN] = "amin"};
+
+    for (enum rt_along_mode mode = RT_ALONG_SUM; mode <= RT_ALONG_AMIN; mode++) {
+        if (span_is(name->bytes, names[mode])) {
+            return mode;
+        }
+    }
+    return RT_ALONG_GATHER;
+}
+
+static enum status scatter_reduce_shape(struct rt_shape_call *call)
+{
+    const struct rt_value *name = rt_arg(call, 4);
+
+    if (find_reduction(name) == RT_ALONG_GATHER) {
+        return rt_refuse(call, "reduction '%.*s', expected sum, prod, mean, amax or amin",
+                         (int)rt_min((int64_t)name->bytes.len, 32), (const char *)name->bytes.ptr);
+    }
+    return scatter_shape(call);
 }
 
 /* ---- recording ---------------------------------------------------------------------------------
@@ -385,6 +543,9 @@ static enum status emit_scatter(struct rt_emit *emit, struct rt_along_constants 
     if (out->numel == 0) {
         return ST_OK;
     }
+    if (c->mode >= RT_ALONG_SUM) {
+        dispatch.scratch_bytes = (size_t)table.dims[dim] * 2 * sizeof(int64_t);
+    }
     if (index.numel == 0) {
         /* Only the table is kept; an index of no elements has no row to find. */
         fill_constants(c, &table, &table, &table, dim);
@@ -409,6 +570,13 @@ static enum status scatter_add_emit(struct rt_emit *emit, struct error *err)
     return emit_scatter(emit, &c, rt_emit_arg(emit, 3), err);
 }
 
+static enum status scatter_reduce_emit(struct rt_emit *emit, struct error *err)
+{
+    struct rt_along_constants c = {.mode = find_reduction(rt_emit_value(emit, 4)),
+                                   .has_self = rt_emit_value(emit, 5)->b};
+    return emit_scatter(emit, &c, rt_emit_arg(emit, 3), err);
+}
+
 static enum status scatter_value_emit(struct rt_emit *emit, struct error *err)
 {
     struct rt_along_constants c = {.mode = RT_ALONG_FILL,
@@ -430,6 +598,9 @@ const struct rt_op rt_ops_along[] = {
     {.name = "scatter_add", .kernels = "aten::scatter_add.out",
      .args = "TITT>T", .shape = scatter_shape, .emit = scatter_add_emit, .flags = RT_OP_IN_PLACE,
      .dtypes = RT_DTYPES_ALL, .runs = &kernel_scatter},
+    {.name = "scatter_reduce", .kernels = "aten::scatter_reduce.two_out",
+     .args = "TITTZB>T", .shape = scatter_reduce_shape, .emit = scatter_reduce_emit,
+     .flags = RT_OP_IN_PLACE, .dtypes = RT_DTYPES_ALL & ~(1u << DT_U64), .runs = &kernel_reduce},
     {0},
 };
 /* clang-format on */

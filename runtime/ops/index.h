@@ -38,7 +38,17 @@ struct rt_index_constants {
 _Static_assert(sizeof(struct rt_index_constants) <= HAL_CONSTANTS_MAX,
                "constants of index kernels");
 
-enum rt_along_mode { RT_ALONG_GATHER, RT_ALONG_SCATTER, RT_ALONG_FILL, RT_ALONG_ADD };
+enum rt_along_mode {
+    RT_ALONG_GATHER,
+    RT_ALONG_SCATTER,
+    RT_ALONG_FILL,
+    RT_ALONG_ADD,
+    RT_ALONG_SUM, /* these and the following in a wider type, rounded once */
+    RT_ALONG_PROD,
+    RT_ALONG_MEAN,
+    RT_ALONG_AMAX,
+    RT_ALONG_AMIN,
+};
 
 /* One dim of the walk: what is outside of the table is kept, but not scattered to. */
 struct rt_along_dim {
@@ -50,8 +60,9 @@ struct rt_along_constants {
     enum rt_along_mode mode;
     enum dtype dtype;
     uint32_t is_i32;
-    uint32_t rank; /* outer dims */
-    int64_t rows;  /* of all outer dims: the table's, or for gather the index's */
+    uint32_t has_self; /* SUM and behind: what the table has is one of the values */
+    uint32_t rank;     /* outer dims */
+    int64_t rows;      /* of all outer dims: the table's, or for gather the index's */
     int64_t tile_rows;
     int64_t tile_columns;      /* of |inner| */
     struct rt_along_dim along; /* the dim that is indexed */

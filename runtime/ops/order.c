@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * topk: the k largest or smallest elements of each row along a dim, and where they were.
+ * topk: the k largest or smallest elements of each row along a dim, and where they were; sort: all
+ * of them, equal ones in the order in which they lie.
  *
  * Elements become signed integers in their order, NaN above all, -0 and 0 alike; for the smallest
  * all bits are turned. Which of equal elements is chosen, and in what order an unsorted result is,
@@ -253,6 +254,39 @@ static void sort(struct entry *entries, int64_t count)
     insertion_sort(entries, count);
 }
 
+/* ---- merges: larger keys first, equal ones stay in order --------------------------------------
+ */
+
+static void merge(const struct entry *a, const struct entry *a_end, const struct entry *b,
+                  const struct entry *b_end, struct entry *to)
+{
+    while (a < a_end && b < b_end) {
+        *to++ = b->key > a->key ? *b++ : *a++;
+    }
+    memcpy(to, a, (size_t)(a_end - a) * sizeof(*a));
+    memcpy(to + (a_end - a), b, (size_t)(b_end - b) * sizeof(*b));
+}
+
+/* Between the entries and as much memory behind them; where they are then is returned. */
+static struct entry *merge_sort(struct entry *entries, int64_t count)
+{
+    struct entry *from = entries, *to = entries + count;
+
+    for (int64_t first = 0; first < count; first += INSERTION_SORT_MAX) {
+        insertion_sort(from + first, rt_min(INSERTION_SORT_MAX, count - first));
+    }
+    for (int64_t run = INSERTION_SORT_MAX; run < count; run *= 2) {
+        for (int64_t first = 0; first < count; first += 2 * run) {
+            int64_t middle = rt_min(first + run, count), end = rt_min(first + 2 * run, count);
+            merge(from + first, from + middle, from + middle, from + end, to + first);
+        }
+        struct entry *sorted = to;
+        to = from;
+        from = sorted;
+    }
+    return from;
+}
+
 /* ---- a row -------------------------------------------------------------------------------------
  */
 
@@ -309,6 +343,9 @@ static void topk_row(const struct rt_topk_constants *c, struct entry *entries, c
 
     if (c->is_few) {
         select_few(c, row, entries);
+    } else if (c->is_stable) {
+        load_entries(c, row, entries, c->n);
+        entries = merge_sort(entries, c->n);
     } else {
         load_entries(c, row, entries, c->n);
         nth_element(entries, c->k - 1, c->n);
@@ -349,6 +386,7 @@ static void topk_tile(const struct hal_args *args, struct hal_tile tile)
 static const struct hal_kernel topk_kernel = {
     .name = "topk", .cpu = topk_tile, .spirv = HAL_SPIRV(topk_spirv)};
 static const struct hal_kernel topk_host_kernel = {.name = "topk", .cpu = topk_tile};
+static const struct hal_kernel sort_kernel = {.name = "sort", .cpu = topk_tile};
 
 /* A workgroup's memory has to hold the entries, and their places are of 32 bits there. */
 static const struct hal_kernel *kernel_for(int64_t entries, int64_t n)
@@ -402,20 +440,41 @@ static void fill_constants(struct rt_topk_constants *c, const struct rt_tensor *
     }
 }
 
+/* The rows of |emit| along |dim|, which need room for |entries| each. */
+static enum status emit_rows(struct rt_emit *emit, struct rt_topk_constants *c,
+                             const struct hal_kernel *kernel, int64_t entries, struct error *err)
+{
+    const struct rt_tensor *indices = rt_emit_out(emit, 1);
+    struct hal_binding bindings[3] = {
+        [0] = rt_emit_out(emit, 0)->binding, [2] = rt_emit_arg(emit, 0)->binding};
+
+    if (indices) {
+        bindings[1] = indices->binding;
+    }
+    c->tile = TILE_ELEMENTS / c->n > 0 ? TILE_ELEMENTS / c->n : 1;
+    return rt_emit_dispatch(emit,
+                            &(struct hal_dispatch){
+                                .kernel = kernel,
+                                .grid = {(uint32_t)((c->rows - 1) / c->tile + 1), 1, 1},
+                                .constants = c,
+                                .constants_bytes = sizeof(*c),
+                                .bindings = bindings,
+                                .binding_count = 3,
+                                .scratch_bytes = (size_t)entries * sizeof(struct entry),
+                                .cost = (uint64_t)(c->rows * (c->n * 2 + c->k * 20)),
+                            },
+                            err);
+}
+
 static enum status topk_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *in = rt_emit_arg(emit, 0), *values = rt_emit_out(emit, 0);
-    const struct rt_tensor *indices = rt_emit_out(emit, 1);
     uint8_t dim = rt_view_dim(rt_emit_int(emit, 2), in->rank);
-    struct hal_binding bindings[3] = {[0] = values->binding, [2] = in->binding};
     struct rt_topk_constants c = {.dtype = in->dtype,
                                   .is_smallest = !rt_emit_value(emit, 3)->b,
                                   .is_sorted = rt_emit_value(emit, 4)->b,
                                   .k = rt_emit_int(emit, 1)};
 
-    if (indices) {
-        bindings[1] = indices->binding;
-    }
     if (in->rank == 0) {
         c.k = 1;
     }
@@ -434,19 +493,54 @@ static enum status topk_emit(struct rt_emit *emit, struct error *err)
                          " are possible",
                          c.k, c.n, ENTRIES_MAX);
     }
-    c.tile = TILE_ELEMENTS / c.n > 0 ? TILE_ELEMENTS / c.n : 1;
-    return rt_emit_dispatch(emit,
-                            &(struct hal_dispatch){
-                                .kernel = kernel_for(entries, c.n),
-                                .grid = {(uint32_t)((c.rows - 1) / c.tile + 1), 1, 1},
-                                .constants = &c,
-                                .constants_bytes = sizeof(c),
-                                .bindings = bindings,
-                                .binding_count = 3,
-                                .scratch_bytes = (size_t)entries * sizeof(struct entry),
-                                .cost = (uint64_t)(c.rows * (c.n * 2 + c.k * 20)),
-                            },
-                            err);
+    return emit_rows(emit, &c, kernel_for(entries, c.n), entries, err);
+}
+
+/* self, stable?, dim, descending; without the second of them in one of the two kernel calls. */
+static uint32_t sort_dim(uint32_t arg_count)
+{
+    return arg_count - 2;
+}
+
+static enum status sort_shape(struct rt_shape_call *call)
+{
+    uint8_t dim;
+
+    TRY(rt_view_same_dtype(call));
+    TRY(rt_need_out_dtype(call, 1, 1u << DT_I64));
+    TRY(rt_view_need_dim(call, sort_dim(call->node->arg_count), &dim));
+    TRY(rt_set_out_like(call, 0, 0));
+    return rt_set_out_like(call, 1, 0);
+}
+
+static enum status emit_sort(struct rt_emit *emit, uint32_t dim_arg, struct error *err)
+{
+    const struct rt_tensor *in = rt_emit_arg(emit, 0), *values = rt_emit_out(emit, 0);
+    uint8_t dim = rt_view_dim(rt_emit_int(emit, dim_arg), in->rank);
+    struct rt_topk_constants c = {
+        .dtype = in->dtype, .is_smallest = !rt_emit_value(emit, dim_arg + 1)->b, .is_stable = true};
+
+    fill_constants(&c, in, values->strides, dim);
+    c.k = c.n;
+    if (in->numel == 0) {
+        return ST_OK;
+    }
+    if (c.n > ENTRIES_MAX) {
+        return error_set(err, ST_UNSUPPORTED,
+                         "sort: %" PRId64 " elements, at most %" PRId64 " are possible", c.n,
+                         ENTRIES_MAX);
+    }
+    return emit_rows(emit, &c, &sort_kernel, 2 * c.n, err);
+}
+
+static enum status sort_emit(struct rt_emit *emit, struct error *err)
+{
+    return emit_sort(emit, 1, err);
+}
+
+static enum status sort_stable_emit(struct rt_emit *emit, struct error *err)
+{
+    return emit_sort(emit, 2, err);
 }
 
 const struct rt_op rt_ops_order[] = {
@@ -458,5 +552,21 @@ const struct rt_op rt_ops_order[] = {
      .layout = RT_LAYOUT_ANY,
      .dtypes = RT_DTYPES_ALL,
      .runs = &topk_kernel},
+    {.name = "sort",
+     .kernels = "aten::sort.values",
+     .args = "TIB>TT",
+     .shape = sort_shape,
+     .emit = sort_emit,
+     .layout = RT_LAYOUT_ANY,
+     .dtypes = RT_DTYPES_ALL,
+     .runs = &sort_kernel},
+    {.name = "sort_stable",
+     .kernels = "aten::sort.values_stable",
+     .args = "TB?IB>TT",
+     .shape = sort_shape,
+     .emit = sort_stable_emit,
+     .layout = RT_LAYOUT_ANY,
+     .dtypes = RT_DTYPES_ALL,
+     .runs = &sort_kernel},
     {.name = NULL},
 };

@@ -14,8 +14,9 @@
 struct rt_topk_constants {
     enum dtype dtype;
     uint32_t is_smallest, is_sorted;
-    uint32_t is_few; /* of many: a heap of k entries; else all n are sorted as far as needed */
-    uint32_t rank;   /* dims but the one that is searched */
+    uint32_t is_few;    /* of many: a heap of k entries; else all n are sorted as far as needed */
+    uint32_t is_stable; /* all n, equal ones as they lie */
+    uint32_t rank;      /* dims but the one that is searched */
     int64_t n, k;
     int64_t rows, tile;                      /* rows of a tile */
     int64_t in_step, value_step, index_step; /* bytes, along the searched dim */
