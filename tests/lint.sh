@@ -60,7 +60,8 @@ include_rules() {
                 return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|runtime/|" \
                     "protocol/(rawsig|sip|sig|pytree)\\.h$)"
             if (file ~ /^server\//)
-                return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|runtime/|protocol/|server/)"
+                return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|runtime/(sched/)?[a-z_]+\\.h$|" \
+                    "protocol/|server/)"
             return "."
         }
         # Libraries that one folder hides from the others.
