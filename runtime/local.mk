@@ -45,7 +45,7 @@ noinst_LIBRARIES += %D%/libruntime.a
 	%D%/scalar.c %D%/scalar.def %D%/scalar.h \
 	%D%/signature.c %D%/signature.h \
 	%D%/state.c %D%/state.h %D%/state_priv.h \
-	%D%/import/delegate.h %D%/import/delegates.c \
+	%D%/import/delegate.h %D%/import/delegate.c %D%/import/delegates.c \
 	%D%/import/blocks.c \
 	%D%/import/control.c %D%/import/import_priv.h \
 	%D%/import/host_calls.c \

@@ -22,7 +22,7 @@
 static bool is_same_buffer(const struct rt_state_slot *slot, const struct pte_plan *plan,
                            const struct pte_tensor *t)
 {
-    const struct pte_tensor *s = slot->tensor;
+    const struct pte_tensor *s = &slot->tensor;
     if (s->dtype != t->dtype || s->byte_count != t->byte_count) {
         return false;
     }
@@ -67,7 +67,7 @@ enum status rt_state_slots_add(struct rt_state_slots *slots, struct hal_device *
         i++;
     }
     if (i == slots->count) {
-        struct rt_state_slot slot = {.tensor = tensor, .plan = plan};
+        struct rt_state_slot slot = {.tensor = *tensor, .plan = plan};
         TRY(grow(slots, err));
         TRY(make_initial(device, tensor, &slot.initial, err));
         slots->items[slots->count++] = slot;
@@ -120,7 +120,7 @@ static size_t generation_bytes(struct rt_program *program)
     size_t bytes = 0;
     for (uint32_t i = 0; i < slots->count; i++) {
         const struct rt_state_slot *slot = &slots->items[i];
-        bytes = add_or_max(bytes, slot->is_written ? slot->tensor->byte_count : 0);
+        bytes = add_or_max(bytes, slot->is_written ? slot->tensor.byte_count : 0);
     }
     for (uint32_t i = 0; pipeline && i < pipeline->layout.step_count; i++) {
         struct rt_program *part = new_program(pipeline, i);

@@ -14,10 +14,10 @@ struct hal_device;
 
 /* A mutable buffer of a program. Immutable after loading. */
 struct rt_state_slot {
-    const struct pte_tensor *tensor; /* of the method that has it first; borrowed from the file */
-    const struct pte_plan *plan;     /* that method's */
-    struct hal_buffer *initial;      /* owned: the content before any call, row-major */
-    bool is_written;                 /* by some method: there are generations */
+    struct pte_tensor tensor;    /* of the method that has it first */
+    const struct pte_plan *plan; /* that method's */
+    struct hal_buffer *initial;  /* owned: the content before any call, row-major */
+    bool is_written;             /* by some method: there are generations */
 };
 
 /* All slots of a program. */

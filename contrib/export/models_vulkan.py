@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.export import Dim
 
-from models import Function, forward, model
+from models import Case, Function, Method, Model, forward, model
 
 
 def partitioners():
@@ -111,3 +111,39 @@ def vk_rotations():
              for start in (0, 13)]
     return vulkan("rotations of queries and keys, an int that is read",
                   Rotations(), calls, rtol=1e-3)
+
+
+class Caches(nn.Module):
+    """Attention over caches that the delegate keeps to itself: nobody else has a use for them."""
+
+    def __init__(self):
+        super().__init__()
+        self.mix = nn.Linear(12, 32)
+        for name in ("keys", "values", "seen"):
+            self.register_buffer(name, torch.zeros(1, 16, 2, 4))
+
+    def forward(self, x, place):
+        start = place[0].item()
+        torch._check(start >= 0)
+        torch._check(start + x.shape[1] <= 16)
+        q, k, v = torch.split(self.mix(x), [16, 8, 8], -1)
+        q, k, v = (t.reshape(1, x.shape[1], -1, 4) for t in (q, k, v))
+        llama = torch.ops.llama
+        for rows, cache in ((k, self.keys), (v, self.values), (v * 2, self.seen)):
+            llama.update_cache(rows, cache, start)
+        return (llama.custom_sdpa(q, self.keys, self.values, start, None, 0.0, True),
+                self.seen.sum(-1, keepdim=True))
+
+
+@model
+def vk_caches():
+    import executorch.backends.vulkan.custom_ops_lib  # noqa: F401
+    import executorch.extension.llm.custom_ops.custom_ops  # noqa: F401 (torch.ops.llama)
+    steps = [(rows, start, start == 0) for rows, start in
+             ((3, 0), (1, 3), (2, 4), (1, 0), (4, 1))]
+    cases = [Case((torch.randn(1, rows, 12), torch.tensor([start])), fresh=fresh)
+             for rows, start, fresh in steps]
+    rows = ({1: Dim("rows", min=1, max=10)}, None)
+    return Model("Vulkan: attention over caches of the delegate's own, any number of rows",
+                 {"forward": Method(Caches(), cases[0].args, rows)}, cases, backend="vulkan",
+                 is_replayed=False, rtol=1e-3)

@@ -147,7 +147,7 @@ static enum status save_values(struct import *im, uint32_t position)
         if (slot->place != PLACE_GRAPH) {
             continue;
         }
-        if (liveness_is_needed(&im->live, index, position) || slot->is_state) {
+        if (slot->is_state || liveness_is_needed(&im->live, index, position)) {
             TRY(import_register_of(im, index, &reg));
             TRY(import_add_out(im, reg, slot->current, 0));
             slot->place = PLACE_REGISTER;

@@ -61,4 +61,16 @@ MUST_CHECK enum status rt_delegate_constant(struct rt_delegate_call *call, enum 
                                             const struct shape *shape, struct span bytes,
                                             uint32_t *out_value);
 
+/*
+ * What buffer |number| of the delegate's own holds: one that nobody else sees and whose content
+ * outlives the call, as a mutable buffer of the program. At first that is the front of |initial|,
+ * as rt_delegate_constant() has it.
+ */
+MUST_CHECK enum status rt_delegate_state(struct rt_delegate_call *call, uint32_t number,
+                                         enum dtype dtype, const struct shape *shape,
+                                         struct span initial, uint32_t *out_value);
+
+/* From here on it is |value|, of the same type and dims; after rt_delegate_state(). */
+void rt_delegate_set_state(struct rt_delegate_call *call, uint32_t number, uint32_t value);
+
 #endif

@@ -48,7 +48,9 @@ struct resident {
 
 struct import {
     struct rt_files *files;
-    const struct pte_plan *plan;
+    const struct pte_plan *plan;  /* the method's, with room for values that the file lacks */
+    struct pte_value *own_values; /* that room */
+    uint32_t own_count;
     struct hal_device *device;
     struct rt_code *code;
     struct rt_block *block;
@@ -111,6 +113,12 @@ bool import_same_place(const struct pte_tensor *a, const struct pte_tensor *b);
 
 /* The mutable buffer that |t| is a name of, or NULL. */
 struct rt_state_use *import_find_state(const struct import *im, const struct pte_tensor *t);
+
+/* A mutable buffer that the file's values do not have: see rt_delegate_state(). */
+MUST_CHECK enum status import_own_state(struct import *im, uint32_t delegate, uint32_t number,
+                                        const struct pte_tensor *t, uint32_t *out_value);
+struct rt_state_use *import_find_own_state(const struct import *im, uint32_t delegate,
+                                           uint32_t number);
 
 /* Before |index| gets another content: a buffer that is only ever replaced is state, too. */
 MUST_CHECK enum status import_note_overwritten(struct import *im, uint32_t index);
@@ -226,6 +234,11 @@ MUST_CHECK enum status import_look_at(struct import *im, uint32_t index, struct 
 /* If the call is one that the host makes: makes it a step. */
 MUST_CHECK enum status import_host_call(struct import *im, const struct pte_instr *instr,
                                         bool *out_is_done);
+
+/* ---- delegate.c ------------------------------------------------------------------------------ */
+
+/* A delegate's payload becomes nodes like any other call. */
+MUST_CHECK enum status import_delegate(struct import *im, const struct pte_instr *instr);
 
 /* ---- masks.c --------------------------------------------------------------------------------- */
 

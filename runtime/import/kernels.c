@@ -6,22 +6,14 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "hal/buffer.h"
-#include "hal/device.h"
-#include "runtime/files.h"
-#include "runtime/import/delegate.h"
 #include "runtime/import/import_priv.h"
 #include "runtime/ops/op.h"
-#include "runtime/state_priv.h"
 
 /*
  * Calls of a method, and views between them. Placing values and finding elided views looks at all
  * pairs, so this is what bounds the time that a file can take; real programs have some thousand.
  */
 #define NODES_MAX 32768
-
-/* Each reads its payload anew. */
-#define DELEGATE_CALLS_MAX 4096
 
 #define ARGS_MAX 64
 #define OUTS_MAX 16
@@ -362,101 +354,6 @@ static enum status import_kernel(struct import *im, const struct pte_instr *inst
     return status == ST_OK ? ST_OK : error_prefix(im->err, "%s, ", kernel);
 }
 
-/* ---- delegates ------------------------------------------------------------------------------- */
-
-const struct pte_value *rt_delegate_arg(const struct rt_delegate_call *call, uint32_t index)
-{
-    const struct import *im = call->importer;
-    must(index < call->arg_count);
-    return &im->plan->values[im->instr->args[index]];
-}
-
-enum status rt_delegate_input(struct rt_delegate_call *call, uint32_t index, uint32_t *out_value)
-{
-    struct import *im = call->importer;
-    must(index < call->arg_count);
-    return import_argument(im, im->instr->args[index], out_value);
-}
-
-/* Does |value| fit what the file declares? The rank and what is certain of its dims. */
-static bool fits_declared(const struct import *im, const struct rt_value *value,
-                          const struct pte_tensor *t)
-{
-    if (value->kind != RT_TENSOR || value->dtype != t->dtype || value->rank != t->shape.rank) {
-        return false;
-    }
-    for (uint8_t d = 0; d < value->rank; d++) {
-        if (t->dynamism != PTE_DYNAMIC_UNBOUND &&
-            rt_dim_lo(&im->graph->dims, value->dims[d]) > t->shape.dims[d]) {
-            return false;
-        }
-    }
-    return true;
-}
-
-enum status rt_delegate_output(struct rt_delegate_call *call, uint32_t index, uint32_t value)
-{
-    struct import *im = call->importer;
-    const struct pte_value *declared = rt_delegate_arg(call, index);
-    if (declared->kind == PTE_TENSOR &&
-        (declared->tensor->storage == PTE_CONSTANT ||
-         !fits_declared(im, &im->graph->values[value], declared->tensor))) {
-        return error_set(im->err, ST_INVALID, "output %u does not fit what the program declares",
-                         index);
-    }
-    return import_publish(im, im->instr->args[index], value);
-}
-
-enum status rt_delegate_data(struct rt_delegate_call *call, struct span key, struct span *out_bytes)
-{
-    struct import *im = call->importer;
-    const struct pte_named_data *data;
-    TRY(rt_files_find(im->files, key, &data, im->err));
-    *out_bytes = data->bytes;
-    return ST_OK;
-}
-
-enum status rt_delegate_constant(struct rt_delegate_call *call, enum dtype dtype,
-                                 const struct shape *shape, struct span bytes, uint32_t *out_value)
-{
-    struct import *im = call->importer;
-    struct pte_tensor t = {.dtype = dtype, .shape = *shape};
-    TRY(shape_bytes(shape, dtype, &t.byte_count, im->err));
-    if (t.byte_count > bytes.len) {
-        return error_set(im->err, ST_CORRUPT, "a constant of %zu bytes in %zu", t.byte_count,
-                         bytes.len);
-    }
-    for (uint8_t d = 0; d < shape->rank; d++) {
-        t.dim_order[d] = d;
-    }
-    t.bytes = span_of(bytes.ptr, t.byte_count);
-    return import_constant(im, &t, out_value);
-}
-
-static enum status import_delegate(struct import *im, const struct pte_instr *instr)
-{
-    const struct pte_delegate *delegate = &im->plan->delegates[instr->index];
-    rt_import_delegate_f *import = rt_delegate_find(delegate->id);
-    if (!import) {
-        return error_set(im->err, ST_UNSUPPORTED, "delegate '%s' is not supported", delegate->id);
-    }
-    if (++im->delegate_calls > DELEGATE_CALLS_MAX) {
-        return error_set(im->err, ST_TOO_LARGE, "more than %d calls of delegates",
-                         DELEGATE_CALLS_MAX);
-    }
-    struct rt_delegate_call call = {
-        .graph = im->graph,
-        .delegate = delegate,
-        .device = im->device,
-        .arg_count = instr->arg_count,
-        .err = im->err,
-        .importer = im,
-    };
-    im->instr = instr;
-    enum status status = import(&call);
-    return status == ST_OK ? ST_OK : error_prefix(im->err, "%s, ", delegate->id);
-}
-
 /* ---- instructions ---------------------------------------------------------------------------- */
 
 static enum status import_instr(struct import *im, const struct pte_instr *instr)
@@ -544,6 +441,27 @@ static bool allocate(struct import *im)
     return im->slots && im->touched && im->residents && im->step_of && im->states->items;
 }
 
+/* |plan| with values behind its own, for what the file has no value for. */
+static enum status make_room(struct import *im, const struct pte_plan *plan,
+                             struct pte_plan *out_plan)
+{
+    size_t count = (size_t)plan->value_count + IMPORT_STATES_MAX;
+    struct pte_value *values = arena_array(&im->code->arena, count, sizeof(*values));
+    if (!values || count > UINT32_MAX) {
+        return import_too_large(im);
+    }
+    memcpy(values, plan->values, plan->value_count * sizeof(*values));
+    for (uint32_t i = plan->value_count; i < count; i++) {
+        values[i].kind = PTE_NULL;
+    }
+    *out_plan = *plan;
+    out_plan->values = values;
+    out_plan->value_count = (uint32_t)count;
+    im->own_values = values + plan->value_count;
+    im->plan = out_plan;
+    return ST_OK;
+}
+
 static enum status import_instrs(struct import *im)
 {
     const struct pte_plan *plan = im->plan;
@@ -569,16 +487,17 @@ enum status rt_import_kernels(struct rt_files *files, const struct pte_plan *pla
 {
     struct import im = {
         .files = files,
-        .plan = plan,
         .device = device,
         .code = code,
         .states = states,
         .err = err,
     };
+    struct pte_plan roomy;
+    TRY(make_room(&im, plan, &roomy));
     if (!allocate(&im)) {
         return import_too_large(&im);
     }
-    TRY(liveness_make(&im.live, plan, &code->arena, err));
+    TRY(liveness_make(&im.live, im.plan, &code->arena, err));
     TRY(import_begin(&im));
     for (uint32_t i = 0; i < plan->input_count; i++) {
         if (import_input(&im, i) != ST_OK) {

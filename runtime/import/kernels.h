@@ -25,9 +25,10 @@ struct rt_files;
 
 /* A mutable buffer of a method, in the order in which it first uses them. */
 struct rt_state_use {
-    const struct pte_tensor *tensor; /* of the plan */
-    uint32_t index;                  /* of the plan's value */
+    const struct pte_tensor *tensor; /* of the plan, or in the code's arena */
+    uint32_t index;                  /* of the plan's value, or beyond those */
     uint32_t reg;                    /* in code of several steps */
+    uint32_t delegate, number;       /* beyond: whose own buffer it is, and what it is there */
     bool is_written;
 };
 

@@ -146,6 +146,46 @@ static enum status open_state(struct import *im, uint32_t index)
     return import_fetch(im, index, &is_there);
 }
 
+struct rt_state_use *import_find_own_state(const struct import *im, uint32_t delegate,
+                                           uint32_t number)
+{
+    for (uint32_t i = 0; i < im->states->count; i++) {
+        struct rt_state_use *use = &im->states->items[i];
+        bool is_own = use->index >= im->plan->value_count - IMPORT_STATES_MAX;
+        if (is_own && use->delegate == delegate && use->number == number) {
+            return use;
+        }
+    }
+    return NULL;
+}
+
+/* Its place is behind the method's own memory, where nothing else is. */
+enum status import_own_state(struct import *im, uint32_t delegate, uint32_t number,
+                             const struct pte_tensor *t, uint32_t *out_value)
+{
+    if (im->own_count == IMPORT_STATES_MAX) {
+        return error_set(im->err, ST_TOO_LARGE, "more than %d mutable buffers", IMPORT_STATES_MAX);
+    }
+    struct pte_tensor *own = arena_alloc(&im->code->arena, sizeof(*own));
+    if (!own) {
+        return import_too_large(im);
+    }
+    uint64_t end = im->plan->arena_count > 0 ? im->plan->arena_bytes[0] : 0;
+    for (uint32_t i = 0; i < im->own_count; i++) {
+        end += im->own_values[i].tensor->byte_count;
+    }
+    uint32_t index = im->plan->value_count - IMPORT_STATES_MAX + im->own_count;
+    *own = *t;
+    own->storage = PTE_PLANNED;
+    own->offset = end;
+    im->own_values[im->own_count++] = (struct pte_value){.kind = PTE_TENSOR, .tensor = own};
+    TRY(open_state(im, index));
+    struct rt_state_use *use = &im->states->items[im->states->count - 1];
+    use->delegate = delegate;
+    use->number = number;
+    return import_use(im, index, out_value);
+}
+
 /* Does the file itself say that |t| outlives a call? */
 static bool is_named_state(const struct pte_tensor *t)
 {

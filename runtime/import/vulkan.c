@@ -59,7 +59,11 @@ static enum status use_tensor(struct vk_import *v, uint32_t number, uint32_t *ou
         return error_set(v->err, ST_CORRUPT, "value %" PRIu32 " is %s, expected a tensor", number,
                          kind_names[value->kind]);
     }
-    if (value->graph == 0 && value->is_constant) {
+    if (value->graph == 0 && value->is_kept) {
+        TRY(rt_delegate_state(v->call, number, value->dtype, &value->shape, value->bytes,
+                              &value->graph));
+        TRY(vk_convert(v, value->graph, vk_dtype(value->dtype), &value->graph));
+    } else if (value->graph == 0 && value->is_constant) {
         TRY(rt_delegate_constant(v->call, value->dtype, &value->shape, value->bytes,
                                  &value->graph));
         TRY(vk_convert(v, value->graph, vk_dtype(value->dtype), &value->graph));
@@ -516,6 +520,7 @@ static enum status export_output(struct vk_import *v, uint32_t index)
 
 static enum status import_all(struct vk_import *v)
 {
+    vk_find_caches(&v->payload);
     for (uint32_t i = 0; i < v->payload.input_count; i++) {
         if (import_input(v, i) != ST_OK) {
             return error_prefix(v->err, "input %" PRIu32 ": ", i);

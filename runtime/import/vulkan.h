@@ -43,6 +43,7 @@ struct vk_value {
     enum vk_kind kind;
     enum dtype dtype;   /* TENSOR: of its elements in the file */
     bool is_constant;   /* TENSOR: |bytes| is the content, |shape| its dims */
+    bool is_kept;       /* constant TENSOR: a cache, |bytes| are only what it is at first */
     struct shape shape; /* TENSOR: upper bounds unless constant */
     struct span bytes;  /* constant TENSOR, STRING */
     uint32_t count;     /* lists */
@@ -56,6 +57,7 @@ struct vk_value {
         uint32_t *values; /* numbers of values that are no lists */
     };
     uint32_t graph; /* TENSOR, SYMINT: what stands for it; 0: nothing yet */
+    uint32_t cache; /* TENSOR: the number of the constant that it is and that calls change, + 1 */
 };
 
 struct vk_call {
@@ -139,6 +141,9 @@ void vk_replace(struct vk_import *v, uint32_t index, uint32_t value);
 /* What the result is in the file. */
 const struct vk_value *vk_result(const struct vk_import *v, uint32_t item);
 
+/* Finds the constants that are caches: calls change them, and they outlive the delegate's call. */
+void vk_find_caches(struct vk_graph *payload);
+
 /* Of the element type that tensors of |dtype| have in the graph. */
 enum dtype vk_dtype(enum dtype dtype);
 
@@ -163,7 +168,8 @@ MUST_CHECK enum status vk_activate(struct vk_import *v, uint32_t index, uint32_t
  */
 
 vk_import_f vk_import_select_as_int, vk_import_rotary, vk_import_rotary_interleaved,
-    vk_import_rotary_halves, vk_import_update_cache, vk_import_cached_sdpa, vk_import_grid_priors;
+    vk_import_rotary_halves, vk_import_update_cache, vk_import_cached_sdpa, vk_import_caching_sdpa,
+    vk_import_grid_priors;
 vk_import_f vk_import_q4gsw, vk_import_q4gsw_backward, vk_import_q8csw,
     vk_import_q8ta_conv_transposed, vk_import_dq8ca_q4gsw, vk_import_qcs4w, vk_import_int8pack,
     vk_import_q8ta_q8csw, vk_import_q8ta_linear, vk_import_q8ta_conv, vk_import_q8ta_conv_dw,

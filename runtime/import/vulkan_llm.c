@@ -5,8 +5,8 @@
  *
  * An int that a call reads out of a tensor, or that is given as one, stays a tensor here: the host
  * does not have to know it. Where rows begin there, their places are computed. A cache is an input
- * of the delegate, and its new content a result; one that the payload itself keeps from call to
- * call is refused.
+ * of the delegate, and its new content a result; or a constant that calls change: then the delegate
+ * keeps it to itself, from call to call, as the program its mutable buffers.
  */
 #include "config.h"
 
@@ -244,25 +244,70 @@ enum status vk_import_rotary_halves(struct vk_import *v)
 
 /* ---- caches ---------------------------------------------------------------------------------- */
 
-/* rows [1, S, H, D], a cache [1, .., H, D], where the rows begin; the result is the cache */
+/* Argument |index| of |call|, a constant or the copy that a device makes of one, is changed. */
+static void note_cache(struct vk_graph *payload, const struct vk_call *call, uint32_t index)
+{
+    struct vk_value *value = &payload->values[call->args[index]];
+    value->cache = value->is_constant ? call->args[index] + 1 : value->cache;
+    if (value->cache != 0) {
+        payload->values[value->cache - 1].is_kept = true;
+    }
+}
+
+void vk_find_caches(struct vk_graph *payload)
+{
+    for (uint32_t i = 0; i < payload->call_count; i++) {
+        const struct vk_call *call = &payload->calls[i];
+        if (call->arg_count == 2 && span_is(call->name, "et_vk.prepack.default") &&
+            payload->values[call->args[0]].is_constant) {
+            payload->values[call->args[1]].cache = call->args[0] + 1;
+        } else if (call->arg_count == 4 && span_is(call->name, "update_cache.default")) {
+            note_cache(payload, call, 1);
+        } else if (call->arg_count == 12 && span_is(call->name, "sdpa_with_kv_cache.default")) {
+            note_cache(payload, call, 3);
+            note_cache(payload, call, 4);
+        }
+    }
+}
+
+/*
+ * Rows [1, S, H, D] at argument |index|, written into |cache|, [1, .., H, D], from the place at
+ * argument |start_index| on.
+ */
+static enum status write_rows(struct vk_import *v, uint32_t index, uint32_t cache,
+                              uint32_t start_index, uint32_t *out_value)
+{
+    uint32_t rows, places, start;
+    TRY(ranked(v, index, 4, &rows));
+    struct rt_dim dims[] = {rt_dim_of(1), v->graph->values[rows].dims[1]};
+    TRY(places_from(v, start_index, dims[1], &places, &start));
+    if (places != 0) {
+        TRY(view(v, places, dims, 2, &start));
+    }
+    uint32_t args[] = {cache, rows, start};
+    return vk_apply(v, places ? "write_rows_at" : "write_rows", args, 3,
+                    v->graph->values[cache].dtype, out_value);
+}
+
+/* The cache at argument |index| is |value| from here on; one of the delegate's own stays so. */
+static enum status keep(struct vk_import *v, uint32_t index, uint32_t value)
+{
+    uint32_t number = vk_arg(v, index)->cache;
+    vk_replace(v, index, value);
+    if (number != 0) {
+        TRY(vk_convert(v, value, v->payload.values[number - 1].dtype, &value));
+        rt_delegate_set_state(v->call, number - 1, value);
+    }
+    return ST_OK;
+}
+
+/* rows, a cache, where the rows begin; the result is the cache */
 enum status vk_import_update_cache(struct vk_import *v)
 {
-    uint32_t args[3], places, start;
-    TRY(ranked(v, 0, 4, &args[1]));
-    if (vk_arg(v, 1)->is_constant) {
-        return error_set(v->err, ST_UNSUPPORTED, "a cache that the delegate keeps to itself");
-    }
-    TRY(ranked(v, 1, 4, &args[0]));
-    struct rt_dim dims[] = {rt_dim_of(1), v->graph->values[args[1]].dims[1]};
-    TRY(places_from(v, 2, dims[1], &places, &start));
-    args[2] = start;
-    if (places != 0) {
-        TRY(view(v, places, dims, 2, &args[2]));
-    }
-    uint32_t value;
-    TRY(vk_apply(v, places ? "write_rows_at" : "write_rows", args, 3,
-                 v->graph->values[args[0]].dtype, &value));
-    vk_replace(v, 1, value);
+    uint32_t cache, value;
+    TRY(ranked(v, 1, 4, &cache));
+    TRY(write_rows(v, 0, cache, 2, &value));
+    TRY(keep(v, 1, value));
     const struct vk_value *result = vk_result(v, 0);
     return result && result->graph == value ? ST_OK : vk_define(v, 0, value);
 }
@@ -285,31 +330,63 @@ static enum status causal_mask(struct vk_import *v, uint32_t places, struct rt_d
 }
 
 /*
- * queries [1, S, H, D], caches of keys and values, where the queries begin, and a mask, dropout and
- * a scale that are none: a query sees the keys up to its own place.
+ * The result: of queries [1, S, H, D] at argument 0, which begin at the place at argument |start|
+ * and see the keys up to their own. Behind it are a mask, dropout, whether only these keys count,
+ * and a scale, of which mask and scale have to be none.
  */
-enum status vk_import_cached_sdpa(struct vk_import *v)
+static enum status attend(struct vk_import *v, uint32_t keys, uint32_t values, uint32_t start_index,
+                          uint32_t mask_index)
 {
-    uint32_t args[8], places, start, value;
-    for (uint32_t i = 0; i < 3; i++) {
-        TRY(ranked(v, i, 4, &args[i]));
-    }
-    if (!vk_is_null(v, 4) || !vk_is_null(v, 7)) {
+    uint32_t args[8] = {0, keys, values}, places, start, value;
+    TRY(ranked(v, 0, 4, &args[0]));
+    if (!vk_is_null(v, mask_index) || !vk_is_null(v, mask_index + 3)) {
         return error_set(v->err, ST_UNSUPPORTED, "a mask or a scale");
     }
-    struct rt_dim count = v->graph->values[args[0]].dims[1];
-    struct rt_dim keys = v->graph->values[args[1]].dims[1];
-    TRY(places_from(v, 3, count, &places, &start));
+    TRY(places_from(v, start_index, v->graph->values[args[0]].dims[1], &places, &start));
     args[3] = places ? whole(v, 0) : start;
     args[4] = rt_graph_none(v->graph);
     if (places != 0) {
-        TRY(causal_mask(v, places, keys, &args[4]));
+        TRY(causal_mask(v, places, v->graph->values[keys].dims[1], &args[4]));
     }
     args[5] = rt_graph_float(v->graph, 0);
     args[6] = rt_graph_bool(v->graph, places == 0);
     args[7] = rt_graph_none(v->graph);
     TRY(vk_apply(v, "attention", args, 8, v->graph->values[args[0]].dtype, &value));
     return vk_define(v, 0, value);
+}
+
+/* queries, caches of keys and values, where the queries begin, and what attend() says */
+enum status vk_import_cached_sdpa(struct vk_import *v)
+{
+    uint32_t keys, values;
+    TRY(ranked(v, 1, 4, &keys));
+    TRY(ranked(v, 2, 4, &values));
+    return attend(v, keys, values, 3, 4);
+}
+
+/* The cache at argument |index| with the rows at |rows_index|. */
+static enum status grow_cache(struct vk_import *v, uint32_t rows_index, uint32_t index,
+                              uint32_t *out_value)
+{
+    uint32_t cache;
+    TRY(ranked(v, index, 4, &cache));
+    TRY(write_rows(v, rows_index, cache, 5, out_value));
+    if (vk_arg(v, index)->cache == 0) {
+        return error_set(v->err, ST_CORRUPT, "argument %" PRIu32 " is no constant", index);
+    }
+    return keep(v, index, *out_value);
+}
+
+/*
+ * queries, keys, values, caches of keys and values that nothing else has, where the rows begin, how
+ * many there are, and what attend() says
+ */
+enum status vk_import_caching_sdpa(struct vk_import *v)
+{
+    uint32_t keys, values;
+    TRY(grow_cache(v, 1, 3, &keys));
+    TRY(grow_cache(v, 2, 4, &values));
+    return attend(v, keys, values, 5, 7);
 }
 
 /* ---- grids ----------------------------------------------------------------------------------- */

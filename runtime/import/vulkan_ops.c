@@ -424,6 +424,7 @@ static const struct vk_row rows[] = {
     OWN("et_vk.apply_rotary_emb_hf.default", 5, vk_import_rotary_halves),
     OWN("et_vk.apply_rotary_emb_interleaved.default", 2, vk_import_rotary_interleaved),
     OWN("update_cache.default", 3, vk_import_update_cache),
+    OWN("sdpa_with_kv_cache.default", 11, vk_import_caching_sdpa),
     OWN("llama.custom_sdpa.default", 8, vk_import_cached_sdpa),
 
     /* images */

@@ -47,6 +47,7 @@ EXTRA_DIST += %D%/run_models.py %D%/run_pipelines.py %D%/vulkan.sh %D%/vulkan_sp
 	%D%/unet.pte %D%/unet.json %D%/unet.cases \
 	%D%/view_ops.pte %D%/view_ops.json %D%/view_ops.cases \
 	%D%/view_types.pte %D%/view_types.json %D%/view_types.cases \
+	%D%/vk_caches.pte %D%/vk_caches.json %D%/vk_caches.cases \
 	%D%/vk_images.pte %D%/vk_images.json %D%/vk_images.cases \
 	%D%/vk_int4.pte %D%/vk_int4.json %D%/vk_int4.cases \
 	%D%/vk_numbers.pte %D%/vk_numbers.json %D%/vk_numbers.cases \

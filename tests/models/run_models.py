@@ -10,7 +10,7 @@ where the one before them ended run as sequences, two at a time and in turns. Mo
 must also classify as many images rightly as PyTorch did.
 
 With PTED_DEVICE in the environment the daemon computes on that device, and each case runs once,
-over HTTP with binary tensors; see vulkan.sh.
+over HTTP with binary tensors, and the sequences; see vulkan.sh.
 
 usage: run_models.py [NAME...], with top_srcdir and top_builddir in the environment.
 """
@@ -511,6 +511,7 @@ def check_model(report, path):
         with Daemon(program) as daemon:
             run_all(DEVICE, lambda case: infer_binary(
                 daemon, served_name(description, case["method"]), case, folder))
+            check_all_sequences(report, daemon, description, folder)
         return
     run_all("pte", lambda case: run_pte(program, case, folder))
     with Daemon(program) as daemon:

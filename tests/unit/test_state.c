@@ -389,7 +389,7 @@ static void test_positions_share_a_plan(void **unused)
 static uint32_t find_slot(const struct rt_state *state, size_t bytes)
 {
     uint32_t slot = 0;
-    while (state->slots->items[slot].tensor->byte_count != bytes) {
+    while (state->slots->items[slot].tensor.byte_count != bytes) {
         slot++;
     }
     return slot;
