@@ -63,6 +63,7 @@ compile() {
         for extension in buffer_reference buffer_reference2 scalar_block_layout \
             shader_explicit_arithmetic_types_int8 shader_explicit_arithmetic_types_int16 \
             shader_explicit_arithmetic_types_int32 shader_explicit_arithmetic_types_int64 \
+            shader_explicit_arithmetic_types_float64 \
             shader_16bit_storage shader_8bit_storage control_flow_attributes; do
             printf '#extension GL_EXT_%s : require\n' $extension
         done

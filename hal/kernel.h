@@ -17,6 +17,7 @@
 #ifndef PTED_HAL_KERNEL_H
 #define PTED_HAL_KERNEL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -60,6 +61,7 @@ struct hal_kernel {
     hal_cpu_kernel_f *cpu; /* NULL: not on this device kind */
     struct span spirv;     /* empty: a Vulkan device lets the host run the other form */
     uint32_t variant;      /* specialisation constant 1 of the SPIR-V form */
+    bool needs_f64;        /* which only devices can run that have doubles */
 };
 
 #endif

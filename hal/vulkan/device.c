@@ -36,7 +36,8 @@ static void chain(struct features *features)
     };
 }
 
-/* Every feature that a shader or the driver relies on: in the table, or not used. */
+/* Every feature that a shader or the driver relies on: in the table, or not used. What only some
+ * shaders need is asked for where it is: see create_device(). */
 static const struct {
     const char *name;
     size_t offset;
@@ -208,6 +209,14 @@ static void look_up_functions(struct hal_vulkan_device *device)
     must(complete); /* Vulkan 1.2 has them all */
 }
 
+static bool has_doubles(const struct hal_vulkan_device *device)
+{
+    struct features has;
+    chain(&has);
+    device->instance->vkGetPhysicalDeviceFeatures2(device->physical, &has.core);
+    return has.core.features.shaderFloat64 && hal_vulkan_inject(HAL_VULKAN_DOUBLES) == VK_SUCCESS;
+}
+
 static enum status create_device(struct hal_vulkan_device *device, struct error *err)
 {
     static const char *const import = VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME;
@@ -215,6 +224,8 @@ static enum status create_device(struct hal_vulkan_device *device, struct error 
     struct features wanted;
     bool can_import = has_extension(device, import);
     chain(&wanted);
+    device->has_f64 = has_doubles(device);
+    wanted.core.features.shaderFloat64 = device->has_f64;
     for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
         *feature(&wanted, i) = VK_TRUE;
     }

@@ -54,6 +54,7 @@ struct hal_vulkan_device {
     uint32_t grid_max[3]; /* workgroups of one dispatch */
     bool is_split;        /* local memory is treated as another one, whatever it is: for tests */
     bool is_cpu;          /* invocations run on a processor's vector units */
+    bool has_f64;         /* shaders may compute in doubles */
     size_t import_align;  /* of host memory that can be imported; 0: none can */
     VkPhysicalDeviceMemoryProperties memory;
     uint32_t memory_types[HAL_VULKAN_MEMORIES]; /* by kind; maybe the same */

@@ -37,11 +37,18 @@ static uint64_t bytes_bound(const struct hal_record *record)
     return bytes;
 }
 
+/* The device has all that the kernel's SPIR-V form needs. */
+static bool has_form(const struct hal_vulkan_device *device, const struct hal_record *record)
+{
+    const struct hal_kernel *kernel = record->kernel;
+    return kernel->spirv.len > 0 && (device->has_f64 || !kernel->needs_f64);
+}
+
 static uint64_t price(const struct hal_vulkan_device *device, const struct hal_record *record,
                       int side)
 {
     if (side == GPU) {
-        return record->kernel->spirv.len ? LAUNCH_NS + record->cost / GPU_CORES : NEVER;
+        return has_form(device, record) ? LAUNCH_NS + record->cost / GPU_CORES : NEVER;
     }
     return record->kernel->cpu ? record->cost / device->host->props.workers : NEVER;
 }
@@ -68,13 +75,14 @@ static void go_on(const struct hal_vulkan_device *device, const struct hal_recor
 }
 
 /* From the end, which both sides reach: the results lie in shared memory. */
-static void settle(struct hal_record **dispatches, const struct trellis *trellis, uint32_t count)
+static void settle(const struct hal_vulkan_device *device, struct hal_record **dispatches,
+                   const struct trellis *trellis, uint32_t count)
 {
     int side = trellis[count - 1].ns[HOST] < trellis[count - 1].ns[GPU] ? HOST : GPU;
     for (uint32_t i = count; i-- > 0;) {
         struct hal_record *record = dispatches[i];
         if (side == HOST) {
-            record->place = record->kernel->spirv.len ? HAL_PLACE_CHEAPER : HAL_PLACE_NO_FORM;
+            record->place = has_form(device, record) ? HAL_PLACE_CHEAPER : HAL_PLACE_NO_FORM;
         }
         side = trellis[i].from[side];
     }
@@ -86,7 +94,7 @@ enum status hal_vulkan_place(const struct hal_vulkan_device *device, struct hal_
     uint32_t count = 0, host_count = 0;
     for (struct hal_record *r = command->records; r; r = r->next) {
         count += r->kind == HAL_DISPATCH;
-        host_count += r->kind == HAL_DISPATCH && r->kernel->spirv.len == 0;
+        host_count += r->kind == HAL_DISPATCH && !has_form(device, r);
     }
     if (host_count == 0) {
         return ST_OK;
@@ -104,6 +112,6 @@ enum status hal_vulkan_place(const struct hal_vulkan_device *device, struct hal_
             i++;
         }
     }
-    settle(dispatches, trellis, count);
+    settle(device, dispatches, trellis, count);
     return ST_OK;
 }

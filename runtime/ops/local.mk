@@ -71,6 +71,7 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/shaders/pack.h \
 	%D%/shaders/pad.h \
 	%D%/shaders/pointwise.h \
+	%D%/shaders/pointwise_f64.h \
 	%D%/shaders/pool.h \
 	%D%/shaders/qbytes.h \
 	%D%/shaders/qdepthwise.h \
@@ -91,7 +92,7 @@ noinst_LIBRARIES += %D%/libops.a
 
 # The headers beside the shaders are made by contrib/shaders.sh and committed.
 EXTRA_DIST += \
-	%D%/shaders/element.glsl %D%/shaders/group.glsl %D%/shaders/index.glsl \
+	%D%/shaders/element.glsl %D%/shaders/f64.glsl %D%/shaders/group.glsl %D%/shaders/index.glsl \
 	%D%/shaders/loop.glsl \
 	%D%/shaders/loops.glsl %D%/shaders/math.glsl \
 	%D%/shaders/affine.comp \
@@ -115,6 +116,7 @@ EXTRA_DIST += \
 	%D%/shaders/pack.comp \
 	%D%/shaders/pad.comp \
 	%D%/shaders/pointwise.comp \
+	%D%/shaders/pointwise_f64.comp \
 	%D%/shaders/pool.comp \
 	%D%/shaders/qbytes.comp \
 	%D%/shaders/qdepthwise.comp \

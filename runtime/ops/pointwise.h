@@ -57,6 +57,12 @@
     PW(shift_right, I, 2, 0, 0, 10) PW(where, C, 3, 1, 0, 10) PW(bounds, N, 3, 0, 0, 20)\
     PW(conj, Z, 1, 0, 0, 5) PW(silu, S, 1, 0, 0, 9) PW(hardsigmoid, S, 1, 0, 0, 3)                 \
     PW(hardswish, S, 1, 0, 0, 3)
+/* Of doubles, what shaders can compute: they have no functions of them. */
+#define RT_PW_F64_LOOPS(PW)                                                                        \
+    PW(copy) PW(abs) PW(neg) PW(sign) PW(square) PW(relu) PW(clamp) PW(leaky_relu) PW(sqrt)        \
+    PW(rsqrt) PW(reciprocal) PW(floor) PW(ceil) PW(trunc) PW(round) PW(isnan) PW(isinf) PW(add)    \
+    PW(sub) PW(mul) PW(div) PW(div_trunc) PW(maximum) PW(minimum) PW(eq) PW(ne) PW(lt) PW(le)      \
+    PW(gt) PW(ge) PW(where) PW(bounds)
 /* clang-format on */
 
 #define PW(name, ...) RT_PW_##name,
@@ -93,7 +99,7 @@ struct rt_pw_info {
 
 extern const struct rt_pw_info rt_pw_infos[RT_PW_COUNT];
 
-/* Those with a SPIR-V form, by class and loop: rt_pw_kernel() chooses. */
+/* Those with a SPIR-V form that needs no doubles, by class and loop: rt_pw_kernel() chooses. */
 extern const struct hal_kernel rt_pw_kernels[RT_CLASS_COUNT][RT_PW_COUNT];
 
 /* A chunk of packed elements, for a loop. */

@@ -17,6 +17,7 @@
 
 #include "hal/cpu/uk.h"
 #include "runtime/ops/shaders/pointwise.h"
+#include "runtime/ops/shaders/pointwise_f64.h"
 
 #define TYPE_f32 float
 #define TYPE_f64 double
@@ -650,40 +651,57 @@ static void pointwise_tile(const struct hal_args *args, struct hal_tile tile)
 }
 
 /* A pipeline a loop and class: a shader of all loops would have the registers of the dearest. */
-const struct hal_kernel rt_pw_kernels[RT_CLASS_COUNT][RT_PW_COUNT] = {
-#define KERNEL(class, pw)                                                                          \
+#define KERNEL(class, pw, words, ...)                                                              \
     [RT_PW_##pw] = {.name = "pointwise",                                                           \
                     .cpu = pointwise_tile,                                                         \
-                    .spirv = HAL_SPIRV(pointwise_spirv),                                           \
-                    .variant = RT_PW_VARIANT(RT_PW_##pw, RT_CLASS_##class)},
-#define PW(name, ...) KERNEL(F32, name)
-    [RT_CLASS_F32] = {RT_PW_LOOPS(PW)},
-#undef PW
-#define PW(name, ...) KERNEL(I64, name)
-    [RT_CLASS_I64] = {RT_PW_LOOPS(PW)},
-#undef PW
-#define PW(name, ...) KERNEL(TRUTH, name)
-    [RT_CLASS_TRUTH] = {RT_PW_LOOPS(PW)},
-#undef PW
+                    .spirv = HAL_SPIRV(words),                                                     \
+                    .variant = RT_PW_VARIANT(RT_PW_##pw, RT_CLASS_##class),                        \
+                    __VA_ARGS__},
+#define F32(name, ...) KERNEL(F32, name, pointwise_spirv)
+#define I64(name, ...) KERNEL(I64, name, pointwise_spirv)
+#define TRUTH(name, ...) KERNEL(TRUTH, name, pointwise_spirv)
+const struct hal_kernel rt_pw_kernels[RT_CLASS_COUNT][RT_PW_COUNT] = {
+    [RT_CLASS_F32] = {RT_PW_LOOPS(F32)},
+    [RT_CLASS_I64] = {RT_PW_LOOPS(I64)},
+    [RT_CLASS_TRUTH] = {RT_PW_LOOPS(TRUTH)},
 };
+#undef F32
+#undef I64
+#undef TRUTH
+
+/* Where a double takes part. */
+#define F32(name, ...) KERNEL(F32, name, pointwise_f64_spirv, .needs_f64 = true)
+#define F64(name) KERNEL(F64, name, pointwise_f64_spirv, .needs_f64 = true)
+#define I64(name, ...) KERNEL(I64, name, pointwise_f64_spirv, .needs_f64 = true)
+#define TRUTH(name, ...) KERNEL(TRUTH, name, pointwise_f64_spirv, .needs_f64 = true)
+static const struct hal_kernel f64_kernels[RT_CLASS_COUNT][RT_PW_COUNT] = {
+    [RT_CLASS_F32] = {RT_PW_LOOPS(F32)},
+    [RT_CLASS_F64] = {RT_PW_F64_LOOPS(F64)},
+    [RT_CLASS_I64] = {RT_PW_LOOPS(I64)},
+    [RT_CLASS_TRUTH] = {RT_PW_LOOPS(TRUTH)},
+};
+#undef F32
+#undef F64
+#undef I64
+#undef TRUTH
 
 static const struct hal_kernel cpu_kernel = {.name = "pointwise", .cpu = pointwise_tile};
 
-static bool is_for_shaders(enum dtype dtype)
-{
-    return dtype != DT_F64 && dtype_infos[dtype].kind != DTYPE_COMPLEX;
-}
-
 const struct hal_kernel *rt_pw_kernel(const struct rt_pw_constants *k)
 {
-    bool has_shader = k->class != RT_CLASS_F64 && k->class != RT_CLASS_C128;
+    bool has_f64 = k->class == RT_CLASS_F64 || k->out == DT_F64;
+    bool is_complex = k->class == RT_CLASS_C128 || dtype_infos[k->out].kind == DTYPE_COMPLEX;
 
-    has_shader &= is_for_shaders(k->out);
-    if (k->class == RT_CLASS_F32 && (k->op == RT_PW_div_trunc || k->op == RT_PW_div_floor)) {
-        has_shader &= k->params[0].i == 0; /* quotients of halves are rounded in between */
-    }
     for (uint32_t i = 0; i < rt_pw_infos[k->op].inputs; i++) {
-        has_shader &= k->inputs[i].loop == 0 || is_for_shaders(k->inputs[i].dtype);
+        enum dtype dtype = k->inputs[i].dtype;
+        has_f64 |= k->inputs[i].loop > 0 && dtype == DT_F64;
+        is_complex |= k->inputs[i].loop > 0 && dtype_infos[dtype].kind == DTYPE_COMPLEX;
     }
-    return has_shader ? &rt_pw_kernels[k->class][k->op] : &cpu_kernel;
+    if (k->class == RT_CLASS_F32 && (k->op == RT_PW_div_trunc || k->op == RT_PW_div_floor) &&
+        k->params[0].i != 0) {
+        return &cpu_kernel; /* quotients of halves are rounded in between */
+    }
+    const struct hal_kernel *kernel =
+        is_complex ? &cpu_kernel : &(has_f64 ? f64_kernels : rt_pw_kernels)[k->class][k->op];
+    return kernel->cpu ? kernel : &cpu_kernel;
 }

@@ -102,7 +102,7 @@ def models_tell_where_they_run():
     """Metadata say what the device leaves to the host, and why; of a CPU there is nothing to say.
     """
     types = str(MODELS / "pointwise_types.pte")
-    with on_device(ADD, types) as daemon:
+    with on_device(ADD, types, faults="doubles=1-") as daemon:
         placement = get(daemon, "/v2/models/add")[1]["placement"]
         expect("add", (placement["dispatches"], placement["transfers"], placement["on_host"]),
                (1, 0, []))

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The loops of the pointwise family, pointwise_loops.c, but those of doubles and complex numbers.
- * The variant is the loop and its class. An integer divided by zero is 0, and so is its remainder.
+ * The loops of the pointwise family, pointwise_loops.c, but those of complex numbers, and those with
+ * doubles only WITH_F64 (pointwise_f64.comp). The variant is the loop and its class. An integer
+ * divided by zero is 0, and so is its remainder.
  */
 #include "runtime/ops/shaders/element.glsl"
 #include "runtime/ops/pointwise.h"
 #include "runtime/ops/shaders/loops.glsl"
+#ifdef WITH_F64
+#include "runtime/ops/shaders/f64.glsl"
+#endif
 
 CONSTANTS(rt_pw_constants);
 #include "runtime/ops/shaders/loop.glsl"
@@ -51,14 +55,22 @@ bool gives_truth()
 struct Operand {
     float f;
     int64_t i;
+#ifdef WITH_F64
+    float64_t d;
+#endif
 };
 
 Operand read_operand(uint index, int64_t position)
 {
     bool is_truth = class == RT_CLASS_TRUTH || (truths_of() >> index & 1u) == 1u;
     uint loop = K.inputs[index].loop, dtype = K.inputs[index].dtype;
-    Operand v = {0.0, 0l};
+    Operand v;
+    v.f = 0.0;
+    v.i = 0l;
     if (loop == 0u) {
+#ifdef WITH_F64
+        v.d = f64_of_bits(K.inputs[index].number.f);
+#endif
         v.i = K.inputs[index].number.i;
         v.f = f64_to_f32(K.inputs[index].number.f);
         if (is_truth) {
@@ -67,6 +79,14 @@ Operand read_operand(uint index, int64_t position)
         return v;
     }
     uint64_t at = loop_address(loop, position);
+#ifdef WITH_F64
+    if (dtype == DT_F64 || class == RT_CLASS_F64) {
+        v.d = load_f64(at, dtype);
+        v.f = float(v.d);
+        v.i = is_truth ? int64_t(v.d != 0) : f64_to_i64(v.d);
+        return v;
+    }
+#endif
     if (is_truth) {
         v.i = int64_t(load_truth(at, dtype));
     } else if (class == RT_CLASS_I64) {
@@ -155,6 +175,76 @@ int64_t loop_i64(int64_t a, int64_t b, int64_t c)
     return 0l;
 }
 
+#ifdef WITH_F64
+#define PARAM_F64(i) f64_of_bits(K.params[i].f)
+
+float64_t maximum(float64_t a, float64_t b)
+{
+    return is_nan(a) || a > b ? a : b;
+}
+
+float64_t minimum(float64_t a, float64_t b)
+{
+    return is_nan(a) || a < b ? a : b;
+}
+
+float64_t loop_f64(float64_t a, float64_t b, float64_t c, bool truth)
+{
+    switch (op) {
+        F(copy, a)
+        F(abs, abs(a))
+        F(neg, -a)
+        F(sign, float64_t(a > 0) - float64_t(a < 0))
+        F(square, a * a)
+        F(relu, a < 0 ? 0.0lf : a)
+        F(clamp, minimum(maximum(a, PARAM_F64(0)), PARAM_F64(1)))
+        F(leaky_relu, a > 0 ? a : a * PARAM_F64(0))
+        F(sqrt, a < 0 ? float64_t(NAN) : sqrt(a))
+        F(rsqrt, a < 0 ? float64_t(NAN) : 1.0lf / sqrt(a))
+        F(reciprocal, 1.0lf / a)
+        F(floor, floor(a))
+        F(ceil, ceil(a))
+        F(trunc, trunc(a))
+        F(round, roundEven(a))
+        F(isnan, float64_t(is_nan(a)))
+        F(isinf, float64_t(is_inf(a)))
+        F(add, a + PARAM_F64(0) * b)
+        F(sub, a - PARAM_F64(0) * b)
+        F(mul, a * b)
+        F(div, a / b)
+        F(div_trunc, trunc(a / b))
+        F(maximum, maximum(a, b))
+        F(minimum, minimum(a, b))
+        F(eq, float64_t(a == b))
+        F(ne, float64_t(a != b))
+        F(lt, float64_t(a < b))
+        F(le, float64_t(a <= b))
+        F(gt, float64_t(a > b))
+        F(ge, float64_t(a >= b))
+        F(where, truth ? b : c)
+        F(bounds, minimum(maximum(a, b), c))
+    }
+    return 0.0lf;
+}
+
+/* Is that all, or has the loop a result of another type? */
+bool put_f64(uint64_t to, Operand a, Operand b, Operand c, vec3 params)
+{
+    if (class == RT_CLASS_F64) {
+        store_f64(to, K.out, loop_f64(a.d, b.d, c.d, a.i != 0l));
+    } else if (K.out == DT_F64 && class == RT_CLASS_F32) {
+        F64(to).at[0] = float64_t(loop_f32(op, a.f, b.f, c.f, a.i != 0l, params));
+    } else if (K.out == DT_F64) {
+        F64(to).at[0] = float64_t(loop_i64(a.i, b.i, c.i));
+    } else {
+        return false;
+    }
+    return true;
+}
+#else
+#define put_f64(to, a, b, c, params) false
+#endif
+
 void main()
 {
     vec3 params = vec3(PARAM(0), PARAM(1), PARAM(2));
@@ -168,6 +258,9 @@ void main()
             c = read_operand(2u, i);
         }
         uint64_t to = loop_address(0u, i);
+        if (put_f64(to, a, b, c, params)) {
+            continue;
+        }
         if (class != RT_CLASS_F32) {
             store_i64(to, K.out, loop_i64(a.i, b.i, c.i));
         } else if (gives_truth()) {
