@@ -11,10 +11,13 @@
 #include "hal/device_priv.h"
 
 /*
- * Waking a parked worker takes a few us on its side and a system call on ours, so a worker should
- * find this much to do; a batch should outweigh the cache line that is fought over for it.
+ * A parked worker is there some 40 us after it was woken, by a system call, so it should find more
+ * than that to do from a region to the end. One that spins is there in half a us, and its share of
+ * a region should outweigh that and the cache lines that move to it. A batch should outweigh the
+ * line that is fought over for it.
  */
-#define WORKER_COST_NS 20000
+#define WAKE_COST_NS 60000
+#define SHARE_COST_NS 4000
 #define BATCH_COST_NS 2000
 #define BATCH_COST_NS_MAX 100000
 #define BATCHES_PER_WORKER 4
@@ -60,7 +63,8 @@ static uint32_t batch_of(const struct builder *b, const struct hal_cpu_region *r
     if (batch > BATCH_COST_NS_MAX / tile_cost) {
         batch = BATCH_COST_NS_MAX / tile_cost;
     }
-    return batch ? min_u32(batch, HAL_CPU_BATCH_MAX) : 1;
+    uint32_t least = region->tiles / HAL_CPU_BATCHES_MAX + 1;
+    return batch > least ? min_u32(batch, HAL_CPU_BATCH_MAX) : least;
 }
 
 /* Ends the region, if anything is in it. */
@@ -70,13 +74,28 @@ static void end_region(struct builder *b, struct hal_cpu_program *program)
     if (region->tiles == 0) {
         return;
     }
-    region->helpers = min_u32(b->cost / WORKER_COST_NS, region->tiles - 1);
+    uint64_t shares = b->cost / SHARE_COST_NS;
+    region->helpers = min_u32(shares ? shares - 1 : 0, region->tiles - 1);
     region->helpers = min_u32(region->helpers, b->workers - 1);
     region->batch = batch_of(b, region);
-    program->is_for_one &= region->helpers == 0;
+    region->batches = (region->tiles - 1) / region->batch + 1;
+    region->cost = b->cost;
     program->region_count++;
     b->cost = 0;
     *++b->region = (struct hal_cpu_region){.dispatches = b->dispatch};
+}
+
+/* By what helpers can do from a region to the end. |end| is behind the last region. */
+static void settle_waking(struct hal_cpu_region *end, struct hal_cpu_program *program)
+{
+    uint64_t cost = 0;
+    program->is_for_one = true;
+    for (uint32_t i = 1; i <= program->region_count; i++) {
+        struct hal_cpu_region *region = end - i;
+        cost += region->helpers ? region->cost : 0;
+        region->wake = min_u32(cost / WAKE_COST_NS, region->helpers);
+        program->is_for_one &= region->wake == 0;
+    }
 }
 
 static enum status bind(struct builder *b, const struct hal_record *record, struct error *err)
@@ -141,6 +160,9 @@ enum status hal_cpu_program_new(struct hal_command *command, uint32_t workers,
     for (const struct hal_record *r = command->records; r; r = r->next) {
         *(r->kind == HAL_BARRIER ? &regions : &dispatches) += 1;
     }
+    if (regions > HAL_CPU_REGIONS_MAX) {
+        return error_set(err, ST_TOO_LARGE, "%zu barriers", regions - 2);
+    }
     struct hal_cpu_program *program = arena_alloc(arena, sizeof(*program));
     struct builder b = {
         .arena = arena,
@@ -152,7 +174,6 @@ enum status hal_cpu_program_new(struct hal_command *command, uint32_t workers,
         return error_set(err, ST_EXHAUSTED, "no memory to compile a command buffer");
     }
     program->regions = b.region;
-    program->is_for_one = true;
     b.region->dispatches = b.dispatch;
     for (const struct hal_record *r = command->records; r; r = r->next) {
         if (r->kind == HAL_BARRIER) {
@@ -162,6 +183,7 @@ enum status hal_cpu_program_new(struct hal_command *command, uint32_t workers,
         }
     }
     end_region(&b, program);
+    settle_waking(b.region, program);
     *out_program = program;
     return ST_OK;
 }

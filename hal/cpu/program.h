@@ -21,6 +21,10 @@ struct hal_record;
 
 #define HAL_CPU_TILES_MAX (UINT32_MAX / 2) /* of a region */
 #define HAL_CPU_BATCH_MAX 65536            /* tiles */
+#define HAL_CPU_BATCHES_MAX                                                                        \
+    (1u << 19)                         /* of a region, and regions of a program: a cursor has ...  \
+                                        */
+#define HAL_CPU_REGIONS_MAX (1u << 23) /* ... room for what workers add in vain */
 
 struct hal_cpu_binding {
     uint8_t *host; /* NULL: the address in |slot| plus |offset| */
@@ -44,8 +48,11 @@ struct hal_cpu_region {
     const struct hal_cpu_dispatch *dispatches;
     uint32_t dispatch_count;
     uint32_t tiles;
-    uint32_t batch;   /* tiles that a worker takes at once */
-    uint32_t helpers; /* further workers that are worth waking */
+    uint32_t batch; /* tiles that a worker takes at once */
+    uint32_t batches;
+    uint32_t helpers; /* further workers that may take some */
+    uint32_t wake;    /* those of them that are worth waking for it */
+    uint64_t cost;
 };
 
 struct hal_cpu_program {

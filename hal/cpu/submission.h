@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A submission in flight, which is the unit that workers serve. It knows the region it is in and
- * the next tile of it in one word, so that a worker gets a batch of tiles, and learns of which
- * region they are, by one atomic addition. Who finishes the last tile of a region begins the next
- * one.
+ * how many batches of tiles have been taken from either end of it in one word, so that a worker
+ * gets a batch, and learns of which region it is, by one atomic addition. Who finishes the last
+ * tile of a region begins the next one.
+ *
+ * Every other worker takes from the end: where tiles are bands of an image, what it reads is mostly
+ * what it wrote in the region before, in its own cache. A depthwise convolution whose input comes
+ * from another core's takes twice as long.
  *
  * Objects come from slabs that are never given back before the device goes, and are used again. The
  * tables of slots are as large as they can get: what is not touched costs address space only.
@@ -30,7 +34,7 @@ struct hal_cpu_wait {
 
 struct hal_cpu_submission {
     /* What workers write; nothing else is in this cache line. */
-    _Alignas(64) _Atomic uint64_t cursor; /* region << 32 | next tile; may run past the tiles */
+    _Alignas(64) _Atomic uint64_t cursor; /* see hal_cpu_cursor_region(); may run past the end */
     atomic_uint unfinished;               /* tiles of the region that have not been run */
     atomic_int status;                    /* the first failure */
     atomic_uint visitors;                 /* threads in here; written under the workers' lock */
@@ -57,6 +61,26 @@ struct hal_cpu_submission {
     struct hal_buffer *buffers[HAL_SLOTS_MAX];
     uint8_t *slots[HAL_SLOTS_MAX];
 };
+
+/* A cursor: 24 bits are the region, 20 each the batches taken from its begin and from its end. */
+#define HAL_CPU_CURSOR_REGION ((uint64_t)1 << 40)
+#define HAL_CPU_CURSOR_FRONT ((uint64_t)1 << 20)
+#define HAL_CPU_CURSOR_BACK ((uint64_t)1)
+
+static inline uint32_t hal_cpu_cursor_region(uint64_t cursor)
+{
+    return (uint32_t)(cursor / HAL_CPU_CURSOR_REGION);
+}
+
+static inline uint32_t hal_cpu_cursor_front(uint64_t cursor)
+{
+    return (uint32_t)(cursor % HAL_CPU_CURSOR_REGION / HAL_CPU_CURSOR_FRONT);
+}
+
+static inline uint32_t hal_cpu_cursor_back(uint64_t cursor)
+{
+    return (uint32_t)(cursor % HAL_CPU_CURSOR_FRONT);
+}
 
 /* Lets the buffers go and gives the signals, or fails them. By the worker that finished it. */
 void hal_cpu_submission_complete(struct hal_cpu_submission *submission);

@@ -76,6 +76,13 @@ static void pause_cpu(void)
 #endif
 }
 
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 static void futex(_Atomic uint32_t *word, int op, uint32_t value)
 {
     /* Woken, changed before, interrupted: the caller looks again in each case. */
@@ -145,12 +152,13 @@ static uint32_t begin(struct hal_cpu_submission *submission)
 {
     const struct hal_cpu_program *program = submission->program;
     uint64_t region = submission->nothing_to_run ? program->region_count : 0;
-    atomic_store_explicit(&submission->cursor, region << 32, memory_order_relaxed);
+    atomic_store_explicit(&submission->cursor, region * HAL_CPU_CURSOR_REGION,
+                          memory_order_relaxed);
     if (submission->nothing_to_run) {
         return 0;
     }
     atomic_store_explicit(&submission->unfinished, program->regions[0].tiles, memory_order_relaxed);
-    return program->regions[0].helpers;
+    return program->regions[0].wake;
 }
 
 /* With the lock held. */
@@ -178,8 +186,10 @@ void hal_cpu_workers_add(struct hal_cpu_workers *workers, struct hal_cpu_submiss
 static bool has_work(struct hal_cpu_submission *submission, uint64_t cursor)
 {
     const struct hal_cpu_program *program = submission->program;
-    uint32_t region = (uint32_t)(cursor >> 32);
-    return region < program->region_count && (uint32_t)cursor < program->regions[region].tiles;
+    uint32_t region = hal_cpu_cursor_region(cursor);
+    return region < program->region_count &&
+           hal_cpu_cursor_front(cursor) + hal_cpu_cursor_back(cursor) <
+               program->regions[region].batches;
 }
 
 /* Has it tiles left, and fewer workers than they are worth? */
@@ -188,7 +198,7 @@ static bool wants_help(struct hal_cpu_submission *submission)
     uint64_t cursor = atomic_load(&submission->cursor);
     return has_work(submission, cursor) &&
            atomic_load_explicit(&submission->visitors, memory_order_relaxed) <=
-               submission->program->regions[cursor >> 32].helpers;
+               submission->program->regions[hal_cpu_cursor_region(cursor)].helpers;
 }
 
 /*
@@ -210,25 +220,36 @@ static struct hal_cpu_submission *choose(struct hal_cpu_workers *workers)
     return next ? next : helped;
 }
 
-/* Enters a submission, or NULL. |*out_more|: another one has no worker yet; |*out_used_ns|: what
- * its share has had so far. */
-/* Counts a visitor. Returns what the submission's share has had so far. With the lock held. */
-static uint64_t enter(struct hal_cpu_workers *workers, struct hal_cpu_submission *submission)
+/* A worker's stay in a submission. */
+struct visit {
+    uint64_t began_ns;
+    uint64_t used_ns;   /* that the share had had by then */
+    uint64_t others_ns; /* when others were seen that wait for a worker; 0: nobody has been */
+    bool from_end;      /* where it takes tiles */
+};
+
+/* Begins a visit. With the lock held. */
+static void enter(struct hal_cpu_workers *workers, struct hal_cpu_submission *submission,
+                  struct visit *visit)
 {
     uint64_t used_ns = workers->shares[submission->share].used_ns;
-    if (atomic_fetch_add_explicit(&submission->visitors, 1, memory_order_relaxed) == 0) {
+    uint32_t here = atomic_fetch_add_explicit(&submission->visitors, 1, memory_order_relaxed);
+    if (here == 0) {
         workers->floor_ns = used_ns > workers->floor_ns ? used_ns : workers->floor_ns;
     }
-    return used_ns;
+    *visit = (struct visit){.began_ns = now_ns(), .used_ns = used_ns, .from_end = here % 2};
 }
 
+/* Enters a submission, or NULL. |*out_more|: another one has no worker yet. */
 static struct hal_cpu_submission *pick(struct hal_cpu_workers *workers, bool *out_more,
-                                       uint64_t *out_used_ns)
+                                       struct visit *visit)
 {
     pthread_mutex_lock(&workers->lock);
     struct hal_cpu_submission *best = choose(workers);
     bool is_first = best && is_unserved(best);
-    *out_used_ns = best ? enter(workers, best) : 0;
+    if (best) {
+        enter(workers, best, visit);
+    }
     if (is_first) {
         atomic_fetch_sub_explicit(&workers->unserved, 1, memory_order_relaxed);
         look_ahead(workers);
@@ -283,40 +304,54 @@ static void advance(struct hal_cpu_workers *workers, struct hal_cpu_submission *
         atomic_store_explicit(&submission->unfinished, program->regions[next].tiles,
                               memory_order_relaxed);
     }
-    atomic_store_explicit(&submission->cursor, (uint64_t)next << 32, memory_order_release);
+    atomic_store_explicit(&submission->cursor, next * HAL_CPU_CURSOR_REGION, memory_order_release);
     if (next == program->region_count) {
         finish(workers, submission);
         return;
     }
-    uint32_t helpers = program->regions[next].helpers;
+    uint32_t helpers = program->regions[next].wake;
     uint32_t here = atomic_load_explicit(&submission->visitors, memory_order_relaxed) - 1;
     if (helpers > here) {
         wake(workers, helpers - here);
     }
 }
 
-/* True when the cursor moved on from |seen|; false when it is better to look elsewhere. */
+static bool is_beyond(const struct hal_cpu_submission *submission, uint64_t seen)
+{
+    uint64_t cursor = atomic_load(&submission->cursor);
+    return hal_cpu_cursor_region(cursor) != hal_cpu_cursor_region(seen);
+}
+
+/*
+ * True when the cursor moved on from |seen|; false when it is better to look elsewhere. A region
+ * may be what the epoch was counted up for, behind our back: the cursor is moved before that.
+ */
 static bool wait_for_region(struct hal_cpu_workers *workers, struct hal_cpu_submission *submission,
                             uint64_t seen)
 {
     uint32_t epoch = atomic_load(&workers->epoch);
-    for (unsigned i = 0; i < workers->spins * PATIENCE; i++) {
-        if (atomic_load_explicit(&submission->cursor, memory_order_relaxed) >> 32 != seen >> 32) {
-            return true;
-        }
-        if (atomic_load_explicit(&workers->epoch, memory_order_relaxed) != epoch) {
-            return false;
+    for (unsigned i = 0; i < workers->spins * PATIENCE && !is_beyond(submission, seen); i++) {
+        if (atomic_load(&workers->epoch) != epoch) {
+            break;
         }
         pause_cpu();
     }
-    return false;
+    return is_beyond(submission, seen);
 }
 
-/* Runs tiles that nobody else has, and begins the next region if they were the last of this one. */
-static void run_batch(struct worker *worker, struct hal_cpu_submission *submission,
-                      const struct hal_cpu_region *region, uint32_t number, uint32_t first,
-                      uint32_t count)
+/*
+ * Runs the batch of tiles that was taken when the cursor was |taken|, and begins the next region if
+ * they were the last of this one.
+ */
+static void run_batch(struct worker *worker, struct hal_cpu_submission *submission, uint64_t taken,
+                      bool from_end)
 {
+    uint32_t number = hal_cpu_cursor_region(taken);
+    const struct hal_cpu_region *region = &submission->program->regions[number];
+    uint32_t batch =
+        from_end ? region->batches - 1 - hal_cpu_cursor_back(taken) : hal_cpu_cursor_front(taken);
+    uint32_t first = batch * region->batch, left = region->tiles - first;
+    uint32_t count = left < region->batch ? left : region->batch;
     /* Once it has failed, tiles are counted but no longer run. */
     if (atomic_load_explicit(&submission->status, memory_order_relaxed) == ST_OK) {
         const struct hal_cpu_run run = {
@@ -331,20 +366,6 @@ static void run_batch(struct worker *worker, struct hal_cpu_submission *submissi
         advance(worker->workers, submission, number);
     }
 }
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-/* A worker's stay in a submission. */
-struct visit {
-    uint64_t began_ns;
-    uint64_t used_ns;   /* that the share had had by then */
-    uint64_t others_ns; /* when others were seen that wait for a worker; 0: nobody has been */
-};
 
 /*
  * Others have waited for a worker for long enough: those of a share that has had less do not wait,
@@ -370,7 +391,7 @@ static bool is_over(const struct hal_cpu_workers *workers,
 static bool is_ending(const struct hal_cpu_submission *submission)
 {
     uint64_t cursor = atomic_load_explicit(&submission->cursor, memory_order_relaxed);
-    return cursor >> 32 == submission->program->region_count &&
+    return hal_cpu_cursor_region(cursor) == submission->program->region_count &&
            !atomic_load_explicit(&submission->is_complete, memory_order_acquire);
 }
 
@@ -384,8 +405,7 @@ static void serve(struct worker *worker, struct hal_cpu_submission *submission, 
     }
     for (;;) {
         uint64_t cursor = atomic_load_explicit(&submission->cursor, memory_order_acquire);
-        uint32_t number = (uint32_t)(cursor >> 32);
-        if (number == program->region_count) {
+        if (hal_cpu_cursor_region(cursor) == program->region_count) {
             return;
         }
         if (!has_work(submission, cursor)) {
@@ -395,15 +415,11 @@ static void serve(struct worker *worker, struct hal_cpu_submission *submission, 
             continue;
         }
         /* By now it may be in a later region: what counts is what the addition returns. */
-        cursor = atomic_fetch_add_explicit(&submission->cursor, program->regions[number].batch,
-                                           memory_order_acq_rel);
-        uint32_t batch = program->regions[number].batch;
-        number = (uint32_t)(cursor >> 32);
+        cursor = atomic_fetch_add_explicit(
+            &submission->cursor, visit->from_end ? HAL_CPU_CURSOR_BACK : HAL_CPU_CURSOR_FRONT,
+            memory_order_acq_rel);
         if (has_work(submission, cursor)) {
-            const struct hal_cpu_region *region = &program->regions[number];
-            uint32_t first = (uint32_t)cursor;
-            uint32_t left = region->tiles - first;
-            run_batch(worker, submission, region, number, first, batch < left ? batch : left);
+            run_batch(worker, submission, cursor, visit->from_end);
             if (is_over(worker->workers, submission, visit)) {
                 return;
             }
@@ -430,12 +446,12 @@ static void spin(struct hal_cpu_workers *workers, uint32_t epoch)
 
 /* The next submission to serve; NULL when the device goes. */
 static struct hal_cpu_submission *next_submission(struct hal_cpu_workers *workers,
-                                                  uint64_t *out_used_ns)
+                                                  struct visit *visit)
 {
     for (;;) {
         bool more;
         uint32_t epoch = atomic_load(&workers->epoch);
-        struct hal_cpu_submission *submission = pick(workers, &more, out_used_ns);
+        struct hal_cpu_submission *submission = pick(workers, &more, visit);
         if (submission) {
             if (more) {
                 wake(workers, 1);
@@ -469,9 +485,7 @@ static void *worker_main(void *arg)
     struct hal_cpu_submission *submission;
     struct visit visit;
     be_nice(worker->workers->nice);
-    while ((submission = next_submission(worker->workers, &visit.used_ns)) != NULL) {
-        visit.began_ns = now_ns();
-        visit.others_ns = 0;
+    while ((submission = next_submission(worker->workers, &visit)) != NULL) {
         serve(worker, submission, &visit);
         leave(worker->workers, submission, now_ns() - visit.began_ns);
     }
@@ -482,12 +496,12 @@ void hal_cpu_workers_serve(struct hal_cpu_workers *workers, struct hal_cpu_submi
                            void *scratch)
 {
     struct worker self = {.workers = workers, .scratch = scratch};
-    struct visit visit = {.began_ns = now_ns()};
+    struct visit visit;
     uint32_t helpers = begin(submission);
     atomic_fetch_add(&workers->callers, 1);
     pthread_mutex_lock(&workers->lock);
     enlist(workers, submission);
-    visit.used_ns = enter(workers, submission);
+    enter(workers, submission, &visit);
     pthread_mutex_unlock(&workers->lock);
     if (helpers) {
         wake(workers, helpers);

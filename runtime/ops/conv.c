@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "hal/cpu/uk.h"
 #include "runtime/ops/conv.h"
+#include "runtime/ops/cut.h"
 #include "runtime/ops/depthwise.h"
 #include "runtime/ops/gemm.h"
 #include "runtime/ops/shaders/depthwise.h"
@@ -476,9 +477,8 @@ static void depthwise_cpu(const struct hal_args *args, struct hal_tile tile)
 static const struct hal_kernel depthwise_kernel = {
     .name = "depthwise_f32", .cpu = depthwise_cpu, .spirv = HAL_SPIRV(depthwise_spirv)};
 
-/* Roughly what depthwise rows cost, and what a tile should. */
+/* Roughly what depthwise rows cost. */
 #define DEPTHWISE_MACS_PER_NS 20
-#define DEPTHWISE_TILE_NS 20000
 
 static struct rt_depthwise describe_depthwise(const struct conv *c)
 {
@@ -514,11 +514,11 @@ static enum status depthwise_emit(struct rt_emit *emit, struct error *err)
     struct rt_depthwise d = describe_depthwise(&c);
     double row_ns = (double)c.out_w * (double)c.gemm.channels * (double)(c.h.kernel * c.w.kernel) /
                     DEPTHWISE_MACS_PER_NS;
-    d.band = row_ns < DEPTHWISE_TILE_NS ? (int64_t)(DEPTHWISE_TILE_NS / (row_ns + 1)) + 1 : 1;
-    d.band = d.band < c.out_h ? d.band : c.out_h;
     if (rt_emit_out(emit, 0)->numel == 0) {
         return ST_OK;
     }
+    int64_t tiles = rt_cut_tiles((int64_t)(row_ns * (double)c.out_h * (double)c.gemm.images));
+    d.band = rt_cut_axis(c.out_h, (tiles - 1) / c.gemm.images + 1);
     struct hal_binding bindings[] = {c.tensors.out, c.tensors.in, c.tensors.weights,
                                      c.tensors.bias};
     struct hal_dispatch dispatch = {

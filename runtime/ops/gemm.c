@@ -5,12 +5,9 @@
 
 #include "base/check.h"
 #include "hal/cpu/uk.h"
+#include "runtime/ops/cut.h"
 #include "runtime/ops/shaders/gemm.h"
 #include "runtime/ops/shaders/pack.h"
-
-/* What a tile should take, and how many are enough for any number of workers. */
-#define TILE_NS 25000
-#define TILES_MAX 512
 
 /* Rough speed of one core: multiply-adds and bytes of weights from memory in a nanosecond. */
 #define MACS_PER_NS 50
@@ -222,27 +219,27 @@ static int64_t cost_ns(double pixels, double n, double k)
 }
 
 /*
- * Cuts first between images, then into bands of lines (of pixels, where there is one line), then
- * between panels, until tiles are small enough; images that are smaller than that and have their
- * weights in common share a tile. The cut does not change results.
+ * Cuts first between images and groups, then what is left of tiles between bands of lines (of
+ * pixels, where there is one line) and panels; images that have their weights in common may share a
+ * tile.
  */
 static int64_t cut(struct rt_gemm *g, const struct hal_cpu_uk *uk)
 {
-    int64_t group_outs = g->outs / g->groups, panels = uk_panels_f32(uk, (uint32_t)group_outs);
+    int64_t group_outs = g->outs / g->groups, parts = g->images * g->groups;
     int64_t ns = cost_ns((double)g->y.out * (double)g->x.out, (double)group_outs, (double)g->k);
-    int64_t tiles = min_i64(ceil_div(ns, TILE_NS), TILES_MAX);
-    int64_t rows = (int64_t)uk->f32_mr * 2;
-    int64_t bands_max = g->y.out > 1 ? g->y.out : ceil_div(g->x.out, rows);
-    int64_t bands = min_i64(tiles, bands_max);
-    g->band_y = g->y.out > 1 ? ceil_div(g->y.out, bands) : 1;
-    g->band_x = g->y.out > 1 ? g->x.out : ceil_div(ceil_div(g->x.out, bands), rows) * rows;
-    g->band_x = min_i64(g->band_x, g->x.out);
+    int64_t total = ns > INT64_MAX / parts ? INT64_MAX : ns * parts, tiles = rt_cut_tiles(total);
+    struct rt_cut cut = {.lines = g->y.out,
+                         .pixels = g->x.out,
+                         .panels = uk_panels_f32(uk, (uint32_t)group_outs),
+                         .rows = uk->f32_mr};
+    rt_cut_product(&cut, ceil_div(tiles, parts));
+    g->band_y = cut.band_y;
+    g->band_x = cut.band_x;
+    g->panels = cut.block;
     g->bands_y = ceil_div(g->y.out, g->band_y);
     g->bands_x = ceil_div(g->x.out, g->band_x);
-    int64_t blocks = min_i64(ceil_div(tiles, g->bands_y * g->bands_x), panels);
-    g->panels = ceil_div(panels, blocks);
-    g->band_images = g->image_b == 0 ? min_i64(g->images, ceil_div(TILE_NS, 2 * ns)) : 1;
-    return ns * g->images * g->groups;
+    g->band_images = g->image_b == 0 ? rt_cut_axis(g->images, ceil_div(tiles, g->groups)) : 1;
+    return total;
 }
 
 enum status rt_gemm_emit(struct rt_emit *emit, struct rt_gemm *g,

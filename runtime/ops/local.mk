@@ -12,6 +12,7 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/complex.c \
 	%D%/convert.c %D%/convert.h \
 	%D%/copy.c %D%/copy.h \
+	%D%/cut.c %D%/cut.h \
 	%D%/create.c %D%/create.h %D%/fill.h \
 	%D%/distance.c %D%/distance.h \
 	%D%/element.c %D%/element.h \

@@ -6,12 +6,9 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "runtime/ops/cut.h"
 #include "runtime/ops/minmax.h"
 #include "runtime/ops/shaders/qgemm.h"
-
-/* What a tile should take, and how many are enough for any number of workers. */
-#define TILE_NS 25000
-#define TILES_MAX 512
 
 /* Rough speed of one core: multiply-adds and bytes of weights from memory in a nanosecond. */
 #define MACS_PER_NS 200
@@ -195,16 +192,21 @@ static int64_t cost_ns(double pixels, double n, double k)
     return ns > 1e15 ? (int64_t)1e15 : (int64_t)ns + 1;
 }
 
-/* Cuts into bands of lines (of pixels, where there is one line), then between panels. */
+/* Cuts between images and groups, then into bands of lines (of pixels, where there is one line) and
+ * between panels. */
 static int64_t cut(struct rt_qgemm *g, const struct hal_cpu_uk *uk)
 {
-    int64_t group_outs = g->outs / g->groups, panels = uk_panels_u8(uk, (uint32_t)group_outs);
+    int64_t group_outs = g->outs / g->groups, parts = g->images * g->groups;
     int64_t ns = cost_ns((double)g->y.out * (double)g->x.out, (double)group_outs, (double)g->k);
-    int64_t tiles = rt_min(ceil_div(ns, TILE_NS), TILES_MAX), rows = (int64_t)uk->u8_mr * 2;
-    int64_t bands = rt_min(tiles, g->y.out > 1 ? g->y.out : ceil_div(g->x.out, rows));
-    g->band_y = g->y.out > 1 ? ceil_div(g->y.out, bands) : 1;
-    g->band_x = g->y.out > 1 ? g->x.out : ceil_div(ceil_div(g->x.out, bands), rows) * rows;
-    g->band_x = rt_min(g->band_x, g->x.out);
+    int64_t total = ns > INT64_MAX / parts ? INT64_MAX : ns * parts, tiles = rt_cut_tiles(total);
+    struct rt_cut cut = {.lines = g->y.out,
+                         .pixels = g->x.out,
+                         .panels = uk_panels_u8(uk, (uint32_t)group_outs),
+                         .rows = uk->u8_mr};
+    rt_cut_product(&cut, ceil_div(tiles, parts));
+    g->band_y = cut.band_y;
+    g->band_x = cut.band_x;
+    g->panels = cut.block;
     while (!g->is_direct && g->band_y > 1 && copy_bytes(g, g->band_y, g->band_x) > COPY_BYTES) {
         g->band_y = ceil_div(g->band_y, 2);
     }
@@ -213,9 +215,7 @@ static int64_t cut(struct rt_qgemm *g, const struct hal_cpu_uk *uk)
     }
     g->bands_y = ceil_div(g->y.out, g->band_y);
     g->bands_x = ceil_div(g->x.out, g->band_x);
-    int64_t blocks = rt_min(ceil_div(tiles, g->bands_y * g->bands_x), panels);
-    g->panels = ceil_div(panels, blocks);
-    return ns * g->images * g->groups;
+    return total;
 }
 
 static bool can_read_in_place(const struct rt_qgemm *g)

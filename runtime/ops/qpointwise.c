@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "hal/cpu/uk.h"
+#include "runtime/ops/cut.h"
 #include "runtime/ops/minmax.h"
 #include "runtime/ops/qpointwise.h"
 #include "runtime/ops/shaders/qbytes.h"
@@ -108,7 +109,8 @@ static enum status emit_runs(struct rt_emit *emit, struct rt_qbytes *r, uint32_t
         rt_loop_add(&r->loop, rt_emit_arg(emit, i));
         bindings[1 + i] = rt_emit_arg(emit, i)->binding;
     }
-    rt_loop_close(&r->loop, TILE_BYTES);
+    uint64_t cost = (uint64_t)out->numel / (r->kind == RT_QBYTES_LOOKUP ? 1 : 8) + 1;
+    rt_loop_close(&r->loop, rt_cut_length(out->numel, (int64_t)cost, TILE_BYTES));
     bindings[1 + inputs] = table ? table->binding : (struct hal_binding){0};
     struct hal_dispatch dispatch = {
         .kernel = &runs_kernels[r->kind],
@@ -118,7 +120,7 @@ static enum status emit_runs(struct rt_emit *emit, struct rt_qbytes *r, uint32_t
         .bindings = bindings,
         .binding_count = 2 + inputs,
         .scratch_bytes = RUN_SCRATCH,
-        .cost = (uint64_t)out->numel / (r->kind == RT_QBYTES_LOOKUP ? 1 : 8) + 1,
+        .cost = cost,
     };
     return rt_emit_dispatch(emit, &dispatch, err);
 }

@@ -9,6 +9,7 @@
 #include "config.h"
 
 #include "base/check.h"
+#include "runtime/ops/cut.h"
 #include "runtime/ops/minmax.h"
 #include "runtime/ops/qgemm.h"
 #include "runtime/ops/shaders/qdepthwise.h"
@@ -190,9 +191,8 @@ static enum status conv_emit(struct rt_emit *emit, struct error *err)
 
 /* ---- depthwise ------------------------------------------------------------------------------- */
 
-/* Roughly what depthwise pixels cost, what a tile should, and how much of an image it copies. */
+/* Roughly what depthwise pixels cost, and how much of an image a tile copies. */
 #define MACS_PER_NS 50
-#define TILE_NS 20000
 #define COPY_BYTES (128 * 1024)
 
 /* The copy of |lines| x |columns| outputs' input, one block of channels. */
@@ -279,7 +279,8 @@ static enum status depthwise_emit(struct rt_emit *emit, struct error *err)
     }
     d.g.width = hal_cpu_uk()->u8_block;
     d.g.word = hal_cpu_uk()->u8_dw_taps;
-    d.band_y = rt_min(d.g.y.out, row_ns < TILE_NS ? (int64_t)(TILE_NS / (row_ns + 1)) + 1 : 1);
+    int64_t tiles = rt_cut_tiles((int64_t)(row_ns * (double)d.g.y.out * (double)d.g.images));
+    d.band_y = rt_cut_axis(d.g.y.out, (tiles - 1) / d.g.images + 1);
     d.band_x = d.g.x.out;
     while (d.band_y > 1 && copy_bytes(&d, d.band_y, d.band_x) > COPY_BYTES) {
         d.band_y = (d.band_y + 1) / 2;

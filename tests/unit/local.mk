@@ -119,7 +119,7 @@ TESTS += $(UNIT_SERVER_TESTS)
 %C%_test_route_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 
 # From sizes to calls: the graph, its passes, plans.
-UNIT_RUNTIME_TESTS = %D%/test_batch %D%/test_bind %D%/test_cascade %D%/test_chain %D%/test_dim %D%/test_invocation \
+UNIT_RUNTIME_TESTS = %D%/test_batch %D%/test_bind %D%/test_cascade %D%/test_chain %D%/test_cut %D%/test_dim %D%/test_invocation \
 	%D%/test_oracle %D%/test_passes %D%/test_forms %D%/test_permute %D%/test_ptd \
 	%D%/test_pipeline %D%/test_pipeline_state %D%/test_quantize %D%/test_random %D%/test_signature %D%/test_state \
 	%D%/test_vm %D%/test_xnnpack
@@ -137,6 +137,8 @@ TESTS += $(UNIT_RUNTIME_TESTS)
 %C%_test_chain_SOURCES = %D%/test_chain.c %D%/graph_support.c %D%/graph_support.h
 %C%_test_chain_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_chain_LDADD = $(RUNTIME_LIBS) $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_cut_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_cut_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_dim_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_dim_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_quantize_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
