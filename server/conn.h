@@ -20,6 +20,7 @@
 
 #include "base/buf.h"
 #include "base/list.h"
+#include "server/stream.h"
 
 struct request;
 struct server;
@@ -40,12 +41,7 @@ struct conn {
     enum conn_state state;
     struct server *server; /* borrowed; outlives every connection */
     struct list link;      /* in server->conns */
-    union {
-        uv_handle_t handle;
-        uv_stream_t stream;
-        uv_tcp_t tcp;
-        uv_pipe_t pipe;
-    } io;
+    union stream io;
     uv_shutdown_t shutdown;
     uv_write_t continue_write; /* of "100 Continue" when the socket was full */
     llhttp_t parser;

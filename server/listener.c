@@ -24,6 +24,7 @@
 #include "server/conn.h"
 #include "server/log.h"
 #include "server/server.h"
+#include "server/stream.h"
 
 #define LISTENER_MAGIC 0x6c697374u
 #define BACKLOG 4096
@@ -33,12 +34,7 @@ struct listener {
     struct server *server; /* borrowed */
     struct list link;      /* in server->listeners */
     const char *name;      /* borrowed from the options; for messages */
-    union {
-        uv_handle_t handle;
-        uv_stream_t stream;
-        uv_tcp_t tcp;
-        uv_pipe_t pipe;
-    } io;
+    union stream io;
 };
 
 static void on_close(uv_handle_t *handle)

@@ -41,6 +41,7 @@ SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(PROTOCOL_LIBS)
 	%D%/server.c %D%/server.h \
 	%D%/serving.c %D%/serving.h \
 	%D%/stats.c %D%/stats.h \
+	%D%/stream.h \
 	%D%/version.c %D%/version.h
 
 bin_PROGRAMS += pted pte
