@@ -78,6 +78,7 @@ noinst_LIBRARIES += %D%/libruntime.a
 	%D%/graph/normalize.c \
 	%D%/graph/passes.h \
 	%D%/graph/permute.c \
+	%D%/graph/print.c \
 	%D%/graph/quantize.c %D%/graph/quantize.h \
 	%D%/graph/quantize_between.c %D%/graph/quantize_products.c \
 	%D%/graph/quantize_scales.c \

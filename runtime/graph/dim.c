@@ -19,8 +19,7 @@
 #include "base/check.h"
 
 #define TERMS_MAX 16
-#define PRINT_PIECES_MAX 64 /* operands are shared: an expression can be longer than memory */
-#define EXPRS_MAX 4096      /* solving a symbol looks at them all */
+#define EXPRS_MAX 4096 /* solving a symbol looks at them all */
 
 struct term {
     uint32_t expr;
@@ -654,59 +653,5 @@ void rt_dims_eval_known(const struct rt_dims *dims, int64_t *values, bool *is_kn
             is_known[i] = is_known_dim(dims->solved[i], is_known);
             values[i] = rt_dim_at(dims->solved[i], values);
         }
-    }
-}
-
-/* ---- text ------------------------------------------------------------------------------------ */
-
-void rt_dim_print(const struct rt_dims *dims, struct rt_dim d, struct buf *out)
-{
-    static const char *const signs[] = {
-        [RT_EXPR_SUM] = "+", [RT_EXPR_PRODUCT] = "*", [RT_EXPR_FLOORDIV] = "/",
-        [RT_EXPR_MOD] = "%", [RT_EXPR_MAX] = " max ", [RT_EXPR_MIN] = " min ",
-    };
-    if (!d.expr) {
-        buf_printf(out, "%" PRId64, d.value);
-        return;
-    }
-    /* An explicit stack: pieces still to be printed, last first; |sign| before the operand. */
-    struct {
-        struct rt_dim d;
-        const char *sign;
-        bool close;
-    } stack[128];
-    uint32_t depth = 0, pieces = 0;
-    stack[depth].d = d;
-    stack[depth].sign = "";
-    stack[depth++].close = false;
-    while (depth > 0) {
-        depth--;
-        struct rt_dim top = stack[depth].d;
-        if (stack[depth].close) {
-            buf_add_char(out, ')');
-            continue;
-        }
-        buf_add_str(out, stack[depth].sign);
-        if (!top.expr) {
-            buf_printf(out, "%" PRId64, top.value);
-            continue;
-        }
-        const struct rt_expr *e = &dims->exprs[top.expr];
-        if (e->kind == RT_EXPR_SYMBOL) {
-            buf_printf(out, "s%u", top.expr);
-            continue;
-        }
-        if (depth + 3 > sizeof(stack) / sizeof(stack[0]) || ++pieces > PRINT_PIECES_MAX) {
-            buf_add_str(out, "...");
-            continue;
-        }
-        buf_add_char(out, '(');
-        stack[depth++].close = true;
-        stack[depth].d = e->b;
-        stack[depth].sign = signs[e->kind];
-        stack[depth++].close = false;
-        stack[depth].d = e->a;
-        stack[depth].sign = "";
-        stack[depth++].close = false;
     }
 }
