@@ -8,6 +8,8 @@
 
 #include "base/check.h"
 #include "hal/device_priv.h"
+#include "hal/semaphore.h"
+#include "hal/thread.h"
 
 void hal_device_init(struct hal_device *device, const struct hal_device_ops *ops)
 {
@@ -72,9 +74,30 @@ struct hal_device *hal_device_ref(struct hal_device *device)
     return device;
 }
 
+static void *free_device(void *arg)
+{
+    struct hal_device *device = arg;
+    device->ops->free(device);
+    return NULL;
+}
+
+/* Without a thread it stays: waiting for ourselves would be worse. */
+static void free_elsewhere(struct hal_device *device)
+{
+    pthread_t thread;
+    if (hal_thread_start(&thread, free_device, device) == 0) {
+        pthread_detach(thread);
+    }
+}
+
 void hal_device_unref(struct hal_device *device)
 {
-    if (device && atomic_fetch_sub_explicit(&device->refs, 1, memory_order_acq_rel) == 1) {
+    if (!device || atomic_fetch_sub_explicit(&device->refs, 1, memory_order_acq_rel) != 1) {
+        return;
+    }
+    if (hal_semaphore_is_calling()) {
+        free_elsewhere(device);
+    } else {
         device->ops->free(device);
     }
 }

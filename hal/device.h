@@ -55,8 +55,9 @@ void hal_device_list(struct buf *out);
 
 struct hal_device *hal_device_ref(struct hal_device *device);
 /*
- * The last one waits until everything submitted has completed. Not from a completion callback.
- * Buffers, pools and command buffers do not keep their device: they go before it (asserted).
+ * The last one waits until everything submitted has completed; in a completion callback, which may
+ * be a part of that, it leaves the waiting to another thread, which frees the device. Buffers,
+ * pools and command buffers do not keep their device: they go before it (asserted).
  */
 void hal_device_unref(struct hal_device *device);
 

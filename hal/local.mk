@@ -18,6 +18,7 @@ noinst_LIBRARIES += %D%/libhal.a
 	%D%/pool.c %D%/pool.h \
 	%D%/queue.c %D%/queue.h \
 	%D%/semaphore.c %D%/semaphore.h \
+	%D%/thread.c %D%/thread.h \
 	%D%/cpu/buffer.c \
 	%D%/cpu/cpus.c %D%/cpu/cpus.h \
 	%D%/cpu/device.c %D%/cpu/device.h \

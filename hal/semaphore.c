@@ -107,6 +107,20 @@ static struct list *take_waiters(struct hal_semaphore *semaphore, uint64_t value
     return first;
 }
 
+static _Thread_local unsigned calls; /* that this thread is in: one may signal, too */
+
+bool hal_semaphore_is_calling(void)
+{
+    return calls > 0;
+}
+
+static void call(struct hal_semaphore_waiter *waiter, enum status status)
+{
+    calls++;
+    waiter->fn(waiter, status);
+    calls--;
+}
+
 /* Tells sleepers and the chain from take_waiters(); gives up the lock in between. */
 static void tell_and_unlock(struct hal_semaphore *semaphore, struct list *chain, enum status status)
 {
@@ -117,7 +131,7 @@ static void tell_and_unlock(struct hal_semaphore *semaphore, struct list *chain,
     while (chain) {
         struct hal_semaphore_waiter *waiter = LIST_ENTRY(chain, struct hal_semaphore_waiter, link);
         chain = chain->next;
-        waiter->fn(waiter, status);
+        call(waiter, status);
     }
 }
 
@@ -203,5 +217,5 @@ void hal_semaphore_on(struct hal_semaphore *semaphore, struct hal_semaphore_wait
         return;
     }
     pthread_mutex_unlock(&semaphore->lock);
-    waiter->fn(waiter, status);
+    call(waiter, status);
 }

@@ -3,8 +3,7 @@
  * Timeline semaphores: a u64 that only grows, or failed with a status for ever. The only way in
  * which work, host threads and devices order each other.
  *
- * Any thread. Callbacks run on the thread that signals, outside all locks; they must not block and
- * must not drop the last reference to a device.
+ * Any thread. Callbacks run on the thread that signals, outside all locks; they must not block.
  */
 #ifndef PTED_HAL_SEMAPHORE_H
 #define PTED_HAL_SEMAPHORE_H
@@ -59,5 +58,8 @@ MUST_CHECK enum status hal_semaphore_wait(struct hal_semaphore *semaphore, uint6
 /* |waiter|'s value and fn are set. Calls fn at once, from here, when there is nothing to wait for.
  */
 void hal_semaphore_on(struct hal_semaphore *semaphore, struct hal_semaphore_waiter *waiter);
+
+/* Is this thread in a callback, which whoever signalled will come back from? */
+bool hal_semaphore_is_calling(void);
 
 #endif

@@ -45,7 +45,7 @@ struct rt_result {
 /*
  * Called when the work has completed or failed: from a worker, or from inside
  * rt_invocation_submit() when its caller did the work. Must not block. The invocation may be freed
- * from here.
+ * from here, and its program and device with it.
  */
 typedef void rt_invocation_done_f(struct rt_invocation *invocation, enum status status, void *arg);
 

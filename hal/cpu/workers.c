@@ -16,7 +16,6 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +29,7 @@
 #include "hal/asan.h"
 #include "hal/cpu/cpus.h"
 #include "hal/cpu/submission.h"
+#include "hal/thread.h"
 
 #define SPINS 512        /* pauses of 15 to 50 ns */
 #define PATIENCE 8       /* as many times that for what somebody is at work on */
@@ -516,20 +516,15 @@ void hal_cpu_workers_serve(struct hal_cpu_workers *workers, struct hal_cpu_submi
     }
 }
 
-/* Signals are for the threads of whoever uses the library. */
 static enum status start(struct worker *worker, uint32_t number, struct error *err)
 {
-    char name[16];
-    sigset_t all, before;
+    char name[sizeof("worker-4294967295")];
     worker->scratch = hal_cpu_scratch_new();
     if (!worker->scratch) {
         return error_set(err, ST_EXHAUSTED, "no address space for the scratch of worker %u",
                          number);
     }
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int rc = pthread_create(&worker->thread, NULL, worker_main, worker);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int rc = hal_thread_start(&worker->thread, worker_main, worker);
     if (rc != 0) {
         hal_cpu_scratch_free(worker->scratch);
         return error_set(err, ST_SYSTEM, "worker %u: %s", number, strerror(rc));

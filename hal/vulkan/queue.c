@@ -15,6 +15,7 @@
 
 #include "base/check.h"
 #include "hal/command_priv.h"
+#include "hal/thread.h"
 #include "hal/vulkan/inject.h"
 #include "hal/vulkan/program.h"
 
@@ -382,7 +383,7 @@ enum status hal_vulkan_queue_init(struct hal_vulkan_device *device, struct error
     list_init(&device->idle);
     must(pthread_mutex_init(&device->queue_lock, NULL) == 0);
     must(pthread_cond_init(&device->changed, NULL) == 0);
-    if (pthread_create(&device->retirer, NULL, retire, device) != 0) {
+    if (hal_thread_start(&device->retirer, retire, device) != 0) {
         pthread_cond_destroy(&device->changed);
         pthread_mutex_destroy(&device->queue_lock);
         return error_set(err, ST_EXHAUSTED, "%s: no thread can be made", device->base.props.name);
