@@ -259,19 +259,16 @@ static enum status record(struct rt_emit *emit, struct rt_direct_constants *c, i
         return ST_OK;
     }
     c->tile = rt_max(1, TILE_MACS / rt_max(1, macs));
-    int64_t tiles = (c->lines - 1) / c->tile + 1;
-    must(tiles <= UINT32_MAX);
-    return rt_emit_dispatch(emit,
-                            &(struct hal_dispatch){
-                                .kernel = &kernels[c->class],
-                                .grid = {(uint32_t)tiles, 1, 1},
-                                .constants = c,
-                                .constants_bytes = sizeof(*c),
-                                .bindings = bindings,
-                                .binding_count = 4,
-                                .cost = (uint64_t)(c->lines * macs) / 2,
-                            },
-                            err);
+    return rt_emit_tiles(emit, c->lines, c->tile,
+                         &(struct hal_dispatch){
+                             .kernel = &kernels[c->class],
+                             .constants = c,
+                             .constants_bytes = sizeof(*c),
+                             .bindings = bindings,
+                             .binding_count = 4,
+                             .cost = (uint64_t)(c->lines * macs) / 2,
+                         },
+                         err);
 }
 
 /* x, weights, bias?, stride, padding, dilation, transposed, groups, dims of the output */

@@ -175,18 +175,16 @@ static enum status emit_fill(struct rt_emit *emit, struct rt_number number, stru
     for (size_t at = 0; at < sizeof(fill.pattern); at += width) {
         rt_number_store(number, out->dtype, fill.pattern + at);
     }
-    size_t tiles = out->bytes / RT_FILL_TILE_BYTES + (out->bytes % RT_FILL_TILE_BYTES != 0);
-    return rt_emit_dispatch(emit,
-                            &(struct hal_dispatch){
-                                .kernel = &fill_kernel,
-                                .grid = {(uint32_t)tiles, 1, 1},
-                                .constants = &fill,
-                                .constants_bytes = sizeof(fill),
-                                .bindings = &out->binding,
-                                .binding_count = 1,
-                                .cost = out->bytes / 16,
-                            },
-                            err);
+    return rt_emit_tiles(emit, (int64_t)out->bytes, RT_FILL_TILE_BYTES,
+                         &(struct hal_dispatch){
+                             .kernel = &fill_kernel,
+                             .constants = &fill,
+                             .constants_bytes = sizeof(fill),
+                             .bindings = &out->binding,
+                             .binding_count = 1,
+                             .cost = out->bytes / 16,
+                         },
+                         err);
 }
 
 /* ---- ranges -------------------------------------------------------------------------------- */
@@ -250,19 +248,17 @@ static enum status emit_range(struct rt_emit *emit, struct source start, struct 
     const struct rt_tensor *out = rt_emit_out(emit, 0);
     const struct hal_binding bindings[] = {out->binding, rt_emit_word(emit, start.place)};
     struct rt_range k = {start.known, step, out->numel, out->dtype, start.place.is_read};
-    int64_t tiles = out->numel / RT_RANGE_TILE + (out->numel % RT_RANGE_TILE != 0);
 
-    return rt_emit_dispatch(emit,
-                            &(struct hal_dispatch){
-                                .kernel = out->dtype == DT_F64 ? &range_f64_kernel : &range_kernel,
-                                .grid = {(uint32_t)tiles, 1, 1},
-                                .constants = &k,
-                                .constants_bytes = sizeof(k),
-                                .bindings = bindings,
-                                .binding_count = start.place.is_read ? 2 : 1,
-                                .cost = (uint64_t)out->numel,
-                            },
-                            err);
+    return rt_emit_tiles(emit, out->numel, RT_RANGE_TILE,
+                         &(struct hal_dispatch){
+                             .kernel = out->dtype == DT_F64 ? &range_f64_kernel : &range_kernel,
+                             .constants = &k,
+                             .constants_bytes = sizeof(k),
+                             .bindings = bindings,
+                             .binding_count = start.place.is_read ? 2 : 1,
+                             .cost = (uint64_t)out->numel,
+                         },
+                         err);
 }
 
 static enum status arange_emit(struct rt_emit *emit, struct error *err)

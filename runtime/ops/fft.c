@@ -200,13 +200,10 @@ static enum status fft_emit(struct rt_emit *emit, struct error *err)
     int64_t line_bytes = 4 * element * rt_fft_work_count(&c.plan);
     c.lanes = rt_max(1, rt_min(rt_min(LANES_MAX, c.lines), WORK_BYTES / line_bytes));
     c.tile = rt_max(1, TILE_ELEMENTS / c.plan.m / c.lanes) * c.lanes;
-    int64_t tiles = (c.lines - 1) / c.tile + 1;
-    must(tiles <= UINT32_MAX);
-    return rt_emit_dispatch(
-        emit,
+    return rt_emit_tiles(
+        emit, c.lines, c.tile,
         &(struct hal_dispatch){
             .kernel = table->dtype == DT_F64 ? &kernel_fft_f64 : &kernel_fft_f32,
-            .grid = {(uint32_t)tiles, 1, 1},
             .constants = &c,
             .constants_bytes = sizeof(c),
             .bindings = (struct hal_binding[]){out->binding, x->binding, table->binding},

@@ -309,7 +309,6 @@ static enum status hadamard_emit(struct rt_emit *emit, struct error *err)
     struct hal_binding bindings[] = {rt_emit_out(emit, 0)->binding, x->binding};
     struct hal_dispatch dispatch = {
         .kernel = &hadamard_kernel,
-        .grid = {(uint32_t)((k.rows + k.tile - 1) / k.tile), 1, 1},
         .constants = &k,
         .constants_bytes = sizeof(k),
         .bindings = bindings,
@@ -317,7 +316,7 @@ static enum status hadamard_emit(struct rt_emit *emit, struct error *err)
         .scratch_bytes = (size_t)n * sizeof(float),
         .cost = (uint64_t)x->numel * 4,
     };
-    return rt_emit_dispatch(emit, &dispatch, err);
+    return rt_emit_tiles(emit, k.rows, k.tile, &dispatch, err);
 }
 
 /* ---- gated delta rule ---------------------------------------------------------------------- */

@@ -227,19 +227,17 @@ static enum status record(struct rt_emit *emit, struct rt_norm_constants *k, uin
     for (uint32_t b = 0; b < RT_NORM_BINDINGS; b++) {
         is_f64 |= k->dtypes[b] == DT_F64;
     }
-    return rt_emit_dispatch(
-        emit,
-        &(struct hal_dispatch){
-            .kernel = is_f64 ? &rt_norm_f64_kernel : &rt_norm_kernel,
-            .grid = {(uint32_t)(k->rows / k->tile + (k->rows % k->tile != 0)), 1, 1},
-            .constants = k,
-            .constants_bytes = sizeof(*k),
-            .bindings = bindings,
-            .binding_count = RT_NORM_BINDINGS,
-            .scratch_bytes = RT_NORM_SCRATCH_BYTES,
-            .cost = (uint64_t)(k->rows * row),
-        },
-        err);
+    return rt_emit_tiles(emit, k->rows, k->tile,
+                         &(struct hal_dispatch){
+                             .kernel = is_f64 ? &rt_norm_f64_kernel : &rt_norm_kernel,
+                             .constants = k,
+                             .constants_bytes = sizeof(*k),
+                             .bindings = bindings,
+                             .binding_count = RT_NORM_BINDINGS,
+                             .scratch_bytes = RT_NORM_SCRATCH_BYTES,
+                             .cost = (uint64_t)(k->rows * row),
+                         },
+                         err);
 }
 
 static enum status layer_norm_emit(struct rt_emit *emit, struct error *err)
@@ -400,18 +398,16 @@ static enum status emit_coefficients(struct rt_emit *emit, struct coefficients *
         k->dtypes[b] = tensors[b]->dtype;
     }
     k->has_first = first != NULL;
-    return rt_emit_dispatch(
-        emit,
-        &(struct hal_dispatch){
-            .kernel = &coefficients_kernel,
-            .grid = {(uint32_t)((out->numel + COEFFICIENTS_TILE - 1) / COEFFICIENTS_TILE), 1, 1},
-            .constants = k,
-            .constants_bytes = sizeof(*k),
-            .bindings = bindings,
-            .binding_count = 4,
-            .cost = (uint64_t)out->numel * 20,
-        },
-        err);
+    return rt_emit_tiles(emit, out->numel, COEFFICIENTS_TILE,
+                         &(struct hal_dispatch){
+                             .kernel = &coefficients_kernel,
+                             .constants = k,
+                             .constants_bytes = sizeof(*k),
+                             .bindings = bindings,
+                             .binding_count = 4,
+                             .cost = (uint64_t)out->numel * 20,
+                         },
+                         err);
 }
 
 static enum status bn_scale_emit(struct rt_emit *emit, struct error *err)

@@ -284,4 +284,9 @@ double rt_emit_number(const struct rt_emit *emit, uint32_t index);
 MUST_CHECK enum status rt_emit_dispatch(struct rt_emit *emit, const struct hal_dispatch *dispatch,
                                         struct error *err);
 
+/* Likewise, cut along one dim: |count| things, |tile| of them a tile. |dispatch| has no grid yet.
+ */
+MUST_CHECK enum status rt_emit_tiles(struct rt_emit *emit, int64_t count, int64_t tile,
+                                     const struct hal_dispatch *dispatch, struct error *err);
+
 #endif

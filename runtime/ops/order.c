@@ -452,18 +452,17 @@ static enum status emit_rows(struct rt_emit *emit, struct rt_topk_constants *c,
         bindings[1] = indices->binding;
     }
     c->tile = TILE_ELEMENTS / c->n > 0 ? TILE_ELEMENTS / c->n : 1;
-    return rt_emit_dispatch(emit,
-                            &(struct hal_dispatch){
-                                .kernel = kernel,
-                                .grid = {(uint32_t)((c->rows - 1) / c->tile + 1), 1, 1},
-                                .constants = c,
-                                .constants_bytes = sizeof(*c),
-                                .bindings = bindings,
-                                .binding_count = 3,
-                                .scratch_bytes = (size_t)entries * sizeof(struct entry),
-                                .cost = (uint64_t)(c->rows * (c->n * 2 + c->k * 20)),
-                            },
-                            err);
+    return rt_emit_tiles(emit, c->rows, c->tile,
+                         &(struct hal_dispatch){
+                             .kernel = kernel,
+                             .constants = c,
+                             .constants_bytes = sizeof(*c),
+                             .bindings = bindings,
+                             .binding_count = 3,
+                             .scratch_bytes = (size_t)entries * sizeof(struct entry),
+                             .cost = (uint64_t)(c->rows * (c->n * 2 + c->k * 20)),
+                         },
+                         err);
 }
 
 static enum status topk_emit(struct rt_emit *emit, struct error *err)

@@ -403,17 +403,16 @@ static enum status tril_emit(struct rt_emit *emit, struct error *err)
     c.diagonal = rt_max(-c.height, rt_min(c.width, rt_emit_int(emit, 1)));
     c.rows = out->numel / c.width;
     c.tile = rt_max(1, TILE_BYTES / (c.width * c.bytes));
-    return rt_emit_dispatch(emit,
-                            &(struct hal_dispatch){
-                                .kernel = &kernel_tril,
-                                .grid = {(uint32_t)((c.rows - 1) / c.tile + 1), 1, 1},
-                                .constants = &c,
-                                .constants_bytes = sizeof(c),
-                                .bindings = (struct hal_binding[]){out->binding, self->binding},
-                                .binding_count = 2,
-                                .cost = out->bytes / 8,
-                            },
-                            err);
+    return rt_emit_tiles(emit, c.rows, c.tile,
+                         &(struct hal_dispatch){
+                             .kernel = &kernel_tril,
+                             .constants = &c,
+                             .constants_bytes = sizeof(c),
+                             .bindings = (struct hal_binding[]){out->binding, self->binding},
+                             .binding_count = 2,
+                             .cost = out->bytes / 8,
+                         },
+                         err);
 }
 
 /* clang-format off */

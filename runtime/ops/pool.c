@@ -439,19 +439,16 @@ static enum status emit_pool(struct rt_emit *emit, struct rt_pool_constants *c,
     const struct hal_kernel *kernel = is_fast              ? &kernel_pixels
                                       : c->dtype == DT_F64 ? &kernel_f64
                                                            : &kernel_any;
-    int64_t tiles = (rows - 1) / c->tile + 1;
-    must(tiles <= UINT32_MAX);
-    return rt_emit_dispatch(emit,
-                            &(struct hal_dispatch){
-                                .kernel = kernel,
-                                .grid = {(uint32_t)tiles, 1, 1},
-                                .constants = c,
-                                .constants_bytes = sizeof(*c),
-                                .bindings = bindings,
-                                .binding_count = 3,
-                                .cost = (uint64_t)(rows * row) / (is_fast ? 4 : 1),
-                            },
-                            err);
+    return rt_emit_tiles(emit, rows, c->tile,
+                         &(struct hal_dispatch){
+                             .kernel = kernel,
+                             .constants = c,
+                             .constants_bytes = sizeof(*c),
+                             .bindings = bindings,
+                             .binding_count = 3,
+                             .cost = (uint64_t)(rows * row) / (is_fast ? 4 : 1),
+                         },
+                         err);
 }
 
 static enum status max_pool_emit(struct rt_emit *emit, struct error *err)

@@ -335,11 +335,6 @@ static int64_t tile_of(int64_t length)
     return length > 0 && length < TILE_ELEMENTS ? TILE_ELEMENTS / length : 1;
 }
 
-static uint32_t tiles_of(int64_t rows, int64_t tile)
-{
-    return (uint32_t)(rows / tile + (rows % tile != 0));
-}
-
 /* The input as |rows| rows. */
 static struct rt_quant_rows cut_rows(struct rt_emit *emit, int64_t rows)
 {
@@ -387,7 +382,6 @@ static enum status record_rows(struct rt_emit *emit, const struct hal_kernel *ke
     bindings[count++] = rt_emit_arg(emit, ARG_X)->binding;
     struct hal_dispatch dispatch = {
         .kernel = kernel,
-        .grid = {tiles_of(k->rows, k->tile), 1, 1},
         .constants = k,
         .constants_bytes = sizeof(*k),
         .bindings = bindings,
@@ -395,7 +389,7 @@ static enum status record_rows(struct rt_emit *emit, const struct hal_kernel *ke
         .scratch_bytes = RT_QUANT_CHUNK * sizeof(float),
         .cost = (uint64_t)(k->rows * k->length),
     };
-    return rt_emit_dispatch(emit, &dispatch, err);
+    return rt_emit_tiles(emit, k->rows, k->tile, &dispatch, err);
 }
 
 static const struct hal_kernel *dynamic_kernel(const struct rt_quant_rows *k)
@@ -466,14 +460,13 @@ static enum status dequantize_groups_emit(struct rt_emit *emit, struct error *er
     struct hal_binding bindings[] = {rt_emit_out(emit, 0)->binding, w->binding, scales->binding};
     struct hal_dispatch dispatch = {
         .kernel = &rt_dequantize_groups_kernel,
-        .grid = {tiles_of(k.rows, k.tile), 1, 1},
         .constants = &k,
         .constants_bytes = sizeof(k),
         .bindings = bindings,
         .binding_count = 3,
         .cost = (uint64_t)w->numel,
     };
-    return rt_emit_dispatch(emit, &dispatch, err);
+    return rt_emit_tiles(emit, k.rows, k.tile, &dispatch, err);
 }
 
 static enum status unpack_int4_shape(struct rt_shape_call *call)
@@ -512,14 +505,13 @@ static enum status unpack_int4_emit(struct rt_emit *emit, struct error *err)
     struct hal_binding bindings[] = {out->binding, rt_emit_arg(emit, 0)->binding};
     struct hal_dispatch dispatch = {
         .kernel = &rt_unpack_int4_kernel,
-        .grid = {tiles_of(k.rows, k.tile), 1, 1},
         .constants = &k,
         .constants_bytes = sizeof(k),
         .bindings = bindings,
         .binding_count = 2,
         .cost = (uint64_t)out->numel,
     };
-    return rt_emit_dispatch(emit, &dispatch, err);
+    return rt_emit_tiles(emit, k.rows, k.tile, &dispatch, err);
 }
 
 /* ---- rows ---------------------------------------------------------------------------------- */

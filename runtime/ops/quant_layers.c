@@ -211,14 +211,13 @@ static enum status embed_emit(struct rt_emit *emit, struct error *err)
     };
     struct hal_dispatch dispatch = {
         .kernel = &embed_kernel,
-        .grid = {(uint32_t)((k.places + tile - 1) / tile), 1, 1},
         .constants = &k,
         .constants_bytes = sizeof(k),
         .bindings = bindings,
         .binding_count = 5,
         .cost = (uint64_t)out->numel,
     };
-    return rt_emit_dispatch(emit, &dispatch, err);
+    return rt_emit_tiles(emit, k.places, tile, &dispatch, err);
 }
 
 /* ---- products ------------------------------------------------------------------------------ */

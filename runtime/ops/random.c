@@ -166,27 +166,21 @@ static enum status random_shape(struct rt_shape_call *call)
     return rt_create_size_shape(call);
 }
 
-static uint32_t tiles_of(int64_t numel)
-{
-    return (uint32_t)(numel / TILE + (numel % TILE != 0));
-}
-
 static enum status emit_random(struct rt_emit *emit, bool is_normal, struct error *err)
 {
     const struct rt_tensor *out = rt_emit_out(emit, 0);
     struct random_constants k = {out->dtype, is_normal, out->numel};
 
-    return rt_emit_dispatch(emit,
-                            &(struct hal_dispatch){
-                                .kernel = &random_kernel,
-                                .grid = {tiles_of(out->numel), 1, 1},
-                                .constants = &k,
-                                .constants_bytes = sizeof(k),
-                                .bindings = &out->binding,
-                                .binding_count = 1,
-                                .cost = (uint64_t)out->numel * (is_normal ? 25 : 8),
-                            },
-                            err);
+    return rt_emit_tiles(emit, out->numel, TILE,
+                         &(struct hal_dispatch){
+                             .kernel = &random_kernel,
+                             .constants = &k,
+                             .constants_bytes = sizeof(k),
+                             .bindings = &out->binding,
+                             .binding_count = 1,
+                             .cost = (uint64_t)out->numel * (is_normal ? 25 : 8),
+                         },
+                         err);
 }
 
 static enum status rand_emit(struct rt_emit *emit, struct error *err)
@@ -269,17 +263,16 @@ static enum status dropout_emit(struct rt_emit *emit, struct error *err)
     if (mask) {
         bindings[1] = mask->binding;
     }
-    return rt_emit_dispatch(emit,
-                            &(struct hal_dispatch){
-                                .kernel = &dropout_kernel,
-                                .grid = {tiles_of(in->numel), 1, 1},
-                                .constants = &k,
-                                .constants_bytes = sizeof(k),
-                                .bindings = bindings,
-                                .binding_count = 3,
-                                .cost = (uint64_t)in->numel * 10,
-                            },
-                            err);
+    return rt_emit_tiles(emit, in->numel, TILE,
+                         &(struct hal_dispatch){
+                             .kernel = &dropout_kernel,
+                             .constants = &k,
+                             .constants_bytes = sizeof(k),
+                             .bindings = bindings,
+                             .binding_count = 3,
+                             .cost = (uint64_t)in->numel * 10,
+                         },
+                         err);
 }
 
 /* clang-format off */

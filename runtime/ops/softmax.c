@@ -60,11 +60,10 @@ static enum status record(struct rt_emit *emit, const struct hal_kernel *kernel,
         return ST_OK;
     }
     along->tile = TILE_ELEMENTS / along->length > 0 ? TILE_ELEMENTS / along->length : 1;
-    return rt_emit_dispatch(
-        emit,
+    return rt_emit_tiles(
+        emit, count, along->tile,
         &(struct hal_dispatch){
             .kernel = kernel,
-            .grid = {(uint32_t)(count / along->tile + (count % along->tile != 0)), 1, 1},
             .constants = along,
             .constants_bytes = sizeof(*along),
             .bindings = bindings,

@@ -361,19 +361,16 @@ static enum status emit_upsample(struct rt_emit *emit, const struct hal_kernel *
     }
     int64_t row = c->w.out * c->channels, rows = c->images * c->h.out;
     c->tile = row < TILE_ELEMENTS ? TILE_ELEMENTS / row : 1;
-    int64_t tiles = (rows - 1) / c->tile + 1;
-    must(tiles <= UINT32_MAX);
-    return rt_emit_dispatch(emit,
-                            &(struct hal_dispatch){
-                                .kernel = kernel,
-                                .grid = {(uint32_t)tiles, 1, 1},
-                                .constants = &wide,
-                                .constants_bytes = sizeof(wide),
-                                .bindings = (struct hal_binding[]){out->binding, self->binding},
-                                .binding_count = 2,
-                                .cost = (uint64_t)out->numel,
-                            },
-                            err);
+    return rt_emit_tiles(emit, rows, c->tile,
+                         &(struct hal_dispatch){
+                             .kernel = kernel,
+                             .constants = &wide,
+                             .constants_bytes = sizeof(wide),
+                             .bindings = (struct hal_binding[]){out->binding, self->binding},
+                             .binding_count = 2,
+                             .cost = (uint64_t)out->numel,
+                         },
+                         err);
 }
 
 static enum status nearest_emit(struct rt_emit *emit, struct error *err)
