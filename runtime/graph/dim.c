@@ -539,6 +539,42 @@ static bool solve_linear(struct rt_dims *dims, struct rt_dim d, int64_t value, b
     return true;
 }
 
+/* The later symbol becomes the earlier one, which keeps the tighter of the two bounds. */
+static void unite(struct rt_dims *dims, uint32_t a, uint32_t b)
+{
+    uint32_t keep = a < b ? a : b, drop = a < b ? b : a;
+    int64_t hi = min_i64(dims->exprs[keep].hi, dims->exprs[drop].hi);
+    dims->exprs[keep].lo = max_i64(dims->exprs[keep].lo, dims->exprs[drop].lo);
+    dims->exprs[keep].hi = hi;
+    dims->solved[drop] = dims->solved[keep] = (struct rt_dim){.value = hi, .expr = keep};
+    dims->resolved_count = 1;
+}
+
+/* For each evaluation to check, once. There are few: five at most in the programs that we have. */
+static enum status keep_requirement(struct rt_dims *dims, const struct rt_requirement *requirement,
+                                    struct error *err)
+{
+    for (uint32_t i = 0; i < dims->requirement_count; i++) {
+        const struct rt_requirement *r = &dims->requirements[i];
+        if (rt_dim_same(r->a, requirement->a) && rt_dim_same(r->b, requirement->b)) {
+            return ST_OK;
+        }
+    }
+    void *requirements = dims->requirements;
+    if (!make_room(dims, &requirements, dims->requirement_count, &dims->requirement_capacity,
+                   sizeof(*dims->requirements))) {
+        return error_set(err, ST_EXHAUSTED, "too many sizes to keep track of");
+    }
+    dims->requirements = requirements;
+    dims->requirements[dims->requirement_count++] = *requirement;
+    return ST_OK;
+}
+
+static bool is_symbol(const struct rt_dims *dims, struct rt_dim d)
+{
+    return d.expr && dims->exprs[d.expr].kind == RT_EXPR_SYMBOL;
+}
+
 enum status rt_dim_require_equal(struct rt_dims *dims, struct rt_dim a, struct rt_dim b,
                                  const char *what, struct error *err)
 {
@@ -559,33 +595,11 @@ enum status rt_dim_require_equal(struct rt_dims *dims, struct rt_dim a, struct r
     if (!b.expr && solve_linear(dims, a, b.value, &possible)) {
         return possible ? ST_OK : unequal(dims, a, b, what, err);
     }
-    bool a_free = dims->exprs[a.expr].kind == RT_EXPR_SYMBOL;
-    bool b_free = b.expr && dims->exprs[b.expr].kind == RT_EXPR_SYMBOL;
-    if (a_free && b_free) {
-        /* The later symbol becomes the earlier one, which keeps the tighter of the two bounds. */
-        uint32_t keep = a.expr < b.expr ? a.expr : b.expr;
-        uint32_t drop = a.expr < b.expr ? b.expr : a.expr;
-        int64_t hi = min_i64(dims->exprs[keep].hi, dims->exprs[drop].hi);
-        dims->exprs[keep].lo = max_i64(dims->exprs[keep].lo, dims->exprs[drop].lo);
-        dims->exprs[keep].hi = hi;
-        dims->solved[drop] = dims->solved[keep] = (struct rt_dim){.value = hi, .expr = keep};
-        dims->resolved_count = 1;
+    if (is_symbol(dims, a) && is_symbol(dims, b)) {
+        unite(dims, a.expr, b.expr);
         return ST_OK;
     }
-    for (uint32_t i = 0; i < dims->requirement_count; i++) {
-        const struct rt_requirement *r = &dims->requirements[i];
-        if (rt_dim_same(r->a, a) && rt_dim_same(r->b, b)) {
-            return ST_OK;
-        }
-    }
-    void *requirements = dims->requirements;
-    if (!make_room(dims, &requirements, dims->requirement_count, &dims->requirement_capacity,
-                   sizeof(*dims->requirements))) {
-        return error_set(err, ST_EXHAUSTED, "too many sizes to keep track of");
-    }
-    dims->requirements = requirements;
-    dims->requirements[dims->requirement_count++] = (struct rt_requirement){a, b, what};
-    return ST_OK;
+    return keep_requirement(dims, &(struct rt_requirement){a, b, what}, err);
 }
 
 /* ---- evaluation ------------------------------------------------------------------------------ */
