@@ -69,14 +69,41 @@ struct rt_invocation {
     struct rt_cascade *cascade; /* owned; NULL: the method is no pipeline */
 };
 
-/* ---- pipelined.c: the call of a pipeline ----------------------------------------------------- */
+/* ---- inputs.c -------------------------------------------------------------------------------- */
 
-MUST_CHECK enum status rt_pipelined_prepare(struct rt_invocation *invocation, bool only_planned,
-                                            struct error *err);
-void rt_pipelined_submit(struct rt_invocation *invocation, enum hal_caller caller);
+/* Memory for input |index|, whose |shape| of |bytes| the caller has checked. */
+MUST_CHECK enum status rt_invocation_reserve_input(struct rt_invocation *invocation, uint32_t index,
+                                                   const struct shape *shape, size_t bytes,
+                                                   struct error *err);
+
+/*
+ * Submits the conversions that the oracle asked for; |out_converted| reaches 1 when they are done,
+ * and is NULL where there are none. The caller owns the reference.
+ */
+MUST_CHECK enum status rt_invocation_convert(struct rt_invocation *invocation,
+                                             struct hal_semaphore **out_converted);
+
+/* ---- prepare.c ------------------------------------------------------------------------------- */
 
 /* Result |index|, a scalar, is |number| (as in struct rt_scalar) unless the file fixes it. */
 void rt_invocation_give_scalar(struct rt_invocation *invocation, uint32_t index, int64_t number);
+
+/* Gives back what prepare took, the caller's memory for results included. */
+void rt_invocation_release_results(struct rt_invocation *invocation);
+
+/* ---- states.c -------------------------------------------------------------------------------- */
+
+/* Reserves what the method's mutable buffers are written to. */
+MUST_CHECK enum status rt_invocation_place_states(struct rt_invocation *invocation,
+                                                  struct error *err);
+
+/* Puts the mutable buffers into the slots of the submission. ST_EXHAUSTED: it cannot. */
+MUST_CHECK enum status rt_invocation_fill_states(struct rt_invocation *invocation);
+
+/* It has ended: what it wrote is the state's next generation if it went well. */
+void rt_invocation_leave_states(struct rt_invocation *invocation, enum status status);
+
+/* ---- invocation.c ---------------------------------------------------------------------------- */
 
 /* The call is over: |done| is called, which may free the invocation. */
 void rt_invocation_end(struct rt_invocation *invocation, enum status status);
@@ -86,6 +113,14 @@ void rt_invocation_give_up(struct rt_invocation *invocation, enum status status)
 
 /* A failed semaphore stays failed: the next call needs another one. */
 void rt_invocation_replace_semaphore(struct rt_invocation *invocation);
+
+/* ---- pipelined.c: the call of a pipeline ----------------------------------------------------- */
+
+MUST_CHECK enum status rt_pipelined_prepare(struct rt_invocation *invocation, bool only_planned,
+                                            struct error *err);
+void rt_pipelined_submit(struct rt_invocation *invocation, enum hal_caller caller);
+
+/* ---- batch.c, batch_proof.c ------------------------------------------------------------------ */
 
 /*
  * The rows that |method| takes by its form, more than 1, or ST_UNSUPPORTED; a method exported for
@@ -98,27 +133,7 @@ MUST_CHECK enum status rt_batch_open(struct rt_method *method, int64_t *out_rows
 MUST_CHECK enum status rt_batch_joined_new(struct rt_method *method, struct hal_pool *pool,
                                            struct rt_invocation **out_joined, struct error *err);
 
-/* Memory for input |index|, whose |shape| of |bytes| the caller has checked. */
-MUST_CHECK enum status rt_invocation_reserve_input(struct rt_invocation *invocation, uint32_t index,
-                                                   const struct shape *shape, size_t bytes,
-                                                   struct error *err);
-
-/* Reserves what the method's mutable buffers are written to. */
-MUST_CHECK enum status rt_invocation_place_states(struct rt_invocation *invocation,
-                                                  struct error *err);
-
-/* Puts the mutable buffers into the slots of the submission. ST_EXHAUSTED: it cannot. */
-MUST_CHECK enum status rt_invocation_fill_states(struct rt_invocation *invocation);
-
-/* It has ended: what it wrote is the state's next generation if it went well. */
-void rt_invocation_leave_states(struct rt_invocation *invocation, enum status status);
-
-/*
- * Submits the conversions that the oracle asked for; |out_converted| reaches 1 when they are done,
- * and is NULL where there are none. The caller owns the reference.
- */
-MUST_CHECK enum status rt_invocation_convert(struct rt_invocation *invocation,
-                                             struct hal_semaphore **out_converted);
+/* ---- storage --------------------------------------------------------------------------------- */
 
 /* Room at the end of one allocation of *|at| bytes so far for an array; where it begins. */
 static inline size_t rt_take_array(size_t *at, size_t count, size_t size)

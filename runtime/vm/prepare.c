@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a call needs before it can be submitted, all of it or nothing: the plan for its dims, memory
+ * for its results, its mutable buffers and its arena. See invocation.h.
+ */
+#include "config.h"
+
+#include "runtime/cascade.h"
+#include "runtime/vm/invocation_priv.h"
+#include "runtime/vm/vm.h"
+#include "runtime/vm/words.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "hal/buffer.h"
+#include "hal/device.h"
+#include "hal/pool.h"
+#include "runtime/results.h"
+
+/* ---- results --------------------------------------------------------------------------------- */
+
+void rt_invocation_give_scalar(struct rt_invocation *inv, uint32_t index, int64_t number)
+{
+    const struct rt_io *io = rt_method_result(inv->method, index);
+    struct rt_result *result = &inv->results[index];
+    int64_t *kept = &inv->numbers[index];
+    *kept = number;
+    result->shape = io->shape;
+    switch (io->kind) {
+    case RT_IO_INT:
+    case RT_IO_FLOAT:
+        if (io->is_fixed && io->kind == RT_IO_FLOAT) {
+            memcpy(kept, &io->value.f, sizeof(io->value.f));
+        }
+        result->bytes = span_of(kept, sizeof(*kept));
+        break;
+    case RT_IO_BOOL:
+        *(bool *)kept = io->is_fixed ? io->value.b : number != 0;
+        result->bytes = span_of(kept, sizeof(bool));
+        break;
+    case RT_IO_STRING:
+        result->bytes = io->value.s;
+        break;
+    default:
+        result->bytes = span_of(NULL, 0);
+        break;
+    }
+}
+
+enum status rt_invocation_bind_result(struct rt_invocation *inv, uint32_t index,
+                                      struct hal_buffer *buffer, size_t offset, struct error *err)
+{
+    const struct rt_io *io = rt_method_result(inv->method, index);
+    const struct hal_device *device = inv->method->device;
+    must(inv->step == STEP_FILLING);
+    if (io->kind != RT_IO_TENSOR || inv->bound[index].buffer) {
+        return error_set(err, ST_INVALID, "result '%s' %s", io->name,
+                         io->kind == RT_IO_TENSOR ? "has memory already" : "is not a tensor");
+    }
+    size_t element = dtype_bytes(io->dtype), align = hal_device_props(device)->offset_align;
+    if (hal_buffer_device(buffer) != device || offset % element != 0 || offset % align != 0) {
+        return error_set(err, ST_UNSUPPORTED,
+                         "result '%s': memory of another device, or at an odd offset", io->name);
+    }
+    inv->bound[index] = (struct hal_binding){.buffer = hal_buffer_ref(buffer), .offset = offset};
+    return ST_OK;
+}
+
+/* The caller's memory if there is enough of it, else some of the pool. */
+static enum status place_result(struct rt_invocation *inv, uint32_t index, struct error *err)
+{
+    struct hal_binding *bound = &inv->bound[index];
+    bound->length = inv->plan->results[index].bytes;
+    if (!bound->buffer) {
+        inv->bytes += bound->length;
+        return hal_pool_reserve(inv->pool, bound->length, &bound->buffer, err);
+    }
+    if (!in_range(bound->offset, bound->length, hal_buffer_size(bound->buffer))) {
+        return error_set(err, ST_INVALID, "result '%s' needs %zu bytes at %zu, its memory has %zu",
+                         rt_method_result(inv->method, index)->name, bound->length, bound->offset,
+                         hal_buffer_size(bound->buffer));
+    }
+    return ST_OK;
+}
+
+static enum status place_results(struct rt_invocation *inv, struct error *err)
+{
+    const struct rt_plan *plan = inv->plan;
+    for (uint32_t i = 0; i < rt_method_result_count(inv->method); i++) {
+        if (rt_method_result(inv->method, i)->kind != RT_IO_TENSOR) {
+            rt_invocation_give_scalar(inv, i, rt_words_number(plan, i, inv->words));
+            continue;
+        }
+        TRY(place_result(inv, i, err));
+        const uint8_t *base = hal_buffer_map(inv->bound[i].buffer);
+        inv->results[i].shape = plan->results[i].shape;
+        inv->results[i].bytes =
+            span_of(base ? base + inv->bound[i].offset : NULL, plan->results[i].bytes);
+    }
+    TRY(rt_invocation_place_states(inv, err));
+    if (plan->arena_bytes == 0) {
+        return ST_OK; /* a lock less for the smallest methods */
+    }
+    inv->bytes += plan->arena_bytes;
+    return rt_plan_has_words(plan)
+               ? hal_pool_reserve(inv->pool, plan->arena_bytes, &inv->arena, err)
+               : hal_pool_reserve_transient(inv->pool, plan->arena_bytes, &inv->arena, err);
+}
+
+const struct rt_result *rt_invocation_result(const struct rt_invocation *inv, uint32_t index)
+{
+    must(inv->step >= STEP_PREPARED && index < rt_method_result_count(inv->method));
+    return &inv->results[index];
+}
+
+void rt_invocation_release_results(struct rt_invocation *inv)
+{
+    for (uint32_t i = 0; i < inv->bound_count; i++) {
+        hal_buffer_unref(inv->bound[i].buffer);
+        inv->bound[i] = (struct hal_binding){0};
+    }
+    rt_plan_unref(inv->plan);
+    inv->plan = NULL;
+    if (inv->cascade) {
+        rt_cascade_reset(inv->cascade);
+    }
+}
+
+/* ---- preparing ------------------------------------------------------------------------------- */
+
+static enum status check_complete(const struct rt_invocation *inv, struct error *err)
+{
+    for (uint32_t i = 0; i < rt_method_input_count(inv->method); i++) {
+        const struct rt_io *io = rt_method_input(inv->method, i);
+        if (io->kind == RT_IO_TENSOR && !inv->inputs[i].is_given) {
+            return error_set(err, ST_INVALID, "input '%s' is missing", io->name);
+        }
+    }
+    return ST_OK;
+}
+
+/* Of several steps: only whether the entry takes the inputs; sizes and memory come with them. */
+static enum status prepare_steps(struct rt_invocation *inv, struct error *err)
+{
+    const struct rt_code *code = &inv->method->code;
+    struct rt_plan *plan;
+    uint32_t inputs = rt_method_input_count(inv->method);
+    for (uint32_t i = 0; i < rt_method_result_count(inv->method); i++) {
+        inv->results[i] = (struct rt_result){.shape = rt_method_result(inv->method, i)->shape};
+    }
+    TRY(rt_invocation_place_states(inv, err));
+    if (code->steps[0].kind != RT_STEP_BLOCK || code->steps[0].target != 0 ||
+        code->blocks[0]->graph.input_count != inputs) {
+        return ST_OK;
+    }
+    TRY(rt_block_plan(code->blocks[0], inv->given, inv->words, &plan, err));
+    rt_plan_unref(plan);
+    return ST_OK;
+}
+
+/* Of several steps none is planned before it runs. */
+bool rt_invocation_is_planned(struct rt_invocation *inv)
+{
+    struct error err;
+    must(inv->step == STEP_FILLING);
+    if (inv->cascade) {
+        return check_complete(inv, &err) != ST_OK ||
+               rt_pipelined_prepare(inv, true, &err) != ST_OK ||
+               rt_cascade_is_prepared(inv->cascade);
+    }
+    if (inv->vm || inv->plan || check_complete(inv, &err) != ST_OK ||
+        rt_block_find_plan(inv->entry, inv->given, inv->words, &inv->plan, &err) != ST_OK) {
+        return true; /* there is nothing to plan: prepare says what is wrong */
+    }
+    return inv->plan != NULL;
+}
+
+enum status rt_invocation_plan(struct rt_invocation *inv, struct error *err)
+{
+    must(inv->step == STEP_FILLING);
+    TRY(check_complete(inv, err));
+    if (inv->vm || inv->cascade || inv->plan) {
+        return ST_OK;
+    }
+    return rt_block_plan(inv->entry, inv->given, inv->words, &inv->plan, err);
+}
+
+static enum status prepare(struct rt_invocation *inv, struct error *err)
+{
+    TRY(rt_invocation_plan(inv, err));
+    if (inv->cascade) {
+        return rt_pipelined_prepare(inv, false, err);
+    }
+    return inv->vm ? prepare_steps(inv, err) : place_results(inv, err);
+}
+
+enum status rt_invocation_prepare(struct rt_invocation *inv, struct error *err)
+{
+    size_t input_bytes = inv->bytes;
+    must(inv->step == STEP_FILLING);
+    if (prepare(inv, err) != ST_OK) {
+        rt_invocation_release_results(inv);
+        inv->bytes = input_bytes;
+        return err->code;
+    }
+    inv->step = STEP_PREPARED;
+    return ST_OK;
+}
+
+size_t rt_invocation_bytes(const struct rt_invocation *inv)
+{
+    return inv->bytes + (inv->cascade ? rt_cascade_bytes(inv->cascade) : 0);
+}
+
+size_t rt_invocation_demand(const struct rt_invocation *inv)
+{
+    uint32_t inputs = rt_method_input_count(inv->method);
+    uint32_t results = rt_method_result_count(inv->method);
+    struct rt_result_info *infos = calloc((size_t)results + 1, sizeof(*infos));
+    const struct shape **shapes = calloc((size_t)inputs + 1, sizeof(struct shape *));
+    struct error err;
+    size_t bytes;
+    must(inv->step == STEP_FILLING);
+    for (uint32_t i = 0; shapes && i < inputs; i++) {
+        shapes[i] = inv->inputs[i].is_given ? &inv->inputs[i].shape : NULL;
+    }
+    bool is_known = infos && shapes &&
+                    rt_method_measure(inv->method, shapes, infos, &bytes, &err) == ST_OK &&
+                    add_size(bytes, inv->bytes, &bytes);
+    free(shapes);
+    free(infos);
+    return is_known ? bytes : inv->bytes;
+}
