@@ -386,12 +386,18 @@ static void topk_tile(const struct hal_args *args, struct hal_tile tile)
 static const struct hal_kernel topk_kernel = {
     .name = "topk", .cpu = topk_tile, .spirv = HAL_SPIRV(topk_spirv)};
 static const struct hal_kernel topk_host_kernel = {.name = "topk", .cpu = topk_tile};
-static const struct hal_kernel sort_kernel = {.name = "sort", .cpu = topk_tile};
+static const struct hal_kernel sort_kernel = {
+    .name = "sort", .cpu = topk_tile, .spirv = HAL_SPIRV(topk_spirv)};
+static const struct hal_kernel sort_host_kernel = {.name = "sort", .cpu = topk_tile};
 
 /* A workgroup's memory has to hold the entries, and their places are of 32 bits there. */
-static const struct hal_kernel *kernel_for(int64_t entries, int64_t n)
+static const struct hal_kernel *kernel_for(const struct rt_topk_constants *c)
 {
-    return entries <= RT_TOPK_SHARED && n <= UINT32_MAX ? &topk_kernel : &topk_host_kernel;
+    bool has_room = (c->is_few ? c->k : c->n) <= RT_TOPK_SHARED && c->n <= UINT32_MAX;
+    if (c->is_stable) {
+        return has_room ? &sort_kernel : &sort_host_kernel;
+    }
+    return has_room ? &topk_kernel : &topk_host_kernel;
 }
 
 /* ---- the operator ------------------------------------------------------------------------------
@@ -441,8 +447,8 @@ static void fill_constants(struct rt_topk_constants *c, const struct rt_tensor *
 }
 
 /* The rows of |emit| along |dim|, which need room for |entries| each. */
-static enum status emit_rows(struct rt_emit *emit, struct rt_topk_constants *c,
-                             const struct hal_kernel *kernel, int64_t entries, struct error *err)
+static enum status emit_rows(struct rt_emit *emit, struct rt_topk_constants *c, int64_t entries,
+                             struct error *err)
 {
     const struct rt_tensor *indices = rt_emit_out(emit, 1);
     struct hal_binding bindings[3] = {
@@ -454,7 +460,7 @@ static enum status emit_rows(struct rt_emit *emit, struct rt_topk_constants *c,
     c->tile = TILE_ELEMENTS / c->n > 0 ? TILE_ELEMENTS / c->n : 1;
     return rt_emit_tiles(emit, c->rows, c->tile,
                          &(struct hal_dispatch){
-                             .kernel = kernel,
+                             .kernel = kernel_for(c),
                              .constants = c,
                              .constants_bytes = sizeof(*c),
                              .bindings = bindings,
@@ -492,7 +498,7 @@ static enum status topk_emit(struct rt_emit *emit, struct error *err)
                          " are possible",
                          c.k, c.n, ENTRIES_MAX);
     }
-    return emit_rows(emit, &c, kernel_for(entries, c.n), entries, err);
+    return emit_rows(emit, &c, entries, err);
 }
 
 /* self, stable?, dim, descending; without the second of them in one of the two kernel calls. */
@@ -529,7 +535,7 @@ static enum status emit_sort(struct rt_emit *emit, uint32_t dim_arg, struct erro
                          "sort: %" PRId64 " elements, at most %" PRId64 " are possible", c.n,
                          ENTRIES_MAX);
     }
-    return emit_rows(emit, &c, &sort_kernel, 2 * c.n, err);
+    return emit_rows(emit, &c, 2 * c.n, err);
 }
 
 static enum status sort_emit(struct rt_emit *emit, struct error *err)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * topk of order.c: the k largest or smallest of each row, the same ones as there and in the same
- * order, also of equal elements. Bindings: values, indices, input.
+ * topk and sort of order.c: the k largest or smallest of each row, the same ones as there and in the
+ * same order, also of equal elements. Bindings: values, indices, input.
  *
  * Few of many are a heap, which all lanes look for what belongs into and one keeps. Of other rows
  * each lane finds the places of some elements: as many as there are above. Where equal elements
- * would have to share one, or the result is not to be sorted, one lane takes the steps of the host.
+ * would have to share one, but for a stable order, or the result is not to be sorted, one lane takes
+ * the steps of the host.
  */
 #include "runtime/ops/shaders/element.glsl"
 #include "runtime/ops/order.h"
@@ -271,11 +272,12 @@ bool rank_all(int n)
         int above = 0, same = 0;
         for (int j = 0; j < n; j++) {
             above += int(keys[j] > keys[i]);
-            same += int(keys[j] == keys[i]);
+            same += int(keys[j] == keys[i] && (j < i || K.is_stable == 0u));
         }
+        above += K.is_stable == 1u ? same : 0;
         if (above < int(K.k)) {
             places[above] = uint(i);
-            if (same > 1) {
+            if (same > 1 && K.is_stable == 0u) {
                 is_found = 1u;
             }
         }
@@ -289,7 +291,7 @@ void sort_all(uint64_t row)
     int n = int(K.n);
     is_found = 0u;
     load_entries(row, n);
-    if (K.is_sorted == 1u && rank_all(n)) {
+    if ((K.is_sorted == 1u || K.is_stable == 1u) && rank_all(n)) {
         return;
     }
     if (lane() == 0u) {
