@@ -223,9 +223,14 @@ enum status hal_command_update(struct hal_command *command, const void *bytes,
     return append(command, &record, err);
 }
 
+/* With nothing before it, or nothing since the last one, there is nothing to order. */
 enum status hal_command_barrier(struct hal_command *command, struct error *err)
 {
     const struct hal_record record = {.kind = HAL_BARRIER};
+    must(!command->ended);
+    if (!command->last || command->last->kind == HAL_BARRIER) {
+        return ST_OK;
+    }
     return append(command, &record, err);
 }
 

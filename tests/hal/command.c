@@ -204,6 +204,28 @@ static void test_barriers_order_regions(void **state)
     hal_buffer_unref(b);
 }
 
+/* Barriers that order nothing are not there: before everything, and behind another. */
+static void test_idle_barriers(void **state)
+{
+    struct hal_command_stats stats = {0};
+    (void)state;
+    struct hal_buffer *a = cts_buffer_new(4);
+    struct hal_command *command = cts_command_new(0);
+    cts_barrier(command);
+    for (unsigned i = 0; i < 2; i++) {
+        cts_barrier(command);
+        dispatch_increment(command, cts_all_of(a), 1, 10);
+        cts_barrier(command);
+    }
+    cts_command_end(command);
+    hal_command_add_stats(command, &stats);
+    assert_int_equal(stats.barriers, 2);
+    cts_run(command, NULL, 0);
+    assert_int_equal(*(const uint32_t *)hal_buffer_map(a), 2);
+    hal_command_unref(command);
+    hal_buffer_unref(a);
+}
+
 /* Kernels of which some have a form for the CPU alone take turns on the same memory. */
 static void test_mixed_forms(void **state)
 {
@@ -443,6 +465,7 @@ int cts_command(void)
         cmocka_unit_test(test_long_grid),
         cmocka_unit_test(test_empty_grids),
         cmocka_unit_test(test_barriers_order_regions),
+        cmocka_unit_test(test_idle_barriers),
         cmocka_unit_test(test_mixed_forms),
         cmocka_unit_test(test_wide_region),
         cmocka_unit_test(test_scratch),
