@@ -5,7 +5,9 @@
  * something. Crashes and reads of the wrong memory are the sanitizers' to find; the file that did
  * it stays behind.
  *
- *     test_program_mutations [ROUNDS [SEED]]
+ *     test_program_mutations [ROUNDS [SEED [PREFIX]]]
+ *
+ * damages only the programs whose names begin with PREFIX, "xnn_" for one.
  */
 #include "config.h"
 
@@ -46,7 +48,10 @@ static const char *const names[] = {
 };
 #define NAME_COUNT (sizeof(names) / sizeof(names[0]))
 
-/* The program's tables, which come first, and those of delegates' payloads in the segments. */
+/*
+ * The program's tables, which come first, those of delegates' payloads in the segments, and all of
+ * the segments: weights, scales, what payloads keep behind their tables.
+ */
 #define AREAS_MAX 16
 
 struct area {
@@ -61,6 +66,7 @@ struct program {
 };
 
 static struct program programs[NAME_COUNT], damaged;
+static size_t program_count;
 /* A tensor of more tiles than 32 bits count; a step times a stride that wraps. */
 static const char *const regressions[] = {"huge_tensor", "slice_step"};
 #define REGRESSION_COUNT (sizeof(regressions) / sizeof(regressions[0]))
@@ -111,8 +117,23 @@ static bool read_program(struct program *program, const char *name)
     must(tables <= program->len && tables > 128);
     program->areas[0] = (struct area){32, tables - 32};
     program->area_count = 1;
+    if (program->len - tables > 8) {
+        program->areas[program->area_count++] = (struct area){tables, program->len};
+    }
     find_payloads(program, tables);
     return true;
+}
+
+/* Those whose names begin with |prefix|; false when one cannot be read, or there is none. */
+static bool read_programs(const char *prefix)
+{
+    for (size_t i = 0; i < NAME_COUNT; i++) {
+        if (strncmp(names[i], prefix, strlen(prefix)) == 0 &&
+            !read_program(&programs[program_count++], names[i])) {
+            return false;
+        }
+    }
+    return program_count > 0;
 }
 
 static bool write_program(const struct program *program, const char *path)
@@ -239,10 +260,8 @@ int main(int argc, char **argv)
     if (argc > 2) {
         random_state ^= strtoull(argv[2], NULL, 0) * 0x2545f4914f6cdd1d;
     }
-    for (size_t i = 0; i < NAME_COUNT; i++) {
-        if (!read_program(&programs[i], names[i])) {
-            return 1;
-        }
+    if (!read_programs(argc > 3 ? argv[3] : "")) {
+        return 1;
     }
     must(caller_init(&caller, &err) == ST_OK);
     for (size_t i = 0; i < REGRESSION_COUNT; i++) {
@@ -252,7 +271,7 @@ int main(int argc, char **argv)
     total = (struct call_counts){0};
     snprintf(path, sizeof(path), "mutated-%ld.pte", (long)getpid());
     for (long round = 0; round < rounds && failures == 0; round++) {
-        damaged = programs[(size_t)round % NAME_COUNT];
+        damaged = programs[(size_t)round % program_count];
         for (uint32_t n = random_below(DAMAGES_MAX); n < DAMAGES_MAX; n++) {
             damage(&damaged);
         }

@@ -142,8 +142,8 @@ static void test_frame(void **state)
         RAW(nodes_at, 0, UINT32_MAX, 4,
             "node 0: xnodes: the offset at byte 84 leads to byte 4294967379, beyond the "
             "flatbuffer's 3696 bytes"),
-        FIELD(graph, 3, 3, 4, "3 arguments, the call has 2"),
-        FIELD(graph, 3, 4097, 4, "4097 arguments, the call has 2"),
+        FIELD(graph, 3, 2, 4, "2 arguments, the call has 3"),
+        FIELD(graph, 3, 4097, 4, "4097 arguments, the call has 3"),
     };
     CHECK(*state, damages);
 }
@@ -179,7 +179,7 @@ static void test_values(void **state)
         FIELD(tensors[XV_QUANTIZED], 0, 1, 2, "value 1: fp32 with quantization 2, expected 0"),
         FIELD(tensors[XV_FILTER], 0, 3, 2, "value 2: qint8 with quantization 1, expected 2"),
         FIELD(tensors[XV_NIBBLES], 0, 8, 2, "value 10: qcint4 with quantization 4, expected 1"),
-        FIELD(tensors[XV_ROWS], 5, 1, 4, "value 9: external id 4294967295 of 2"),
+        FIELD(tensors[XV_ROWS], 5, 1, 4, "value 9: external id 4294967295 of 3"),
         FIELD(tensors[XV_IN], 1, 3, 4,
               "value 0: num_dims 3 and 4 dims, expected as many, at most 6"),
         FIELD(tensors[XV_IN], 1, 7, 4,
@@ -189,12 +189,13 @@ static void test_values(void **state)
         FIELD(tensors[XV_IN], 3, 1, 4, "value 0: a constant that is an argument, too"),
         FIELD(tensors[XV_CONVOLVED], 3, XC_COUNT, 4, "value 4: constant 7, there are 7"),
         FIELD(tensors[XV_FILTER], 3, 0, 4, "value 2: qcint8 that is no constant"),
-        FIELD(tensors[XV_IN], 4, 2, 4, "value 0: external id 2 of 2"),
-        FIELD(tensors[XV_IN], 4, UINT32_MAX, 4, "value 0: external id 4294967295 of 2"),
-        FIELD(tensors[XV_OUT], 4, 0, 4, "value 15: external id 0 of 2 a second time"),
+        FIELD(tensors[XV_IN], 4, 3, 4, "value 0: external id 3 of 3"),
+        FIELD(tensors[XV_IN], 4, UINT32_MAX, 4, "value 0: external id 4294967295 of 3"),
+        FIELD(tensors[XV_OUT], 4, 0, 4, "value 15: external id 0 of 3 a second time"),
         FIELD(tensors[XV_IN], 5, 4, 4, "value 0: flags 4, known are 3"),
-        FIELD(tensors[XV_IN], 5, 0, 4, "1 values are arguments, expected 2"),
-        FIELD(tensors[XV_LINEAR], 5, 2, 4, "value 11: external id 4294967295 of 2"),
+        FIELD(tensors[XV_IN], 5, 0, 4, "argument 0 is no constant, expected a value for it"),
+        FIELD(tensors[XV_OUT], 5, 0, 4, "argument 1 is no constant, expected a value for it"),
+        FIELD(tensors[XV_LINEAR], 5, 2, 4, "value 11: external id 4294967295 of 3"),
         FIELD(tensors[XV_FLOATS], 6, XS_ID(XV_IN), 4, "two values have the id 10"),
         FIELD(tensors[XV_IN], 7, 4, 2, "value 0: dq_datatype 4 of fp32, expected 3 of an input"),
         FIELD(tensors[XV_FLOATS], 7, 3, 2,

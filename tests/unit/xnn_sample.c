@@ -260,7 +260,7 @@ void xnn_sample_make(struct xnn_sample *s)
     for (int v = 0; v < XV_COUNT; v++) {
         add_value(s, (enum xnn_sample_value)v);
     }
-    set(w, s->graph, 3, 2, 4);
+    set(w, s->graph, 3, 3, 4);
     for (size_t slot = 4; slot < 8; slot++) {
         vector(w, s->graph, slot, 0, 4);
     }
@@ -277,18 +277,25 @@ void xnn_sample_make(struct xnn_sample *s)
 
 /* ---- the program ----------------------------------------------------------------------------- */
 
-/* An entry of a plan's values: a float tensor with memory of its own at |offset|. */
-static void add_tensor(struct writer *w, size_t at, const int64_t *sizes, uint8_t rank,
-                       uint32_t offset)
+/* An entry of a plan's values: a float tensor; returns its table. */
+static size_t add_tensor(struct writer *w, size_t at, const int64_t *sizes, uint8_t rank,
+                         const char *slots)
 {
     static const int64_t order[] = {0, 1, 2, 3};
     size_t entry = writer_child(w, at, "14");
     set(w, entry, 0, 5, 1);
-    size_t table = child(w, entry, 1, "144414411");
+    size_t table = child(w, entry, 1, slots);
     set(w, table, 0, 6, 1);
     writer_numbers(w, writer_field(w, table, 2), sizes, rank, 4);
     writer_numbers(w, writer_field(w, table, 3), order, rank, 1);
-    size_t allocation = child(w, table, 6, "444");
+    return table;
+}
+
+/* One with memory of its own at |offset|. */
+static void add_planned(struct writer *w, size_t at, const int64_t *sizes, uint8_t rank,
+                        uint32_t offset)
+{
+    size_t allocation = child(w, add_tensor(w, at, sizes, rank, "144414411"), 6, "444");
     set(w, allocation, 0, 1, 4);
     set(w, allocation, 1, offset, 4);
 }
@@ -299,7 +306,7 @@ static void add_call(struct writer *w, size_t plan)
     size_t instr = writer_child(w, vector(w, chain, 2, 1, 4), "14");
     set(w, instr, 0, 2, 1);
     size_t call = child(w, instr, 1, "44");
-    writer_numbers(w, writer_field(w, call, 1), (const int64_t[]){0, 1}, 2, 4);
+    writer_numbers(w, writer_field(w, call, 1), (const int64_t[]){0, 1, 2}, 3, 4);
 }
 
 /* Without segments: the payload lies in the program's tables. */
@@ -310,9 +317,11 @@ void xnn_sample_program(const struct xnn_sample *s, struct writer *w)
     size_t program = writer_child(w, 0, "4444");
     size_t plan = writer_child(w, vector(w, program, 1, 1, 4), "404444444");
     writer_string(w, writer_field(w, plan, 0), "forward");
-    size_t entries = vector(w, plan, 2, 2, 4);
-    add_tensor(w, entries, values[XV_IN].dims, 4, 0);
-    add_tensor(w, entries + 4, values[XV_OUT].dims, 2, 128);
+    size_t entries = vector(w, plan, 2, 3, 4);
+    add_planned(w, entries, values[XV_IN].dims, 4, 0);
+    add_planned(w, entries + 4, values[XV_OUT].dims, 2, 128);
+    size_t left = add_tensor(w, entries + 8, (const int64_t[]){6}, 1, "144414011");
+    set(w, left, 5, 1, 4); /* constant 1 */
     writer_numbers(w, writer_field(w, plan, 3), (const int64_t[]){0}, 1, 4);
     writer_numbers(w, writer_field(w, plan, 4), (const int64_t[]){1}, 1, 4);
     add_call(w, plan);
@@ -322,7 +331,9 @@ void xnn_sample_program(const struct xnn_sample *s, struct writer *w)
     child(w, delegate, 1, "14"); /* inline, the first */
     vector(w, delegate, 2, 0, 4);
     writer_numbers(w, writer_field(w, plan, 8), (const int64_t[]){0, 256}, 2, 8);
-    vector(w, program, 2, 0, 4);
+    size_t constants = vector(w, program, 2, 2, 4);
+    vector(w, writer_child(w, constants, "4"), 0, 0, 1);
+    vector(w, writer_child(w, constants + 4, "4"), 0, 24, 1);
     size_t data = writer_child(w, vector(w, program, 3, 1, 4), "4");
     size_t bytes = vector(w, data, 0, s->payload.len, 1);
     memcpy(w->bytes + bytes, s->payload.bytes, s->payload.len);

@@ -77,7 +77,10 @@ struct xnn_sample {
 
 void xnn_sample_make(struct xnn_sample *sample);
 
-/* The .pte whose method "forward" makes one call with this payload: a tensor in, a tensor out. */
+/*
+ * The .pte whose method "forward" makes one call with this payload: a tensor in, a tensor out, and
+ * a constant that no value of the payload is, as exporters leave it behind.
+ */
 void xnn_sample_program(const struct xnn_sample *sample, struct writer *out_program);
 
 #endif
