@@ -12,6 +12,7 @@
 #include "server/conn.h"
 
 #include <stdlib.h>
+#include <sys/ioctl.h>
 
 #include "base/check.h"
 #include "server/http.h"
@@ -294,7 +295,7 @@ static size_t feed(struct conn *conn, struct span bytes)
     }
     size_t used = (size_t)((const uint8_t *)llhttp_get_error_pos(&conn->parser) - bytes.ptr);
     must(used <= bytes.len);
-    bool is_keep_alive = llhttp_should_keep_alive(&conn->parser) && !conn->server->is_draining;
+    bool is_keep_alive = llhttp_should_keep_alive(&conn->parser);
     llhttp_resume(&conn->parser);
     enter(conn, CONN_BUSY, params_of(conn)->request_timeout);
     request_run(conn->request, is_keep_alive);
@@ -490,8 +491,8 @@ void conn_answered(struct conn *conn, bool is_keep_alive)
     }
     if (conn->ahead.len || conn->is_eof) {
         resume(conn);
-    } else if (conn->server->is_draining) {
-        linger(conn);
+    } else if (conn->server->is_grace_over) {
+        conn_drain(conn);
     }
 }
 
@@ -605,9 +606,16 @@ void conn_check_deadline(struct conn *conn, uint64_t now_ms)
     }
 }
 
+/* Bytes have come that the loop has not seen yet. */
+static bool has_unread(const struct conn *conn)
+{
+    int fd, bytes = 0;
+    return uv_fileno(&conn->io.handle, &fd) == 0 && ioctl(fd, FIONREAD, &bytes) == 0 && bytes > 0;
+}
+
 void conn_drain(struct conn *conn)
 {
-    if (conn->state == CONN_IDLE) {
+    if (conn->state == CONN_IDLE && !has_unread(conn)) {
         linger(conn);
     }
 }

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -249,6 +250,19 @@ enum status listener_start_all(struct server *server, struct error *err)
         log_address(listener);
     }
     return ST_OK;
+}
+
+bool listener_has_waiting(const struct server *server)
+{
+    bool has_waiting = false;
+    for (struct list *node = server->listeners.next; node != &server->listeners;
+         node = node->next) {
+        const struct listener *listener = LIST_ENTRY(node, struct listener, link);
+        struct pollfd poll_fd = {.events = POLLIN};
+        has_waiting |=
+            uv_fileno(&listener->io.handle, &poll_fd.fd) == 0 && poll(&poll_fd, 1, 0) > 0;
+    }
+    return has_waiting;
 }
 
 void listener_close_all(struct server *server)

@@ -5,6 +5,7 @@
 #ifndef PTED_SERVER_LISTENER_H
 #define PTED_SERVER_LISTENER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/status.h"
@@ -19,6 +20,9 @@ MUST_CHECK enum status listener_adopt(struct server *server, int fd, struct erro
 
 /* All of them accept from now on, and the log says where. */
 MUST_CHECK enum status listener_start_all(struct server *server, struct error *err);
+
+/* Does a client wait to be accepted? */
+bool listener_has_waiting(const struct server *server);
 
 void listener_close_all(struct server *server);
 

@@ -439,6 +439,7 @@ static void print_error(struct request *request)
 
 static struct http_head answer_head(struct request *request)
 {
+    request->is_keep_alive &= !request->server->is_draining;
     if (!request->retry_after_s && (request->http_status == 429 || request->http_status == 503)) {
         request->retry_after_s = 1; /* nothing better is known */
     }

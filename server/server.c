@@ -33,6 +33,10 @@
 #define NS_PER_S 1000000000u
 /* Between the signal and the closing of the sockets the loop takes what waits to be accepted. */
 #define ACCEPT_QUEUE_MS 20
+/* Who connects all the time does not keep us from stopping. */
+#define ACCEPT_ROUNDS_MAX 100
+/* Then kept connections may send a request that is on its way, and learn that it was the last. */
+#define IDLE_GRACE_MS 60
 #define LOOP_TURN_NS 100000 /* the least that Linux takes */
 #define DEFAULT_LISTEN "127.0.0.1:8000"
 #define SIGNAL_EXIT_BASE 128
@@ -96,12 +100,24 @@ static void on_drain_timeout(uv_timer_t *timer)
     for_each_conn(server, conn_abort);
 }
 
+static void on_idle_grace_over(uv_timer_t *timer)
+{
+    struct server *server = server_of((uv_handle_t *)timer);
+    server->is_grace_over = true;
+    for_each_conn(server, conn_drain);
+    uv_timer_start(timer, on_drain_timeout, server->params->drain_timeout, 0);
+}
+
+/* A socket that is closed resets those who wait there: a timer of 0 is one more look at them. */
 static void on_accept_queue_empty(uv_timer_t *timer)
 {
     struct server *server = server_of((uv_handle_t *)timer);
+    if (listener_has_waiting(server) && server->accept_rounds++ < ACCEPT_ROUNDS_MAX) {
+        uv_timer_start(timer, on_accept_queue_empty, 0, 0);
+        return;
+    }
     listener_close_all(server);
-    for_each_conn(server, conn_drain);
-    uv_timer_start(timer, on_drain_timeout, server->params->drain_timeout, 0);
+    uv_timer_start(timer, on_idle_grace_over, IDLE_GRACE_MS, 0);
     server_check_drained(server);
 }
 

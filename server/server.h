@@ -46,17 +46,19 @@ struct server {
     int wake_fd;                         /* an eventfd: |completed| is no longer empty */
     _Atomic(struct request *) completed; /* a stack of what workers have finished */
 
-    uv_poll_t deadline;   /* of |deadline_fd|: ends jobs that are late and idle sequences, starts
-                             what has waited to be joined */
-    int deadline_fd;      /* a timer, set to |deadline_ns| unless that is RT_SCHED_NEVER */
-    uint64_t deadline_ns; /* on the clock of uv_hrtime() */
-    uv_timer_t sweep;     /* looks at every connection's deadline; runs while there is one */
-    uv_timer_t watchdog;  /* tells systemd that the loop turns */
-    uv_timer_t drain;     /* first the accept queue is emptied, then drain_timeout */
+    uv_poll_t deadline;     /* of |deadline_fd|: ends jobs that are late and idle sequences, starts
+                               what has waited to be joined */
+    int deadline_fd;        /* a timer, set to |deadline_ns| unless that is RT_SCHED_NEVER */
+    uint64_t deadline_ns;   /* on the clock of uv_hrtime() */
+    uv_timer_t sweep;       /* looks at every connection's deadline; runs while there is one */
+    uv_timer_t watchdog;    /* tells systemd that the loop turns */
+    uv_timer_t drain;       /* first the accept queue is emptied, then grace, then drain_timeout */
+    uint32_t accept_rounds; /* looks at the accept queue since the signal */
     uv_signal_t sigterm, sigint;
     bool is_draining;
-    bool is_closing; /* handles are being closed; the loop ends soon */
-    bool has_loop;   /* how far server_init() came */
+    bool is_grace_over; /* while draining: connections without a request close */
+    bool is_closing;    /* handles are being closed; the loop ends soon */
+    bool has_loop;      /* how far server_init() came */
 };
 
 /* Opens the device, takes or binds the sockets, loads the models. Nothing is accepted before run.
