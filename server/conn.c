@@ -554,7 +554,7 @@ void conn_accept(struct server *server, uv_stream_t *listener)
     }
     server_start_sweep(server);
     start_reading(conn);
-    if (server->conn_count > server->params->connection_count_max) {
+    if (server->conn_count > server->connection_count_max) {
         turn_away(conn);
     }
 }

@@ -29,6 +29,8 @@
 
 #define SWEEP_MS_MAX 1000
 #define SWEEP_MS_MIN 10
+/* Of the files that a process may have open those that are no connections, and some that linger. */
+#define FILES_RESERVED 48
 #define NS_PER_MS 1000000u
 #define NS_PER_S 1000000000u
 /* Between the signal and the closing of the sockets the loop takes what waits to be accepted. */
@@ -348,13 +350,26 @@ static enum status init_listeners(struct server *server, struct error *err)
     return ST_OK;
 }
 
-/* As many descriptors as we may have; a refusal leaves what there is. */
-static void raise_file_limit(void)
+/* As many descriptors as we may have; a refusal leaves what there is. Clients beyond what that
+ * allows are told so, as those beyond --connection-count-max are: nobody can be once it is used up.
+ */
+static void limit_connections(struct server *server)
 {
     struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
+    server->connection_count_max = server->params->connection_count_max;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0) {
+        return;
+    }
+    if (limit.rlim_cur < limit.rlim_max) {
+        const struct rlimit raised = {limit.rlim_max, limit.rlim_max};
+        limit.rlim_cur = setrlimit(RLIMIT_NOFILE, &raised) < 0 ? limit.rlim_cur : limit.rlim_max;
+    }
+    uint64_t allowed =
+        limit.rlim_cur > 2 * FILES_RESERVED ? limit.rlim_cur - FILES_RESERVED : limit.rlim_cur / 2;
+    if (allowed < server->connection_count_max) {
+        server->connection_count_max = (uint32_t)allowed;
+        log_line(LOG_WARNING, "at most %u connections: the process may have %llu files open",
+                 server->connection_count_max, (unsigned long long)limit.rlim_cur);
     }
 }
 
@@ -371,7 +386,7 @@ enum status server_init(struct server *server, const struct options *options, st
     list_init(&server->conns);
     list_init(&server->idle_requests);
     notify_init(&server->notify);
-    raise_file_limit();
+    limit_connections(server);
     signal(SIGPIPE, SIG_IGN);
     int rc = uv_loop_init(&server->loop);
     if (rc < 0) {

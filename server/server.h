@@ -39,8 +39,9 @@ struct server {
     uint32_t conn_count;
     struct list idle_requests; /* to be used again */
     uint32_t idle_request_count;
-    uint32_t busy_request_count; /* also those whose client has gone */
-    uint8_t *read_buffer;        /* owned; SERVER_READ_BYTES, for whoever reads now */
+    uint32_t connection_count_max; /* the parameter's, or what open files allow */
+    uint32_t busy_request_count;   /* also those whose client has gone */
+    uint8_t *read_buffer;          /* owned; SERVER_READ_BYTES, for whoever reads now */
 
     uv_poll_t wake;                      /* of |wake_fd| */
     int wake_fd;                         /* an eventfd: |completed| is no longer empty */

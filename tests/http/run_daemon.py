@@ -7,6 +7,7 @@ usage: run_daemon.py, with top_srcdir and top_builddir in the environment.
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -320,6 +321,19 @@ def drain_under_load():
         raise Failure(f"{len(served)} answers with {set(served)}")
 
 
+def few_files():
+    """Where the process may open few files, clients beyond that are told so."""
+    def limit():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+
+    with Daemon([ADD], preexec_fn=limit) as daemon:
+        daemon.wait_for("at most 32 connections: the process may have 64 files open")
+        clients = [Client(daemon.port) for _ in range(33)]
+        expect("one too many", clients[-1].answer(), 503)
+        expect("Connection", clients[-1].field("connection"), "close")
+        expect("infer", infer(clients[0]), 200)
+
+
 def drain_has_an_end():
     with Daemon([ADD, "--drain-timeout=300ms"]) as daemon:
         stuck = Client(daemon.port)
@@ -437,7 +451,7 @@ def log_lines():
 CHECKS = (
     usage_errors, help_and_version, bad_model_files, folder_of_models, unknown_operator,
     port_in_use, unix_socket, inherited_sockets, sockets_for_another, stops_at_once_when_idle,
-    drain_finishes_requests, drain_under_load, drain_has_an_end, second_signal,
+    few_files, drain_finishes_requests, drain_under_load, drain_has_an_end, second_signal,
     disconnect_in_every_step, client_that_does_not_read, too_many_connections, ring_exhausted,
     log_lines)
 
