@@ -201,6 +201,22 @@ def masks():
 # ---- pooling and resampling -------------------------------------------------------------------
 
 
+def volume_maxima(x):
+    return (F.max_pool3d(x, 2), F.max_pool3d(x, 3, 2, 1), F.max_pool3d(x, (1, 2, 3), (2, 1, 2)),
+            F.max_pool3d(x, 2, 1, 1, 2), *F.max_pool3d(x, 2, ceil_mode=True, return_indices=True),
+            *F.max_pool3d(x, (3, 2, 2), 2, (1, 0, 1), return_indices=True))
+
+
+def volume_averages(x):
+    return (F.avg_pool3d(x, 2), F.avg_pool3d(x, 3, 2, 1), F.avg_pool3d(x, (1, 2, 3), (2, 1, 2)),
+            F.avg_pool3d(x, 3, 2, 1, count_include_pad=False),
+            F.avg_pool3d(x, 2, ceil_mode=True), F.avg_pool3d(x, 2, divisor_override=3))
+
+
+def volume_sizes(x):
+    return F.adaptive_avg_pool3d(x, 1), F.adaptive_avg_pool3d(x, (2, 3, 4))
+
+
 @family
 def pool():
     image, odd = real(2, 5, 9, 11), real(1, 3, 7, 6)
@@ -221,6 +237,19 @@ def pool():
         case("adaptive", lambda x: (F.adaptive_avg_pool2d(x, 1), F.adaptive_avg_pool2d(x, (3, 4))),
              odd),
         case("unbatched", lambda x: (F.max_pool2d(x, 2), F.avg_pool2d(x, 2)), image[0]),
+        *(case(f"volumes_{short(dtype)}", volume_maxima, floats(dtype, 2, 3, 5, 6, 7),
+               **tolerance(dtype)) for dtype in FLOATS),
+        *(case(f"volume_averages_{short(dtype)}",
+               lambda x: (*volume_averages(x), *volume_sizes(x)), floats(dtype, 2, 3, 5, 6, 7),
+               **tolerance(dtype)) for dtype in FLOATS[:2]),
+        case("volumes_i64", lambda x: (*volume_maxima(x), F.avg_pool3d(x, 2)),
+             ints(torch.int64, 2, 3, 5, 6, 7)),
+        case("volumes_nan", volume_maxima, with_nan),
+        case("volumes_unbatched",
+             lambda x: (F.max_pool3d(x, 2), F.avg_pool3d(x, 2), *volume_sizes(x)), image),
+        case("volumes_dynamic", lambda x: (F.max_pool3d(x, 2), F.avg_pool3d(x, 3, 2, 1)),
+             real(2, 3, 5, 6, 7), dynamic=({0: Dim("b", max=4), 3: Dim("h", min=4, max=9)},),
+             more=[(real(4, 3, 5, 9, 7),), (real(1, 3, 5, 5, 7),)]),
         case("bilinear",
              lambda x: (F.interpolate(x, scale_factor=2, mode="bilinear"),
                         F.interpolate(x, size=(5, 9), mode="bilinear"),

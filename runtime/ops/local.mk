@@ -35,7 +35,7 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/order.c %D%/order.h \
 	%D%/pad.c %D%/pad.h \
 	%D%/pointwise.c %D%/pointwise.h %D%/pointwise_complex.c %D%/pointwise_loops.c %D%/pointwise_typed.c \
-	%D%/pool.c %D%/pool.h %D%/pool_back.c \
+	%D%/pool.c %D%/pool.h %D%/pool_back.c %D%/pool_volume.c \
 	%D%/qgemm.c %D%/qgemm.h \
 	%D%/qpointwise.c %D%/qpointwise.h \
 	%D%/qproduct.c \

@@ -14,6 +14,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/check.h"
 #include "hal/cpu/uk.h"
@@ -26,19 +27,13 @@
 
 #define TILE_ELEMENTS (16 * 1024)
 
-/* The part of a window that lies in the image, in steps of the dilation. */
-struct window {
-    int64_t begin, count;
-    int64_t padded; /* how many elements it is long before the end of the padding */
-};
-
-static struct window window_of(const struct rt_pool_constants *c, const struct rt_pool_dim *dim,
-                               int64_t at)
+struct rt_pool_window rt_pool_window(enum rt_pool_mode mode, const struct rt_pool_dim *dim,
+                                     int64_t at)
 {
-    if (c->mode == RT_POOL_ADAPTIVE) {
+    if (mode == RT_POOL_ADAPTIVE) {
         int64_t begin = at * dim->in / dim->out;
         int64_t count = ((at + 1) * dim->in + dim->out - 1) / dim->out - begin;
-        return (struct window){begin, count, count};
+        return (struct rt_pool_window){begin, count, count};
     }
     int64_t start = at * dim->stride - dim->pad;
     int64_t skipped = start < 0 ? (-start + dim->dilation - 1) / dim->dilation : 0;
@@ -46,12 +41,12 @@ static struct window window_of(const struct rt_pool_constants *c, const struct r
     int64_t fitting = begin < dim->in ? (dim->in - 1 - begin) / dim->dilation + 1 : 0;
     int64_t count = rt_max(0, rt_min(dim->kernel - skipped, fitting));
     int64_t padded = rt_min(dim->kernel, dim->in + dim->pad - start);
-    return (struct window){begin, count, padded};
+    return (struct rt_pool_window){begin, count, padded};
 }
 
 /* What the sum of a window is divided by. */
-static int64_t divisor_of(const struct rt_pool_constants *c, const struct window *h,
-                          const struct window *w)
+static int64_t divisor_of(const struct rt_pool_constants *c, const struct rt_pool_window *h,
+                          const struct rt_pool_window *w)
 {
     if (c->divisor) {
         return c->divisor;
@@ -69,7 +64,8 @@ static int64_t dilation_of(const struct rt_pool_constants *c, const struct rt_po
 
 /* One pixel, channels innermost on both sides. */
 static void pool_pixel_f32(const struct rt_pool_constants *c, const struct hal_cpu_uk *uk, float *y,
-                           const float *x, const struct window *h, const struct window *w)
+                           const float *x, const struct rt_pool_window *h,
+                           const struct rt_pool_window *w)
 {
     const struct uk_window_f32 window = {
         .x = x + h->begin * c->x.h + w->begin * c->x.w,
@@ -88,8 +84,8 @@ static void pool_pixel_f32(const struct rt_pool_constants *c, const struct hal_c
 }
 
 static void pool_pixel_u8(const struct rt_pool_constants *c, const struct hal_cpu_uk *uk,
-                          uint8_t *y, const uint8_t *x, const struct window *h,
-                          const struct window *w)
+                          uint8_t *y, const uint8_t *x, const struct rt_pool_window *h,
+                          const struct rt_pool_window *w)
 {
     const struct uk_window_u8 window = {
         .x = x + h->begin * c->x.h + w->begin * c->x.w,
@@ -111,10 +107,10 @@ static void pool_pixels(const struct hal_args *args, struct hal_tile tile)
 
     for (int64_t r = first; r < behind; r++) {
         int64_t n = r / c->h.out, row = r % c->h.out;
-        struct window h = window_of(c, &c->h, row);
+        struct rt_pool_window h = rt_pool_window(c->mode, &c->h, row);
         int64_t x = n * c->x.n, y = n * c->y.n + row * c->y.h;
         for (int64_t column = 0; column < c->w.out; column++, y += c->y.w) {
-            struct window w = window_of(c, &c->w, column);
+            struct rt_pool_window w = rt_pool_window(c->mode, &c->w, column);
             if (c->dtype == DT_U8) {
                 pool_pixel_u8(c, uk, (uint8_t *)args->bindings[0] + y,
                               (const uint8_t *)args->bindings[1] + x, &h, &w);
@@ -134,7 +130,7 @@ struct scan {
     const struct rt_pool_constants *c;
     rt_load_f *load;
     const char *x; /* the channel's image */
-    struct window h, w;
+    struct rt_pool_window h, w;
 };
 
 /*
@@ -216,9 +212,9 @@ static void pool_any(const struct hal_args *args, struct hal_tile tile)
 
     for (int64_t r = first; r < behind; r++) {
         int64_t n = r / c->h.out, row = r % c->h.out;
-        s.h = window_of(c, &c->h, row);
+        s.h = rt_pool_window(c->mode, &c->h, row);
         for (int64_t column = 0; column < c->w.out; column++) {
-            s.w = window_of(c, &c->w, column);
+            s.w = rt_pool_window(c->mode, &c->w, column);
             for (int64_t channel = 0; channel < c->channels; channel++) {
                 int64_t y = n * c->y.n + channel * c->y.c + row * c->y.h + column * c->y.w;
                 int64_t i = n * c->indices.n + channel * c->indices.c + row * c->indices.h +
@@ -240,17 +236,16 @@ static const struct hal_kernel kernel_f64 = {.name = "pool_elements", .cpu = poo
 /* ---- shapes ------------------------------------------------------------------------------------
  */
 
-/* Argument |index|, one number for both dims or one each; an empty list leaves |out_pair|. */
-static enum status need_pair(struct rt_shape_call *call, uint32_t index, int64_t least,
-                             int64_t out_pair[2])
+enum status rt_pool_need_list(struct rt_shape_call *call, uint32_t index, uint32_t axes,
+                              int64_t least, int64_t *out_items)
 {
     const struct rt_value *list = rt_arg(call, index);
 
-    if (list->count > 2) {
-        return rt_refuse(call, "argument %u has %u numbers, expected 2", index, list->count);
+    if (list->count > 1 && list->count != axes) {
+        return rt_refuse(call, "argument %u has %u numbers, expected %u", index, list->count, axes);
     }
-    for (uint32_t i = 0; list->count > 0 && i < 2; i++) {
-        struct rt_dim item = list->ints[list->count == 2 ? i : 0];
+    for (uint32_t i = 0; list->count > 0 && i < axes; i++) {
+        struct rt_dim item = list->ints[list->count == 1 ? 0 : i];
         if (!rt_dim_is_const(item)) {
             return rt_unsupported(call, "argument %u depends on the inputs' dims", index);
         }
@@ -258,27 +253,33 @@ static enum status need_pair(struct rt_shape_call *call, uint32_t index, int64_t
             return rt_refuse(call, "argument %u is %" PRId64 ", expected %" PRId64 " or more",
                              index, item.value, least);
         }
-        out_pair[i] = item.value;
+        out_items[i] = item.value;
     }
     return ST_OK;
 }
 
-struct pool_pairs {
-    int64_t kernel[2], stride[2], pad[2], dilation[2];
-};
-
-/* The arguments that both kinds begin with: kernel, stride (none: the kernel), pad. */
-static enum status need_window(struct rt_shape_call *call, struct pool_pairs *p)
+enum status rt_pool_need_lists(struct rt_shape_call *call, uint32_t axes, uint32_t dilation,
+                               struct rt_pool_lists *lists)
 {
-    *p = (struct pool_pairs){.dilation = {1, 1}};
+    *lists = (struct rt_pool_lists){.dilation = {1, 1, 1}};
     if (rt_arg(call, 1)->count == 0) {
         return rt_refuse(call, "no kernel size");
     }
-    TRY(need_pair(call, 1, 1, p->kernel));
-    p->stride[0] = p->kernel[0];
-    p->stride[1] = p->kernel[1];
-    TRY(need_pair(call, 2, 1, p->stride));
-    return need_pair(call, 3, 0, p->pad);
+    TRY(rt_pool_need_list(call, 1, axes, 1, lists->kernel));
+    memcpy(lists->stride, lists->kernel, sizeof(lists->stride));
+    TRY(rt_pool_need_list(call, 2, axes, 1, lists->stride));
+    TRY(rt_pool_need_list(call, 3, axes, 0, lists->pad));
+    return dilation ? rt_pool_need_list(call, dilation, axes, 1, lists->dilation) : ST_OK;
+}
+
+enum status rt_pool_need_divisor(struct rt_shape_call *call, uint32_t index)
+{
+    int64_t divisor = 1;
+
+    if (!rt_arg_is_none(call, index)) {
+        TRY(rt_need_const(call, index, &divisor));
+    }
+    return divisor == 0 ? rt_refuse(call, "a divisor of 0") : ST_OK;
 }
 
 static enum status need_image(struct rt_shape_call *call)
@@ -292,14 +293,12 @@ static enum status need_image(struct rt_shape_call *call)
     return ST_OK;
 }
 
-/* How many windows there are along a spatial dim. With |ceil| one more that is not whole, but none
- * that would begin in the padding behind the image. */
-static enum status count_windows(struct rt_shape_call *call, const struct pool_pairs *p, uint32_t i,
-                                 bool ceil, struct rt_dim *out_count)
+enum status rt_pool_count(struct rt_shape_call *call, const struct rt_pool_lists *p, uint32_t axes,
+                          uint32_t i, bool ceil, struct rt_dim *out_count)
 {
     struct rt_dims *dims = &call->graph->dims;
     const struct rt_value *self = rt_arg(call, 0);
-    struct rt_dim in = self->dims[self->rank - 2 + i], stride = rt_dim_of(p->stride[i]);
+    struct rt_dim in = self->dims[self->rank - axes + i], stride = rt_dim_of(p->stride[i]);
     int64_t reach = p->dilation[i] * (p->kernel[i] - 1) + 1;
 
     if (p->pad[i] > reach / 2) {
@@ -336,39 +335,32 @@ static enum status set_image(struct rt_shape_call *call, uint32_t index, struct 
 
 static enum status max_pool_shape(struct rt_shape_call *call)
 {
-    struct pool_pairs p;
+    struct rt_pool_lists p;
     struct rt_dim height, width;
     bool ceil = rt_arg(call, 5)->b;
 
     TRY(need_image(call));
-    TRY(need_window(call, &p));
-    TRY(need_pair(call, 4, 1, p.dilation));
+    TRY(rt_pool_need_lists(call, 2, 4, &p));
     if (rt_out_dtype(call, 1) != DT_I64) {
         return rt_refuse(call, "indices are %s, expected i64", dtype_text(rt_out_dtype(call, 1)));
     }
-    TRY(count_windows(call, &p, 0, ceil, &height));
-    TRY(count_windows(call, &p, 1, ceil, &width));
+    TRY(rt_pool_count(call, &p, 2, 0, ceil, &height));
+    TRY(rt_pool_count(call, &p, 2, 1, ceil, &width));
     TRY(set_image(call, 0, height, width));
     return set_image(call, 1, height, width);
 }
 
 static enum status avg_pool_shape(struct rt_shape_call *call)
 {
-    struct pool_pairs p;
+    struct rt_pool_lists p;
     struct rt_dim height, width;
     bool ceil = rt_arg(call, 4)->b;
-    int64_t divisor = 1;
 
     TRY(need_image(call));
-    TRY(need_window(call, &p));
-    if (!rt_arg_is_none(call, 6)) {
-        TRY(rt_need_const(call, 6, &divisor));
-    }
-    if (divisor == 0) {
-        return rt_refuse(call, "a divisor of 0");
-    }
-    TRY(count_windows(call, &p, 0, ceil, &height));
-    TRY(count_windows(call, &p, 1, ceil, &width));
+    TRY(rt_pool_need_lists(call, 2, 0, &p));
+    TRY(rt_pool_need_divisor(call, 6));
+    TRY(rt_pool_count(call, &p, 2, 0, ceil, &height));
+    TRY(rt_pool_count(call, &p, 2, 1, ceil, &width));
     return set_image(call, 0, height, width);
 }
 
@@ -380,7 +372,7 @@ static enum status adaptive_shape(struct rt_shape_call *call)
     if (rt_arg(call, 1)->count != 2) {
         return rt_refuse(call, "%u output sizes, expected 2", rt_arg(call, 1)->count);
     }
-    TRY(need_pair(call, 1, 0, size));
+    TRY(rt_pool_need_list(call, 1, 2, 0, size));
     return set_image(call, 0, rt_dim_of(size[0]), rt_dim_of(size[1]));
 }
 
@@ -388,18 +380,19 @@ static enum status adaptive_shape(struct rt_shape_call *call)
  */
 
 /* Item |i| of a list that shape has accepted. */
-static int64_t pair_item(const struct rt_emit *emit, uint32_t index, uint32_t i, int64_t otherwise)
+static int64_t list_item(const struct rt_emit *emit, uint32_t index, uint32_t i, int64_t otherwise)
 {
     uint32_t count = rt_emit_value(emit, index)->count;
-    return count ? rt_emit_ints(emit, index, count == 2 ? i : 0) : otherwise;
+    return count ? rt_emit_ints(emit, index, count == 1 ? 0 : i) : otherwise;
 }
 
-static void read_window(const struct rt_emit *emit, struct rt_pool_dim *dim, uint32_t i)
+void rt_pool_read_window(const struct rt_emit *emit, struct rt_pool_dim *dim, uint32_t axis,
+                         uint32_t dilation)
 {
-    dim->kernel = pair_item(emit, 1, i, 1);
-    dim->stride = pair_item(emit, 2, i, dim->kernel);
-    dim->pad = pair_item(emit, 3, i, 0);
-    dim->dilation = 1;
+    dim->kernel = list_item(emit, 1, axis, 1);
+    dim->stride = list_item(emit, 2, axis, dim->kernel);
+    dim->pad = list_item(emit, 3, axis, 0);
+    dim->dilation = dilation ? list_item(emit, dilation, axis, 1) : 1;
 }
 
 static enum status emit_pool(struct rt_emit *emit, struct rt_pool_constants *c,
@@ -455,10 +448,8 @@ static enum status max_pool_emit(struct rt_emit *emit, struct error *err)
 {
     struct rt_pool_constants c = {.mode = RT_POOL_MAX};
 
-    read_window(emit, &c.h, 0);
-    read_window(emit, &c.w, 1);
-    c.h.dilation = pair_item(emit, 4, 0, 1);
-    c.w.dilation = pair_item(emit, 4, 1, 1);
+    rt_pool_read_window(emit, &c.h, 0, 4);
+    rt_pool_read_window(emit, &c.w, 1, 4);
     return emit_pool(emit, &c, rt_emit_out(emit, 1), err);
 }
 
@@ -467,8 +458,8 @@ static enum status avg_pool_emit(struct rt_emit *emit, struct error *err)
     struct rt_pool_constants c = {.mode = RT_POOL_AVERAGE,
                                   .counts_padding = rt_emit_value(emit, 5)->b};
 
-    read_window(emit, &c.h, 0);
-    read_window(emit, &c.w, 1);
+    rt_pool_read_window(emit, &c.h, 0, 0);
+    rt_pool_read_window(emit, &c.w, 1, 0);
     if (rt_emit_value(emit, 6)->kind != RT_NONE) {
         c.divisor = rt_emit_int(emit, 6);
     }

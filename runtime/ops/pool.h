@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Images: tensors of channels, height and width, with or without a batch dim before them. */
+/*
+ * Images: tensors of channels, height and width, with or without a batch dim before them; and what
+ * pooling over them shares with pooling over volumes.
+ */
 #ifndef PTED_RUNTIME_OPS_POOL_H
 #define PTED_RUNTIME_OPS_POOL_H
 
@@ -48,6 +51,43 @@ static inline int64_t rt_image_count(const struct rt_tensor *tensor)
 {
     return tensor->rank > 3 ? tensor->dims[0] : 1;
 }
+
+#define RT_POOL_AXES_MAX 3
+
+/* The part of a window that lies in the image, in steps of the dilation. */
+struct rt_pool_window {
+    int64_t begin, count;
+    int64_t padded; /* how many elements it is long before the end of the padding */
+};
+
+struct rt_pool_window rt_pool_window(enum rt_pool_mode mode, const struct rt_pool_dim *dim,
+                                     int64_t at);
+
+/* By axis. */
+struct rt_pool_lists {
+    int64_t kernel[RT_POOL_AXES_MAX], stride[RT_POOL_AXES_MAX];
+    int64_t pad[RT_POOL_AXES_MAX], dilation[RT_POOL_AXES_MAX];
+};
+
+/* Argument |index|, one number for all axes or one each; an empty list leaves |out_items|. */
+MUST_CHECK enum status rt_pool_need_list(struct rt_shape_call *call, uint32_t index, uint32_t axes,
+                                         int64_t least, int64_t *out_items);
+/* The arguments that all begin with: kernel, stride (none: the kernel), pad. |dilation|: its
+ * argument, or 0 for none. */
+MUST_CHECK enum status rt_pool_need_lists(struct rt_shape_call *call, uint32_t axes,
+                                          uint32_t dilation, struct rt_pool_lists *lists);
+/* A divisor, if there is one, that is not 0. */
+MUST_CHECK enum status rt_pool_need_divisor(struct rt_shape_call *call, uint32_t index);
+/*
+ * How many windows there are along |axis|. With |ceil| one more that is not whole, but none that
+ * would begin in the padding behind the image.
+ */
+MUST_CHECK enum status rt_pool_count(struct rt_shape_call *call, const struct rt_pool_lists *lists,
+                                     uint32_t axes, uint32_t axis, bool ceil,
+                                     struct rt_dim *out_count);
+/* The same lists when a call is recorded. */
+void rt_pool_read_window(const struct rt_emit *emit, struct rt_pool_dim *dim, uint32_t axis,
+                         uint32_t dilation);
 #endif
 
 #endif

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pooling over windows of volumes: as pool.c has it of images, with a depth. Volumes are row-major,
+ * one a channel; a tile is some rows of the output, element by element in the class that their
+ * numbers are computed in.
+ */
+#include "config.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "runtime/ops/convert.h"
+#include "runtime/ops/minmax.h"
+#include "runtime/ops/op.h"
+#include "runtime/ops/pool.h"
+#include "runtime/ops/view_priv.h"
+
+#define AXES 3
+#define TILE_ELEMENTS (16 * 1024)
+
+struct volume_constants {
+    enum rt_pool_mode mode;
+    enum dtype dtype;
+    uint32_t counts_padding;
+    int64_t divisor; /* 0: as many elements as the window has */
+    int64_t rows;    /* of all volumes */
+    int64_t tile;    /* rows */
+    struct rt_pool_dim axes[AXES];
+};
+
+/* ---- the kernel ------------------------------------------------------------------------------ */
+
+/* A window's elements: where they are and how they are read. */
+struct scan {
+    const struct volume_constants *c;
+    rt_load_f *load;
+    const char *x; /* the channel's volume */
+    struct rt_pool_window w[AXES];
+};
+
+/* What the sum of a window is divided by. */
+static int64_t divisor_of(const struct scan *s)
+{
+    int64_t count = 1;
+
+    if (s->c->divisor) {
+        return s->c->divisor;
+    }
+    for (int i = 0; i < AXES; i++) {
+        count *= s->c->counts_padding ? s->w[i].padded : s->w[i].count;
+    }
+    return count;
+}
+
+/* Where element |n| of the window lies in its volume. */
+static int64_t place_of(const struct scan *s, int64_t n)
+{
+    int64_t place = 0, step = 1;
+
+    for (int i = AXES - 1; i >= 0; i--) {
+        const struct rt_pool_dim *axis = &s->c->axes[i];
+        place += (s->w[i].begin + n % s->w[i].count * axis->dilation) * step;
+        step *= axis->in;
+        n /= s->w[i].count;
+    }
+    return place;
+}
+
+static int64_t first_place(const struct scan *s)
+{
+    const struct rt_pool_dim *axes = s->c->axes;
+    return (s->w[0].begin * axes[1].in + s->w[1].begin) * axes[2].in + s->w[2].begin;
+}
+
+/* As in pool.c: a NaN wins, the first of equals stays; integers are divided towards zero. */
+#define DEFINE_SCAN(suffix, type, lowest, is_nan)                                                  \
+    static type scan_##suffix(const struct scan *s, int64_t *out_place)                            \
+    {                                                                                              \
+        int64_t width = (int64_t)dtype_bytes(s->c->dtype);                                         \
+        int64_t count = s->w[0].count * s->w[1].count * s->w[2].count;                             \
+        bool is_max = s->c->mode == RT_POOL_MAX;                                                   \
+        type best = lowest, sum = 0, value;                                                        \
+        *out_place = first_place(s);                                                               \
+        for (int64_t n = 0; n < count; n++) {                                                      \
+            int64_t place = place_of(s, n);                                                        \
+            s->load(&value, s->x + place * width, width, 1);                                       \
+            sum += is_max ? 0 : value;                                                             \
+            if (is_max && (value > best || is_nan(value))) {                                       \
+                best = value;                                                                      \
+                *out_place = place;                                                                \
+            }                                                                                      \
+        }                                                                                          \
+        return is_max ? best : sum / (type)divisor_of(s);                                          \
+    }
+
+#define NEVER(value) false
+DEFINE_SCAN(f32, float, -INFINITY, isnan)
+DEFINE_SCAN(f64, double, -(double)INFINITY, isnan)
+DEFINE_SCAN(i64, int64_t, INT64_MIN, NEVER)
+
+static void pool_element(const struct scan *s, char *y, int64_t *index)
+{
+    enum rt_class class = rt_class_of(s->c->dtype);
+    int64_t place;
+    union {
+        float f32;
+        double f64;
+        int64_t i64;
+    } value;
+
+    if (class == RT_CLASS_F32) {
+        value.f32 = scan_f32(s, &place);
+    } else if (class == RT_CLASS_F64) {
+        value.f64 = scan_f64(s, &place);
+    } else {
+        value.i64 = scan_i64(s, &place);
+    }
+    rt_store(class, s->c->dtype)(y, 0, &value, 1);
+    if (index) {
+        *index = place;
+    }
+}
+
+/* Bindings: output, input, indices or none. */
+static void pool_volumes(const struct hal_args *args, struct hal_tile tile)
+{
+    const struct volume_constants *c = args->constants;
+    const struct rt_pool_dim *d = &c->axes[0], *h = &c->axes[1], *w = &c->axes[2];
+    int64_t width = (int64_t)dtype_bytes(c->dtype), volume = d->in * h->in * w->in;
+    int64_t first = tile.x * c->tile, behind = rt_min(first + c->tile, c->rows);
+    struct scan s = {.c = c, .load = rt_load(c->dtype, rt_class_of(c->dtype))};
+
+    for (int64_t r = first; r < behind; r++) {
+        int64_t channel = r / (d->out * h->out), y = r * w->out;
+        s.x = (const char *)args->bindings[1] + channel * volume * width;
+        s.w[0] = rt_pool_window(c->mode, d, r / h->out % d->out);
+        s.w[1] = rt_pool_window(c->mode, h, r % h->out);
+        for (int64_t column = 0; column < w->out; column++, y++) {
+            s.w[2] = rt_pool_window(c->mode, w, column);
+            pool_element(&s, (char *)args->bindings[0] + y * width,
+                         args->bindings[2] ? (int64_t *)args->bindings[2] + y : NULL);
+        }
+    }
+}
+
+static const struct hal_kernel kernel = {.name = "pool_volumes", .cpu = pool_volumes};
+
+/* ---- shapes ---------------------------------------------------------------------------------- */
+
+static enum status need_volume(struct rt_shape_call *call)
+{
+    const struct rt_value *self = rt_arg(call, 0);
+
+    TRY(rt_view_same_dtype(call));
+    if (self->rank != AXES + 1 && self->rank != AXES + 2) {
+        return rt_refuse(call, "rank %u, expected 4 or 5", self->rank);
+    }
+    return ST_OK;
+}
+
+static enum status set_volume(struct rt_shape_call *call, uint32_t index,
+                              const struct rt_dim size[AXES])
+{
+    const struct rt_value *self = rt_arg(call, 0);
+    struct rt_dim out[AXES + 2];
+
+    for (uint8_t i = 0; i < self->rank; i++) {
+        uint8_t outer = self->rank - AXES;
+        out[i] = i < outer ? self->dims[i] : size[i - outer];
+    }
+    return rt_set_out(call, index, self->rank, out);
+}
+
+/* |dilation|: the argument, or 0 for none. */
+static enum status count_windows(struct rt_shape_call *call, uint32_t dilation, bool ceil,
+                                 struct rt_dim size[AXES])
+{
+    struct rt_pool_lists lists;
+
+    TRY(need_volume(call));
+    TRY(rt_pool_need_lists(call, AXES, dilation, &lists));
+    for (uint32_t i = 0; i < AXES; i++) {
+        TRY(rt_pool_count(call, &lists, AXES, i, ceil, &size[i]));
+    }
+    return ST_OK;
+}
+
+static enum status max_shape(struct rt_shape_call *call)
+{
+    struct rt_dim size[AXES];
+
+    TRY(rt_need_out_dtype(call, 1, 1u << DT_I64));
+    TRY(count_windows(call, 4, rt_arg(call, 5)->b, size));
+    TRY(set_volume(call, 0, size));
+    return set_volume(call, 1, size);
+}
+
+static enum status avg_shape(struct rt_shape_call *call)
+{
+    struct rt_dim size[AXES];
+
+    TRY(rt_pool_need_divisor(call, 6));
+    TRY(count_windows(call, 0, rt_arg(call, 4)->b, size));
+    return set_volume(call, 0, size);
+}
+
+static enum status adaptive_shape(struct rt_shape_call *call)
+{
+    const struct rt_value *list = rt_arg(call, 1);
+    int64_t items[AXES];
+    struct rt_dim size[AXES];
+
+    TRY(need_volume(call));
+    if (list->count != AXES) {
+        return rt_refuse(call, "%u output sizes, expected %d", list->count, AXES);
+    }
+    TRY(rt_pool_need_list(call, 1, AXES, 0, items));
+    for (uint32_t i = 0; i < AXES; i++) {
+        size[i] = rt_dim_of(items[i]);
+    }
+    return set_volume(call, 0, size);
+}
+
+/* ---- recording ------------------------------------------------------------------------------- */
+
+static enum status emit_volumes(struct rt_emit *emit, struct volume_constants *c,
+                                const struct rt_tensor *indices, struct error *err)
+{
+    const struct rt_tensor *self = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
+    struct hal_binding bindings[3] = {out->binding, self->binding};
+    int64_t taps = 1;
+
+    if (out->numel == 0) {
+        return ST_OK;
+    }
+    for (uint8_t i = 0; i < AXES; i++) {
+        struct rt_pool_dim *axis = &c->axes[i];
+        axis->in = self->dims[self->rank - AXES + i];
+        axis->out = out->dims[self->rank - AXES + i];
+        taps *= c->mode == RT_POOL_ADAPTIVE ? axis->in / axis->out + 1 : axis->kernel;
+        if (axis->in == 0) {
+            return error_set(err, ST_INVALID, "a volume of no elements");
+        }
+    }
+    if (indices) {
+        bindings[2] = indices->binding;
+    }
+    c->dtype = self->dtype;
+    c->rows = out->numel / c->axes[2].out;
+    int64_t row = c->axes[2].out * rt_min(taps, TILE_ELEMENTS);
+    c->tile = rt_max(1, TILE_ELEMENTS / row);
+    return rt_emit_tiles(emit, c->rows, c->tile,
+                         &(struct hal_dispatch){
+                             .kernel = &kernel,
+                             .constants = c,
+                             .constants_bytes = sizeof(*c),
+                             .bindings = bindings,
+                             .binding_count = 3,
+                             .cost = (uint64_t)(c->rows * row) * 2,
+                         },
+                         err);
+}
+
+static enum status max_emit(struct rt_emit *emit, struct error *err)
+{
+    struct volume_constants c = {.mode = RT_POOL_MAX};
+
+    for (uint32_t i = 0; i < AXES; i++) {
+        rt_pool_read_window(emit, &c.axes[i], i, 4);
+    }
+    return emit_volumes(emit, &c, rt_emit_out(emit, 1), err);
+}
+
+static enum status avg_emit(struct rt_emit *emit, struct error *err)
+{
+    struct volume_constants c = {.mode = RT_POOL_AVERAGE,
+                                 .counts_padding = rt_emit_value(emit, 5)->b};
+
+    for (uint32_t i = 0; i < AXES; i++) {
+        rt_pool_read_window(emit, &c.axes[i], i, 0);
+    }
+    if (rt_emit_value(emit, 6)->kind != RT_NONE) {
+        c.divisor = rt_emit_int(emit, 6);
+    }
+    return emit_volumes(emit, &c, NULL, err);
+}
+
+static enum status adaptive_emit(struct rt_emit *emit, struct error *err)
+{
+    struct volume_constants c = {.mode = RT_POOL_ADAPTIVE};
+
+    for (uint32_t i = 0; i < AXES; i++) {
+        c.axes[i].dilation = 1;
+    }
+    return emit_volumes(emit, &c, NULL, err);
+}
+
+/* clang-format off */
+const struct rt_op rt_ops_pool_volume[] = {
+    {.name = "max_pool3d", .kernels = "aten::max_pool3d_with_indices.out",
+     .args = "TLLLLB>TT", .shape = max_shape, .emit = max_emit, .batch = rt_batch_each,
+     .dtypes = RT_DTYPES_REAL, .runs = &kernel},
+    {.name = "avg_pool3d", .kernels = "aten::avg_pool3d.out",
+     .args = "TLLLBBI?>T", .shape = avg_shape, .emit = avg_emit, .batch = rt_batch_each,
+     .dtypes = RT_DTYPES_REAL, .runs = &kernel},
+    {.name = "adaptive_avg_pool3d", .kernels = "aten::_adaptive_avg_pool3d.out",
+     .args = "TL>T", .shape = adaptive_shape, .emit = adaptive_emit, .batch = rt_batch_each,
+     .dtypes = RT_DTYPES_REAL, .runs = &kernel},
+    {0},
+};
+/* clang-format on */
