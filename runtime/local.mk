@@ -80,8 +80,8 @@ noinst_LIBRARIES += %D%/libruntime.a
 	%D%/graph/permute.c \
 	%D%/graph/print.c \
 	%D%/graph/quantize.c %D%/graph/quantize.h \
-	%D%/graph/quantize_between.c %D%/graph/quantize_products.c \
-	%D%/graph/quantize_scales.c \
+	%D%/graph/quantize_between.c %D%/graph/quantize_moves.c \
+	%D%/graph/quantize_products.c %D%/graph/quantize_scales.c \
 	%D%/graph/resolve.c \
 	%D%/graph/rewrite.c %D%/graph/rewrite.h \
 	%D%/plan/alloc.c %D%/plan/alloc.h \

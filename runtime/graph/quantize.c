@@ -48,20 +48,15 @@ static enum status as_u8(struct q_pass *q, uint32_t value, uint32_t *out_value)
     return ST_OK;
 }
 
-static uint32_t int_arg(struct q_pass *q, int64_t value)
-{
-    return rt_graph_int(q->graph, rt_dim_of(value));
-}
-
 enum status q_quantize(struct q_pass *q, uint32_t x, const struct q_form *form, uint32_t *out_value)
 {
     uint32_t args[] = {
         x,
         rt_graph_float(q->graph, form->scale),
-        int_arg(q, form->zero),
-        int_arg(q, form->min),
-        int_arg(q, form->max),
-        int_arg(q, dtype_infos[DT_U8].executorch),
+        q_int(q, form->zero),
+        q_int(q, form->min),
+        q_int(q, form->max),
+        q_int(q, dtype_infos[DT_U8].executorch),
     };
     return rt_graph_apply(q->graph, "quantize", args, 6, DT_U8, out_value, q->err);
 }
@@ -72,36 +67,16 @@ enum status q_dequantize(struct q_pass *q, uint32_t bytes, double scale, int64_t
     uint32_t args[] = {
         bytes,
         rt_graph_float(q->graph, scale),
-        int_arg(q, zero),
-        int_arg(q, 0),
-        int_arg(q, 255),
-        int_arg(q, dtype_infos[DT_U8].executorch),
+        q_int(q, zero),
+        q_int(q, 0),
+        q_int(q, 255),
+        q_int(q, dtype_infos[DT_U8].executorch),
         rt_graph_none(q->graph),
     };
     return rt_graph_apply(q->graph, "dequantize", args, 7, DT_F32, out_value, q->err);
 }
 
 /* ---- what is stored -------------------------------------------------------------------------- */
-
-static bool is_byte(const struct rt_value *v)
-{
-    return v->kind == RT_TENSOR && (v->dtype == DT_I8 || v->dtype == DT_U8);
-}
-
-/* What has to be added to a zero point or a number of |v| when it becomes u8. */
-static int64_t shift_of(const struct rt_value *v)
-{
-    return v->dtype == DT_I8 ? 128 : 0;
-}
-
-static bool fixed_int(const struct rt_value *v, int64_t *out_value)
-{
-    if (v->kind != RT_INT || !rt_dim_is_const(v->i)) {
-        return false;
-    }
-    *out_value = v->i.value;
-    return true;
-}
 
 static bool is_usual_scale(double scale)
 {
@@ -114,8 +89,8 @@ static enum status on_dequantize(struct q_pass *q, const struct rt_node *node)
     struct q_info *info = &q->info[node->outs[0]];
     double scale = rt_arg_number(rt_node_arg(q->graph, node, 1));
     int64_t zero;
-    if (!is_byte(x) || rt_node_out(q->graph, node, 0)->dtype != DT_F32 || !is_usual_scale(scale) ||
-        !fixed_int(rt_node_arg(q->graph, node, 2), &zero)) {
+    if (!q_is_byte(x) || rt_node_out(q->graph, node, 0)->dtype != DT_F32 ||
+        !is_usual_scale(scale) || !q_fixed_int(rt_node_arg(q->graph, node, 2), &zero)) {
         return ST_OK;
     }
     if (q->is_known[node->args[0]]) {
@@ -127,7 +102,7 @@ static enum status on_dequantize(struct q_pass *q, const struct rt_node *node)
     }
     info->kind = Q_TENSOR;
     info->scale = scale;
-    info->zero = zero + shift_of(x);
+    info->zero = zero + q_shift_of(x);
     return as_u8(q, node->args[0], &info->bytes);
 }
 
@@ -149,7 +124,7 @@ static void on_dequantize_channels(struct q_pass *q, const struct rt_node *node)
     int64_t axis;
     if (w->dtype != DT_I8 || !q->is_known[node->args[0]] || !q->is_known[node->args[1]] ||
         !is_zero(rt_node_arg(q->graph, node, 2)) ||
-        !fixed_int(rt_node_arg(q->graph, node, 3), &axis) ||
+        !q_fixed_int(rt_node_arg(q->graph, node, 3), &axis) ||
         rt_node_out(q->graph, node, 0)->dtype != DT_F32) {
         return;
     }
@@ -167,7 +142,7 @@ static void on_dequantize_groups(struct q_pass *q, const struct rt_node *node)
     struct q_info *info = &q->info[node->outs[0]];
     int64_t group;
     if (w->dtype != DT_I8 || w->rank != 2 || !q->is_known[node->args[0]] ||
-        !q->is_known[node->args[1]] || !fixed_int(rt_node_arg(q->graph, node, 2), &group) ||
+        !q->is_known[node->args[1]] || !q_fixed_int(rt_node_arg(q->graph, node, 2), &group) ||
         rt_node_out(q->graph, node, 0)->dtype != DT_F32) {
         return;
     }
@@ -188,7 +163,7 @@ static enum status quantize_rows(struct q_pass *q, uint32_t x, struct q_rows *ou
         *out_rows = q->rows[x];
         return ST_OK;
     }
-    uint32_t args[] = {x, int_arg(q, 1)};
+    uint32_t args[] = {x, q_int(q, 1)};
     uint32_t outs[] = {
         rt_graph_tensor(graph, DT_I8, 0, NULL),
         rt_graph_tensor(graph, DT_F32, 0, NULL),
@@ -214,8 +189,9 @@ static uint32_t find_rows(const struct q_pass *q, const struct rt_node *node)
     }
     if (q_is(from, "quantize_dynamic")) {
         bool fits = from->outs[1] == node->args[1] && from->outs[2] == node->args[2];
-        return fits && fixed_int(rt_node_arg(q->graph, from, 1), &dims) && dims == 1 ? from->args[0]
-                                                                                     : 0;
+        return fits && q_fixed_int(rt_node_arg(q->graph, from, 1), &dims) && dims == 1
+                   ? from->args[0]
+                   : 0;
     }
     const struct rt_node *chosen = q_producer(q, node->args[1]);
     bool fits = q_is(from, "quantize_rows") && chosen && q_is(chosen, "choose_rows") &&
@@ -239,168 +215,6 @@ static enum status on_dequantize_rows(struct q_pass *q, const struct rt_node *no
     info->bytes = rows.u8;
     info->scales = outs[1];
     info->zeros = outs[2];
-    return ST_OK;
-}
-
-/* ---- what moves ------------------------------------------------------------------------------ */
-
-static bool is_movement(const struct rt_node *node)
-{
-    static const char *const names[] = {
-        "view",
-        "unsqueeze",
-        "squeeze_dim",
-        "squeeze",
-        "permute",
-        "transpose",
-        "t",
-        "expand",
-        "repeat",
-        "slice",
-        "narrow",
-        "select",
-        "flip",
-        "pixel_shuffle",
-        "pixel_unshuffle",
-        "clone",
-        "clone_format",
-        "alias",
-        "constant_pad",
-        "upsample_nearest2d",
-        "max_pool2d",
-    };
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (q_is(node, names[i])) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/*
- * Node |index| with |bytes| instead of its argument 0. |pad| is what its third argument is then,
- * where it has a number to pad with. Outputs beyond the first, if any, must not be used.
- */
-static enum status move_bytes(struct q_pass *q, uint32_t index, uint32_t bytes, int64_t pad,
-                              uint32_t *out_value)
-{
-    struct rt_graph *graph = q->graph;
-    const struct rt_node *node = &graph->nodes[index];
-    uint32_t args[8], outs[2], count = node->arg_count, out_count = node->out_count;
-    const struct rt_op *op = node->op;
-    bool pads = q_is(node, "constant_pad");
-    memcpy(args, node->args, count * sizeof(*args));
-    if (out_count > 1) {
-        outs[1] = rt_graph_tensor(graph, graph->values[node->outs[1]].dtype, 0, NULL);
-    }
-    args[0] = bytes;
-    if (pads) {
-        args[2] = int_arg(q, pad < 0 ? 0 : pad > 255 ? 255 : pad);
-    }
-    outs[0] = rt_graph_tensor(graph, DT_U8, 0, NULL);
-    uint32_t made = rt_graph_node(graph, op, args, count, outs, out_count);
-    TRY(rt_graph_check(graph, q->err));
-    TRY(rt_graph_infer(graph, made, q->err));
-    *out_value = outs[0];
-    return ST_OK;
-}
-
-static bool can_move(const struct q_pass *q, const struct rt_node *node)
-{
-    return is_movement(node) && node->arg_count <= 8 && node->out_count <= 2 &&
-           (node->out_count == 1 || q->rw.uses[node->outs[1]] == 0) &&
-           rt_node_arg(q->graph, node, 0)->kind == RT_TENSOR &&
-           rt_node_arg(q->graph, node, 0)->dtype == rt_node_out(q->graph, node, 0)->dtype;
-}
-
-static bool pad_number(const struct q_pass *q, const struct rt_node *node, double *out_number)
-{
-    const struct rt_value *v = rt_node_arg(q->graph, node, node->arg_count - 1);
-    *out_number = 0;
-    if (!q_is(node, "constant_pad") || v->kind == RT_NONE) {
-        return true;
-    }
-    *out_number = rt_arg_number(v);
-    return rt_value_is_fixed(v) && isfinite(*out_number);
-}
-
-/* Turned weights stay weights. */
-static void turn_weights(struct q_pass *q, const struct rt_node *node)
-{
-    const struct q_info *x = &q->info[node->args[0]];
-    const struct rt_value *v = rt_node_arg(q->graph, node, 0);
-    int64_t a = 0, b = 1;
-    bool turns = q_is(node, "t");
-    if (q_is(node, "permute")) {
-        const struct rt_value *order = rt_node_arg(q->graph, node, 1);
-        turns = order->count == 2 && (order->ints[0].value == 1 || order->ints[0].value == -1);
-    } else if (q_is(node, "transpose")) {
-        turns = fixed_int(rt_node_arg(q->graph, node, 1), &a) &&
-                fixed_int(rt_node_arg(q->graph, node, 2), &b) && (a - b) % 2 != 0;
-    }
-    if (v->rank == 2 && turns) {
-        q->info[node->outs[0]] = *x;
-        q->info[node->outs[0]].is_turned = !x->is_turned;
-    }
-}
-
-static enum status on_movement(struct q_pass *q, uint32_t index)
-{
-    const struct rt_node *node = &q->graph->nodes[index];
-    uint32_t out = node->outs[0];
-    struct q_info x = q->info[node->args[0]];
-    double number;
-    if (x.kind == Q_WEIGHTS) {
-        turn_weights(q, node);
-        return ST_OK;
-    }
-    if (!pad_number(q, node, &number)) {
-        return ST_OK;
-    }
-    if (is_byte(&q->graph->values[out]) && x.u8 != 0 && !x.is_flip) {
-        int64_t pad = (int64_t)number + shift_of(&q->graph->values[out]);
-        return move_bytes(q, index, x.u8, pad, &q->info[out].u8);
-    }
-    if (x.kind == Q_TENSOR) {
-        int64_t pad = (int64_t)rint(number / x.scale) + x.zero;
-        TRY(move_bytes(q, index, x.bytes, pad, &x.bytes));
-        x.u8 = 0;
-        q->info[out] = x;
-    }
-    return ST_OK;
-}
-
-/* Concatenation of integers, or of floats that are stored alike. */
-static enum status on_cat(struct q_pass *q, uint32_t index)
-{
-    struct rt_graph *graph = q->graph;
-    const struct rt_node *node = &graph->nodes[index];
-    uint32_t list = node->args[0], count = graph->values[list].count, out = node->outs[0];
-    uint32_t first = count > 0 ? graph->values[list].values[0] : 0, bytes[64];
-    bool is_bytes = is_byte(&graph->values[out]);
-    if (count == 0 || count > 64) {
-        return ST_OK;
-    }
-    struct q_info like = *q_info_of(q, first);
-    for (uint32_t i = 0; i < count; i++) {
-        const struct q_info *x = q_info_of(q, graph->values[list].values[i]);
-        bool fits = is_bytes
-                        ? x->u8 != 0 && !x->is_flip
-                        : x->kind == Q_TENSOR && x->scale == like.scale && x->zero == like.zero;
-        if (!fits) {
-            return ST_OK;
-        }
-        bytes[i] = is_bytes ? x->u8 : x->bytes;
-    }
-    uint32_t args[] = {rt_graph_tensors(graph, bytes, count), node->args[1]}, made;
-    TRY(rt_graph_apply(graph, node->op->name, args, 2, DT_U8, &made, q->err));
-    if (is_bytes) {
-        q->info[out].u8 = made;
-    } else {
-        like.bytes = made;
-        like.u8 = 0;
-        q->info[out] = like;
-    }
     return ST_OK;
 }
 
@@ -449,13 +263,13 @@ static uint32_t peel_clamps(const struct q_pass *q, uint32_t value, struct q_for
 static bool read_form(const struct rt_graph *graph, const struct rt_node *node, struct q_form *form)
 {
     const struct rt_value *out = rt_node_out(graph, node, 0);
-    int64_t shift = shift_of(out);
+    int64_t shift = q_shift_of(out);
     form->scale = rt_arg_number(rt_node_arg(graph, node, 1));
-    bool fits = is_byte(out) && rt_node_arg(graph, node, 0)->dtype == DT_F32 &&
+    bool fits = q_is_byte(out) && rt_node_arg(graph, node, 0)->dtype == DT_F32 &&
                 is_usual_scale(form->scale) &&
-                fixed_int(rt_node_arg(graph, node, 2), &form->zero) &&
-                fixed_int(rt_node_arg(graph, node, 3), &form->min) &&
-                fixed_int(rt_node_arg(graph, node, 4), &form->max);
+                q_fixed_int(rt_node_arg(graph, node, 2), &form->zero) &&
+                q_fixed_int(rt_node_arg(graph, node, 3), &form->min) &&
+                q_fixed_int(rt_node_arg(graph, node, 4), &form->max);
     form->zero += shift;
     form->min += shift;
     form->max += shift;
@@ -488,10 +302,10 @@ static enum status store(struct q_pass *q, uint32_t value, const struct q_form *
  */
 static void find_clamps(struct q_pass *q, uint32_t value, struct q_form *form)
 {
-    double shift = (double)shift_of(&q->graph->values[value]), min, max;
+    double shift = (double)q_shift_of(&q->graph->values[value]), min, max;
     while (rt_rewrite_is_single_use(&q->rw, value) && q->info[value].user != RT_NO_NODE) {
         const struct rt_node *node = &q->graph->nodes[q->info[value].user];
-        bool moves = can_move(q, node) && !q_is(node, "constant_pad");
+        bool moves = q_can_move(q, node) && !q_is(node, "constant_pad");
         bool clamps = node->out_count == 1 && node->args[0] == value &&
                       rt_node_out(q->graph, node, 0)->dtype == q->graph->values[value].dtype &&
                       read_clamp(q->graph, node, &min, &max) && min <= max;
@@ -549,15 +363,15 @@ static enum status look_at(struct q_pass *q, uint32_t index)
         return on_dequantize_rows(q, node);
     }
     if (q_is(node, "cat")) {
-        return on_cat(q, index);
+        return q_move_cat(q, index);
     }
-    if (node->out_count == 1 && is_byte(rt_node_out(q->graph, node, 0)) &&
+    if (node->out_count == 1 && q_is_byte(rt_node_out(q->graph, node, 0)) &&
         (q_is(node, "clamp") || q_is(node, "hardtanh") || q_is(node, "relu"))) {
         on_clamp(q, node);
         return ST_OK;
     }
-    if (can_move(q, node)) {
-        return on_movement(q, index);
+    if (q_can_move(q, node)) {
+        return q_move(q, index);
     }
     if (q_is(node, "dequantize_channels")) {
         on_dequantize_channels(q, node);

@@ -71,6 +71,32 @@ static inline bool q_is(const struct rt_node *node, const char *op)
     return strcmp(node->op->name, op) == 0;
 }
 
+static inline bool q_is_byte(const struct rt_value *v)
+{
+    return v->kind == RT_TENSOR && (v->dtype == DT_I8 || v->dtype == DT_U8);
+}
+
+/* What has to be added to a zero point or a number of |v| when it becomes u8. */
+static inline int64_t q_shift_of(const struct rt_value *v)
+{
+    return v->dtype == DT_I8 ? 128 : 0;
+}
+
+/* Is |v| the same int in every call? */
+static inline bool q_fixed_int(const struct rt_value *v, int64_t *out_value)
+{
+    if (v->kind != RT_INT || !rt_dim_is_const(v->i)) {
+        return false;
+    }
+    *out_value = v->i.value;
+    return true;
+}
+
+static inline uint32_t q_int(struct q_pass *q, int64_t value)
+{
+    return rt_graph_int(q->graph, rt_dim_of(value));
+}
+
 MUST_CHECK enum status q_quantize(struct q_pass *q, uint32_t x, const struct q_form *form,
                                   uint32_t *out_value);
 MUST_CHECK enum status q_dequantize(struct q_pass *q, uint32_t bytes, double scale, int64_t zero,
@@ -80,6 +106,17 @@ MUST_CHECK enum status q_dequantize(struct q_pass *q, uint32_t bytes, double sca
 
 /* Scales and zero points in constant tensors as numbers, before the pass begins. */
 MUST_CHECK enum status q_settle_scales(struct rt_graph *graph, struct error *err);
+
+/* ---- quantize_moves.c ------------------------------------------------------------------------ */
+
+/* Does |node| only move the numbers of its argument 0, some of them or all? */
+bool q_can_move(const struct q_pass *q, const struct rt_node *node);
+
+/* Such a node |index| moves the integers, where there are any. */
+MUST_CHECK enum status q_move(struct q_pass *q, uint32_t index);
+
+/* Concatenation of integers, or of floats that are stored alike. */
+MUST_CHECK enum status q_move_cat(struct q_pass *q, uint32_t index);
 
 /* ---- quantize_products.c --------------------------------------------------------------------- */
 

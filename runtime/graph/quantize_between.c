@@ -14,11 +14,6 @@ static uint32_t float_arg(struct q_pass *q, double value)
     return rt_graph_float(q->graph, value);
 }
 
-static uint32_t int_arg(struct q_pass *q, int64_t value)
-{
-    return rt_graph_int(q->graph, rt_dim_of(value));
-}
-
 enum status q_restore(struct q_pass *q, const struct q_info *x, const struct q_form *form,
                       uint32_t *out_value)
 {
@@ -78,8 +73,8 @@ static enum status make_mul(struct q_pass *q, const struct rt_node *node, const 
     uint32_t args[] = {
         a.bytes,
         b.bytes,
-        int_arg(q, a.zero),
-        int_arg(q, b.zero),
+        q_int(q, a.zero),
+        q_int(q, b.zero),
         float_arg(q, a.scale * b.scale / form->scale),
         float_arg(q, (double)form->zero),
         float_arg(q, (double)form->min),
@@ -170,7 +165,7 @@ static bool is_function(const struct rt_graph *graph, const struct rt_node *node
 static enum status make_table(struct q_pass *q, const struct q_info *x, const uint32_t *chain,
                               uint32_t count, const struct q_form *form, uint32_t *out_value)
 {
-    uint32_t all = int_arg(q, 256), numbers, value;
+    uint32_t all = q_int(q, 256), numbers, value;
     TRY(rt_graph_apply(q->graph, "arange", &all, 1, DT_I64, &numbers, q->err));
     TRY(rt_graph_convert(q->graph, numbers, DT_U8, &value, q->err));
     TRY(q_dequantize(q, value, x->scale, x->zero, &value));

@@ -168,11 +168,6 @@ static bool fits_4bit(const struct q_pass *q, uint32_t value)
     return fits;
 }
 
-static uint32_t int_arg(struct q_pass *q, int64_t value)
-{
-    return rt_graph_int(q->graph, rt_dim_of(value));
-}
-
 /* Weights and what they are under, as nodes want them. */
 struct parts {
     struct q_info x, w;
@@ -189,13 +184,13 @@ static enum status make_columns(struct q_pass *q, const struct parts *p, uint32_
     bool has_rows = p->x.kind == Q_ROWS;
     uint32_t args[] = {
         p->w.bytes,
-        int_arg(q, p->axis),
-        int_arg(q, p->groups),
+        q_int(q, p->axis),
+        q_int(q, p->groups),
         p->bias,
         p->scales,
         rt_graph_float(q->graph, p->w.scale),
         rt_graph_float(q->graph, has_rows ? 1 : p->x.scale),
-        int_arg(q, has_rows ? 128 : p->x.zero), /* rows know the zero points of i8 */
+        q_int(q, has_rows ? 128 : p->x.zero), /* rows know the zero points of i8 */
         rt_graph_float(q->graph, p->form.scale),
         rt_graph_bool(q->graph, p->is_4bit),
     };
@@ -234,8 +229,8 @@ static enum status make_linear(struct q_pass *q, struct parts *p, uint32_t *out_
         has_rows ? p->x.zeros : none,
         rt_graph_int(graph, n),
         rt_graph_bool(graph, p->is_4bit),
-        int_arg(q, p->w.group),
-        int_arg(q, p->form.zero),
+        q_int(q, p->w.group),
+        q_int(q, p->form.zero),
         bound(q, p, p->form.min, -INFINITY),
         bound(q, p, p->form.max, INFINITY),
     };
@@ -279,7 +274,7 @@ static enum status pack_conv(struct q_pass *q, const struct parts *p, int64_t di
     }
     uint32_t args[] = {
         p->w.bytes,
-        int_arg(q, p->groups),
+        q_int(q, p->groups),
         rt_graph_bool(q->graph, rt_qgemm_merges(dilation)),
     };
     return rt_graph_apply(q->graph, "q_pack_conv", args, 3, DT_U8, out_value, q->err);
@@ -309,10 +304,10 @@ static enum status make_conv(struct q_pass *q, struct parts *p, uint32_t index, 
         pair(q, node, CONV_STRIDE, 1),
         pair(q, node, CONV_PADDING, 0),
         pair(q, node, CONV_DILATION, 1),
-        int_arg(q, groups),
-        int_arg(q, outs),
-        int_arg(q, p->x.zero),
-        int_arg(q, p->form.zero),
+        q_int(q, groups),
+        q_int(q, outs),
+        q_int(q, p->x.zero),
+        q_int(q, p->form.zero),
         bound(q, p, p->form.min, -INFINITY),
         bound(q, p, p->form.max, INFINITY),
     };
