@@ -121,8 +121,7 @@ static enum status make_edges(struct request *request, struct error *err)
             const struct bundle_call *from = &bundle->calls[promise->from];
             struct rt_cascade_edge *edge = &bundle->edges[count++];
             *edge = (struct rt_cascade_edge){.from = from->step, .to = step};
-            bool is_known = from->call.model && model_is_ready(from->call.model);
-            if (call->err.code == ST_OK && is_known &&
+            if (call->err.code == ST_OK && from->call.model &&
                 make_edge(bundle, &call->call, promise, edge, &call->err) != ST_OK) {
                 *edge = (struct rt_cascade_edge){.from = from->step, .to = step};
             }
@@ -452,10 +451,9 @@ static void count(const struct request *request, uint64_t now_ns)
     const struct bundle *bundle = request->infer.bundle;
     for (uint32_t i = 0; bundle && i < bundle->count; i++) {
         const struct bundle_call *call = &bundle->calls[i];
-        const struct model *model = call->call.model;
-        if (model && model_is_ready(model)) {
+        if (call->call.model) {
             bool is_ok = request->http_status == 0 && call->err.code == ST_OK;
-            stats_add(model->stats, request, &call->call, is_ok, now_ns);
+            stats_add(call->call.model->stats, request, &call->call, is_ok, now_ns);
         }
     }
 }

@@ -196,8 +196,14 @@ static enum status find_model(const struct reader *r, struct bundle_call *call)
         return error_set(&call->err, ST_INVALID, "model_version: expected a version, got '%.*s'",
                          BUNDLE_ID(call->model_version));
     }
-    call->call.model = models_find(&r->request->serving->models, name, version, &call->err);
-    return call->call.model ? model_verify_ready(call->call.model, &call->err) : call->err.code;
+    const struct model *model =
+        models_find(&r->request->serving->models, name, version, &call->err);
+    if (!model) {
+        return call->err.code;
+    }
+    TRY(model_verify_ready(model, &call->err));
+    call->call.model = model;
+    return ST_OK;
 }
 
 static enum status parse_call(struct reader *r, struct bundle_call *call)

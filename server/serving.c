@@ -4,6 +4,7 @@
 #include "server/serving.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include <uv.h>
 
@@ -22,27 +23,6 @@
  */
 #define SPARE_JOBS 1
 
-static enum status open_device(struct serving *serving, const struct options *options,
-                               const char *name, bool or_cpu, struct error *err)
-{
-    const struct hal_device_options device = {
-        .workers = (uint32_t)options->workers,
-        .nice = (uint32_t)options->params.worker_nice,
-        .cpu_level = options->cpu_level,
-        .cache_directory = getenv("CACHE_DIRECTORY"), /* systemd's */
-    };
-    enum status status = hal_device_open(name, &device, &serving->device, err);
-    if (status == ST_UNSUPPORTED && or_cpu) {
-        log_line(LOG_WARNING, "%s; the CPU computes", err->text);
-        status = hal_device_open("cpu", &device, &serving->device, err);
-    }
-    if (status == ST_OK) {
-        const struct hal_device_props *props = hal_device_props(serving->device);
-        log_line(LOG_INFO, "device %s: %s", props->name, props->description);
-    }
-    return status;
-}
-
 /* Half of what the device can give at most: models need the rest. */
 static size_t ring_bytes(const struct serving *serving, const struct params *params)
 {
@@ -50,12 +30,44 @@ static size_t ring_bytes(const struct serving *serving, const struct params *par
     return params->ring_bytes < half ? params->ring_bytes : half;
 }
 
+/* The device and the memory that requests share there. */
+static enum status open_device(struct serving *serving, const struct options *options,
+                               const char *name, struct error *err)
+{
+    const struct hal_device_options device = {
+        .workers = (uint32_t)options->workers,
+        .nice = (uint32_t)options->params.worker_nice,
+        .cpu_level = options->cpu_level,
+        .cache_directory = getenv("CACHE_DIRECTORY"), /* systemd's */
+    };
+    TRY(hal_device_open(name, &device, &serving->device, err));
+    const struct hal_device_props *props = hal_device_props(serving->device);
+    TRY(hal_pool_new(serving->device, ring_bytes(serving, &options->params), &serving->pool, err));
+    log_line(LOG_INFO, "device %s: %s", props->name, props->description);
+    return ST_OK;
+}
+
+/* A device that is not there, or that has not enough memory left to begin with, is done without. */
+static enum status open_device_or_cpu(struct serving *serving, const struct options *options,
+                                      const char *name, struct error *err)
+{
+    enum status status = open_device(serving, options, name, err);
+    if (status != ST_UNSUPPORTED && status != ST_EXHAUSTED) {
+        return status;
+    }
+    log_line(LOG_WARNING, "%s; the CPU computes", err->text);
+    hal_device_unref(serving->device);
+    serving->device = NULL;
+    return open_device(serving, options, "cpu", err);
+}
+
 static enum status init_memory(struct serving *serving, const struct options *options,
                                const char *device_name, bool or_cpu, struct error *err)
 {
     const struct params *params = &options->params;
-    TRY(open_device(serving, options, device_name, or_cpu, err));
-    TRY(hal_pool_new(serving->device, ring_bytes(serving, params), &serving->pool, err));
+    TRY(or_cpu && strcmp(device_name, "cpu") != 0
+            ? open_device_or_cpu(serving, options, device_name, err)
+            : open_device(serving, options, device_name, err));
     const struct rt_sched_options sched = {
         .depth = hal_device_props(serving->device)->workers + SPARE_JOBS,
         .clock = uv_hrtime,

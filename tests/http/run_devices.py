@@ -16,6 +16,7 @@ import time
 from run_daemon import ADD, DIGITS, add_body, digits_body, expect, infer
 from run_http import BUILD, MODELS, TIMEOUT_S, Client, Daemon, Failure, Report, build_request
 
+DEEP = str(MODELS / "deep.pte")
 PTE = os.environ.get("PTE", str(BUILD / "pte"))
 SKIP = 77
 NO_DRIVER = {"VK_ICD_FILENAMES": "/nonexistent", "VK_DRIVER_FILES": "/nonexistent"}
@@ -82,6 +83,8 @@ def serves_without():
              "vulkan:0: the device has no .*; the CPU computes"),
             ("vulkan", {"PTED_VULKAN_FAULTS": "open=1-"},
              "vulkan: creating a device: VK_ERROR_INITIALIZATION_FAILED; the CPU computes"),
+            ("vulkan", {"PTED_VULKAN_FAULTS": "memory=1-"},
+             "vulkan: allocating memory: VK_ERROR_OUT_OF_DEVICE_MEMORY; the CPU computes"),
             ("auto", NO_DRIVER, "device cpu: ")):
         with Daemon(["--device", device, ADD], env=environment(extra)) as daemon:
             daemon.wait_for(line)
@@ -174,6 +177,77 @@ def lost_with_many_in_flight():
                (200, 200))
 
 
+class Counted:
+    """A client of "deep" on one connection, who counts what worked; each id is answered once."""
+
+    def __init__(self, port, name):
+        self.client, self.name, self.turn, self.successes = Client(port), name, 0, 0
+
+    def tensor(self):
+        return {"name": "input_0", "shape": [1, 4], "datatype": "FP32", "data": [0.5] * 4}
+
+    def send(self, path, body):
+        self.client.send(build_request("POST", path, json.dumps(body).encode()))
+        return self.client.answer(), json.loads(self.client.body)
+
+    def check(self, status, answer, wanted):
+        """True if it worked; otherwise the device is to blame."""
+        if status != 200 and (status != 503 or "the device was lost" not in answer["error"]):
+            raise Failure(f"{wanted}: {status}, {answer}")
+        self.successes += status == 200
+        return status == 200
+
+    def one(self):
+        wanted = f"{self.name}-{self.turn}"
+        status, answer = self.send("/v2/models/deep/infer",
+                                   {"id": wanted, "inputs": [self.tensor()]})
+        return self.check(status, answer, wanted) and expect("id", answer["id"], wanted) is None
+
+    def several(self):
+        """A call, one that takes its result, and one beside them."""
+        ids = [f"{self.name}-{self.turn}-{i}" for i in range(3)]
+        inputs = [self.tensor(), {"name": "input_0", "$from": {"id": ids[0]}}, self.tensor()]
+        status, answer = self.send("/v2/batch", [
+            {"id": name, "model_name": "deep", "inputs": [tensor]}
+            for name, tensor in zip(ids, inputs)])
+        if status != 200:
+            return self.check(status, answer, ids)
+        expect("ids", [part["id"] for part in answer], ids)
+        return all([self.check(part["status"], part, ids) for part in answer])
+
+
+def lost_with_lists_and_batches():
+    """Calls that run as one, and lists of calls: each is answered once, what was lost says so."""
+    lost, failures, clients = threading.Event(), [], []
+    with Daemon(["--device=vulkan", "--max-delay-us=2000", DEEP],
+                env=environment({"PTED_VULKAN_FAULTS": "wait=200"})) as daemon:
+        def calls(client, go):
+            try:
+                while not lost.is_set() and client.turn < 1000:
+                    client.turn += 1
+                    if not go():
+                        lost.set()
+            except Failure as error:
+                failures.append(str(error))
+                lost.set()
+        threads = []
+        for i in range(6):
+            clients.append(Counted(daemon.port, str(i)))
+            go = clients[-1].several if i % 3 == 0 else clients[-1].one
+            threads.append(threading.Thread(target=calls, args=(clients[-1], go)))
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        expect("failures", failures, [])
+        daemon.wait_for("vulkan:0: the device was lost")
+        wait_until_ready(daemon)
+        last = clients[0]
+        expect("afterwards", (last.one(), last.several()), (True, True))
+        stats = get(daemon, "/v2/models/deep/stats")[1]["model_stats"][0]["inference_stats"]
+        expect("successes", stats["success"]["count"], sum(c.successes for c in clients))
+
+
 def lost_for_good():
     """Every call loses it: the CPU computes after a few tries."""
     with on_device(ADD, faults="submit=1-") as daemon:
@@ -199,8 +273,8 @@ def stopped_meanwhile():
 
 
 CHECKS = (devices_are_listed, serves_without, refuses_no_device, models_tell_where_they_run)
-LOST_CHECKS = (not_ready_meanwhile, lost_with_many_in_flight, lost_for_good,
-               cannot_be_opened_again, stopped_meanwhile)
+LOST_CHECKS = (not_ready_meanwhile, lost_with_many_in_flight, lost_with_lists_and_batches,
+               lost_for_good, cannot_be_opened_again, stopped_meanwhile)
 
 
 def main():
