@@ -7,9 +7,10 @@
 
 #include "protocol/oip_priv.h"
 
-/* Which members an input had. */
+/* Which members an input had, and the text of its data. */
 struct input_members {
     bool has_name, has_shape, has_datatype;
+    struct span text;
 };
 
 enum status oip_read_shape(struct json *in, struct shape *out, struct error *err)
@@ -45,6 +46,14 @@ static enum status parse_datatype(struct oip_parser *p, struct oip_type *type)
     return ST_OK;
 }
 
+/* Of an input or output: what has no meaning here is passed over. */
+static enum status pass_parameter(struct oip_parser *p, const struct json_string *key)
+{
+    return json_string_is(key, "shared_memory_region")
+               ? json_fail(&p->in, p->err, ST_UNSUPPORTED, "shared memory is not supported")
+               : json_skip(&p->in, p->err);
+}
+
 static enum status parse_input_parameters(struct oip_parser *p, struct oip_request_input *input)
 {
     if (oip_take_null(&p->reader)) {
@@ -65,16 +74,14 @@ static enum status parse_input_parameters(struct oip_parser *p, struct oip_reque
             }
             input->is_binary = true;
             input->data.len = (size_t)bytes;
-        } else if (json_string_is(&key, "shared_memory_region")) {
-            return json_fail(&p->in, p->err, ST_UNSUPPORTED, "shared memory is not supported");
         } else {
-            TRY(json_skip(&p->in, p->err));
+            TRY(pass_parameter(p, &key));
         }
     }
 }
 
 static enum status parse_input_member(struct oip_parser *p, const struct json_string *key,
-                                      struct oip_request_input *input, struct span *text,
+                                      struct oip_request_input *input,
                                       struct input_members *members)
 {
     if (json_string_is(key, "name")) {
@@ -90,7 +97,7 @@ static enum status parse_input_member(struct oip_parser *p, const struct json_st
         return parse_datatype(p, &input->type);
     }
     if (json_string_is(key, "data")) {
-        return json_array_text(&p->in, text, p->err);
+        return json_array_text(&p->in, &members->text, p->err);
     }
     if (json_string_is(key, "parameters")) {
         return parse_input_parameters(p, input);
@@ -104,9 +111,9 @@ static enum status parse_input_member(struct oip_parser *p, const struct json_st
 
 /* An input without data needs a name and no more; what else it says of the result is compared. */
 static enum status check_promise(struct oip_parser *p, struct oip_request_input *input,
-                                 const struct span *text, const struct input_members *members)
+                                 const struct input_members *members)
 {
-    if (text->ptr || input->is_binary) {
+    if (members->text.ptr || input->is_binary) {
         return json_fail(&p->in, p->err, ST_INVALID,
                          "has both \"$from\" and data of its own, expected one");
     }
@@ -118,8 +125,7 @@ static enum status check_promise(struct oip_parser *p, struct oip_request_input 
 
 static enum status parse_input(struct oip_parser *p, struct oip_request_input *input)
 {
-    struct input_members members = {false, false, false};
-    struct span text = {NULL, 0};
+    struct input_members members = {.has_name = false};
     TRY(json_object(&p->in, p->err));
     while (true) {
         struct json_string key;
@@ -127,10 +133,10 @@ static enum status parse_input(struct oip_parser *p, struct oip_request_input *i
         if (p->in.is_closed) {
             break;
         }
-        TRY(parse_input_member(p, &key, input, &text, &members));
+        TRY(parse_input_member(p, &key, input, &members));
     }
     if (input->is_promise) {
-        return check_promise(p, input, &text, &members);
+        return check_promise(p, input, &members);
     }
     if (!members.has_name || !members.has_shape || (!members.has_datatype && !p->is_shapes_only)) {
         return json_fail(&p->in, p->err, ST_INVALID, "member \"%s\" is missing",
@@ -138,12 +144,12 @@ static enum status parse_input(struct oip_parser *p, struct oip_request_input *i
                          : !members.has_shape ? "shape"
                                               : "datatype");
     }
-    if (text.ptr && input->is_binary) {
+    if (members.text.ptr && input->is_binary) {
         return json_fail(&p->in, p->err, ST_INVALID,
                          "has both \"data\" and \"binary_data_size\", expected one");
     }
-    if (text.ptr) {
-        input->data = text;
+    if (members.text.ptr) {
+        input->data = members.text;
     }
     return ST_OK;
 }
@@ -196,10 +202,8 @@ static enum status parse_output_parameters(struct oip_parser *p, struct oip_requ
                 return json_fail(&p->in, p->err, ST_TOO_LARGE, "%" PRIu64 " classes", count);
             }
             output->class_count = (uint32_t)count;
-        } else if (json_string_is(&key, "shared_memory_region")) {
-            return json_fail(&p->in, p->err, ST_UNSUPPORTED, "shared memory is not supported");
         } else {
-            TRY(json_skip(&p->in, p->err));
+            TRY(pass_parameter(p, &key));
         }
     }
 }

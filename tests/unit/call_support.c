@@ -6,6 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/check.h"
+
+#define POOL_BYTES ((size_t)4 << 20)
+
 struct rt_program *load_model(const char *model, const struct rt_program_options *options)
 {
     const char *top = getenv("top_srcdir");
@@ -18,6 +22,31 @@ struct rt_program *load_model(const char *model, const struct rt_program_options
         exit(EXIT_FAILURE);
     }
     return program;
+}
+
+void open_two_workers(struct hal_device **out_device, struct hal_pool **out_pool)
+{
+    static const struct hal_device_options two = {.workers = 2};
+    struct error err;
+    if (hal_device_open("cpu", &two, out_device, &err) != ST_OK ||
+        hal_pool_new(*out_device, POOL_BYTES, out_pool, &err) != ST_OK) {
+        fprintf(stderr, "%s\n", err.text);
+        exit(EXIT_FAILURE);
+    }
+}
+
+size_t reserved_count(struct hal_pool *pool)
+{
+    struct hal_pool_stats stats;
+    hal_pool_stats(pool, &stats);
+    return stats.reserved_count;
+}
+
+void close_two_workers(struct hal_device *device, struct hal_pool *pool)
+{
+    must(reserved_count(pool) == 0);
+    hal_pool_free(pool);
+    hal_device_unref(device);
 }
 
 void on_done(struct rt_invocation *invocation, enum status status, void *arg)

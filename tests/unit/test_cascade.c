@@ -20,7 +20,6 @@
 #include "tests/unit/call_support.h"
 #include "tests/unit/unit.h"
 
-#define POOL_BYTES ((size_t)4 << 20)
 #define ELEMENTS 6 /* of the tensors of model "add" */
 #define THREADS 4
 #define ROUNDS 40
@@ -36,22 +35,13 @@ struct world {
 
 static void open_world(struct world *w)
 {
-    static const struct hal_device_options two_workers = {.workers = 2};
     *w = (struct world){0};
-    assert_ok(w->err, hal_device_open("cpu", &two_workers, &w->device, &w->err));
+    open_two_workers(&w->device, &w->pool);
     const struct rt_program_options options = {.device = w->device};
-    assert_ok(w->err, hal_pool_new(w->device, POOL_BYTES, &w->pool, &w->err));
     w->add = load_model("add", &options);
     w->faults = load_model("faults", &options);
     w->found = load_model("found", &options);
     w->sizes = load_model("sizes", &options);
-}
-
-static size_t reserved_count(struct world *w)
-{
-    struct hal_pool_stats stats;
-    hal_pool_stats(w->pool, &stats);
-    return stats.reserved_count;
 }
 
 static void close_world(struct world *w)
@@ -60,9 +50,7 @@ static void close_world(struct world *w)
     rt_program_unref(w->faults);
     rt_program_unref(w->found);
     rt_program_unref(w->sizes);
-    assert_int_equal(reserved_count(w), 0);
-    hal_pool_free(w->pool);
-    hal_device_unref(w->device);
+    close_two_workers(w->device, w->pool);
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */
@@ -259,7 +247,7 @@ static void failures_stay_with_those_that_depend_on_them(void **state)
             (const void *)rt_invocation_result(rt_cascade_step(cascade, 5), 0)->bytes.ptr;
         assert_true(out[0] == 1 && out[3] == 1);
         rt_cascade_reset(cascade);
-        assert_int_equal(reserved_count(&w), 0);
+        assert_int_equal(reserved_count(w.pool), 0);
     }
     rt_cascade_free(cascade);
     close_world(&w);
@@ -317,14 +305,14 @@ static void a_step_may_take_any_number_of_results(void **state)
     assert_ok(w.err, hal_semaphore_new(0, &gate, &w.err));
     struct rt_program *sum = make_sum(&w);
     struct rt_cascade *cascade = begin_wide(&w, sum, edges, &layout);
-    size_t reserved = reserved_count(&w);
+    size_t reserved = reserved_count(w.pool);
     rt_cascade_trace(cascade, on_event, &run);
     rt_cascade_submit(cascade, &(struct hal_timepoint){gate, 1}, 1, HAL_CALLER_QUICK,
                       on_cascade_done, &run);
     assert_int_equal(run.count, SUMMED + 1);
     assert_int_equal(position(&run, RT_CASCADE_SUBMITTED, SUMMED), -1);
     assert_int_equal(position(&run, RT_CASCADE_SUBMITTED, SUMMED + 1), SUMMED);
-    assert_int_equal(reserved_count(&w), reserved);
+    assert_int_equal(reserved_count(w.pool), reserved);
     hal_semaphore_signal(gate, 1);
     assert_int_equal(await_done(&run.done), ST_OK);
     for (uint32_t i = 0; i < SUMMED; i++) {
@@ -365,7 +353,7 @@ static void what_is_never_submitted_fails_those_that_wait(void **state)
         }
         rt_cascade_free(cascade);
         hal_semaphore_unref(gate);
-        assert_int_equal(reserved_count(&w), 0);
+        assert_int_equal(reserved_count(w.pool), 0);
     }
     rt_program_unref(sum);
     close_world(&w);
@@ -453,7 +441,7 @@ static void memory_is_for_all_or_for_none(void **state)
         assert_int_equal(rt_cascade_demand(cascade), 10 * tensor);
         refusals += status != ST_OK;
         rt_cascade_reset(cascade);
-        assert_int_equal(reserved_count(&w), 1);
+        assert_int_equal(reserved_count(w.pool), 1);
         hal_buffer_unref(rest);
     }
     assert_int_equal(refusals, 4);

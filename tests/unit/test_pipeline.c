@@ -20,7 +20,6 @@
 #include "tests/unit/call_support.h"
 #include "tests/unit/unit.h"
 
-#define POOL_BYTES ((size_t)4 << 20)
 #define ELEMENTS 6 /* of the tensors of model "add" */
 #define THREADS 4
 #define CALLS 60
@@ -36,23 +35,14 @@ struct world {
 
 static void open_world(struct world *w)
 {
-    static const struct hal_device_options two_workers = {.workers = 2};
     *w = (struct world){0};
-    assert_ok(w->err, hal_device_open("cpu", &two_workers, &w->device, &w->err));
+    open_two_workers(&w->device, &w->pool);
     const struct rt_program_options options = {.device = w->device};
-    assert_ok(w->err, hal_pool_new(w->device, POOL_BYTES, &w->pool, &w->err));
     w->add = load_model("add", &options);
     w->mlp = load_model("mlp", &options);
     w->faults = load_model("faults", &options);
     w->found = load_model("found", &options);
     w->sizes = load_model("sizes", &options);
-}
-
-static void assert_pool_is_empty(struct world *w)
-{
-    struct hal_pool_stats stats;
-    hal_pool_stats(w->pool, &stats);
-    assert_int_equal(stats.reserved_count, 0);
 }
 
 static void close_world(struct world *w)
@@ -62,9 +52,7 @@ static void close_world(struct world *w)
     rt_program_unref(w->faults);
     rt_program_unref(w->found);
     rt_program_unref(w->sizes);
-    assert_pool_is_empty(w);
-    hal_pool_free(w->pool);
-    hal_device_unref(w->device);
+    close_two_workers(w->device, w->pool);
 }
 
 static struct rt_method *method_of(struct rt_program *program)
@@ -276,7 +264,7 @@ static void what_a_pipeline_waits_for_may_fail(void **state)
         assert_non_null(strstr(rt_invocation_error(inv)->text, "step 0 (a): "));
         rt_invocation_free(inv);
         hal_semaphore_unref(gate);
-        assert_pool_is_empty(&w);
+        assert_int_equal(reserved_count(w.pool), 0);
         inv = begin(&w, program); /* the next one is not affected */
         assert_int_equal(submit_and_wait(inv, false), ST_OK);
         rt_invocation_free(inv);
@@ -336,7 +324,7 @@ static void a_failing_step_ends_the_whole(void **state)
         assert_fails(w.err, divide(&w, program, good, bad, &w.err), ST_INVALID,
                      "step 1 (second): ");
         assert_non_null(strstr(w.err.text, "an integer is divided by zero"));
-        assert_pool_is_empty(&w);
+        assert_int_equal(reserved_count(w.pool), 0);
         assert_ok(w.err, divide(&w, program, good, good, &w.err));
     }
     rt_program_unref(program);
@@ -376,7 +364,7 @@ static void memory_is_for_the_whole_cascade_or_for_none(void **state)
         assert_int_equal(submit_and_wait(inv, false), ST_OK);
         assert_result(inv, 0, 1, 3);
         rt_invocation_free(inv);
-        assert_pool_is_empty(&w);
+        assert_int_equal(reserved_count(w.pool), 0);
     }
     assert_true(refusals >= 2);
     rt_program_unref(program);
@@ -422,7 +410,7 @@ static void cancelled_calls_leave_nothing(void **state)
     for (unsigned i = 0; i < THREADS; i++) {
         pthread_join(threads[i], NULL);
     }
-    assert_pool_is_empty(&w);
+    assert_int_equal(reserved_count(w.pool), 0);
     rt_program_unref(programs[0]);
     rt_program_unref(programs[1]);
     close_world(&w);
@@ -568,7 +556,7 @@ static void a_late_step_may_fail(void **state)
         enum status status = submit_and_wait(inv, true);
         assert_true(status == ST_OK || status == ST_CANCELLED);
         rt_invocation_free(inv);
-        assert_pool_is_empty(&w);
+        assert_int_equal(reserved_count(w.pool), 0);
     }
     rt_program_unref(program);
     close_world(&w);

@@ -17,8 +17,6 @@
 #include "tests/unit/call_support.h"
 #include "tests/unit/unit.h"
 
-#define POOL_BYTES ((size_t)4 << 20)
-
 enum { RUNNING, TALLY, SCROLL, FAULTS, MODELS };
 static const char *const names[MODELS] = {"running", "tally", "scroll", "faults"};
 
@@ -31,10 +29,8 @@ struct world {
 
 static void open_world(struct world *w)
 {
-    static const struct hal_device_options two_workers = {.workers = 2};
     *w = (struct world){0};
-    assert_ok(w->err, hal_device_open("cpu", &two_workers, &w->device, &w->err));
-    assert_ok(w->err, hal_pool_new(w->device, POOL_BYTES, &w->pool, &w->err));
+    open_two_workers(&w->device, &w->pool);
     const struct rt_program_options options = {.device = w->device, .poison_arenas = true};
     for (int i = 0; i < MODELS; i++) {
         w->models[i] = load_model(names[i], &options);
@@ -43,14 +39,10 @@ static void open_world(struct world *w)
 
 static void close_world(struct world *w)
 {
-    struct hal_pool_stats stats;
     for (int i = 0; i < MODELS; i++) {
         rt_program_unref(w->models[i]);
     }
-    hal_pool_stats(w->pool, &stats);
-    assert_int_equal(stats.reserved_count, 0);
-    hal_pool_free(w->pool);
-    hal_device_unref(w->device);
+    close_two_workers(w->device, w->pool);
 }
 
 static struct rt_method *method_of(struct rt_program *program)
