@@ -480,7 +480,8 @@ static bool read_number(const struct rt_value *value, double *out_number)
     float f;
 
     if (value->kind == RT_TENSOR) {
-        if (!value->is_constant || !rt_value_shape(value, &shape) || shape_numel(&shape) != 1) {
+        if (!value->is_constant || value->dtype != DT_F32 || !rt_value_shape(value, &shape) ||
+            shape_numel(&shape) != 1) {
             return false;
         }
         memcpy(&f, value->bytes.ptr, sizeof(f));
@@ -501,7 +502,7 @@ static bool read_operand(const struct rt_graph *graph, uint32_t value, struct rt
 
     step->values[index] = RT_PW_NUMBER;
     if (read_number(v, &step->numbers[index])) {
-        return v->kind != RT_TENSOR || v->dtype == DT_F32;
+        return true;
     }
     step->values[index] = value;
     return v->kind == RT_TENSOR && v->dtype == DT_F32 && !v->is_packed;

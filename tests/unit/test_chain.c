@@ -187,6 +187,22 @@ static uint32_t constant(struct fixture *f, uint8_t rank, const int64_t *sizes)
     return value;
 }
 
+/* Its one byte is not to be read as a float. */
+static void constant_booleans_are_no_numbers(void **state)
+{
+    struct fixture *f = *state;
+    const struct shape one = {.rank = 1, .dims = {1}};
+    struct hal_buffer *buffer;
+    uint32_t flag = rt_graph_constant(&f->graph, DT_BOOL, &one, span_of(NULL, 0));
+    assert_ok(f->err, hal_buffer_new(f->device, 1, &buffer, &f->err));
+    *(uint8_t *)hal_buffer_map(buffer) = 1;
+    rt_graph_set_constant(&f->graph, flag, buffer);
+    uint32_t args[] = {flag, INPUT(2, 3), INPUT(2, 3)};
+    give(f, unary(f, "exp", apply(f, "where", args, 3)));
+    assert_ok(f->err, rt_pass_chain(&f->graph, &f->err));
+    assert_int_equal(count_nodes(f, "where"), 1);
+}
+
 static uint32_t random_node(struct fixture *f, uint32_t a, uint32_t b)
 {
     static const char *const unaries[] = {"exp", "tanh", "sigmoid", "neg", "abs", "relu", "log1p"};
@@ -275,6 +291,7 @@ int main(void)
         TEST(what_others_read_stays),
         TEST(chains_are_bounded),
         TEST(factors_and_other_types_stay),
+        TEST(constant_booleans_are_no_numbers),
         TEST(the_numbers_are_those_of_the_nodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
