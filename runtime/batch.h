@@ -21,10 +21,17 @@ struct rt_method;
 #define RT_BATCH_CALLS_MAX 64
 
 /*
- * Makes |method| ready for it, if it can be: once, before anybody calls the method. Then runs
- * samples apart and together, 2 rows, 3 rows and so on up to |rows_max|, and compares bit for bit;
- * returns how many may go in together. Stops early after |budget_ns|, with what it has seen. 1 when
- * that is none: |why_not| says why. Waits for the device: not from a callback.
+ * The rows that |method| takes by its form, more than 1, or ST_UNSUPPORTED; a method exported for
+ * one row gets its form for several. Once, before anybody calls the method.
+ */
+MUST_CHECK enum status rt_batch_open(struct rt_method *method, int64_t *out_rows_max,
+                                     struct error *err);
+
+/*
+ * Runs samples apart and together, 2 rows, 3 rows and so on up to |rows_max|, which is at most what
+ * the form takes, and compares bit for bit; returns how many may go in together. Stops early after
+ * |budget_ns|, with what it has seen. 1 when that is none: |why_not| says why. Others may call the
+ * method meanwhile. Waits for the device: not from a callback.
  */
 int64_t rt_batch_prove(struct rt_method *method, struct hal_pool *pool, int64_t rows_max,
                        uint64_t budget_ns, struct error *why_not);

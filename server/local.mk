@@ -35,6 +35,7 @@ SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(PROTOCOL_LIBS)
 	%D%/pte_ops.c %D%/pte_ops.h \
 	%D%/pte_run.c %D%/pte_run.h \
 	%D%/pte_sig.c %D%/pte_sig.h \
+	%D%/proving.c %D%/proving.h \
 	%D%/recovery.c %D%/recovery.h \
 	%D%/request.c %D%/request.def %D%/request.h \
 	%D%/route.c %D%/route.def %D%/route.h \

@@ -15,10 +15,9 @@
 #define MODELS_ARENA_MAX (64 << 20)
 #define MODELS_MAX 65536
 
-void models_init(struct models *models, struct hal_device *device, struct rt_sched *sched,
-                 struct hal_pool *pool)
+void models_init(struct models *models, struct hal_device *device, struct rt_sched *sched)
 {
-    *models = (struct models){.device = device, .sched = sched, .pool = pool};
+    *models = (struct models){.device = device, .sched = sched};
     arena_init(&models->arena, MODELS_ARENA_MAX);
 }
 

@@ -40,6 +40,7 @@ struct model {
     struct rt_method *method;          /* borrowed from |program| */
     struct params params;              /* the daemon's, with what was said of this model */
     struct rt_sched_queue *queue;      /* owned, like |stats|; NULL when it cannot be called */
+    int64_t rows_form;                 /* that may be tried as one, see server/proving.h */
     int64_t rows_max;                  /* that may run as one; 1: each request runs alone */
     struct error why_alone;            /* then */
     int64_t batch_size_max;            /* of a request; 0: dim 0 does not count samples */
@@ -56,13 +57,11 @@ struct models {
     struct arena arena;            /* of the inputs and outputs */
     struct hal_device *device;     /* borrowed from the server, like |sched| */
     struct rt_sched *sched;
-    struct hal_pool *pool; /* likewise: to try models on */
-    struct model *items;   /* owned; sorted by name, then by version, highest first */
+    struct model *items; /* owned; sorted by name, then by version, highest first */
     uint32_t item_count, item_capacity;
 };
 
-void models_init(struct models *models, struct hal_device *device, struct rt_sched *sched,
-                 struct hal_pool *pool);
+void models_init(struct models *models, struct hal_device *device, struct rt_sched *sched);
 /* Nothing of it can be called any more; names and descriptions stay. */
 void models_close(struct models *models);
 void models_fini(struct models *models);

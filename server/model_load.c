@@ -20,10 +20,6 @@
 #include "server/stats.h"
 
 #define SUFFIX ".pte"
-/* Time to find out how many rows of a model may run as one: of all together, and of each. */
-#define PROOF_NS_ALL 100000000u
-#define PROOF_NS_MIN 1000000u
-#define PROOF_NS_MAX 50000000u
 /* Rows that are tried where nobody has said how many. */
 #define ROWS_MAX_UNASKED 32
 
@@ -206,27 +202,6 @@ static enum status scan(struct models *models, const char *root, struct error *e
 
 /* ---- queues and settings --------------------------------------------------------------------- */
 
-/*
- * A batch spreads over the workers, and what does not run yet makes the next one larger: fewer jobs
- * at a time than a device has workers, but two, so that one runs while another is put together.
- */
-static uint32_t running_max(const struct models *models, const struct model *model)
-{
-    uint32_t workers = hal_device_props(models->device)->workers;
-    if (model->params.running_count_max || model->rows_max == 1) {
-        return (uint32_t)model->params.running_count_max;
-    }
-    return 1 + (workers + 3) / 4;
-}
-
-static uint64_t proof_ns(const struct models *models)
-{
-    uint64_t ns = PROOF_NS_ALL / models->item_count;
-    ns = ns > PROOF_NS_MIN ? ns : PROOF_NS_MIN;
-    return ns < PROOF_NS_MAX ? ns : PROOF_NS_MAX;
-}
-
-/* Once the table is complete and sorted. */
 /* Is a model of |program|, or of its method "program.method"? */
 static bool is_of(const char *model, struct span program)
 {
@@ -246,24 +221,22 @@ static struct params params_of(const struct model *model, const struct options *
     return params;
 }
 
-/* How many rows may run as one: as many as were given, or pay, of those that give the same bits. */
-static void find_rows_max(const struct models *models, struct model *model)
+/* How many rows its form takes of those that were asked for. */
+static void open_batches(struct model *model)
 {
-    int64_t given = (int64_t)model->params.max_batch;
-    model->rows_max = rt_batch_prove(model->method, models->pool, given ? given : ROWS_MAX_UNASKED,
-                                     proof_ns(models), &model->why_alone);
-    if (given == 0) {
-        model->rows_max =
-            rt_batch_measure(model->method, models->pool, model->rows_max, &model->why_alone);
+    int64_t given = (int64_t)model->params.max_batch, asked = given ? given : ROWS_MAX_UNASKED;
+    int64_t rows = 1;
+    model->rows_form = model->rows_max = 1;
+    if (asked == 1) {
+        error_set(&model->why_alone, ST_UNSUPPORTED, "batches are off");
+    } else if (rt_batch_open(model->method, &rows, &model->why_alone) == ST_OK) {
+        model->rows_form = rows < asked ? rows : asked;
+        error_set(&model->why_alone, ST_UNSUPPORTED, "it has not been tried yet");
     }
-    bool is_alone = model->rows_max == 1;
     model->batch_size_max = rt_batch_size_max(model->method);
-    if (model->batch_size_max == 0 && !is_alone) {
-        model->batch_size_max = 1; /* exported for one sample, and proven to be that */
+    if (model->batch_size_max == 0 && rows > 1) {
+        model->batch_size_max = 1; /* exported for one sample, by what its operators do */
     }
-    log_line(LOG_DEBUG, "model %s: up to %lld rows at a time%s%s", model->name,
-             (long long)model->rows_max, is_alone ? ": " : "",
-             is_alone ? model->why_alone.text : "");
 }
 
 /* Once the table is complete and sorted. */
@@ -276,14 +249,13 @@ static enum status open_queues(struct models *models, const struct options *opti
         if (!model_is_ready(model)) {
             continue;
         }
-        find_rows_max(models, model);
+        open_batches(model);
         const struct params *params = &model->params;
         const struct rt_sched_queue_options queue = {
             .waiting_max = (uint32_t)params->queue_count_max,
             .waiting_bytes_max = (size_t)params->queue_bytes_max,
-            .running_max = running_max(models, model),
+            .running_max = (uint32_t)params->running_count_max,
             .rows_max = model->rows_max,
-            .delay_ns = model->rows_max > 1 ? params->max_delay_us * 1000 : 0,
             .weight = (uint32_t)params->weight,
         };
         rt_method_set_weight(model->method, (uint32_t)params->weight);

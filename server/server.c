@@ -291,6 +291,7 @@ void server_replace_serving(struct server *server, struct serving *fresh)
         fresh->older = old->older;
         serving_free(old);
     }
+    proving_begin(server);
 }
 
 /* ---- starting -------------------------------------------------------------------------------- */
@@ -444,6 +445,7 @@ enum status server_run(struct server *server, struct error *err)
         log_line(LOG_WARNING, "there is nothing to serve: name a FILE.pte, --model or --models");
     }
     notify_send(&server->notify, "READY=1\nSTATUS=serving %u of %u models", ready, count);
+    proving_begin(server);
     uv_run(&server->loop, UV_RUN_DEFAULT);
     log_line(LOG_NOTICE, "stopped");
     return ST_OK;

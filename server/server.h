@@ -16,6 +16,7 @@
 #include "base/status.h"
 #include "server/notify.h"
 #include "server/options.h"
+#include "server/proving.h"
 #include "server/recovery.h"
 
 struct request;
@@ -32,6 +33,7 @@ struct server {
     struct serving
         *serving; /* owned; also those that requests hold are freed with the last of them */
     struct recovery recovery;
+    struct proving proving;
     struct notify notify;
 
     struct list listeners;

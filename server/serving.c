@@ -97,7 +97,7 @@ enum status serving_new(const struct options *options, const char *device_name, 
         return error_set(err, ST_EXHAUSTED, "no memory to serve models");
     }
     enum status status = init_memory(serving, options, device_name, or_cpu, err);
-    models_init(&serving->models, serving->device, serving->sched, serving->pool);
+    models_init(&serving->models, serving->device, serving->sched);
     if (status == ST_OK) {
         status = models_load(&serving->models, options, err);
     }

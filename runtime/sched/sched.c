@@ -122,6 +122,17 @@ void rt_sched_queue_free(struct rt_sched_queue *queue)
     }
 }
 
+void rt_sched_queue_join(struct rt_sched_queue *queue, int64_t rows_max, uint32_t running_max,
+                         uint64_t delay_ns)
+{
+    struct rt_sched *sched = queue->sched;
+    pthread_mutex_lock(&sched->lock);
+    queue->options.rows_max = rows_max;
+    queue->options.running_max = running_max;
+    queue->options.delay_ns = delay_ns;
+    pthread_mutex_unlock(&sched->lock);
+}
+
 /* ---- choosing; with the lock held ------------------------------------------------------------ */
 
 /* Nothing is before |job| in its lanes: it may go when the device takes it. */

@@ -140,6 +140,10 @@ MUST_CHECK enum status rt_sched_queue_new(struct rt_sched *sched,
                                           struct rt_sched_queue **out_queue, struct error *err);
 void rt_sched_queue_free(struct rt_sched_queue *queue); /* empty; NULL is fine */
 
+/* From now on jobs may run as one: these three of the options. */
+void rt_sched_queue_join(struct rt_sched_queue *queue, int64_t rows_max, uint32_t running_max,
+                         uint64_t delay_ns);
+
 /*
  * Takes |job|, or refuses it: ST_EXHAUSTED when the queue is full, in which case done() is not
  * called. |may_run_inline|: it may run before this returns, on this thread.

@@ -217,15 +217,10 @@ int64_t rt_batch_prove(struct rt_method *method, struct hal_pool *pool, int64_t 
                        uint64_t budget_ns, struct error *why_not)
 {
     struct proof proof = {.method = method, .pool = pool};
-    int64_t max;
-    if (rows_max <= 1) {
-        error_set(why_not, ST_UNSUPPORTED, "batches are off");
+    int64_t max = rows_max;
+    if (measure(&proof, why_not) != ST_OK) {
         return 1;
     }
-    if (rt_batch_open(method, &max, why_not) != ST_OK || measure(&proof, why_not) != ST_OK) {
-        return 1;
-    }
-    max = max < rows_max ? max : rows_max;
     if (proof.row_bytes && max > (int64_t)(KEPT_BYTES_MAX / proof.row_bytes)) {
         max = (int64_t)(KEPT_BYTES_MAX / proof.row_bytes);
     }

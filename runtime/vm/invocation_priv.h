@@ -122,13 +122,6 @@ void rt_pipelined_submit(struct rt_invocation *invocation, enum hal_caller calle
 
 /* ---- batch.c, batch_proof.c ------------------------------------------------------------------ */
 
-/*
- * The rows that |method| takes by its form, more than 1, or ST_UNSUPPORTED; a method exported for
- * one row gets its form for several (method->batched). Once, before anybody calls it.
- */
-MUST_CHECK enum status rt_batch_open(struct rt_method *method, int64_t *out_rows_max,
-                                     struct error *err);
-
 /* As rt_invocation_new(), for the form that takes several rows. */
 MUST_CHECK enum status rt_batch_joined_new(struct rt_method *method, struct hal_pool *pool,
                                            struct rt_invocation **out_joined, struct error *err);

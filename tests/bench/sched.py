@@ -62,8 +62,12 @@ class Options:
         self.open_seconds = 1 if args.quick else 6
 
 
+# What a model says of its batches while pted still finds out.
+UNTRIED = "it has not been tried yet"
+
+
 class Server:
-    """A pted on a port of its own."""
+    """A pted on a port of its own, which knows how many rows of its models may run as one."""
 
     def __init__(self, options, *arguments):
         self.process = subprocess.Popen(
@@ -77,6 +81,9 @@ class Server:
                 break
         if not self.address:
             sys.exit(f"sched: pted did not start: {self.process.wait(START_S)}")
+        while any(row.get("batch_refusal") == UNTRIED
+                  for row in self.get("stats")["model_stats"]):
+            time.sleep(0.01)
 
     def __enter__(self):
         return self

@@ -87,6 +87,18 @@ def answers(clients):
     return [client.answer() for client in clients]
 
 
+UNTRIED = "it has not been tried yet"
+
+
+def proved(daemon, model="deep"):
+    """The rows that may run as one, once that is known: it is found out while models serve."""
+    def stats():
+        return get_json(client, f"/v2/models/{model}/stats")["model_stats"][0]
+    client = Client(daemon.port)
+    wait_until("proved", lambda: stats().get("batch_refusal") != UNTRIED)
+    return stats()["batch_rows_max"]
+
+
 # ---- admission ----
 
 def full_by_count():
@@ -261,6 +273,7 @@ def batches():
         expect("never together", row["execution_count"], 2 * len(requests) + 2)
         expect("sizes", [batch["batch_size"] for batch in row["batch_stats"]], [1, 2, 3, 128])
     with Daemon([*ONE_WORKER, "--max-batch=16"]) as daemon:
+        proved(daemon)
         expect("together", all_at_once(daemon, requests) == apart, True)
         row, = get_json(Client(daemon.port), "/v2/models/deep/stats")["model_stats"]
         expect("rows", row["inference_count"], 8192 + sum(1 + i % 3 for i in range(40)))
@@ -276,8 +289,7 @@ def delayed_batches():
         return row["execution_count"], row["inference_stats"]["batch_wait"]["ns"]
     with Daemon([*ONE_WORKER, "--set=deep:max-batch=4", "--max-delay-us=10000000"]) as daemon:
         client = Client(daemon.port)
-        row, = get_json(client, "/v2/models/deep/stats")["model_stats"]
-        if row["batch_rows_max"] < 4:
+        if proved(daemon) < 4:
             return  # there was no time to prove them
         expect("four", answers([send(daemon, 1) for _ in range(4)]), [200] * 4)
         expect("together", numbers(client)[0], 1)
@@ -291,9 +303,9 @@ def delayed_batches():
         expect("after them", answers([send(daemon, 1) for _ in range(4)]), [200] * 4)
     with Daemon([*ONE_WORKER, "--set=deep:max-delay-us=20000"]) as daemon:
         client = Client(daemon.port)
+        rows = proved(daemon)
         expect("alone", send(daemon, 1).answer(), 200)
-        row, = get_json(client, "/v2/models/deep/stats")["model_stats"]
-        if row["batch_rows_max"] > 1:
+        if rows > 1:
             expect("waited for others", numbers(client)[1] >= 20000000, True)
 
 
@@ -304,6 +316,7 @@ def batches_of_one_row():
         "data": [(i * k % 17) / 16 for k in range(1440)]}]}).encode() for i in range(1, 13)]
     requests = [build_request("POST", "/v2/models/unet/infer", body) for body in bodies]
     with Daemon([*ONE_WORKER, UNET, ADD]) as daemon:
+        proved(daemon, "unet")
         expect("the same", all_at_once(daemon, requests), one_by_one(daemon, requests))
         row, = get_json(Client(daemon.port), "/v2/models/unet/stats")["model_stats"]
         if row["batch_rows_max"] >= 2:
@@ -314,10 +327,26 @@ def batches_of_one_row():
                (1, "dim 0 of input 0 is not 1"))
 
 
+def served_before_the_proof():
+    """Many models, tried one after the other: none waits for that, and it waits for none."""
+    count = 24
+    models = [f"--model=m{i}={DEEP}" for i in range(count)]
+    with Daemon(["--workers=1", *models]) as daemon:
+        clients = [send(daemon, 1 + i % 3, model=f"m{i}") for i in range(count)]
+        expect("at once", answers(clients), [200] * count)
+        for i in range(count):
+            expect(f"m{i}", send(daemon, 1, model=f"m{i}").answer(), 200)
+        rows = [proved(daemon, f"m{i}") for i in range(count)]
+        expect("all of them are tried", min(rows) >= 1, True)
+    with Daemon(["--workers=1", *models]) as daemon:
+        expect("stops while it tries", send(daemon, 1, model="m0").answer(), 200)
+
+
 def batches_without_memory():
     """Where there is no room for a joined call, each one runs alone."""
     requests = [deep_request(1 + i % 3, value=0.1 * i) for i in range(12)]
     with Daemon([*ONE_WORKER, "--ring-bytes=14M"]) as daemon:
+        proved(daemon)
         expect("the same", all_at_once(daemon, requests), one_by_one(daemon, requests))
 
 
@@ -517,7 +546,8 @@ CHECKS = (
     full_by_count, full_by_bytes, limit_of_a_model, late_while_waiting, late_while_running,
     limit_of_the_daemon, settings_of_a_model, bad_timeouts, priorities, fast_beside_slow,
     client_resets, client_closes, batches, delayed_batches, batches_of_one_row,
-    batches_without_memory, sequences, sequence_in_order, statistics, drain, random_requests,
+    served_before_the_proof, batches_without_memory, sequences, sequence_in_order, statistics,
+    drain, random_requests,
 )
 
 
@@ -525,6 +555,7 @@ def calibrate():
     """As many rows as keep a worker busy for some tenths of a second, with this build, here."""
     global MANY_ROWS
     with Daemon([*ONE_WORKER]) as daemon:
+        proved(daemon)
         for _ in range(2):  # the first time it is planned
             start = time.monotonic()
             expect("calibration", send(daemon, 256).answer(), 200)

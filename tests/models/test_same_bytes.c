@@ -240,10 +240,13 @@ static bool check_together(struct world *w, uint32_t count)
 
 static bool check_method(struct world *w, bool is_first, struct wanted *wanted)
 {
+    int64_t form, rows = 1;
     if (rt_method_failure(w->method)) {
         return true;
     }
-    int64_t rows = rt_batch_prove(w->method, w->pool, CALLS, PROOF_NS, &w->err);
+    if (rt_batch_open(w->method, &form, &w->err) == ST_OK) {
+        rows = rt_batch_prove(w->method, w->pool, form < CALLS ? form : CALLS, PROOF_NS, &w->err);
+    }
     return check_alone(w, is_first, wanted) &&
            (rows < 2 || check_together(w, rows < CALLS ? (uint32_t)rows : CALLS));
 }

@@ -192,13 +192,18 @@ struct world {
 static void open_world(struct world *w, const char *model, uint32_t workers)
 {
     const struct hal_device_options device = {.workers = workers};
+    int64_t form;
     *w = (struct world){0};
     assert_ok(w->err, hal_device_open("cpu", &device, &w->device, &w->err));
     assert_ok(w->err, hal_pool_new(w->device, POOL_BYTES, &w->pool, &w->err));
     const struct rt_program_options options = {.device = w->device};
     w->program = load_model(model, &options);
     w->method = rt_program_default_method(w->program);
-    w->rows = rt_batch_prove(w->method, w->pool, CALLS, 20ull * SECOND_NS, &w->err);
+    w->rows = 1;
+    if (rt_batch_open(w->method, &form, &w->err) == ST_OK) {
+        w->rows = rt_batch_prove(w->method, w->pool, form < CALLS ? form : CALLS, 20ull * SECOND_NS,
+                                 &w->err);
+    }
 }
 
 static void close_world(struct world *w)

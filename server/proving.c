@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "server/proving.h"
+
+#include "base/check.h"
+#include "hal/device.h"
+#include "hal/pool.h"
+#include "runtime/batch.h"
+#include "runtime/sched/sched.h"
+#include "server/log.h"
+#include "server/server.h"
+#include "server/serving.h"
+
+/* Time to try rows of one model; the measuring comes on top of it. */
+#define PROOF_NS 50000000u
+
+/* A thread of libuv: as many as were given, or pay, of those that give the same bits. */
+static void prove(uv_work_t *work)
+{
+    struct proving *proving = &((struct server *)work->data)->proving;
+    const struct model *model = proving->model;
+    struct error *why_not = &proving->why_not;
+    struct hal_pool *pool;
+    proving->rows_max = 1;
+    if (hal_pool_new(proving->serving->device, proving->ring_bytes, &pool, why_not) != ST_OK) {
+        return;
+    }
+    proving->rows_max = rt_batch_prove(model->method, pool, model->rows_form, PROOF_NS, why_not);
+    if (model->params.max_batch == 0) {
+        proving->rows_max = rt_batch_measure(model->method, pool, proving->rows_max, why_not);
+    }
+    hal_pool_free(pool);
+}
+
+/*
+ * A batch spreads over the workers, and what does not run yet makes the next one larger: fewer jobs
+ * at a time than a device has workers, but two, so that one runs while another is put together.
+ */
+static uint32_t running_max(const struct model *model, const struct hal_device *device)
+{
+    uint32_t given = (uint32_t)model->params.running_count_max;
+    return given ? given : 1 + (hal_device_props(device)->workers + 3) / 4;
+}
+
+static void publish(const struct proving *proving)
+{
+    struct model *model = proving->model;
+    bool is_alone = proving->rows_max == 1;
+    model->rows_form = model->rows_max = proving->rows_max;
+    if (is_alone) {
+        model->why_alone = proving->why_not;
+    } else {
+        rt_sched_queue_join(model->queue, model->rows_max,
+                            running_max(model, proving->serving->device),
+                            model->params.max_delay_us * 1000);
+    }
+    log_line(LOG_DEBUG, "model %s: up to %lld rows at a time%s%s", model->name,
+             (long long)model->rows_max, is_alone ? ": " : "",
+             is_alone ? model->why_alone.text : "");
+}
+
+/* Of those that can be called: one whose form takes several rows, of which none is known. */
+static struct model *next_model(const struct models *models)
+{
+    for (uint32_t i = 0; i < models->item_count; i++) {
+        struct model *model = &models->items[i];
+        if (model_is_ready(model) && model->rows_form > 1 && model->rows_max == 1) {
+            return model;
+        }
+    }
+    return NULL;
+}
+
+static void on_proved(uv_work_t *work, int uv_status);
+
+static void prove_next(struct server *server)
+{
+    struct proving *proving = &server->proving;
+    bool is_wanted = !server->is_draining && !server->is_closing && /* nor replaced */
+                     server->serving == proving->serving;
+    proving->model = is_wanted ? next_model(&proving->serving->models) : NULL;
+    if (!proving->model) {
+        struct serving *serving = proving->serving;
+        proving->serving = NULL;
+        server_let_go_serving(server, serving);
+        return;
+    }
+    int rc = uv_queue_work(&server->loop, &proving->work, prove, on_proved);
+    must(rc == 0);
+}
+
+static void on_proved(uv_work_t *work, int uv_status)
+{
+    struct server *server = work->data;
+    must(uv_status == 0);
+    publish(&server->proving);
+    prove_next(server);
+    if (!server->proving.serving) {
+        proving_begin(server); /* of the one that has come meanwhile */
+    }
+}
+
+void proving_begin(struct server *server)
+{
+    struct proving *proving = &server->proving;
+    if (!proving->serving && next_model(&server->serving->models)) {
+        proving->work.data = server;
+        proving->ring_bytes = (size_t)server->params->ring_bytes;
+        proving->serving = server_hold_serving(server);
+        prove_next(server);
+    }
+}
