@@ -19,6 +19,8 @@
 
 #define TILE_ELEMENTS 8192
 #define COLUMNS 128
+#define SCRATCH_FLOATS (4 * COLUMNS)
+#define SHORT 64 /* floats of a row */
 /* Halves of a longer row are converted in blocks of columns, one column wide. */
 #define ROW_MAX ((int64_t)1 << 20)
 #define SCAN_CHUNK 256
@@ -69,8 +71,8 @@ static enum status record(struct rt_emit *emit, const struct hal_kernel *kernel,
             .bindings = bindings,
             .binding_count = 2,
             .scratch_bytes = along->in == DT_F32 || along->length > ROW_MAX
-                                 ? sizeof(float) * COLUMNS * 4
-                                 : sizeof(float) * ((size_t)along->length + COLUMNS * 4),
+                                 ? sizeof(float) * SCRATCH_FLOATS
+                                 : sizeof(float) * ((size_t)along->length + SCRATCH_FLOATS),
             .cost = (uint64_t)(along->outer * along->inner * along->length) * 2,
         },
         err);
@@ -135,6 +137,25 @@ static void softmax_row(const struct rt_along *k, char *y, const char *x, float 
     rt_store(RT_CLASS_F32, k->in)(y, width, scratch, k->length);
 }
 
+/*
+ * Short rows of floats, some at a time, out of the scratch. In place each would wait until the one
+ * before it has been stored: of masked stores a processor knows only roughly where they end.
+ */
+static void softmax_short_rows(const struct rt_along *k, char *y, const char *x, int64_t rows,
+                               float *scratch)
+{
+    size_t row = (size_t)k->length * sizeof(float);
+    int64_t most = SCRATCH_FLOATS / k->length;
+
+    for (int64_t count; rows > 0; rows -= count, x += (size_t)count * row) {
+        count = rows < most ? rows : most;
+        memcpy(scratch, x, (size_t)count * row);
+        for (int64_t i = 0; i < count; i++, y += row) {
+            softmax_row(k, y, (const char *)(scratch + i * k->length), NULL);
+        }
+    }
+}
+
 static void softmax_rows_tile(const struct hal_args *args, struct hal_tile tile)
 {
     const struct rt_along *k = args->constants;
@@ -142,9 +163,14 @@ static void softmax_rows_tile(const struct hal_args *args, struct hal_tile tile)
     int64_t first = tile.x * k->tile;
     int64_t end = k->outer - first < k->tile ? k->outer : first + k->tile;
 
-    for (int64_t r = first; r < end; r++) {
-        softmax_row(k, (char *)args->bindings[0] + r * bytes,
-                    (const char *)args->bindings[1] + r * bytes, args->scratch);
+    char *y = (char *)args->bindings[0] + first * bytes;
+    const char *x = (const char *)args->bindings[1] + first * bytes;
+    if (k->in == DT_F32 && k->length <= SHORT) {
+        softmax_short_rows(k, y, x, end - first, args->scratch);
+        return;
+    }
+    for (int64_t r = first; r < end; r++, y += bytes, x += bytes) {
+        softmax_row(k, y, x, args->scratch);
     }
 }
 

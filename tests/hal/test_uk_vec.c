@@ -71,6 +71,34 @@ static void test_special(void **state)
     each_level(level_special);
 }
 
+/* What a mask takes out has no part in a row, in short rows and in long ones. */
+static void level_masked(const struct hal_cpu_uk *uk)
+{
+    for (size_t n = 2; n < 70; n++) {
+        float x[70], y[70];
+        for (size_t i = 0; i < n; i++) {
+            x[i] = i % 2 ? -INFINITY : 1.0f;
+        }
+        uk->softmax_f32(y, x, n);
+        for (size_t i = 0; i < n; i++) {
+            assert_near(y[i], i % 2 ? 0.0 : 1.0 / (double)((n + 1) / 2), 1e-6);
+            assert_true(i % 2 == 0 || y[i] == 0.0f);
+            x[i] = -INFINITY;
+        }
+        uk->softmax_f32(y, x, n);
+        assert_true(isnan(y[0]) && isnan(y[n - 1]));
+        x[n - 1] = NAN;
+        uk->softmax_f32(y, x, n);
+        assert_true(isnan(y[0]) && isnan(y[n - 1]));
+    }
+}
+
+static void test_masked(void **state)
+{
+    (void)state;
+    each_level(level_masked);
+}
+
 static void level_softmax(const struct hal_cpu_uk *uk)
 {
     float *x = random_floats(LENGTH_MAX, 3), y[LENGTH_MAX], z[LENGTH_MAX];
@@ -261,10 +289,10 @@ static void test_bf16(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sums),    cmocka_unit_test(test_special),
-        cmocka_unit_test(test_softmax), cmocka_unit_test(test_layer_norm),
-        cmocka_unit_test(test_rows),    cmocka_unit_test(test_f16),
-        cmocka_unit_test(test_bf16),
+        cmocka_unit_test(test_sums),       cmocka_unit_test(test_special),
+        cmocka_unit_test(test_masked),     cmocka_unit_test(test_softmax),
+        cmocka_unit_test(test_layer_norm), cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_f16),        cmocka_unit_test(test_bf16),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -111,11 +111,15 @@ UK_INLINE vf v_power_of_two(vi n)
     return (vf)(((vu)n + 127u) << 23);
 }
 
-/* x = n * ln 2 + r; e^x = 2^n * e^r, the power in two factors, since the result may be subnormal.
+/*
+ * x = n * ln 2 + r; e^x = 2^n * e^r, the power in two factors, since the result may be subnormal.
+ * What is 0, e^-inf of a mask above all, is not computed: a result that underflows costs 50 times
+ * as much as any other.
  */
 UK_INLINE vf v_exp(vf x)
 {
-    vf clamped = v_clamp(x, v_splat(-104.0f), v_splat(89.0f));
+    vi vanishes = x <= -104.0f;
+    vf clamped = v_lesser(v_splat(89.0f), v_select(vanishes, (vf){0}, x));
     vf biased = clamped * 1.44269504f + MAGIC;
     vf n = biased - MAGIC;
     vi whole = (vi)((vu)biased - 0x4b400000u);
@@ -128,7 +132,8 @@ UK_INLINE vf v_exp(vf x)
     p = p * r + 0.49999994f;
     p = p * (r * r) + r + 1.0f;
     vi half = whole >> 1;
-    return p * v_power_of_two(half) * v_power_of_two((vi)((vu)whole - (vu)half));
+    vf e = p * v_power_of_two(half) * v_power_of_two((vi)((vu)whole - (vu)half));
+    return v_select(vanishes, (vf){0}, e);
 }
 
 /* x = 2^e * m, m in [sqrt 1/2, sqrt 2): log x = e * ln 2 + log m. */

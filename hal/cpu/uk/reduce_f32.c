@@ -28,11 +28,33 @@ UK_INLINE float max_of(float a, float b)
 
 UK_INLINE float fold_max(vf v)
 {
+#if defined UK_LEVEL_AVX512
+    /* In four steps of two instructions; the loop below is sixteen of four. */
+    __m512 half = _mm512_shuffle_f32x4((__m512)v, (__m512)v, 0x4e);
+    v = v_max(v, (vf)half);
+    __m512 quarter = _mm512_shuffle_f32x4((__m512)v, (__m512)v, 0xb1);
+    v = v_max(v, (vf)quarter);
+    v = v_max(v, (vf)_mm512_permute_ps((__m512)v, 0x4e));
+    v = v_max(v, (vf)_mm512_permute_ps((__m512)v, 0xb1));
+    return v[0];
+#else
     float max = v[0];
     for (int i = 1; i < UK_VL; i++) {
         max = max_of(max, v[i]);
     }
     return max;
+#endif
+}
+
+#define ONES_8 -1, -1, -1, -1, -1, -1, -1, -1
+
+/* The first |n| < UK_VL floats, and the others of |other|. */
+UK_INLINE vf load_part_or(const float *p, size_t n, vf other)
+{
+    static const int32_t lanes[32] = {ONES_8, ONES_8};
+    vi is_there;
+    memcpy(&is_there, lanes + 16 - n, sizeof(is_there));
+    return v_select(is_there, v_load_part(p, n), other);
 }
 
 enum term { TERM_X, TERM_SQUARE, TERM_PRODUCT };
@@ -60,8 +82,7 @@ UK_INLINE float sum_terms(const float *x, const float *y, float shift, size_t n,
     }
     if (i < n) {
         /* The lanes that are not there: the shift, which adds nothing. */
-        vf last = vshift;
-        memcpy(&last, x + i, (n - i) * sizeof(float));
+        vf last = load_part_or(x + i, n - i, vshift);
         sum[1] += term(last, v_load_part(y + i, n - i), vshift, kind);
     }
     return fold_sum((sum[0] + sum[1]) + (sum[2] + sum[3]));
@@ -90,11 +111,13 @@ float UK_NAME(max_f32)(const float *x, size_t n)
         max[0] = v_max(max[0], v_load(x + i));
         max[1] = v_max(max[1], v_load(x + i + UK_VL));
     }
-    float rest = -INFINITY;
-    for (; i < n; i++) {
-        rest = max_of(rest, x[i]);
+    for (; n - i >= UK_VL; i += UK_VL) {
+        max[0] = v_max(max[0], v_load(x + i));
     }
-    return max_of(fold_max(v_max(max[0], max[1])), rest);
+    if (i < n) {
+        max[1] = v_max(max[1], load_part_or(x + i, n - i, v_splat(-INFINITY)));
+    }
+    return fold_max(v_max(max[0], max[1]));
 }
 
 /* y = e^(x - max), and their sum in the order of sum_terms. */
@@ -111,8 +134,23 @@ static float exp_sum(float *y, const float *x, float max, size_t n)
     return sum_terms(y, y, 0.0f, n, TERM_X);
 }
 
+/*
+ * A row of less than a vector, in registers: the same operations on the same numbers. The lanes
+ * that are not there add e^-inf, which is 0, or nothing to a NaN.
+ */
+static void softmax_short(float *y, const float *x, size_t n)
+{
+    vf row = load_part_or(x, n, v_splat(-INFINITY));
+    vf e = v_exp(row - fold_max(row));
+    v_store_part(y, e * (1.0f / fold_sum(e)), n);
+}
+
 void UK_NAME(softmax_f32)(float *y, const float *x, size_t n)
 {
+    if (n < UK_VL) {
+        softmax_short(y, x, n);
+        return;
+    }
     float sum = exp_sum(y, x, UK_NAME(max_f32)(x, n), n);
     UK_NAME(mul_scalar_f32)(y, y, 1.0f / sum, n);
 }
