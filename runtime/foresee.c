@@ -8,6 +8,7 @@
 
 #include "runtime/foresee.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +27,8 @@ struct walk {
     bool *is_known;
     struct rt_foreseen *outs; /* of the block at hand */
     bool has_jumps, has_changed;
+    bool is_certain; /* what is walked runs in every call, and with these sizes */
+    struct error *err;
 };
 
 static bool is_jump(const struct rt_step *step)
@@ -116,13 +119,38 @@ static struct rt_foreseen read_out(const struct walk *w, const struct rt_block *
     return value;
 }
 
+/* Of what is known of the inputs' sizes, is all as the block wants it? */
+static enum status check_block(const struct walk *w, const struct rt_block *block)
+{
+    const struct rt_graph *graph = &block->graph;
+    for (uint32_t i = 0; i < graph->input_count; i++) {
+        const struct rt_value *v = &graph->values[graph->inputs[i]];
+        const struct rt_foreseen *from = &w->registers[block->ins[i]];
+        for (uint8_t d = 0; v->kind == RT_TENSOR && d < v->rank; d++) {
+            if (!(from->known_dims >> d & 1) || !dim_is_known(w, v->dims[d])) {
+                continue;
+            }
+            int64_t given = from->shape.dims[d], wanted = rt_dim_at(v->dims[d], w->values);
+            if (given != wanted || given > v->dims[d].value) {
+                return error_set(w->err, ST_INVALID,
+                                 "dim %u of a value inside is %" PRId64 ", expected %" PRId64, d,
+                                 given, given != wanted ? wanted : v->dims[d].value);
+            }
+        }
+    }
+    return rt_dims_check_known(&graph->dims, w->values, w->is_known, w->err);
+}
+
 /* As when it runs, all new values are taken before one register changes. */
-static void walk_block(struct walk *w, const struct rt_block *block)
+static enum status walk_block(struct walk *w, const struct rt_block *block)
 {
     if (!read_symbols(w, block)) {
-        return;
+        return ST_OK;
     }
     rt_dims_eval_known(&block->graph.dims, w->values, w->is_known);
+    if (w->is_certain) {
+        TRY(check_block(w, block));
+    }
     for (uint32_t i = 0; i < block->out_count; i++) {
         const struct rt_block_out *out = &block->outs[i];
         w->outs[i] = out->is_input ? w->registers[block->ins[out->index]] : read_out(w, block, out);
@@ -130,6 +158,7 @@ static void walk_block(struct walk *w, const struct rt_block *block)
     for (uint32_t i = 0; i < block->out_count; i++) {
         put(w, block->outs[i].reg, &w->outs[i]);
     }
+    return ST_OK;
 }
 
 /* ---- steps of the host ----------------------------------------------------------------------- */
@@ -183,12 +212,11 @@ static void walk_copy_index(struct walk *w, const struct rt_step *step)
     put(w, step->target, &value);
 }
 
-static void walk_step(struct walk *w, const struct rt_step *step)
+static enum status walk_step(struct walk *w, const struct rt_step *step)
 {
     switch (step->kind) {
     case RT_STEP_BLOCK:
-        walk_block(w, w->code->blocks[step->target]);
-        break;
+        return walk_block(w, w->code->blocks[step->target]);
     case RT_STEP_SCALAR:
         walk_scalar(w, step);
         break;
@@ -203,8 +231,10 @@ static void walk_step(struct walk *w, const struct rt_step *step)
         break;
     case RT_STEP_JUMP:
     case RT_STEP_JUMP_FALSE:
+        w->is_certain = false;
         break;
     }
+    return ST_OK;
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
@@ -235,26 +265,28 @@ static void begin(struct walk *w, const struct rt_method *method, const struct s
     }
 }
 
-static void walk_all(struct walk *w)
+static enum status walk_all(struct walk *w)
 {
     uint32_t passes = 0;
+    w->is_certain = true;
     do {
         w->has_changed = false;
         for (uint32_t i = 0; i < w->code->step_count; i++) {
-            walk_step(w, &w->code->steps[i]);
+            TRY(walk_step(w, &w->code->steps[i]));
         }
     } while (w->has_jumps && w->has_changed && ++passes < PASSES_MAX);
     for (uint32_t i = 0; w->has_jumps && w->has_changed && i < w->code->register_count; i++) {
         w->registers[i].known_dims = 0;
         w->registers[i].is_known = false;
     }
+    return ST_OK;
 }
 
 enum status rt_foresee(const struct rt_method *method, const struct shape *const *inputs,
                        struct rt_foreseen *out, struct error *err)
 {
     const struct rt_code *code = &method->code;
-    struct walk w = {.code = code, .registers = out};
+    struct walk w = {.code = code, .registers = out, .err = err};
     uint32_t exprs_max = 1;
     for (uint32_t i = 0; i < code->block_count; i++) {
         uint32_t count = code->blocks[i]->graph.dims.expr_count;
@@ -266,13 +298,15 @@ enum status rt_foresee(const struct rt_method *method, const struct shape *const
     w.values = calloc(exprs_max, sizeof(*w.values));
     w.is_known = calloc(exprs_max, sizeof(*w.is_known));
     w.outs = calloc((size_t)code->outs_max + 1, sizeof(*w.outs));
-    bool has_room = w.values && w.is_known && w.outs;
-    if (has_room) {
+    enum status status = ST_EXHAUSTED;
+    if (w.values && w.is_known && w.outs) {
         begin(&w, method, inputs);
-        walk_all(&w);
+        status = walk_all(&w);
+    } else {
+        error_set(err, status, "no memory for the sizes of a method");
     }
     free(w.values);
     free(w.is_known);
     free(w.outs);
-    return has_room ? ST_OK : error_set(err, ST_EXHAUSTED, "no memory for the sizes of a method");
+    return status;
 }

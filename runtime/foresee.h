@@ -2,8 +2,9 @@
 /*
  * What a call's registers will hold at its end, as far as the shapes of its inputs say: the steps
  * of a method are walked over sizes, and nothing runs. What is read from a tensor is not known, nor
- * what follows from that; with jumps a register is known when all that writes it agrees. Any
- * thread.
+ * what follows from that; with jumps a register is known when all that writes it agrees. ST_INVALID
+ * when a block that runs in every call, one before the first jump, refuses sizes that are known.
+ * Any thread.
  */
 #ifndef PTED_RUNTIME_FORESEE_H
 #define PTED_RUNTIME_FORESEE_H

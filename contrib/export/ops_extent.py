@@ -42,6 +42,11 @@ class Held(torch.nn.Module):
         return self.held * 2
 
 
+def halves(x, m):
+    """What is found ends a block; only the next one wants an even number of elements."""
+    return (x + torch.masked_select(m, m).sum()).reshape(2, -1) * 2
+
+
 @family
 def extent():
     n = Dim("n", min=2, max=50)
@@ -83,5 +88,7 @@ def extent():
         case("masked_select_counted",
              lambda x, m: torch.arange(3) + exactly(torch.masked_select(x, m), 3).sum(),
              torch.arange(6).reshape(3, 2), torch.tensor([True, False])),
+        case("halves", halves, real(4), chosen(3), dynamic=({0: 2 * Dim("half", max=5)}, {}),
+             more=[(real(k), chosen(3)) for k in (2, 10)]),
         case("copy_in_place", Held(), real(3, 4), more=[(real(3, 4),)]),
     ]

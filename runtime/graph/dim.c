@@ -629,6 +629,14 @@ static bool eval_one(const struct rt_expr *e, int64_t a, int64_t b, int64_t *out
     unreachable();
 }
 
+static enum status check_requirement(const struct rt_requirement *r, const int64_t *values,
+                                     struct error *err)
+{
+    int64_t a = rt_dim_at(r->a, values), b = rt_dim_at(r->b, values);
+    return a == b ? ST_OK
+                  : error_set(err, ST_INVALID, "%s: %" PRId64 " is not %" PRId64, r->what, a, b);
+}
+
 enum status rt_dims_eval(const struct rt_dims *dims, int64_t *values, struct error *err)
 {
     for (uint32_t i = 1; i < dims->expr_count; i++) {
@@ -642,11 +650,7 @@ enum status rt_dims_eval(const struct rt_dims *dims, int64_t *values, struct err
         }
     }
     for (uint32_t i = 0; i < dims->requirement_count; i++) {
-        const struct rt_requirement *r = &dims->requirements[i];
-        int64_t a = rt_dim_at(r->a, values), b = rt_dim_at(r->b, values);
-        if (a != b) {
-            return error_set(err, ST_INVALID, "%s: %" PRId64 " is not %" PRId64, r->what, a, b);
-        }
+        TRY(check_requirement(&dims->requirements[i], values, err));
     }
     return ST_OK;
 }
@@ -668,4 +672,16 @@ void rt_dims_eval_known(const struct rt_dims *dims, int64_t *values, bool *is_kn
             values[i] = rt_dim_at(dims->solved[i], values);
         }
     }
+}
+
+enum status rt_dims_check_known(const struct rt_dims *dims, const int64_t *values,
+                                const bool *is_known, struct error *err)
+{
+    for (uint32_t i = 0; i < dims->requirement_count; i++) {
+        const struct rt_requirement *r = &dims->requirements[i];
+        if (is_known_dim(r->a, is_known) && is_known_dim(r->b, is_known)) {
+            TRY(check_requirement(r, values, err));
+        }
+    }
+    return ST_OK;
 }

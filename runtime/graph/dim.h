@@ -129,6 +129,10 @@ MUST_CHECK enum status rt_dims_eval(const struct rt_dims *dims, int64_t *values,
  */
 void rt_dims_eval_known(const struct rt_dims *dims, int64_t *values, bool *is_known);
 
+/* ST_INVALID when a requirement between values that are known is broken. */
+MUST_CHECK enum status rt_dims_check_known(const struct rt_dims *dims, const int64_t *values,
+                                           const bool *is_known, struct error *err);
+
 static inline int64_t rt_dim_at(struct rt_dim d, const int64_t *values)
 {
     return d.expr ? values[d.expr] : d.value;

@@ -11,6 +11,7 @@
 #include "runtime/invocation.h"
 #include "runtime/method.h"
 #include "runtime/program.h"
+#include "runtime/results.h"
 #include "runtime/scalar.h"
 #include "tests/unit/call_support.h"
 #include "tests/unit/unit.h"
@@ -250,6 +251,31 @@ static void test_numbers_share_a_plan(void **unused)
     close_world(&w);
 }
 
+/* ---- sizes ----------------------------------------------------------------------------------- */
+
+static enum status foretell(struct world *w, struct rt_method *method, int64_t count)
+{
+    const struct shape shapes[] = {{.rank = 1, .dims = {count}}, {.rank = 1, .dims = {3}}};
+    const struct shape *const inputs[] = {&shapes[0], &shapes[1]};
+    struct rt_result_info info;
+    return rt_method_result_shapes(method, inputs, &info, &w->err);
+}
+
+/* Method halves of tests/ops/extent takes any number of elements at first, then even ones only. */
+static void test_a_later_block_refuses_sizes(void **unused)
+{
+    struct world w;
+    struct rt_method *method;
+    (void)unused;
+    open_world_of(&w, "../ops/extent", (size_t)1 << 20, 0);
+    method = rt_program_find_method(w.program, span_str("halves"));
+    assert_non_null(method);
+    assert_int_equal(foretell(&w, method, 4), ST_OK);
+    assert_int_equal(foretell(&w, method, 3), ST_INVALID);
+    assert_non_null(strstr(w.err.text, "is not"));
+    close_world(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -261,6 +287,7 @@ int main(void)
         cmocka_unit_test(test_cancelled_between_steps),
         cmocka_unit_test(test_a_full_pool_fails_the_call),
         cmocka_unit_test(test_numbers_share_a_plan),
+        cmocka_unit_test(test_a_later_block_refuses_sizes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
