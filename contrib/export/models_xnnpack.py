@@ -164,6 +164,17 @@ def xnn_rows():
 
 
 @model
+def xnn_row_images():
+    net = nn.Sequential(nn.Conv2d(3, 6, 3, padding=1), nn.ReLU(), nn.Conv2d(6, 4, (2, 3), 2),
+                        nn.Conv2d(4, 4, 3, padding=1, groups=4))
+    samples = [(torch.randn(n, 3, 8, 9),) for n in (2, 1, 4)]
+    built = forward("XNNPACK: int8 images quantized when it runs, dynamic in number", net, samples,
+                    ({0: Dim("images", min=1, max=4)},), backend="xnnpack", rtol=1e-2, atol=3e-2)
+    built.methods["forward"].quantize = int8(samples, dynamic=True)
+    return built
+
+
+@model
 def xnn_int4():
     from torchao.quantization import Int8DynamicActivationIntxWeightConfig, quantize_
     from torchao.quantization.granularity import PerGroup

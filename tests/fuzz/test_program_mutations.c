@@ -38,13 +38,14 @@
 
 /* Small, with many operators, and together with all families, control flow and state. */
 static const char *const names[] = {
-    "conv_ops",     "linear",      "methods",       "mlp",      "pointwise",  "pointwise_types",
-    "promotion",    "reduce_ops",  "scalars",       "add",      "view_ops",   "view_types",
-    "zero_size",    "zero_batch",  "residual",      "mobile",   "unet",       "select_ops",
-    "xnn_images",   "xnn_numbers", "xnn_attention", "xnn_half", "xnn_int8",   "xnn_rows",
-    "xnn_int4",     "xnn_forms",   "vk_images",     "vk_int4",  "vk_numbers", "vk_tokens",
-    "vk_rotations", "branches",    "loops",         "found",    "sizes",      "running",
-    "ledger",       "tally",
+    "conv_ops",        "linear",     "methods",    "mlp",        "pointwise",
+    "pointwise_types", "promotion",  "reduce_ops", "scalars",    "add",
+    "view_ops",        "view_types", "zero_size",  "zero_batch", "residual",
+    "mobile",          "unet",       "select_ops", "xnn_images", "xnn_numbers",
+    "xnn_attention",   "xnn_half",   "xnn_int8",   "xnn_rows",   "xnn_int4",
+    "xnn_forms",       "vk_images",  "vk_int4",    "vk_numbers", "vk_tokens",
+    "vk_rotations",    "branches",   "loops",      "found",      "sizes",
+    "running",         "ledger",     "tally",      "vk_caches",  "xnn_row_images",
 };
 #define NAME_COUNT (sizeof(names) / sizeof(names[0]))
 

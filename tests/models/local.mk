@@ -60,6 +60,7 @@ EXTRA_DIST += %D%/run_models.py %D%/run_pipelines.py %D%/vulkan.sh %D%/vulkan_sp
 	%D%/xnn_int4.pte %D%/xnn_int4.json %D%/xnn_int4.cases \
 	%D%/xnn_int8.pte %D%/xnn_int8.json %D%/xnn_int8.cases \
 	%D%/xnn_numbers.pte %D%/xnn_numbers.json %D%/xnn_numbers.cases \
+	%D%/xnn_row_images.pte %D%/xnn_row_images.json %D%/xnn_row_images.cases \
 	%D%/xnn_rows.pte %D%/xnn_rows.json %D%/xnn_rows.cases \
 	%D%/zero_batch.pte %D%/zero_batch.json %D%/zero_batch.cases \
 	%D%/zero_size.pte %D%/zero_size.json %D%/zero_size.cases
