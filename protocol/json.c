@@ -261,7 +261,7 @@ struct span json_number_text(const uint8_t *at, const uint8_t *end)
 {
     size_t len = 0;
     while (len < TOKEN_TEXT_MAX && at + len < end && at[len] &&
-           strchr("+-.0123456789Ee", at[len])) {
+           strchr("+-.0123456789EeINafinty", at[len])) {
         len++;
     }
     return span_of(at, len);

@@ -83,6 +83,12 @@ enum status body_reserve(struct body *body, size_t len, size_t json_bytes, struc
     return use_ring(body, len, (BODY_ALIGN - json_bytes % BODY_ALIGN) % BODY_ALIGN, err);
 }
 
+enum status body_expect(const struct body *body, uint64_t bytes, struct error *err)
+{
+    size_t len;
+    return check_max(body, add_size(body->len, bytes, &len) ? len : SIZE_MAX, err);
+}
+
 enum status body_add(struct body *body, struct span bytes, struct error *err)
 {
     size_t len;

@@ -45,6 +45,9 @@ void body_reset(struct body *body);
 MUST_CHECK enum status body_reserve(struct body *body, size_t len, size_t json_bytes,
                                     struct error *err);
 
+/* Refuses |bytes| more, as body_add() would, before they have come. */
+MUST_CHECK enum status body_expect(const struct body *body, uint64_t bytes, struct error *err);
+
 /* Appends, growing when the length was not announced. Bytes that are in place already stay there.
  */
 MUST_CHECK enum status body_add(struct body *body, struct span bytes, struct error *err);

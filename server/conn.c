@@ -228,6 +228,17 @@ static int on_headers_complete(llhttp_t *parser)
     return 0;
 }
 
+/* What a chunk is going to have: nobody waits for more than may come. */
+static int on_chunk_header(llhttp_t *parser)
+{
+    struct request *request = conn_of(parser)->request;
+    if (request->http_status) {
+        return 0;
+    }
+    enum status status = body_expect(&request->body, parser->content_length, &request->err);
+    return stop_at(conn_of(parser), status == ST_OK ? 0 : http_status_of(status));
+}
+
 static int on_body(llhttp_t *parser, const char *at, size_t len)
 {
     struct conn *conn = conn_of(parser);
@@ -253,6 +264,7 @@ static const llhttp_settings_t parser_settings = {
     .on_header_value = on_header_value,
     .on_header_value_complete = on_header_value_complete,
     .on_headers_complete = on_headers_complete,
+    .on_chunk_header = on_chunk_header,
     .on_body = on_body,
     .on_message_complete = on_message_complete,
 };

@@ -29,6 +29,16 @@ play chunks above the maximum
 < 413
 closed
 
+play a chunk that is announced above the maximum is refused before its bytes
+> POST /v2/models/add/infer HTTP/1.1
+> Host: a
+> Transfer-Encoding: chunked
+>
+>> ffffffffffffffff\r\n
+< 413
+body .*expected at most 4096.*
+closed
+
 play a target above the maximum
 get /v2/xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
 < 414

@@ -119,7 +119,7 @@ static void test_integers(void **state)
     check_range(DT_U64, "0", "18446744073709551615", "-1", "18446744073709551616");
     check_refused("[1.0]", DT_I32, RANK1(1), "[0]: expected an integer, got 1.0");
     check_refused("[7,1e2]", DT_U8, RANK1(2), "[1]: expected an integer, got 1e2");
-    check_refused("[NaN]", DT_I32, RANK1(1), "[0]: malformed number ");
+    check_refused("[NaN]", DT_I32, RANK1(1), "[0]: malformed number NaN");
     check_refused("[01]", DT_I32, RANK1(1), "[0]: malformed number 01");
     check_refused("[true]", DT_I32, RANK1(1), "[0]: expected an integer, got a boolean");
     check_refused("[99999999999999999999999]", DT_I64, RANK1(1),
