@@ -19,6 +19,7 @@ noinst_LIBRARIES += %D%/libhal.a
 	%D%/queue.c %D%/queue.h \
 	%D%/semaphore.c %D%/semaphore.h \
 	%D%/thread.c %D%/thread.h \
+	%D%/timepoints.c %D%/timepoints.h \
 	%D%/cpu/buffer.c \
 	%D%/cpu/cpus.c %D%/cpu/cpus.h \
 	%D%/cpu/device.c %D%/cpu/device.h \

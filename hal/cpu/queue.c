@@ -72,36 +72,13 @@ void hal_cpu_queue_fini(struct hal_cpu_device *device)
     pthread_mutex_destroy(&device->lock);
 }
 
-void hal_cpu_submission_fail(struct hal_cpu_submission *submission, enum status status)
-{
-    int ok = ST_OK;
-    if (status != ST_OK) {
-        atomic_compare_exchange_strong(&submission->status, &ok, (int)status);
-    }
-}
-
-static void give(const struct hal_timepoint *signal, enum status status)
-{
-    if (status == ST_OK) {
-        hal_semaphore_signal(signal->semaphore, signal->value);
-    } else {
-        hal_semaphore_fail(signal->semaphore, status);
-    }
-}
-
 void hal_cpu_submission_complete(struct hal_cpu_submission *submission)
 {
-    enum status status = (enum status)atomic_load(&submission->status);
     for (uint32_t i = 0; i < submission->slot_count; i++) {
         hal_buffer_unref(submission->buffers[i]);
     }
-    for (uint32_t i = 0; i < submission->wait_count; i++) {
-        hal_semaphore_unref(submission->waits[i].semaphore);
-    }
-    for (uint32_t i = 0; i < submission->signal_count; i++) {
-        give(&submission->signals[i], status);
-        hal_semaphore_unref(submission->signals[i].semaphore);
-    }
+    hal_timepoints_forget_waits(&submission->timepoints);
+    hal_timepoints_give(&submission->timepoints);
 }
 
 void hal_cpu_submission_recycle(struct hal_cpu_submission *submission)
@@ -146,44 +123,19 @@ static void fill_slots(struct hal_cpu_submission *submission, const struct hal_s
     }
 }
 
-/* One thing less to wait for. True for the last: whoever gets it has to pass the submission on. */
-static bool count_down(struct hal_cpu_submission *submission)
+/* All waits are over; one that failed leaves nothing to run. */
+static void settle(struct hal_cpu_submission *submission)
 {
-    if (atomic_fetch_sub_explicit(&submission->waits_left, 1, memory_order_acq_rel) != 1) {
-        return false;
-    }
     submission->nothing_to_run =
         submission->program->region_count == 0 || atomic_load(&submission->status) != ST_OK;
-    return true;
 }
 
-static void on_wait(struct hal_semaphore_waiter *waiter, enum status status)
+static void on_waits_over(struct hal_timepoints *timepoints)
 {
-    struct hal_cpu_wait *wait = (struct hal_cpu_wait *)waiter;
-    if (status != ST_OK) {
-        hal_cpu_submission_fail(wait->submission, status);
-    }
-    if (count_down(wait->submission)) {
-        hal_cpu_workers_add(wait->submission->device->workers, wait->submission);
-    }
-}
-
-static void fill_timepoints(struct hal_cpu_submission *submission,
-                            const struct hal_submission *from)
-{
-    submission->wait_count = from->wait_count;
-    submission->signal_count = from->signal_count;
-    for (uint32_t i = 0; i < from->wait_count; i++) {
-        submission->waits[i] = (struct hal_cpu_wait){
-            .waiter = {.value = from->wait[i].value, .fn = on_wait},
-            .submission = submission,
-            .semaphore = hal_semaphore_ref(from->wait[i].semaphore),
-        };
-    }
-    for (uint32_t i = 0; i < from->signal_count; i++) {
-        submission->signals[i] = from->signal[i];
-        hal_semaphore_ref(from->signal[i].semaphore);
-    }
+    struct hal_cpu_submission *submission =
+        LIST_ENTRY(timepoints, struct hal_cpu_submission, timepoints);
+    settle(submission);
+    hal_cpu_workers_add(submission->device->workers, submission);
 }
 
 static bool waits_are_over(const struct hal_submission *submission)
@@ -247,7 +199,7 @@ static bool run_inline(struct hal_cpu_device *device, const struct hal_submissio
         put_scratch(device, run.scratch);
     }
     for (uint32_t i = 0; i < submission->signal_count; i++) {
-        give(&submission->signal[i], status);
+        hal_timepoint_give(&submission->signal[i], status);
     }
     return true;
 }
@@ -303,13 +255,10 @@ enum status hal_cpu_queue_submit(struct hal_device *base, const struct hal_submi
     atomic_init(&submission->is_complete, false);
     atomic_init(&submission->status, ST_OK);
     atomic_init(&submission->visitors, 0);
-    atomic_init(&submission->waits_left, from->wait_count + 1);
     fill_slots(submission, from);
-    fill_timepoints(submission, from);
-    for (uint32_t i = 0; i < from->wait_count; i++) {
-        hal_semaphore_on(submission->waits[i].semaphore, &submission->waits[i].waiter);
-    }
-    if (count_down(submission)) {
+    hal_timepoints_init(&submission->timepoints, from, &submission->status, on_waits_over);
+    if (hal_timepoints_wait(&submission->timepoints)) {
+        settle(submission);
         start(submission, from->caller);
     }
     return ST_OK;

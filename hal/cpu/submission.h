@@ -22,15 +22,10 @@
 #include "base/list.h"
 #include "hal/cpu/program.h"
 #include "hal/queue.h"
+#include "hal/timepoints.h"
 
 struct hal_cpu_device;
 struct hal_cpu_submission;
-
-struct hal_cpu_wait {
-    struct hal_semaphore_waiter waiter;
-    struct hal_cpu_submission *submission;
-    struct hal_semaphore *semaphore;
-};
 
 struct hal_cpu_submission {
     /* What workers write; nothing else is in this cache line. */
@@ -52,10 +47,7 @@ struct hal_cpu_submission {
     struct hal_fault_record *fault;    /* the submitter's or our own */
     struct hal_fault_record own_fault; /* of who supplies none */
 
-    atomic_uint waits_left; /* and one while the submission is being made */
-    uint32_t wait_count, signal_count;
-    struct hal_cpu_wait waits[HAL_TIMEPOINTS_MAX];
-    struct hal_timepoint signals[HAL_TIMEPOINTS_MAX];
+    struct hal_timepoints timepoints;
 
     uint32_t slot_count;
     struct hal_buffer *buffers[HAL_SLOTS_MAX];
@@ -87,8 +79,5 @@ void hal_cpu_submission_complete(struct hal_cpu_submission *submission);
 
 /* The object is free again. By the last worker that leaves it after it has finished. */
 void hal_cpu_submission_recycle(struct hal_cpu_submission *submission);
-
-/* First failure wins; ST_OK is none. */
-void hal_cpu_submission_fail(struct hal_cpu_submission *submission, enum status status);
 
 #endif

@@ -360,7 +360,7 @@ static void run_batch(struct worker *worker, struct hal_cpu_submission *submissi
             .fault = submission->fault,
             .scratch = worker->scratch,
         };
-        hal_cpu_submission_fail(submission, hal_cpu_run_tiles(region, first, count, &run));
+        hal_status_fail(&submission->status, hal_cpu_run_tiles(region, first, count, &run));
     }
     if (atomic_fetch_sub_explicit(&submission->unfinished, count, memory_order_acq_rel) == count) {
         advance(worker->workers, submission, number);

@@ -16,14 +16,9 @@
 #include "base/check.h"
 #include "hal/command_priv.h"
 #include "hal/thread.h"
+#include "hal/timepoints.h"
 #include "hal/vulkan/inject.h"
 #include "hal/vulkan/program.h"
-
-struct wait {
-    struct hal_semaphore_waiter waiter;
-    struct submission *submission;
-    struct hal_semaphore *semaphore; /* ref held */
-};
 
 struct submission {
     struct list link; /* among the running or the idle ones */
@@ -36,45 +31,31 @@ struct submission {
     struct hal_semaphore_waiter host_waiter;
     const atomic_bool *cancel;
     struct hal_fault_record *fault;
-    uint64_t value;         /* of the timeline when its work is done; 0: at once */
-    atomic_int status;      /* the first failure */
-    atomic_uint waits_left; /* and one while the submission is being made */
-    uint32_t wait_count, signal_count, slot_count;
-    struct wait waits[HAL_TIMEPOINTS_MAX];
-    struct hal_timepoint signals[HAL_TIMEPOINTS_MAX];
+    uint64_t value;    /* of the timeline when its work is done; 0: at once */
+    atomic_int status; /* the first failure */
+    struct hal_timepoints timepoints;
+    uint32_t slot_count;
     struct hal_binding slots[HAL_SLOTS_MAX + 1]; /* buffers: refs held, but of the last */
     uint64_t addresses[HAL_SLOTS_MAX];
 };
 
 static void fail(struct submission *submission, enum status status)
 {
-    int ok = ST_OK;
-    atomic_compare_exchange_strong(&submission->status, &ok, (int)status);
+    hal_status_fail(&submission->status, status);
 }
 
 /* ---- completion ------------------------------------------------------------------------------ */
 
 static void complete(struct submission *submission)
 {
-    enum status status = (enum status)atomic_load(&submission->status);
     if (submission->replay) {
         hal_vulkan_program_put(submission->replay);
     }
     for (uint32_t i = 0; i < submission->slot_count; i++) {
         hal_buffer_unref(submission->slots[i].buffer);
     }
-    for (uint32_t i = 0; i < submission->wait_count; i++) {
-        hal_semaphore_unref(submission->waits[i].semaphore);
-    }
-    for (uint32_t i = 0; i < submission->signal_count; i++) {
-        struct hal_timepoint *signal = &submission->signals[i];
-        if (status == ST_OK) {
-            hal_semaphore_signal(signal->semaphore, signal->value);
-        } else {
-            hal_semaphore_fail(signal->semaphore, status);
-        }
-        hal_semaphore_unref(signal->semaphore);
-    }
+    hal_timepoints_forget_waits(&submission->timepoints);
+    hal_timepoints_give(&submission->timepoints);
 }
 
 static void recycle(struct submission *submission)
@@ -269,9 +250,7 @@ static bool begin_stage(struct submission *submission)
         return false;
     }
     enum status status = begin(submission, &stages[submission->stage]);
-    if (status != ST_OK) {
-        fail(submission, status);
-    }
+    fail(submission, status);
     return status == ST_OK;
 }
 
@@ -283,20 +262,9 @@ static void start(struct submission *submission)
     }
 }
 
-static void count_down(struct submission *submission)
+static void on_waits_over(struct hal_timepoints *timepoints)
 {
-    if (atomic_fetch_sub_explicit(&submission->waits_left, 1, memory_order_acq_rel) == 1) {
-        start(submission);
-    }
-}
-
-static void on_wait(struct hal_semaphore_waiter *waiter, enum status status)
-{
-    struct wait *wait = (struct wait *)waiter;
-    if (status != ST_OK) {
-        fail(wait->submission, status);
-    }
-    count_down(wait->submission);
+    start(LIST_ENTRY(timepoints, struct submission, timepoints));
 }
 
 static struct submission *take_submission(struct hal_vulkan_device *device)
@@ -322,27 +290,14 @@ static void fill(struct submission *submission, const struct hal_submission *fro
     submission->cancel = from->cancel;
     submission->fault = from->fault;
     submission->slot_count = from->slot_count;
-    submission->wait_count = from->wait_count;
-    submission->signal_count = from->signal_count;
     atomic_init(&submission->status, ST_OK);
-    atomic_init(&submission->waits_left, from->wait_count + 1);
+    hal_timepoints_init(&submission->timepoints, from, &submission->status, on_waits_over);
     for (uint32_t i = 0; i < from->slot_count; i++) {
         const struct hal_binding *slot = &from->slots[i];
         submission->slots[i] = *slot;
         submission->slots[i].buffer = slot->buffer ? hal_buffer_ref(slot->buffer) : NULL;
         submission->addresses[i] =
             slot->buffer ? hal_vulkan_address(slot->buffer, slot->offset) : 0;
-    }
-    for (uint32_t i = 0; i < from->wait_count; i++) {
-        submission->waits[i] = (struct wait){
-            .waiter = {.value = from->wait[i].value, .fn = on_wait},
-            .submission = submission,
-            .semaphore = hal_semaphore_ref(from->wait[i].semaphore),
-        };
-    }
-    for (uint32_t i = 0; i < from->signal_count; i++) {
-        submission->signals[i] = from->signal[i];
-        hal_semaphore_ref(from->signal[i].semaphore);
     }
 }
 
@@ -356,10 +311,9 @@ enum status hal_vulkan_queue_submit(struct hal_device *base, const struct hal_su
     }
     submission->device = device;
     fill(submission, from);
-    for (uint32_t i = 0; i < from->wait_count; i++) {
-        hal_semaphore_on(submission->waits[i].semaphore, &submission->waits[i].waiter);
+    if (hal_timepoints_wait(&submission->timepoints)) {
+        start(submission);
     }
-    count_down(submission);
     return ST_OK;
 }
 

@@ -171,11 +171,11 @@ vk_import_f vk_import_select_as_int, vk_import_rotary, vk_import_rotary_interlea
     vk_import_rotary_halves, vk_import_update_cache, vk_import_cached_sdpa, vk_import_caching_sdpa,
     vk_import_grid_priors;
 vk_import_f vk_import_q4gsw, vk_import_q4gsw_backward, vk_import_q8csw,
-    vk_import_q8ta_conv_transposed, vk_import_dq8ca_q4gsw, vk_import_qcs4w, vk_import_int8pack,
-    vk_import_q8ta_q8csw, vk_import_q8ta_linear, vk_import_q8ta_conv, vk_import_q8ta_conv_dw,
-    vk_import_q8ta_add, vk_import_q8ta_relu, vk_import_q8ta_pixel_shuffle, vk_import_choose_qparams,
-    vk_import_quantize, vk_import_dequantize, vk_import_dequantize_channels,
-    vk_import_dequantize_affine, vk_import_embedding_q4gsw;
+    vk_import_q8ta_conv_transposed, vk_import_dq8ca_q4gsw, vk_import_qcs4w, vk_import_q8ta_q8csw,
+    vk_import_q8ta_linear, vk_import_q8ta_conv, vk_import_q8ta_conv_dw, vk_import_q8ta_add,
+    vk_import_q8ta_relu, vk_import_q8ta_pixel_shuffle, vk_import_choose_qparams, vk_import_quantize,
+    vk_import_dequantize, vk_import_dequantize_channels, vk_import_dequantize_affine,
+    vk_import_embedding_q4gsw;
 
 /* The importer of a call; see delegate.h. */
 rt_import_delegate_f rt_import_vulkan;

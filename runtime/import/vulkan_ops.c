@@ -469,7 +469,7 @@ static const struct vk_row rows[] = {
     OWN("quantized_decomposed.dequantize_per_channel.default", 8, vk_import_dequantize_channels),
     OWN("torchao.dequantize_affine.default", 8, vk_import_dequantize_affine),
     OWN("torchao.choose_qparams_affine.default", 10, vk_import_choose_qparams),
-    OWN("aten._weight_int8pack_mm.default", 3, vk_import_int8pack),
+    OWN("aten._weight_int8pack_mm.default", 3, vk_import_q8csw),
     OWN("et_vk.linear_q4gsw.default", 5, vk_import_q4gsw),
     OWN("et_vk.q4gsw_linear.default", 5, vk_import_q4gsw),
     OWN("et_vk.linear_dq8ca_q4gsw.default", 8, vk_import_dq8ca_q4gsw),

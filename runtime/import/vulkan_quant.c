@@ -356,16 +356,6 @@ enum status vk_import_qcs4w(struct vk_import *v)
     return vk_define(v, 0, value);
 }
 
-enum status vk_import_int8pack(struct vk_import *v)
-{
-    uint32_t x, weights, value;
-    TRY(vk_tensor(v, 0, &x));
-    TRY(vk_matrix(v, 1, DT_I8, &weights));
-    TRY(vk_channel_weights(v, weights, 2, &weights));
-    TRY(linear(v, x, weights, UINT32_MAX, &value));
-    return vk_define(v, 0, value);
-}
-
 /* The first N rows and K columns of 8-bit weights. */
 static enum status byte_weights(struct vk_import *v, uint32_t index, uint32_t scales_index,
                                 uint32_t *out_value)
@@ -380,7 +370,7 @@ static enum status byte_weights(struct vk_import *v, uint32_t index, uint32_t sc
     return vk_channel_weights(v, weights, scales_index, out_value);
 }
 
-/* x, weights [N, K], scales, bias */
+/* x, weights [N, K], scales, and in one of its forms a bias */
 enum status vk_import_q8csw(struct vk_import *v)
 {
     uint32_t x, weights, value;

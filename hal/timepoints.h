@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The timepoints of a submission in flight: those it waits for, counted down on the host by whoever
+ * signals, and those it gives at its end. Part of every driver's submission.
+ */
+#ifndef PTED_HAL_TIMEPOINTS_H
+#define PTED_HAL_TIMEPOINTS_H
+
+#include <stdatomic.h>
+
+#include "hal/queue.h"
+#include "hal/semaphore.h"
+
+struct hal_timepoints;
+
+/* The last wait is over, on whatever thread signalled; what failed is in the status. */
+typedef void hal_waits_over_f(struct hal_timepoints *timepoints);
+
+struct hal_wait {
+    struct hal_semaphore_waiter waiter;
+    struct hal_timepoints *owner;
+    struct hal_semaphore *semaphore; /* ref held */
+};
+
+struct hal_timepoints {
+    hal_waits_over_f *over;
+    atomic_int *status;     /* the submission's: the first failure */
+    atomic_uint waits_left; /* and one while the submission is being made */
+    uint32_t wait_count, signal_count;
+    struct hal_wait waits[HAL_TIMEPOINTS_MAX];
+    struct hal_timepoint signals[HAL_TIMEPOINTS_MAX]; /* refs held */
+};
+
+/* Those of |from|. */
+void hal_timepoints_init(struct hal_timepoints *timepoints, const struct hal_submission *from,
+                         atomic_int *status, hal_waits_over_f *over);
+
+/*
+ * Begins to wait: the submission is made. True: nothing is left to wait for, and the caller passes
+ * it on, instead of |over|.
+ */
+MUST_CHECK bool hal_timepoints_wait(struct hal_timepoints *timepoints);
+
+/* Nothing is waited for any more. */
+void hal_timepoints_forget_waits(struct hal_timepoints *timepoints);
+
+/* The signals, or the failure that the status is. */
+void hal_timepoints_give(struct hal_timepoints *timepoints);
+
+/* One signal of a submission that ended with |status|. */
+void hal_timepoint_give(const struct hal_timepoint *signal, enum status status);
+
+/* First failure wins; ST_OK is none. */
+void hal_status_fail(atomic_int *submission_status, enum status status);
+
+#endif
