@@ -41,6 +41,10 @@ bool coding_find(struct span name, enum coding *out_coding)
         *out_coding = CODING_IDENTITY;
         return true;
     }
+    if (name_is(name, "x-gzip")) { /* the same, RFC 9110 8.4.1.3 */
+        *out_coding = CODING_GZIP;
+        return true;
+    }
     for (int i = CODING_IDENTITY; i <= CODING_DEFLATE; i++) {
         if (name_is(name, names[i])) {
             *out_coding = (enum coding)i;
@@ -114,9 +118,7 @@ enum coding coding_accept(struct span value)
     return best;
 }
 
-/* ---- zlib
- * -----------------------------------------------------------------------------------------------
- */
+/* ---- zlib ------------------------------------------------------------------------------------ */
 
 static int window_bits(enum coding coding)
 {
@@ -133,14 +135,16 @@ static void feed(z_stream *stream, struct span *in)
     *in = span_of(in->ptr + len, in->len - len);
 }
 
-static enum status inflate_all(z_stream *stream, struct span in, struct body *out,
-                               struct error *err)
+/* The stream, or of the gzip format a member (RFC 1952 2.2), that |stream| and then |in| begin
+ * with. */
+static enum status inflate_member(z_stream *stream, struct span *in, struct body *out,
+                                  struct error *err)
 {
     uint8_t window[WINDOW_BYTES];
     int rc = Z_OK;
     while (rc != Z_STREAM_END) {
-        if (stream->avail_in == 0 && in.len) {
-            feed(stream, &in);
+        if (stream->avail_in == 0 && in->len) {
+            feed(stream, in);
         }
         stream->next_out = window;
         stream->avail_out = sizeof(window);
@@ -153,6 +157,17 @@ static enum status inflate_all(z_stream *stream, struct span in, struct body *ou
                              stream->msg ? stream->msg : "the body ends in the middle");
         }
         TRY(body_add(out, span_of(window, sizeof(window) - stream->avail_out), err));
+    }
+    return ST_OK;
+}
+
+static enum status inflate_all(z_stream *stream, enum coding coding, struct span in,
+                               struct body *out, struct error *err)
+{
+    TRY(inflate_member(stream, &in, out, err));
+    while (coding == CODING_GZIP && (stream->avail_in || in.len)) {
+        inflateReset(stream);
+        TRY(inflate_member(stream, &in, out, err));
     }
     if (stream->avail_in || in.len) {
         return error_set(err, ST_INVALID, "Content-Encoding: %zu bytes behind the end",
@@ -167,7 +182,7 @@ enum status coding_inflate(enum coding coding, struct span in, struct body *out,
     if (inflateInit2(&stream, window_bits(coding)) != Z_OK) {
         return error_set(err, ST_EXHAUSTED, "Content-Encoding: out of memory");
     }
-    enum status status = inflate_all(&stream, in, out, err);
+    enum status status = inflate_all(&stream, coding, in, out, err);
     inflateEnd(&stream);
     return status;
 }
