@@ -286,6 +286,23 @@ def chain_of_past(p):
     return lambda v: F.relu(v @ w + b) * 2
 
 
+@form(2, 3, 4, 8)
+def pixels_as_rows(p):
+    """A convolution of single pixels has rows of pixels, though the file says of images."""
+    w, scales = torch.randint(-127, 128, (5, 8), dtype=torch.int8), torch.rand(5, 1) * 0.1
+    x = p.value((2, 3, 4, 8), INPUT)
+    rows = p.value((2, 3, 4, 8), datatype=QDINT8, quant=("PerTokenDynamicQuant",
+                                                         {"num_nonbatch_dims": 3}))
+    filter_id = p.value((5, 1, 1, 8), datatype=QCINT8, raw=w.numpy().tobytes(),
+                        quant=("PerChannelQuant", {"scale": scales.flatten().tolist(),
+                                                   "channel_dim": 0}))
+    y = p.value((2, 3, 4, 5), OUTPUT)
+    p.node("Convert", input_id=x, output_id=rows)
+    p.node("Conv2d", input1_id=rows, filter_id=filter_id, bias_id=p.tensor(torch.zeros(5)),
+           output_id=y, **convolution((1, 1), 8, 5))
+    return lambda v: quantize_rows(v) @ (w * scales).T
+
+
 OLD = {"groups_inline": "XN00", "chain_of_past": "XN00", "channels_inline": "XN01"}
 
 

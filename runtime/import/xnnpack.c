@@ -105,8 +105,24 @@ static enum status export_output(struct xnn_import *x, uint32_t index)
     return rt_delegate_output(x->call, value->external_id, tensor);
 }
 
+/*
+ * XNNPACK computes a convolution that is a product as one, and then what the file says is quantized
+ * image by image is quantized pixel by pixel.
+ */
+static void settle_rows(struct xnn_import *x)
+{
+    for (uint32_t i = 0; i < x->payload.node_count; i++) {
+        const struct xnn_node *node = &x->payload.nodes[i];
+        struct xnn_value *value = &x->payload.values[node->inputs[0]];
+        if (value->type == XNN_QDINT8 && xnn_conv_is_product(node)) {
+            value->row_dims = 1;
+        }
+    }
+}
+
 static enum status import_all(struct xnn_import *x)
 {
+    settle_rows(x);
     for (uint32_t i = 0; i < x->payload.value_count; i++) {
         if (x->payload.values[i].is_input) {
             TRY(import_input(x, i));

@@ -212,6 +212,9 @@ MUST_CHECK enum status xnn_finish(struct xnn_import *x, const struct xnn_node *n
 xnn_import_f xnn_import_conv, xnn_import_depthwise, xnn_import_deconv, xnn_import_max_pool,
     xnn_import_avg_pool, xnn_import_global_pool, xnn_import_argmax_pool, xnn_import_resize;
 
+/* Is |node| a convolution that is a matrix product of the pixels as they lie? */
+bool xnn_conv_is_product(const struct xnn_node *node);
+
 /* The importer of a call; see delegate.h. */
 rt_import_delegate_f rt_import_xnnpack;
 

@@ -168,8 +168,10 @@ static enum status planes(struct xnn_import *x, const struct xnn_node *node, dou
     uint32_t index = node->inputs[0], stored;
     const struct xnn_value *value = &x->payload.values[index];
     TRY(xnn_stored(x, index, &stored));
-    if ((xnn_types[value->type].quant == XNN_PER_ROW || value->quantizes_rows) && !is_even(w)) {
-        TRY(xnn_real(x, index, &stored)); /* what 0 is stored as differs from row to row */
+    bool has_rows = xnn_types[value->type].quant == XNN_PER_ROW || value->quantizes_rows;
+    if (has_rows && (!is_even(w) || value->row_dims < 3)) {
+        /* What 0 is stored as differs from row to row; rows of less than images would be torn. */
+        TRY(xnn_real(x, index, &stored));
         TRY(pad_uneven(x, index, number, w, &stored));
         return xnn_permute(x, stored, to_planes, out_value);
     }
@@ -290,6 +292,13 @@ static enum status convolve(struct xnn_import *x, const struct xnn_node *node,
         TRY(xnn_apply(x, "constant_pad", cut, 3, DT_F32, &out));
     }
     return finish_planes(x, node, out);
+}
+
+bool xnn_conv_is_product(const struct xnn_node *node)
+{
+    const uint32_t *p = node->params;
+    return node->row->import == xnn_import_conv && (p[0] | p[1] | p[2] | p[3]) == 0 && p[4] == 1 &&
+           p[5] == 1 && p[6] == 1 && p[7] == 1 && p[GROUPS] == 1;
 }
 
 enum status xnn_import_conv(struct xnn_import *x, const struct xnn_node *node)
