@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "server/args.h"
 
 struct param_info {
     const char *name;
@@ -299,53 +300,43 @@ static enum status set(struct options *options, struct found found, const char *
                                 param_at(&options->params, info), err);
 }
 
-/* argv[*index] starts with "--"; takes the next one too when the value is there. */
-static enum status parse_long(struct options *options, int argc, char *const argv[], int *index,
+static enum status set_option(struct options *options, struct args *args, const struct arg *arg,
                               struct error *err)
 {
-    const char *arg = argv[*index];
-    const char *equals = strchr(arg, '=');
-    struct span name = span_of(arg + 2, equals ? (size_t)(equals - arg) - 2 : strlen(arg) - 2);
-    struct found found = find(name);
+    struct span name = arg->option;
+    struct found found = {NULL, NULL};
+    const char *value;
+    if (name.len > 2 && memcmp(name.ptr, "--", 2) == 0) {
+        found = find(span_of(name.ptr + 2, name.len - 2));
+    }
     if (!found.option && !found.param) {
-        return error_set(err, ST_INVALID, "unknown option '--%.*s'", SPAN_FMT(name));
+        return args_refuse(arg, err);
     }
-    const char *value = equals ? equals + 1 : NULL;
-    if (!value) {
-        if (*index + 1 >= argc) {
-            return error_set(err, ST_INVALID, "option '%s' needs a value", arg);
-        }
-        value = argv[++*index];
-    }
+    TRY(args_value(args, arg, &value, err));
     enum status status = set(options, found, value, err);
-    return status == ST_OK ? ST_OK : error_prefix(err, "--%.*s: ", SPAN_FMT(name));
+    return status == ST_OK ? ST_OK : error_prefix(err, "%.*s: ", SPAN_FMT(name));
 }
 
 enum status options_parse(int argc, char *const argv[], struct options *out_options,
                           struct error *err)
 {
     struct options *options = out_options;
+    struct args args = {.count = argc, .items = argv, .at = 1};
     *options = (struct options){.log_level = LOG_INFO};
     for (size_t i = 0; i < PARAM_COUNT; i++) {
         *param_at(&options->params, &param_infos[i]) = param_infos[i].preset;
     }
-    bool only_files = false;
-    for (int i = 1; i < argc; i++) {
-        const char *arg = argv[i];
-        if (only_files || arg[0] != '-') {
-            TRY(add_model(options, (struct option_model){.path = arg}, err));
-        } else if (strcmp(arg, "--") == 0) {
-            only_files = true;
-        } else if (strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0) {
+    for (struct arg arg; args_next(&args, &arg);) {
+        if (arg.option.len == 0) {
+            TRY(add_model(options, (struct option_model){.path = arg.text}, err));
+        } else if (span_is(arg.option, "--help") || span_is(arg.option, "-h")) {
             options->action = OPTIONS_HELP;
             return ST_OK;
-        } else if (strcmp(arg, "--version") == 0 || strcmp(arg, "-V") == 0) {
+        } else if (span_is(arg.option, "--version") || span_is(arg.option, "-V")) {
             options->action = OPTIONS_VERSION;
             return ST_OK;
-        } else if (arg[1] == '-') {
-            TRY(parse_long(options, argc, argv, &i, err));
         } else {
-            return error_set(err, ST_INVALID, "unknown option '%s'", arg);
+            TRY(set_option(options, &args, &arg, err));
         }
     }
     return ST_OK;

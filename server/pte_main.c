@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "hal/device.h"
 #include "runtime/program.h"
+#include "server/args.h"
 #include "server/exit_status.h"
 #include "server/pte_ops.h"
 #include "server/pte_run.h"
@@ -40,7 +41,7 @@ static const char help[] =
     "         {\"encoded_inp_str\": ..., \"encoded_out_str\": ...}; - reads standard input\n"
     "\n"
     "--device NAME    cpu, vulkan, vulkan:N, or auto: a GPU if there is one (cpu)\n"
-    "--method NAME    the method (forward, or the only one; inspect: all)\n"
+    "--method NAME    the method (forward, or the only one; of a graph or a plan: all)\n"
     "--data FILE      look for external weights in this .ptd file instead of beside FILE.pte\n"
     "\n"
     "Options of run:\n"
@@ -63,31 +64,45 @@ struct inspect_options {
     uint32_t data_count;
 };
 
+static enum status set_option(struct inspect_options *options, struct args *args,
+                              const struct arg *arg, struct error *err)
+{
+    if (span_is(arg->option, "--graph")) {
+        options->what = INSPECT_GRAPH;
+        return ST_OK;
+    }
+    if (span_is(arg->option, "--plan")) {
+        options->what = INSPECT_PLAN;
+        return ST_OK;
+    }
+    if (span_is(arg->option, "--method")) {
+        return args_value(args, arg, &options->method, err);
+    }
+    if (span_is(arg->option, "--device")) {
+        return args_value(args, arg, &options->device, err);
+    }
+    if (span_is(arg->option, "--data")) {
+        return args_add_value(args, arg, options->data, &options->data_count, RT_DATA_FILES_MAX,
+                              err);
+    }
+    return args_refuse(arg, err);
+}
+
 static enum status parse_inspect(int argc, char *const argv[], struct inspect_options *out,
                                  struct error *err)
 {
-    for (int i = 0; i < argc; i++) {
-        if (strcmp(argv[i], "--graph") == 0) {
-            out->what = INSPECT_GRAPH;
-        } else if (strcmp(argv[i], "--plan") == 0) {
-            out->what = INSPECT_PLAN;
-        } else if (strcmp(argv[i], "--method") == 0 && i + 1 < argc) {
-            out->method = argv[++i];
-        } else if (strcmp(argv[i], "--device") == 0 && i + 1 < argc) {
-            out->device = argv[++i];
-        } else if (strcmp(argv[i], "--data") == 0 && i + 1 < argc) {
-            if (out->data_count == RT_DATA_FILES_MAX) {
-                return error_set(err, ST_INVALID, "--data: given more than %d times",
-                                 RT_DATA_FILES_MAX);
-            }
-            out->data[out->data_count++] = argv[++i];
-        } else if (argv[i][0] == '-') {
-            return error_set(err, ST_INVALID, "unknown option '%s'", argv[i]);
+    struct args args = {.count = argc, .items = argv};
+    for (struct arg arg; args_next(&args, &arg);) {
+        if (arg.option.len > 0) {
+            TRY(set_option(out, &args, &arg, err));
         } else if (out->path) {
-            return error_set(err, ST_INVALID, "one FILE only, got '%s' too", argv[i]);
+            return error_set(err, ST_INVALID, "one FILE only, got '%s' too", arg.text);
         } else {
-            out->path = argv[i];
+            out->path = arg.text;
         }
+    }
+    if (out->method && out->what == INSPECT_PROGRAM) {
+        return error_set(err, ST_INVALID, "--method: only with --graph or --plan");
     }
     return out->path ? ST_OK : error_set(err, ST_INVALID, "expected FILE");
 }

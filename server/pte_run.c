@@ -24,12 +24,14 @@
 #include "protocol/tensor_text.h"
 #include "runtime/invocation.h"
 #include "runtime/program.h"
+#include "server/args.h"
 #include "server/npy.h"
 #include "server/options.h"
 #include "server/pte_input.h"
 
 #define RUN_INPUTS_MAX 256
 #define RUN_REPEAT_MAX 10000000
+#define RUN_WORKERS_MAX 1024
 #define RUN_RING_BYTES ((size_t)4 << 30)
 #define RUN_TEXT_BYTES_MAX ((size_t)4 << 30)
 #define RUN_WARM_UPS 3
@@ -56,52 +58,59 @@ struct run {
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-static enum status set_value(struct run_options *options, const char *name, const char *value,
-                             struct error *err)
+static enum status take_number(struct args *args, const struct arg *arg, uint64_t max,
+                               uint64_t *out, struct error *err)
 {
-    if (strcmp(name, "--method") == 0) {
-        options->method = value;
-    } else if (strcmp(name, "--output") == 0) {
-        options->output = value;
-    } else if (strcmp(name, "--device") == 0) {
-        options->device = value;
-    } else if (strcmp(name, "--cpu") == 0) {
-        options->cpu_level = value;
-    } else if (strcmp(name, "--repeat") == 0) {
-        return options_parse_number(value, OPTION_COUNT, 1, RUN_REPEAT_MAX, &options->repeat, err);
-    } else if (strcmp(name, "--workers") == 0) {
-        return options_parse_number(value, OPTION_COUNT, 1, 1024, &options->workers, err);
-    } else if (strcmp(name, "--data") == 0) {
-        if (options->data_count == RT_DATA_FILES_MAX) {
-            return error_set(err, ST_INVALID, "given more than %d times", RT_DATA_FILES_MAX);
+    const char *text;
+    TRY(args_value(args, arg, &text, err));
+    enum status status = options_parse_number(text, OPTION_COUNT, 1, max, out, err);
+    return status == ST_OK ? ST_OK : error_prefix(err, "%.*s: ", SPAN_FMT(arg->option));
+}
+
+static enum status set_option(struct run_options *options, struct args *args, const struct arg *arg,
+                              struct error *err)
+{
+    const struct {
+        const char *name, **text;
+    } texts[] = {
+        {"--method", &options->method},
+        {"--output", &options->output},
+        {"--device", &options->device},
+        {"--cpu", &options->cpu_level},
+    };
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        if (span_is(arg->option, texts[i].name)) {
+            return args_value(args, arg, texts[i].text, err);
         }
-        options->data[options->data_count++] = value;
-    } else if (strcmp(name, "--input") != 0) {
-        return error_set(err, ST_INVALID, "no such option");
-    } else if (options->input_count == RUN_INPUTS_MAX) {
-        return error_set(err, ST_INVALID, "given more than %d times", RUN_INPUTS_MAX);
-    } else {
-        options->inputs[options->input_count++] = value;
     }
-    return ST_OK;
+    if (span_is(arg->option, "--repeat")) {
+        return take_number(args, arg, RUN_REPEAT_MAX, &options->repeat, err);
+    }
+    if (span_is(arg->option, "--workers")) {
+        return take_number(args, arg, RUN_WORKERS_MAX, &options->workers, err);
+    }
+    if (span_is(arg->option, "--data")) {
+        return args_add_value(args, arg, options->data, &options->data_count, RT_DATA_FILES_MAX,
+                              err);
+    }
+    if (span_is(arg->option, "--input")) {
+        return args_add_value(args, arg, options->inputs, &options->input_count, RUN_INPUTS_MAX,
+                              err);
+    }
+    return args_refuse(arg, err);
 }
 
 static enum status parse_options(int argc, char *const argv[], struct run_options *options,
                                  struct error *err)
 {
-    for (int i = 0; i < argc; i++) {
-        if (argv[i][0] != '-') {
-            if (options->path) {
-                return error_set(err, ST_INVALID, "one FILE only, got '%s' too", argv[i]);
-            }
-            options->path = argv[i];
-        } else if (i + 1 == argc) {
-            return error_set(err, ST_INVALID, "option '%s' is unknown or needs a value", argv[i]);
+    struct args args = {.count = argc, .items = argv};
+    for (struct arg arg; args_next(&args, &arg);) {
+        if (arg.option.len > 0) {
+            TRY(set_option(options, &args, &arg, err));
+        } else if (options->path) {
+            return error_set(err, ST_INVALID, "one FILE only, got '%s' too", arg.text);
         } else {
-            if (set_value(options, argv[i], argv[i + 1], err) != ST_OK) {
-                return error_prefix(err, "%s: ", argv[i]);
-            }
-            i++;
+            options->path = arg.text;
         }
     }
     return options->path ? ST_OK : error_set(err, ST_INVALID, "expected FILE");

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A command line, one argument after the other: "--name value", "--name=value", or a file. Behind
+ * "--" there are files alone. Everything borrows from argv.
+ */
+#ifndef PTED_SERVER_ARGS_H
+#define PTED_SERVER_ARGS_H
+
+#include <stdbool.h>
+
+#include "base/bytes.h"
+#include "base/status.h"
+
+struct args {
+    int count;
+    char *const *items;
+    int at; /* the next one */
+    bool are_files;
+};
+
+struct arg {
+    const char *text;
+    struct span option; /* "--name"; empty: it is a file */
+    const char *value;  /* what stands behind '=', or NULL */
+};
+
+/* False: there are no more. */
+bool args_next(struct args *args, struct arg *out_arg);
+
+/* The value of an option, which may be the next argument. */
+MUST_CHECK enum status args_value(struct args *args, const struct arg *arg, const char **out_value,
+                                  struct error *err);
+
+/* Appends it to |values|, which have room for |max|. ST_INVALID also when they are full. */
+MUST_CHECK enum status args_add_value(struct args *args, const struct arg *arg, const char **values,
+                                      uint32_t *count, uint32_t max, struct error *err);
+
+/* ST_INVALID: nobody knows the option. */
+enum status args_refuse(const struct arg *arg, struct error *err);
+
+#endif
