@@ -80,7 +80,7 @@ enum status models_add(struct models *models, struct span name, uint32_t version
         models->item_capacity = capacity;
     }
     struct model *model = &models->items[models->item_count++];
-    *model = (struct model){.version = version, .failure = {.code = ST_OK}};
+    *model = (struct model){.version = version};
     memcpy(model->name, name.ptr, name.len);
     snprintf(model->version_text, sizeof(model->version_text), "%u", version);
     *out_model = model;
@@ -178,6 +178,15 @@ const struct model *models_find(const struct models *models, const char *name, u
         error_set(err, ST_NOT_FOUND, "no model '%s'", name);
     }
     return NULL;
+}
+
+/* Others look at the reason once they have seen that there is one. */
+void model_fail(struct model *model, const struct error *why)
+{
+    if (model_is_ready(model)) {
+        model->failure = *why;
+        atomic_store_explicit(&model->has_failed, true, memory_order_release);
+    }
 }
 
 enum status model_verify_ready(const struct model *model, struct error *err)

@@ -2,11 +2,13 @@
 /*
  * What is served, by name and version. A file gives its default method under its own name and each
  * of several methods as NAME.METHOD. A pipeline is a model like any other. What did not load is
- * kept with the reason. Filled at start and constant afterwards: any thread may look.
+ * kept with the reason. Filled at start; afterwards any thread may look at what is not the loop's,
+ * and nothing changes it but model_fail().
  */
 #ifndef PTED_SERVER_MODEL_H
 #define PTED_SERVER_MODEL_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -35,14 +37,15 @@ struct model {
     char name[ROUTE_MODEL_MAX + 1];
     char version_text[12];
     uint32_t version;
-    struct error failure;              /* code ST_OK: the model can be called */
+    atomic_bool has_failed;            /* the model cannot be called */
+    struct error failure;              /* why not, then; constant from then on */
     struct rt_program *program;        /* shared: ref held; NULL when the file did not load */
     struct rt_method *method;          /* borrowed from |program| */
     struct params params;              /* the daemon's, with what was said of this model */
     struct rt_sched_queue *queue;      /* owned, like |stats|; NULL when it cannot be called */
     int64_t rows_form;                 /* that may be tried as one, see server/proving.h */
-    int64_t rows_max;                  /* that may run as one; 1: each request runs alone */
-    struct error why_alone;            /* then */
+    int64_t rows_max;                  /* the loop's: that may run as one; 1: each runs alone */
+    struct error why_alone;            /* the loop's: why 1 */
     int64_t batch_size_max;            /* of a request; 0: dim 0 does not count samples */
     struct model_stats *stats;         /* the loop's */
     struct model_io *inputs, *outputs; /* in the arena of struct models */
@@ -55,7 +58,7 @@ struct model {
 struct models {
     const struct options *options; /* borrowed while loading: which data files are whose */
     struct arena arena;            /* of the inputs and outputs */
-    struct hal_device *device;     /* borrowed from the server, like |sched| */
+    struct hal_device *device;     /* borrowed from struct serving, like |sched| */
     struct rt_sched *sched;
     struct model *items; /* owned; sorted by name, then by version, highest first */
     uint32_t item_count, item_capacity;
@@ -87,6 +90,9 @@ MUST_CHECK enum status models_add_program(struct models *models, struct span nam
 const struct model *models_find_any(const struct models *models, const char *name,
                                     uint32_t version);
 
+/* It cannot be called any more, and |why|. The first reason counts. Loading, or the loop's. */
+void model_fail(struct model *model, const struct error *why);
+
 /* ST_UNAVAILABLE with the reason when the model cannot be called. */
 MUST_CHECK enum status model_verify_ready(const struct model *model, struct error *err);
 
@@ -95,7 +101,7 @@ const struct model_io *model_find_io(const struct model_io *ios, uint32_t count,
 
 static inline bool model_is_ready(const struct model *model)
 {
-    return model->failure.code == ST_OK;
+    return !atomic_load_explicit(&model->has_failed, memory_order_acquire);
 }
 
 #endif

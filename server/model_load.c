@@ -131,7 +131,7 @@ static enum status load_found(struct models *models, struct span name, uint32_t 
     }
     struct model *model;
     TRY(models_add(models, name, version, &model, err));
-    model->failure = failure;
+    model_fail(model, &failure);
     return ST_OK;
 }
 

@@ -130,7 +130,7 @@ static enum status add_method(struct models *models, struct span name, uint32_t 
     model->method = method;
     const struct error *failure = rt_method_failure(method);
     if (failure) {
-        model->failure = *failure;
+        model_fail(model, failure);
     }
     TRY(describe(models, method, true, &model->inputs, &model->input_count, err));
     TRY(describe(models, method, false, &model->outputs, &model->output_count, err));

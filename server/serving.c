@@ -138,10 +138,7 @@ void serving_free(struct serving *serving)
 void serving_refuse(struct serving *serving, const struct error *why)
 {
     for (uint32_t i = 0; i < serving->models.item_count; i++) {
-        struct model *model = &serving->models.items[i];
-        if (model_is_ready(model)) {
-            model->failure = *why;
-        }
+        model_fail(&serving->models.items[i], why);
     }
 }
 
