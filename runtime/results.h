@@ -23,7 +23,8 @@ struct rt_result_info {
 
 /*
  * |inputs| by raw index, NULL where the method takes no tensor; |out_infos| by raw index. The
- * method has no failure.
+ * method has no failure. Sizes that have to be equal are compared; what else an operator refuses,
+ * an image of no pixels for one, is known when a call is prepared.
  */
 MUST_CHECK enum status rt_method_result_shapes(struct rt_method *method,
                                                const struct shape *const *inputs,
