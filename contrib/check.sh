@@ -50,7 +50,7 @@ check_twice() {
 # The tests in which threads meet: those of the HAL, those against a running server and the units
 # that invoke. A Vulkan driver's own threads are compiled without the sanitizer, which would see
 # races in them.
-THREAD_UNITS='batch|invocation|pipeline|sched|sequence|state|vm'
+THREAD_UNITS='batch|invocation|pipeline|pipeline_state|release|sched|sequence|state|vm'
 thread_tests() {
     # shellcheck disable=SC2016 # for make, not for the shell
     printf 'include Makefile\nprint:\n\t@echo $(TESTS)\n' | make -s -f - print | tr ' ' '\n' |
