@@ -339,35 +339,31 @@ enum status vk_import_dq8ca_q4gsw(struct vk_import *v)
     return vk_define(v, 0, value);
 }
 
-/* x, weights [N, K / 2] whose even places are the high nibbles, a scale for each row */
-enum status vk_import_qcs4w(struct vk_import *v)
-{
-    uint32_t x, weights, value;
-    int64_t k, n;
-    TRY(vk_tensor(v, 0, &x));
-    TRY(last_dim(v, 0, &k));
-    TRY(result_features(v, &n));
-    TRY(vk_matrix(v, 1, DT_U8, &weights));
-    TRY(unpack(v, weights, 1, &weights));
-    TRY(vk_front(v, weights, 1, k, &weights));
-    TRY(vk_front(v, weights, 0, n, &weights));
-    TRY(vk_channel_weights(v, weights, 2, &weights));
-    TRY(linear(v, x, weights, UINT32_MAX, &value));
-    return vk_define(v, 0, value);
-}
-
-/* The first N rows and K columns of 8-bit weights. */
-static enum status byte_weights(struct vk_import *v, uint32_t index, uint32_t scales_index,
-                                uint32_t *out_value)
+/* The first N rows and K columns of weights with a scale each row: of 8 bits, or pairs of 4. */
+static enum status row_weights(struct vk_import *v, uint32_t index, uint32_t scales_index,
+                               bool is_packed, uint32_t *out_value)
 {
     uint32_t weights;
     int64_t k, n;
     TRY(last_dim(v, 0, &k));
     TRY(result_features(v, &n));
-    TRY(vk_matrix(v, index, DT_I8, &weights));
+    TRY(vk_matrix(v, index, is_packed ? DT_U8 : DT_I8, &weights));
+    if (is_packed) {
+        TRY(unpack(v, weights, 1, &weights));
+    }
     TRY(vk_front(v, weights, 1, k, &weights));
     TRY(vk_front(v, weights, 0, n, &weights));
     return vk_channel_weights(v, weights, scales_index, out_value);
+}
+
+/* x, weights [N, K / 2] whose even places are the high nibbles, a scale for each row */
+enum status vk_import_qcs4w(struct vk_import *v)
+{
+    uint32_t x, weights, value;
+    TRY(vk_tensor(v, 0, &x));
+    TRY(row_weights(v, 1, 2, true, &weights));
+    TRY(linear(v, x, weights, UINT32_MAX, &value));
+    return vk_define(v, 0, value);
 }
 
 /* x, weights [N, K], scales, and in one of its forms a bias */
@@ -375,7 +371,7 @@ enum status vk_import_q8csw(struct vk_import *v)
 {
     uint32_t x, weights, value;
     TRY(vk_tensor(v, 0, &x));
-    TRY(byte_weights(v, 1, 2, &weights));
+    TRY(row_weights(v, 1, 2, false, &weights));
     TRY(linear(v, x, weights, 3, &value));
     return vk_define(v, 0, value);
 }
@@ -406,7 +402,7 @@ enum status vk_import_q8ta_q8csw(struct vk_import *v)
     TRY(vk_whole(v, 2, &zero_point));
     TRY(encode(v, x, scale, zero_point, &x));
     TRY(decode(v, x, scale, zero_point, &x));
-    TRY(byte_weights(v, 3, 5, &weights));
+    TRY(row_weights(v, 3, 5, false, &weights));
     TRY(linear(v, x, weights, 6, &value));
     return vk_define(v, 0, value);
 }
@@ -429,7 +425,7 @@ enum status vk_import_q8ta_linear(struct vk_import *v)
 {
     uint32_t x, weights, value;
     TRY(vk_decode_arg(v, 0, 1, &x));
-    TRY(byte_weights(v, 3, 5, &weights));
+    TRY(row_weights(v, 3, 5, false, &weights));
     TRY(linear(v, x, weights, 8, &value));
     TRY(vk_activate(v, 9, &value));
     return vk_define_encoded(v, value, 6);
