@@ -89,7 +89,7 @@ step() {
         if check distcheck >first 2>&1; then
             cat first
         else
-            grep -E '^FAIL: |Error' first | sed "s/^/$AGAIN /"
+            sed -n "s/^FAIL: /$AGAIN /p" first | sort -u
             jobs=1
             check distcheck
         fi && check_archive

@@ -19,11 +19,11 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "runtime/sched/sched.h"
+#include "runtime/sched/sequence.h"
 #include "server/conn.h"
 #include "server/listener.h"
 #include "server/log.h"
-#include "runtime/sched/sched.h"
-#include "runtime/sched/sequence.h"
 #include "server/request.h"
 #include "server/serving.h"
 
