@@ -91,10 +91,10 @@ static enum status describe_all(struct rt_method *method, struct error *err)
     const struct pte_plan *plan = method->plan;
     TRY(rt_method_allocate_io(&method->inputs, plan->input_count, "input", err));
     TRY(rt_method_allocate_io(&method->results, plan->output_count, "output", err));
-    for (uint32_t i = 0; !plan->unsupported && i < plan->input_count; i++) {
+    for (uint32_t i = 0; !plan->failure && i < plan->input_count; i++) {
         describe(&method->inputs[i], &plan->values[plan->inputs[i]]);
     }
-    for (uint32_t i = 0; !plan->unsupported && i < plan->output_count; i++) {
+    for (uint32_t i = 0; !plan->failure && i < plan->output_count; i++) {
         describe(&method->results[i], &plan->values[plan->outputs[i]]);
     }
     return ST_OK;
@@ -223,8 +223,9 @@ static enum status compile(struct rt_method *method, bool fuses, struct error *e
 {
     struct rt_code *code = &method->code;
     struct rt_state_uses states = {0};
-    if (method->plan->unsupported) {
-        return error_set(err, ST_UNSUPPORTED, "%s", method->plan->unsupported);
+    if (method->plan->failure) {
+        *err = *method->plan->failure;
+        return err->code;
     }
     TRY(check_public(method->inputs, method->plan->input_count, err));
     TRY(check_public(method->results, method->plan->output_count, err));

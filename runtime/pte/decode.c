@@ -4,15 +4,12 @@
 #include "runtime/pte/decode.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "runtime/pte/limits.h"
 #include "runtime/pte/pte_priv.h"
 #include "runtime/pte/schema.h"
 #include "runtime/pte/text.h"
-
-#define UNSUPPORTED_TEXT_MAX 256
 
 void *pte_decode_array(struct pte_decoder *decoder, size_t count, size_t size, struct error *err)
 {
@@ -106,18 +103,18 @@ enum status pte_decode_indices(struct pte_decoder *decoder, struct flatbuf_vecto
 enum status pte_decode_unsupported(struct pte_decoder *decoder, struct error *err, const char *fmt,
                                    ...)
 {
-    if (decoder->plan->unsupported) {
+    if (decoder->plan->failure) {
         return ST_OK;
     }
-    char *text = pte_decode_array(decoder, UNSUPPORTED_TEXT_MAX, 1, err);
-    if (!text) {
+    struct error *failure = pte_decode_array(decoder, 1, sizeof(*failure), err);
+    if (!failure) {
         return err->code;
     }
     va_list args;
     va_start(args, fmt);
-    vsnprintf(text, UNSUPPORTED_TEXT_MAX, fmt, args);
+    error_setv(failure, ST_UNSUPPORTED, fmt, args);
     va_end(args);
-    decoder->plan->unsupported = text;
+    decoder->plan->failure = failure;
     return ST_OK;
 }
 

@@ -51,7 +51,7 @@ MUST_CHECK enum status pte_decode_tensor(struct pte_decoder *decoder,
 /* Lists among the plan's inputs and outputs become their items: interface.c. */
 MUST_CHECK enum status pte_expand_lists(struct pte_decoder *decoder, struct error *err);
 
-/* What no single table shows: inputs, moves, jumps. May mark the plan unsupported. */
+/* What no single table shows: inputs, moves, jumps. May find the plan unsupported. */
 MUST_CHECK enum status pte_verify_plan(struct pte_decoder *decoder, struct error *err);
 
 /* ---- for the above ---- */

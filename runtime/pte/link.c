@@ -49,16 +49,18 @@ enum status pte_link(struct pte_program *program, pte_lookup_f *lookup, void *us
                      struct error *err)
 {
     for (struct pte_external *e = program->externals; e; e = e->next) {
-        if (e->plan->unsupported || link_tensor(e->tensor, lookup, user, err) == ST_OK) {
+        if (e->plan->failure || link_tensor(e->tensor, lookup, user, err) == ST_OK) {
             continue;
         }
         if (err->code == ST_EXHAUSTED) {
             return err->code;
         }
-        e->plan->unsupported = arena_strdup(&program->arena, err->text, strlen(err->text));
-        if (!e->plan->unsupported) {
+        struct error *failure = arena_alloc(&program->arena, sizeof(*failure));
+        if (!failure) {
             return error_set(err, ST_EXHAUSTED, "out of memory for a program");
         }
+        *failure = *err;
+        e->plan->failure = failure;
     }
     return ST_OK;
 }

@@ -180,8 +180,8 @@ static void print_calls(const struct pte_plan *plan, struct buf *out)
 static void print_plan(const struct pte_plan *plan, struct buf *out)
 {
     buf_printf(out, "method \"%s\"\n", plan->name);
-    if (plan->unsupported) {
-        buf_printf(out, "  unsupported: %s\n", plan->unsupported);
+    if (plan->failure) {
+        buf_printf(out, "  cannot be used: %s\n", plan->failure->text);
     }
     print_interface(plan, "input", plan->inputs, plan->input_count, out);
     print_interface(plan, "output", plan->outputs, plan->output_count, out);

@@ -119,8 +119,8 @@ struct pte_delegate {
 
 /* One method. Several chains of instructions, should a file have them, follow each other here. */
 struct pte_plan {
-    const char *name;        /* 1 to 128 bytes of printable UTF-8 without '/'; unique */
-    const char *unsupported; /* NULL, or why this method cannot be used: then do not use it */
+    const char *name;            /* 1 to 128 bytes of printable UTF-8 without '/'; unique */
+    const struct error *failure; /* NULL, or why this method cannot be used: then do not use it */
     const char *encoded_inputs, *encoded_outputs; /* how arguments nest; "" when not stored */
     const struct pte_value *values;
     const uint32_t *inputs, *outputs; /* indices into |values|; none is a list */
@@ -176,8 +176,8 @@ const struct pte_names *pte_named_data(const struct pte_program *program);
 
 /*
  * Finds the bytes of tensors that lie in `.ptd` files; |lookup| sets |out_data| or says why it
- * cannot. A plan with a tensor whose bytes are not found, or are of another layout, becomes
- * unsupported with the reason. Once, before the program is shared; the bytes outlive it.
+ * cannot. A plan with a tensor whose bytes are not found, or are of another layout, cannot be used
+ * and keeps the reason. Once, before the program is shared; the bytes outlive it.
  */
 typedef enum status pte_lookup_f(void *user, const char *key,
                                  const struct pte_named_data **out_data, struct error *err);

@@ -3,7 +3,6 @@
 #ifndef PTED_RUNTIME_PTE_PTE_PRIV_H
 #define PTED_RUNTIME_PTE_PTE_PRIV_H
 
-
 #include "base/arena.h"
 #include "runtime/pte/container.h"
 #include "runtime/pte/pte.h"

@@ -48,7 +48,7 @@ static void check_tensor(const struct pte_plan *plan, const struct pte_tensor *t
     enum dtype dtype;
     must(tensor->shape.rank <= SHAPE_RANK_MAX);
     if (!dtype_from_executorch(tensor->scalar_type, &dtype)) {
-        must(plan->unsupported);
+        must(plan->failure);
         return;
     }
     must(tensor->byte_count == (size_t)shape_numel(&tensor->shape) * dtype_bytes(dtype));

@@ -87,9 +87,10 @@ static void expect_unsupported(size_t table, size_t slot, size_t width, uint64_t
     sample_set(&sample, table, slot, value, width);
     assert_ok(err, try_parse(&sample.writer, &program, &copy));
     const struct pte_plan *plan = method_of(program, 0);
-    assert_non_null(plan->unsupported);
-    assert_non_null(strstr(plan->unsupported, part));
-    assert_null(method_of(program, 1)->unsupported);
+    assert_non_null(plan->failure);
+    assert_int_equal(plan->failure->code, ST_UNSUPPORTED);
+    assert_non_null(strstr(plan->failure->text, part));
+    assert_null(method_of(program, 1)->failure);
     pte_free(program);
     free(copy);
     sample = good;
@@ -132,7 +133,7 @@ static void check_lists(const struct pte_value *values)
 
 static void check_plan(const struct pte_plan *plan)
 {
-    assert_null(plan->unsupported);
+    assert_null(plan->failure);
     assert_string_equal(plan->encoded_inputs, "(in)");
     assert_string_equal(plan->encoded_outputs, "(out)");
     assert_int_equal(plan->value_count, SV_COUNT);
@@ -425,8 +426,8 @@ static enum status look_up(void *user, const char *key, const struct pte_named_d
     return ST_OK;
 }
 
-/* Links the sample's state to |data|; NULL or what is wrong with it. */
-static void check_link(const struct pte_named_data *data, const char *unsupported)
+/* Links the sample's state to |data|; ST_OK, or what is wrong with it. */
+static void check_link(const struct pte_named_data *data, enum status code, const char *text)
 {
     struct pte_program *program;
     uint8_t *copy;
@@ -438,10 +439,11 @@ static void check_link(const struct pte_named_data *data, const char *unsupporte
     assert_int_equal(tensor->storage, PTE_PLANNED);
     assert_null(tensor->bytes.ptr);
     assert_ok(err, pte_link(program, look_up, data ? &given : NULL, &err));
-    if (unsupported) {
-        assert_string_equal(plan->unsupported, unsupported);
+    if (code != ST_OK) {
+        assert_int_equal(plan->failure->code, code);
+        assert_string_equal(plan->failure->text, text);
     } else {
-        assert_null(plan->unsupported);
+        assert_null(plan->failure);
         assert_ptr_equal(tensor->bytes.ptr, given.bytes.ptr);
         assert_int_equal(tensor->bytes.len, 24);
     }
@@ -456,21 +458,23 @@ static void test_external_tensors(void **state)
     sample_set(&sample, sample.state_extra, 2, 1, 1);
     struct pte_layout layout = {6, {.rank = 2, .dims = {2, 3}}, {0, 1}};
     struct pte_named_data data = {"module.state", span_of(bytes, sizeof(bytes)), &layout};
-    check_link(&data, NULL);
-    check_link(NULL, "nobody has 'module.state'");
+    check_link(&data, ST_OK, NULL);
+    check_link(NULL, ST_NOT_FOUND, "nobody has 'module.state'");
     data.bytes.len = 23;
-    check_link(&data, "'module.state' is stored with 23 bytes, expected 24");
+    check_link(&data, ST_CORRUPT, "'module.state' is stored with 23 bytes, expected 24");
     data.bytes.len = 24;
     layout.dim_order[0] = 1;
     layout.dim_order[1] = 0;
-    check_link(&data, "'module.state' is stored in another order of dims");
+    check_link(&data, ST_CORRUPT, "'module.state' is stored in another order of dims");
     layout.shape.dims[0] = 3;
-    check_link(&data, "'module.state' is stored as type 6 [3,3], the program wants type 6 [2,3]");
+    check_link(&data, ST_CORRUPT,
+               "'module.state' is stored as type 6 [3,3], the program wants type 6 [2,3]");
     layout.shape.dims[0] = 2;
     layout.scalar_type = 3;
-    check_link(&data, "'module.state' is stored as type 3 [2,3], the program wants type 6 [2,3]");
+    check_link(&data, ST_CORRUPT,
+               "'module.state' is stored as type 3 [2,3], the program wants type 6 [2,3]");
     data.layout = NULL;
-    check_link(&data, "'module.state' is stored without a layout, so as no tensor");
+    check_link(&data, ST_CORRUPT, "'module.state' is stored without a layout, so as no tensor");
 }
 
 static void test_constant_inputs(void **state)
@@ -501,7 +505,7 @@ static void expect_expanded(uint32_t input, uint32_t output, uint32_t input_coun
     writer_put(&sample.writer, sample.outputs, output, 4);
     assert_ok(err, try_parse(&sample.writer, &program, &copy));
     const struct pte_plan *plan = method_of(program, 0);
-    assert_null(plan->unsupported);
+    assert_null(plan->failure);
     assert_int_equal(plan->input_count, input_count);
     assert_int_equal(plan->output_count, output_count);
     for (uint32_t i = 0; i < input_count; i++) {

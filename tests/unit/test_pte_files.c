@@ -184,7 +184,7 @@ static void check_plan(const struct pte_plan *plan, const cJSON *facts)
                         cJSON_GetObjectItem(facts, "encoded_inputs")->valuestring);
     assert_string_equal(plan->encoded_outputs,
                         cJSON_GetObjectItem(facts, "encoded_outputs")->valuestring);
-    assert_null(plan->unsupported);
+    assert_null(plan->failure);
 }
 
 static const struct pte_plan *find_plan(const struct pte_program *program, const char *name)

@@ -92,19 +92,21 @@ static void test_goldens(void **state)
     hal_device_unref(device);
 }
 
-/* A program of the sample's bytes, which need not be in a file that stays. */
+/* A program of the sample's bytes, alone in a folder: it need not stay there. */
 static struct rt_program *load_sample(const struct sample *sample, struct hal_device *device)
 {
     struct rt_program *program;
-    char path[] = "/tmp/pted-signature-XXXXXX";
-    int fd = mkstemp(path);
-    FILE *file = fdopen(fd, "wb");
+    char folder[] = "/tmp/pted-signature-XXXXXX", path[64];
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/sample.pte", folder);
+    FILE *file = fopen(path, "wb");
 
     assert_non_null(file);
     assert_int_equal(fwrite(sample->writer.bytes, 1, sample->writer.len, file), sample->writer.len);
     assert_int_equal(fclose(file), 0);
     load(path, device, &program);
     assert_int_equal(remove(path), 0);
+    assert_int_equal(remove(folder), 0);
     return program;
 }
 
@@ -152,12 +154,29 @@ static void test_complex_input(void **state)
     hal_device_unref(device);
 }
 
+/* What a data file is missed for stays what it is: pte tells it from what is not supported. */
+static void test_missing_data(void **state)
+{
+    static struct sample sample;
+    struct hal_device *device = open_device();
+    (void)state;
+    sample_make(&sample, SAMPLE_SEGMENTS);
+    sample_set(&sample, sample.state_extra, 2, 1, 1); /* where the state's initial bytes are */
+    struct rt_program *program = load_sample(&sample, device);
+    struct rt_method *forward = rt_program_find_method(program, span_str("forward"));
+    assert_int_equal(rt_method_failure(forward)->code, ST_NOT_FOUND);
+    assert_non_null(strstr(rt_method_failure(forward)->text, "no data file has 'module.state'"));
+    rt_program_unref(program);
+    hal_device_unref(device);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_goldens),
         cmocka_unit_test(test_methods_with_failures),
         cmocka_unit_test(test_complex_input),
+        cmocka_unit_test(test_missing_data),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
