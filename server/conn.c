@@ -22,6 +22,9 @@
 
 /* A body that nobody wants is read up to here to keep the connection; beyond, it is closed. */
 #define DISCARD_BYTES_MAX (64 << 10)
+/* What a chunk has around its data: two line ends and a size of that many digits. Twice the data
+ * may be extensions, as Go allows it (net/http/internal/chunked.go): some sign each chunk. */
+#define CHUNK_FRAMING_BYTES (4 + 16)
 /* Read straight into a body that is at least this far from complete. */
 #define DIRECT_BYTES_MIN 4096
 #define DIRECT_BYTES_MAX (1 << 20)
@@ -152,6 +155,7 @@ static int on_header_field(llhttp_t *parser, const char *at, size_t len)
 {
     struct conn *conn = conn_of(parser);
     struct request *request = conn->request;
+    conn->counted = at + len;
     return stop_at(conn,
                    head_add_name(&request->head, params_of(conn), span_of(at, len), &request->err));
 }
@@ -163,6 +167,7 @@ static int on_header_value(llhttp_t *parser, const char *at, size_t len)
     if (conn->state != CONN_HEAD) {
         return 0; /* a trailer */
     }
+    conn->counted = at + len;
     return stop_at(
         conn, head_add_value(&request->head, params_of(conn), span_of(at, len), &request->err));
 }
@@ -220,6 +225,7 @@ static int on_headers_complete(llhttp_t *parser)
         return stop_at(conn, status);
     }
     parser->upgrade = 0; /* an offer that we do not take up */
+    conn->framing_bytes = 0;
     enter(conn, CONN_BODY, params_of(conn)->body_timeout);
     if (!request_begin(request, &framing)) {
         return refuse_or_discard(conn, &framing);
@@ -239,10 +245,45 @@ static int on_chunk_header(llhttp_t *parser)
     return stop_at(conn_of(parser), status == ST_OK ? 0 : http_status_of(status));
 }
 
+/* Sizes of chunks, extensions and trailers come without a length: what is up to |at| and no data
+ * has been one of them. */
+static void count_framing(struct conn *conn, const char *at)
+{
+    conn->framing_bytes += (size_t)(at - conn->counted);
+    conn->counted = at;
+}
+
+static void count_data(struct conn *conn, const char *at, size_t len)
+{
+    count_framing(conn, at);
+    size_t explained = CHUNK_FRAMING_BYTES + 2 * len;
+    conn->framing_bytes -= conn->framing_bytes < explained ? conn->framing_bytes : explained;
+    conn->counted = at + len;
+}
+
+static int verify_framing(struct conn *conn)
+{
+    struct request *request = conn->request;
+    if (conn->framing_bytes <= params_of(conn)->header_bytes_max) {
+        return 0;
+    }
+    if (!request->http_status) {
+        error_set(&request->err, ST_TOO_LARGE,
+                  "chunked body: more than %llu bytes of extensions and trailers",
+                  (unsigned long long)params_of(conn)->header_bytes_max);
+        request_refuse(request, 431);
+    }
+    return -1;
+}
+
 static int on_body(llhttp_t *parser, const char *at, size_t len)
 {
     struct conn *conn = conn_of(parser);
     struct request *request = conn->request;
+    count_data(conn, at, len);
+    if (verify_framing(conn)) {
+        return -1;
+    }
     if (request->http_status) {
         conn->discarded_bytes += len;
         return conn->discarded_bytes > DISCARD_BYTES_MAX ? -1 : 0;
@@ -291,14 +332,23 @@ static void refuse(struct conn *conn)
     request_run(request, false);
 }
 
+/* What has come ends within a message. */
+static int on_part(struct conn *conn, const char *end)
+{
+    if (conn->state != CONN_BODY) {
+        return 0;
+    }
+    set_deadline(conn, params_of(conn)->body_timeout);
+    count_framing(conn, end);
+    return verify_framing(conn);
+}
+
 /* Feeds the parser up to the end of one message; returns the bytes used. */
 static size_t feed(struct conn *conn, struct span bytes)
 {
-    enum llhttp_errno error = llhttp_execute(&conn->parser, (const char *)bytes.ptr, bytes.len);
-    if (error == HPE_OK) {
-        if (conn->state == CONN_BODY) {
-            set_deadline(conn, params_of(conn)->body_timeout);
-        }
+    conn->counted = (const char *)bytes.ptr;
+    enum llhttp_errno error = llhttp_execute(&conn->parser, conn->counted, bytes.len);
+    if (error == HPE_OK && on_part(conn, (const char *)bytes.ptr + bytes.len) == 0) {
         return bytes.len;
     }
     if (error != HPE_PAUSED || !conn->is_complete) {

@@ -48,6 +48,8 @@ struct conn {
     struct request *request; /* from HEAD to the end of BUSY */
     uint64_t deadline_ms;    /* on the loop's clock */
     struct buf ahead;        /* bytes read behind an unanswered request */
+    const char *counted;     /* in what is being parsed: up to here it is part of some count */
+    size_t framing_bytes;    /* of a chunked body, beyond what its data explains */
     size_t discarded_bytes;  /* of a body that nobody wants, or while lingering */
     size_t queued_bytes;     /* of the answer, when progress was last seen */
     bool is_eof;             /* the client sends nothing more */

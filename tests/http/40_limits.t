@@ -39,6 +39,56 @@ play a chunk that is announced above the maximum is refused before its bytes
 body .*expected at most 4096.*
 closed
 
+play an extension of a chunk that never ends
+> POST /v2/models/add/infer HTTP/1.1
+> Host: a
+> Transfer-Encoding: chunked
+>
+>> 1;name=
+>* 21 xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+< 431
+body .*chunked body: more than 2048 bytes of extensions and trailers.*
+closed
+
+play extensions that are longer than the data
+> POST /v2/models/add/infer HTTP/1.1
+> Host: a
+> Transfer-Encoding: chunked
+>
+>* 30 1;xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\r\n \r\n
+< 431
+closed
+
+play extensions of a body that nobody wants
+> POST /v2/models/nope/infer HTTP/1.1
+> Host: a
+> Transfer-Encoding: chunked
+>
+>* 30 1;xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\r\n \r\n
+< 404
+closed
+
+play extensions in proportion to the data, and sizes that begin with zeros
+> POST /v2/models/add/infer HTTP/1.1
+> Host: a
+> Transfer-Encoding: chunked
+>
+>* 50 00000032;xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\r\n                                                  \r\n
+>* 500 00000001\r\n \r\n
+>> a2\r\n{"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,2,3,4,5,6]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[10,20,30,40,50,60]}]}\r\n0\r\n\r\n
+< 200
+open
+
+play a trailer that never ends
+> POST /v2/models/add/infer HTTP/1.1
+> Host: a
+> Transfer-Encoding: chunked
+>
+>> 0\r\nX: 
+>* 21 xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+< 431
+closed
+
 play a target above the maximum
 get /v2/xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
 < 414
