@@ -15,6 +15,9 @@
 
 enum coding { CODING_IDENTITY, CODING_GZIP, CODING_DEFLATE };
 
+/* For who sent another one: RFC 9110 15.5.16. */
+#define CODINGS_ACCEPTED "gzip, deflate"
+
 /* The value of Content-Encoding; false for one that we do not know. "" is identity. */
 bool coding_find(struct span name, enum coding *out_coding);
 const char *coding_name(enum coding coding);

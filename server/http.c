@@ -148,6 +148,9 @@ size_t http_print_head(const struct http_head *head, char out[HTTP_HEAD_BYTES_MA
     if (head->allow) {
         at = put(put(at, "\r\nAllow: "), head->allow);
     }
+    if (head->accept_encoding) {
+        at = put(put(at, "\r\nAccept-Encoding: "), head->accept_encoding);
+    }
     if (head->retry_after_s) {
         at = put_number(put(at, "\r\nRetry-After: "), head->retry_after_s);
     }

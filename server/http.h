@@ -43,6 +43,7 @@ struct http_head {
     uint64_t json_bytes;          /* Inference-Header-Content-Length; 0: not sent */
     const char *content_encoding; /* NULL: identity */
     const char *allow;            /* of a 405; NULL: not sent */
+    const char *accept_encoding;  /* of a 415; NULL: not sent */
     uint32_t retry_after_s;       /* Retry-After; 0: not sent */
     bool close;                   /* "Connection: close" */
     bool keep_alive;              /* "Connection: keep-alive", which HTTP/1.0 wants to hear */

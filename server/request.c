@@ -448,6 +448,7 @@ static struct http_head answer_head(struct request *request)
         .content_type = "application/json",
         .content_length = request->out.len,
         .allow = request->match.allow,
+        .accept_encoding = request->http_status == 415 ? CODINGS_ACCEPTED : NULL,
         .retry_after_s = request->retry_after_s,
         .close = !request->is_keep_alive,
         .keep_alive = request->is_http_1_0,

@@ -25,6 +25,7 @@ body .*"data":\[11.0,22.0,33.0,44.0,55.0,66.0\].*
 play codings that we do not speak
 post+ /v2/models/add/infer Content-Encoding:br {"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,2,3,4,5,6]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[10,20,30,40,50,60]}]}
 < 415
+field Accept-Encoding: gzip, deflate
 post+ /v2/models/add/infer Content-Encoding:gzip;q=1 {"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,2,3,4,5,6]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[10,20,30,40,50,60]}]}
 < 415
 open
@@ -32,6 +33,7 @@ open
 play raw deflate is not deflate
 post+ /v2/models/add/infer Content-Encoding:deflate \x95\xcc\xb1\x0a\x80 \x18\xc4\xf1w\xb9\xf9\x86O-\x07\x1f\xa0\xb9=$\x84\x82\x1a\x12!\x1b"|\xf7\x8c\xb6\xb6\xd6\xdf\x1d\xff\x0bkLG\xde\xe1\x86\x0b1l3\xdc+\xa3\x80\xd8\x97\x90\xaa\x0c\x9a\xc6\x13S\xc8!\x9f\x0f\xa0\xeb\x8d\xc6+uV\xac\x076li}\xe1\xa7\xa3~t\x84Zh\x84\x8d\xb0\x15Z\xf1\xc5\x97\x1b
 < 400
+no-field Accept-Encoding
 open
 
 play broken and truncated gzip

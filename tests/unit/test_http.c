@@ -43,6 +43,7 @@ static void head_text(void **state)
                              .json_bytes = 18446744073709551615ull,
                              .content_encoding = "deflate",
                              .allow = "GET, HEAD",
+                             .accept_encoding = "gzip, deflate",
                              .retry_after_s = 17,
                              .close = true};
     size_t len = http_print_head(&head, text);
@@ -52,6 +53,7 @@ static void head_text(void **state)
     assert_non_null(strstr(text, "\r\nInference-Header-Content-Length: 18446744073709551615\r\n"));
     assert_non_null(strstr(text, " GMT\r\n"));
     assert_non_null(strstr(text, "\r\nAllow: GET, HEAD\r\n"));
+    assert_non_null(strstr(text, "\r\nAccept-Encoding: gzip, deflate\r\n"));
     assert_non_null(strstr(text, "\r\nRetry-After: 17\r\n"));
     assert_string_equal(text + len - 23, "\r\nConnection: close\r\n\r\n");
 }
