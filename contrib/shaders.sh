@@ -7,6 +7,15 @@
 #   contrib/shaders.sh           writes the headers that differ
 #   contrib/shaders.sh --check   writes nothing; 1 when a header is not what its shader compiles to
 #
+# A shader is one form of a kernel, NAME_spirv, or has several: then its first comment has a line
+#
+#    * form NAME: [-DMACRO...] [GL_EXTENSION...]
+#
+# for each, and NAME_spirv is the shader compiled with these. Compilers differ in the words that
+# they make: these are glslang 12's (Debian 12). Forms with an extension that it does not know are
+# compiled by what GLSLANG_NEWER names, which sees the same files; without it they are left as they
+# are, which is said at the end.
+#
 # A shader goes through the C preprocessor first, with HAL_SHADER defined, so that it includes the
 # very headers that its kernel's C form takes its constants, enums and lists from. Of C that is
 # left then, structs and enums are rewritten: GLSL has no tags and no enums. A double is its bits.
@@ -22,10 +31,13 @@ seconds_max=120 # for a shader, which takes one: of some sources glslang 12 find
 mkdir "$scratch/include"
 touch "$scratch/include/stdbool.h" "$scratch/include/stddef.h" "$scratch/include/stdint.h"
 
+# preprocess SHADER [-DMACRO...]
 preprocess() {
+    shader=$1
+    shift
     ${CC:-cc} -E -P -undef -nostdinc -x c -I . -I "$scratch/include" -DHAL_SHADER \
         -D'_Static_assert(claim, text)=' -Dclass=class_ -Din=in_ -Dout=out_ -Dlength=length_ \
-        -Ddouble=uint64_t -Dsize_t=uint64_t "$1"
+        -Ddouble=uint64_t -Dsize_t=uint64_t "$@" "$shader"
 }
 
 # A statement at a time: "enum x { A, B };" becomes constants, "enum x y" an uint32_t, "struct x y"
@@ -57,7 +69,42 @@ to_glsl() {
         }'
 }
 
+# knows COMPILER EXTENSION...
+knows() {
+    knows_compiler=$1
+    shift
+    {
+        printf '#version 460\n'
+        [ $# -eq 0 ] || printf '#extension %s : require\n' "$@"
+        printf 'void main() {}\n'
+    } >"$scratch/empty.comp"
+    # shellcheck disable=SC2086 # a command and its arguments
+    $knows_compiler -V --target-env vulkan1.2 -o "$scratch/empty.spv" "$scratch/empty.comp" \
+        >/dev/null 2>&1
+}
+
+# choose_compiler EXTENSION...: prints the compiler for a form, or nothing.
+choose_compiler() {
+    for compiler in glslangValidator "${GLSLANG_NEWER-}"; do
+        if [ -n "$compiler" ] && knows "$compiler" "$@"; then
+            echo "$compiler"
+            return
+        fi
+    done
+}
+
+# compile COMPILER SHADER [WORD...]: the words are those of a form, macros and extensions.
 compile() {
+    form_compiler=$1
+    source=$2
+    shift 2
+    macros='' extensions=''
+    for word; do
+        case $word in
+        -D*) macros="$macros $word" ;;
+        *) extensions="$extensions $word" ;;
+        esac
+    done
     {
         printf '#version 460\n'
         for extension in buffer_reference buffer_reference2 scalar_block_layout \
@@ -67,30 +114,67 @@ compile() {
             shader_16bit_storage shader_8bit_storage control_flow_attributes; do
             printf '#extension GL_EXT_%s : require\n' $extension
         done
+        for extension in $extensions; do
+            printf '#extension %s : require\n' "$extension"
+        done
         printf 'layout(local_size_x_id = 0) in;\n'
-        preprocess "$1" | to_glsl
+        # shellcheck disable=SC2086 # a list of words
+        preprocess "$source" $macros | to_glsl
     } >"$scratch/shader.comp"
-    timeout "$seconds_max" glslangValidator -V --quiet --target-env vulkan1.2 -g0 \
+    # shellcheck disable=SC2086 # a command and its arguments
+    timeout "$seconds_max" $form_compiler -V --quiet --target-env vulkan1.2 -g0 \
         -o "$scratch/spv" "$scratch/shader.comp" || {
-        [ $? -ne 124 ] || echo "glslangValidator did not end in $seconds_max s" >&2
+        [ $? -ne 124 ] || echo "$form_compiler did not end in $seconds_max s" >&2
         [ -z "${KEEP-}" ] || cp "$scratch/shader.comp" "$KEEP"
-        echo "$1 does not compile; the lines are those of what KEEP=FILE keeps" >&2
+        echo "$source does not compile; the lines are those of what KEEP=FILE keeps" >&2
         exit 1
     }
 }
 
+# print_form SHADER HEADER NAME [WORD...]: the array of a form, or what HEADER has of it.
+print_form() {
+    form_source=$1 form_header=$2 form=$3
+    shift 3
+    begin="static const uint32_t ${form}_spirv[] = {"
+    form_extensions=$(printf '%s\n' "$@" | sed -n '/^GL_/p')
+    # shellcheck disable=SC2086 # a list of words
+    chosen=$(choose_compiler $form_extensions)
+    if [ -n "$chosen" ]; then
+        compile "$chosen" "$form_source" "$@"
+        printf '%s\n' "$begin"
+        od -An -v -tx4 -w32 "$scratch/spv" | sed 's/ \([0-9a-f]\{8\}\)/0x\1,/g'
+        printf '};\n'
+    elif grep -qF "$begin" "$form_header" 2>/dev/null; then
+        awk -v begin="$begin" '$0 == begin { on = 1 } on { print } $0 == "};" { on = 0 }' \
+            "$form_header"
+        printf ' %s' "$form" >>"$scratch/left"
+    else
+        echo "$form wants an extension that only a newer glslang knows: set GLSLANG_NEWER" >&2
+        exit 1
+    fi
+}
+
+touch "$scratch/left"
+knows glslangValidator || {
+    echo "there is no glslangValidator" >&2
+    exit 1
+}
 for shader in $(git ls-files -co --exclude-standard '*.comp' | sort); do
     name=$(basename "$shader" .comp)
     header=${shader%.comp}.h
-    compile "$shader"
+    sed -n 's|^ \* form \([a-z0-9_]*\):|\1|p' "$shader" >"$scratch/forms"
+    [ -s "$scratch/forms" ] || echo "$name" >"$scratch/forms"
     {
         guard=PTED_$(printf '%s' "$header" | tr '[:lower:]/.' '[:upper:]__')
         printf '/* SPDX-License-Identifier: MIT */\n'
         printf '/* Made of %s.comp by contrib/shaders.sh. */\n' "$name"
         printf '#ifndef %s\n#define %s\n\n#include <stdint.h>\n\n' "$guard" "$guard"
-        printf '/* clang-format off */\nstatic const uint32_t %s_spirv[] = {\n' "$name"
-        od -An -v -tx4 -w32 "$scratch/spv" | sed 's/ \([0-9a-f]\{8\}\)/0x\1,/g'
-        printf '};\n/* clang-format on */\n\n#endif\n'
+        printf '/* clang-format off */\n'
+        while read -r form; do
+            # shellcheck disable=SC2086 # a list of words
+            print_form "$shader" "$header" $form
+        done <"$scratch/forms"
+        printf '/* clang-format on */\n\n#endif\n'
     } >"$scratch/header"
     cmp -s "$scratch/header" "$header" && continue
     stale=1
@@ -101,4 +185,5 @@ for shader in $(git ls-files -co --exclude-standard '*.comp' | sort); do
         echo "$header"
     fi
 done
+[ ! -s "$scratch/left" ] || echo "not compiled, for want of a newer glslang:$(cat "$scratch/left")"
 [ "${1-}" != --check ] || exit $stale

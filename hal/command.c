@@ -131,7 +131,7 @@ static bool has_form(const struct hal_kernel *kernel, enum hal_device_kind kind)
     case HAL_DEVICE_CPU:
         return kernel->cpu != NULL;
     case HAL_DEVICE_VULKAN:
-        return kernel->spirv.len != 0 || kernel->cpu != NULL; /* the latter on the host */
+        return hal_kernel_has_spirv(kernel) || kernel->cpu != NULL; /* the latter on the host */
     }
     unreachable();
 }

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "hal/device_priv.h"
+#include "hal/kernel.h"
 #include "hal/semaphore.h"
 #include "hal/thread.h"
 
@@ -105,6 +106,17 @@ void hal_device_unref(struct hal_device *device)
 bool hal_device_is_lost(const struct hal_device *device)
 {
     return atomic_load_explicit(&device->is_lost, memory_order_acquire);
+}
+
+const char *hal_capability_word(unsigned index)
+{
+    static const char *const words[HAL_CAPABILITIES] = {
+#define CAPABILITY(name, word) [HAL_INDEX_##name] = word,
+#include "hal/capability.def"
+#undef CAPABILITY
+    };
+    must(index < HAL_CAPABILITIES);
+    return words[index];
 }
 
 const struct hal_device_props *hal_device_props(const struct hal_device *device)

@@ -25,12 +25,13 @@ enum hal_device_kind { HAL_DEVICE_CPU, HAL_DEVICE_VULKAN };
 struct hal_device_props {
     enum hal_device_kind kind;
     char name[16];            /* "cpu", "vulkan:0": what opens it again */
-    char description[96];     /* "avx512_vnni, 4 workers" */
+    char description[192];    /* "avx512_vnni, 4 workers" */
     uint32_t workers;         /* threads, or 1 */
     size_t buffer_align;      /* of every buffer's address, a power of two */
     size_t offset_align;      /* of binding offsets; 1: only what the kernel itself needs */
     size_t memory_bytes_max;  /* largest single buffer */
     size_t scratch_bytes_max; /* that a dispatch may ask for */
+    uint32_t capabilities;    /* bits of hal/kernel.h that forms of kernels are chosen by */
     bool host_visible; /* one memory for both; else hal_pool_reserve_transient() is of its own */
 };
 
@@ -67,6 +68,9 @@ void hal_device_unref(struct hal_device *device);
  * before, but not relied on; who needs a device drops everything of this one and opens it again.
  */
 bool hal_device_is_lost(const struct hal_device *device);
+
+/* "doubles", of capability |index|. */
+const char *hal_capability_word(unsigned index);
 
 const struct hal_device_props *hal_device_props(const struct hal_device *device);
 

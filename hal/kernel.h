@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Kernels: what a dispatch runs. A kernel is a constant value that an operator hands down to the
- * HAL; it has one form a device kind and the device picks the one it can run. Both forms see the
- * same things: an array of bindings (memory), a block of constants and a grid of tiles.
+ * HAL; it has forms for each device kind and the device picks the best one it can run. All of them
+ * see the same things: an array of bindings (memory), a block of constants and a grid of tiles.
  *
  * The CPU form is called once a tile, by any worker, in any order, several tiles at once. It must
  * write only what belongs to its tile, must not allocate or lock, and must give the same bytes
@@ -44,24 +44,60 @@ struct hal_args {
 
 typedef void hal_cpu_kernel_f(const struct hal_args *args, struct hal_tile tile);
 
-/* A committed shader's words (contrib/shaders.sh) as a kernel's form. */
+/* What devices may have beyond what all of them do: hal/capability.def, as bits. */
+enum {
+#define CAPABILITY(name, word) HAL_INDEX_##name,
+#include "hal/capability.def"
+#undef CAPABILITY
+    HAL_CAPABILITIES
+};
+enum hal_capability {
+#define CAPABILITY(name, word) HAL_##name = 1 << HAL_INDEX_##name,
+#include "hal/capability.def"
+#undef CAPABILITY
+};
+
+/* A kernel as a Vulkan device runs it. */
+struct hal_spirv {
+    struct span words; /* empty: no form */
+    uint32_t needs;    /* capabilities: a device that lacks one does not run it */
+};
+
+/* A committed shader's words (contrib/shaders.sh) as a form that needs |needs|. */
+#define HAL_SPIRV_FORM(words, needs)                                                               \
+    {                                                                                              \
+        {(const uint8_t *)(words), sizeof(words)}, (needs)                                         \
+    }
+/* As the only one, for every device. */
 #define HAL_SPIRV(words)                                                                           \
     {                                                                                              \
-        (const uint8_t *)(words), sizeof(words)                                                    \
+        HAL_SPIRV_FORM(words, 0)                                                                   \
     }
 
-/*
- * A bit of a kernel's variant, for tests: the SPIR-V form for GPUs, whatever the device is. Where
- * it is not set, shaders that have two forms take the one for the device's kind.
- */
-#define HAL_VARIANT_GPU 0x80000000u
+#define HAL_SPIRV_FORMS_MAX 6
 
 struct hal_kernel {
-    const char *name;      /* printed by `pte inspect --plan` */
-    hal_cpu_kernel_f *cpu; /* NULL: not on this device kind */
-    struct span spirv;     /* empty: a Vulkan device lets the host run the other form */
-    uint32_t variant;      /* specialisation constant 1 of the SPIR-V form */
-    bool needs_f64;        /* which only devices can run that have doubles */
+    const char *name;                            /* printed by `pte inspect --plan` */
+    hal_cpu_kernel_f *cpu;                       /* NULL: not on this device kind */
+    struct hal_spirv spirv[HAL_SPIRV_FORMS_MAX]; /* best first */
+    uint32_t variant;                            /* specialisation constant 1 of the SPIR-V forms */
 };
+
+static inline bool hal_kernel_has_spirv(const struct hal_kernel *kernel)
+{
+    return kernel->spirv[0].words.len > 0;
+}
+
+/* The first form for a device of these; NULL: a Vulkan device lets the host run the CPU's. */
+static inline const struct hal_spirv *hal_kernel_spirv(const struct hal_kernel *kernel,
+                                                       uint32_t capabilities)
+{
+    for (unsigned i = 0; i < HAL_SPIRV_FORMS_MAX && kernel->spirv[i].words.len > 0; i++) {
+        if ((kernel->spirv[i].needs & ~capabilities) == 0) {
+            return &kernel->spirv[i];
+        }
+    }
+    return NULL;
+}
 
 #endif

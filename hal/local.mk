@@ -10,6 +10,7 @@ noinst_LIBRARIES += %D%/libhal.a
 %C%_libhal_a_SOURCES = \
 	%D%/asan.h \
 	%D%/buffer.c %D%/buffer.h \
+	%D%/capability.def \
 	%D%/command.c %D%/command.h %D%/command_priv.h \
 	%D%/device.c %D%/device.h %D%/device_priv.h \
 	%D%/drivers.c \
@@ -34,9 +35,11 @@ noinst_LIBRARIES += %D%/libhal.a
 # The headers beside the shaders are made by contrib/shaders.sh and committed.
 VULKAN_SOURCES = \
 	%D%/vulkan/device.c %D%/vulkan/device.h \
+	%D%/vulkan/features.c %D%/vulkan/features.h \
 	%D%/vulkan/functions.def \
 	%D%/vulkan/inject.c %D%/vulkan/inject.def %D%/vulkan/inject.h \
 	%D%/vulkan/loader.c %D%/vulkan/loader.h \
+	%D%/vulkan/matrix.h \
 	%D%/vulkan/memory.c %D%/vulkan/memory.h \
 	%D%/vulkan/pipeline.c \
 	%D%/vulkan/placement.c \
@@ -53,4 +56,5 @@ endif
 EXTRA_DIST += \
 	%D%/vulkan/shaders/copy.comp \
 	%D%/vulkan/shaders/fill.comp \
-	%D%/vulkan/shaders/kernel.glsl
+	%D%/vulkan/shaders/kernel.glsl \
+	%D%/vulkan/shaders/matrix.glsl

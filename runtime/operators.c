@@ -26,7 +26,7 @@ static const struct rt_op *row_that_runs(const struct rt_op *op)
 static bool has_vulkan(const struct rt_op *op)
 {
     const struct hal_kernel *kernel = row_that_runs(op)->runs;
-    return !kernel || kernel->spirv.len > 0;
+    return !kernel || hal_kernel_has_spirv(kernel);
 }
 
 static const char *kind_of(const struct rt_op *op)

@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "hal/command.h"
 #include "hal/device.h"
+#include "hal/kernel.h"
 #include "protocol/json.h"
 #include "runtime/pipeline.h"
 #include "runtime/program.h"
@@ -63,6 +64,19 @@ static void print_hosted(const struct tally *tally, struct buf *out)
     buf_add_char(out, ']');
 }
 
+static void print_capabilities(const struct hal_device_props *props, struct buf *out)
+{
+    const char *separator = "";
+    buf_add_str(out, ",\"capabilities\":[");
+    for (unsigned i = 0; i < HAL_CAPABILITIES; i++) {
+        if (props->capabilities >> i & 1) {
+            buf_printf(out, "%s\"%s\"", separator, hal_capability_word(i));
+            separator = ",";
+        }
+    }
+    buf_add_char(out, ']');
+}
+
 const char *placement_print(struct arena *arena, const struct hal_device *device,
                             struct rt_method *method)
 {
@@ -78,6 +92,7 @@ const char *placement_print(struct arena *arena, const struct hal_device *device
     buf_init(&text, PLACEMENT_TEXT_MAX);
     buf_add_str(&text, "{\"device\":");
     json_print_string(&text, span_str(props->name));
+    print_capabilities(props, &text);
     /* A model whose upper bounds exclude each other has calls, but not that one. */
     if (rt_method_place(method, count, &tally, &stats, &err) == ST_OK) {
         buf_printf(&text, ",\"dispatches\":%u,\"transfers\":%u",

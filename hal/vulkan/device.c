@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which physical device is opened, and what it must be able to do. "vulkan:N" is the N-th that the
+ * Which physical device is opened, and how. "vulkan:N" is the N-th that the
  * loader lists; "vulkan" is the first of the best kind that has all features.
  */
 #include "config.h"
@@ -14,63 +14,8 @@
 
 #include "base/bytes.h"
 #include "base/check.h"
-#include "hal/command_priv.h"
 #include "hal/vulkan/inject.h"
 #include "hal/vulkan/program.h"
-
-/* ---- features -------------------------------------------------------------------------------- */
-
-struct features {
-    VkPhysicalDeviceFeatures2 core;
-    VkPhysicalDeviceVulkan11Features v11;
-    VkPhysicalDeviceVulkan12Features v12;
-};
-
-static void chain(struct features *features)
-{
-    *features = (struct features){
-        .core = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &features->v11},
-        .v11 = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES,
-                .pNext = &features->v12},
-        .v12 = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES},
-    };
-}
-
-/* Every feature that a shader or the driver relies on: in the table, or not used. What only some
- * shaders need is asked for where it is: see create_device(). */
-static const struct {
-    const char *name;
-    size_t offset;
-} needed[] = {
-#define NEED(where, feature)                                                                       \
-    {                                                                                              \
-#feature, offsetof(struct features, where.feature)                                         \
-    }
-    NEED(core.features, shaderInt64),
-    NEED(core.features, shaderInt16),
-    NEED(v11, storageBuffer16BitAccess),
-    NEED(v12, storageBuffer8BitAccess),
-    NEED(v12, shaderInt8),
-    NEED(v12, scalarBlockLayout),
-    NEED(v12, bufferDeviceAddress),
-    NEED(v12, timelineSemaphore),
-#undef NEED
-};
-
-static VkBool32 *feature(struct features *features, size_t index)
-{
-    return (VkBool32 *)(void *)((char *)features + needed[index].offset);
-}
-
-static enum status check_features(struct features *has, const char *name, struct error *err)
-{
-    for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
-        if (!*feature(has, i) || hal_vulkan_inject(HAL_VULKAN_FEATURES) != VK_SUCCESS) {
-            return error_set(err, ST_UNSUPPORTED, "%s: the device has no %s", name, needed[i].name);
-        }
-    }
-    return ST_OK;
-}
 
 /* ---- physical devices ------------------------------------------------------------------------ */
 
@@ -86,7 +31,6 @@ static VkPhysicalDeviceProperties properties_of(const struct hal_vulkan_instance
 static enum status check_physical(const struct hal_vulkan_instance *instance, uint32_t index,
                                   struct error *err)
 {
-    struct features has;
     char name[24];
     snprintf(name, sizeof(name), "vulkan:%u", index);
     VkPhysicalDeviceProperties properties = properties_of(instance, instance->devices[index]);
@@ -95,9 +39,7 @@ static enum status check_physical(const struct hal_vulkan_instance *instance, ui
                          name, VK_API_VERSION_MAJOR(properties.apiVersion),
                          VK_API_VERSION_MINOR(properties.apiVersion));
     }
-    chain(&has);
-    instance->vkGetPhysicalDeviceFeatures2(instance->devices[index], &has.core);
-    return check_features(&has, name, err);
+    return hal_vulkan_check_features(instance, instance->devices[index], name, err);
 }
 
 #define RANK_SOFTWARE 1 /* no GPU: the CPU device is faster */
@@ -172,25 +114,6 @@ static enum status find_queue(struct hal_vulkan_device *device, struct error *er
                      device->base.props.name);
 }
 
-static bool has_extension(const struct hal_vulkan_device *device, const char *name)
-{
-    uint32_t count = 0;
-    bool found = false;
-    if (device->instance->vkEnumerateDeviceExtensionProperties(device->physical, NULL, &count,
-                                                               NULL) != VK_SUCCESS) {
-        return false;
-    }
-    VkExtensionProperties *extensions = calloc(count + 1, sizeof(*extensions));
-    if (extensions && device->instance->vkEnumerateDeviceExtensionProperties(
-                          device->physical, NULL, &count, extensions) == VK_SUCCESS) {
-        for (uint32_t i = 0; i < count; i++) {
-            found |= strcmp(extensions[i].extensionName, name) == 0;
-        }
-    }
-    free(extensions);
-    return found;
-}
-
 static void look_up_functions(struct hal_vulkan_device *device)
 {
     bool complete = true;
@@ -209,26 +132,9 @@ static void look_up_functions(struct hal_vulkan_device *device)
     must(complete); /* Vulkan 1.2 has them all */
 }
 
-static bool has_doubles(const struct hal_vulkan_device *device)
-{
-    struct features has;
-    chain(&has);
-    device->instance->vkGetPhysicalDeviceFeatures2(device->physical, &has.core);
-    return has.core.features.shaderFloat64 && hal_vulkan_inject(HAL_VULKAN_DOUBLES) == VK_SUCCESS;
-}
-
 static enum status create_device(struct hal_vulkan_device *device, struct error *err)
 {
-    static const char *const import = VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME;
     const float priority = 1;
-    struct features wanted;
-    bool can_import = has_extension(device, import);
-    chain(&wanted);
-    device->has_f64 = has_doubles(device);
-    wanted.core.features.shaderFloat64 = device->has_f64;
-    for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
-        *feature(&wanted, i) = VK_TRUE;
-    }
     const VkDeviceQueueCreateInfo queue = {
         .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
         .queueFamilyIndex = device->queue_family,
@@ -237,23 +143,42 @@ static enum status create_device(struct hal_vulkan_device *device, struct error 
     };
     const VkDeviceCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
-        .pNext = &wanted.core,
         .queueCreateInfoCount = 1,
         .pQueueCreateInfos = &queue,
-        .enabledExtensionCount = can_import,
-        .ppEnabledExtensionNames = &import,
     };
+    hal_vulkan_find_abilities(device->instance, device->physical, &device->abilities);
     VkResult result = hal_vulkan_inject(HAL_VULKAN_OPEN);
     if (result == VK_SUCCESS) {
-        result = device->instance->vkCreateDevice(device->physical, &info, NULL, &device->handle);
+        result = hal_vulkan_create_device(device->instance, device->physical, &device->abilities,
+                                          info, &device->handle);
     }
     if (result != VK_SUCCESS) {
         return hal_vulkan_error(err, result, "creating a device");
     }
     look_up_functions(device);
     device->vkGetDeviceQueue(device->handle, device->queue_family, 0, &device->queue);
-    device->import_align = can_import && device->vkGetMemoryHostPointerPropertiesEXT ? 1 : 0;
+    device->import_align =
+        hal_vulkan_can_import(&device->abilities) && device->vkGetMemoryHostPointerPropertiesEXT;
     return ST_OK;
+}
+
+static uint32_t lanes_for(uint32_t subgroup, const VkPhysicalDeviceLimits *limits)
+{
+    uint32_t lanes = subgroup > HAL_VULKAN_WORKGROUP ? subgroup : HAL_VULKAN_WORKGROUP;
+    must(lanes <= limits->maxComputeWorkGroupInvocations); /* which is 128 at least */
+    return lanes;
+}
+
+/* "llvmpipe (LLVM 15.0.6, 256 bits); doubles, subgroups of 8" */
+static void describe(struct hal_vulkan_device *device, const char *name)
+{
+    struct hal_device_props *props = &device->base.props;
+    struct buf text;
+    buf_init(&text, sizeof(props->description) - 1);
+    buf_printf(&text, "%.64s", name);
+    hal_vulkan_print_abilities(&device->abilities, &text);
+    snprintf(props->description, sizeof(props->description), "%.*s", SPAN_FMT(buf_span(&text)));
+    buf_fini(&text);
 }
 
 static void read_limits(struct hal_vulkan_device *device)
@@ -268,8 +193,8 @@ static void read_limits(struct hal_vulkan_device *device)
     device->instance->vkGetPhysicalDeviceProperties2(device->physical, &all);
     const VkPhysicalDeviceLimits *limits = &all.properties.limits;
     struct hal_device_props *props = &device->base.props;
+    device->lanes = lanes_for(device->abilities.subgroup, limits);
     memcpy(device->grid_max, limits->maxComputeWorkGroupCount, sizeof(device->grid_max));
-    device->is_cpu = all.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
     device->import_align = device->import_align ? host.minImportedHostPointerAlignment : 0;
     props->kind = HAL_DEVICE_VULKAN;
     props->workers = 1;
@@ -280,7 +205,8 @@ static void read_limits(struct hal_vulkan_device *device)
     props->host_visible =
         device->memory_types[HAL_VULKAN_SHARED] == device->memory_types[HAL_VULKAN_LOCAL] &&
         !device->is_split;
-    snprintf(props->description, sizeof(props->description), "%.80s", all.properties.deviceName);
+    props->capabilities = device->abilities.capabilities;
+    describe(device, all.properties.deviceName);
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -372,8 +298,15 @@ static void vulkan_list(struct buf *out)
     for (uint32_t i = 0; i < instance->device_count; i++) {
         VkPhysicalDeviceProperties properties = properties_of(instance, instance->devices[i]);
         bool is_usable = check_physical(instance, i, &err) == ST_OK;
-        buf_printf(out, "vulkan:%u\t%s%s%s\n", i, properties.deviceName,
-                   is_usable ? "" : "; cannot be used: ", is_usable ? "" : err.text);
+        buf_printf(out, "vulkan:%u\t%s", i, properties.deviceName);
+        if (is_usable) {
+            struct hal_vulkan_abilities abilities;
+            hal_vulkan_find_abilities(instance, instance->devices[i], &abilities);
+            hal_vulkan_print_abilities(&abilities, out);
+        } else {
+            buf_printf(out, "; cannot be used: %s", err.text);
+        }
+        buf_add_char(out, '\n');
     }
     hal_vulkan_instance_release();
 }

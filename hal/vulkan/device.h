@@ -14,13 +14,14 @@
 
 #include "base/list.h"
 #include "hal/device_priv.h"
+#include "hal/vulkan/features.h"
 #include "hal/vulkan/loader.h"
 #include "hal/vulkan/memory.h"
 
 /* Of every buffer: a cache line, and what any element or vector needs. */
 #define HAL_VULKAN_BUFFER_ALIGN 64
 
-/* Invocations of a workgroup; shaders take it as specialisation constant 0. */
+/* Invocations of a workgroup, unless subgroups are larger. */
 #define HAL_VULKAN_WORKGROUP 64
 
 /* What one dispatch is told, as push constants; the shaders' side is in shaders/kernel.glsl. */
@@ -48,13 +49,13 @@ struct hal_vulkan_device {
     struct hal_device *host; /* owned: the CPU device that runs kernels without a shader */
     const struct hal_vulkan_instance *instance;
     VkPhysicalDevice physical;
+    struct hal_vulkan_abilities abilities;
     VkDevice handle;
     VkQueue queue;
     uint32_t queue_family;
     uint32_t grid_max[3]; /* workgroups of one dispatch */
+    uint32_t lanes;       /* invocations of a workgroup: whole subgroups */
     bool is_split;        /* local memory is treated as another one, whatever it is: for tests */
-    bool is_cpu;          /* invocations run on a processor's vector units */
-    bool has_f64;         /* shaders may compute in doubles */
     size_t import_align;  /* of host memory that can be imported; 0: none can */
     VkPhysicalDeviceMemoryProperties memory;
     uint32_t memory_types[HAL_VULKAN_MEMORIES]; /* by kind; maybe the same */

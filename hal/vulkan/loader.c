@@ -140,6 +140,8 @@ static enum status create_instance(PFN_vkGetInstanceProcAddr get, struct error *
 #undef DEVICE
 #undef OPTIONAL
     must(complete); /* Vulkan 1.2 has them all */
+    shared.list_matrices = (hal_vulkan_matrix_list_f *)look_up(
+        get, shared.handle, HAL_VULKAN_MATRIX_FUNCTION, &complete);
     return list_devices(err);
 }
 

@@ -10,6 +10,7 @@
 #include <vulkan/vulkan.h>
 
 #include "base/status.h"
+#include "hal/vulkan/matrix.h"
 
 #define HAL_VULKAN_DEVICES_MAX 16 /* physical devices that are looked at */
 
@@ -26,6 +27,7 @@ struct hal_vulkan_instance {
 #undef INSTANCE
 #undef DEVICE
 #undef OPTIONAL
+    hal_vulkan_matrix_list_f *list_matrices; /* NULL: no driver has any */
 };
 
 /* ST_UNSUPPORTED: there is no loader, or none that knows Vulkan 1.2. Any thread. */

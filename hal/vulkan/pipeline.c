@@ -161,25 +161,46 @@ void hal_vulkan_pipelines_fini(struct hal_vulkan_device *device)
 }
 
 /* The constants of shaders/kernel.glsl, by number. */
-static VkResult create_pipeline(const struct hal_vulkan_device *device, uint32_t variant,
+struct constants {
+    uint32_t lanes, variant;
+    struct hal_vulkan_shape shape;
+};
+
+#define CONSTANTS (sizeof(struct constants) / sizeof(uint32_t))
+
+static struct constants constants_of(const struct hal_vulkan_device *device,
+                                     const struct hal_spirv *form, uint32_t variant)
+{
+    const struct hal_vulkan_abilities *abilities = &device->abilities;
+    return (struct constants){
+        .lanes = device->lanes,
+        .variant = variant,
+        .shape = form->needs & HAL_MATRICES_S8 ? abilities->matrices_s8 : abilities->matrices_f16,
+    };
+}
+
+static VkResult create_pipeline(const struct hal_vulkan_device *device,
+                                const struct hal_spirv *form, uint32_t variant,
                                 VkShaderModule module, VkPipeline *out_pipeline)
 {
-    bool for_cpu = device->is_cpu && !(variant & HAL_VARIANT_GPU);
-    const uint32_t constants[] = {HAL_VULKAN_WORKGROUP, variant & ~HAL_VARIANT_GPU, for_cpu};
-    static const VkSpecializationMapEntry entries[] = {
-        {.constantID = 0, .offset = 0, .size = sizeof(constants[0])},
-        {.constantID = 1, .offset = sizeof(constants[0]), .size = sizeof(constants[0])},
-        {.constantID = 2, .offset = 2 * sizeof(constants[0]), .size = sizeof(constants[0])},
-    };
+    const struct constants constants = constants_of(device, form, variant);
+    const uint32_t subgroups = HAL_SUBGROUPS | HAL_MATRICES_F16 | HAL_MATRICES_S8;
+    bool is_full = device->abilities.full_subgroups && form->needs & subgroups;
+    VkSpecializationMapEntry entries[CONSTANTS];
+    for (uint32_t i = 0; i < CONSTANTS; i++) {
+        entries[i] = (VkSpecializationMapEntry){i, i * sizeof(uint32_t), sizeof(uint32_t)};
+    }
     const VkSpecializationInfo specialization = {
-        .mapEntryCount = sizeof(entries) / sizeof(entries[0]),
+        .mapEntryCount = CONSTANTS,
         .pMapEntries = entries,
         .dataSize = sizeof(constants),
-        .pData = constants,
+        .pData = &constants,
     };
     const VkComputePipelineCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
         .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
+                  .flags =
+                      is_full ? VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT_EXT : 0,
                   .stage = VK_SHADER_STAGE_COMPUTE_BIT,
                   .module = module,
                   .pName = "main",
@@ -194,14 +215,16 @@ static enum status compile(const struct hal_vulkan_device *device, const struct 
                            VkPipeline *out_pipeline, struct error *err)
 {
     VkShaderModule module;
+    const struct hal_spirv *form = hal_kernel_spirv(kernel, device->base.props.capabilities);
+    must(form); /* placement.c knows */
     const VkShaderModuleCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
-        .codeSize = kernel->spirv.len,
-        .pCode = (const uint32_t *)(const void *)kernel->spirv.ptr,
+        .codeSize = form->words.len,
+        .pCode = (const uint32_t *)(const void *)form->words.ptr,
     };
     VkResult result = device->vkCreateShaderModule(device->handle, &info, NULL, &module);
     if (result == VK_SUCCESS) {
-        result = create_pipeline(device, kernel->variant, module, out_pipeline);
+        result = create_pipeline(device, form, kernel->variant, module, out_pipeline);
         device->vkDestroyShaderModule(device->handle, module, NULL);
     }
     return result == VK_SUCCESS ? ST_OK : hal_vulkan_error(err, result, kernel->name);

@@ -37,11 +37,10 @@ static uint64_t bytes_bound(const struct hal_record *record)
     return bytes;
 }
 
-/* The device has all that the kernel's SPIR-V form needs. */
+/* The device has all that a SPIR-V form of the kernel needs. */
 static bool has_form(const struct hal_vulkan_device *device, const struct hal_record *record)
 {
-    const struct hal_kernel *kernel = record->kernel;
-    return kernel->spirv.len > 0 && (device->has_f64 || !kernel->needs_f64);
+    return hal_kernel_spirv(record->kernel, device->base.props.capabilities) != NULL;
 }
 
 static uint64_t price(const struct hal_vulkan_device *device, const struct hal_record *record,

@@ -202,7 +202,9 @@ static void gemm_cpu(const struct hal_args *args, struct hal_tile tile)
 }
 
 const struct hal_kernel rt_gemm_kernel = {
-    .name = "gemm_f32", .cpu = gemm_cpu, .spirv = HAL_SPIRV(gemm_spirv)};
+    .name = "gemm_f32",
+    .cpu = gemm_cpu,
+    .spirv = {HAL_SPIRV_FORM(gemm_gpu_spirv, HAL_GPU), HAL_SPIRV_FORM(gemm_spirv, 0)}};
 
 /* ---- recording ------------------------------------------------------------------------------- */
 

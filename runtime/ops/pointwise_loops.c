@@ -651,15 +651,14 @@ static void pointwise_tile(const struct hal_args *args, struct hal_tile tile)
 }
 
 /* A pipeline a loop and class: a shader of all loops would have the registers of the dearest. */
-#define KERNEL(class, pw, words, ...)                                                              \
+#define KERNEL(class, pw, words, needs)                                                            \
     [RT_PW_##pw] = {.name = "pointwise",                                                           \
                     .cpu = pointwise_tile,                                                         \
-                    .spirv = HAL_SPIRV(words),                                                     \
-                    .variant = RT_PW_VARIANT(RT_PW_##pw, RT_CLASS_##class),                        \
-                    __VA_ARGS__},
-#define F32(name, ...) KERNEL(F32, name, pointwise_spirv)
-#define I64(name, ...) KERNEL(I64, name, pointwise_spirv)
-#define TRUTH(name, ...) KERNEL(TRUTH, name, pointwise_spirv)
+                    .spirv = {HAL_SPIRV_FORM(words, needs)},                                       \
+                    .variant = RT_PW_VARIANT(RT_PW_##pw, RT_CLASS_##class)},
+#define F32(name, ...) KERNEL(F32, name, pointwise_spirv, 0)
+#define I64(name, ...) KERNEL(I64, name, pointwise_spirv, 0)
+#define TRUTH(name, ...) KERNEL(TRUTH, name, pointwise_spirv, 0)
 const struct hal_kernel rt_pw_kernels[RT_CLASS_COUNT][RT_PW_COUNT] = {
     [RT_CLASS_F32] = {RT_PW_LOOPS(F32)},
     [RT_CLASS_I64] = {RT_PW_LOOPS(I64)},
@@ -670,10 +669,10 @@ const struct hal_kernel rt_pw_kernels[RT_CLASS_COUNT][RT_PW_COUNT] = {
 #undef TRUTH
 
 /* Where a double takes part. */
-#define F32(name, ...) KERNEL(F32, name, pointwise_f64_spirv, .needs_f64 = true)
-#define F64(name) KERNEL(F64, name, pointwise_f64_spirv, .needs_f64 = true)
-#define I64(name, ...) KERNEL(I64, name, pointwise_f64_spirv, .needs_f64 = true)
-#define TRUTH(name, ...) KERNEL(TRUTH, name, pointwise_f64_spirv, .needs_f64 = true)
+#define F32(name, ...) KERNEL(F32, name, pointwise_f64_spirv, HAL_F64)
+#define F64(name) KERNEL(F64, name, pointwise_f64_spirv, HAL_F64)
+#define I64(name, ...) KERNEL(I64, name, pointwise_f64_spirv, HAL_F64)
+#define TRUTH(name, ...) KERNEL(TRUTH, name, pointwise_f64_spirv, HAL_F64)
 static const struct hal_kernel f64_kernels[RT_CLASS_COUNT][RT_PW_COUNT] = {
     [RT_CLASS_F32] = {RT_PW_LOOPS(F32)},
     [RT_CLASS_F64] = {RT_PW_F64_LOOPS(F64)},

@@ -169,14 +169,14 @@ static void qgemm_cpu(const struct hal_args *args, struct hal_tile tile)
     uk->gemm_u8(&call);
 }
 
-const struct hal_kernel rt_qgemm_kernel = {.name = "gemm_u8",
-                                           .cpu = qgemm_cpu,
-                                           .spirv = HAL_SPIRV(qgemm_spirv),
-                                           .variant = RT_QGEMM_PLAIN};
-static const struct hal_kernel grouped_kernel = {.name = "gemm_u8",
-                                                 .cpu = qgemm_cpu,
-                                                 .spirv = HAL_SPIRV(qgemm_spirv),
-                                                 .variant = RT_QGEMM_GROUPED};
+#define SPIRV_FORMS                                                                                \
+    {                                                                                              \
+        HAL_SPIRV_FORM(qgemm_gpu_spirv, HAL_GPU), HAL_SPIRV_FORM(qgemm_spirv, 0)                   \
+    }
+const struct hal_kernel rt_qgemm_kernel = {
+    .name = "gemm_u8", .cpu = qgemm_cpu, .spirv = SPIRV_FORMS, .variant = RT_QGEMM_PLAIN};
+static const struct hal_kernel grouped_kernel = {
+    .name = "gemm_u8", .cpu = qgemm_cpu, .spirv = SPIRV_FORMS, .variant = RT_QGEMM_GROUPED};
 
 /* ---- recording ------------------------------------------------------------------------------- */
 

@@ -13,6 +13,7 @@
 #include "hal/buffer.h"
 #include "hal/command.h"
 #include "hal/device.h"
+#include "hal/kernel.h"
 
 #define SKIP 77
 #define BUFFERS 200
@@ -137,6 +138,52 @@ static void test_open_refuses(void **state)
     assert_fails(err, hal_device_open("vulkan:-1", NULL, &device, &err), ST_NOT_FOUND, "-1");
 }
 
+/* Of forms best first, a device gets the first that it has everything for. */
+static void test_forms(void **state)
+{
+    static const uint32_t words[3];
+    const struct hal_kernel kernel = {.spirv = {HAL_SPIRV_FORM(words, HAL_GPU | HAL_F16),
+                                                HAL_SPIRV_FORM(words, HAL_GPU),
+                                                HAL_SPIRV_FORM(words, HAL_SUBGROUPS)}};
+    const struct hal_kernel plain = {.spirv = HAL_SPIRV(words)}, none = {.name = "none"};
+    (void)state;
+    assert_ptr_equal(hal_kernel_spirv(&kernel, ~0u), &kernel.spirv[0]);
+    assert_ptr_equal(hal_kernel_spirv(&kernel, HAL_GPU | HAL_SUBGROUPS), &kernel.spirv[1]);
+    assert_ptr_equal(hal_kernel_spirv(&kernel, HAL_F16 | HAL_SUBGROUPS), &kernel.spirv[2]);
+    assert_null(hal_kernel_spirv(&kernel, HAL_F16 | HAL_F64));
+    assert_ptr_equal(hal_kernel_spirv(&plain, 0), &plain.spirv[0]);
+    assert_null(hal_kernel_spirv(&none, ~0u));
+    assert_false(hal_kernel_has_spirv(&none));
+}
+
+/* The environment takes capabilities away and gives those that do not pay, but none that is not
+ * there. */
+static void test_capabilities(void **state)
+{
+    const char *inherited = getenv("PTED_VULKAN_CAPABILITIES");
+    char *saved = inherited ? strdup(inherited) : NULL;
+    static const char *const wanted[] = {"-all", "-all,+gpu", "+all", "-gpu,+,-nonsense,,+gpu"};
+    uint32_t has[4];
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        assert_int_equal(setenv("PTED_VULKAN_CAPABILITIES", wanted[i], 1), 0);
+        struct hal_device *device = open_device(NULL);
+        has[i] = hal_device_props(device)->capabilities;
+        hal_device_unref(device);
+    }
+    if (saved) {
+        setenv("PTED_VULKAN_CAPABILITIES", saved, 1);
+        free(saved);
+    } else {
+        unsetenv("PTED_VULKAN_CAPABILITIES");
+    }
+    assert_int_equal(has[0], 0);
+    assert_int_equal(has[1], HAL_GPU);
+    assert_int_equal(has[2] & HAL_GPU, HAL_GPU);
+    assert_int_equal(has[3] & HAL_GPU, HAL_GPU);
+    assert_int_equal(has[3] & ~has[2], 0);
+}
+
 int main(void)
 {
     struct error err;
@@ -147,8 +194,8 @@ int main(void)
     }
     hal_device_unref(device);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_open_refuses),
-        cmocka_unit_test(test_ranges_do_not_meet),
+        cmocka_unit_test(test_open_refuses),     cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_capabilities),     cmocka_unit_test(test_ranges_do_not_meet),
         cmocka_unit_test(test_kernels_are_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

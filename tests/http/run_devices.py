@@ -71,6 +71,9 @@ def devices_are_listed():
     poor = pte("devices", PTED_VULKAN_FAULTS="features=1-")
     if "cannot be used: vulkan:0: the device has no " not in poor.stdout:
         raise Failure(f"a device without a feature: {poor.stdout}")
+    for wanted, words in (("-all", ""), ("-all,+gpu", "; gpu"), ("-all,-,gpu,+toaster", "")):
+        listed = pte("devices", PTED_VULKAN_CAPABILITIES=wanted).stdout.splitlines()[1]
+        expect(f"capabilities {wanted}", listed.partition(";")[2], words.partition(";")[2])
 
 
 def serves_without():
@@ -105,12 +108,13 @@ def models_tell_where_they_run():
     """Metadata say what the device leaves to the host, and why; of a CPU there is nothing to say.
     """
     types = str(MODELS / "pointwise_types.pte")
-    with on_device(ADD, types, faults="doubles=1-") as daemon:
+    with on_device(ADD, types, PTED_VULKAN_CAPABILITIES="-all,+gpu") as daemon:
         placement = get(daemon, "/v2/models/add")[1]["placement"]
         expect("add", (placement["dispatches"], placement["transfers"], placement["on_host"]),
                (1, 0, []))
         placement = get(daemon, "/v2/models/pointwise_types")[1]["placement"]
         expect("device", placement["device"], "vulkan:0")
+        expect("capabilities", placement["capabilities"], ["gpu"])
         hosted = sum(row["dispatches"] for row in placement["on_host"])
         expect("some on the host", 0 < hosted <= placement["dispatches"], True)
         expect("a reason", "no Vulkan form" in {row["reason"] for row in placement["on_host"]},

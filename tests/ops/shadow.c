@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_ops as a test of shaders: each dispatch whose kernel has a SPIR-V form runs on the first
- * Vulkan device as well, on a copy of the same memory, and what comes out is compared with what the
- * CPU form wrote. A difference is printed and fails the call like a fault does.
+ * test_ops as a test of shaders: each dispatch whose kernel has SPIR-V forms runs on the first
+ * Vulkan device as well, in every form, on a copy of the same memory, and what comes out is
+ * compared with what the CPU form wrote. A difference is printed and fails the call like a fault
+ * does.
  *
- * At the end the kernels are listed, with the dispatches of each that were compared; 0 are those of
- * kernels without a SPIR-V form.
+ * At the end the kernels are listed, with the dispatches of each that were compared, times the
+ * forms that the device can run; 0 are those of kernels without a SPIR-V form.
  *
  * rt_emit_dispatch() is wrapped by the linker; the dispatch that it records instead is one tile,
  * which runs both forms. Without a device the program says so and exits with 77.
@@ -37,12 +38,20 @@ enum status __real_rt_emit_dispatch(struct rt_emit *emit, const struct hal_dispa
 enum status __wrap_rt_emit_dispatch(struct rt_emit *emit, const struct hal_dispatch *dispatch,
                                     struct error *err);
 
+/* A kernel as kernels of one SPIR-V form each; the device tells kernels apart by their address. */
+struct forms {
+    struct forms *next;
+    const struct hal_kernel *original;
+    struct hal_kernel kernels[HAL_SPIRV_FORMS_MAX];
+    uint32_t count;
+};
+
 /* A dispatch to run twice; kept until the end, as plans are. */
 struct shadow {
     struct shadow *next;
     struct hal_kernel kernel; /* what is recorded */
     const struct hal_kernel *original;
-    const struct hal_kernel *forms[2]; /* what is run on the device */
+    const struct forms *forms; /* what is run on the device */
     const char *label;
     uint32_t grid[3];
     size_t constants_bytes;
@@ -52,6 +61,7 @@ struct shadow {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of everything here */
 static struct shadow *shadows;
+static struct forms *all_forms;
 static struct hal_device *device;
 
 /* Kernels by name, and how often each was compared. */
@@ -267,21 +277,22 @@ static bool is_same(const struct shadow *shadow, const struct hal_args *args,
     return result;
 }
 
-/* The form for this device, and that for GPUs if it is another. */
+/* Every form that the device can run, whether it would be chosen or not. */
 static bool compare_forms(const struct shadow *shadow, const struct hal_args *args,
                           const struct region *regions, uint32_t count)
 {
     struct error err;
-    for (uint32_t f = 0; f < 2 && shadow->forms[f]; f++) {
+    for (uint32_t f = 0; f < shadow->forms->count; f++) {
         for (uint32_t r = 0; r < count; r++) {
             memcpy(copy_of(&regions[r]), regions[r].before,
                    (size_t)(regions[r].end - regions[r].begin));
         }
-        if (run_device(shadow, shadow->forms[f], args, regions, &err) != ST_OK) {
+        if (run_device(shadow, &shadow->forms->kernels[f], args, regions, &err) != ST_OK) {
             fprintf(stderr, "%s, %s: %s\n", shadow->label, shadow->original->name, err.text);
             return false;
         }
         if (!is_same(shadow, args, regions)) {
+            fprintf(stderr, "it was form %u of those that the device has\n", f);
             return false;
         }
     }
@@ -303,7 +314,7 @@ static void run_both(const struct hal_args *args, struct hal_tile tile)
         if (status != ST_OK || !compare_forms(shadow, args, regions, count)) {
             hal_fault(args, HAL_FAULT_INDEX);
         }
-        count_kernel(shadow->original, 1);
+        count_kernel(shadow->original, shadow->forms->count);
     }
     for (uint32_t r = 0; r < count; r++) {
         hal_buffer_unref(regions[r].buffer);
@@ -322,6 +333,11 @@ static void close_device(void)
     }
     printf("\n");
     hal_device_unref(device);
+    while (all_forms) {
+        struct forms *next = all_forms->next;
+        free(all_forms);
+        all_forms = next;
+    }
     while (shadows) {
         struct shadow *next = shadows->next;
         free(shadows);
@@ -334,6 +350,7 @@ static void open_device(void)
     struct error err;
     /* The host's kernels of one process are of one level: that of "test_ops --brief". */
     const struct hal_device_options options = {.workers = 1, .cpu_level = "generic"};
+    must(setenv("PTED_VULKAN_CAPABILITIES", "+all", 0) == 0); /* forms that do not pay, too */
     if (hal_device_open("vulkan", &options, &device, &err) != ST_OK) {
         printf("%s\n", err.text);
         exit(err.code == ST_UNSUPPORTED || err.code == ST_NOT_FOUND ? SKIP : EXIT_FAILURE);
@@ -363,27 +380,29 @@ static void find_dtypes(struct rt_emit *emit, const struct hal_dispatch *dispatc
     }
 }
 
-/* The other form of a kernel that has two; the device tells kernels apart by their address. */
-static const struct hal_kernel *form_for_gpus(const struct hal_kernel *kernel)
+static const struct forms *forms_of(const struct hal_kernel *kernel)
 {
-    static struct {
-        const struct hal_kernel *original;
-        struct hal_kernel other;
-    } forms[8];
-    if (strncmp(kernel->name, "gemm_", 5) != 0) {
-        return NULL;
+    struct forms *forms = all_forms;
+    while (forms && forms->original != kernel) {
+        forms = forms->next;
     }
-    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
-        if (!forms[i].original) {
-            forms[i].original = kernel;
-            forms[i].other = *kernel;
-            forms[i].other.variant |= HAL_VARIANT_GPU;
-        }
-        if (forms[i].original == kernel) {
-            return &forms[i].other;
+    if (forms) {
+        return forms;
+    }
+    forms = calloc(1, sizeof(*forms));
+    must(forms);
+    forms->next = all_forms;
+    forms->original = kernel;
+    all_forms = forms;
+    for (uint32_t i = 0; i < HAL_SPIRV_FORMS_MAX && kernel->spirv[i].words.len > 0; i++) {
+        if ((kernel->spirv[i].needs & ~hal_device_props(device)->capabilities) == 0) {
+            struct hal_kernel *form = &forms->kernels[forms->count++];
+            *form = *kernel;
+            memset(form->spirv, 0, sizeof(form->spirv));
+            form->spirv[0] = kernel->spirv[i];
         }
     }
-    unreachable(); /* there are fewer such kernels */
+    return forms;
 }
 
 enum status __wrap_rt_emit_dispatch(struct rt_emit *emit, const struct hal_dispatch *dispatch,
@@ -393,7 +412,7 @@ enum status __wrap_rt_emit_dispatch(struct rt_emit *emit, const struct hal_dispa
     pthread_mutex_lock(&lock);
     count_kernel(dispatch->kernel, 0);
     pthread_mutex_unlock(&lock);
-    if (dispatch->kernel->spirv.len == 0 || grid[0] == 0 || grid[1] == 0 || grid[2] == 0) {
+    if (!hal_kernel_has_spirv(dispatch->kernel) || grid[0] == 0 || grid[1] == 0 || grid[2] == 0) {
         return __real_rt_emit_dispatch(emit, dispatch, err);
     }
     pthread_mutex_lock(&lock);
@@ -411,8 +430,7 @@ enum status __wrap_rt_emit_dispatch(struct rt_emit *emit, const struct hal_dispa
         .constants_bytes = dispatch->constants_bytes,
     };
     shadows = shadow;
-    shadow->forms[0] = shadow->original;
-    shadow->forms[1] = form_for_gpus(shadow->original);
+    shadow->forms = forms_of(shadow->original);
     pthread_mutex_unlock(&lock);
     memcpy(shadow->constants, dispatch->constants, dispatch->constants_bytes);
     find_dtypes(emit, dispatch, shadow->dtypes);

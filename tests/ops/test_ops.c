@@ -307,7 +307,7 @@ void note_dispatch(const struct rt_op *op, const struct hal_kernel *kernel)
     }
     must(i < ROWS_MAX);
     dispatched[i].op = op;
-    dispatched[i].has_vulkan |= kernel->spirv.len > 0;
+    dispatched[i].has_vulkan |= hal_kernel_has_spirv(kernel);
 }
 
 /* A row without emit says what it becomes; one that dispatches, by what and on which devices. */
@@ -320,7 +320,7 @@ static void check_devices(struct session *session, const struct rt_op *op)
     }
     for (size_t i = 0; i < ROWS_MAX && dispatched[i].op; i++) {
         if (dispatched[i].op == op &&
-            (!op->runs || dispatched[i].has_vulkan != (op->runs->spirv.len > 0)) &&
+            (!op->runs || dispatched[i].has_vulkan != (hal_kernel_has_spirv(op->runs))) &&
             !is_in(op->name, strlen(op->name), doubles, LENGTH(doubles))) {
             fprintf(stderr, "%s: %s on Vulkan devices, its row says otherwise\n", op->name,
                     dispatched[i].has_vulkan ? "runs" : "does not run");

@@ -9,8 +9,6 @@
 /* hal_kernel.variant of the kernel: one pipeline each, so what depends on it is settled when it is
  * compiled. */
 layout(constant_id = 1) const uint variant = 0u;
-/* 1 where invocations run on a processor's vector units: register tiles, no shared memory. */
-layout(constant_id = 2) const uint device_is_cpu = 0u;
 
 struct Binding {
     uint64_t address; /* 0: no bytes */

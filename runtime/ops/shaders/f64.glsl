@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Elements as doubles, for kernels that say .needs_f64; behind element.glsl. */
+/* Elements as doubles, for forms that need HAL_F64; behind element.glsl. */
 layout(buffer_reference, scalar, buffer_reference_align = 8) buffer F64 { float64_t at[]; };
 
 float64_t f64_of_bits(uint64_t bits)

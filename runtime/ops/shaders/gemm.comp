@@ -4,6 +4,9 @@
  * lane has a tile of ROWS x 8 outputs in registers and reads both operands itself; on a GPU the
  * workgroup brings DEPTH channels of both into shared memory, from where each lane multiplies the
  * rows and columns of its own outputs.
+ *
+ * form gemm_gpu: -DGPU
+ * form gemm:
  */
 #include "runtime/ops/shaders/element.glsl"
 #include "runtime/ops/gemm.h"
@@ -98,6 +101,8 @@ void write_out(Block b, Pixel p, uint column, float v)
     F32(binding(0) + at).at[0] = is_nan(v) ? v : min(max(v, K.min), K.max);
 }
 
+#ifndef GPU
+
 /* ---- registers ----------------------------------------------------------------------------- */
 
 void multiply_taps(Block b, Pixel pixels[ROWS], uint column, inout vec4 sums[2u * ROWS])
@@ -151,6 +156,13 @@ void multiply_in_registers(Block b)
         }
     }
 }
+
+void main()
+{
+    multiply_in_registers(find_block());
+}
+
+#else
 
 /* ---- shared memory ------------------------------------------------------------------------- */
 
@@ -227,10 +239,6 @@ void multiply_shared(Block b, uint column, uint part)
 void main()
 {
     Block b = find_block();
-    if (device_is_cpu == 1u) {
-        multiply_in_registers(b);
-        return;
-    }
     for (uint first = 0u; first < b.pixels; first += HIGH) {
         barrier();
         for (uint m = lane(); m < HIGH; m += lanes()) {
@@ -244,3 +252,5 @@ void main()
         }
     }
 }
+
+#endif

@@ -4,6 +4,9 @@
  * gemm.comp has. Neighbours in k are taken four at a time, as a word, and multiplied as floats:
  * multiplying and adding those is fast everywhere, and EXACT products of 8 bits by 8 bits have a
  * sum that a float holds. Variants: see enum rt_qgemm_variant.
+ *
+ * form qgemm_gpu: -DGPU
+ * form qgemm:
  */
 #include "runtime/ops/shaders/element.glsl"
 #include "runtime/ops/qgemm.h"
@@ -235,6 +238,8 @@ void write_out(Block b, Pixel p, uint column, int whole, float total)
     }
 }
 
+#ifndef GPU
+
 /* ---- registers ----------------------------------------------------------------------------- */
 
 void multiply_in_registers(Block b)
@@ -270,6 +275,13 @@ void multiply_in_registers(Block b)
         }
     }
 }
+
+void main()
+{
+    multiply_in_registers(find_block());
+}
+
+#else
 
 /* ---- shared memory ------------------------------------------------------------------------- */
 
@@ -340,10 +352,6 @@ void multiply_shared(Block b, Runs r, uint first, uint column)
 void main()
 {
     Block b = find_block();
-    if (device_is_cpu == 1u) {
-        multiply_in_registers(b);
-        return;
-    }
     Runs r = find_runs();
     for (uint first = 0u; first < b.pixels; first += HIGH) {
         barrier();
@@ -356,3 +364,5 @@ void main()
         }
     }
 }
+
+#endif
