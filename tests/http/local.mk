@@ -14,4 +14,5 @@ EXTRA_DIST += $(HTTP_TESTS) \
 	%D%/60_binary.t \
 	%D%/70_coding.t \
 	%D%/80_call.t \
-	%D%/90_batch.t
+	%D%/90_batch.t \
+	%D%/load.py

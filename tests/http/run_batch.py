@@ -11,14 +11,12 @@ import json
 import random
 import struct
 import sys
-import threading
 
-import run_sched as sched
-from run_http import MODELS, Client, Daemon, Failure, Report, build_request
-from run_sched import deep_request, expect, get_json, wait_until
+import load
+from load import (ADD, DEEP, FOUND, SIZES, deep_request, get_json, in_threads, ring_option,
+                  wait_until)
+from run_http import Client, Daemon, Failure, Report, build_request, expect
 
-DEEP, ADD, FOUND, SIZES = (str(MODELS / f"{name}.pte")
-                           for name in ("deep", "add", "found", "sizes"))
 ROUNDS = 25
 THREADS = 6
 
@@ -142,7 +140,7 @@ def statistics():
 
 def never_enough():
     """The ring has room for one of them, and never for three."""
-    rows = max(sched.MANY_ROWS, 1024)  # a ring has 1 MiB
+    rows = max(load.MANY_ROWS, 1024)  # a ring has 1 MiB
     with Daemon(["--workers=1", f"--ring-bytes={rows * 1536}", DEEP]) as daemon:
         for _ in range(3):
             large = send_chain(daemon, rows)
@@ -154,7 +152,7 @@ def never_enough():
 
 
 def enough_later():
-    rows = max(sched.MANY_ROWS, 1024)
+    rows = max(load.MANY_ROWS, 1024)
     with Daemon(["--workers=1", f"--ring-bytes={rows * 4096}", DEEP]) as daemon:
         clients = [send_chain(daemon, rows) for _ in range(4)]
         found = {client.answer() for client in clients}
@@ -164,7 +162,7 @@ def enough_later():
 
 def late():
     """What was done in time is answered; what was not says so, and what depends on that."""
-    rows = sched.MANY_ROWS
+    rows = load.MANY_ROWS
     with Daemon(["--workers=1", "--ring-bytes=512M", DEEP]) as daemon:
         expect("the first, with its plan", send_chain(daemon, rows).answer(), 200)
         for fields, members in ((["X-Request-Timeout-Ms: 60"], {}),
@@ -182,7 +180,7 @@ def late():
 
 def late_while_waiting():
     with Daemon(["--workers=1", "--running-count-max=1", "--ring-bytes=512M", DEEP]) as daemon:
-        first = send_chain(daemon, sched.MANY_ROWS)
+        first = send_chain(daemon, load.MANY_ROWS)
         second = send_chain(daemon, 1, ["X-Request-Timeout-Ms: 20"])
         expect("late", second.answer() in (200, 504), True)
         if second.body.startswith(b"{"):
@@ -195,7 +193,7 @@ def late_while_waiting():
 def random_calls(chance):
     """Any acyclic shape, in any order, with requests that fail in all ways; and their rows."""
     count = chance.randrange(1, 9)
-    rows = chance.choice((1, 3, 64, sched.MANY_ROWS // 8))
+    rows = chance.choice((1, 3, 64, load.MANY_ROWS // 8))
     calls, given_rows = [], []
     for i in range(count):
         known = i > 0 and chance.random() < 0.7
@@ -248,29 +246,19 @@ def one_of_many(daemon, chance, counts):
 
 def random_lists():
     """All are answered or closed, and at the end the ring has room for what needs most of it."""
-    with Daemon(["--workers=2", "--queue-count-max=12", sched.ring_option(2880),
-                 DEEP]) as daemon:
-        counts, failures = {}, []
+    with Daemon(["--workers=2", "--queue-count-max=12", ring_option(2880), DEEP]) as daemon:
+        counts = {}
 
         def run(seed):
             chance = random.Random(seed)
             client = Client(daemon.port)
-            try:
-                for _ in range(ROUNDS):
-                    one_of_many(daemon, chance, counts)
-                    client.send(deep_request(3))
-                    expect("one beside it", client.answer() in (200, 429), True)
-            except (Failure, OSError) as failure:
-                failures.append(failure)
-        threads = [threading.Thread(target=run, args=(seed,)) for seed in range(THREADS)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        if failures:
-            raise failures[0]
+            for _ in range(ROUNDS):
+                one_of_many(daemon, chance, counts)
+                client.send(deep_request(3))
+                expect("one beside it", client.answer() in (200, 429), True)
+        in_threads(THREADS, run)
         wait_until("the ring is empty",
-                   lambda: send_chain(daemon, sched.MANY_ROWS).answer() == 200)
+                   lambda: send_chain(daemon, load.MANY_ROWS).answer() == 200)
         print("    ", counts)
 
 
@@ -280,9 +268,8 @@ CHECKS = (same_bytes, late_steps, statistics, never_enough, enough_later, late, 
 
 def main():
     report = Report()
-    sched.calibrate()
-    for check in CHECKS:
-        report.run(check.__name__, check)
+    load.calibrate()
+    report.run_all(CHECKS)
     return report.finish()
 
 

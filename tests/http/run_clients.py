@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 
-from run_http import MODELS, Daemon, Failure, Report
+from run_http import MODELS, Daemon, Failure, Report, expect
 
 try:
     import numpy
@@ -24,11 +24,6 @@ except ImportError:
 PERF_ANALYZER = shutil.which("perf_analyzer")
 SKIPPED = 77
 ANALYZER_S = 120  # of one measurement, also of a daemon that sanitizers make slow
-
-
-def expect(what, got, want):
-    if got != want:
-        raise Failure(f"{what}: {got!r}, expected {want!r}")
 
 
 def models(*names):

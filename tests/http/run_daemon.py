@@ -18,16 +18,12 @@ import threading
 import time
 from pathlib import Path
 
-from run_http import MODELS, PTED, TIMEOUT_S, Client, Daemon, Failure, Report, build_request
+from run_http import (MODELS, PTED, TIMEOUT_S, Client, Daemon, Failure, Report, build_request,
+                      expect)
 
 ADD = str(MODELS / "add.pte")
 DIGITS = str(MODELS / "digits.pte")
 VIEWS = str(MODELS / "view_ops.pte")
-
-
-def expect(what, got, want):
-    if got != want:
-        raise Failure(f"{what}: {got!r}, expected {want!r}")
 
 
 def add_body(extra=""):
@@ -458,8 +454,7 @@ CHECKS = (
 
 def main():
     report = Report()
-    for check in CHECKS:
-        report.run(check.__name__, check)
+    report.run_all(CHECKS)
     report.run("notifications", notifications, None)
     report.run("notifications to an abstract socket", notifications, f"@pted-test-{os.getpid()}")
     return report.finish()

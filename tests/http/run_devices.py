@@ -13,10 +13,11 @@ import sys
 import threading
 import time
 
-from run_daemon import ADD, DIGITS, add_body, digits_body, expect, infer
-from run_http import BUILD, MODELS, TIMEOUT_S, Client, Daemon, Failure, Report, build_request
+from load import DEEP, in_threads, wait_until
+from run_daemon import ADD, DIGITS, digits_body, infer
+from run_http import (BUILD, MODELS, TIMEOUT_S, Client, Daemon, Failure, Report, build_request,
+                      expect)
 
-DEEP = str(MODELS / "deep.pte")
 PTE = os.environ.get("PTE", str(BUILD / "pte"))
 SKIP = 77
 NO_DRIVER = {"VK_ICD_FILENAMES": "/nonexistent", "VK_DRIVER_FILES": "/nonexistent"}
@@ -52,12 +53,7 @@ def call(daemon, model="add", body=None):
 
 
 def wait_until_ready(daemon):
-    deadline = time.monotonic() + TIMEOUT_S
-    while time.monotonic() < deadline:
-        if get(daemon, "/v2/health/ready")[0] == 200:
-            return
-        time.sleep(0.02)
-    raise Failure(f"not ready again: {daemon.read_log().strip()}")
+    wait_until("ready again", lambda: get(daemon, "/v2/health/ready")[0] == 200)
 
 
 # ---- which are there ----
@@ -162,19 +158,12 @@ def not_ready_meanwhile():
 def lost_with_many_in_flight():
     """All are answered, none is lost; those that come later work."""
     with on_device(DIGITS, ADD, faults="wait=40") as daemon:
-        wrong = []
-
-        def calls():
+        def calls(_):
             for _ in range(20):
                 status, answer = call(daemon, "digits", digits_body(5))
                 if status != 200 and "the device was lost" not in answer["error"]:
-                    wrong.append((status, answer))
-        threads = [threading.Thread(target=calls) for _ in range(6)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        expect("wrong answers", wrong, [])
+                    raise Failure(f"{status}: {answer}")
+        in_threads(6, calls)
         daemon.wait_for("vulkan:0: the device was lost")
         wait_until_ready(daemon)
         expect("afterwards", (call(daemon, "digits", digits_body(2))[0], call(daemon)[0]),
@@ -288,8 +277,7 @@ def main():
         print("there is no Vulkan device")
         return SKIP
     report = Report()
-    for check in CHECKS + LOST_CHECKS:
-        report.run(check.__name__, check)
+    report.run_all(CHECKS + LOST_CHECKS)
     for place in ("submit", "wait"):
         report.run(f"lost_and_back by {place}", lost_and_back, place)
     return report.finish()

@@ -50,6 +50,11 @@ class Failure(Exception):
     """What went otherwise than the play says."""
 
 
+def expect(what, got, want):
+    if got != want:
+        raise Failure(f"{what}: {got!r}, expected {want!r}")
+
+
 def unescape(text):
     return text.encode("latin-1").decode("unicode_escape").encode("latin-1")
 
@@ -331,6 +336,10 @@ class Report:
         except (Failure, OSError, ValueError, subprocess.TimeoutExpired) as error:
             self.failed += 1
             print(f"not ok {self.count} - {title}: {error}", flush=True)
+
+    def run_all(self, checks):
+        for check in checks:
+            self.run(check.__name__, check)
 
     def finish(self):
         print(f"1..{self.count}")

@@ -10,16 +10,13 @@ import json
 import random
 import sys
 import tempfile
-import threading
 from pathlib import Path
 
-import run_sched as sched
+import load
+from load import ADD, DEEP, FOUND, SIZES, in_threads, ring_option, send, wait_until
 from run_daemon import expect_exit
-from run_http import MODELS, Client, Daemon, Failure, Report, build_request
-from run_sched import expect, send, wait_until
+from run_http import Client, Daemon, Failure, Report, build_request, expect
 
-DEEP, ADD, FOUND, SIZES = (str(MODELS / f"{name}.pte")
-                           for name in ("deep", "add", "found", "sizes"))
 THREE_DEEP = {"three": {"steps": [
     {"model": "deep", "inputs": [{"input": 0}]},
     {"model": "deep", "inputs": [{"from": 0, "output": 0}]},
@@ -110,7 +107,7 @@ def wrong_names():
 
 def never_enough():
     """The ring has room for one step of so many rows, and never for three."""
-    rows = max(sched.MANY_ROWS, 1024)  # a ring has 1 MiB
+    rows = max(load.MANY_ROWS, 1024)  # a ring has 1 MiB
     with Pipelines(THREE_DEEP, "--workers=1", f"--ring-bytes={rows * 1536}", DEEP) as arguments, \
             Daemon(arguments) as daemon:
         for _ in range(5):
@@ -124,7 +121,7 @@ def never_enough():
 
 def enough_later():
     """There is room for one pipeline and not for several: who comes too early may come again."""
-    rows = max(sched.MANY_ROWS, 1024)
+    rows = max(load.MANY_ROWS, 1024)
     with Pipelines(THREE_DEEP, "--workers=1", f"--ring-bytes={rows * 4096}", DEEP) as arguments, \
             Daemon(arguments) as daemon:
         clients = [send(daemon, rows, model="three") for _ in range(4)]
@@ -137,7 +134,7 @@ def cut_while_running():
     """One deadline for the whole; the worker is free for the next one."""
     with Pipelines(THREE_DEEP, "--workers=1", DEEP) as arguments, Daemon(arguments) as daemon:
         expect("the first, with its plan", send(daemon, 64, model="three").answer(), 200)
-        late = send(daemon, sched.MANY_ROWS, fields=["X-Request-Timeout-Ms: 50"], model="three")
+        late = send(daemon, load.MANY_ROWS, fields=["X-Request-Timeout-Ms: 50"], model="three")
         expect("late", late.answer(), 504)
         expect("text", json.loads(late.body)["error"], "model 'three': not done after 50 ms")
         expect("the next one", send(daemon, 1, model="three").answer(), 200)
@@ -159,11 +156,12 @@ def one_job():
 
 def random_requests():
     """Whatever becomes of them: at the end the ring has room for what needs most of it."""
-    def stress(daemon, seed, failures):
-        rng = random.Random(seed)
-        try:
+    with Pipelines(THREE_DEEP, "--workers=2", ring_option(2880), DEEP) as arguments, \
+            Daemon(arguments) as daemon:
+        def run(seed):
+            rng = random.Random(seed)
             for _ in range(25):
-                rows = rng.choice((1, 64, sched.MANY_ROWS // 4, sched.MANY_ROWS))
+                rows = rng.choice((1, 64, load.MANY_ROWS // 4, load.MANY_ROWS))
                 fields = [] if rng.random() < 0.5 else [f"X-Request-Timeout-Ms: "
                                                         f"{rng.randrange(1, 30)}"]
                 client = send(daemon, rows, fields=fields, model="three")
@@ -171,23 +169,9 @@ def random_requests():
                     client.reset()
                 elif client.answer() not in STATUSES:
                     raise Failure(f"answer {client.body[:200]!r}")
-        except (Failure, OSError) as error:
-            failures.append(error)
-
-    with Pipelines(THREE_DEEP, "--workers=2", sched.ring_option(2880),
-                   DEEP) as arguments, \
-            Daemon(arguments) as daemon:
-        failures = []
-        threads = [threading.Thread(target=stress, args=(daemon, seed, failures))
-                   for seed in range(6)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        if failures:
-            raise failures[0]
+        in_threads(6, run)
         wait_until("the ring is empty",
-                   lambda: send(daemon, sched.MANY_ROWS, model="three").answer() == 200)
+                   lambda: send(daemon, load.MANY_ROWS, model="three").answer() == 200)
 
 
 # ---- data ---------------------------------------------------------------------------------------
@@ -223,9 +207,8 @@ CHECKS = (wrong_documents, wrong_graphs, wrong_names, never_enough, enough_later
 
 def main():
     report = Report()
-    sched.calibrate()
-    for check in CHECKS:
-        report.run(check.__name__, check)
+    load.calibrate()
+    report.run_all(CHECKS)
     return report.finish()
 
 

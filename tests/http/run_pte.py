@@ -184,8 +184,7 @@ CHECKS = (usage_errors, help_version_devices, bad_files, data_files, operators, 
 
 def main():
     report = Report()
-    for check in CHECKS:
-        report.run(check.__name__, check)
+    report.run_all(CHECKS)
     return report.finish()
 
 

@@ -2,101 +2,24 @@
 # SPDX-License-Identifier: MIT
 """What happens to requests that have to wait: order, limits, deadlines, clients that go.
 
-`deep` keeps the one worker busy: a request with many rows takes long, one with one row does not.
-Nothing here depends on how long; a test waits for what it wants to see.
+Nothing here depends on how long anything takes; see load.py.
 
 usage: run_sched.py, with top_srcdir and top_builddir in the environment.
 """
 import json
 import os
 import random
-import struct
 import sys
 import threading
 import time
 
-from run_http import MODELS, TIMEOUT_S, Client, Daemon, Failure, Report, build_request
+import load
+from load import (ADD, DEEP, ONE_WORKER, answers, deep_request, get_json, in_threads, load_of,
+                  occupy, proved, send, wait_for_load, wait_until)
+from run_http import MODELS, TIMEOUT_S, Client, Daemon, Failure, Report, build_request, expect
 
-DEEP = str(MODELS / "deep.pte")
-ADD = str(MODELS / "add.pte")
 LEDGER = str(MODELS / "ledger.pte")
 UNET = str(MODELS / "unet.pte")
-MANY_ROWS = 16384  # fewer on a slow build, see calibrate()
-ONE_WORKER = ("--workers=1", "--log-level=debug", DEEP)
-
-
-def expect(what, got, want):
-    if got != want:
-        raise Failure(f"{what}: {got!r}, expected {want!r}")
-
-
-def deep_request(rows, parameters=None, fields=(), value=0.5, model="deep"):
-    """Binary in both directions, so that next to nothing but the model takes time."""
-    tensor = {"name": "input_0", "shape": [rows, 4], "datatype": "FP32",
-              "parameters": {"binary_data_size": rows * 16}}
-    head = json.dumps({"inputs": [tensor],
-                       "parameters": {"binary_data_output": True, **(parameters or {})}}).encode()
-    body = head + struct.pack("<f", value) * (rows * 4)
-    return build_request("POST", f"/v2/models/{model}/infer", body,
-                         [f"Inference-Header-Content-Length: {len(head)}", *fields])
-
-
-def send(daemon, rows, parameters=None, fields=(), model="deep"):
-    client = Client(daemon.port)
-    client.send(deep_request(rows, parameters, fields, model=model))
-    return client
-
-
-def wait_until(what, condition):
-    deadline = time.monotonic() + TIMEOUT_S
-    while not condition():
-        if time.monotonic() > deadline:
-            raise Failure(f"{what}: not within {TIMEOUT_S} s")
-        time.sleep(0.005)
-
-
-def get_json(client, target):
-    client.send(build_request("GET", target))
-    expect(target, client.answer(), 200)
-    return json.loads(client.body)
-
-
-def ring_option(bytes_a_row):
-    """Room for MANY_ROWS, and at least for what the daemon allows."""
-    return f"--ring-bytes={max(MANY_ROWS * bytes_a_row, 1 << 20)}"
-
-
-def load_of(daemon, model="deep"):
-    return get_json(Client(daemon.port), f"/v2/models/{model}/stats")["model_stats"][0]["load"]
-
-
-def wait_for_load(daemon, running, waiting):
-    """Until so many run and so many wait, by the server's own count."""
-    wait_until(f"{running} run and {waiting} wait", lambda: (
-        load_of(daemon)["running"], load_of(daemon)["waiting"]) == (running, waiting))
-
-
-def occupy(daemon, count=2):
-    """Fills the device, which holds a request a worker and one more."""
-    clients = [send(daemon, MANY_ROWS) for _ in range(count)]
-    wait_for_load(daemon, count, 0)
-    return clients
-
-
-def answers(clients):
-    return [client.answer() for client in clients]
-
-
-UNTRIED = "it has not been tried yet"
-
-
-def proved(daemon, model="deep"):
-    """The rows that may run as one, once that is known: it is found out while models serve."""
-    def stats():
-        return get_json(client, f"/v2/models/{model}/stats")["model_stats"][0]
-    client = Client(daemon.port)
-    wait_until("proved", lambda: stats().get("batch_refusal") != UNTRIED)
-    return stats()["batch_rows_max"]
 
 
 # ---- admission ----
@@ -147,8 +70,8 @@ def late_while_waiting():
 def late_while_running():
     """Cut off, and the worker is free for the next one long before it could have been through."""
     with Daemon([*ONE_WORKER]) as daemon:
-        expect("the first, with its plan", send(daemon, MANY_ROWS).answer(), 200)
-        late = send(daemon, MANY_ROWS, fields=["X-Request-Timeout-Ms: 50"])
+        expect("the first, with its plan", send(daemon, load.MANY_ROWS).answer(), 200)
+        late = send(daemon, load.MANY_ROWS, fields=["X-Request-Timeout-Ms: 50"])
         expect("late", late.answer(), 504)
         expect("text", json.loads(late.body)["error"], "model 'deep': not done after 50 ms")
         late.send(deep_request(1))
@@ -157,7 +80,7 @@ def late_while_running():
 
 def limit_of_the_daemon():
     with Daemon([*ONE_WORKER, "--request-timeout=10ms"]) as daemon:
-        late = send(daemon, MANY_ROWS, {"timeout": 1 << 60})
+        late = send(daemon, load.MANY_ROWS, {"timeout": 1 << 60})
         expect("late", late.answer(), 504)
         expect("text", json.loads(late.body)["error"].endswith(" after 10 ms"), True)
 
@@ -178,7 +101,7 @@ def settings_of_a_model():
     with Daemon([*ONE_WORKER, f"--model=late={DEEP}", "--set=late:request-timeout=10ms",
                  "--set=deep:queue-count-max=1"]) as daemon:
         taken = occupy(daemon) + [send(daemon, 1)]
-        late = send(daemon, MANY_ROWS, model="late")
+        late = send(daemon, load.MANY_ROWS, model="late")
         wait_until("one waits", lambda: send(daemon, 1).answer() == 429)
         expect("late", late.answer(), 504)
         text = json.loads(late.body)["error"]
@@ -199,14 +122,14 @@ def order_of(daemon, priorities):
         order.append(priority)
     taken = occupy(daemon, 1)
     for priority in priorities:
-        client = send(daemon, MANY_ROWS, {"priority": priority})
+        client = send(daemon, load.MANY_ROWS, {"priority": priority})
         threads.append(threading.Thread(target=wait_for, args=(priority, client)))
         threads[-1].start()
         time.sleep(0.01)
-    load = load_of(daemon)
-    while not order and load["waiting"] < len(priorities):
-        load = load_of(daemon)
-    is_in_time = load["running"] == 1 and not order
+    found = load_of(daemon)
+    while not order and found["waiting"] < len(priorities):
+        found = load_of(daemon)
+    is_in_time = found["running"] == 1 and not order
     expect("the first", answers(taken), [200])
     for thread in threads:
         thread.join()
@@ -225,7 +148,7 @@ def priorities():
 def fast_beside_slow():
     """Requests of a small model are answered while a slow one has the device and a queue."""
     with Daemon([*ONE_WORKER, ADD]) as daemon:
-        slow = [send(daemon, MANY_ROWS) for _ in range(4)]
+        slow = [send(daemon, load.MANY_ROWS) for _ in range(4)]
         body = json.dumps({"inputs": [
             {"name": f"input_{i}", "shape": [2, 3], "datatype": "FP32", "data": [i] * 6}
             for i in range(2)]}).encode()
@@ -403,19 +326,12 @@ def sequence_in_order():
     with Daemon([LEDGER, "--workers=2"]) as daemon:
         first = Client(daemon.port)
         expect("start", enter(first, 0, 0, sequence_id=1, sequence_start=True), 200)
-        failures = []
 
         def run(number):
             client = Client(daemon.port)
             for i in range(50):
-                if enter(client, number % 3, i, sequence_id=1) != 200:
-                    failures.append(client.body)
-        threads = [threading.Thread(target=run, args=(number,)) for number in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        expect("failures", failures, [])
+                expect("status", enter(client, number % 3, i, sequence_id=1), 200)
+        in_threads(8, run)
         expect("the last ones", total(first, sequence_id=1), [4 * 49] * 3)
 
 
@@ -430,7 +346,7 @@ def statistics():
         for rows, status in ((1, 200), (1, 200), (1, 400), (3, 200)):
             client.send(deep_request(rows, {"sequence_id": True} if status == 400 else None))
             expect("infer", client.answer(), status)
-        late = send(daemon, MANY_ROWS, {"timeout": 1000})
+        late = send(daemon, load.MANY_ROWS, {"timeout": 1000})
         expect("late", late.answer(), 504)
         row, = get_json(client, "/v2/models/deep/stats")["model_stats"]
         expect("row", (row["name"], row["version"]), ("deep", "1"))
@@ -458,7 +374,7 @@ def statistics():
 
 def gone(daemon, leave):
     """One that runs and one that waits go; both are dropped, and nothing is left of them."""
-    running, waiting = occupy(daemon), [send(daemon, MANY_ROWS) for _ in range(3)]
+    running, waiting = occupy(daemon), [send(daemon, load.MANY_ROWS) for _ in range(3)]
     time.sleep(0.05)
     for client in waiting + running:
         leave(client)
@@ -522,23 +438,14 @@ def random_requests():
     ring is empty again, because a request that needs nearly all of it is taken."""
     total = int(os.environ.get("SCHED_REQUESTS", "1000"))
     with Daemon(["--workers=2", "--queue-count-max=12", "--ring-bytes=32M", DEEP]) as daemon:
-        counts, failures = {"cut": 0, "gone": 0}, []
+        counts = {"cut": 0, "gone": 0}
 
         def run(seed):
             chance = random.Random(seed)
-            try:
-                for _ in range(total // 16):
-                    one_of_many(daemon, chance, counts)
-            except (Failure, OSError) as failure:
-                failures.append(failure)
-        threads = [threading.Thread(target=run, args=(seed,)) for seed in range(16)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        if failures:
-            raise failures[0]
-        wait_until("the ring is empty", lambda: send(daemon, MANY_ROWS).answer() == 200)
+            for _ in range(total // 16):
+                one_of_many(daemon, chance, counts)
+        in_threads(16, run)
+        wait_until("the ring is empty", lambda: send(daemon, load.MANY_ROWS).answer() == 200)
         print("    ", counts)
 
 
@@ -551,23 +458,10 @@ CHECKS = (
 )
 
 
-def calibrate():
-    """As many rows as keep a worker busy for some tenths of a second, with this build, here."""
-    global MANY_ROWS
-    with Daemon([*ONE_WORKER]) as daemon:
-        proved(daemon)
-        for _ in range(2):  # the first time it is planned
-            start = time.monotonic()
-            expect("calibration", send(daemon, 256).answer(), 200)
-            took = time.monotonic() - start
-    MANY_ROWS = max(256, min(MANY_ROWS, int(256 * 0.4 / took)))
-
-
 def main():
     report = Report()
-    calibrate()
-    for check in CHECKS:
-        report.run(check.__name__, check)
+    load.calibrate()
+    report.run_all(CHECKS)
     return report.finish()
 
 

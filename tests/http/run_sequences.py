@@ -11,11 +11,10 @@ usage: run_sequences.py, with top_srcdir and top_builddir in the environment.
 import json
 import random
 import sys
-import threading
 
-from run_http import MODELS, Client, Daemon, Failure, Report, build_request
+from load import in_threads, wait_until
+from run_http import MODELS, Client, Daemon, Report, build_request, expect
 from run_pipelines import Pipelines
-from run_sched import expect, wait_until
 
 RUNNING, LEDGER, FAULTS = (str(MODELS / f"{name}.pte") for name in ("running", "ledger", "faults"))
 TWICE = {"steps": [{"model": "running", "inputs": [{"input": 0}]},
@@ -216,7 +215,7 @@ def common(client, counter):
 def random_sequences():
     with Pipelines({"twice": TWICE}, "--workers=2", RUNNING, FAULTS) as arguments, \
             Daemon(arguments) as daemon:
-        failures, counter = [], []
+        counter = []
         expect("start", counts(Client(daemon.port),
                                count(sequence_id="all", sequence_start=True)), [1])
 
@@ -225,26 +224,17 @@ def random_sequences():
             client = Client(daemon.port)
             mine = [Sequence(chance.choice(("running", "twice")), 10000 * (seed + 1) + i)
                     for i in range(4)]
-            try:
-                for _ in range(ROUNDS):
-                    kind = chance.random()
-                    if kind < 0.4:
-                        send_one(client, chance.choice(mine), chance)
-                    elif kind < 0.7:
-                        send_some(client, mine, chance)
-                    elif kind < 0.8:
-                        leave(daemon, mine, chance)
-                    else:
-                        common(client, counter)
-            except (Failure, OSError) as failure:
-                failures.append(failure)
-        threads = [threading.Thread(target=run, args=(seed,)) for seed in range(THREADS)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        if failures:
-            raise failures[0]
+            for _ in range(ROUNDS):
+                kind = chance.random()
+                if kind < 0.4:
+                    send_one(client, chance.choice(mine), chance)
+                elif kind < 0.7:
+                    send_some(client, mine, chance)
+                elif kind < 0.8:
+                    leave(daemon, mine, chance)
+                else:
+                    common(client, counter)
+        in_threads(THREADS, run)
         expect("all of them", sorted(counter), list(range(2, 2 + 2 * len(counter), 2)))
 
 
@@ -253,8 +243,7 @@ CHECKS = (lists_of_a_sequence, beginning_and_end, pipelines_of_a_sequence, rando
 
 def main():
     report = Report()
-    for check_one in CHECKS:
-        report.run(check_one.__name__, check_one)
+    report.run_all(CHECKS)
     return report.finish()
 
 

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: MIT
+"""What the tests of a daemon under load share: `deep` keeps a worker busy, a request with many rows
+takes long, one with one row does not. Nothing depends on how long; a test waits for what it wants
+to see.
+"""
+import json
+import struct
+import threading
+import time
+
+from run_http import MODELS, TIMEOUT_S, Client, Daemon, Failure, build_request, expect
+
+DEEP, ADD, FOUND, SIZES = (str(MODELS / f"{name}.pte")
+                           for name in ("deep", "add", "found", "sizes"))
+MANY_ROWS = 16384  # fewer on a slow build, see calibrate()
+ONE_WORKER = ("--workers=1", "--log-level=debug", DEEP)
+
+
+def deep_request(rows, parameters=None, fields=(), value=0.5, model="deep"):
+    """Binary in both directions, so that next to nothing but the model takes time."""
+    tensor = {"name": "input_0", "shape": [rows, 4], "datatype": "FP32",
+              "parameters": {"binary_data_size": rows * 16}}
+    head = json.dumps({"inputs": [tensor],
+                       "parameters": {"binary_data_output": True, **(parameters or {})}}).encode()
+    body = head + struct.pack("<f", value) * (rows * 4)
+    return build_request("POST", f"/v2/models/{model}/infer", body,
+                         [f"Inference-Header-Content-Length: {len(head)}", *fields])
+
+
+def send(daemon, rows, parameters=None, fields=(), model="deep"):
+    client = Client(daemon.port)
+    client.send(deep_request(rows, parameters, fields, model=model))
+    return client
+
+
+def wait_until(what, condition):
+    deadline = time.monotonic() + TIMEOUT_S
+    while not condition():
+        if time.monotonic() > deadline:
+            raise Failure(f"{what}: not within {TIMEOUT_S} s")
+        time.sleep(0.005)
+
+
+def get_json(client, target):
+    client.send(build_request("GET", target))
+    expect(target, client.answer(), 200)
+    return json.loads(client.body)
+
+
+def ring_option(bytes_a_row):
+    """Room for MANY_ROWS, and at least for what the daemon allows."""
+    return f"--ring-bytes={max(MANY_ROWS * bytes_a_row, 1 << 20)}"
+
+
+def load_of(daemon, model="deep"):
+    return get_json(Client(daemon.port), f"/v2/models/{model}/stats")["model_stats"][0]["load"]
+
+
+def wait_for_load(daemon, running, waiting):
+    """Until so many run and so many wait, by the server's own count."""
+    wait_until(f"{running} run and {waiting} wait", lambda: (
+        load_of(daemon)["running"], load_of(daemon)["waiting"]) == (running, waiting))
+
+
+def occupy(daemon, count=2):
+    """Fills the device, which holds a request a worker and one more."""
+    clients = [send(daemon, MANY_ROWS) for _ in range(count)]
+    wait_for_load(daemon, count, 0)
+    return clients
+
+
+def answers(clients):
+    return [client.answer() for client in clients]
+
+
+UNTRIED = "it has not been tried yet"
+
+
+def proved(daemon, model="deep"):
+    """The rows that may run as one, once that is known: it is found out while models serve."""
+    def stats():
+        return get_json(client, f"/v2/models/{model}/stats")["model_stats"][0]
+    client = Client(daemon.port)
+    wait_until("proved", lambda: stats().get("batch_refusal") != UNTRIED)
+    return stats()["batch_rows_max"]
+
+
+def in_threads(count, run):
+    """Calls run(number) in as many threads; the first failure of one is the test's."""
+    failures = []
+
+    def run_one(number):
+        try:
+            run(number)
+        except (Failure, OSError) as failure:
+            failures.append(failure)
+    threads = [threading.Thread(target=run_one, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+
+
+def calibrate():
+    """As many rows as keep a worker busy for some tenths of a second, with this build, here."""
+    global MANY_ROWS
+    with Daemon([*ONE_WORKER]) as daemon:
+        proved(daemon)
+        for _ in range(2):  # the first time it is planned
+            start = time.monotonic()
+            expect("calibration", send(daemon, 256).answer(), 200)
+            took = time.monotonic() - start
+    MANY_ROWS = max(256, min(MANY_ROWS, int(256 * 0.4 / took)))
