@@ -167,7 +167,11 @@ def index():
         case("interleave_i32", lambda r: torch.repeat_interleave(r, output_size=4),
              torch.tensor([0, 1, 3], dtype=torch.int32)),
         case("interleave_none", lambda r: torch.repeat_interleave(r, output_size=0),
-             torch.zeros(0, dtype=torch.int64))
+             torch.zeros(0, dtype=torch.int64)),
+        case("interleave_many", lambda r: torch.repeat_interleave(r, output_size=300),
+             torch.arange(200) % 4),
+        case("masked_scatter_many", lambda x, m, v: x.masked_scatter(m, v), real(40, 50),
+             torch.rand(40, 50) > 0.3, real(2000))
     ]
 
 

@@ -23,9 +23,11 @@
 #include "runtime/ops/op.h"
 #include "runtime/ops/shaders/gather.h"
 #include "runtime/ops/shaders/scatter.h"
+#include "runtime/ops/shaders/scatter_reduce.h"
 #include "runtime/ops/view_priv.h"
 
 #define TILE_ELEMENTS (16 * 1024)
+#define SEARCHES_MAX (1 << 20) /* of a column, to reduce it without memory of its own */
 
 /* A part of a row: columns [begin, begin + count) of the inner dim. */
 struct along_row {
@@ -327,16 +329,26 @@ static void along_scatter(const struct hal_args *args, struct hal_tile tile)
 static const struct hal_kernel kernel_scatter = {
     .name = "scatter", .cpu = along_scatter, .spirv = HAL_SPIRV(scatter_spirv)};
 static const struct hal_kernel kernel_scatter_host = {.name = "scatter", .cpu = along_scatter};
-static const struct hal_kernel kernel_reduce = {.name = "scatter_reduce", .cpu = along_scatter};
+static const struct hal_kernel kernel_reduce = {
+    .name = "scatter_reduce", .cpu = along_scatter, .spirv = HAL_SPIRV(scatter_reduce_spirv)};
+static const struct hal_kernel kernel_reduce_host = {.name = "scatter_reduce",
+                                                     .cpu = along_scatter};
 
-/* Shaders do not add doubles and complex numbers, and do not reduce. */
+/* Shaders do not add doubles and complex numbers. */
 static const struct hal_kernel *scatter_kernel(enum rt_along_mode mode, enum dtype dtype)
 {
-    if (mode >= RT_ALONG_SUM) {
-        return &kernel_reduce;
-    }
     bool is_wide = dtype == DT_F64 || dtype_infos[dtype].kind == DTYPE_COMPLEX;
+    if (mode >= RT_ALONG_SUM) {
+        return is_wide ? &kernel_reduce_host : &kernel_reduce;
+    }
     return mode == RT_ALONG_ADD && is_wide ? &kernel_scatter_host : &kernel_scatter;
+}
+
+/* Shaders look through a column's index for each element of the table: through few. */
+static bool is_too_deep(const struct rt_along_constants *c)
+{
+    return c->mode >= RT_ALONG_SUM &&
+           c->along.index_size > SEARCHES_MAX / rt_max(c->along.table_size, 1);
 }
 
 /* ---- shapes ------------------------------------------------------------------------------------
@@ -553,6 +565,9 @@ static enum status emit_scatter(struct rt_emit *emit, struct rt_along_constants 
     } else {
         TRY(check_sizes(&table, &index, &list, dim, err));
         fill_constants(c, &table, &index, &list, dim);
+    }
+    if (is_too_deep(c)) {
+        dispatch.kernel = &kernel_reduce_host;
     }
     cut(c, &dispatch);
     return rt_emit_dispatch(emit, &dispatch, err);

@@ -9,19 +9,15 @@
 #include <string.h>
 
 #include "runtime/ops/convert.h"
+#include "runtime/ops/interleave.h"
 #include "runtime/ops/minmax.h"
 #include "runtime/ops/op.h"
+#include "runtime/ops/shaders/interleave.h"
 #include "runtime/ops/view_priv.h"
-
-struct interleave_constants {
-    enum dtype dtype;
-    int64_t count, length;
-    bool has_extent; /* |length| is the most there may be */
-};
 
 static int64_t read_repeats(const struct hal_args *args, int64_t at)
 {
-    const struct interleave_constants *k = args->constants;
+    const struct rt_interleave *k = args->constants;
     return k->dtype == DT_I32 ? ((const int32_t *)args->bindings[1])[at]
                               : ((const int64_t *)args->bindings[1])[at];
 }
@@ -29,7 +25,7 @@ static int64_t read_repeats(const struct hal_args *args, int64_t at)
 /* Bindings: output, repeats, and how many there are. */
 static void interleave_tile(const struct hal_args *args, struct hal_tile tile)
 {
-    const struct interleave_constants *k = args->constants;
+    const struct rt_interleave *k = args->constants;
     rt_store_f *store = rt_store(RT_CLASS_I64, k->dtype);
     int64_t width = (int64_t)dtype_bytes(k->dtype), at = 0;
     char *out = args->bindings[0];
@@ -52,8 +48,8 @@ static void interleave_tile(const struct hal_args *args, struct hal_tile tile)
     }
 }
 
-static const struct hal_kernel interleave_kernel = {.name = "repeat_interleave",
-                                                    .cpu = interleave_tile};
+static const struct hal_kernel interleave_kernel = {
+    .name = "repeat_interleave", .cpu = interleave_tile, .spirv = HAL_SPIRV(interleave_spirv)};
 
 static enum status check_repeats(struct rt_shape_call *call)
 {
@@ -100,8 +96,11 @@ static enum status interleave_emit(struct rt_emit *emit, struct error *err)
     const struct rt_tensor *repeats = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
     struct hal_binding bindings[3] = {out->binding, repeats->binding};
     bool has_extent = rt_emit_op(emit)->flags & RT_OP_EXTENT;
-    struct interleave_constants k = {out->dtype, repeats->numel, out->numel, has_extent};
+    struct rt_interleave k = {out->dtype, has_extent, repeats->numel, out->numel};
 
+    if (!has_extent && repeats->numel + out->numel == 0) {
+        return ST_OK;
+    }
     if (has_extent) {
         bindings[2] = rt_emit_out(emit, 1)->binding;
     }

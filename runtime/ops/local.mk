@@ -19,10 +19,10 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/gate.c \
 	%D%/fft.c %D%/fft.h %D%/fft_core.c %D%/fft_core.h \
 	%D%/index.c %D%/index.h \
-	%D%/interleave.c \
+	%D%/interleave.c %D%/interleave.h \
 	%D%/iter.c %D%/iter.h \
 	%D%/keep.c %D%/keep.h \
-	%D%/masked.c \
+	%D%/masked.c %D%/masked.h \
 	%D%/minmax.h \
 	%D%/norm.c %D%/norm.h %D%/norm_kernels.c \
 	%D%/conv.c %D%/conv.h %D%/conv_direct.c %D%/conv_direct.h %D%/depthwise.h \
@@ -66,7 +66,9 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/shaders/gemm.h \
 	%D%/shaders/index_put.h \
 	%D%/shaders/index_take.h \
+	%D%/shaders/interleave.h \
 	%D%/shaders/keep.h \
+	%D%/shaders/masked_scatter.h \
 	%D%/shaders/matmul.h \
 	%D%/shaders/norm.h \
 	%D%/shaders/pack.h \
@@ -84,6 +86,7 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/shaders/reduce.h \
 	%D%/shaders/sample.h \
 	%D%/shaders/scatter.h \
+	%D%/shaders/scatter_reduce.h \
 	%D%/shaders/softmax.h \
 	%D%/shaders/strided_copy.h \
 	%D%/shaders/topk.h \
@@ -111,7 +114,9 @@ EXTRA_DIST += \
 	%D%/shaders/gemm.comp \
 	%D%/shaders/index_put.comp \
 	%D%/shaders/index_take.comp \
+	%D%/shaders/interleave.comp \
 	%D%/shaders/keep.comp \
+	%D%/shaders/masked_scatter.comp \
 	%D%/shaders/matmul.comp \
 	%D%/shaders/norm.comp \
 	%D%/shaders/pack.comp \
@@ -129,6 +134,7 @@ EXTRA_DIST += \
 	%D%/shaders/reduce.comp \
 	%D%/shaders/sample.comp \
 	%D%/shaders/scatter.comp \
+	%D%/shaders/scatter_reduce.comp \
 	%D%/shaders/softmax.comp \
 	%D%/shaders/strided_copy.comp \
 	%D%/shaders/topk.comp \

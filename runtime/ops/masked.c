@@ -10,21 +10,15 @@
 #include <string.h>
 
 #include "runtime/ops/copy.h"
-#include "runtime/ops/iter.h"
+#include "runtime/ops/masked.h"
 #include "runtime/ops/op.h"
+#include "runtime/ops/shaders/masked_scatter.h"
 #include "runtime/ops/view_priv.h"
-
-struct masked_constants {
-    struct rt_loop loop; /* output, tensor, mask */
-    uint32_t width;
-    int64_t source; /* elements */
-};
-_Static_assert(sizeof(struct masked_constants) <= HAL_CONSTANTS_MAX, "constants are copied whole");
 
 /* Bindings: output, tensor, mask, source. */
 static void masked_scatter_tile(const struct hal_args *args, struct hal_tile tile)
 {
-    const struct masked_constants *k = args->constants;
+    const struct rt_masked *k = args->constants;
     const char *source = args->bindings[3];
     int64_t left = k->source, width = k->width;
     struct rt_cursor cursor;
@@ -56,8 +50,8 @@ static void masked_scatter_tile(const struct hal_args *args, struct hal_tile til
     }
 }
 
-static const struct hal_kernel masked_scatter_kernel = {.name = "masked_scatter",
-                                                        .cpu = masked_scatter_tile};
+static const struct hal_kernel masked_scatter_kernel = {
+    .name = "masked_scatter", .cpu = masked_scatter_tile, .spirv = HAL_SPIRV(masked_scatter_spirv)};
 
 static enum status masked_scatter_shape(struct rt_shape_call *call)
 {
@@ -77,8 +71,7 @@ static enum status masked_scatter_emit(struct rt_emit *emit, struct error *err)
     const struct rt_tensor *out = rt_emit_out(emit, 0), *self = rt_emit_arg(emit, 0);
     const struct rt_tensor *mask = rt_emit_arg(emit, 1), *source = rt_emit_arg(emit, 2);
     struct hal_binding bindings[4] = {out->binding, self->binding, mask->binding, source->binding};
-    struct masked_constants k = {.width = (uint32_t)dtype_bytes(out->dtype),
-                                 .source = source->numel};
+    struct rt_masked k = {.width = (uint32_t)dtype_bytes(out->dtype), .source = source->numel};
 
     if (out->numel == 0) {
         return ST_OK;

@@ -231,7 +231,7 @@ static enum status record(struct rt_emit *emit, const struct hal_kernel *kernel,
     }
     rt_loop_close(&k.loop, RT_LOOP_TILE);
     struct hal_dispatch dispatch = {
-        .kernel = real == DT_F64 || k.scales == DT_F64 ? f64_kernel : kernel,
+        .kernel = real == DT_F64 ? f64_kernel : kernel,
         .grid = {rt_loop_tiles(&k.loop), 1, 1},
         .constants = &k,
         .constants_bytes = sizeof(k),

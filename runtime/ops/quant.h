@@ -68,7 +68,7 @@ struct rt_quant_nibbles {
 
 /* Bindings: the loop's operands. */
 extern const struct hal_kernel rt_quantize_kernel, rt_dequantize_kernel;
-/* The same, where the floats or the scales are doubles. */
+/* The same, where the floats are doubles. */
 extern const struct hal_kernel rt_quantize_f64_kernel, rt_dequantize_f64_kernel;
 /* Bindings: scales, zero points, x; the second of doubles. */
 extern const struct hal_kernel rt_choose_kernel, rt_choose_f64_kernel;

@@ -18,6 +18,12 @@ int64_t saturate(float rounded, int zero_point)
     return clamp(int64_t(min(rounded, 4294967296.0)) + zero_point, int64_t(K.min), int64_t(K.max));
 }
 
+/* The element's own, as a float whatever it is. */
+float own_scale(uint64_t at)
+{
+    return K.scales == DT_F64 ? f64_to_f32(U64(at).at[0]) : load_f32(at, K.scales);
+}
+
 void main()
 {
     EACH_POSITION(i)
@@ -25,7 +31,7 @@ void main()
         float scale = K.scale;
         int zero_point = K.zero_point;
         if (K.has_scales == 1u) {
-            scale = load_f32(loop_address(2u, i), K.scales);
+            scale = own_scale(loop_address(2u, i));
         }
         if (K.has_zero_points == 1u) {
             zero_point = int(load_i64(loop_address(3u, i), K.zero_points));
