@@ -5,10 +5,19 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/check.h"
 
 #define POOL_BYTES ((size_t)4 << 20)
+
+static void require(enum status status, const char *what, const struct error *err)
+{
+    if (status != ST_OK) {
+        fprintf(stderr, "%s: %s\n", what, err->text);
+        exit(EXIT_FAILURE);
+    }
+}
 
 struct rt_program *load_model(const char *model, const struct rt_program_options *options)
 {
@@ -17,10 +26,15 @@ struct rt_program *load_model(const char *model, const struct rt_program_options
     struct rt_program *program;
     struct error err;
     snprintf(path, sizeof(path), "%s/tests/models/%s.pte", top ? top : ".", model);
-    if (rt_program_load(path, options, &program, &err)) {
-        fprintf(stderr, "%s: %s\n", path, err.text);
-        exit(EXIT_FAILURE);
-    }
+    require(rt_program_load(path, options, &program, &err), path, &err);
+    return program;
+}
+
+struct rt_program *make_pipeline(const struct rt_pipeline_desc *desc)
+{
+    struct rt_program *program;
+    struct error err;
+    require(rt_pipeline_new(desc, &program, &err), desc->name, &err);
     return program;
 }
 
@@ -28,11 +42,8 @@ void open_two_workers(struct hal_device **out_device, struct hal_pool **out_pool
 {
     static const struct hal_device_options two = {.workers = 2};
     struct error err;
-    if (hal_device_open("cpu", &two, out_device, &err) != ST_OK ||
-        hal_pool_new(*out_device, POOL_BYTES, out_pool, &err) != ST_OK) {
-        fprintf(stderr, "%s\n", err.text);
-        exit(EXIT_FAILURE);
-    }
+    require(hal_device_open("cpu", &two, out_device, &err), "cpu", &err);
+    require(hal_pool_new(*out_device, POOL_BYTES, out_pool, &err), "cpu", &err);
 }
 
 size_t reserved_count(struct hal_pool *pool)
@@ -47,6 +58,27 @@ void close_two_workers(struct hal_device *device, struct hal_pool *pool)
     must(reserved_count(pool) == 0);
     hal_pool_free(pool);
     hal_device_unref(device);
+}
+
+struct rt_invocation *begin_call(struct rt_method *method, struct hal_pool *pool,
+                                 struct rt_state *state, const struct input *inputs, uint32_t count)
+{
+    const char *name = rt_method_name(method);
+    struct rt_invocation *call;
+    struct error err;
+    require(rt_invocation_new(method, pool, &call, &err), name, &err);
+    if (state) {
+        rt_invocation_set_state(call, state);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const struct input *input = &inputs[i];
+        void *ptr;
+        size_t bytes = 0;
+        require(shape_bytes(&input->shape, input->dtype, &bytes, &err), name, &err);
+        require(rt_invocation_input(call, i, input->dtype, &input->shape, &ptr, &err), name, &err);
+        memcpy(ptr, input->data, bytes);
+    }
+    return call;
 }
 
 void on_done(struct rt_invocation *invocation, enum status status, void *arg)

@@ -1,18 +1,34 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of calls share: a device and a pool, a bundled program, submitting a call and
- * waiting for its end. */
+/* What the tests of calls share: a device and a pool, programs and pipelines, a call's inputs,
+ * submitting it and waiting for its end. What must not fail ends the test. */
 #ifndef PTED_TESTS_UNIT_CALL_SUPPORT_H
 #define PTED_TESTS_UNIT_CALL_SUPPORT_H
 
 #include <pthread.h>
 
+#include "base/dtype.h"
+#include "base/shape.h"
 #include "hal/device.h"
 #include "hal/pool.h"
 #include "runtime/invocation.h"
+#include "runtime/pipeline.h"
 #include "runtime/program.h"
+#include "runtime/state.h"
 
-/* The program |model| of tests/models; the test ends in failure without it. */
+/* The program |model| of tests/models. */
 struct rt_program *load_model(const char *model, const struct rt_program_options *options);
+
+/* Of a pipeline's inputs, and of the results of an earlier step. */
+#define IN(n)                                                                                      \
+    {                                                                                              \
+        RT_SOURCE_INPUT, 0, n                                                                      \
+    }
+#define FROM(step, n)                                                                              \
+    {                                                                                              \
+        RT_SOURCE_STEP, step, n                                                                    \
+    }
+
+struct rt_program *make_pipeline(const struct rt_pipeline_desc *desc);
 
 /* A CPU device of two workers and a small pool on it. */
 void open_two_workers(struct hal_device **out_device, struct hal_pool **out_pool);
@@ -21,6 +37,17 @@ void close_two_workers(struct hal_device *device, struct hal_pool *pool);
 
 /* Ranges of the pool that are in use. */
 size_t reserved_count(struct hal_pool *pool);
+
+struct input {
+    enum dtype dtype;
+    struct shape shape;
+    const void *data;
+};
+
+/* A call that has its state, if it is not NULL, and its inputs, to be prepared. */
+struct rt_invocation *begin_call(struct rt_method *method, struct hal_pool *pool,
+                                 struct rt_state *state, const struct input *inputs,
+                                 uint32_t count);
 
 struct done {
     pthread_mutex_t mutex;

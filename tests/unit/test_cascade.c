@@ -258,17 +258,14 @@ static struct rt_program *make_sum(struct world *w)
 {
     struct rt_source sources[SUMMED - 1][2];
     struct rt_pipeline_step steps[SUMMED - 1];
-    struct rt_program *program;
     for (uint32_t i = 0; i < SUMMED - 1; i++) {
-        sources[i][0] = i ? (struct rt_source){RT_SOURCE_STEP, i - 1, 0}
-                          : (struct rt_source){RT_SOURCE_INPUT, 0, 0};
-        sources[i][1] = (struct rt_source){RT_SOURCE_INPUT, 0, i + 1};
+        sources[i][0] = i ? (struct rt_source)FROM(i - 1, 0) : (struct rt_source)IN(0);
+        sources[i][1] = (struct rt_source)IN(i + 1);
         steps[i] =
             (struct rt_pipeline_step){"add", rt_program_default_method(w->add), sources[i], 2};
     }
     const struct rt_pipeline_desc desc = {.name = "sum", .steps = steps, .step_count = SUMMED - 1};
-    assert_ok(w->err, rt_pipeline_new(&desc, &program, &w->err));
-    return program;
+    return make_pipeline(&desc);
 }
 
 /* Steps 0 to 7 feed step 8, which feeds step 9. */

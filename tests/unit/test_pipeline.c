@@ -62,15 +62,6 @@ static struct rt_method *method_of(struct rt_program *program)
 
 /* ---- descriptions ---------------------------------------------------------------------------- */
 
-#define IN(n)                                                                                      \
-    {                                                                                              \
-        RT_SOURCE_INPUT, 0, n                                                                      \
-    }
-#define FROM(step, n)                                                                              \
-    {                                                                                              \
-        RT_SOURCE_STEP, step, n                                                                    \
-    }
-
 /* ((a + b) + b) + b */
 static struct rt_program *make_three(struct world *w)
 {
@@ -80,9 +71,7 @@ static struct rt_program *make_three(struct world *w)
     const struct rt_pipeline_step steps[] = {
         {"a", add, first, 2}, {"b", add, second, 2}, {"c", add, third, 2}};
     const struct rt_pipeline_desc desc = {.name = "three", .steps = steps, .step_count = 3};
-    struct rt_program *program;
-    assert_ok(w->err, rt_pipeline_new(&desc, &program, &w->err));
-    return program;
+    return make_pipeline(&desc);
 }
 
 /* (a + b) in two branches that meet: ((a + b) + a) + ((a + b) + b), and the first branch. */
@@ -99,9 +88,7 @@ static struct rt_program *make_diamond(struct world *w)
                                              {"bottom", add, bottom, 2}};
     const struct rt_pipeline_desc desc = {
         .name = "diamond", .steps = steps, .step_count = 4, .outputs = outputs, .output_count = 2};
-    struct rt_program *program;
-    assert_ok(w->err, rt_pipeline_new(&desc, &program, &w->err));
-    return program;
+    return make_pipeline(&desc);
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */
@@ -283,10 +270,8 @@ static struct rt_program *make_divisions(struct world *w)
     const struct rt_pipeline_step steps[] = {{"first", divide, first, 2},
                                              {"second", divide, second, 2}};
     const struct rt_pipeline_desc desc = {.name = "divisions", .steps = steps, .step_count = 2};
-    struct rt_program *program;
     assert_non_null(divide);
-    assert_ok(w->err, rt_pipeline_new(&desc, &program, &w->err));
-    return program;
+    return make_pipeline(&desc);
 }
 
 static enum status divide(struct world *w, struct rt_program *program, const int64_t b[4],
@@ -423,15 +408,14 @@ static void pipelines_nest_and_dims_vary(void **state)
 {
     static const struct rt_source mlp_in[] = {IN(0)};
     struct world w;
-    struct rt_program *inner, *outer;
     (void)state;
     open_world(&w);
     const struct rt_pipeline_step one = {"mlp", method_of(w.mlp), mlp_in, 1};
     const struct rt_pipeline_desc inner_desc = {.name = "inner", .steps = &one, .step_count = 1};
-    assert_ok(w.err, rt_pipeline_new(&inner_desc, &inner, &w.err));
+    struct rt_program *inner = make_pipeline(&inner_desc);
     const struct rt_pipeline_step two = {"inner", method_of(inner), mlp_in, 1};
     const struct rt_pipeline_desc outer_desc = {.name = "outer", .steps = &two, .step_count = 1};
-    assert_ok(w.err, rt_pipeline_new(&outer_desc, &outer, &w.err));
+    struct rt_program *outer = make_pipeline(&outer_desc);
     assert_string_equal(rt_method_signature(method_of(outer))->readable,
                         rt_method_signature(method_of(w.mlp))->readable);
     assert_string_equal(rt_method_signature(method_of(outer))->fbr, "outer$results");
@@ -477,9 +461,7 @@ static struct rt_program *make_late(struct world *w)
                                              {"early", sizes, early, 2}};
     const struct rt_pipeline_desc desc = {
         .name = "late", .steps = steps, .step_count = 3, .outputs = outputs, .output_count = 3};
-    struct rt_program *program;
-    assert_ok(w->err, rt_pipeline_new(&desc, &program, &w->err));
-    return program;
+    return make_pipeline(&desc);
 }
 
 /* |count| elements are above 0: each is 3. */

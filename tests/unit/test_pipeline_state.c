@@ -52,27 +52,15 @@ static struct rt_method *method_of(struct rt_program *program)
 
 /* ---- pipelines ------------------------------------------------------------------------------- */
 
-#define IN(n)                                                                                      \
-    {                                                                                              \
-        RT_SOURCE_INPUT, 0, n                                                                      \
-    }
-#define FROM(step, n)                                                                              \
-    {                                                                                              \
-        RT_SOURCE_STEP, step, n                                                                    \
-    }
-
-static struct rt_program *make(struct world *w, const struct rt_pipeline_step *steps,
-                               uint32_t step_count, const struct rt_source *outputs,
-                               uint32_t output_count)
+static struct rt_program *make(const struct rt_pipeline_step *steps, uint32_t step_count,
+                               const struct rt_source *outputs, uint32_t output_count)
 {
     const struct rt_pipeline_desc desc = {.name = "p",
                                           .steps = steps,
                                           .step_count = step_count,
                                           .outputs = outputs,
                                           .output_count = output_count};
-    struct rt_program *program;
-    assert_ok(w->err, rt_pipeline_new(&desc, &program, &w->err));
-    return program;
+    return make_pipeline(&desc);
 }
 
 /* Of the tensors that all pipelines here end with: what is divided, and by what. */
@@ -90,45 +78,19 @@ static struct rt_program *make_running_twice(struct world *w)
     struct rt_method *running = method_of(w->models[RUNNING]);
     const struct rt_pipeline_step steps[] = {
         {"a", running, first, 1}, {"b", running, second, 1}, {"c", divide_of(w), third, 2}};
-    return make(w, steps, 3, outputs, 3);
+    return make(steps, 3, outputs, 3);
 }
-
-struct input {
-    enum dtype dtype;
-    struct shape shape;
-    const void *data;
-};
 
 #define VECTOR(type, n, data)                                                                      \
     {                                                                                              \
         type, {.rank = 1, .dims = {n}}, data                                                       \
     }
 
-static struct rt_invocation *begin(struct world *w, struct rt_method *method,
-                                   struct rt_state *state, const struct input *inputs,
-                                   uint32_t count)
-{
-    struct rt_invocation *inv;
-    assert_ok(w->err, rt_invocation_new(method, w->pool, &inv, &w->err));
-    if (state) {
-        rt_invocation_set_state(inv, state);
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        void *ptr;
-        size_t bytes = 0;
-        assert_ok(w->err, shape_bytes(&inputs[i].shape, inputs[i].dtype, &bytes, &w->err));
-        assert_ok(w->err,
-                  rt_invocation_input(inv, i, inputs[i].dtype, &inputs[i].shape, &ptr, &w->err));
-        memcpy(ptr, inputs[i].data, bytes);
-    }
-    return inv;
-}
-
 static struct rt_invocation *prepare(struct world *w, struct rt_program *program,
                                      struct rt_state *state, const struct input *inputs,
                                      uint32_t count)
 {
-    struct rt_invocation *inv = begin(w, method_of(program), state, inputs, count);
+    struct rt_invocation *inv = begin_call(method_of(program), w->pool, state, inputs, count);
     assert_ok(w->err, rt_invocation_prepare(inv, &w->err));
     return inv;
 }
@@ -210,7 +172,7 @@ static void pipelines_in_pipelines_have_states_in_states(void **unused)
     const struct rt_pipeline_step steps[] = {{"a", method_of(inner), first, 3},
                                              {"b", method_of(inner), second, 3},
                                              {"c", method_of(w.models[RUNNING]), third, 1}};
-    struct rt_program *outer = make(&w, steps, 3, outputs, 5);
+    struct rt_program *outer = make(steps, 3, outputs, 5);
     assert_int_equal(rt_program_state_bytes(outer), 3 * 2 * (8 + 12));
     assert_ok(w.err, rt_state_new(outer, &state, &w.err));
     const float data[] = {1, 2, 3};
@@ -249,7 +211,7 @@ static void steps_of_many_steps_are_taken_back(void **unused)
     open_world(&w);
     struct rt_method *tally = method_of(w.models[TALLY]);
     const struct rt_pipeline_step steps[] = {{"a", tally, first, 3}, {"b", tally, second, 3}};
-    struct rt_program *program = make(&w, steps, 2, outputs, 3);
+    struct rt_program *program = make(steps, 2, outputs, 3);
     assert_ok(w.err, rt_state_new(program, &state, &w.err));
     for (int i = 0; i < 8; i++) {
         bool is_wrong = i % 2 == 0;
@@ -317,7 +279,7 @@ static struct rt_program *make_scrolls(struct world *w, uint32_t count)
     struct rt_method *scroll = method_of(w->models[SCROLL]);
     const struct rt_pipeline_step steps[] = {
         {"a", scroll, first, 2}, {"b", scroll, second, 2}, {"c", scroll, third, 2}};
-    return make(w, steps, count, outputs, count);
+    return make(steps, count, outputs, count);
 }
 
 /* Each step writes some rows, and only rows that differ are copied from generation to generation:
@@ -424,7 +386,8 @@ static void calls_of_one_state_follow_each_other(void **unused)
                 rt_cascade_fail_step(cascade, i, &w.err);
             } else {
                 rt_cascade_set_step(
-                    cascade, i, begin(&w, method_of(w.models[RUNNING]), states[i % 2], &input, 1));
+                    cascade, i,
+                    begin_call(method_of(w.models[RUNNING]), w.pool, states[i % 2], &input, 1));
             }
         }
         assert_ok(w.err, rt_cascade_prepare(cascade, false, &step, &w.err));

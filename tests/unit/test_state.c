@@ -44,30 +44,12 @@ static void close_world(struct world *w)
 }
 
 /* A call of |method| that has been given |state| (or NULL) and its tensors, ready to submit. */
-struct input {
-    enum dtype dtype;
-    struct shape shape;
-    const void *data;
-};
-
 static struct rt_invocation *prepare(struct world *w, const char *method, struct rt_state *state,
                                      const struct input *inputs, uint32_t count)
 {
     struct rt_method *m = rt_program_find_method(w->program, span_str(method));
-    struct rt_invocation *inv;
     assert_non_null(m);
-    assert_ok(w->err, rt_invocation_new(m, w->pool, &inv, &w->err));
-    if (state) {
-        rt_invocation_set_state(inv, state);
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        void *ptr;
-        size_t bytes = 0;
-        assert_ok(w->err, shape_bytes(&inputs[i].shape, inputs[i].dtype, &bytes, &w->err));
-        assert_ok(w->err,
-                  rt_invocation_input(inv, i, inputs[i].dtype, &inputs[i].shape, &ptr, &w->err));
-        memcpy(ptr, inputs[i].data, bytes);
-    }
+    struct rt_invocation *inv = begin_call(m, w->pool, state, inputs, count);
     assert_ok(w->err, rt_invocation_prepare(inv, &w->err));
     return inv;
 }
