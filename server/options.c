@@ -126,14 +126,14 @@ static enum status split(const char *value, struct option_model *out_model, stru
 
 static enum status set_model(struct options *options, const char *value, struct error *err)
 {
-    struct option_model model;
+    struct option_model model = {0};
     TRY(split(value, &model, err));
     return add_model(options, model, err);
 }
 
 static enum status set_data(struct options *options, const char *value, struct error *err)
 {
-    struct option_model data;
+    struct option_model data = {0};
     TRY(split(value, &data, err));
     if (options->data_count == OPTIONS_DATA_MAX) {
         return error_set(err, ST_INVALID, "given more than %d times", OPTIONS_DATA_MAX);

@@ -193,7 +193,7 @@ static void test_cancel_while_running(void **state)
         };
         cts_submit(&submission);
         assert_int_equal(hal_semaphore_wait(done, 1, UINT64_MAX), ST_CANCELLED);
-        assert_in_range(atomic_load(&tiles_run), 100, 99999);
+        assert_between(atomic_load(&tiles_run), 100, 99999);
         atomic_store(&tiles_run, 200); /* cancelled before it begins: nothing runs */
         hal_semaphore_unref(done);
         done = cts_semaphore_new();
@@ -232,7 +232,7 @@ static void test_submissions_take_turns(void **state)
         assert_int_equal(hal_semaphore_wait(done[i], 1, UINT64_MAX), ST_OK);
         hal_semaphore_unref(done[i]);
     }
-    assert_in_range(atomic_load(&tiles_run), 1, TILES - 1);
+    assert_between(atomic_load(&tiles_run), 1, TILES - 1);
     hal_command_unref(large);
     hal_command_unref(small);
 }
@@ -271,7 +271,7 @@ static void test_shares_have_the_same_time(void **state)
         assert_int_equal(hal_semaphore_wait(ends[i], 1, UINT64_MAX), ST_OK);
         hal_semaphore_unref(ends[i]);
     }
-    assert_in_range(atomic_load(&tiles_at_last) - atomic_load(&tiles_at_first), 0, SHORT_ONES / 2);
+    assert_true(atomic_load(&tiles_at_last) - atomic_load(&tiles_at_first) <= SHORT_ONES / 2);
     hal_semaphore_unref(chain);
     hal_command_unref(slow);
     hal_command_unref(fast);
@@ -302,7 +302,7 @@ static void test_weights(void **state)
         hal_semaphore_unref(done[i]);
         hal_command_unref(rows[i]);
     }
-    assert_in_range(atomic_load(&light_at_last), 1, HEAVY_TILES / 2);
+    assert_between(atomic_load(&light_at_last), 1, HEAVY_TILES / 2);
 }
 
 /* One worker: what another share submits is run after the tile, not after a slice. */

@@ -18,7 +18,8 @@ static double relu(double x)
     return x < 0.0 ? 0.0 : x;
 }
 
-static double rsqrt(double x)
+/* Not rsqrt(): math.h has one since C23. */
+static double inverse_sqrt(double x)
 {
     return 1.0 / sqrt(x);
 }
@@ -83,7 +84,7 @@ static const struct function {
     [UK_NEG] = {"neg", neg, 0, 0},
     [UK_RELU] = {"relu", relu, 0, 0},
     [UK_SQRT] = {"sqrt", sqrt, 0.5, 0},
-    [UK_RSQRT] = {"rsqrt", rsqrt, 1.5, 0},
+    [UK_RSQRT] = {"rsqrt", inverse_sqrt, 1.5, 0},
     [UK_RECIPROCAL] = {"reciprocal", reciprocal, 0.5, 0},
     [UK_SQUARE] = {"square", square, 0.5, 0},
     [UK_FLOOR] = {"floor", floor, 0, 0},

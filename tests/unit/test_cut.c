@@ -47,9 +47,9 @@ static void check_product(int64_t lines, int64_t pixels, int64_t panels, int64_t
 {
     struct rt_cut cut = {.lines = lines, .pixels = pixels, .panels = panels, .rows = 14};
     rt_cut_product(&cut, tiles);
-    assert_in_range(cut.band_y, 1, lines);
-    assert_in_range(cut.band_x, 1, pixels);
-    assert_in_range(cut.block, 1, panels);
+    assert_between(cut.band_y, 1, lines);
+    assert_between(cut.band_x, 1, pixels);
+    assert_between(cut.block, 1, panels);
     if (tiles == 1) {
         assert_int_equal(cut.band_y * cut.band_x * cut.block, lines * pixels * panels);
     }

@@ -320,7 +320,7 @@ static void check_print(const char *text, size_t len, const char *expected)
     assert_false(buf_failed(&out));
     assert_ok(err, skip_text((const char *)out.ptr, out.len, &err));
     buf_add_char(&out, '\0');
-    assert_string_equal(out.ptr, expected);
+    assert_string_equal((const char *)out.ptr, expected);
     buf_fini(&out);
 }
 

@@ -584,7 +584,7 @@ static void check_text(struct buf *out, const char *expected)
 {
     assert_false(buf_failed(out));
     buf_add_char(out, '\0');
-    assert_string_equal(out->ptr, expected);
+    assert_string_equal((const char *)out->ptr, expected);
     buf_fini(out);
 }
 

@@ -48,7 +48,7 @@ static void every_param_is_an_option_within_its_limits(void **state)
 #undef PARAM
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        assert_in_range(rows[i].preset, rows[i].min, rows[i].max);
+        assert_between(rows[i].preset, rows[i].min, rows[i].max);
         char name[64] = "--", value[32];
         for (size_t c = 0; rows[i].name[c]; c++) {
             name[2 + c] = rows[i].name[c] == '_' ? '-' : rows[i].name[c];

@@ -27,7 +27,7 @@ static void print_path(char path[PATH_BYTES], const char *fmt, ...)
     va_start(args, fmt);
     int len = vsnprintf(path, PATH_BYTES, fmt, args);
     va_end(args);
-    assert_in_range(len, 1, PATH_BYTES - 1);
+    assert_between(len, 1, PATH_BYTES - 1);
 }
 
 static cJSON *read_json(const char *path)

@@ -322,7 +322,7 @@ static void test_weights(void **state)
         counts[(oldest - jobs) % 2] += over < COUNT / 2;
         finish(oldest);
     }
-    assert_in_range(counts[0], 5 * counts[1] / 2, 7 * counts[1] / 2);
+    assert_between(counts[0], 5 * counts[1] / 2, 7 * counts[1] / 2);
     free(jobs);
     rt_sched_queue_free(queues[0]);
     rt_sched_queue_free(queues[1]);

@@ -267,7 +267,7 @@ static void check_print(enum dtype dtype, const void *src, size_t count, const c
     tensor_text_print(&out, dtype, src, count);
     assert_false(buf_failed(&out));
     buf_add_char(&out, '\0');
-    assert_string_equal(out.ptr, expected);
+    assert_string_equal((const char *)out.ptr, expected);
     buf_fini(&out);
 }
 

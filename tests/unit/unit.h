@@ -12,6 +12,15 @@
 
 #include "base/status.h"
 
+/* None of the three is negative. The name that cmocka itself has for it changed with version 2. */
+#define assert_between(value, least, most)                                                         \
+    do {                                                                                           \
+        uintmax_t value_ = (uintmax_t)(value);                                                     \
+        if (value_ < (uintmax_t)(least) || value_ > (uintmax_t)(most)) {                           \
+            fail_msg("%s is %ju, expected %s to %s", #value, value_, #least, #most);               \
+        }                                                                                          \
+    } while (0)
+
 /* The call succeeds, or the test fails with the text of |err|. */
 #define assert_ok(err, expr)                                                                       \
     do {                                                                                           \
