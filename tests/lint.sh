@@ -54,8 +54,25 @@ include_rules() {
             }
             if (file == "hal/drivers.c") return "^(config\\.h$|base/|hal/)"
             if (file ~ /^hal\//) return "^(config\\.h$|base/|hal/[a-z_]+\\.(h|def)$)"
+            if (file ~ /^runtime\/pte\//) return "^(config\\.h$|base/|runtime/pte/)"
+            if (file ~ /^runtime\/graph\/(dim|graph)\.h$/) return "^(base/|runtime/graph/dim\\.h$)"
+            if (file ~ /^runtime\/graph\//)
+                return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|runtime/(graph|ops)/|" \
+                    "runtime/plan/plan\\.h$)"
             if (file ~ /^runtime\/ops\//)
-                return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|hal/cpu/uk[a-z0-9_]*\\.h$|runtime/)"
+                return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|hal/cpu/uk[a-z0-9_]*\\.h$|" \
+                    "runtime/ops/|runtime/graph/graph\\.h$)"
+            if (file ~ /^runtime\/import\//)
+                return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|runtime/(import|pte|ops)/|" \
+                    "runtime/graph/graph\\.h$|runtime/(code|files|scalar)\\.h$)"
+            if (file ~ /^runtime\/plan\//)
+                return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|runtime/(plan|ops)/|" \
+                    "runtime/graph/graph\\.h$|runtime/files\\.h$)"
+            if (file ~ /^runtime\/vm\//)
+                return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|runtime/(vm|plan|ops)/|" \
+                    "runtime/[a-z_]+\\.h$)"
+            if (file ~ /^runtime\/sched\//)
+                return "^(config\\.h$|base/|runtime/sched/|runtime/(program|state)\\.h$)"
             if (file ~ /^runtime\//)
                 return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|runtime/|" \
                     "protocol/(rawsig|sip|sig|pytree)\\.h$)"
