@@ -44,7 +44,8 @@ BENCHES += %D%/bench_calls
 
 # All of them, and those that are scripts, in one table.
 EXTRA_DIST += %D%/figures.sh %D%/sched.py %D%/start_time.py %D%/executorch_time.py
-bench: all $(BENCHES)
+# Not `all`: that is a make of its own, which would write the same archives at the same time.
+bench: all-am $(BENCHES)
 	top_srcdir='$(abs_top_srcdir)' top_builddir='$(abs_top_builddir)' \
 		sh $(abs_top_srcdir)/%D%/figures.sh $(MODELS)
 .PHONY: bench
