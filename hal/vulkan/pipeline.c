@@ -164,6 +164,7 @@ void hal_vulkan_pipelines_fini(struct hal_vulkan_device *device)
 struct constants {
     uint32_t lanes, variant;
     struct hal_vulkan_shape shape;
+    uint32_t subgroups;
 };
 
 #define CONSTANTS (sizeof(struct constants) / sizeof(uint32_t))
@@ -176,6 +177,7 @@ static struct constants constants_of(const struct hal_vulkan_device *device,
         .lanes = device->lanes,
         .variant = variant,
         .shape = form->needs & HAL_MATRICES_S8 ? abilities->matrices_s8 : abilities->matrices_f16,
+        .subgroups = device->lanes / abilities->subgroup,
     };
 }
 

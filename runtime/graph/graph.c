@@ -295,14 +295,47 @@ static enum status check_dtypes(const struct rt_graph *graph, const struct rt_no
                      arg ? "argument" : "output", index, dtype_text(v->dtype));
 }
 
+static bool holds_halves(const struct rt_value *v)
+{
+    return v->dtype == DT_F16 || v->is_half;
+}
+
+/* Of what |node| takes elements from: a copy, from its last tensor. */
+static bool moves_halves(const struct rt_graph *graph, const struct rt_node *node)
+{
+    bool all = true, last = false;
+    struct rt_tensors args = rt_node_arg_tensors(graph, node);
+    for (uint32_t value; rt_tensors_next(&args, &value);) {
+        last = holds_halves(&graph->values[value]);
+        all &= last;
+    }
+    return node->op->flags & RT_OP_COPY ? last : all && last;
+}
+
+static void mark_halves(const struct rt_graph *graph, const struct rt_node *node)
+{
+    if (!(node->op->flags & (RT_OP_COPY | RT_OP_VIEW | RT_OP_MOVES)) ||
+        !moves_halves(graph, node)) {
+        return;
+    }
+    struct rt_tensors outs = rt_node_out_tensors(graph, node);
+    for (uint32_t value; rt_tensors_next(&outs, &value);) {
+        struct rt_value *out = &graph->values[value];
+        out->is_half = out->dtype == DT_F32;
+    }
+}
+
 enum status rt_graph_infer(struct rt_graph *graph, uint32_t node, struct error *err)
 {
     const struct rt_op *op = graph->nodes[node].op;
     TRY(check_dtypes(graph, &graph->nodes[node], err));
     TRY(check_complex(graph, &graph->nodes[node], err));
     struct rt_shape_call call = {graph, &graph->nodes[node], err};
-    enum status status = op->shape(&call);
-    return status == ST_OK ? rt_graph_check(graph, err) : error_prefix(err, "%s: ", op->name);
+    if (op->shape(&call) != ST_OK) {
+        return error_prefix(err, "%s: ", op->name);
+    }
+    mark_halves(graph, &graph->nodes[node]);
+    return rt_graph_check(graph, err);
 }
 
 void rt_graph_set_constant(struct rt_graph *graph, uint32_t value, struct hal_buffer *buffer)

@@ -46,6 +46,7 @@ struct rt_value {
     uint8_t rank;     /* TENSOR */
     bool is_constant; /* TENSOR: |bytes| is the content */
     bool is_packed;   /* TENSOR: the layout is a kernel's own, the dims describe storage */
+    bool is_half;     /* TENSOR of f32: each number was one of f16; see rt_graph_infer() */
     bool is_static;   /* TENSOR: |declared| are the dims, not only their upper bounds */
     uint32_t symbol;  /* FLOAT, BOOL: the expression whose bits the value is; 0: it is constant */
     uint32_t count;   /* lists */
@@ -136,6 +137,8 @@ MUST_CHECK enum status rt_graph_convert(struct rt_graph *graph, uint32_t value, 
 /*
  * Runs a node's shape function. Once for each node, in order: whoever adds a node calls this, so
  * that dims are known for every value in a graph. The error names the operator.
+ *
+ * Here it is seen, too, that floats are halves which were widened and, since then, only moved.
  */
 MUST_CHECK enum status rt_graph_infer(struct rt_graph *graph, uint32_t node, struct error *err);
 

@@ -394,6 +394,8 @@ static void describe(struct rt_emit *emit, struct conv *c)
         .weights = b->binding,
         .bias = bias ? bias->binding : (struct hal_binding){0},
         .residual = residual ? residual->binding : (struct hal_binding){0},
+        .are_halves =
+            rt_emit_value(emit, PACKED_X)->is_half && rt_emit_value(emit, PACKED_W)->is_half,
     };
 }
 
@@ -545,8 +547,8 @@ const struct rt_op rt_ops_conv[] = {
     {"convolution_backward", "aten::convolution_backward.out", "TTTL?LLLBLIO>TTT", backward_shape,
      NULL, 0, RT_LAYOUT_ROW_MAJOR, NULL, NULL, .dtypes = RT_DTYPES_REAL & ~(1u << DT_U64),
      .becomes = "conv_gradient"},
-    {"pack_conv", NULL, "TIB>T", pack_shape, pack_emit, 0, RT_LAYOUT_ROW_MAJOR, NULL, NULL,
-     .dtypes = 1u << DT_F32, .runs = &rt_pack_kernel},
+    {"pack_conv", NULL, "TIB>T", pack_shape, pack_emit, RT_OP_MOVES, RT_LAYOUT_ROW_MAJOR, NULL,
+     NULL, .dtypes = 1u << DT_F32, .runs = &rt_pack_kernel},
     {"conv", NULL, PACKED_ARGS, packed_shape, conv_emit, RT_OP_EPILOGUE, RT_LAYOUT_CHANNELS_LAST,
      &conv_epilogue, rt_batch_each, .dtypes = 1u << DT_F32, .runs = &rt_gemm_kernel},
     {"conv_dw", NULL, PACKED_ARGS, packed_shape, depthwise_emit, RT_OP_EPILOGUE,

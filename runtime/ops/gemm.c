@@ -7,6 +7,8 @@
 #include "hal/cpu/uk.h"
 #include "runtime/ops/cut.h"
 #include "runtime/ops/shaders/gemm.h"
+#include "runtime/ops/shaders/gemm_f16.h"
+#include "runtime/ops/shaders/gemm_matrices.h"
 #include "runtime/ops/shaders/pack.h"
 
 /* Rough speed of one core: multiply-adds and bytes of weights from memory in a nanosecond. */
@@ -206,6 +208,13 @@ const struct hal_kernel rt_gemm_kernel = {
     .cpu = gemm_cpu,
     .spirv = {HAL_SPIRV_FORM(gemm_gpu_spirv, HAL_GPU), HAL_SPIRV_FORM(gemm_spirv, 0)}};
 
+const struct hal_kernel rt_gemm_halves_kernel = {
+    .name = "gemm_halves",
+    .cpu = gemm_cpu,
+    .spirv = {HAL_SPIRV_FORM(gemm_matrices_spirv, HAL_MATRICES_F16),
+              HAL_SPIRV_FORM(gemm_f16_spirv, HAL_GPU | HAL_F16),
+              HAL_SPIRV_FORM(gemm_gpu_spirv, HAL_GPU), HAL_SPIRV_FORM(gemm_spirv, 0)}};
+
 /* ---- recording ------------------------------------------------------------------------------- */
 
 static int64_t ceil_div(int64_t a, int64_t b)
@@ -268,7 +277,7 @@ enum status rt_gemm_emit(struct rt_emit *emit, struct rt_gemm *g,
         return error_set(err, ST_TOO_LARGE, "%lld images", (long long)g->images);
     }
     struct hal_dispatch dispatch = {
-        .kernel = &rt_gemm_kernel,
+        .kernel = tensors->are_halves ? &rt_gemm_halves_kernel : &rt_gemm_kernel,
         .grid = {(uint32_t)(g->bands_y * g->bands_x), (uint32_t)(image_bands * g->groups),
                  (uint32_t)ceil_div(panels, g->panels)},
         .constants = g,

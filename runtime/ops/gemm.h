@@ -63,6 +63,7 @@ struct rt_pack {
 struct rt_gemm_tensors {
     struct hal_binding out, in, weights;
     struct hal_binding bias, residual; /* length 0: none */
+    bool are_halves;                   /* what is multiplied, each number: see struct rt_value */
 };
 
 /* Records the dispatch. */
@@ -79,8 +80,8 @@ MUST_CHECK enum status rt_pack_emit(struct rt_emit *emit, struct rt_pack *pack, 
 void rt_packed_dims(struct rt_dims *dims, struct rt_dim matrices, struct rt_dim k, struct rt_dim n,
                     struct rt_dim out[4]);
 
-/* Products, and the packing of their right sides. */
-extern const struct hal_kernel rt_gemm_kernel, rt_pack_kernel;
+/* Products, those of halves, and the packing of their right sides. */
+extern const struct hal_kernel rt_gemm_kernel, rt_gemm_halves_kernel, rt_pack_kernel;
 #endif
 
 #endif

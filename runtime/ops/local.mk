@@ -64,6 +64,8 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/shaders/fill_pattern.h \
 	%D%/shaders/gather.h \
 	%D%/shaders/gemm.h \
+	%D%/shaders/gemm_f16.h \
+	%D%/shaders/gemm_matrices.h \
 	%D%/shaders/index_put.h \
 	%D%/shaders/index_take.h \
 	%D%/shaders/interleave.h \
@@ -112,6 +114,9 @@ EXTRA_DIST += \
 	%D%/shaders/fill_pattern.comp \
 	%D%/shaders/gather.comp \
 	%D%/shaders/gemm.comp \
+	%D%/shaders/gemm.glsl \
+	%D%/shaders/gemm_f16.comp \
+	%D%/shaders/gemm_matrices.comp \
 	%D%/shaders/index_put.comp \
 	%D%/shaders/index_take.comp \
 	%D%/shaders/interleave.comp \

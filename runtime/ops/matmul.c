@@ -195,6 +195,8 @@ static enum status gemm_emit(struct rt_emit *emit, struct error *err)
         .weights = b->binding,
         .bias = optional_binding(rt_emit_arg(emit, GEMM_BIAS)),
         .residual = optional_binding(rt_emit_arg(emit, GEMM_RESIDUAL)),
+        .are_halves =
+            rt_emit_value(emit, GEMM_X)->is_half && rt_emit_value(emit, GEMM_PACKED)->is_half,
     };
     return rt_gemm_emit(emit, &gemm, &tensors, err);
 }
@@ -343,9 +345,9 @@ const struct rt_op rt_ops_matmul[] = {
      .dtypes = RT_DTYPES_REAL & ~(1u << DT_U64), .becomes = "gemm"},
     {"linear", "aten::linear.out", "TTT?>T", linear_shape, NULL, 0, RT_LAYOUT_ROW_MAJOR, NULL, NULL,
      .dtypes = RT_DTYPES_REAL & ~(1u << DT_U64), .becomes = "gemm"},
-    {"pack_kn", NULL, "T>T", pack_shape, pack_emit, 0, RT_LAYOUT_ROW_MAJOR, NULL, rt_batch_each,
-     .dtypes = 1u << DT_F32, .runs = &rt_pack_kernel},
-    {"pack_nk", NULL, "T>T", pack_shape, pack_emit, 0, RT_LAYOUT_ROW_MAJOR, &transposed,
+    {"pack_kn", NULL, "T>T", pack_shape, pack_emit, RT_OP_MOVES, RT_LAYOUT_ROW_MAJOR, NULL,
+     rt_batch_each, .dtypes = 1u << DT_F32, .runs = &rt_pack_kernel},
+    {"pack_nk", NULL, "T>T", pack_shape, pack_emit, RT_OP_MOVES, RT_LAYOUT_ROW_MAJOR, &transposed,
      rt_batch_each, .dtypes = 1u << DT_F32, .runs = &rt_pack_kernel},
     {"gemm", NULL, "TTIT?T?FF>T", gemm_shape, gemm_emit, RT_OP_EPILOGUE, RT_LAYOUT_ROW_MAJOR,
      &gemm_epilogue, rt_batch_each, .dtypes = 1u << DT_F32, .runs = &rt_gemm_kernel},

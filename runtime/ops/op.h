@@ -83,6 +83,7 @@ enum rt_op_flags {
     RT_OP_RANDOM = 1 << 9,    /* its numbers are others each time: never folded */
     RT_OP_POINTWISE = 1 << 7, /* an element of the output follows from those at its own place in the
                                  arguments, which are broadcast to it, and from nothing else */
+    RT_OP_MOVES = 1 << 11,    /* an element of the outputs is one of a tensor argument, or 0 */
     RT_OP_COMPLEX = 1 << 8,   /* takes complex tensors: it only moves elements, or checks itself */
 };
 

@@ -120,7 +120,7 @@ TESTS += $(UNIT_SERVER_TESTS)
 
 # From sizes to calls: the graph, its passes, plans.
 UNIT_RUNTIME_TESTS = %D%/test_batch %D%/test_bind %D%/test_cascade %D%/test_chain %D%/test_cut %D%/test_dim %D%/test_invocation \
-	%D%/test_oracle %D%/test_passes %D%/test_forms %D%/test_permute %D%/test_ptd \
+	%D%/test_halves %D%/test_oracle %D%/test_passes %D%/test_forms %D%/test_permute %D%/test_ptd \
 	%D%/test_pipeline %D%/test_pipeline_state %D%/test_quantize %D%/test_random %D%/test_release %D%/test_signature \
 	%D%/test_state %D%/test_vm %D%/test_xnnpack
 check_PROGRAMS += $(UNIT_RUNTIME_TESTS)
@@ -143,6 +143,9 @@ TESTS += $(UNIT_RUNTIME_TESTS)
 %C%_test_dim_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_quantize_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_quantize_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_halves_SOURCES = %D%/test_halves.c %D%/graph_support.c %D%/graph_support.h
+%C%_test_halves_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_halves_LDADD = $(RUNTIME_LIBS) $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_passes_SOURCES = %D%/test_passes.c %D%/graph_support.c %D%/graph_support.h
 %C%_test_passes_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_passes_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)

@@ -320,6 +320,64 @@ static void products_become_gemm(void **state)
                     "  return %22, %28, %34, %44\n");
 }
 
+static const struct rt_value *product_operand(const struct fixture *f, uint32_t index)
+{
+    for (uint32_t i = 0; i < f->graph.node_count; i++) {
+        if (strcmp(f->graph.nodes[i].op->name, "gemm") == 0) {
+            return rt_node_arg(&f->graph, &f->graph.nodes[i], index);
+        }
+    }
+    fail_msg("no product");
+    return NULL;
+}
+
+static uint32_t convert(struct fixture *f, uint32_t value, enum dtype dtype)
+{
+    uint32_t out;
+    assert_ok(f->err, rt_graph_convert(&f->graph, value, dtype, &out, &f->err));
+    return out;
+}
+
+/* By way of |dtype|, moved, converted and packed. */
+static void multiply_narrowed(struct fixture *f, enum dtype dtype)
+{
+    uint32_t x = convert(f, convert(f, INPUT(3, 2), dtype), DT_F32);
+    uint32_t moved[] = {x, INTS(1, 0)};
+    uint32_t args[] = {apply(f, "permute", moved, 2),
+                       convert(f, convert(f, WEIGHTS(4, 3), dtype), DT_F32),
+                       rt_graph_none(&f->graph)};
+    give(f, apply(f, "linear", args, 3));
+    lower(f);
+}
+
+static void what_was_halves_is_known(void **state)
+{
+    struct fixture *f = *state;
+    multiply_narrowed(f, DT_F16);
+    assert_true(product_operand(f, 0)->is_half);
+    assert_true(product_operand(f, 1)->is_half && product_operand(f, 1)->is_constant);
+    assert_false(f->graph.values[f->outputs[0]].is_half);
+}
+
+static void what_was_no_half_is_not_taken_for_one(void **state)
+{
+    struct fixture *f = *state;
+    multiply_narrowed(f, DT_BF16);
+    assert_false(product_operand(f, 0)->is_half || product_operand(f, 1)->is_half);
+}
+
+static void joined_with_other_floats_halves_are_none(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t half = convert(f, convert(f, INPUT(2, 3), DT_F16), DT_F32);
+    const uint32_t alike[] = {half, half}, unlike[] = {half, INPUT(2, 3)};
+    uint32_t args[] = {rt_graph_tensors(&f->graph, alike, 2), number(f, 0)};
+    assert_true(f->graph.values[apply(f, "cat", args, 2)].is_half);
+    args[0] = rt_graph_tensors(&f->graph, unlike, 2);
+    assert_false(f->graph.values[apply(f, "cat", args, 2)].is_half);
+    assert_false(f->graph.values[relu(f, half)].is_half); /* it is, but nobody asks */
+}
+
 static void convolutions_choose_their_form(void **state)
 {
     struct fixture *f = *state;
@@ -538,6 +596,9 @@ int main(void)
         TEST(a_transposed_convolution_takes_batch_norm),
         TEST(batch_norm_stays_out),
         TEST(products_become_gemm),
+        TEST(what_was_halves_is_known),
+        TEST(what_was_no_half_is_not_taken_for_one),
+        TEST(joined_with_other_floats_halves_are_none),
         TEST(convolutions_choose_their_form),
         TEST(clamps_go_into_what_they_follow),
         TEST(a_residual_goes_in_before_the_relu),

@@ -6,3 +6,5 @@
 layout(constant_id = 2) const uint matrix_m = 16u;
 layout(constant_id = 3) const uint matrix_n = 16u;
 layout(constant_id = 4) const uint matrix_k = 16u;
+/* Of the workgroup, on devices where all are of one size. */
+layout(constant_id = 5) const uint subgroups = 2u;
