@@ -18,6 +18,11 @@
 #define COMMAND_BYTES_MAX ((size_t)256 << 20)
 #define BYTES_PER_NS 8 /* that one core moves, for the cost of fills, copies and updates */
 
+struct hal_binding hal_binding_whole(struct hal_buffer *buffer)
+{
+    return (struct hal_binding){.buffer = buffer, .length = hal_buffer_size(buffer)};
+}
+
 enum status hal_command_new(struct hal_device *device, uint32_t slot_count,
                             struct hal_command **out_command, struct error *err)
 {

@@ -36,6 +36,9 @@ struct hal_binding {
     size_t length;
 };
 
+/* All of it; takes no reference. */
+struct hal_binding hal_binding_whole(struct hal_buffer *buffer);
+
 struct hal_dispatch {
     const struct hal_kernel *kernel;
     uint32_t grid[3];       /* a 0 anywhere: nothing to do */

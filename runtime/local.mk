@@ -94,12 +94,14 @@ noinst_LIBRARIES += %D%/libruntime.a
 	%D%/sched/sched.c %D%/sched/sched.h \
 	%D%/sched/sequence.c %D%/sched/sequence.h \
 	%D%/vm/batch.c %D%/vm/batch_proof.c \
+	%D%/vm/block.c \
 	%D%/vm/host.c \
 	%D%/vm/inputs.c \
 	%D%/vm/invocation.c %D%/vm/invocation_priv.h \
 	%D%/vm/memory.c \
 	%D%/vm/pipelined.c \
 	%D%/vm/prepare.c \
+	%D%/vm/results.c \
 	%D%/vm/states.c \
 	%D%/vm/vm.h %D%/vm/walk.c \
 	%D%/vm/words.c %D%/vm/words.h

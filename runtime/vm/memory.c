@@ -90,6 +90,7 @@ struct vm_memory *vm_borrow(struct vm *vm, struct hal_binding binding, enum vm_o
 {
     struct vm_memory *memory = take_unused(vm);
     memory->binding = binding;
+    memory->binding.buffer = binding.buffer ? hal_buffer_ref(binding.buffer) : NULL;
     memory->owner = owner;
     return memory;
 }

@@ -40,11 +40,6 @@ enum status rt_invocation_place_states(struct rt_invocation *inv, struct error *
     return ST_OK;
 }
 
-static struct hal_binding whole(struct hal_buffer *buffer)
-{
-    return (struct hal_binding){.buffer = buffer, .length = hal_buffer_size(buffer)};
-}
-
 /* What the run is told of written state |use|, input |input| and result |result| of the plan. */
 static void tell_stale(struct rt_invocation *inv, const struct rt_method_state *use, uint32_t input,
                        uint32_t result)
@@ -70,8 +65,8 @@ enum status rt_invocation_fill_states(struct rt_invocation *inv)
     uint32_t inputs = rt_method_input_count(method), result = rt_method_result_count(method);
     for (uint32_t i = 0; i < method->state_count; i++) {
         const struct rt_method_state *use = &method->states[i];
-        inv->slots[RT_SLOT_INPUT + inputs + i] =
-            whole(inv->state ? inv->state->current[use->slot] : slots->items[use->slot].initial);
+        inv->slots[RT_SLOT_INPUT + inputs + i] = hal_binding_whole(
+            inv->state ? inv->state->current[use->slot] : slots->items[use->slot].initial);
         if (!use->is_written) {
             continue;
         }
@@ -80,7 +75,7 @@ enum status rt_invocation_fill_states(struct rt_invocation *inv)
         if (inv->state) {
             /* Not before: other calls of the state may run until this one begins. */
             TRY(rt_state_reserve(inv->state, use->slot, NULL));
-            *target = whole(inv->state->spare[use->slot]);
+            *target = hal_binding_whole(inv->state->spare[use->slot]);
             tell_stale(inv, use, inputs + i, result);
         }
         result++;
@@ -94,7 +89,7 @@ void rt_invocation_leave_states(struct rt_invocation *inv, enum status status)
     if (!inv->state) {
         return;
     }
-    bool advances = status == ST_OK && !inv->vm; /* the VM has done so: vm/walk.c */
+    bool advances = status == ST_OK && !inv->vm; /* the VM has done so: vm/results.c */
     uint32_t inputs = rt_method_input_count(method), result = rt_method_result_count(method);
     for (uint32_t i = 0; advances && i < method->state_count; i++) {
         if (method->states[i].is_written) {

@@ -91,7 +91,7 @@ void vm_run(struct rt_invocation *invocation, enum hal_caller caller);
 /* |bytes| of pool memory with one ref. ST_EXHAUSTED or ST_TOO_LARGE with a text. */
 MUST_CHECK enum status vm_allocate(struct rt_invocation *invocation, size_t bytes,
                                    struct vm_memory **out_memory);
-/* Somebody else's memory, with one ref; the buffer's is taken. */
+/* Somebody else's memory, with one ref, and one of its buffer. */
 struct vm_memory *vm_borrow(struct vm *vm, struct hal_binding binding, enum vm_owner owner);
 void vm_drop(struct vm *vm, struct vm_memory *memory); /* NULL is fine */
 /* Everything goes back to the pool. */
@@ -103,6 +103,22 @@ void vm_put(struct vm *vm, uint32_t reg, struct vm_value value);
 
 /* The bytes of a tensor, which the host sees; NULL for none. */
 uint8_t *vm_map(const struct vm_memory *memory);
+
+/* ---- block.c --------------------------------------------------------------------------------- */
+
+/* Plans and submits it; what is empty has run. The error is the invocation's. */
+MUST_CHECK enum status vm_block_begin(struct rt_invocation *invocation, struct rt_block *block);
+/* It has run, as |status| says, or could not begin: its results into registers, to the next step.
+ */
+MUST_CHECK enum status vm_block_finish(struct rt_invocation *invocation, enum status status);
+/* Drops what a block held while it ran, also one that did not come that far. */
+void vm_block_leave(struct vm *vm);
+
+/* ---- results.c ------------------------------------------------------------------------------- */
+
+/* Registers become the invocation's results; then its state's next generation. */
+MUST_CHECK enum status vm_give_results(struct rt_invocation *invocation);
+MUST_CHECK enum status vm_advance_states(struct rt_invocation *invocation);
 
 /* ---- host.c ---------------------------------------------------------------------------------- */
 

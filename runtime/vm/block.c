@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One block of a call: its inputs come from registers, its outputs get memory of the pool or that
+ * of the next generation of a state, and become registers when it has run.
+ */
+#include "config.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "hal/queue.h"
+#include "runtime/state_priv.h"
+#include "runtime/vm/invocation_priv.h"
+#include "runtime/vm/vm.h"
+#include "runtime/vm/words.h"
+
+static enum status gather(struct rt_invocation *inv, const struct rt_block *block)
+{
+    struct vm *vm = inv->vm;
+    for (uint32_t i = 0; i < block->graph.input_count; i++) {
+        const struct rt_value *v = &block->graph.values[block->graph.inputs[i]];
+        const struct vm_value *value = &vm->registers[block->ins[i]];
+        bool is_needed = v->kind == RT_TENSOR || !rt_value_is_fixed(v);
+        if (is_needed && value->kind != v->kind) {
+            return error_set(&inv->error, ST_INVALID, "a value is read before anything wrote it");
+        }
+        vm->given[i] = (struct rt_block_input){&value->shape, value->number};
+        vm->slots[RT_SLOT_INPUT + i] =
+            value->memory ? value->memory->binding : (struct hal_binding){0};
+    }
+    return ST_OK;
+}
+
+/* The next generation of the mutable buffer that lives in |reg| is written where it will stay. */
+static bool take_spare(struct rt_invocation *inv, uint32_t reg, size_t bytes,
+                       struct vm_memory **out_memory)
+{
+    const struct rt_method *method = inv->method;
+    struct vm *vm = inv->vm;
+    for (uint32_t i = 0; inv->state && i < method->state_count; i++) {
+        const struct rt_method_state *use = &method->states[i];
+        if (use->reg != reg || !use->is_written || vm->spares[i].is_used ||
+            bytes != vm->code->registers[reg].bytes ||
+            rt_state_reserve(inv->state, use->slot, NULL) != ST_OK) {
+            continue;
+        }
+        *out_memory =
+            vm_borrow(vm, hal_binding_whole(inv->state->spare[use->slot]), VM_OWNER_SPARE);
+        (*out_memory)->state = i;
+        struct rt_rows stale = rt_state_spoil(inv->state, use->slot);
+        vm->spares[i].is_used = true;
+        vm->spares[i].stale = vm->spares[i].is_spoiled ? (struct rt_rows){0} : stale;
+        vm->spares[i].is_spoiled = true;
+        return true;
+    }
+    return false;
+}
+
+/* Which of the method's states has its spare memory as output |index| of the running block. */
+static bool find_spare(const struct vm *vm, uint32_t index, uint32_t *out_state)
+{
+    const struct vm_memory *memory = vm->outputs[index];
+    if (!memory || memory->owner != VM_OWNER_SPARE) {
+        return false;
+    }
+    *out_state = memory->state;
+    return true;
+}
+
+/* What the block is told, once its inputs and outputs have their memory. */
+static void put_words(struct rt_invocation *inv, const struct rt_block *block)
+{
+    struct vm *vm = inv->vm;
+    uint8_t *arena = vm_map(vm->arena);
+    uint32_t state;
+    rt_words_put(vm->plan, vm->words, arena);
+    for (uint32_t i = 0; i < block->graph.output_count; i++) {
+        uint32_t base = vm->plan->results[i].base;
+        if (!find_spare(vm, i, &state)) {
+            continue;
+        }
+        uint32_t slot = inv->method->states[state].slot;
+        vm->spares[state].has_base = base != RT_NO_BASE && vm->slots[RT_SLOT_INPUT + base].buffer ==
+                                                               inv->state->current[slot];
+        if (vm->spares[state].has_base) {
+            rt_words_put_stale(vm->plan, i, &vm->spares[state].stale, arena);
+        }
+    }
+}
+
+/* What the block has said. */
+static void read_written(struct vm *vm)
+{
+    uint32_t state;
+    for (uint32_t i = 0; i < vm->plan->result_count; i++) {
+        if (find_spare(vm, i, &state)) {
+            vm->spares[state].written = vm->spares[state].has_base
+                                            ? rt_words_written(vm->plan, i, vm_map(vm->arena))
+                                            : (struct rt_rows){0};
+        }
+    }
+}
+
+static enum status allocate_outputs(struct rt_invocation *inv, const struct rt_block *block)
+{
+    struct vm *vm = inv->vm;
+    const struct rt_graph *graph = &block->graph;
+    for (uint32_t i = 0; i < block->out_count; i++) {
+        const struct rt_block_out *out = &block->outs[i];
+        if (!out->is_input && !vm->outputs[out->index] &&
+            graph->values[graph->outputs[out->index]].kind == RT_TENSOR) {
+            take_spare(inv, out->reg, vm->plan->results[out->index].bytes,
+                       &vm->outputs[out->index]);
+        }
+    }
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        if (graph->values[graph->outputs[i]].kind == RT_TENSOR && !vm->outputs[i]) {
+            TRY(vm_allocate(inv, vm->plan->results[i].bytes, &vm->outputs[i]));
+        }
+        vm->slots[rt_slot_result(graph->input_count, i)] =
+            vm->outputs[i] ? vm->outputs[i]->binding : (struct hal_binding){0};
+    }
+    TRY(vm_allocate(inv, vm->plan->arena_bytes, &vm->arena));
+    vm->slots[RT_SLOT_ARENA] = vm->arena->binding;
+    if (inv->method->poison_arenas && vm->plan->arena_bytes > 0) {
+        memset(vm_map(vm->arena), 0xff, vm->plan->arena_bytes);
+    }
+    put_words(inv, block);
+    return ST_OK;
+}
+
+static enum status submit_block(struct rt_invocation *inv, const struct rt_block *block)
+{
+    struct vm *vm = inv->vm;
+    const struct hal_submission submission = {
+        .command = vm->plan->command,
+        .slots = vm->slots,
+        .slot_count = rt_slot_result(block->graph.input_count, block->graph.output_count),
+        .signal = {{inv->semaphore, ++inv->timepoint}},
+        .signal_count = 1,
+        .caller = vm->caller,
+        .share = inv->method->share,
+        .weight = inv->method->weight,
+        .cancel = inv->cancel,
+        .fault = &inv->fault,
+    };
+    return hal_queue_submit(inv->method->device, &submission, &inv->error);
+}
+
+enum status vm_block_begin(struct rt_invocation *inv, struct rt_block *block)
+{
+    TRY(gather(inv, block));
+    TRY(rt_block_plan(block, inv->vm->given, inv->vm->words, &inv->vm->plan, &inv->error));
+    TRY(allocate_outputs(inv, block));
+    return inv->vm->plan->is_empty ? ST_OK : submit_block(inv, block);
+}
+
+static enum status read_extent(struct rt_invocation *inv, const struct rt_block_out *out,
+                               struct vm_value *value)
+{
+    const struct rt_register *r = &inv->vm->code->registers[out->reg];
+    int64_t rows;
+    const uint8_t *bytes = vm_map(inv->vm->outputs[out->extent]);
+    must(bytes);
+    memcpy(&rows, bytes, sizeof(rows));
+    if (rows < 0 || rows > value->shape.dims[0]) {
+        return error_set(&inv->error, ST_INTERNAL, "an operator gives more rows than it may");
+    }
+    if ((r->fixed_dims & 1) && rows != r->bound.dims[0]) {
+        return error_set(&inv->error, ST_INVALID,
+                         "a result that depends on data has %" PRId64 " rows, expected %" PRId64,
+                         rows, r->bound.dims[0]);
+    }
+    value->shape.dims[0] = rows;
+    return ST_OK;
+}
+
+static enum status read_out(struct rt_invocation *inv, const struct rt_block *block,
+                            const struct rt_block_out *out, struct vm_value *value)
+{
+    struct vm *vm = inv->vm;
+    const struct rt_value *v = &block->graph.values[block->graph.outputs[out->index]];
+    const struct rt_plan_result *result = &vm->plan->results[out->index];
+    *value = (struct vm_value){.kind = v->kind,
+                               .number = rt_words_number(vm->plan, out->index, vm->words)};
+    if (v->kind == RT_TENSOR) {
+        value->shape = result->shape;
+        value->memory = vm->outputs[out->index];
+        value->memory->refs++;
+    }
+    return out->extent == RT_NO_EXTENT ? ST_OK : read_extent(inv, out, value);
+}
+
+/* All new values are taken before one register changes: inputs may be among them. */
+static enum status take_outs(struct rt_invocation *inv, const struct rt_block *block)
+{
+    struct vm *vm = inv->vm;
+    enum status status = ST_OK;
+    uint32_t count = 0;
+    for (; status == ST_OK && count < block->out_count; count++) {
+        const struct rt_block_out *out = &block->outs[count];
+        if (out->is_input) {
+            vm->fresh[count] = vm_share(&vm->registers[block->ins[out->index]]);
+        } else {
+            status = read_out(inv, block, out, &vm->fresh[count]);
+        }
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (status == ST_OK) {
+            vm_put(vm, block->outs[i].reg, vm->fresh[i]);
+        } else {
+            vm_drop(vm, vm->fresh[i].memory);
+        }
+    }
+    return status;
+}
+
+void vm_block_leave(struct vm *vm)
+{
+    for (uint32_t i = 0; i < vm->code->outs_max; i++) {
+        vm_drop(vm, vm->outputs[i]);
+        vm->outputs[i] = NULL;
+    }
+    vm_drop(vm, vm->arena);
+    vm->arena = NULL;
+    rt_plan_unref(vm->plan);
+    vm->plan = NULL;
+}
+
+enum status vm_block_finish(struct rt_invocation *inv, enum status status)
+{
+    struct vm *vm = inv->vm;
+    if (vm->plan && !vm->plan->is_empty && vm->reached != ST_OK) {
+        rt_invocation_replace_semaphore(inv);
+        vm->reached = ST_OK;
+    }
+    if (status == ST_OK) {
+        read_written(vm);
+        status = take_outs(inv, vm->code->blocks[vm->code->steps[vm->pc].target]);
+    }
+    vm_block_leave(vm);
+    vm->pc++;
+    return status;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/* What the registers hold at the end of a call: its results, and its states from then on. */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/bytes.h"
+#include "hal/buffer.h"
+#include "runtime/state_priv.h"
+#include "runtime/vm/invocation_priv.h"
+#include "runtime/vm/vm.h"
+
+static struct hal_binding retain(struct hal_binding binding)
+{
+    binding.buffer = binding.buffer ? hal_buffer_ref(binding.buffer) : NULL;
+    return binding;
+}
+
+/* The caller's memory gets a copy; otherwise the result is where it was computed. */
+static enum status give_tensor(struct rt_invocation *inv, uint32_t index, struct vm_value *value)
+{
+    const struct rt_io *io = rt_method_result(inv->method, index);
+    struct hal_binding *bound = &inv->bound[index];
+    struct vm_memory *memory;
+    size_t bytes;
+    TRY(shape_bytes(&value->shape, io->dtype, &bytes, &inv->error));
+    if (bound->buffer && !in_range(bound->offset, bytes, hal_buffer_size(bound->buffer))) {
+        return error_set(&inv->error, ST_INVALID,
+                         "result '%s' needs %zu bytes at %zu, its memory has %zu", io->name, bytes,
+                         bound->offset, hal_buffer_size(bound->buffer));
+    }
+    bool is_kept = value->memory->owner == VM_OWNER_POOL || value->memory->owner == VM_OWNER_INPUT;
+    if (!bound->buffer && is_kept) {
+        *bound = retain(value->memory->binding);
+    } else if (!bound->buffer) {
+        TRY(vm_allocate(inv, bytes, &memory)); /* the next call writes to a state's memory */
+        *bound = retain(memory->binding);
+        vm_drop(inv->vm, memory);
+    }
+    uint8_t *base = bound->buffer ? hal_buffer_map(bound->buffer) : NULL;
+    uint8_t *to = base ? base + bound->offset : NULL;
+    if (bytes > 0 && to != vm_map(value->memory)) {
+        memcpy(to, vm_map(value->memory), bytes);
+    }
+    bound->length = bytes;
+    inv->results[index].shape = value->shape;
+    inv->results[index].bytes = span_of(to, bytes);
+    return ST_OK;
+}
+
+enum status vm_give_results(struct rt_invocation *inv)
+{
+    const struct rt_code *code = inv->vm->code;
+    for (uint32_t i = 0; i < code->result_count; i++) {
+        struct vm_value *value = &inv->vm->registers[code->results[i].reg];
+        const struct rt_io *io = rt_method_result(inv->method, i);
+        bool is_tensor = io->kind == RT_IO_TENSOR;
+        if ((is_tensor || code->results[i].is_computed) &&
+            value->kind != code->registers[code->results[i].reg].kind) {
+            return error_set(&inv->error, ST_INVALID, "result '%s' was never written", io->name);
+        }
+        if (is_tensor) {
+            TRY(give_tensor(inv, i, value));
+        } else {
+            rt_invocation_give_scalar(inv, i, value->number);
+        }
+    }
+    return ST_OK;
+}
+
+/* A buffer whose new content is not where it stays: another register's, or the caller's. */
+static enum status move_to_spare(struct rt_invocation *inv, const struct rt_method_state *use)
+{
+    struct vm_value *value = &inv->vm->registers[use->reg];
+    size_t size = inv->vm->code->registers[use->reg].bytes, bytes;
+    TRY(shape_bytes(&value->shape, inv->vm->code->registers[use->reg].dtype, &bytes, &inv->error));
+    if (bytes != size) {
+        return error_set(&inv->error, ST_INVALID, "a mutable buffer of %zu bytes gets %zu", size,
+                         bytes);
+    }
+    TRY(rt_state_reserve(inv->state, use->slot, &inv->error));
+    rt_state_spoil(inv->state, use->slot);
+    if (bytes > 0) {
+        memcpy(hal_buffer_map(inv->state->spare[use->slot]), vm_map(value->memory), bytes);
+    }
+    return ST_OK;
+}
+
+/* Before spare memory is overwritten, what another buffer has there for a value is copied. */
+static enum status save_from_spares(struct rt_invocation *inv)
+{
+    const struct rt_method *method = inv->method;
+    for (uint32_t i = 0; i < method->state_count; i++) {
+        uint32_t reg = method->states[i].reg;
+        struct vm_value *value = &inv->vm->registers[reg], copy = *value;
+        if (value->kind != RT_TENSOR || value->memory->owner != VM_OWNER_SPARE ||
+            value->memory->state == i) {
+            continue;
+        }
+        size_t bytes = value->memory->binding.length;
+        TRY(vm_allocate(inv, bytes, &copy.memory));
+        if (bytes > 0) {
+            memcpy(vm_map(copy.memory), vm_map(value->memory), bytes);
+        }
+        vm_put(inv->vm, reg, copy);
+    }
+    return ST_OK;
+}
+
+static bool is_unchanged(const struct rt_invocation *inv, uint32_t i)
+{
+    const struct rt_method_state *use = &inv->method->states[i];
+    const struct vm_memory *memory = inv->vm->registers[use->reg].memory;
+    return memory->owner == VM_OWNER_STATE &&
+           memory->binding.buffer == inv->state->current[use->slot];
+}
+
+enum status vm_advance_states(struct rt_invocation *inv)
+{
+    const struct rt_method *method = inv->method;
+    TRY(save_from_spares(inv));
+    for (uint32_t i = 0; i < method->state_count; i++) {
+        const struct vm_value *value = &inv->vm->registers[method->states[i].reg];
+        if (value->kind != RT_TENSOR) {
+            return error_set(&inv->error, ST_INVALID, "a mutable buffer lost its content");
+        }
+        if (value->memory->owner != VM_OWNER_SPARE && !is_unchanged(inv, i)) {
+            TRY(move_to_spare(inv, &method->states[i]));
+            inv->vm->spares[i].written = (struct rt_rows){0};
+        }
+    }
+    for (uint32_t i = 0; i < method->state_count; i++) {
+        if (!is_unchanged(inv, i)) {
+            rt_state_advance(inv->state, method->states[i].slot, inv->vm->spares[i].written);
+        }
+    }
+    return ST_OK;
+}
