@@ -66,7 +66,8 @@ noinst_LIBRARIES += %D%/libruntime.a
 	%D%/import/xnnpack_read.c %D%/import/xnnpack_read.h \
 	%D%/import/xnnpack_values.c \
 	%D%/graph/batch.c %D%/graph/batch.h \
-	%D%/graph/dim.c %D%/graph/dim.h \
+	%D%/graph/dim.c %D%/graph/dim.h %D%/graph/dim_priv.h \
+	%D%/graph/dim_eval.c %D%/graph/dim_solve.c \
 	%D%/graph/elide.c \
 	%D%/graph/fold.c \
 	%D%/graph/fuse.c \

@@ -12,26 +12,12 @@
 
 #include "runtime/graph/dim.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/bytes.h"
-#include "base/check.h"
+#include "runtime/graph/dim_priv.h"
 
-#define TERMS_MAX 16
 #define EXPRS_MAX 4096 /* solving a symbol looks at them all */
-
-struct term {
-    uint32_t expr;
-    int64_t coefficient;
-};
-
-struct terms {
-    struct term items[TERMS_MAX];
-    uint32_t count;
-    int64_t constant;
-    bool overflow;
-};
 
 void rt_dims_init(struct rt_dims *dims, struct arena *arena)
 {
@@ -48,29 +34,6 @@ static int64_t sat_mul(int64_t a, int64_t b)
 {
     int64_t product;
     return mul_i64(a, b, &product) ? product : ((a < 0) == (b < 0) ? INT64_MAX : INT64_MIN);
-}
-
-static int64_t floor_div(int64_t a, int64_t b)
-{
-    must(b > 0);
-    return a / b - (a % b < 0);
-}
-
-/* In [0, b). */
-static int64_t floor_mod(int64_t a, int64_t b)
-{
-    must(b > 0);
-    return a % b < 0 ? a % b + b : a % b;
-}
-
-static int64_t min_i64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t max_i64(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
 }
 
 int64_t rt_dim_lo(const struct rt_dims *dims, struct rt_dim d)
@@ -116,9 +79,8 @@ static void bounds_of(const struct rt_dims *dims, struct rt_expr *e)
     }
 }
 
-/* Room for one more element in an arena-backed array; the old array stays behind in the arena. */
-static bool make_room(struct rt_dims *dims, void **array, uint32_t count, uint32_t *capacity,
-                      size_t size)
+bool rt_dims_make_room(struct rt_dims *dims, void **array, uint32_t count, uint32_t *capacity,
+                       size_t size)
 {
     if (count < *capacity) {
         return true;
@@ -137,15 +99,6 @@ static bool make_room(struct rt_dims *dims, void **array, uint32_t count, uint32
     return true;
 }
 
-static struct rt_dim of_expr(const struct rt_dims *dims, uint32_t expr)
-{
-    const struct rt_expr *e = &dims->exprs[expr];
-    if (e->lo == e->hi && e->kind != RT_EXPR_SYMBOL) {
-        return rt_dim_of(e->lo);
-    }
-    return (struct rt_dim){.value = e->hi, .expr = expr};
-}
-
 static uint32_t hash(enum rt_expr_kind kind, struct rt_dim a, struct rt_dim b)
 {
     uint64_t mixed = (a.expr ? a.expr : (uint64_t)a.value * 31) * 0x9e3779b97f4a7c15;
@@ -158,11 +111,11 @@ static struct rt_dim append(struct rt_dims *dims, struct rt_expr e)
 {
     void *exprs = dims->exprs, *solved = dims->solved;
     uint32_t capacity = dims->expr_capacity;
-    if (!make_room(dims, &exprs, dims->expr_count, &capacity, sizeof(e))) {
+    if (!rt_dims_make_room(dims, &exprs, dims->expr_count, &capacity, sizeof(e))) {
         return rt_dim_of(0);
     }
     capacity = dims->expr_capacity;
-    if (!make_room(dims, &solved, dims->expr_count, &capacity, sizeof(*dims->solved))) {
+    if (!rt_dims_make_room(dims, &solved, dims->expr_count, &capacity, sizeof(*dims->solved))) {
         return rt_dim_of(0);
     }
     dims->exprs = exprs;
@@ -173,7 +126,7 @@ static struct rt_dim append(struct rt_dims *dims, struct rt_expr e)
     *head = expr;
     dims->exprs[expr] = e;
     dims->solved[expr] = (struct rt_dim){.value = e.hi, .expr = expr};
-    return of_expr(dims, expr);
+    return rt_dim_of_expr(dims, expr);
 }
 
 struct rt_dim rt_dim_symbol(struct rt_dims *dims, int64_t bound)
@@ -194,7 +147,7 @@ static struct rt_dim intern(struct rt_dims *dims, enum rt_expr_kind kind, struct
     for (uint32_t i = dims->heads[hash(kind, a, b)]; i; i = dims->exprs[i].next) {
         const struct rt_expr *e = &dims->exprs[i];
         if (e->kind == kind && rt_dim_same(e->a, a) && rt_dim_same(e->b, b)) {
-            return of_expr(dims, i);
+            return rt_dim_of_expr(dims, i);
         }
     }
     struct rt_expr e = {.kind = kind, .a = a, .b = b};
@@ -205,7 +158,7 @@ static struct rt_dim intern(struct rt_dims *dims, enum rt_expr_kind kind, struct
 /* ---- products -------------------------------------------------------------------------------- */
 
 /* Multiplies |product| (factors in items, coefficient in constant) by |d|. */
-static void collect_factors(const struct rt_dims *dims, struct rt_dim d, struct terms *product)
+static void collect_factors(const struct rt_dims *dims, struct rt_dim d, struct rt_terms *product)
 {
     while (d.expr && dims->exprs[d.expr].kind == RT_EXPR_PRODUCT) {
         collect_factors(dims, dims->exprs[d.expr].b, product); /* b is a single factor */
@@ -215,7 +168,7 @@ static void collect_factors(const struct rt_dims *dims, struct rt_dim d, struct 
         product->overflow |= !mul_i64(product->constant, d.value, &product->constant);
         return;
     }
-    if (product->count == TERMS_MAX) {
+    if (product->count == RT_TERMS_MAX) {
         product->overflow = true;
         return;
     }
@@ -223,17 +176,17 @@ static void collect_factors(const struct rt_dims *dims, struct rt_dim d, struct 
     for (; at > 0 && product->items[at - 1].expr > d.expr; at--) {
         product->items[at] = product->items[at - 1];
     }
-    product->items[at] = (struct term){.expr = d.expr};
+    product->items[at] = (struct rt_term){.expr = d.expr};
 }
 
-static struct rt_dim build_product(struct rt_dims *dims, const struct terms *product)
+static struct rt_dim build_product(struct rt_dims *dims, const struct rt_terms *product)
 {
     if (product->constant == 0) {
         return rt_dim_of(0);
     }
     struct rt_dim result = rt_dim_of(product->constant);
     for (uint32_t i = 0; i < product->count; i++) {
-        struct rt_dim factor = of_expr(dims, product->items[i].expr);
+        struct rt_dim factor = rt_dim_of_expr(dims, product->items[i].expr);
         result = rt_dim_is(result, 1) ? factor : intern(dims, RT_EXPR_PRODUCT, result, factor);
     }
     return result;
@@ -241,7 +194,7 @@ static struct rt_dim build_product(struct rt_dims *dims, const struct terms *pro
 
 /* ---- sums ------------------------------------------------------------------------------------ */
 
-static void add_term(struct terms *sum, uint32_t expr, int64_t coefficient)
+static void add_term(struct rt_terms *sum, uint32_t expr, int64_t coefficient)
 {
     uint32_t at = 0;
     while (at < sum->count && sum->items[at].expr < expr) {
@@ -257,24 +210,24 @@ static void add_term(struct terms *sum, uint32_t expr, int64_t coefficient)
         }
         return;
     }
-    if (sum->count == TERMS_MAX) {
+    if (sum->count == RT_TERMS_MAX) {
         sum->overflow = true;
         return;
     }
     memmove(&sum->items[at + 1], &sum->items[at], (sum->count - at) * sizeof(sum->items[0]));
-    sum->items[at] = (struct term){expr, coefficient};
+    sum->items[at] = (struct rt_term){expr, coefficient};
     sum->count++;
 }
 
-/* Adds |scale| * |d| to |sum|. */
-static void collect_terms(struct rt_dims *dims, struct rt_dim d, int64_t scale, struct terms *sum)
+void rt_dim_collect_terms(struct rt_dims *dims, struct rt_dim d, int64_t scale,
+                          struct rt_terms *sum)
 {
     while (d.expr && dims->exprs[d.expr].kind == RT_EXPR_SUM) {
         struct rt_dim single = dims->exprs[d.expr].b;
         d = dims->exprs[d.expr].a;
-        collect_terms(dims, single, scale, sum);
+        rt_dim_collect_terms(dims, single, scale, sum);
     }
-    struct terms product = {.constant = scale};
+    struct rt_terms product = {.constant = scale};
     collect_factors(dims, d, &product);
     sum->overflow |= product.overflow;
     if (product.count == 0) {
@@ -289,13 +242,13 @@ static void collect_terms(struct rt_dims *dims, struct rt_dim d, int64_t scale, 
     }
 }
 
-static struct rt_dim build_sum(struct rt_dims *dims, const struct terms *sum)
+static struct rt_dim build_sum(struct rt_dims *dims, const struct rt_terms *sum)
 {
     struct rt_dim result = {0};
     bool is_first = true;
     for (uint32_t i = 0; i < sum->count; i++) {
-        struct terms product = {.constant = sum->items[i].coefficient};
-        collect_factors(dims, of_expr(dims, sum->items[i].expr), &product);
+        struct rt_terms product = {.constant = sum->items[i].coefficient};
+        collect_factors(dims, rt_dim_of_expr(dims, sum->items[i].expr), &product);
         struct rt_dim term = build_product(dims, &product);
         result = is_first ? term : intern(dims, RT_EXPR_SUM, result, term);
         is_first = false;
@@ -314,9 +267,9 @@ static struct rt_dim add_scaled(struct rt_dims *dims, struct rt_dim a, struct rt
     if (!a.expr && !b.expr) {
         return rt_dim_of(sat_add(a.value, sat_mul(b.value, scale)));
     }
-    struct terms sum = {0};
-    collect_terms(dims, a, 1, &sum);
-    collect_terms(dims, b, scale, &sum);
+    struct rt_terms sum = {0};
+    rt_dim_collect_terms(dims, a, 1, &sum);
+    rt_dim_collect_terms(dims, b, scale, &sum);
     if (sum.overflow) {
         dims->failed = true;
         return rt_dim_of(0);
@@ -339,7 +292,7 @@ struct rt_dim rt_dim_mul(struct rt_dims *dims, struct rt_dim a, struct rt_dim b)
     if (!a.expr && !b.expr) {
         return rt_dim_of(sat_mul(a.value, b.value));
     }
-    struct terms product = {.constant = 1};
+    struct rt_terms product = {.constant = 1};
     collect_factors(dims, a, &product);
     collect_factors(dims, b, &product);
     if (product.overflow) {
@@ -350,7 +303,7 @@ struct rt_dim rt_dim_mul(struct rt_dims *dims, struct rt_dim a, struct rt_dim b)
 }
 
 /* Takes factors that both products have out of both; the coefficients only if one divides. */
-static void cancel_common(struct terms *a, struct terms *b)
+static void cancel_common(struct rt_terms *a, struct rt_terms *b)
 {
     for (uint32_t i = 0; i < b->count;) {
         uint32_t j = 0;
@@ -381,7 +334,7 @@ struct rt_dim rt_dim_floordiv(struct rt_dims *dims, struct rt_dim a, struct rt_d
     if (!a.expr && !b.expr) {
         return rt_dim_of(floor_div(a.value, b.value));
     }
-    struct terms above = {.constant = 1}, below = {.constant = 1};
+    struct rt_terms above = {.constant = 1}, below = {.constant = 1};
     collect_factors(dims, a, &above);
     collect_factors(dims, b, &below);
     if (!above.overflow && !below.overflow) {
@@ -445,243 +398,4 @@ struct rt_dim rt_dim_min(struct rt_dims *dims, struct rt_dim a, struct rt_dim b)
     return bounds_decide(dims, a, b, &larger, &smaller) ? smaller
            : a.expr < b.expr                            ? intern(dims, RT_EXPR_MIN, a, b)
                                                         : intern(dims, RT_EXPR_MIN, b, a);
-}
-
-/* ---- solving --------------------------------------------------------------------------------- */
-
-static struct rt_dim apply(struct rt_dims *dims, enum rt_expr_kind kind, struct rt_dim a,
-                           struct rt_dim b)
-{
-    switch (kind) {
-    case RT_EXPR_SUM:
-        return rt_dim_add(dims, a, b);
-    case RT_EXPR_PRODUCT:
-        return rt_dim_mul(dims, a, b);
-    case RT_EXPR_FLOORDIV:
-        return rt_dim_floordiv(dims, a, b);
-    case RT_EXPR_MOD:
-        return rt_dim_mod(dims, a, b);
-    case RT_EXPR_MAX:
-        return rt_dim_max(dims, a, b);
-    case RT_EXPR_MIN:
-        return rt_dim_min(dims, a, b);
-    case RT_EXPR_SYMBOL:
-        break;
-    }
-    unreachable();
-}
-
-/*
- * Operands have smaller numbers than their expression, so one ascending pass up to |d| resolves
- * everything below it without recursion. It begins where the last one ended.
- */
-struct rt_dim rt_dim_resolve(struct rt_dims *dims, struct rt_dim d)
-{
-    if (!d.expr) {
-        return d;
-    }
-    for (; dims->resolved_count <= d.expr; dims->resolved_count++) {
-        uint32_t i = dims->resolved_count;
-        struct rt_expr e = dims->exprs[i];
-        if (e.kind == RT_EXPR_SYMBOL) {
-            struct rt_dim to = dims->solved[i];
-            while (to.expr && to.expr != i && !rt_dim_same(dims->solved[to.expr], to)) {
-                to = dims->solved[to.expr];
-            }
-            dims->solved[i] = to;
-            continue;
-        }
-        struct rt_dim a = e.a.expr ? dims->solved[e.a.expr] : e.a;
-        struct rt_dim b = e.b.expr ? dims->solved[e.b.expr] : e.b;
-        if (rt_dim_same(a, e.a) && rt_dim_same(b, e.b)) {
-            dims->solved[i] = of_expr(dims, i);
-        } else {
-            struct rt_dim to = apply(dims, e.kind, a, b);
-            dims->solved[i] = to;
-        }
-    }
-    return dims->solved[d.expr];
-}
-
-static enum status unequal(const struct rt_dims *dims, struct rt_dim a, struct rt_dim b,
-                           const char *what, struct error *err)
-{
-    struct buf text;
-    buf_init(&text, 200);
-    rt_dim_print(dims, a, &text);
-    buf_add_str(&text, " is not ");
-    rt_dim_print(dims, b, &text);
-    error_set(err, ST_INVALID, "%s: %.*s", what, SPAN_FMT(buf_span(&text)));
-    buf_fini(&text);
-    return ST_INVALID;
-}
-
-/* If |d| is c1 * symbol + c0, solves it for == |value|. False when it is not of that form. */
-static bool solve_linear(struct rt_dims *dims, struct rt_dim d, int64_t value, bool *out_possible)
-{
-    struct terms sum = {0};
-    collect_terms(dims, d, 1, &sum);
-    if (sum.overflow || sum.count != 1 || dims->exprs[sum.items[0].expr].kind != RT_EXPR_SYMBOL) {
-        return false;
-    }
-    uint32_t symbol = sum.items[0].expr;
-    int64_t rest, coefficient = sum.items[0].coefficient;
-    /* INT64_MIN / -1 does not exist; the only number of that kind is no size anyway. */
-    *out_possible =
-        sub_i64(value, sum.constant, &rest) && rest != INT64_MIN && rest % coefficient == 0;
-    int64_t solution = *out_possible ? rest / coefficient : 0;
-    *out_possible =
-        *out_possible && solution >= dims->exprs[symbol].lo && solution <= dims->exprs[symbol].hi;
-    if (*out_possible) {
-        dims->solved[symbol] = rt_dim_of(solution);
-        dims->resolved_count = 1;
-    }
-    return true;
-}
-
-/* The later symbol becomes the earlier one, which keeps the tighter of the two bounds. */
-static void unite(struct rt_dims *dims, uint32_t a, uint32_t b)
-{
-    uint32_t keep = a < b ? a : b, drop = a < b ? b : a;
-    int64_t hi = min_i64(dims->exprs[keep].hi, dims->exprs[drop].hi);
-    dims->exprs[keep].lo = max_i64(dims->exprs[keep].lo, dims->exprs[drop].lo);
-    dims->exprs[keep].hi = hi;
-    dims->solved[drop] = dims->solved[keep] = (struct rt_dim){.value = hi, .expr = keep};
-    dims->resolved_count = 1;
-}
-
-/* For each evaluation to check, once. There are few: five at most in the programs that we have. */
-static enum status keep_requirement(struct rt_dims *dims, const struct rt_requirement *requirement,
-                                    struct error *err)
-{
-    for (uint32_t i = 0; i < dims->requirement_count; i++) {
-        const struct rt_requirement *r = &dims->requirements[i];
-        if (rt_dim_same(r->a, requirement->a) && rt_dim_same(r->b, requirement->b)) {
-            return ST_OK;
-        }
-    }
-    void *requirements = dims->requirements;
-    if (!make_room(dims, &requirements, dims->requirement_count, &dims->requirement_capacity,
-                   sizeof(*dims->requirements))) {
-        return error_set(err, ST_EXHAUSTED, "too many sizes to keep track of");
-    }
-    dims->requirements = requirements;
-    dims->requirements[dims->requirement_count++] = *requirement;
-    return ST_OK;
-}
-
-static bool is_symbol(const struct rt_dims *dims, struct rt_dim d)
-{
-    return d.expr && dims->exprs[d.expr].kind == RT_EXPR_SYMBOL;
-}
-
-enum status rt_dim_require_equal(struct rt_dims *dims, struct rt_dim a, struct rt_dim b,
-                                 const char *what, struct error *err)
-{
-    a = rt_dim_resolve(dims, a);
-    b = rt_dim_resolve(dims, b);
-    if (rt_dim_same(a, b)) {
-        return ST_OK;
-    }
-    if (!a.expr && b.expr) {
-        struct rt_dim swap = a;
-        a = b;
-        b = swap;
-    }
-    if (!a.expr || (!b.expr && (b.value < rt_dim_lo(dims, a) || b.value > a.value))) {
-        return unequal(dims, a, b, what, err);
-    }
-    bool possible;
-    if (!b.expr && solve_linear(dims, a, b.value, &possible)) {
-        return possible ? ST_OK : unequal(dims, a, b, what, err);
-    }
-    if (is_symbol(dims, a) && is_symbol(dims, b)) {
-        unite(dims, a.expr, b.expr);
-        return ST_OK;
-    }
-    return keep_requirement(dims, &(struct rt_requirement){a, b, what}, err);
-}
-
-/* ---- evaluation ------------------------------------------------------------------------------ */
-
-static bool eval_one(const struct rt_expr *e, int64_t a, int64_t b, int64_t *out)
-{
-    switch (e->kind) {
-    case RT_EXPR_SUM:
-        return add_i64(a, b, out);
-    case RT_EXPR_PRODUCT:
-        return mul_i64(a, b, out);
-    case RT_EXPR_FLOORDIV:
-        *out = b > 0 ? floor_div(a, b) : 0;
-        return b > 0;
-    case RT_EXPR_MOD:
-        *out = b > 0 ? floor_mod(a, b) : 0;
-        return b > 0;
-    case RT_EXPR_MAX:
-        *out = max_i64(a, b);
-        return true;
-    case RT_EXPR_MIN:
-        *out = min_i64(a, b);
-        return true;
-    case RT_EXPR_SYMBOL:
-        break;
-    }
-    unreachable();
-}
-
-static enum status check_requirement(const struct rt_requirement *r, const int64_t *values,
-                                     struct error *err)
-{
-    int64_t a = rt_dim_at(r->a, values), b = rt_dim_at(r->b, values);
-    return a == b ? ST_OK
-                  : error_set(err, ST_INVALID, "%s: %" PRId64 " is not %" PRId64, r->what, a, b);
-}
-
-enum status rt_dims_eval(const struct rt_dims *dims, int64_t *values, struct error *err)
-{
-    for (uint32_t i = 1; i < dims->expr_count; i++) {
-        const struct rt_expr *e = &dims->exprs[i];
-        if (e->kind == RT_EXPR_SYMBOL) {
-            /* Expressions from before it was solved are evaluated, too. */
-            values[i] = dims->solved[i].expr == i ? values[i] : rt_dim_at(dims->solved[i], values);
-        } else if (!eval_one(e, rt_dim_at(e->a, values), rt_dim_at(e->b, values), &values[i])) {
-            return error_set(err, ST_INVALID,
-                             "a size derived from the inputs' dims does not exist");
-        }
-    }
-    for (uint32_t i = 0; i < dims->requirement_count; i++) {
-        TRY(check_requirement(&dims->requirements[i], values, err));
-    }
-    return ST_OK;
-}
-
-static bool is_known_dim(struct rt_dim d, const bool *is_known)
-{
-    return d.expr == 0 || is_known[d.expr];
-}
-
-void rt_dims_eval_known(const struct rt_dims *dims, int64_t *values, bool *is_known)
-{
-    for (uint32_t i = 1; i < dims->expr_count; i++) {
-        const struct rt_expr *e = &dims->exprs[i];
-        if (e->kind != RT_EXPR_SYMBOL) {
-            is_known[i] = is_known_dim(e->a, is_known) && is_known_dim(e->b, is_known) &&
-                          eval_one(e, rt_dim_at(e->a, values), rt_dim_at(e->b, values), &values[i]);
-        } else if (dims->solved[i].expr != i) {
-            is_known[i] = is_known_dim(dims->solved[i], is_known);
-            values[i] = rt_dim_at(dims->solved[i], values);
-        }
-    }
-}
-
-enum status rt_dims_check_known(const struct rt_dims *dims, const int64_t *values,
-                                const bool *is_known, struct error *err)
-{
-    for (uint32_t i = 0; i < dims->requirement_count; i++) {
-        const struct rt_requirement *r = &dims->requirements[i];
-        if (is_known_dim(r->a, is_known) && is_known_dim(r->b, is_known)) {
-            TRY(check_requirement(r, values, err));
-        }
-    }
-    return ST_OK;
 }

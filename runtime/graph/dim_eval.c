@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/* Sizes as numbers, once those of a call's inputs are known. */
+#include "config.h"
+
+#include <inttypes.h>
+
+#include "base/bytes.h"
+#include "runtime/graph/dim_priv.h"
+
+static bool eval_one(const struct rt_expr *e, int64_t a, int64_t b, int64_t *out)
+{
+    switch (e->kind) {
+    case RT_EXPR_SUM:
+        return add_i64(a, b, out);
+    case RT_EXPR_PRODUCT:
+        return mul_i64(a, b, out);
+    case RT_EXPR_FLOORDIV:
+        *out = b > 0 ? floor_div(a, b) : 0;
+        return b > 0;
+    case RT_EXPR_MOD:
+        *out = b > 0 ? floor_mod(a, b) : 0;
+        return b > 0;
+    case RT_EXPR_MAX:
+        *out = max_i64(a, b);
+        return true;
+    case RT_EXPR_MIN:
+        *out = min_i64(a, b);
+        return true;
+    case RT_EXPR_SYMBOL:
+        break;
+    }
+    unreachable();
+}
+
+static enum status check_requirement(const struct rt_requirement *r, const int64_t *values,
+                                     struct error *err)
+{
+    int64_t a = rt_dim_at(r->a, values), b = rt_dim_at(r->b, values);
+    return a == b ? ST_OK
+                  : error_set(err, ST_INVALID, "%s: %" PRId64 " is not %" PRId64, r->what, a, b);
+}
+
+enum status rt_dims_eval(const struct rt_dims *dims, int64_t *values, struct error *err)
+{
+    for (uint32_t i = 1; i < dims->expr_count; i++) {
+        const struct rt_expr *e = &dims->exprs[i];
+        if (e->kind == RT_EXPR_SYMBOL) {
+            /* Expressions from before it was solved are evaluated, too. */
+            values[i] = dims->solved[i].expr == i ? values[i] : rt_dim_at(dims->solved[i], values);
+        } else if (!eval_one(e, rt_dim_at(e->a, values), rt_dim_at(e->b, values), &values[i])) {
+            return error_set(err, ST_INVALID,
+                             "a size derived from the inputs' dims does not exist");
+        }
+    }
+    for (uint32_t i = 0; i < dims->requirement_count; i++) {
+        TRY(check_requirement(&dims->requirements[i], values, err));
+    }
+    return ST_OK;
+}
+
+static bool is_known_dim(struct rt_dim d, const bool *is_known)
+{
+    return d.expr == 0 || is_known[d.expr];
+}
+
+void rt_dims_eval_known(const struct rt_dims *dims, int64_t *values, bool *is_known)
+{
+    for (uint32_t i = 1; i < dims->expr_count; i++) {
+        const struct rt_expr *e = &dims->exprs[i];
+        if (e->kind != RT_EXPR_SYMBOL) {
+            is_known[i] = is_known_dim(e->a, is_known) && is_known_dim(e->b, is_known) &&
+                          eval_one(e, rt_dim_at(e->a, values), rt_dim_at(e->b, values), &values[i]);
+        } else if (dims->solved[i].expr != i) {
+            is_known[i] = is_known_dim(dims->solved[i], is_known);
+            values[i] = rt_dim_at(dims->solved[i], values);
+        }
+    }
+}
+
+enum status rt_dims_check_known(const struct rt_dims *dims, const int64_t *values,
+                                const bool *is_known, struct error *err)
+{
+    for (uint32_t i = 0; i < dims->requirement_count; i++) {
+        const struct rt_requirement *r = &dims->requirements[i];
+        if (is_known_dim(r->a, is_known) && is_known_dim(r->b, is_known)) {
+            TRY(check_requirement(r, values, err));
+        }
+    }
+    return ST_OK;
+}

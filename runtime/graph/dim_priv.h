@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/* What dim.c, dim_solve.c and dim_eval.c share. */
+#ifndef PTED_RUNTIME_GRAPH_DIM_PRIV_H
+#define PTED_RUNTIME_GRAPH_DIM_PRIV_H
+
+#include "base/check.h"
+#include "runtime/graph/dim.h"
+
+#define RT_TERMS_MAX 16
+
+struct rt_term {
+    uint32_t expr;
+    int64_t coefficient;
+};
+
+struct rt_terms {
+    struct rt_term items[RT_TERMS_MAX];
+    uint32_t count;
+    int64_t constant;
+    bool overflow;
+};
+
+/* Adds |scale| * |d| to |sum|. */
+void rt_dim_collect_terms(struct rt_dims *dims, struct rt_dim d, int64_t scale,
+                          struct rt_terms *sum);
+
+/* Room for one more element in an arena-backed array; the old array stays behind in the arena. */
+bool rt_dims_make_room(struct rt_dims *dims, void **array, uint32_t count, uint32_t *capacity,
+                       size_t size);
+
+static inline struct rt_dim rt_dim_of_expr(const struct rt_dims *dims, uint32_t expr)
+{
+    const struct rt_expr *e = &dims->exprs[expr];
+    if (e->lo == e->hi && e->kind != RT_EXPR_SYMBOL) {
+        return rt_dim_of(e->lo);
+    }
+    return (struct rt_dim){.value = e->hi, .expr = expr};
+}
+
+static inline int64_t floor_div(int64_t a, int64_t b)
+{
+    must(b > 0);
+    return a / b - (a % b < 0);
+}
+
+/* In [0, b). */
+static inline int64_t floor_mod(int64_t a, int64_t b)
+{
+    must(b > 0);
+    return a % b < 0 ? a % b + b : a % b;
+}
+
+static inline int64_t min_i64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t max_i64(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+#endif
