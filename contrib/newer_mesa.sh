@@ -1,0 +1,57 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# The tests of shaders on the software driver of a newer Debian, which has what this one's has not:
+# matrices that subgroups multiply, for instance. Nothing is installed: packages are unpacked in
+# DIR (about 400 MB), and the programs of this build run with the C library from there.
+#
+#   contrib/newer_mesa.sh DIR [FAMILY...]    in the build tree, after make check TESTS=
+#
+# SUITE (forky) and MIRROR (http://deb.debian.org/debian) say where from. 77: it cannot be had.
+
+set -eu
+[ $# -gt 0 ] || {
+    echo "usage: newer_mesa.sh DIR [FAMILY...]" >&2
+    exit 2
+}
+source=$(cd "$(dirname "$0")/.." && pwd)
+mkdir -p "$1"
+dir=$(cd "$1" && pwd)
+shift
+triplet=$(${CC:-cc} -print-multiarch)
+
+apt() {
+    apt-get -qq -o Dir::Etc::sourcelist="$dir/sources.list" -o Dir::Etc::sourceparts=/dev/null \
+        -o Dir::State="$dir/state" -o Dir::State::status="$dir/status" -o Dir::Cache="$dir/cache" \
+        -o APT::Sandbox::User= -o Debug::NoLocking=1 "$@"
+}
+
+# Into $dir/root, which is there only when it is complete.
+fetch() {
+    keys=/usr/share/keyrings/debian-archive-keyring.gpg
+    mkdir -p "$dir/state/lists/partial" "$dir/cache/archives/partial"
+    echo "deb [signed-by=$keys] ${MIRROR:-http://deb.debian.org/debian} ${SUITE:-forky} main" \
+        >"$dir/sources.list"
+    : >"$dir/status"
+    apt update && apt install -y --download-only --no-install-recommends mesa-vulkan-drivers \
+        libvulkan1 vulkan-validationlayers libcmocka0 || return
+    rm -rf "$dir/part"
+    for package in "$dir"/cache/archives/*.deb; do
+        dpkg-deb -x "$package" "$dir/part" || return
+    done
+    rm -rf "$dir/cache"
+    mv "$dir/part" "$dir/root"
+}
+
+[ -d "$dir/root" ] || fetch || {
+    echo "no packages of ${SUITE:-forky} can be had here"
+    exit 77
+}
+libraries=$dir/root/usr/lib/$triplet
+loader=$(find "$libraries" -name 'ld-linux*.so.*' | head -n 1)
+export VK_DRIVER_FILES="$dir/root/usr/share/vulkan/icd.d/lvp_icd.json"
+export VK_LAYER_PATH="$dir/root/usr/share/vulkan/explicit_layer.d"
+export top_srcdir="$source" top_builddir="${top_builddir:-.}"
+export PTED_RUN="$loader --library-path $libraries:/usr/lib/$triplet"
+$PTED_RUN "$top_builddir/tests/unit/test_halves"
+exec sh "$source/tests/ops/shaders.sh" "$@"
