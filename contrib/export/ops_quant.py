@@ -47,7 +47,7 @@ class ByExecuTorch(TorchDispatchMode):
         return kernel(*args, **(kwargs or {}), **dict(zip(names, outs)))
 
 
-ORACLES["quantized"] = ORACLES["quant_layers"] = ByExecuTorch
+ORACLES["quantized"] = ORACLES["quant_layers"] = ORACLES["products"] = ByExecuTorch
 
 
 def each_type(x):
@@ -263,3 +263,74 @@ def integers():
         case("lookup", between(torch.sigmoid), x, **step),
         case("mean", between(lambda a: a.mean((2, 3), keepdim=True)), x + 1, **step),
     ]
+
+
+# ---- products of integers, bit for bit ---------------------------------------------------------
+
+
+def extremes(dtype, low, high, *dims):
+    """The two ends, and nothing between."""
+    return torch.where(torch.rand(*dims) > 0.5, high, low).to(dtype)
+
+
+def balanced(n, k, low, high):
+    """Weights whose second half takes back what the first gives, but for some."""
+    half = extremes(torch.int8, low, high, n, k // 2)
+    weights = torch.cat([half, torch.zeros(n, k % 2, dtype=torch.int8), -1 - half], 1)
+    weights[:, ::k // 7] = low
+    return weights
+
+
+class Product(torch.nn.Module):
+    """Scales are 1, so that results are integers, too small for a float to round them."""
+
+    def __init__(self, layer, weights, zero=0):
+        super().__init__()
+        self.layer, self.zero = layer, zero
+        self.register_buffer("weights", weights)
+        self.register_buffer("scales", torch.ones(weights.shape[0]))
+        self.register_buffer("zeros", torch.zeros(weights.shape[0], dtype=torch.int64))
+
+    def forward(self, x):
+        weights = quant.dequantize_per_channel(self.weights, self.scales, self.zeros, 0, -128, 127,
+                                               torch.int8)
+        return self.layer(quant.dequantize_per_tensor(x, 1.0, self.zero, 0, 255, torch.uint8),
+                          weights)
+
+
+@family
+def products():
+    """Of sizes that are no multiples of what is multiplied at once, and of the ends of ranges."""
+    f = torch.nn.functional
+    exact = {"rtol": 1e-6, "atol": 1e-3}
+    row = extremes(torch.uint8, 0, 255, 1501)
+    deep = torch.cat([row, row, row[:1]]).expand(3, -1).contiguous()
+    ends = {"zero_0": 0, "zero_255": 255}
+    cases = [
+        case(f"deep_{name}", Product(f.linear, balanced(9, 3003, -128, 127), zero), deep, **exact)
+        for name, zero in ends.items()
+    ]
+    cases += [
+        case(f"linear_{m}_{k}_{n}",
+             Product(f.linear, ints(torch.int8, n, k, low=-128, high=128), 7),
+             ints(torch.uint8, m, k, low=0, high=256), **exact)
+        for m, k, n in ((1, 37, 70), (70, 24, 150), (33, 1, 3), (2, 130, 65))
+    ]
+    cases += [
+        case(f"nibbles_{k}", Product(f.linear, ints(torch.int8, 19, k, low=-8, high=8), 130),
+             ints(torch.uint8, 6, k, low=0, high=256), **exact) for k in (36, 301)
+    ]
+    shapes = {
+        "conv": ((3, 7, 3, 3), {"padding": 1}),
+        "conv_groups": ((10, 5, 3, 2), {"padding": 1, "groups": 2, "stride": 2}),
+        "conv_apart": ((6, 9, 3, 3), {"padding": 2, "dilation": 2}),
+        "conv_pixels": ((70, 33, 1, 1), {}),
+        "conv_dw": ((12, 1, 3, 3), {"padding": 1, "groups": 12}),
+    }
+    for name, (dims, how) in shapes.items():
+        channels = dims[1] * how.get("groups", 1)
+        cases.append(
+            case(name, Product(lambda a, w, how=how: f.conv2d(a, w, **how),
+                               ints(torch.int8, *dims, low=-128, high=128), 200),
+                 extremes(torch.uint8, 0, 255, 2, channels, 9, 8), **exact))
+    return cases

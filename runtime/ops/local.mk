@@ -81,6 +81,7 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/shaders/qbytes.h \
 	%D%/shaders/qdepthwise.h \
 	%D%/shaders/qgemm.h \
+	%D%/shaders/qgemm_matrices.h \
 	%D%/shaders/qmean.h \
 	%D%/shaders/quantize.h \
 	%D%/shaders/quantize_rows.h \
@@ -99,7 +100,7 @@ noinst_LIBRARIES += %D%/libops.a
 # The headers beside the shaders are made by contrib/shaders.sh and committed.
 EXTRA_DIST += \
 	%D%/shaders/element.glsl %D%/shaders/f64.glsl %D%/shaders/group.glsl %D%/shaders/index.glsl \
-	%D%/shaders/loop.glsl \
+	%D%/shaders/loop.glsl %D%/shaders/qgemm.glsl \
 	%D%/shaders/loops.glsl %D%/shaders/math.glsl \
 	%D%/shaders/affine.comp \
 	%D%/shaders/antialias.comp \
@@ -132,6 +133,7 @@ EXTRA_DIST += \
 	%D%/shaders/qbytes.comp \
 	%D%/shaders/qdepthwise.comp \
 	%D%/shaders/qgemm.comp \
+	%D%/shaders/qgemm_matrices.comp \
 	%D%/shaders/qmean.comp \
 	%D%/shaders/quantize.comp \
 	%D%/shaders/quantize_rows.comp \

@@ -9,6 +9,7 @@
 #include "runtime/ops/cut.h"
 #include "runtime/ops/minmax.h"
 #include "runtime/ops/shaders/qgemm.h"
+#include "runtime/ops/shaders/qgemm_matrices.h"
 
 /* Rough speed of one core: multiply-adds and bytes of weights from memory in a nanosecond. */
 #define MACS_PER_NS 200
@@ -171,7 +172,9 @@ static void qgemm_cpu(const struct hal_args *args, struct hal_tile tile)
 
 #define SPIRV_FORMS                                                                                \
     {                                                                                              \
-        HAL_SPIRV_FORM(qgemm_gpu_spirv, HAL_GPU), HAL_SPIRV_FORM(qgemm_spirv, 0)                   \
+        HAL_SPIRV_FORM(qgemm_matrices_spirv, HAL_GPU | HAL_MATRICES_S8),                           \
+            HAL_SPIRV_FORM(qgemm_dots_spirv, HAL_GPU | HAL_DOTS),                                  \
+            HAL_SPIRV_FORM(qgemm_gpu_spirv, HAL_GPU), HAL_SPIRV_FORM(qgemm_spirv, 0)               \
     }
 const struct hal_kernel rt_qgemm_kernel = {
     .name = "gemm_u8", .cpu = qgemm_cpu, .spirv = SPIRV_FORMS, .variant = RT_QGEMM_PLAIN};

@@ -36,6 +36,7 @@ EXTRA_DIST += \
 	%D%/norm.bin %D%/norm.cases %D%/norm.pte \
 	%D%/order.bin %D%/order.cases %D%/order.pte \
 	%D%/pointwise.bin %D%/pointwise.cases %D%/pointwise.pte \
+	%D%/products.bin %D%/products.cases %D%/products.pte \
 	%D%/pool.bin %D%/pool.cases %D%/pool.pte \
 	%D%/quant_layers.bin %D%/quant_layers.cases %D%/quant_layers.pte \
 	%D%/quantized.bin %D%/quantized.cases %D%/quantized.pte \

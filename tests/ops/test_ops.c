@@ -28,7 +28,7 @@
 static const char *const families[] = {
     "pointwise", "create", "sizes", "formats",   "reduce",       "norm",    "view",   "index",
     "pool",      "matmul", "conv",  "quantized", "quant_layers", "llm",     "vision", "conv_types",
-    "complex",   "order",  "gate",  "random",    "integers",     "corners", "extent"};
+    "complex",   "order",  "gate",  "random",    "integers",     "corners", "extent", "products"};
 static const char *const levels[] = {"generic", "avx2", "avx512"};
 static const uint32_t worker_counts[] = {1, 4};
 
@@ -54,9 +54,9 @@ static const char *const unwritten[] = {
 /*
  * Rows without a kernel call that no graph of a case shows either: quantize_dynamic comes from
  * delegates, unpack_int4 is folded with the weights it unpacks; tests/unit/test_ops_quant.c has
- * both. What prepares the weights of integer products is folded, too: without it no case of family
- * "integers" would be right, model "xnn_int4" has groups. fft_table depends on constants
- * alone, so every transform of family "complex" has folded it.
+ * both. What prepares the weights of integer products is folded, too: without it no case of
+ * families "integers" and "products" would be right, model "xnn_int4" has groups. fft_table depends
+ * on constants alone, so every transform of family "complex" has folded it.
  */
 static const char *const unmade[] = {
     "fft_table", "q_columns",     "q_group_scales",   "q_pack_conv",
