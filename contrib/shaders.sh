@@ -85,6 +85,10 @@ knows() {
 
 # choose_compiler EXTENSION...: prints the compiler for a form, or nothing.
 choose_compiler() {
+    if [ $# -eq 0 ]; then
+        echo glslangValidator
+        return
+    fi
     for compiler in glslangValidator "${GLSLANG_NEWER-}"; do
         if [ -n "$compiler" ] && knows "$compiler" "$@"; then
             echo "$compiler"

@@ -61,17 +61,25 @@ enum hal_capability {
 struct hal_spirv {
     struct span words; /* empty: no form */
     uint32_t needs;    /* capabilities: a device that lacks one does not run it */
+    uint32_t lanes;    /* that a workgroup has on GPUs, if they can; 0: what others have */
 };
 
 /* A committed shader's words (contrib/shaders.sh) as a form that needs |needs|. */
-#define HAL_SPIRV_FORM(words, needs)                                                               \
+#define HAL_SPIRV_FORM(words, needs) HAL_SPIRV_LANES(words, needs, 0)
+#define HAL_SPIRV_LANES(words, needs, lanes)                                                       \
     {                                                                                              \
-        {(const uint8_t *)(words), sizeof(words)}, (needs)                                         \
+        {(const uint8_t *)(words), sizeof(words)}, (needs), (lanes)                                \
     }
 /* As the only one, for every device. */
 #define HAL_SPIRV(words)                                                                           \
     {                                                                                              \
         HAL_SPIRV_FORM(words, 0)                                                                   \
+    }
+/* NAME_subgroups and NAME of a shader for which more than the usual lanes pay with subgroups. */
+#define HAL_SPIRV_SUBGROUPS(name, lanes)                                                           \
+    {                                                                                              \
+        HAL_SPIRV_LANES(name##_subgroups_spirv, HAL_SUBGROUPS, lanes),                             \
+            HAL_SPIRV_FORM(name##_spirv, 0)                                                        \
     }
 
 #define HAL_SPIRV_FORMS_MAX 6

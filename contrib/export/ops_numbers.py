@@ -411,7 +411,29 @@ def reduce():
              more=[(real(n, 4),) for n in (1, 9)]),
         case("var_small", lambda a: (a.var(1), a.var(0), torch.var(a, 0, correction=5)), x)
     ]
+    # rows for one lane of a shader, for a subgroup and for a workgroup
+    cases += [
+        case(f"rows_of_{n}", rows_alone, remarkable_rows(n), rtol=1e-4, atol=1e-4)
+        for n in (5, 21, 300, 1700)
+    ]
     return cases
+
+
+def rows_alone(x):
+    return (x.sum(1), x.mean(1), (x * 0.01 + 1).prod(1), x.amax(1), x.amin(1), *x.max(1), *x.min(1),
+            x.argmin(1), x.var(1), x.softmax(1), x.log_softmax(1))
+
+
+def remarkable_rows(n):
+    """Of n: plain, with a NaN, with extremes twice, infinite, of both zeros, plain."""
+    x = real(6, n)
+    x[1, n // 3] = float("nan")
+    x[2, n // 4] = x[2, n - 1] = 9
+    x[2, 0] = x[2, n // 2] = -9
+    x[3] = -float("inf")
+    x[4] = 0
+    x[4, ::3] = -0.0
+    return x
 
 
 def softmaxes_2d(x):
@@ -449,6 +471,7 @@ def norm():
     layer = torch.nn.LayerNorm(1500)
     cases += [
         case("layer_norm_long", layer, real(3, 1500), atol=2e-5),
+        case("layer_norm_rows", lambda a: F.layer_norm(a, (170,)), real(9, 170), atol=2e-5),
         case("layer_norm_empty", lambda a: F.layer_norm(a, (4,)), real(0, 4)),
         case("batch_norm_2d", lambda a, m, s: F.batch_norm(a, m, s), real(3, 4), real(4),
              real(4).abs() + 1),

@@ -162,13 +162,6 @@ static enum status create_device(struct hal_vulkan_device *device, struct error 
     return ST_OK;
 }
 
-static uint32_t lanes_for(uint32_t subgroup, const VkPhysicalDeviceLimits *limits)
-{
-    uint32_t lanes = subgroup > HAL_VULKAN_WORKGROUP ? subgroup : HAL_VULKAN_WORKGROUP;
-    must(lanes <= limits->maxComputeWorkGroupInvocations); /* which is 128 at least */
-    return lanes;
-}
-
 /* "llvmpipe (LLVM 15.0.6, 256 bits); doubles, subgroups of 8" */
 static void describe(struct hal_vulkan_device *device, const char *name)
 {
@@ -193,7 +186,10 @@ static void read_limits(struct hal_vulkan_device *device)
     device->instance->vkGetPhysicalDeviceProperties2(device->physical, &all);
     const VkPhysicalDeviceLimits *limits = &all.properties.limits;
     struct hal_device_props *props = &device->base.props;
-    device->lanes = lanes_for(device->abilities.subgroup, limits);
+    device->lanes_max = limits->maxComputeWorkGroupSize[0];
+    if (device->lanes_max > limits->maxComputeWorkGroupInvocations) {
+        device->lanes_max = limits->maxComputeWorkGroupInvocations;
+    }
     memcpy(device->grid_max, limits->maxComputeWorkGroupCount, sizeof(device->grid_max));
     device->import_align = device->import_align ? host.minImportedHostPointerAlignment : 0;
     props->kind = HAL_DEVICE_VULKAN;

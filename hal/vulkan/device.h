@@ -21,7 +21,7 @@
 /* Of every buffer: a cache line, and what any element or vector needs. */
 #define HAL_VULKAN_BUFFER_ALIGN 64
 
-/* Invocations of a workgroup, unless subgroups are larger. */
+/* Invocations of a workgroup, where a form does not say and subgroups are not larger. */
 #define HAL_VULKAN_WORKGROUP 64
 
 /* What one dispatch is told, as push constants; the shaders' side is in shaders/kernel.glsl. */
@@ -54,7 +54,7 @@ struct hal_vulkan_device {
     VkQueue queue;
     uint32_t queue_family;
     uint32_t grid_max[3]; /* workgroups of one dispatch */
-    uint32_t lanes;       /* invocations of a workgroup: whole subgroups */
+    uint32_t lanes_max;   /* invocations of a workgroup */
     bool is_split;        /* local memory is treated as another one, whatever it is: for tests */
     size_t import_align;  /* of host memory that can be imported; 0: none can */
     VkPhysicalDeviceMemoryProperties memory;

@@ -169,15 +169,26 @@ struct constants {
 
 #define CONSTANTS (sizeof(struct constants) / sizeof(uint32_t))
 
+/* Whole subgroups, and what the device's limits allow. */
+static uint32_t lanes_for(const struct hal_vulkan_device *device, const struct hal_spirv *form)
+{
+    bool is_gpu = device->base.props.capabilities & HAL_GPU;
+    uint32_t subgroup = device->abilities.subgroup;
+    uint32_t lanes = is_gpu && form->lanes ? form->lanes : HAL_VULKAN_WORKGROUP;
+    lanes = lanes < device->lanes_max ? lanes : device->lanes_max;
+    return lanes > subgroup ? lanes / subgroup * subgroup : subgroup;
+}
+
 static struct constants constants_of(const struct hal_vulkan_device *device,
                                      const struct hal_spirv *form, uint32_t variant)
 {
     const struct hal_vulkan_abilities *abilities = &device->abilities;
+    uint32_t lanes = lanes_for(device, form);
     return (struct constants){
-        .lanes = device->lanes,
+        .lanes = lanes,
         .variant = variant,
         .shape = form->needs & HAL_MATRICES_S8 ? abilities->matrices_s8 : abilities->matrices_f16,
-        .subgroups = device->lanes / abilities->subgroup,
+        .subgroups = lanes / abilities->subgroup,
     };
 }
 

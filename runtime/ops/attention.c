@@ -301,7 +301,7 @@ static void attention_tile(const struct hal_args *args, struct hal_tile tile)
 }
 
 static const struct hal_kernel attention_kernel = {
-    .name = "attention", .cpu = attention_tile, .spirv = HAL_SPIRV(attention_spirv)};
+    .name = "attention", .cpu = attention_tile, .spirv = HAL_SPIRV_SUBGROUPS(attention, 128)};
 static const struct hal_kernel deep_kernel = {.name = "attention", .cpu = attention_tile};
 
 /* ---- the operator -------------------------------------------------------------------------- */

@@ -272,7 +272,7 @@ static void norm_tile(const struct hal_args *args, struct hal_tile tile)
 }
 
 const struct hal_kernel rt_norm_kernel = {
-    .name = "norm", .cpu = norm_tile, .spirv = HAL_SPIRV(norm_spirv)};
+    .name = "norm", .cpu = norm_tile, .spirv = HAL_SPIRV_SUBGROUPS(norm, 256)};
 const struct hal_kernel rt_norm_f64_kernel = {.name = "norm", .cpu = norm_tile};
 
 /* ---- per-channel affine -------------------------------------------------------------------- */

@@ -349,7 +349,7 @@ static void choose_tile(const struct hal_args *args, struct hal_tile tile)
 
 const struct hal_kernel rt_choose_kernel = {.name = "choose_qparams",
                                             .cpu = choose_tile,
-                                            .spirv = HAL_SPIRV(quantize_rows_spirv),
+                                            .spirv = HAL_SPIRV_SUBGROUPS(quantize_rows, 256),
                                             .variant = RT_CHOOSE_PARAMS};
 const struct hal_kernel rt_choose_f64_kernel = {.name = "choose_qparams", .cpu = choose_tile};
 
@@ -404,7 +404,8 @@ static void quantize_dynamic_tile(const struct hal_args *args, struct hal_tile t
 
 const struct hal_kernel rt_quantize_dynamic_kernel = {.name = "quantize_dynamic",
                                                       .cpu = quantize_dynamic_tile,
-                                                      .spirv = HAL_SPIRV(quantize_rows_spirv),
+                                                      .spirv =
+                                                          HAL_SPIRV_SUBGROUPS(quantize_rows, 256),
                                                       .variant = RT_QUANTIZE_DYNAMIC};
 const struct hal_kernel rt_quantize_dynamic_f64_kernel = {.name = "quantize_dynamic",
                                                           .cpu = quantize_dynamic_tile};

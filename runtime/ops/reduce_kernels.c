@@ -183,7 +183,7 @@ static void rows_tile(const struct hal_args *args, struct hal_tile tile)
 
 const struct hal_kernel rt_reduce_rows_kernel = {.name = "reduce_rows",
                                                  .cpu = rows_tile,
-                                                 .spirv = HAL_SPIRV(reduce_spirv),
+                                                 .spirv = HAL_SPIRV_SUBGROUPS(reduce, 256),
                                                  .variant = RT_REDUCE_ROWS};
 const struct hal_kernel rt_reduce_rows_f64_kernel = {.name = "reduce_rows", .cpu = rows_tile};
 
@@ -362,7 +362,7 @@ static void columns_tile(const struct hal_args *args, struct hal_tile tile)
 
 const struct hal_kernel rt_reduce_columns_kernel = {.name = "reduce_columns",
                                                     .cpu = columns_tile,
-                                                    .spirv = HAL_SPIRV(reduce_spirv),
+                                                    .spirv = HAL_SPIRV_SUBGROUPS(reduce, 256),
                                                     .variant = RT_REDUCE_BY_COLUMNS};
 const struct hal_kernel rt_reduce_columns_f64_kernel = {.name = "reduce_columns",
                                                         .cpu = columns_tile};

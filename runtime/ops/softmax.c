@@ -175,7 +175,7 @@ static void softmax_rows_tile(const struct hal_args *args, struct hal_tile tile)
 }
 
 const struct hal_kernel rt_softmax_kernel = {
-    .name = "softmax_rows", .cpu = softmax_rows_tile, .spirv = HAL_SPIRV(softmax_spirv)};
+    .name = "softmax_rows", .cpu = softmax_rows_tile, .spirv = HAL_SPIRV_SUBGROUPS(softmax, 256)};
 
 /* ---- softmax of columns -------------------------------------------------------------------- */
 
@@ -259,8 +259,10 @@ static void softmax_columns_tile(const struct hal_args *args, struct hal_tile ti
     }
 }
 
-static const struct hal_kernel softmax_columns_kernel = {
-    .name = "softmax_columns", .cpu = softmax_columns_tile, .spirv = HAL_SPIRV(softmax_spirv)};
+static const struct hal_kernel softmax_columns_kernel = {.name = "softmax_columns",
+                                                         .cpu = softmax_columns_tile,
+                                                         .spirv =
+                                                             HAL_SPIRV_SUBGROUPS(softmax, 256)};
 
 /* ---- softmax of doubles -------------------------------------------------------------------- */
 

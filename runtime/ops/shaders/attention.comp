@@ -3,6 +3,9 @@
  * Attention as attention.c has it. The workgroup takes a row of the tile after the other: in each
  * chunk of KEYS keys lanes find a score each, all of them the greatest so far, and then each lane
  * adds the chunk's values to its own elements of the sum.
+ *
+ * form attention_subgroups: -DSUBGROUPS GL_KHR_shader_subgroup_arithmetic
+ * form attention:
  */
 #include "runtime/ops/shaders/element.glsl"
 #include "runtime/ops/attention.h"
@@ -83,6 +86,7 @@ void main()
 {
     int64_t batch = int64_t(tile().y) / K.kv_heads, head = int64_t(tile().y) % K.kv_heads;
     int64_t first = int64_t(tile().x) * K.block, all = K.queries * K.group;
+    form_teams(TEAM_ALL);
     for (int64_t row = first; row < min(first + K.block, all); row++) {
         attend(batch, head, row);
     }

@@ -56,9 +56,10 @@ Sum before()
 
 void main()
 {
-    bool alone = K.inner > 1l || lanes_work_alone(K.length);
+    bool alone = K.inner > 1l || lane_or_all(K.length) == TEAM_LANE;
     int64_t first = int64_t(tile().x) * K.tile, end = min(first + K.tile, K.outer * K.inner);
     int64_t stretch = (K.length + lanes() - 1l) / lanes();
+    form_teams(alone ? TEAM_LANE : TEAM_ALL);
     EACH_ROW(row, first, end)
     {
         int64_t at = row / K.inner * K.length * K.inner + row % K.inner;

@@ -1,30 +1,100 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the lanes of a workgroup find together. Rows that are long are a workgroup's each; of short
- * ones, or where neighbours lie side by side, each lane has its own, and nothing has to be shared.
+ * What the lanes of a workgroup find together. Rows are shared out to teams, and the elements of a
+ * row to the lanes of its team: all of the workgroup for a long one; for a short one a subgroup, in
+ * forms with SUBGROUPS, or a single lane, which is also for rows whose neighbours lie side by side.
  *
- *     bool alone = lanes_work_alone(length);
- *     EACH_ROW(row, first, end) { EACH_ELEMENT(i, length) { ... } sum = alone ? sum : all_sum(sum); }
+ *     form_teams_for(length, end - first);
+ *     EACH_ROW(row, first, end) { EACH_ELEMENT(i, length) { ... } sum = all_sum(sum); ... }
  *
- * All lanes must come to an all_...(): what decides that is the same for them.
+ * An all_...() gives every lane of the team the same value, and all of them must come to it: what
+ * decides that is the same for them. What decides over the teams is the same for the workgroup.
  */
-shared float group_floats[gl_WorkGroupSize.x];
+const uint TEAM_LANE = 0u, TEAM_SUBGROUP = 1u, TEAM_ALL = 2u;
 
-bool lanes_work_alone(int64_t length)
+struct Team {
+    uint kind;
+    uint number, count; /* this one, of so many */
+    uint lane, lanes;   /* of this one */
+};
+
+Team team;
+
+void form_teams(uint kind)
 {
-    return length < 4l * lanes();
+    team = Team(kind, 0u, 1u, lane(), lanes());
+    if (kind == TEAM_LANE) {
+        team = Team(kind, lane(), lanes(), 0u, 1u);
+    }
+#ifdef SUBGROUPS
+    if (kind == TEAM_SUBGROUP) { /* of the lanes that are there: the last one may not be full */
+        team = Team(kind, gl_SubgroupID, gl_NumSubgroups, subgroupExclusiveAdd(1u),
+                    subgroupAdd(1u));
+    }
+#endif
+}
+
+/* For rows of |length| elements side by side, without subgroups. */
+uint lane_or_all(int64_t length)
+{
+    return length < 4l * lanes() ? TEAM_LANE : TEAM_ALL;
+}
+
+/* For |rows| of |length|. */
+void form_teams_for(int64_t length, int64_t rows)
+{
+    uint kind = lane_or_all(length);
+#ifdef SUBGROUPS
+    if (kind == TEAM_LANE && length >= gl_SubgroupSize) {
+        kind = rows > 1l ? TEAM_SUBGROUP : TEAM_ALL;
+    }
+#endif
+    form_teams(kind);
 }
 
 #define EACH_ROW(row, first, end)                                                                  \
-    for (int64_t row = first + (alone ? lane() : 0u); row < end; row += alone ? lanes() : 1u)
+    for (int64_t row = first + team.number; row < end; row += team.count)
 
-#define EACH_ELEMENT(i, length)                                                                    \
-    for (int64_t i = alone ? 0u : lane(); i < length; i += alone ? 1u : lanes())
+#define EACH_ELEMENT(i, length) for (int64_t i = team.lane; i < length; i += team.lanes)
 
-/* In halves, whatever the number of lanes. */
-#define DEFINE_ALL(name, type, memory, expr)                                                       \
+/*
+ * |expr| is what two values, a and b, make; |within| what |value| makes of those of a subgroup.
+ * |memory| has room for a value of each lane, and is free again when all have theirs.
+ */
+#ifdef SUBGROUPS
+#define DEFINE_ALL(name, type, memory, expr, within)                                               \
     type name(type value)                                                                          \
     {                                                                                              \
+        if (team.kind == TEAM_LANE) {                                                              \
+            return value;                                                                          \
+        }                                                                                          \
+        value = within;                                                                            \
+        if (team.kind == TEAM_SUBGROUP) {                                                          \
+            return value;                                                                          \
+        }                                                                                          \
+        if (subgroupElect()) {                                                                     \
+            memory[gl_SubgroupID] = value;                                                         \
+        }                                                                                          \
+        barrier();                                                                                 \
+        value = memory[0];                                                                         \
+        for (uint s = 1u; s < gl_NumSubgroups; s++) {                                              \
+            type a = value, b = memory[s];                                                         \
+            value = expr;                                                                          \
+        }                                                                                          \
+        barrier();                                                                                 \
+        return value;                                                                              \
+    }
+#else
+#define DEFINE_ALL(name, type, memory, expr, within) DEFINE_ALL_IN_HALVES(name, type, memory, expr)
+#endif
+
+/* Of what subgroups cannot combine: in halves, whatever the number of lanes. */
+#define DEFINE_ALL_IN_HALVES(name, type, memory, expr)                                             \
+    type name(type value)                                                                          \
+    {                                                                                              \
+        if (team.kind == TEAM_LANE) {                                                              \
+            return value;                                                                          \
+        }                                                                                          \
         memory[lane()] = value;                                                                    \
         barrier();                                                                                 \
         for (uint have = lanes(); have > 1u;) {                                                    \
@@ -41,8 +111,28 @@ bool lanes_work_alone(int64_t length)
         return value;                                                                              \
     }
 
-DEFINE_ALL(all_sum, float, group_floats, a + b)
-DEFINE_ALL(all_max, float, group_floats, is_nan(a) || a > b ? a : b)
+shared float group_floats[gl_WorkGroupSize.x];
+shared int group_ints[gl_WorkGroupSize.x];
+
+DEFINE_ALL(all_sum, float, group_floats, a + b, subgroupAdd(value))
+DEFINE_ALL(all_max_int, int, group_ints, max(a, b), subgroupMax(value))
+
+/* Integers in the order of floats, NaN above all: maxima of floats may drop it. */
+int order_of(float v)
+{
+    int bits = floatBitsToInt(v);
+    return is_nan(v) ? 0x7fc00000 : bits ^ (bits >> 31 & 0x7fffffff);
+}
+
+float float_of(int order)
+{
+    return intBitsToFloat(order ^ (order >> 31 & 0x7fffffff));
+}
+
+float all_max(float value)
+{
+    return float_of(all_max_int(order_of(value)));
+}
 
 /* sum += v, what rounding takes off being kept in |lost|. */
 void add_exactly(inout float sum, inout float lost, float v)

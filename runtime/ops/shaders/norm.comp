@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows that share a mean and a variance, as norm_kernels.c has them, but those of doubles. */
+/*
+ * Rows that share a mean and a variance, as norm_kernels.c has them, but those of doubles.
+ *
+ * form norm_subgroups: -DSUBGROUPS GL_KHR_shader_subgroup_arithmetic
+ * form norm:
+ */
 #include "runtime/ops/shaders/element.glsl"
 #include "runtime/ops/norm.h"
 #include "runtime/ops/shaders/group.glsl"
@@ -25,17 +30,17 @@ int64_t place_of(int64_t row, int64_t i)
     return row * K.row_stride + i / K.run * K.run_stride + i % K.run;
 }
 
-float find_mean(int64_t row, int64_t count, bool alone)
+float find_mean(int64_t row, int64_t count)
 {
     float sum = 0.0, lost = 0.0;
     EACH_ELEMENT(i, count)
     {
         add_exactly(sum, lost, read_at(RT_NORM_INPUT, place_of(row, i)));
     }
-    return (alone ? sum : all_sum(sum)) / float(count);
+    return all_sum(sum) / float(count);
 }
 
-float find_variance(int64_t row, int64_t count, float mean, bool alone)
+float find_variance(int64_t row, int64_t count, float mean)
 {
     float sum = 0.0, lost = 0.0;
     EACH_ELEMENT(i, count)
@@ -43,25 +48,26 @@ float find_variance(int64_t row, int64_t count, float mean, bool alone)
         float d = read_at(RT_NORM_INPUT, place_of(row, i)) - mean;
         add_exactly(sum, lost, d * d);
     }
-    return (alone ? sum : all_sum(sum)) / float(count);
+    return all_sum(sum) / float(count);
 }
 
 void main()
 {
-    int64_t count = K.runs * K.run, first = int64_t(tile().x) * K.tile;
-    bool alone = lanes_work_alone(count);
-    EACH_ROW(row, first, min(first + K.tile, K.rows))
+    int64_t count = K.runs * K.run;
+    int64_t first = int64_t(tile().x) * K.tile, end = min(first + K.tile, K.rows);
+    form_teams_for(count, end - first);
+    EACH_ROW(row, first, end)
     {
         float mean, variance;
         if (K.is_given == 1u) {
             mean = read_at(RT_NORM_MEAN, row);
             variance = read_at(RT_NORM_VARIANCE, row);
         } else {
-            mean = find_mean(row, count, alone);
-            variance = find_variance(row, count, mean, alone);
+            mean = find_mean(row, count);
+            variance = find_variance(row, count, mean);
         }
         float inverse = 1.0 / sqrt(variance + f64_to_f32(K.epsilon));
-        if (K.is_given == 0u && (alone || lane() == 0u) && K.is_plain == 0u) {
+        if (K.is_given == 0u && team.lane == 0u && K.is_plain == 0u) {
             write_at(RT_NORM_MEAN, row, mean);
             write_at(RT_NORM_VARIANCE, row, inverse);
         }

@@ -3,6 +3,9 @@
  * Rows of floats that choose their own scale and zero point, as quant_kernels.c has them; there are
  * no doubles here, so what falls between two zero points may go to the other. Bindings: quantised
  * (RT_QUANTIZE_DYNAMIC), scales, zero points, x.
+ *
+ * form quantize_rows_subgroups: -DSUBGROUPS GL_KHR_shader_subgroup_arithmetic
+ * form quantize_rows:
  */
 #include "runtime/ops/shaders/element.glsl"
 #include "runtime/ops/quant.h"
@@ -19,7 +22,7 @@ uint first_params()
     return 0u;
 }
 
-DEFINE_ALL(all_highest, float, group_floats, max(a, b))
+DEFINE_ALL(all_highest, float, group_floats, max(a, b), subgroupMax(value))
 
 struct Params {
     float scale, inverse;
@@ -74,10 +77,10 @@ void store_params(int64_t row, Params p)
 
 void main()
 {
-    bool alone = lanes_work_alone(K.length);
     uint width = dtype_width(K.real);
-    int64_t first = int64_t(tile().x) * K.tile;
-    EACH_ROW(row, first, min(first + K.tile, K.rows))
+    int64_t first = int64_t(tile().x) * K.tile, end = min(first + K.tile, K.rows);
+    form_teams_for(K.length, end - first);
+    EACH_ROW(row, first, end)
     {
         uint64_t from = binding(first_params() + 2u) + uint64_t(row * K.length * width);
         float low = 0.0, high = 0.0; /* always in the range */
@@ -87,18 +90,16 @@ void main()
             low = v < low ? v : low;
             high = v > high ? v : high;
         }
-        if (!alone) {
-            low = -all_highest(-low);
-            high = all_highest(high);
-        }
+        low = -all_highest(-low);
+        high = all_highest(high);
         if (variant == RT_CHOOSE_PARAMS) {
-            if (alone || lane() == 0u) {
+            if (team.lane == 0u) {
                 store_params(row, choose(low, high));
             }
             continue;
         }
         Params p = choose_dynamic(low, high);
-        if (alone || lane() == 0u) {
+        if (team.lane == 0u) {
             store_params(row, p);
         }
         EACH_ELEMENT(i, K.length)

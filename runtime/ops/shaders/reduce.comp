@@ -3,6 +3,9 @@
  * Both kernels of reduce_kernels.c, by variant: which outputs a tile has, and who reads side by
  * side. Sums of floats keep what rounding takes off, since there are no doubles. As there, the
  * first of equal extremes is the one, and a NaN is more extreme than all else.
+ *
+ * form reduce_subgroups: -DSUBGROUPS GL_KHR_shader_subgroup_arithmetic
+ * form reduce:
  */
 #include "runtime/ops/shaders/element.glsl"
 #include "runtime/ops/reduce.h"
@@ -47,7 +50,60 @@ State combine(State a, State b)
     return b;
 }
 
-DEFINE_ALL(all_states, State, group_states, combine(a, b))
+DEFINE_ALL_IN_HALVES(all_in_halves, State, group_states, combine(a, b))
+
+#ifdef SUBGROUPS
+/* What subgroups combine: floats, and indices that an int holds. */
+bool fits_subgroups()
+{
+    return K.class == RT_CLASS_F32 && K.reduced.numel <= 0x7fffffffl;
+}
+
+int order_for_extremes(float v)
+{
+    int order = order_of(v == 0.0 ? 0.0 : v);
+    return K.fold == RT_FOLD_MAX || is_nan(v) ? order : ~order;
+}
+
+/* The first of the most extreme, as beats() says. */
+State extreme_of_subgroup(State s)
+{
+    int order = s.index < 0l ? -0x7fffffff - 1 : order_for_extremes(s.f);
+    bool is_it = order == subgroupMax(order);
+    int index = subgroupMin(is_it && s.index >= 0l ? int(s.index) : 0x7fffffff);
+    is_it = is_it && int(s.index) == index;
+    int bits = subgroupOr(is_it ? floatBitsToInt(s.f) : 0);
+    return State(intBitsToFloat(bits), 0l, index == 0x7fffffff ? -1l : int64_t(index));
+}
+
+State of_subgroup(State s)
+{
+    switch (K.fold) {
+    case RT_FOLD_SUM:
+        return State(subgroupAdd(s.f), 0l, 0l);
+    case RT_FOLD_PROD:
+        return State(subgroupMul(s.f), 0l, 0l);
+    }
+    return extreme_of_subgroup(s);
+}
+
+DEFINE_ALL(all_floats, State, group_states, combine(a, b), of_subgroup(value))
+
+State all_states(State s)
+{
+    if (fits_subgroups()) {
+        return all_floats(s);
+    }
+    return all_in_halves(s);
+}
+#else
+bool fits_subgroups()
+{
+    return false;
+}
+
+#define all_states all_in_halves
+#endif
 
 int64_t reduced_offset(int64_t position)
 {
@@ -84,7 +140,7 @@ State read_state(uint64_t at, int64_t index)
     return s;
 }
 
-State fold(uint64_t from, bool alone)
+State fold(uint64_t from)
 {
     bool exact = K.fold == RT_FOLD_SUM && K.class == RT_CLASS_F32;
     bool is_product = K.fold == RT_FOLD_PROD;
@@ -99,13 +155,10 @@ State fold(uint64_t from, bool alone)
             s = combine(s, v);
         }
     }
-    if (!alone) {
-        s = all_states(s);
-    }
-    return s;
+    return all_states(s);
 }
 
-float deviation(uint64_t from, float mean, bool alone)
+float deviation(uint64_t from, float mean)
 {
     float sum = 0.0, lost = 0.0;
     EACH_ELEMENT(i, K.reduced.numel)
@@ -113,7 +166,7 @@ float deviation(uint64_t from, float mean, bool alone)
         float d = load_f32(from + uint64_t(reduced_offset(i)), K.dtype) - mean;
         add_exactly(sum, lost, d * d);
     }
-    return alone ? sum : all_sum(sum);
+    return all_sum(sum);
 }
 
 void write_outputs(int64_t row, State s, float mean)
@@ -150,23 +203,27 @@ void write_outputs(int64_t row, State s, float mean)
 void main()
 {
     bool has_variance = K.outputs[0].result == RT_RESULT_VARIANCE;
-    bool alone = variant == RT_REDUCE_BY_COLUMNS || lanes_work_alone(K.reduced.numel);
     int64_t first = int64_t(tile().x) * K.tile, end = min(first + K.tile, K.kept.numel);
     if (variant == RT_REDUCE_BY_COLUMNS) {
         int64_t width = K.kept.dims[K.kept.rank - 1u], row = int64_t(tile().y) * width;
         int64_t columns = int64_t(tile().x) * RT_REDUCE_COLUMNS;
         first = row + columns;
         end = row + min(columns + RT_REDUCE_COLUMNS, width);
+        form_teams(TEAM_LANE);
+    } else if (fits_subgroups()) {
+        form_teams_for(K.reduced.numel, end - first);
+    } else {
+        form_teams(lane_or_all(K.reduced.numel));
     }
     EACH_ROW(row, first, end)
     {
         uint64_t from = binding(K.output_count) + uint64_t(kept_offset(row));
-        State s = fold(from, alone);
+        State s = fold(from);
         float mean = s.f / float(K.reduced.numel);
         if (has_variance) {
-            s.f = deviation(from, mean, alone);
+            s.f = deviation(from, mean);
         }
-        if (alone || lane() == 0u) {
+        if (team.lane == 0u) {
             write_outputs(row, s, mean);
         }
     }

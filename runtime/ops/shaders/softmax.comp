@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Softmax and its logarithm along a dim: both kernels of softmax.c but that of doubles. */
+/*
+ * Softmax and its logarithm along a dim: both kernels of softmax.c but that of doubles.
+ *
+ * form softmax_subgroups: -DSUBGROUPS GL_KHR_shader_subgroup_arithmetic
+ * form softmax:
+ */
 #include "runtime/ops/shaders/element.glsl"
 #include "runtime/ops/reduce.h"
 #include "runtime/ops/shaders/math.glsl"
@@ -9,9 +14,13 @@ CONSTANTS(rt_along);
 
 void main()
 {
-    bool alone = K.inner > 1l || lanes_work_alone(K.length);
     uint width = dtype_width(K.in), dtype = K.in;
     int64_t first = int64_t(tile().x) * K.tile, end = min(first + K.tile, K.outer * K.inner);
+    if (K.inner > 1l) {
+        form_teams(TEAM_LANE);
+    } else {
+        form_teams_for(K.length, end - first);
+    }
     EACH_ROW(row, first, end)
     {
         int64_t begin = row / K.inner * K.length * K.inner + row % K.inner;
@@ -24,12 +33,12 @@ void main()
             float v = load_float(from + i * step, dtype);
             highest = is_nan(v) || v > highest ? v : highest;
         }
-        highest = alone ? highest : all_max(highest);
+        highest = all_max(highest);
         EACH_ELEMENT(i, K.length)
         {
             add_exactly(sum, lost, exp_f32(load_float(from + i * step, dtype) - highest));
         }
-        sum = alone ? sum : all_sum(sum);
+        sum = all_sum(sum);
         float log_sum = log_f32(sum);
         EACH_ELEMENT(i, K.length)
         {
