@@ -13,7 +13,8 @@ SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(PROTOCOL_LIBS)
 	%D%/bundle.c %D%/bundle.h \
 	%D%/bundle_read.c \
 	%D%/coding.c %D%/coding.h \
-	%D%/conn.c %D%/conn.h \
+	%D%/conn.c %D%/conn.h %D%/conn_priv.h \
+	%D%/conn_message.c \
 	%D%/exit_status.c %D%/exit_status.h \
 	%D%/file.c %D%/file.h \
 	%D%/head.c %D%/head.h \
