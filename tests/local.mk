@@ -12,4 +12,4 @@ include tests/bench/local.mk
 
 # A script finds the source and the programs by top_srcdir and top_builddir.
 TESTS += %D%/docs.sh %D%/lint.sh %D%/load.sh
-EXTRA_DIST += %D%/docs.sh %D%/lint.sh %D%/load.sh
+EXTRA_DIST += %D%/docs.sh %D%/lint.sh %D%/load.sh %D%/validated.sh

@@ -9,6 +9,13 @@
 
 #include "base/check.h"
 
+int64_t draw(int64_t below)
+{
+    static uint64_t state = 1;
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (int64_t)(state >> 33) % below;
+}
+
 void call_init(struct rt_emit *call, const struct rt_op *family, const char *name)
 {
     static const struct rt_op none = {.name = "none"};

@@ -33,6 +33,16 @@ struct rt_emit {
     struct hal_fault_record fault;
 };
 
+/* A list of numbers, for dims and arguments. */
+#define INTS(...)                                                                                  \
+    (const int64_t[])                                                                              \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+
+/* In [0, below): the same numbers in every run. */
+int64_t draw(int64_t below);
+
 void call_init(struct rt_emit *call, const struct rt_op *family, const char *name);
 
 /* A row-major tensor over |data|, which is the caller's and as large as the dims say. */

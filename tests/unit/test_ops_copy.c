@@ -15,14 +15,6 @@
 
 static const enum dtype by_width[] = {DT_U8, DT_F16, DT_F32, DT_I64};
 
-static uint64_t state;
-
-static int64_t draw(int64_t below)
-{
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (int64_t)(state >> 33) % below;
-}
-
 /* What is not copied keeps a mark, in the result and in the expectation. */
 static void fill(uint8_t *bytes, size_t n, bool is_mark)
 {
@@ -109,7 +101,6 @@ static int64_t random_strides(const struct rt_copy *copy, int64_t *strides)
 static void test_random_boxes(void **ctx)
 {
     (void)ctx;
-    state = 1;
     for (int round = 0; round < 2000; round++) {
         struct rt_copy copy = {.rank = (uint32_t)draw(6)};
         for (uint32_t d = 0; d < copy.rank; d++) {

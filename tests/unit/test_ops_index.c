@@ -14,24 +14,12 @@
 
 #define ROOM 8192
 #define RANK 4
-#define INTS(...)                                                                                  \
-    (const int64_t[])                                                                              \
-    {                                                                                              \
-        __VA_ARGS__                                                                                \
-    }
 
 static struct rt_emit call;
 static struct error err;
 static int32_t table[ROOM], list[ROOM], want[ROOM], got[ROOM];
 static int64_t places[RANK][ROOM];
 static int32_t places_32[ROOM];
-static uint64_t state = 1;
-
-static int64_t draw(int64_t below)
-{
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (int64_t)(state >> 33) % below;
-}
 
 /* One random case: a table, index tensors for some of its dims, the result's dims. */
 struct scene {

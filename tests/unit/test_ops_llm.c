@@ -12,12 +12,6 @@
 
 #include "tests/unit/ops_call.h"
 
-#define INTS(...)                                                                                  \
-    (const int64_t[])                                                                              \
-    {                                                                                              \
-        __VA_ARGS__                                                                                \
-    }
-
 static struct rt_emit call;
 static struct error err;
 

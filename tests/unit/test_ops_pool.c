@@ -13,23 +13,11 @@
 #include "tests/unit/ops_call.h"
 
 #define ROOM 8192
-#define INTS(...)                                                                                  \
-    (const int64_t[])                                                                              \
-    {                                                                                              \
-        __VA_ARGS__                                                                                \
-    }
 
 static struct rt_emit call;
 static struct error err;
 static float x[ROOM], y[ROOM];
 static int64_t indices[ROOM];
-static uint64_t state = 1;
-
-static int64_t draw(int64_t below)
-{
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (int64_t)(state >> 33) % below;
-}
 
 struct scene {
     bool is_last; /* channels */

@@ -14,12 +14,6 @@
 #include "hal/cpu/uk.h"
 #include "tests/unit/ops_call.h"
 
-#define INTS(...)                                                                                  \
-    (const int64_t[])                                                                              \
-    {                                                                                              \
-        __VA_ARGS__                                                                                \
-    }
-
 static struct rt_emit call;
 static struct error err;
 

@@ -12,12 +12,6 @@
 
 #include "tests/unit/ops_call.h"
 
-#define INTS(...)                                                                                  \
-    (const int64_t[])                                                                              \
-    {                                                                                              \
-        __VA_ARGS__                                                                                \
-    }
-
 enum { OUTER = 2, ROWS = 7, WIDTH = 5, SIZE = OUTER * ROWS * WIDTH };
 
 static struct rt_emit call;

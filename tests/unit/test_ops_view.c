@@ -56,11 +56,6 @@ static void expect(rule_f *rule)
 }
 
 /* Many tests have one list of ints as their second argument. */
-#define INTS(...)                                                                                  \
-    (const int64_t[])                                                                              \
-    {                                                                                              \
-        __VA_ARGS__                                                                                \
-    }
 #define ARG_INTS(...)                                                                              \
     call_arg_ints(&call, sizeof(INTS(__VA_ARGS__)) / sizeof(int64_t), INTS(__VA_ARGS__))
 
