@@ -294,7 +294,8 @@ void hal_vulkan_find_abilities(const struct hal_vulkan_instance *instance,
     possible = only_if(a->matrices_s8.m > 0, possible, HAL_MATRICES_S8);
     uint32_t pays =
         only_if(dots.integerDotProduct4x8BitPackedSignedAccelerated, possible, HAL_DOTS);
-    if (all.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU) {
+    a->is_processor = all.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+    if (a->is_processor) {
         pays &= HAL_F64 | HAL_SUBGROUPS; /* the rest it imitates */
     }
     a->capabilities = as_wanted(pays, possible);

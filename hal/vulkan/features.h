@@ -24,10 +24,11 @@ struct hal_vulkan_shape {
 };
 
 struct hal_vulkan_abilities {
-    uint32_t capabilities;                             /* that forms are chosen by */
-    uint32_t extensions;                               /* that it has, of those in features.c */
-    uint32_t subgroup;                                 /* invocations of one */
-    bool full_subgroups;                               /* can be required */
+    uint32_t capabilities; /* that forms are chosen by */
+    uint32_t extensions;   /* that it has, of those in features.c */
+    uint32_t subgroup;     /* invocations of one */
+    bool full_subgroups;   /* can be required */
+    bool is_processor;     /* invocations run on a processor's vector units */
     struct hal_vulkan_shape matrices_f16, matrices_s8; /* zeros: none */
 };
 

@@ -165,6 +165,7 @@ struct constants {
     uint32_t lanes, variant;
     struct hal_vulkan_shape shape;
     uint32_t subgroups;
+    uint32_t on_processor;
 };
 
 #define CONSTANTS (sizeof(struct constants) / sizeof(uint32_t))
@@ -189,6 +190,7 @@ static struct constants constants_of(const struct hal_vulkan_device *device,
         .variant = variant,
         .shape = form->needs & HAL_MATRICES_S8 ? abilities->matrices_s8 : abilities->matrices_f16,
         .subgroups = lanes / abilities->subgroup,
+        .on_processor = abilities->is_processor,
     };
 }
 

@@ -13,13 +13,13 @@ void main()
     uint bytes = uint(min(tile_bytes, binding_bytes(0) - begin)), done = 0;
     uint64_t to = binding(0) + begin;
     if ((uint(to) & 7u) == 0u) {
-        uint64_t pattern = U64(push.constants).at[0];
+        uint64_t pattern = U64(constants()).at[0];
         done = bytes / 8 * 8;
         for (uint i = lane(); i < done / 8; i += lanes()) {
             U64(to).at[i] = pattern;
         }
     }
     for (uint i = done + lane(); i < bytes; i += lanes()) {
-        U8(to).at[i] = U8(push.constants).at[i % 8];
+        U8(to).at[i] = U8(constants()).at[i % 8];
     }
 }

@@ -9,6 +9,8 @@
 /* hal_kernel.variant of the kernel: one pipeline each, so what depends on it is settled when it is
  * compiled. */
 layout(constant_id = 1) const uint variant = 0u;
+/* 1 where invocations run on a processor's vector units; 2 to 5 are in matrix.glsl. */
+layout(constant_id = 6) const uint on_processor = 0u;
 
 struct Binding {
     uint64_t address; /* 0: no bytes */
@@ -20,10 +22,24 @@ layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Bi
 };
 
 layout(push_constant, scalar) uniform Push {
-    Bindings bindings;
-    uint64_t constants; /* address */
+    uint64_t bindings, constants; /* addresses, aligned to 16 */
     uvec3 base, grid;
 } push;
+
+/*
+ * llvmpipe (Mesa 26) reads what all invocations read from one address also where a branch or the end
+ * of a loop has left none of them, and there may be nothing to be read. So on a processor addresses
+ * look as if each invocation had its own: the bit that is added is 0.
+ */
+uint64_t own(uint64_t address)
+{
+    return on_processor == 0u ? address : address + (gl_LocalInvocationID.x & uint(address) & 1u);
+}
+
+uint64_t constants()
+{
+    return own(push.constants);
+}
 
 /* A binding seen as elements of one type: U32(binding(0)).at[i]. */
 layout(buffer_reference, scalar, buffer_reference_align = 1) buffer U8 { uint8_t at[]; };
@@ -40,16 +56,16 @@ layout(buffer_reference, scalar, buffer_reference_align = 16) buffer F32x4 { vec
     {                                                                                              \
         type k;                                                                                    \
     }
-#define K Constants(push.constants).k
+#define K Constants(constants()).k
 
 uint64_t binding(uint index)
 {
-    return push.bindings.at[index].address;
+    return Bindings(own(push.bindings)).at[index].address;
 }
 
 uint64_t binding_bytes(uint index)
 {
-    return push.bindings.at[index].bytes;
+    return Bindings(own(push.bindings)).at[index].bytes;
 }
 
 /* The tile's place in the grid, and its number. */

@@ -13,7 +13,7 @@ void main()
     if ((uint(to) & 3u) == 0u) {
         done = bytes / 4u * 4u;
         for (uint i = lane(); i < done / 4u; i += lanes()) {
-            U32(to).at[i] = U32(push.constants).at[i % 4u];
+            U32(to).at[i] = U32(constants()).at[i % 4u];
         }
     }
     for (uint i = done + lane(); i < bytes; i += lanes()) {

@@ -13,7 +13,7 @@ CONSTANTS(rt_copy_constants);
  * processors read what all lanes would read before it is known that none will. */
 int64_t moved(uint o)
 {
-    uint64_t word = K.steps[o] == 0l ? push.constants : binding(2);
+    uint64_t word = K.steps[o] == 0l ? constants() : binding(2);
     return int64_t(U64(word).at[0]) * K.steps[o];
 }
 

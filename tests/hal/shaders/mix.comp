@@ -4,7 +4,7 @@
 
 void main()
 {
-    uint64_t h = U64(push.constants).at[0];
+    uint64_t h = U64(constants()).at[0];
     for (uint i = 1; i < 5 && binding(i) != 0; i++) {
         h = (h ^ U64(binding(i)).at[0]) * 0x9E3779B97F4A7C15ul;
         h ^= h >> 29;

@@ -6,7 +6,7 @@ void main()
 {
     uint i = tile_number();
     if (lane() == 0u) {
-        U32 constants = U32(push.constants);
-        U32(binding(0)).at[i] = i * constants.at[0] + constants.at[1];
+        U32 k = U32(constants());
+        U32(binding(0)).at[i] = i * k.at[0] + k.at[1];
     }
 }
