@@ -116,42 +116,44 @@ static bool is_zero(const struct rt_value *v)
     return v->kind == RT_NONE || is_constant;
 }
 
-/* q, scales, zero points?, axis */
-static void on_dequantize_channels(struct q_pass *q, const struct rt_node *node)
+/* Integers and their scales, both known, as floats. */
+static bool restores_weights(const struct q_pass *q, const struct rt_node *node)
 {
-    const struct rt_value *w = rt_node_arg(q->graph, node, 0);
+    return rt_node_arg(q->graph, node, 0)->dtype == DT_I8 && q->is_known[node->args[0]] &&
+           q->is_known[node->args[1]] && rt_node_out(q->graph, node, 0)->dtype == DT_F32;
+}
+
+static struct q_info *note_weights(struct q_pass *q, const struct rt_node *node)
+{
     struct q_info *info = &q->info[node->outs[0]];
-    int64_t axis;
-    if (w->dtype != DT_I8 || !q->is_known[node->args[0]] || !q->is_known[node->args[1]] ||
-        !is_zero(rt_node_arg(q->graph, node, 2)) ||
-        !q_fixed_int(rt_node_arg(q->graph, node, 3), &axis) ||
-        rt_node_out(q->graph, node, 0)->dtype != DT_F32) {
-        return;
-    }
     info->kind = Q_WEIGHTS;
     info->bytes = node->args[0];
     info->scale = 1;
     info->scales = node->args[1];
-    info->axis = (uint8_t)(axis < 0 ? axis + w->rank : axis);
+    return info;
+}
+
+/* q, scales, zero points?, axis */
+static void on_dequantize_channels(struct q_pass *q, const struct rt_node *node)
+{
+    int64_t axis;
+    if (restores_weights(q, node) && is_zero(rt_node_arg(q->graph, node, 2)) &&
+        q_fixed_int(rt_node_arg(q->graph, node, 3), &axis)) {
+        uint8_t rank = rt_node_arg(q->graph, node, 0)->rank;
+        note_weights(q, node)->axis = (uint8_t)(axis < 0 ? axis + rank : axis);
+    }
 }
 
 /* q [n, k], scales [n, groups], group */
 static void on_dequantize_groups(struct q_pass *q, const struct rt_node *node)
 {
     const struct rt_value *w = rt_node_arg(q->graph, node, 0);
-    struct q_info *info = &q->info[node->outs[0]];
     int64_t group;
-    if (w->dtype != DT_I8 || w->rank != 2 || !q->is_known[node->args[0]] ||
-        !q->is_known[node->args[1]] || !q_fixed_int(rt_node_arg(q->graph, node, 2), &group) ||
-        rt_node_out(q->graph, node, 0)->dtype != DT_F32) {
-        return;
+    if (restores_weights(q, node) && w->rank == 2 &&
+        q_fixed_int(rt_node_arg(q->graph, node, 2), &group)) {
+        /* One group is a scale for each row of weights. */
+        note_weights(q, node)->group = rt_dim_is(w->dims[1], group) ? 0 : group;
     }
-    info->kind = Q_WEIGHTS;
-    info->bytes = node->args[0];
-    info->scale = 1;
-    info->scales = node->args[1];
-    /* One group is a scale for each row of weights. */
-    info->group = rt_dim_is(w->dims[1], group) ? 0 : group;
 }
 
 /* A node that quantizes the rows of |x|, and its integers as u8; several may share them. */

@@ -211,12 +211,29 @@ static enum status set_out_declared(struct rt_shape_call *call, uint8_t rank,
     return rt_set_out(call, 0, both_rank, both);
 }
 
+/* Numbers beside integers are integers, too. */
+static enum status check_numbers(struct rt_shape_call *call, const struct row *row,
+                                 const struct choice *choice)
+{
+    if (choice->class != RT_CLASS_I64 || choice->op == RT_PW_clamp) { /* bounds are cut off */
+        return ST_OK;
+    }
+    for (const char *p = params_of(row); *p != '\0'; p++) {
+        const struct rt_value *value = rt_arg(call, digit(*p));
+        if (value->kind == RT_FLOAT && value->symbol == 0 &&
+            value->f != (double)rt_to_i64(value->f)) {
+            return rt_refuse(call, "%g is no integer, but the tensors are %s", value->f,
+                             dtype_text(choice->dtype));
+        }
+    }
+    return ST_OK;
+}
+
 static enum status check_types(struct rt_shape_call *call, const struct row *row,
                                const struct choice *choice)
 {
     enum dtype out = rt_out_dtype(call, 0);
     const char *from = dtype_text(choice->dtype), *to = dtype_text(out);
-
     bool is_complex = choice->class == RT_CLASS_C128 && choice->op != RT_PW_abs;
 
     if (!rt_pw_has_loop(choice->op, choice->class)) {
@@ -237,16 +254,7 @@ static enum status check_types(struct rt_shape_call *call, const struct row *row
         (out == DT_BOOL && choice->dtype != DT_BOOL)) {
         return rt_refuse(call, "a result of type %s cannot be %s", from, to);
     }
-    bool takes_any =
-        choice->class != RT_CLASS_I64 || choice->op == RT_PW_clamp; /* bounds: cut off */
-    for (const char *p = params_of(row); *p != '\0' && !takes_any; p++) {
-        const struct rt_value *value = rt_arg(call, digit(*p));
-        if (value->kind == RT_FLOAT && value->symbol == 0 &&
-            value->f != (double)rt_to_i64(value->f)) {
-            return rt_refuse(call, "%g is no integer, but the tensors are %s", value->f, from);
-        }
-    }
-    return ST_OK;
+    return check_numbers(call, row, choice);
 }
 
 static enum status pointwise_shape(struct rt_shape_call *call)
@@ -418,6 +426,20 @@ static enum status emit_broadcast(struct rt_emit *emit, const struct rt_tensor *
     return rt_emit_convert(emit, out, in, &box, err);
 }
 
+static void emit_params(const struct rt_emit *emit, const struct row *row,
+                        const struct choice *choice, struct rt_pw_constants *k)
+{
+    const char *params = params_of(row);
+    for (uint32_t i = 0; params[i] != '\0'; i++) {
+        uint32_t arg = digit(params[i]);
+        bool is_none = rt_emit_value(emit, arg)->kind == RT_NONE;
+        k->params[i] = is_none ? missing(k->op, i) : rt_number_arg(emit, arg);
+        if (!is_none && k->op == RT_PW_clamp && dtype_infos[choice->dtype].kind == DTYPE_UINT) {
+            k->params[i] = number_as(k->params[i], choice); /* a bound of -2 is one of 254 */
+        }
+    }
+}
+
 static enum status pointwise_emit(struct rt_emit *emit, struct error *err)
 {
     const struct row *row = rt_emit_op(emit)->detail;
@@ -426,7 +448,6 @@ static enum status pointwise_emit(struct rt_emit *emit, struct error *err)
     struct choice choice = choose(row, emit_value, emit);
     struct hal_binding bindings[RT_LOOP_OPERANDS_MAX] = {out->binding};
     struct rt_pw_constants k = {.op = choice.op, .class = choice.class, .out = out->dtype};
-    const char *params = params_of(row);
 
     if (k.op == RT_PW_copy && rt_emit_value(emit, first)->kind == RT_TENSOR) {
         return emit_broadcast(emit, out, rt_emit_arg(emit, first), err);
@@ -436,14 +457,7 @@ static enum status pointwise_emit(struct rt_emit *emit, struct error *err)
         enum dtype_kind kind = dtype_infos[out->dtype].kind;
         k.class = kind == DTYPE_INT || kind == DTYPE_UINT ? RT_CLASS_I64 : RT_CLASS_F64;
     }
-    for (uint32_t i = 0; params[i] != '\0'; i++) {
-        uint32_t arg = digit(params[i]);
-        bool is_none = rt_emit_value(emit, arg)->kind == RT_NONE;
-        k.params[i] = is_none ? missing(k.op, i) : rt_number_arg(emit, arg);
-        if (!is_none && k.op == RT_PW_clamp && dtype_infos[choice.dtype].kind == DTYPE_UINT) {
-            k.params[i] = number_as(k.params[i], &choice); /* a bound of -2 is one of 254 */
-        }
-    }
+    emit_params(emit, row, &choice, &k);
     rt_loop_init(&k.loop, out->rank, out->dims);
     rt_loop_add(&k.loop, out);
     open_operands(emit, row, &choice, &k, bindings);

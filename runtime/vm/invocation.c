@@ -380,6 +380,14 @@ static void walk_next(struct rt_invocation *inv, enum hal_caller caller)
     await(inv, next->semaphore, next->value, on_wait);
 }
 
+static void poison_arena(struct rt_invocation *inv)
+{
+    void *bytes = inv->plan && inv->plan->arena_bytes > 0 ? hal_buffer_map(inv->arena) : NULL;
+    if (bytes) {
+        memset(bytes, 0xff, inv->plan->arena_bytes);
+    }
+}
+
 void rt_invocation_submit(struct rt_invocation *inv, enum hal_caller caller,
                           rt_invocation_done_f *done, void *arg)
 {
@@ -387,9 +395,8 @@ void rt_invocation_submit(struct rt_invocation *inv, enum hal_caller caller,
     inv->done = done;
     inv->arg = arg;
     inv->step = STEP_RUNNING;
-    if (inv->method->poison_arenas && inv->plan && inv->plan->arena_bytes > 0 &&
-        hal_buffer_map(inv->arena)) {
-        memset(hal_buffer_map(inv->arena), 0xff, inv->plan->arena_bytes);
+    if (inv->method->poison_arenas) {
+        poison_arena(inv);
     }
     if (inv->state) {
         rt_state_enter(inv->state);
