@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Epilogues: a clamp or a residual addition that follows a product or convolution, and nothing else
- * that reads its output, becomes part of it.
+ * that reads its output, becomes part of it. So does a rounding to halves, where what is narrowed
+ * is widened again: results that are rounded at once need no conversions between products. A clamp
+ * of the halves goes before the rounding, since what is largest or smallest stays it when rounded.
  */
 #include "config.h"
 
@@ -31,7 +33,14 @@ static bool read_clamp(const struct rt_graph *graph, const struct rt_node *node,
     return rt_value_is_fixed(lo) && rt_value_is_fixed(hi);
 }
 
-/* The node that makes |value| if it has an epilogue, no clamp yet, and nobody else reads it. */
+/* Does |value|, which a node with an epilogue makes, round already? */
+static bool is_rounded(const struct rt_rewrite *rw, uint32_t value)
+{
+    return rw->graph->values[value].is_half;
+}
+
+/* The node that makes |value| if it has an epilogue, no clamp or rounding yet, and nobody else
+ * reads it. */
 static struct rt_node *open_producer(const struct rt_rewrite *rw, uint32_t value)
 {
     const struct rt_graph *graph = rw->graph;
@@ -41,7 +50,7 @@ static struct rt_node *open_producer(const struct rt_rewrite *rw, uint32_t value
     }
     struct rt_node *node = &graph->nodes[index];
     const struct rt_epilogue *e = node->op->detail;
-    if (!(node->op->flags & RT_OP_EPILOGUE) || node->is_dead ||
+    if (!(node->op->flags & RT_OP_EPILOGUE) || node->is_dead || is_rounded(rw, value) ||
         rt_node_arg(graph, node, e->min)->f != -INFINITY ||
         rt_node_arg(graph, node, e->max)->f != INFINITY) {
         return NULL;
@@ -56,17 +65,55 @@ static void take_over(struct rt_rewrite *rw, struct rt_node *node, uint32_t from
     rt_rewrite_replace(rw, from, node->outs[0]);
 }
 
+/* The node that narrows floats to |value|, or NULL. */
+static struct rt_node *narrowing(const struct rt_rewrite *rw, uint32_t value)
+{
+    struct rt_node *node = rt_rewrite_producer(rw, value, "to_dtype");
+    bool narrows = node && rw->graph->values[value].dtype == DT_F16 &&
+                   rt_node_arg(rw->graph, node, 0)->dtype == DT_F32;
+    return narrows ? node : NULL;
+}
+
+static void set_bounds(struct rt_graph *graph, struct rt_node *node, double min, double max)
+{
+    const struct rt_epilogue *e = node->op->detail;
+    uint32_t least = rt_graph_float(graph, min), most = rt_graph_float(graph, max);
+    node->args[e->min] = least;
+    node->args[e->max] = most;
+}
+
 static void fuse_clamp(struct rt_rewrite *rw, const struct rt_node *clamp, double min, double max)
 {
     struct rt_graph *graph = rw->graph;
-    struct rt_node *node = open_producer(rw, clamp->args[0]);
-    if (!node || rt_node_out(graph, clamp, 0)->dtype != DT_F32) {
+    uint32_t value = clamp->args[0];
+    struct rt_node *narrow = narrowing(rw, value), *node;
+    node = open_producer(rw, narrow ? narrow->args[0] : value);
+    if (!node || (narrow && !rt_rewrite_is_single_use(rw, value)) ||
+        rt_node_out(graph, clamp, 0)->dtype != (narrow ? DT_F16 : DT_F32)) {
         return;
     }
-    const struct rt_epilogue *e = node->op->detail;
-    node->args[e->min] = rt_graph_float(graph, min);
-    node->args[e->max] = rt_graph_float(graph, max);
-    take_over(rw, node, clamp->outs[0]);
+    set_bounds(graph, node, min, max);
+    take_over(rw, narrow ? narrow : node, clamp->outs[0]);
+}
+
+/* Floats that were narrowed only to be widened here are rounded where they are made. */
+static void fuse_rounding(struct rt_rewrite *rw, const struct rt_node *widen)
+{
+    struct rt_graph *graph = rw->graph;
+    const struct rt_node *narrow = narrowing(rw, widen->args[0]);
+    if (!narrow || rt_node_out(graph, widen, 0)->dtype != DT_F32) {
+        return;
+    }
+    uint32_t value = narrow->args[0], producer = graph->values[value].node;
+    const struct rt_op *op = producer != RT_NO_NODE ? graph->nodes[producer].op : NULL;
+    bool rounds =
+        op && op->flags & RT_OP_EPILOGUE && ((const struct rt_epilogue *)op->detail)->rounds;
+    if (!rounds || !(is_rounded(rw, value) || rt_rewrite_is_single_use(rw, value))) {
+        return;
+    }
+    graph->values[value].is_half = true;
+    rw->uses[value] += rw->uses[widen->outs[0]];
+    rt_rewrite_replace(rw, widen->outs[0], value);
 }
 
 /*
@@ -110,6 +157,8 @@ enum status rt_pass_fuse(struct rt_graph *graph, struct error *err)
         double min, max;
         if (read_clamp(graph, node, &min, &max)) {
             fuse_clamp(&rw, node, min, max);
+        } else if (strcmp(node->op->name, "to_dtype") == 0) {
+            fuse_rounding(&rw, node);
         } else if (strcmp(node->op->name, "add") == 0) {
             fuse_add(&rw, node);
         }

@@ -10,7 +10,8 @@
  *     permute    permutes move towards the outputs and cancel where they meet
  *     normalize  batch norm goes into the convolution before it, or becomes a per-channel affine
  *     lower      matrix products and convolutions take packed weights
- *     fuse       residual additions and clamps go into the products and convolutions before them
+ *     fuse       residual additions, clamps and roundings to halves go into the products and
+ *                convolutions before them
  *     layout     memory orders: channels-last islands around convolutions,
  *                reorders at their borders
  *     chain      pointwise nodes over floats that only the next one reads become one with it

@@ -72,6 +72,7 @@ static void print_tensor_type(const struct rt_graph *graph, const struct rt_valu
     } else {
         buf_add_str(out, "[unknown]");
     }
+    buf_add_str(out, v->is_half ? " half" : "");
     if (v->is_packed) {
         buf_add_str(out, " packed");
     } else if (v->order) {

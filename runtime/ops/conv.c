@@ -387,6 +387,7 @@ static void describe(struct rt_emit *emit, struct conv *c)
         .group_b = b->dims[1] * b->dims[2] * b->dims[3],
         .min = (float)rt_emit_number(emit, PACKED_MIN),
         .max = (float)rt_emit_number(emit, PACKED_MAX),
+        .is_rounded = out->is_half,
     };
     c->tensors = (struct rt_gemm_tensors){
         .out = out->binding,
@@ -394,8 +395,7 @@ static void describe(struct rt_emit *emit, struct conv *c)
         .weights = b->binding,
         .bias = bias ? bias->binding : (struct hal_binding){0},
         .residual = residual ? residual->binding : (struct hal_binding){0},
-        .are_halves =
-            rt_emit_value(emit, PACKED_X)->is_half && rt_emit_value(emit, PACKED_W)->is_half,
+        .are_halves = x->is_half && b->is_half,
     };
 }
 
@@ -537,8 +537,8 @@ static enum status depthwise_emit(struct rt_emit *emit, struct error *err)
 
 #define PACKED_ARGS "TTT?T?LLLLLIIBFF>T"
 
-static const struct rt_epilogue conv_epilogue = {PACKED_RESIDUAL, PACKED_MIN, PACKED_MAX};
-static const struct rt_epilogue depthwise_epilogue = {0, PACKED_MIN, PACKED_MAX};
+static const struct rt_epilogue conv_epilogue = {PACKED_RESIDUAL, PACKED_MIN, PACKED_MAX, true};
+static const struct rt_epilogue depthwise_epilogue = {0, PACKED_MIN, PACKED_MAX, false};
 
 const struct rt_op rt_ops_conv[] = {
     {"convolution", "aten::convolution.out", "TTT?LLLBLI>T", convolution_shape, NULL, 0,

@@ -156,6 +156,54 @@ static int64_t min_i64(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* The output positions of a tile. */
+struct band {
+    int64_t y, y_end, x, x_end;
+};
+
+static void multiply_band(const struct rt_gemm *g, const struct band *band,
+                          struct uk_segment *segments, const struct uk_gemm_f32 *call,
+                          int64_t images)
+{
+    for (int64_t y = band->y; y < band->y_end;) {
+        struct run lines = next_run(&g->y, y, band->y_end);
+        for (int64_t x = band->x; x < band->x_end;) {
+            struct run pixels = next_run(&g->x, x, band->x_end);
+            multiply(g, &lines, &pixels, segments, *call, images);
+            x = pixels.end;
+        }
+        y = lines.end;
+    }
+}
+
+/* Halves at a time: a few cache lines. */
+#define ROUND_CHUNK 256
+
+static void round_to_halves(float *c, int64_t count)
+{
+    uint16_t halves[ROUND_CHUNK];
+    for (int64_t at = 0; at < count; at += ROUND_CHUNK) {
+        size_t n = (size_t)min_i64(ROUND_CHUNK, count - at);
+        hal_cpu_uk()->f32_to_f16(halves, c + at, n);
+        hal_cpu_uk()->f16_to_f32(c + at, halves, n);
+    }
+}
+
+/* What multiply_band() has written. Pixels that follow each other are one run. */
+static void round_band(const struct rt_gemm *g, const struct band *band,
+                       const struct uk_gemm_f32 *call, int64_t images)
+{
+    int64_t pixels = g->pixel_out == (int64_t)call->n ? band->x_end - band->x : 1;
+    for (int64_t i = 0; i < images; i++) {
+        for (int64_t y = band->y; y < band->y_end; y++) {
+            float *line = call->c + i * g->image_out + y * g->line_out;
+            for (int64_t x = band->x; x < band->x_end; x += pixels) {
+                round_to_halves(line + x * g->pixel_out, pixels * call->n);
+            }
+        }
+    }
+}
+
 /*
  * Bindings: out, in, weights, bias, residual. Grid: bands, bands of images * groups, blocks of
  * panels.
@@ -167,10 +215,9 @@ static void gemm_cpu(const struct hal_args *args, struct hal_tile tile)
     int64_t images = min_i64(g->band_images, g->images - image);
     int64_t width = g->width, group_outs = g->outs / g->groups;
     int64_t column = (int64_t)tile.z * g->panels * width;
-    int64_t y_begin = (tile.x / g->bands_x) * g->band_y;
-    int64_t x_begin = (tile.x % g->bands_x) * g->band_x;
-    int64_t y_end = min_i64(y_begin + g->band_y, g->y.out);
-    int64_t x_end = min_i64(x_begin + g->band_x, g->x.out);
+    struct band band = {.y = tile.x / g->bands_x * g->band_y, .x = tile.x % g->bands_x * g->band_x};
+    band.y_end = min_i64(band.y + g->band_y, g->y.out);
+    band.x_end = min_i64(band.x + g->band_x, g->x.out);
     int64_t out = image * g->image_out + group * group_outs + column + g->offset_out;
     /* With k = 0 there are no elements to read, but addresses are computed: any will do. */
     const float *in = args->bindings[g->k > 0 ? 1 : 0], *weights = args->bindings[g->k > 0 ? 2 : 0];
@@ -192,14 +239,9 @@ static void gemm_cpu(const struct hal_args *args, struct hal_tile tile)
         .min = g->min,
         .max = g->max,
     };
-    for (int64_t y = y_begin; y < y_end;) {
-        struct run lines = next_run(&g->y, y, y_end);
-        for (int64_t x = x_begin; x < x_end;) {
-            struct run pixels = next_run(&g->x, x, x_end);
-            multiply(g, &lines, &pixels, args->scratch, call, images);
-            x = pixels.end;
-        }
-        y = lines.end;
+    multiply_band(g, &band, args->scratch, &call, images);
+    if (g->is_rounded) {
+        round_band(g, &band, &call, images);
     }
 }
 

@@ -37,6 +37,7 @@ struct rt_gemm {
     int64_t offset_out;          /* of the first output pixel */
     int64_t image_b, group_b;    /* floats of packed weights from one image / group to the next */
     float min, max;
+    int64_t is_rounded; /* results are rounded to halves; they stay floats */
     /* Chosen by rt_gemm_emit(): the packing, and how the work is cut. */
     int64_t width;                               /* columns of a panel */
     int64_t band_images, band_y, band_x, panels; /* of a tile */

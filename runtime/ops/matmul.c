@@ -188,6 +188,7 @@ static enum status gemm_emit(struct rt_emit *emit, struct error *err)
         .image_b = matrices > 1 ? b->dims[1] * b->dims[2] * b->dims[3] : 0,
         .min = (float)rt_emit_number(emit, GEMM_MIN),
         .max = (float)rt_emit_number(emit, GEMM_MAX),
+        .is_rounded = out->is_half,
     };
     struct rt_gemm_tensors tensors = {
         .out = out->binding,
@@ -195,8 +196,7 @@ static enum status gemm_emit(struct rt_emit *emit, struct error *err)
         .weights = b->binding,
         .bias = optional_binding(rt_emit_arg(emit, GEMM_BIAS)),
         .residual = optional_binding(rt_emit_arg(emit, GEMM_RESIDUAL)),
-        .are_halves =
-            rt_emit_value(emit, GEMM_X)->is_half && rt_emit_value(emit, GEMM_PACKED)->is_half,
+        .are_halves = x->is_half && b->is_half,
     };
     return rt_gemm_emit(emit, &gemm, &tensors, err);
 }
@@ -334,7 +334,7 @@ static enum status matmul_emit(struct rt_emit *emit, struct error *err)
 /* ---- rows ------------------------------------------------------------------------------------ */
 
 static const bool transposed = true;
-static const struct rt_epilogue gemm_epilogue = {GEMM_RESIDUAL, GEMM_MIN, GEMM_MAX};
+static const struct rt_epilogue gemm_epilogue = {GEMM_RESIDUAL, GEMM_MIN, GEMM_MAX, true};
 
 const struct rt_op rt_ops_matmul[] = {
     {"mm", "aten::mm.out", "TT>T", mm_shape, NULL, RT_OP_COMPLEX, RT_LAYOUT_ROW_MAJOR, NULL, NULL,

@@ -91,6 +91,7 @@ enum rt_op_flags {
 struct rt_epilogue {
     uint8_t residual; /* none, or a tensor like output 0, in its order */
     uint8_t min, max; /* floats */
+    bool rounds;      /* where output 0 is marked as halves, each result is rounded to one */
 };
 
 struct rt_op {
@@ -244,6 +245,7 @@ struct rt_tensor {
     enum dtype dtype;
     uint8_t rank;
     bool is_row_major; /* also when another order comes to the same bytes */
+    bool is_half;      /* floats, but halves: see struct rt_value */
     int64_t dims[SHAPE_RANK_MAX];
     int64_t strides[SHAPE_RANK_MAX]; /* in elements */
     int64_t numel;

@@ -104,6 +104,7 @@ static enum status make_tensor(struct rt_emit *e, uint32_t value, struct error *
     }
     t->dtype = v->dtype;
     t->rank = v->rank;
+    t->is_half = v->is_half;
     for (uint8_t i = 0; i < v->rank; i++) {
         t->dims[i] = shape.dims[i];
     }

@@ -50,6 +50,7 @@ struct problem {
     int64_t size, taps, stride, padding, groups;
     bool is_transposed; /* a convolution */
     bool has_epilogue;  /* bias, residual and bounds */
+    bool is_rounded;    /* the results, to halves */
     enum kind kind;
 };
 
@@ -144,6 +145,14 @@ static uint32_t add_epilogue(struct fixture *f, uint32_t product)
     return apply(f, "hardtanh", clamp, 3);
 }
 
+static uint32_t round_through_halves(struct fixture *f, uint32_t value)
+{
+    uint32_t half, floats;
+    assert_ok(f->err, rt_graph_convert(&f->graph, value, DT_F16, &half, &f->err));
+    assert_ok(f->err, rt_graph_convert(&f->graph, half, DT_F32, &floats, &f->err));
+    return floats;
+}
+
 static struct hal_device *open_cpu(void)
 {
     const struct hal_device_options options = {.workers = 1, .cpu_level = "generic"};
@@ -179,7 +188,8 @@ static size_t solve(struct hal_device *device, const struct problem *p, bool is_
     graph_begin(f);
     uint32_t value =
         p->taps ? make_convolution(f, p, is_absolute) : make_product(f, p, is_absolute);
-    give(f, p->has_epilogue && !is_absolute ? add_epilogue(f, value) : value);
+    value = p->has_epilogue && !is_absolute ? add_epilogue(f, value) : value;
+    give(f, p->is_rounded && !is_absolute ? round_through_halves(f, value) : value);
     assert_ok(f->err, rt_pass_lower(&f->graph, &f->err));
     assert_ok(f->err, rt_pass_fuse(&f->graph, &f->err));
     assert_ok(f->err, rt_pass_layout(&f->graph, &f->err));
@@ -200,6 +210,21 @@ static bool is_close(float got, float want, double bound)
     return fabs((double)got - (double)want) <= bound;
 }
 
+/* How far a result may be off; what is rounded may fall to either side. */
+static double bound_of(const struct form *form, const struct problem *p, float want,
+                       float magnitude)
+{
+    double bound = form->error * (double)magnitude + (p->has_epilogue ? 1e-6 : 0);
+    return p->is_rounded ? bound + fabs((double)want) / 1024 + ldexp(1, -24) : bound;
+}
+
+static bool is_half(float v)
+{
+    uint32_t bits;
+    memcpy(&bits, &v, sizeof(bits));
+    return (bits & 0x1fff) == 0 || fabsf(v) < 1.0F / 16384; /* denormal ones have fewer bits */
+}
+
 /* Compares with the CPU; the error's size over that of the results, both as a root mean square. */
 static double check(struct hal_device *device, const struct form *form, const struct problem *p)
 {
@@ -212,12 +237,12 @@ static double check(struct hal_device *device, const struct form *form, const st
     assert_int_equal(solve(device, p, false, got), count);
     for (size_t i = 0; i < count; i++) {
         double off = (double)got[i] - (double)want[i];
-        if (!is_close(got[i], want[i],
-                      form->error * (double)magnitude[i] + (p->has_epilogue ? 1e-6 : 0))) {
+        if (!is_close(got[i], want[i], bound_of(form, p, want[i], magnitude[i]))) {
             fail_msg("%s: %lldx%lldx%lld, %lld taps, numbers %d: result %zu is %.9g, not %.9g",
                      form->capabilities, (long long)p->m, (long long)p->k, (long long)p->n,
                      (long long)p->taps, p->kind, i, (double)got[i], (double)want[i]);
         }
+        assert_true(!p->is_rounded || (is_half(got[i]) && is_half(want[i])));
         errors += isfinite(off) ? off * off : 0;
         squares += isfinite(want[i]) ? (double)want[i] * (double)want[i] : 0;
     }
@@ -260,6 +285,8 @@ static void products_of_any_size(void **state)
         {.m = 5, .k = 300, .n = 130},
         {.m = 130, .k = 70, .n = 3},
         {.m = 33, .k = 40, .n = 70, .has_epilogue = true},
+        {.m = 33, .k = 40, .n = 70, .is_rounded = true},
+        {.m = 70, .k = 9, .n = 300, .has_epilogue = true, .is_rounded = true},
     };
     (void)state;
     CHECK(problems);
@@ -299,6 +326,25 @@ static void convolutions_of_any_form(void **state)
          .groups = 2,
          .is_transposed = true,
          .has_epilogue = true},
+        {.m = 2,
+         .k = 4,
+         .n = 20,
+         .size = 7,
+         .taps = 3,
+         .stride = 2,
+         .padding = 1,
+         .groups = 2,
+         .is_rounded = true},
+        {.m = 1,
+         .k = 6,
+         .n = 10,
+         .size = 5,
+         .taps = 3,
+         .stride = 2,
+         .padding = 1,
+         .groups = 1,
+         .is_transposed = true,
+         .is_rounded = true},
     };
     (void)state;
     CHECK(problems);

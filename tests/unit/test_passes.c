@@ -428,6 +428,68 @@ static void a_residual_goes_in_before_the_relu(void **state)
     assert_float_equal(number_of(f, node_of(f, "conv"), 12), 0, 0);
 }
 
+/* x @ w in halves, which are floats in between. */
+static uint32_t multiply_halves(struct fixture *f, uint32_t x, int64_t n, int64_t k)
+{
+    uint32_t w = convert(f, convert(f, WEIGHTS(n, k), DT_F16), DT_F32);
+    uint32_t args[] = {convert(f, x, DT_F32), w, rt_graph_none(&f->graph)};
+    return convert(f, apply(f, "linear", args, 3), DT_F16);
+}
+
+static uint32_t relu_of_halves(struct fixture *f, uint32_t x)
+{
+    uint32_t out;
+    assert_ok(f->err, rt_graph_apply(&f->graph, "relu", &x, 1, DT_F16, &out, &f->err));
+    return out;
+}
+
+static void halves_between_products_are_floats_that_were_rounded(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t hidden = relu_of_halves(f, multiply_halves(f, INPUT(2, 3), 4, 3));
+    give(f, multiply_halves(f, hidden, 5, 4));
+    fuse(f);
+    assert_graph(f, "method m(%5:f32[2,3])\n"
+                    "  %39:f32[2,4] half = gemm(%5, %35:f32[1,1,3,8] half packed, 4, none, none, "
+                    "0, inf)\n"
+                    "  %45:f32[2,5] = gemm(%39, %41:f32[1,1,4,8] half packed, 5, none, none, -inf, "
+                    "inf)\n"
+                    "  %33:f16[2,5] = to_dtype(%45, false, none)\n"
+                    "  return %33\n");
+}
+
+/* Who reads the halves themselves gets them from the floats, exactly. */
+static void rounded_floats_have_readers_of_both_kinds(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t half = multiply_halves(f, INPUT(2, 3), 4, 3);
+    give(f, half);
+    give(f, convert(f, half, DT_F32));
+    give(f, convert(f, half, DT_F32));
+    give(f, relu_of_halves(f, half));
+    fuse(f);
+    assert_int_equal(count_ops(f, "to_dtype"), 1);
+    assert_int_equal(count_ops(f, "relu"), 1);
+    assert_int_equal(f->outputs[1], f->outputs[2]);
+    assert_true(f->graph.values[f->outputs[1]].is_half);
+}
+
+/* Nor is anything added to what has been rounded, or bounded then. */
+static void what_is_read_as_it_was_is_not_rounded(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t args[] = {INPUT(2, 3), WEIGHTS(3, 3)}, product = apply(f, "mm", args, 2);
+    give(f, convert(f, convert(f, product, DT_F16), DT_F32));
+    give(f, product);
+    uint32_t other[] = {args[0], WEIGHTS(3, 3)};
+    uint32_t rounded = convert(f, convert(f, apply(f, "mm", other, 2), DT_F16), DT_F32);
+    give(f, relu(f, add(f, rounded, args[0])));
+    fuse(f);
+    assert_int_equal(count_ops(f, "to_dtype"), 2);
+    assert_int_equal(count_ops(f, "add"), 1);
+    assert_int_equal(count_ops(f, "relu"), 1);
+}
+
 static void what_others_read_is_not_fused(void **state)
 {
     struct fixture *f = *state;
@@ -602,6 +664,9 @@ int main(void)
         TEST(convolutions_choose_their_form),
         TEST(clamps_go_into_what_they_follow),
         TEST(a_residual_goes_in_before_the_relu),
+        TEST(halves_between_products_are_floats_that_were_rounded),
+        TEST(rounded_floats_have_readers_of_both_kinds),
+        TEST(what_is_read_as_it_was_is_not_rounded),
         TEST(what_others_read_is_not_fused),
         TEST(nothing_is_added_behind_a_clamp),
         TEST(depthwise_takes_no_residual),

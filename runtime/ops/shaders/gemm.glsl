@@ -91,7 +91,8 @@ void write_out(Block b, Pixel p, uint column, float v)
     if (binding(4) != 0ul) {
         v += F32(binding(4) + at).at[0];
     }
-    F32(binding(0) + at).at[0] = is_nan(v) ? v : min(max(v, K.min), K.max);
+    v = is_nan(v) ? v : min(max(v, K.min), K.max);
+    F32(binding(0) + at).at[0] = K.is_rounded != 0l ? f16_to_f32(f32_to_f16(v)) : v;
 }
 
 /* ---- operands for shared memory ------------------------------------------------------------ */
