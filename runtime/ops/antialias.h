@@ -3,7 +3,6 @@
 #ifndef PTED_RUNTIME_OPS_ANTIALIAS_H
 #define PTED_RUNTIME_OPS_ANTIALIAS_H
 
-#include "runtime/ops/pool.h"
 #include "runtime/ops/resample.h"
 
 struct rt_aa_constants {

@@ -87,6 +87,7 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/shaders/quantize_rows.h \
 	%D%/shaders/range.h \
 	%D%/shaders/reduce.h \
+	%D%/shaders/resample.h \
 	%D%/shaders/sample.h \
 	%D%/shaders/scatter.h \
 	%D%/shaders/scatter_reduce.h \
@@ -139,6 +140,7 @@ EXTRA_DIST += \
 	%D%/shaders/quantize_rows.comp \
 	%D%/shaders/range.comp \
 	%D%/shaders/reduce.comp \
+	%D%/shaders/resample.comp \
 	%D%/shaders/sample.comp \
 	%D%/shaders/scatter.comp \
 	%D%/shaders/scatter_reduce.comp \

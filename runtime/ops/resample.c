@@ -14,20 +14,13 @@
 
 #include "base/check.h"
 #include "runtime/ops/minmax.h"
-#include "runtime/ops/pool.h"
 #include "runtime/ops/resample.h"
+#include "runtime/ops/shaders/resample.h"
 
 #define TILE_TAPS (64 * 1024)
 #define SCRATCH_MAX ((int64_t)8 << 20) /* bytes, of the 16 MiB that a worker has */
 #define PLACES_MAX 22                  /* binary places of a weight */
 #define BILINEAR_TAPS 2
-
-struct resample_constants {
-    struct rt_resample how;
-    int h_places, w_places; /* binary places of the weights */
-    int64_t channels, tile; /* columns of a tile */
-    struct rt_image x, y;
-};
 
 /* Where a tile's scratch is. */
 struct tile_memory {
@@ -139,7 +132,7 @@ static int64_t lay_out(const struct rt_resample *how, char *scratch, struct tile
     return column_weights + how->h.in;
 }
 
-static void resample_column(const struct resample_constants *c, const struct tile_memory *memory,
+static void resample_column(const struct rt_resample_constants *c, const struct tile_memory *memory,
                             const uint8_t *x, uint8_t *y, int64_t at)
 {
     const struct rt_resample *how = &c->how;
@@ -161,7 +154,7 @@ static void resample_column(const struct resample_constants *c, const struct til
 /* Bindings: out, image. Tile y is the channel of an image. */
 static void resample_tile(const struct hal_args *args, struct hal_tile tile)
 {
-    const struct resample_constants *c = args->constants;
+    const struct rt_resample_constants *c = args->constants;
     const struct rt_resample *how = &c->how;
     int64_t n = tile.y / c->channels, channel = tile.y % c->channels;
     int64_t first = tile.x * c->tile, behind = rt_min(first + c->tile, how->w.out);
@@ -180,7 +173,11 @@ static void resample_tile(const struct hal_args *args, struct hal_tile tile)
     }
 }
 
-static const struct hal_kernel kernel_resample = {.name = "resample_u8", .cpu = resample_tile};
+static const struct hal_kernel kernel_resample = {
+    .name = "resample_u8",
+    .cpu = resample_tile,
+    .spirv = {HAL_SPIRV_FORM(resample_spirv, HAL_F64)},
+};
 
 /* ---- recording ------------------------------------------------------------------------------- */
 
@@ -188,7 +185,7 @@ enum status rt_emit_resample_u8(struct rt_emit *emit, const struct rt_tensor *se
                                 const struct rt_tensor *out, const struct rt_resample *resample,
                                 struct error *err)
 {
-    struct resample_constants c = {
+    struct rt_resample_constants c = {
         .how = *resample,
         .channels = self->dims[1],
         .x = rt_image_of(self),

@@ -6,11 +6,7 @@
 #ifndef PTED_RUNTIME_OPS_RESAMPLE_H
 #define PTED_RUNTIME_OPS_RESAMPLE_H
 
-#include <stdbool.h>
-
-#ifndef HAL_SHADER
-#include "runtime/ops/op.h"
-#endif
+#include "runtime/ops/pool.h"
 
 /* One of the two spatial dims. */
 struct rt_resample_dim {
@@ -18,6 +14,20 @@ struct rt_resample_dim {
     double scale;   /* input pixels an output pixel */
     double support; /* half of the filter's width, in input pixels */
     int64_t taps;   /* at most */
+};
+
+/* How an image of bytes is resampled. Without antialiasing |support| and |taps| are not read. */
+struct rt_resample {
+    uint32_t antialiases, align_corners;
+    struct rt_resample_dim h, w;
+};
+
+/* What the kernel of bytes is told. */
+struct rt_resample_constants {
+    struct rt_resample how;
+    int32_t h_places, w_places; /* binary places of the weights */
+    int64_t channels, tile;     /* columns of a tile */
+    struct rt_image x, y;
 };
 
 #ifndef HAL_SHADER
@@ -32,12 +42,6 @@ struct rt_resample_window {
  */
 struct rt_resample_window rt_triangle_f64(const struct rt_resample_dim *dim, int64_t at,
                                           double *weights, double *out_largest);
-
-/* How an image of bytes is resampled. Without antialiasing |support| and |taps| are not read. */
-struct rt_resample {
-    bool antialiases, align_corners;
-    struct rt_resample_dim h, w;
-};
 
 /*
  * Records the dispatch from |self| to |out|, u8 of rank 4 in any order, neither of them empty.
