@@ -312,6 +312,7 @@ def matmul():
     return cases + [
         case("batched", torch.bmm, real(3, 5, 9), real(3, 9, 4), atol=1e-5),
         case("batched_1", torch.bmm, real(1, 1, 9), real(1, 9, 1), atol=1e-5),
+        case("large", torch.mm, real(70, 19), real(19, 150), atol=1e-5),
         case("linear", torch.nn.Linear(37, 19), real(2, 3, 37), atol=1e-5),
         case("linear_relu",
              torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 3)),
@@ -411,6 +412,7 @@ def conv():
              real(1, 3, 8, 8),
              rtol=1e-4,
              atol=1e-5),
+        case("large", torch.nn.Conv2d(2, 131, 3, padding=1), real(1, 2, 9, 9), atol=1e-5),
         case("small_images", Added(6, 1), real(37, 6, 4, 3), rtol=1e-4, atol=1e-5),
         case("small_images_grouped", Added(6, 3), real(19, 6, 1, 4), rtol=1e-4, atol=1e-5)
     ]

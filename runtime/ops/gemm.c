@@ -250,6 +250,12 @@ const struct hal_kernel rt_gemm_kernel = {
     .cpu = gemm_cpu,
     .spirv = {HAL_SPIRV_FORM(gemm_gpu_spirv, HAL_GPU), HAL_SPIRV_FORM(gemm_spirv, 0)}};
 
+static const struct hal_kernel big_kernel = {
+    .name = "gemm_f32",
+    .cpu = gemm_cpu,
+    .spirv = {HAL_SPIRV_LANES(gemm_big_spirv, HAL_GPU, RT_GEMM_BIG_LANES),
+              HAL_SPIRV_FORM(gemm_spirv, 0)}};
+
 const struct hal_kernel rt_gemm_halves_kernel = {
     .name = "gemm_halves",
     .cpu = gemm_cpu,
@@ -295,6 +301,16 @@ static int64_t cut(struct rt_gemm *g, const struct hal_cpu_uk *uk)
     return total;
 }
 
+static const struct hal_kernel *kernel_for(const struct rt_gemm *g, bool are_halves)
+{
+    int64_t rows = g->band_images * g->band_y * g->band_x, columns = g->panels * g->width;
+    if (are_halves) {
+        return &rt_gemm_halves_kernel;
+    }
+    return rows >= RT_GEMM_BIG_ROWS && columns >= RT_GEMM_BIG_COLUMNS ? &big_kernel
+                                                                      : &rt_gemm_kernel;
+}
+
 enum status rt_gemm_emit(struct rt_emit *emit, struct rt_gemm *g,
                          const struct rt_gemm_tensors *tensors, struct error *err)
 {
@@ -319,7 +335,7 @@ enum status rt_gemm_emit(struct rt_emit *emit, struct rt_gemm *g,
         return error_set(err, ST_TOO_LARGE, "%lld images", (long long)g->images);
     }
     struct hal_dispatch dispatch = {
-        .kernel = tensors->are_halves ? &rt_gemm_halves_kernel : &rt_gemm_kernel,
+        .kernel = kernel_for(g, tensors->are_halves),
         .grid = {(uint32_t)(g->bands_y * g->bands_x), (uint32_t)(image_bands * g->groups),
                  (uint32_t)ceil_div(panels, g->panels)},
         .constants = g,

@@ -57,6 +57,14 @@ struct rt_pack {
     int64_t width; /* columns of a panel */
 };
 
+/*
+ * What GPUs multiply at a time where tiles are no smaller: their workgroups then have all of it,
+ * with less than the 16 KiB of shared memory that every device has.
+ */
+#define RT_GEMM_BIG_ROWS 64
+#define RT_GEMM_BIG_COLUMNS 128
+#define RT_GEMM_BIG_LANES 128 /* 8 x 8 outputs each */
+
 /* Panels of one tile of packing. */
 #define RT_PACK_PANELS 4
 

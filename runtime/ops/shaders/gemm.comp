@@ -3,14 +3,20 @@
  * The dispatch of gemm.c: images of pixels times packed weights, in two forms. On vector units a
  * lane has a tile of ROWS x 8 outputs in registers and reads both operands itself; on a GPU the
  * workgroup brings DEPTH channels of both into shared memory, from where each lane multiplies the
- * rows and columns of its own outputs.
+ * rows and columns of its own outputs. Where tiles are large it does so with more of both, and each
+ * lane has twice as many outputs: what is brought and read is used more often.
  *
+ * form gemm_big: -DGPU -DBIG
  * form gemm_gpu: -DGPU
  * form gemm:
  */
 #include "runtime/ops/shaders/gemm.glsl"
 
-#define ROWS 4u /* of outputs in a lane's registers */
+#ifdef BIG
+#define ROWS 8u /* of outputs in a lane's registers */
+#else
+#define ROWS 4u
+#endif
 
 #ifndef GPU
 
@@ -77,8 +83,12 @@ void main()
 
 /* ---- shared memory ------------------------------------------------------------------------- */
 
-#define HIGH 32u  /* pixels that are multiplied at a time */
-#define WIDE 64u  /* columns */
+#ifdef BIG
+const uint HIGH = RT_GEMM_BIG_ROWS, WIDE = RT_GEMM_BIG_COLUMNS;
+#else
+const uint HIGH = 32u; /* pixels that are multiplied at a time */
+const uint WIDE = 64u; /* columns */
+#endif
 #define DEPTH 16u /* channels */
 
 shared Pixel shared_pixels[HIGH]; /* finding one divides, once for all of its channels */
