@@ -12,6 +12,7 @@
 
 #include "runtime/graph/passes.h"
 #include "runtime/graph/rewrite.h"
+#include "runtime/ops/convert.h"
 #include "runtime/ops/op.h"
 
 /* The bounds of a node that clamps its argument 0 to fixed numbers; false when it is none. */
@@ -96,6 +97,24 @@ static void fuse_clamp(struct rt_rewrite *rw, const struct rt_node *clamp, doubl
     take_over(rw, narrow ? narrow : node, clamp->outs[0]);
 }
 
+/* A product that rounds? */
+static bool can_round(const struct rt_node *node)
+{
+    const struct rt_epilogue *e = node->op->flags & RT_OP_EPILOGUE ? node->op->detail : NULL;
+    return e && e->rounds;
+}
+
+/* Exporters keep some weights of halves as floats: where the other operand is halves it pays to see
+ * it. Most others end with the first number. */
+static void recognise_halves(struct rt_graph *graph, const struct rt_node *product)
+{
+    struct rt_value *weights = rt_node_arg(graph, product, 1);
+    if (rt_node_arg(graph, product, 0)->is_half && weights->is_constant && !weights->is_half) {
+        weights->is_half = rt_are_halves((const float *)(const void *)weights->bytes.ptr,
+                                         weights->bytes.len / sizeof(float));
+    }
+}
+
 /* Floats that were narrowed only to be widened here are rounded where they are made. */
 static void fuse_rounding(struct rt_rewrite *rw, const struct rt_node *widen)
 {
@@ -105,9 +124,7 @@ static void fuse_rounding(struct rt_rewrite *rw, const struct rt_node *widen)
         return;
     }
     uint32_t value = narrow->args[0], producer = graph->values[value].node;
-    const struct rt_op *op = producer != RT_NO_NODE ? graph->nodes[producer].op : NULL;
-    bool rounds =
-        op && op->flags & RT_OP_EPILOGUE && ((const struct rt_epilogue *)op->detail)->rounds;
+    bool rounds = producer != RT_NO_NODE && can_round(&graph->nodes[producer]);
     if (!rounds || !(is_rounded(rw, value) || rt_rewrite_is_single_use(rw, value))) {
         return;
     }
@@ -161,6 +178,8 @@ enum status rt_pass_fuse(struct rt_graph *graph, struct error *err)
             fuse_rounding(&rw, node);
         } else if (strcmp(node->op->name, "add") == 0) {
             fuse_add(&rw, node);
+        } else if (can_round(node)) {
+            recognise_halves(graph, node);
         }
     }
     return rt_rewrite_end(&rw, err);

@@ -272,6 +272,24 @@ size_t rt_class_bytes(enum rt_class class)
     return bytes[class];
 }
 
+/* Halves at a time: a few cache lines. */
+#define HALVES_CHUNK 256
+
+bool rt_are_halves(const float *v, size_t count)
+{
+    uint16_t halves[HALVES_CHUNK];
+    float back[HALVES_CHUNK];
+    for (size_t at = 0; at < count; at += HALVES_CHUNK) {
+        size_t n = count - at < HALVES_CHUNK ? count - at : HALVES_CHUNK;
+        hal_cpu_uk()->f32_to_f16(halves, v + at, n);
+        hal_cpu_uk()->f16_to_f32(back, halves, n);
+        if (memcmp(back, v + at, n * sizeof(float)) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 enum rt_class rt_class_of(enum dtype dtype)
 {
     if (dtype == DT_F64 || dtype_infos[dtype].kind == DTYPE_COMPLEX) {

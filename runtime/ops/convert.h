@@ -55,6 +55,9 @@ bool rt_class_is_direct(enum rt_class class, enum dtype dtype);
 enum dtype rt_complex_of(enum dtype dtype);
 enum dtype rt_part_of(enum dtype dtype);
 
+/* Is each of |count| floats a number that a half holds? */
+bool rt_are_halves(const float *v, size_t count);
+
 /* What torch computes in when both types meet; dims play no part. */
 enum dtype rt_promote(enum dtype a, enum dtype b);
 

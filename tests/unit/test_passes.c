@@ -366,6 +366,22 @@ static void what_was_no_half_is_not_taken_for_one(void **state)
     assert_false(product_operand(f, 0)->is_half || product_operand(f, 1)->is_half);
 }
 
+/* Floats in the file, as numbers that halves hold: or all but one of them. */
+static void constants_are_halves_if_their_numbers_are(void **state)
+{
+    struct fixture *f = *state;
+    for (int i = 0; i < 2; i++) {
+        uint32_t x = convert(f, convert(f, INPUT(2, 3), DT_F16), DT_F32);
+        floats[7] = i == 0 ? 65504 : 65505;
+        uint32_t args[] = {x, WEIGHTS(4, 3), rt_graph_none(&f->graph)};
+        give(f, apply(f, "linear", args, 3));
+        fuse(f);
+        assert_int_equal(product_operand(f, 1)->is_half, i == 0);
+        graph_tear_down(state);
+        set_up(state);
+    }
+}
+
 static void joined_with_other_floats_halves_are_none(void **state)
 {
     struct fixture *f = *state;
@@ -660,6 +676,7 @@ int main(void)
         TEST(products_become_gemm),
         TEST(what_was_halves_is_known),
         TEST(what_was_no_half_is_not_taken_for_one),
+        TEST(constants_are_halves_if_their_numbers_are),
         TEST(joined_with_other_floats_halves_are_none),
         TEST(convolutions_choose_their_form),
         TEST(clamps_go_into_what_they_follow),
