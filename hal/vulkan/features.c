@@ -203,7 +203,27 @@ VkResult hal_vulkan_create_device(const struct hal_vulkan_instance *instance,
 
 /* ---- capabilities ---------------------------------------------------------------------------- */
 
-/* The largest matrices whose elements are |in| and whose sums are |out|. */
+#define MATRIX_MN_MAX                                                                              \
+    16 /* larger ones leave no room in shared memory for what shaders put there                    \
+        */
+#define MATRIX_K_MAX 32
+
+/* Are there |m| x |n| sums of floats? */
+static bool has_float_sums(const struct hal_vulkan_matrix_properties *list, uint32_t count,
+                           uint32_t m, uint32_t n)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < count; i++) {
+        found |= list[i].m == m && list[i].n == n && list[i].result == HAL_VULKAN_MATRIX_F32 &&
+                 list[i].scope == HAL_VULKAN_MATRIX_OF_SUBGROUP;
+    }
+    return found;
+}
+
+/*
+ * The largest matrices whose elements are |in| and whose sums are |out|, and can be made floats:
+ * of weights with a scale for each group they are.
+ */
 static struct hal_vulkan_shape find_shape(const struct hal_vulkan_matrix_properties *list,
                                           uint32_t count, enum hal_vulkan_matrix_element in,
                                           enum hal_vulkan_matrix_element out)
@@ -212,7 +232,9 @@ static struct hal_vulkan_shape find_shape(const struct hal_vulkan_matrix_propert
     for (uint32_t i = 0; i < count; i++) {
         const struct hal_vulkan_matrix_properties *p = &list[i];
         bool fits = p->a == in && p->b == in && p->c == out && p->result == out && !p->saturates &&
-                    p->scope == HAL_VULKAN_MATRIX_OF_SUBGROUP;
+                    p->scope == HAL_VULKAN_MATRIX_OF_SUBGROUP && p->m <= MATRIX_MN_MAX &&
+                    p->n <= MATRIX_MN_MAX && p->k <= MATRIX_K_MAX &&
+                    has_float_sums(list, count, p->m, p->n);
         if (fits && (uint64_t)p->m * p->n * p->k > (uint64_t)best.m * best.n * best.k) {
             best = (struct hal_vulkan_shape){p->m, p->n, p->k};
         }
