@@ -35,8 +35,9 @@ static enum status check_callable(const struct rt_program *program, struct error
             return ST_OK;
         }
     }
-    return failure ? error_set(err, ST_CORRUPT, "%s", failure->text)
-                   : error_set(err, ST_CORRUPT, "the program has no methods");
+    bool is_memory = failure && failure->code == ST_EXHAUSTED; /* not the file's fault */
+    return error_set(err, is_memory ? ST_EXHAUSTED : ST_CORRUPT, "%s",
+                     failure ? failure->text : "the program has no methods");
 }
 
 /* The runtime's text begins with the path, cut to this; clients, who see the rest, need not know

@@ -159,7 +159,7 @@ static enum status open_loader(struct error *err)
 {
     library = dlopen(LOADER_NAME, RTLD_NOW | RTLD_LOCAL);
     if (!library) {
-        return error_set(err, ST_UNSUPPORTED, "vulkan: there is no %s", LOADER_NAME);
+        return error_set(err, ST_UNSUPPORTED, "vulkan: there is no loader: %.160s", dlerror());
     }
     PFN_vkGetInstanceProcAddr get = entry_point();
     enum status status = ST_UNSUPPORTED;

@@ -307,6 +307,10 @@ enum status hal_vulkan_range_new(struct hal_vulkan_device *device, size_t size,
                                  enum hal_vulkan_memory kind, struct hal_vulkan_range *out_range,
                                  struct error *err)
 {
+    VkResult injected = hal_vulkan_inject(HAL_VULKAN_RANGE);
+    if (injected != VK_SUCCESS) {
+        return hal_vulkan_error(err, injected, "allocating memory");
+    }
     if (size > SHARED_MAX) {
         out_range->offset = 0;
         return create_block(device, size, kind, &out_range->block, err);

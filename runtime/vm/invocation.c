@@ -264,7 +264,10 @@ void rt_invocation_end(struct rt_invocation *inv, enum status status)
     if (status != ST_OK && hal_fault_error(&inv->fault, &inv->error) == ST_OK &&
         inv->error.code != status) {
         bool is_lost = status == ST_UNAVAILABLE && hal_device_is_lost(inv->method->device);
-        error_set(&inv->error, status, "%s", is_lost ? "the device was lost" : status_text(status));
+        error_set(&inv->error, status, "%s",
+                  is_lost                  ? "the device was lost"
+                  : status == ST_EXHAUSTED ? "the device has no memory to run it"
+                                           : status_text(status));
     }
     rt_invocation_leave_states(inv, status);
     release_inputs(inv);
@@ -315,7 +318,7 @@ static enum status submit_method(struct rt_invocation *inv, struct hal_semaphore
         .fault = &inv->fault,
     };
     memcpy(submission.wait, inv->waits, inv->wait_count * sizeof(inv->waits[0]));
-    return hal_queue_submit(inv->method->device, &submission, NULL);
+    return hal_queue_submit(inv->method->device, &submission, &inv->error);
 }
 
 static void fail_own(struct rt_invocation *inv, enum status status)

@@ -74,7 +74,7 @@ enum status rt_invocation_fill_states(struct rt_invocation *inv)
         *target = inv->bound[result];
         if (inv->state) {
             /* Not before: other calls of the state may run until this one begins. */
-            TRY(rt_state_reserve(inv->state, use->slot, NULL));
+            TRY(rt_state_reserve(inv->state, use->slot, &inv->error));
             *target = hal_binding_whole(inv->state->spare[use->slot]);
             tell_stale(inv, use, inputs + i, result);
         }

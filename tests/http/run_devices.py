@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -20,6 +21,7 @@ from run_http import (BUILD, MODELS, TIMEOUT_S, Client, Daemon, Failure, Report,
 
 PTE = os.environ.get("PTE", str(BUILD / "pte"))
 SKIP = 77
+TALLY = str(MODELS / "tally.pte")
 NO_DRIVER = {"VK_ICD_FILENAMES": "/nonexistent", "VK_DRIVER_FILES": "/nonexistent"}
 
 
@@ -117,6 +119,65 @@ def models_tell_where_they_run():
                True)
     with Daemon([ADD]) as daemon:
         expect("on a CPU", "placement" in get(daemon, "/v2/models/add")[1], False)
+
+
+def serves_without_loader():
+    """One that cannot be opened; that there is none is told in the same words."""
+    with tempfile.TemporaryDirectory() as folder:
+        with open(f"{folder}/libvulkan.so.1", "wb"):
+            pass
+        path = {"LD_LIBRARY_PATH": f"{folder}:{os.environ.get('LD_LIBRARY_PATH', '')}"}
+        expect("devices", [line.split("\t")[0] for line in
+                           pte("devices", **path).stdout.splitlines()], ["cpu"])
+        done = pte("run", "--device", "vulkan", ADD, **path)
+        expect("status", done.returncode, 69)
+        if "there is no loader: " not in done.stderr:
+            raise Failure(f"pte run: {done.stderr}")
+        expect("status by auto", pte("run", "--device", "auto", ADD, **path).returncode, 0)
+        with Daemon(["--device", "vulkan", ADD], env=environment(path)) as daemon:
+            daemon.wait_for("warning: vulkan: there is no loader: .*libvulkan.so.1.*; "
+                            "the CPU computes")
+            expect("a call", call(daemon)[0], 200)
+
+
+# ---- its memory is full ----
+
+def step(daemon, model, sequence=None, is_first=True):
+    """Whether there was memory for a call; if not, there is for the same one after it."""
+    body = sequence and json.dumps({
+        "parameters": {"sequence_id": sequence, "sequence_start": is_first},
+        "inputs": [
+            {"name": "input_0", "shape": [3, 4], "datatype": "FP32", "data": [0.5] * 12},
+            {"name": "input_1", "shape": [], "datatype": "BOOL", "data": [True]},
+            {"name": "input_2", "shape": [1], "datatype": "INT64", "data": [1]}]}).encode()
+    status, answer = call(daemon, model, body)
+    if status == 200:
+        return True
+    if status != 429 or "memory" not in answer["error"]:
+        raise Failure(f"{model}: {status}, {answer}")
+    expect("again", call(daemon, model, body)[0], 200)
+    return False
+
+
+def no_memory_once():
+    """The Nth buffer cannot be had, for every N of a few calls: who needs it is told 429, all
+    others are answered. A model that cannot be loaded ends pted."""
+    refusals = 0
+    for number in range(1, 100):
+        daemon = on_device(ADD, TALLY, faults=f"range={number}")
+        try:
+            daemon.wait_for("listening on|warning")
+        except Failure:
+            expect("exit status", daemon.process.wait(TIMEOUT_S), 71)
+            continue
+        with daemon:
+            went = [step(daemon, "add"), step(daemon, "tally", 1),
+                    step(daemon, "tally", 1, False), step(daemon, "tally", 2)]
+            expect("ready", get(daemon, "/v2/health/ready")[0], 200)
+            if all(went) and "the CPU computes" not in daemon.read_log():
+                break
+        refusals += went.count(False)
+    expect("some were refused", refusals > 2, True)
 
 
 # ---- the device is lost ----
@@ -265,7 +326,8 @@ def stopped_meanwhile():
         expect("a call", call(daemon)[0], 503)
 
 
-CHECKS = (devices_are_listed, serves_without, refuses_no_device, models_tell_where_they_run)
+CHECKS = (devices_are_listed, serves_without, serves_without_loader, refuses_no_device,
+          models_tell_where_they_run, no_memory_once)
 LOST_CHECKS = (not_ready_meanwhile, lost_with_many_in_flight, lost_with_lists_and_batches,
                lost_for_good, cannot_be_opened_again, stopped_meanwhile)
 
