@@ -82,8 +82,9 @@ struct uk_dw_f32 {
     float *y;          /* of output row 0, column 0 */
     ptrdiff_t y_line, y_pixel;
     uint32_t channels, height, width;       /* of x */
-    uint32_t out_width, row_begin, row_end; /* output rows to do */
-    uint32_t kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w, pad_top, pad_left;
+    uint32_t out_width, row_begin, row_end; /* output columns and rows to do */
+    uint32_t kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w, pad_top;
+    ptrdiff_t pad_left; /* negative: column 0 of the output begins inside of x */
     float min, max;
 };
 

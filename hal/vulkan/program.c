@@ -14,7 +14,14 @@
 #include "base/check.h"
 #include "hal/vulkan/program_priv.h"
 
-#define TRANSFER_TILE 65536 /* bytes of the target that a workgroup of a fill or copy handles */
+/*
+ * Bytes of the target that a workgroup of a fill or copy handles: much where workgroups are
+ * threads' turns, a few steps of all lanes on a GPU, but for more workgroups than would be side by
+ * side.
+ */
+#define TRANSFER_TILE 65536
+#define TRANSFER_TILE_GPU 4096
+#define TRANSFER_TILES_GPU 16384
 
 /* A record of a stage; NULL is a barrier. */
 struct item {
@@ -303,9 +310,14 @@ static enum status add_entry(struct hal_vulkan_program *program, const struct ha
     return ST_OK;
 }
 
-static void set_transfer_grid(struct hal_vulkan_step *step, size_t length)
+static void set_transfer_grid(const struct hal_vulkan_device *device, struct hal_vulkan_step *step,
+                              size_t length)
 {
-    step->grid[0] = (uint32_t)(length / TRANSFER_TILE + (length % TRANSFER_TILE != 0));
+    bool is_gpu = device->base.props.capabilities & HAL_GPU;
+    size_t tile = is_gpu ? TRANSFER_TILE_GPU : TRANSFER_TILE;
+    size_t tiles = length / tile + (length % tile != 0);
+    tiles = is_gpu && tiles > TRANSFER_TILES_GPU ? TRANSFER_TILES_GPU : tiles;
+    step->grid[0] = (uint32_t)tiles;
     step->grid[1] = step->grid[2] = 1;
 }
 
@@ -338,7 +350,7 @@ static enum status add_step(struct hal_vulkan_program *program, const struct hal
     if (record->kind == HAL_DISPATCH) {
         memcpy(step->grid, record->grid, sizeof(step->grid));
     } else {
-        set_transfer_grid(step, record->bindings[0].length);
+        set_transfer_grid(program->device, step, record->bindings[0].length);
     }
     return ST_OK;
 }
@@ -361,7 +373,7 @@ static enum status add_transfer(struct hal_vulkan_program *program,
     step->constants = program->table_bytes; /* not looked at */
     program->entries[program->entry_count++] = is_fetched ? in_slot : in_mirror;
     program->entries[program->entry_count++] = is_fetched ? in_mirror : in_slot;
-    set_transfer_grid(step, in_slot.length);
+    set_transfer_grid(program->device, step, in_slot.length);
     return ST_OK;
 }
 

@@ -26,7 +26,6 @@
 #include "runtime/ops/shaders/scatter_reduce.h"
 #include "runtime/ops/view_priv.h"
 
-#define TILE_ELEMENTS (16 * 1024)
 #define SEARCHES_MAX (1 << 20) /* of a column, to reduce it without memory of its own */
 
 /* A part of a row: columns [begin, begin + count) of the inner dim. */
@@ -488,7 +487,8 @@ static void fill_constants(struct rt_along_constants *c, const struct rt_tensor 
 }
 
 /* Wide rows are cut across where there are not rows enough. */
-static void cut(struct rt_along_constants *c, struct hal_dispatch *dispatch)
+static void cut(struct rt_along_constants *c, const struct rt_machine *machine,
+                struct hal_dispatch *dispatch)
 {
     bool is_gather = c->mode == RT_ALONG_GATHER;
     int64_t columns = is_gather ? c->inner.index_size : c->inner.table_size;
@@ -496,11 +496,13 @@ static void cut(struct rt_along_constants *c, struct hal_dispatch *dispatch)
         c->along.index_size > c->along.table_size ? c->along.index_size : c->along.table_size;
 
     deep = is_gather ? c->along.index_size : deep;
+    int64_t elements =
+        rt_cut_units(machine, RT_WORK_ELEMENTS, c->rows * deep * columns, is_gather ? 1 : deep);
     c->tile_columns = columns;
-    if (deep * columns > TILE_ELEMENTS && columns > 64) {
-        c->tile_columns = TILE_ELEMENTS / deep > 64 ? TILE_ELEMENTS / deep : 64;
+    if (deep * columns > elements && columns > 64) {
+        c->tile_columns = elements / deep > 64 ? elements / deep : 64;
     }
-    c->tile_rows = TILE_ELEMENTS / (deep * c->tile_columns);
+    c->tile_rows = elements / (deep * c->tile_columns);
     c->tile_rows = c->tile_rows ? c->tile_rows : 1;
     int64_t across = (columns - 1) / c->tile_columns + 1;
     int64_t down = (c->rows - 1) / c->tile_rows + 1;
@@ -531,7 +533,7 @@ static enum status gather_emit(struct rt_emit *emit, struct error *err)
     }
     TRY(check_sizes(&table, &index, &out, dim, err));
     fill_constants(&c, &table, &index, &out, dim);
-    cut(&c, &dispatch);
+    cut(&c, rt_emit_machine(emit, dispatch.kernel), &dispatch);
     return rt_emit_dispatch(emit, &dispatch, err);
 }
 
@@ -569,7 +571,7 @@ static enum status emit_scatter(struct rt_emit *emit, struct rt_along_constants 
     if (is_too_deep(c)) {
         dispatch.kernel = &kernel_reduce_host;
     }
-    cut(c, &dispatch);
+    cut(c, rt_emit_machine(emit, dispatch.kernel), &dispatch);
     return rt_emit_dispatch(emit, &dispatch, err);
 }
 

@@ -19,7 +19,6 @@
 #include "runtime/ops/op.h"
 #include "runtime/ops/shaders/antialias.h"
 
-#define TILE_MACS (64 * 1024)
 #define SIZE_MAX_OUT INT32_MAX
 #define SCRATCH_MAX ((int64_t)8 << 20) /* bytes for the taps of a row and a column */
 
@@ -174,12 +173,14 @@ static enum status aa_emit(struct rt_emit *emit, struct error *err)
         return error_set(err, ST_UNSUPPORTED, "%s: windows of %" PRId64 " x %" PRId64 " pixels",
                          rt_emit_op(emit)->name, c.h.taps, c.w.taps);
     }
-    c.tile = rt_max(1, TILE_MACS / macs);
+    const struct hal_kernel *kernel = is_double ? &kernel_f64 : &kernel_f32;
+    c.tile =
+        rt_cut_things(rt_emit_machine(emit, kernel), RT_WORK_MACS, images * c.w.out, macs, c.h.out);
     must(images <= UINT32_MAX);
     return rt_emit_dispatch(
         emit,
         &(struct hal_dispatch){
-            .kernel = is_double ? &kernel_f64 : &kernel_f32,
+            .kernel = kernel,
             .grid = {(uint32_t)((c.w.out - 1) / c.tile + 1), (uint32_t)images, 1},
             .constants = &c,
             .constants_bytes = sizeof(c),

@@ -20,6 +20,7 @@
 #include "hal/cpu/uk.h"
 #include "runtime/ops/convert.h"
 #include "runtime/ops/attention.h"
+#include "runtime/ops/minmax.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/shaders/attention.h"
 
@@ -459,9 +460,12 @@ static enum status attention_emit(struct rt_emit *emit, struct error *err)
         return error_set(err, ST_TOO_LARGE, "attention: %lld heads of %lld", (long long)heads,
                          (long long)k.depth);
     }
-    k.block = all < ROWS_MAX ? all : ROWS_MAX;
     /* Of rows that only the run knows, half. */
     int64_t used = k.has_mask ? k.rows : start.is_read ? k.rows / 2 + 1 : k.start + k.queries;
+    const struct hal_kernel *kernel =
+        k.depth <= RT_ATTENTION_SHADER_DEPTH_MAX ? &attention_kernel : &deep_kernel;
+    k.block = rt_min(
+        all, rt_cut_block(rt_emit_machine(emit, kernel), heads * all, used * k.depth, ROWS_MAX));
     struct hal_binding bindings[] = {
         rt_emit_out(emit, 0)->binding,
         q->binding,
@@ -471,7 +475,7 @@ static enum status attention_emit(struct rt_emit *emit, struct error *err)
         rt_emit_word(emit, start),
     };
     struct hal_dispatch dispatch = {
-        .kernel = k.depth <= RT_ATTENTION_SHADER_DEPTH_MAX ? &attention_kernel : &deep_kernel,
+        .kernel = kernel,
         .grid = {(uint32_t)((all + k.block - 1) / k.block), (uint32_t)heads, 1},
         .constants = &k,
         .constants_bytes = sizeof(k),

@@ -277,7 +277,7 @@ static enum status chain_emit(struct rt_emit *emit, struct error *err)
         rt_loop_add(&k.loop, tensor);
     }
     uint32_t cost = cost_of(&chain);
-    rt_loop_close(&k.loop, cost > 20 ? RT_LOOP_TILE / 8 : RT_LOOP_TILE);
+    rt_loop_cut(&k.loop, rt_emit_machine(emit, &kernel), rt_pw_work(cost));
     if (k.loop.numel > 0) {
         repeat_rows(&k);
     }

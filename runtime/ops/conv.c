@@ -454,7 +454,6 @@ static void depthwise_cpu(const struct hal_args *args, struct hal_tile tile)
         .channels = d->channels,
         .height = d->height,
         .width = d->width,
-        .out_width = d->out_width,
         .kernel_h = d->kernel_h,
         .kernel_w = d->kernel_w,
         .stride_h = d->stride_h,
@@ -462,17 +461,18 @@ static void depthwise_cpu(const struct hal_args *args, struct hal_tile tile)
         .dilation_h = d->dilation_h,
         .dilation_w = d->dilation_w,
         .pad_top = d->pad_top,
-        .pad_left = d->pad_left,
         .min = d->min,
         .max = d->max,
     };
-    int64_t begin = tile.x * d->band, end = begin + d->band;
+    uint32_t y = tile.x / d->bands_x * d->band_y, x = tile.x % d->bands_x * d->band_x;
     call.x = (const float *)args->bindings[1] + tile.y * d->image_in;
-    call.y = (float *)args->bindings[0] + tile.y * d->image_out;
+    call.y = (float *)args->bindings[0] + tile.y * d->image_out + x * d->y_pixel;
     call.w = args->bindings[2];
     call.bias = args->bindings[3];
-    call.row_begin = (uint32_t)begin;
-    call.row_end = (uint32_t)(end < d->out_h ? end : d->out_h);
+    call.row_begin = y;
+    call.row_end = d->out_h - y < d->band_y ? d->out_h : y + d->band_y;
+    call.out_width = d->out_width - x < d->band_x ? d->out_width - x : d->band_x;
+    call.pad_left = (ptrdiff_t)d->pad_left - (ptrdiff_t)x * d->stride_w;
     hal_cpu_uk()->dw_f32(&call);
 }
 
@@ -505,7 +505,7 @@ static struct rt_depthwise describe_depthwise(const struct conv *c)
         .max = c->gemm.max,
         .image_in = c->gemm.image_in,
         .image_out = c->gemm.image_out,
-        .out_h = c->out_h,
+        .out_h = (uint32_t)c->out_h,
     };
 }
 
@@ -519,18 +519,28 @@ static enum status depthwise_emit(struct rt_emit *emit, struct error *err)
     if (rt_emit_out(emit, 0)->numel == 0) {
         return ST_OK;
     }
-    int64_t tiles = rt_cut_tiles((int64_t)(row_ns * (double)c.out_h * (double)c.gemm.images));
-    d.band = rt_cut_axis(c.out_h, (tiles - 1) / c.gemm.images + 1);
+    struct rt_cut_image image = {
+        .images = c.gemm.images,
+        .lines = c.out_h,
+        .pixels = c.out_w,
+        .channels = c.gemm.channels,
+        .macs = c.h.kernel * c.w.kernel,
+        .ns = (int64_t)(row_ns * (double)c.out_h * (double)c.gemm.images),
+    };
+    rt_cut_bands(rt_emit_machine(emit, &depthwise_kernel), &image);
+    d.band_y = (uint32_t)image.band_y;
+    d.band_x = (uint32_t)image.band_x;
+    d.bands_x = (d.out_width - 1) / d.band_x + 1;
     struct hal_binding bindings[] = {c.tensors.out, c.tensors.in, c.tensors.weights,
                                      c.tensors.bias};
     struct hal_dispatch dispatch = {
         .kernel = &depthwise_kernel,
-        .grid = {(uint32_t)((c.out_h + d.band - 1) / d.band), (uint32_t)c.gemm.images, 1},
+        .grid = {((d.out_h - 1) / d.band_y + 1) * d.bands_x, (uint32_t)c.gemm.images, 1},
         .constants = &d,
         .constants_bytes = sizeof(d),
         .bindings = bindings,
         .binding_count = 4,
-        .cost = (uint64_t)(row_ns * (double)c.out_h * (double)c.gemm.images),
+        .cost = (uint64_t)image.ns,
     };
     return rt_emit_dispatch(emit, &dispatch, err);
 }

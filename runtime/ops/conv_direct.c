@@ -16,7 +16,6 @@
 #include "runtime/ops/minmax.h"
 #include "runtime/ops/shaders/conv_direct.h"
 
-#define TILE_MACS (64 * 1024)
 #define CLASS_DTYPES (1u << DT_F32 | 1u << DT_F64 | 1u << DT_I64)
 
 static int64_t floor_div(int64_t a, int64_t b)
@@ -251,14 +250,16 @@ static void read_axes(struct rt_emit *emit, uint32_t lists, const struct rt_tens
     }
 }
 
+/* |macs| and outputs of a line. */
 static enum status record(struct rt_emit *emit, struct rt_direct_constants *c, int64_t macs,
-                          const struct hal_kernel *kernels, const struct hal_binding bindings[4],
-                          struct error *err)
+                          int64_t outputs, const struct hal_kernel *kernels,
+                          const struct hal_binding bindings[4], struct error *err)
 {
     if (c->lines == 0) {
         return ST_OK;
     }
-    c->tile = rt_max(1, TILE_MACS / rt_max(1, macs));
+    c->tile = rt_cut_things(rt_emit_machine(emit, &kernels[c->class]), RT_WORK_MACS, c->lines, macs,
+                            outputs);
     return rt_emit_tiles(emit, c->lines, c->tile,
                          &(struct hal_dispatch){
                              .kernel = &kernels[c->class],
@@ -291,7 +292,7 @@ static enum status direct_emit(struct rt_emit *emit, struct error *err)
     read_axes(emit, 3, x, out, w, &c);
     int64_t line = c.axes[RT_CONV_AXES_MAX - 1].out;
     c.lines = line > 0 ? out->numel / line : 0;
-    return record(emit, &c, line * c.taps * c.ins, lines_kernels, bindings, err);
+    return record(emit, &c, line * c.taps * c.ins, line, lines_kernels, bindings, err);
 }
 
 /* The side with the outputs, that with the inputs, stride, padding, dilation, groups, the weights'
@@ -312,7 +313,7 @@ static enum status gradient_emit(struct rt_emit *emit, struct error *err)
     struct hal_binding bindings[] = {out->binding, grad->binding, x->binding, {0}};
 
     read_axes(emit, 2, x, grad, out, &c);
-    return record(emit, &c, c.images * c.out_plane, gradient_kernels, bindings, err);
+    return record(emit, &c, c.images * c.out_plane, 1, gradient_kernels, bindings, err);
 }
 
 const struct rt_op rt_ops_conv_direct[] = {

@@ -20,8 +20,7 @@
 #include "runtime/ops/shaders/strided_copy.h"
 
 #define WIDTH_MAX 16
-#define TILE_BYTES (128 * 1024) /* some 20 us from memory */
-#define BLOCK 16                /* a cache line of f32 each way; 2 x 16 lines stay in L1 */
+#define BLOCK 16 /* a cache line of f32 each way; 2 x 16 lines stay in L1 */
 
 struct wide {
     uint64_t half[2];
@@ -427,12 +426,18 @@ static uint32_t tiles_of(int64_t n, int64_t tile)
     return (uint32_t)tiles;
 }
 
+/* Of a near-square tile: lines of blocks that stay in cache; for lanes, what is read at once. */
+static int64_t side_of(const struct rt_machine *machine)
+{
+    return machine->lanes > 1 ? 8 : 8 * BLOCK;
+}
+
 /* Near-square tiles, longer where the other dim is short, several planes where both are. */
-static void tile_planes(struct rt_copy_constants *c, struct hal_dispatch *dispatch)
+static void tile_planes(struct rt_copy_constants *c, int64_t positions, int64_t side,
+                        struct hal_dispatch *dispatch)
 {
     const struct rt_loop *loop = &c->loop;
     int64_t n_i = loop->dims[loop->rank - 1], n_j = loop->dims[loop->rank - 2];
-    int64_t positions = TILE_BYTES / c->width, side = 8 * BLOCK;
 
     c->tile_i = rt_min(n_i, positions / rt_min(n_j, side));
     if (n_j > side) {
@@ -446,8 +451,8 @@ static void tile_planes(struct rt_copy_constants *c, struct hal_dispatch *dispat
     dispatch->grid[2] = tiles_of(loop->numel / (n_i * n_j), c->tile_outer);
 }
 
-static void describe(const struct rt_copy *copy, struct rt_copy_constants *c,
-                     struct hal_dispatch *dispatch)
+static void describe(const struct rt_copy *copy, const struct rt_machine *machine,
+                     struct rt_copy_constants *c, struct hal_dispatch *dispatch)
 {
     int64_t dst_strides[SHAPE_RANK_MAX], src_strides[SHAPE_RANK_MAX];
 
@@ -460,12 +465,13 @@ static void describe(const struct rt_copy *copy, struct rt_copy_constants *c,
     c->steps[0] = copy->dst_step * c->width;
     c->steps[1] = copy->src_step * c->width;
     dispatch->cost = (uint64_t)(c->loop.numel * c->width) / 5;
-    rt_loop_close(&c->loop, TILE_BYTES / c->width);
+    rt_loop_close(&c->loop, 1);
     widen(c);
+    int64_t bytes = rt_cut_units(machine, RT_WORK_COPY, c->loop.numel * c->width, c->width);
     if (find_plane(c)) {
-        tile_planes(c, dispatch);
+        tile_planes(c, bytes / c->width, side_of(machine), dispatch);
     } else {
-        c->loop.tile = TILE_BYTES / c->width;
+        c->loop.tile = bytes / c->width;
         dispatch->kernel = &rt_copy_kernel;
         dispatch->grid[0] = rt_loop_tiles(&c->loop);
         dispatch->grid[1] = dispatch->grid[2] = 1;
@@ -474,8 +480,8 @@ static void describe(const struct rt_copy *copy, struct rt_copy_constants *c,
 
 /* Fills |dispatch| and the constants it points to; false when there is nothing to copy. */
 static bool make_dispatch(const struct rt_copy *copy, uint32_t width,
-                          const struct hal_binding *bindings, struct rt_copy_constants *c,
-                          struct hal_dispatch *dispatch)
+                          const struct rt_machine *machine, const struct hal_binding *bindings,
+                          struct rt_copy_constants *c, struct hal_dispatch *dispatch)
 {
     *c = (struct rt_copy_constants){.width = width};
     *dispatch = (struct hal_dispatch){
@@ -488,16 +494,17 @@ static bool make_dispatch(const struct rt_copy *copy, uint32_t width,
     if (c->loop.numel == 0) {
         return false;
     }
-    describe(copy, c, dispatch);
+    describe(copy, machine, c, dispatch);
     return true;
 }
 
 enum status rt_record_copy(struct hal_command *command, const struct rt_copy *copy, uint32_t width,
-                           const struct hal_binding bindings[2], struct error *err)
+                           const struct rt_machine *machine, const struct hal_binding bindings[2],
+                           struct error *err)
 {
     struct rt_copy_constants c;
     struct hal_dispatch dispatch;
-    return make_dispatch(copy, width, bindings, &c, &dispatch)
+    return make_dispatch(copy, width, machine, bindings, &c, &dispatch)
                ? hal_command_dispatch(command, &dispatch, err)
                : ST_OK;
 }
@@ -523,7 +530,8 @@ enum status rt_emit_copy(struct rt_emit *emit, const struct rt_tensor *dst,
     uint32_t width = (uint32_t)dtype_bytes(dst->dtype);
     struct rt_copy_constants c;
     struct hal_dispatch dispatch;
-    return make_dispatch(copy, width, bindings, &c, &dispatch)
+    const struct rt_machine *machine = rt_emit_machine(emit, &rt_copy_kernel);
+    return make_dispatch(copy, width, machine, bindings, &c, &dispatch)
                ? rt_emit_dispatch(emit, &dispatch, err)
                : ST_OK;
 }

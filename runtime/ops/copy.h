@@ -51,10 +51,10 @@ MUST_CHECK enum status rt_emit_copy(struct rt_emit *emit, const struct rt_tensor
                                     struct error *err);
 
 /* The same outside of an operator: |bindings| are target and source, elements
- * have |width| bytes. */
+ * have |width| bytes, and |machine| is the device's. */
 MUST_CHECK enum status rt_record_copy(struct hal_command *command, const struct rt_copy *copy,
-                                      uint32_t width, const struct hal_binding bindings[2],
-                                      struct error *err);
+                                      uint32_t width, const struct rt_machine *machine,
+                                      const struct hal_binding bindings[2], struct error *err);
 
 /* ---- in kernels --------------------------------------------------------------------------------
  */

@@ -149,13 +149,11 @@ static enum status range_shape(struct rt_shape_call *call)
 static void fill_tile(const struct hal_args *args, struct hal_tile tile)
 {
     const struct rt_fill *fill = args->constants;
-    size_t begin = (size_t)tile.x * RT_FILL_TILE_BYTES;
-    size_t left = args->lengths[0] - begin;
+    size_t share = rt_fill_share(args->lengths[0], args->grid[0]), begin = tile.x * share;
+    size_t left = begin < args->lengths[0] ? args->lengths[0] - begin : 0;
     uint8_t *to = (uint8_t *)args->bindings[0] + begin;
 
-    if (left > RT_FILL_TILE_BYTES) {
-        left = RT_FILL_TILE_BYTES;
-    }
+    left = left < share ? left : share;
     for (; left >= sizeof(fill->pattern); left -= sizeof(fill->pattern)) {
         memcpy(to, fill->pattern, sizeof(fill->pattern));
         to += sizeof(fill->pattern);
@@ -175,7 +173,9 @@ static enum status emit_fill(struct rt_emit *emit, struct rt_number number, stru
     for (size_t at = 0; at < sizeof(fill.pattern); at += width) {
         rt_number_store(number, out->dtype, fill.pattern + at);
     }
-    return rt_emit_tiles(emit, (int64_t)out->bytes, RT_FILL_TILE_BYTES,
+    int64_t bytes = rt_cut_units(rt_emit_machine(emit, &fill_kernel), RT_WORK_FILL,
+                                 (int64_t)out->bytes, sizeof(fill.pattern));
+    return rt_emit_tiles(emit, (int64_t)out->bytes, bytes,
                          &(struct hal_dispatch){
                              .kernel = &fill_kernel,
                              .constants = &fill,
@@ -197,8 +197,8 @@ static void range_tile(const struct hal_args *args, struct hal_tile tile)
     bool is_float = dtype_infos[k->dtype].kind == DTYPE_FLOAT;
     size_t width = dtype_bytes(k->dtype);
     rt_store_f *store = rt_store(is_float ? RT_CLASS_F64 : RT_CLASS_I64, k->dtype);
-    int64_t first = (int64_t)tile.x * RT_RANGE_TILE;
-    int64_t end = k->length - first < RT_RANGE_TILE ? k->length : first + RT_RANGE_TILE;
+    int64_t share = (k->length - 1) / args->grid[0] + 1, first = tile.x * share;
+    int64_t end = k->length - first < share ? k->length : first + share;
     union {
         double f[RANGE_CHUNK];
         int64_t i[RANGE_CHUNK];
@@ -249,9 +249,11 @@ static enum status emit_range(struct rt_emit *emit, struct source start, struct 
     const struct hal_binding bindings[] = {out->binding, rt_emit_word(emit, start.place)};
     struct rt_range k = {start.known, step, out->numel, out->dtype, start.place.is_read};
 
-    return rt_emit_tiles(emit, out->numel, RT_RANGE_TILE,
+    const struct hal_kernel *kernel = out->dtype == DT_F64 ? &range_f64_kernel : &range_kernel;
+    int64_t tile = rt_cut_things(rt_emit_machine(emit, kernel), RT_WORK_EXP, out->numel, 1, 1);
+    return rt_emit_tiles(emit, out->numel, tile,
                          &(struct hal_dispatch){
-                             .kernel = out->dtype == DT_F64 ? &range_f64_kernel : &range_kernel,
+                             .kernel = kernel,
                              .constants = &k,
                              .constants_bytes = sizeof(k),
                              .bindings = bindings,

@@ -5,8 +5,7 @@
 
 #include "runtime/ops/convert.h"
 
-#define RT_RANGE_TILE 8192
-
+/* Tiles have as many elements each. */
 struct rt_range {
     struct rt_number start, step;
     int64_t length;

@@ -3,31 +3,120 @@
 
 #include "runtime/ops/cut.h"
 
-#include <stdbool.h>
-
+#include "hal/device.h"
+#include "hal/kernel.h"
+#include "runtime/ops/gemm.h"
 #include "runtime/ops/minmax.h"
-
-/* What a tile should take at least, and where there is more to do; how many of them are few. */
-#define TILE_NS_MIN 4000
-#define TILE_NS 25000
-#define FEW_TILES 8
-#define TILES_MAX 512
 
 /* What a register tile's panel costs beside its rows, in rows. */
 #define PANEL_ROWS 3
+
+const struct rt_machine rt_workers = {
+    .few_tiles = 8, .tiles_max = 512, .tile_ns_min = 4000, .tile_ns = 25000, .lanes = 1};
+
+/*
+ * A hundred processors and more have room for some thirty workgroups of 64 lanes each; some times
+ * as many even out how long they take. Rows and columns are those of shaders/gemm.comp, and how
+ * long a row is that lanes share says shaders/group.glsl.
+ */
+#define GPU(...)                                                                                   \
+    {                                                                                              \
+        .tiles_max = 16384, .steps = 4, .wide = 64, __VA_ARGS__                                    \
+    }
+
+static const struct rt_machine gpu =
+    GPU(.few_tiles = 4096, .lanes = 64, .shared_row = 256, .high = 32, .big_high = RT_GEMM_BIG_ROWS,
+        .big_wide = RT_GEMM_BIG_COLUMNS, .big_tiles = 512);
+/* Where subgroups multiply matrices: shaders/gemm_matrices.comp. */
+static const struct rt_machine gpu_matrices =
+    GPU(.few_tiles = 4096, .lanes = 64, .shared_row = 256, .high = 64);
+/* Where lanes find sums by subgroups a workgroup has more of them. */
+static const struct rt_machine gpu_subgroups =
+    GPU(.few_tiles = 1024, .lanes = 256, .shared_row = 64, .high = 32);
+
+const struct rt_machine *rt_machine_of(const struct hal_device_props *props,
+                                       const struct hal_kernel *kernel)
+{
+    const struct hal_spirv *form = hal_kernel_spirv(kernel, props->capabilities);
+    if (!form || !(props->capabilities & HAL_GPU)) {
+        return &rt_workers;
+    }
+    return form->needs & (HAL_MATRICES_F16 | HAL_MATRICES_S8) ? &gpu_matrices
+           : form->needs & HAL_SUBGROUPS                      ? &gpu_subgroups
+                                                              : &gpu;
+}
+
+static const int64_t workers_units[RT_WORK_COUNT] = {
+    [RT_WORK_FILL] = 256 * 1024, [RT_WORK_COPY] = 128 * 1024,    [RT_WORK_MACS] = 64 * 1024,
+    [RT_WORK_FOLD] = 32 * 1024,  [RT_WORK_ELEMENTS] = 16 * 1024, [RT_WORK_EXP] = 8 * 1024,
+    [RT_WORK_DEAR] = 2 * 1024,
+};
 
 static int64_t ceil_div(int64_t a, int64_t b)
 {
     return a / b + (a % b != 0);
 }
 
-int64_t rt_cut_tiles(int64_t ns)
+/* ---- lanes ----------------------------------------------------------------------------------- */
+
+/* Elements of a tile of |total|, steps of all lanes, at most |most| of them unless there would be
+ * too many tiles. */
+static int64_t shared_elements(const struct rt_machine *machine, int64_t total, int64_t most)
 {
-    int64_t tiles = 1;
-    if (ns > FEW_TILES * TILE_NS) {
-        return rt_min(ceil_div(ceil_div(ns, TILE_NS), FEW_TILES) * FEW_TILES, TILES_MAX);
+    int64_t steps = total / (machine->lanes * machine->few_tiles);
+    int64_t elements = machine->lanes * rt_max(1, rt_min(steps, most));
+    int64_t least = ceil_div(ceil_div(total, machine->tiles_max), machine->lanes);
+    return rt_max(elements, least * machine->lanes);
+}
+
+int64_t rt_cut_units(const struct rt_machine *machine, enum rt_work work, int64_t total,
+                     int64_t unit)
+{
+    if (machine->lanes == 1) {
+        return workers_units[work];
     }
-    while (tiles < FEW_TILES && ns >= 2 * tiles * TILE_NS_MIN) {
+    return unit * shared_elements(machine, ceil_div(total, unit), machine->steps);
+}
+
+static int64_t shared_things(const struct rt_machine *machine, int64_t count, int64_t elements,
+                             int64_t steps)
+{
+    /* More than a tile ever has in steps are as good as that. */
+    elements = rt_max(1, rt_min(elements, machine->lanes * machine->steps));
+    int64_t tile = shared_elements(machine, count * elements, steps);
+    return rt_max(ceil_div(tile, elements), ceil_div(count, machine->tiles_max));
+}
+
+int64_t rt_cut_things(const struct rt_machine *machine, enum rt_work work, int64_t count,
+                      int64_t units, int64_t elements)
+{
+    units = rt_max(1, units);
+    return machine->lanes == 1
+               ? rt_max(1, workers_units[work] / units)
+               : shared_things(machine, count, elements, machine->steps * elements / units);
+}
+
+int64_t rt_cut_row(const struct rt_machine *machine, int64_t length)
+{
+    return length < machine->shared_row ? 1 : rt_max(length, machine->lanes);
+}
+
+int64_t rt_cut_block(const struct rt_machine *machine, int64_t count, int64_t elements,
+                     int64_t most)
+{
+    return machine->lanes == 1
+               ? most
+               : rt_min(most, shared_things(machine, count, elements, machine->steps));
+}
+
+/* ---- workers --------------------------------------------------------------------------------- */
+int64_t rt_cut_tiles(const struct rt_machine *machine, int64_t ns)
+{
+    int64_t few = machine->few_tiles, tiles = 1;
+    if (ns > few * machine->tile_ns) {
+        return rt_min(ceil_div(ceil_div(ns, machine->tile_ns), few) * few, machine->tiles_max);
+    }
+    while (tiles < few && ns >= 2 * tiles * machine->tile_ns_min) {
         tiles *= 2;
     }
     return tiles;
@@ -36,7 +125,7 @@ int64_t rt_cut_tiles(int64_t ns)
 /* Would two workers have different numbers of tiles, where that counts? */
 static bool is_uneven(int64_t tiles)
 {
-    return tiles % 2 && tiles > 1 && tiles < 2 * FEW_TILES;
+    return tiles % 2 && tiles > 1 && tiles < 2 * rt_workers.few_tiles;
 }
 
 int64_t rt_cut_axis(int64_t length, int64_t tiles)
@@ -48,10 +137,37 @@ int64_t rt_cut_axis(int64_t length, int64_t tiles)
     return is_uneven(ceil_div(length, even)) ? tile : even;
 }
 
-int64_t rt_cut_length(int64_t length, int64_t ns, int64_t most)
+int64_t rt_cut_length(const struct rt_machine *machine, int64_t length, int64_t ns, int64_t most)
 {
-    return rt_max(1, rt_min(rt_cut_axis(length, rt_cut_tiles(ns)), most));
+    if (machine->lanes > 1) {
+        return rt_cut_block(machine, length, 1, most);
+    }
+    return rt_max(1, rt_min(rt_cut_axis(length, rt_cut_tiles(machine, ns)), most));
 }
+
+/* ---- images ---------------------------------------------------------------------------------- */
+
+static void cut_into_pixels(struct rt_cut_image *image, int64_t pixels)
+{
+    int64_t tiles = ceil_div(image->pixels, pixels);
+    image->band_x = ceil_div(image->pixels, tiles);
+    image->band_y = rt_min(image->lines, rt_max(1, pixels / image->pixels));
+}
+
+void rt_cut_bands(const struct rt_machine *machine, struct rt_cut_image *image)
+{
+    if (machine->lanes > 1) {
+        cut_into_pixels(image, rt_cut_things(machine, RT_WORK_MACS,
+                                             image->images * image->lines * image->pixels,
+                                             image->channels * image->macs, image->channels));
+        return;
+    }
+    int64_t tiles = rt_cut_tiles(machine, image->ns);
+    image->band_y = rt_cut_axis(image->lines, (tiles - 1) / image->images + 1);
+    image->band_x = image->pixels;
+}
+
+/* ---- products -------------------------------------------------------------------------------- */
 
 /* How long two and four workers take, over what they should: all in all, less is better. */
 static int64_t time_of(const struct rt_cut *cut)
@@ -93,7 +209,7 @@ static void choose(struct rt_cut *cut, int64_t tiles)
 }
 
 /* Lines of one pixel are multiplied as pixels of one line. */
-void rt_cut_product(struct rt_cut *cut, int64_t tiles)
+static void choose_upright(struct rt_cut *cut, int64_t tiles)
 {
     if (cut->pixels > 1) {
         choose(cut, tiles);
@@ -106,4 +222,79 @@ void rt_cut_product(struct rt_cut *cut, int64_t tiles)
     cut->band_x = 1;
     cut->band_y = turned.band_x;
     cut->block = turned.block;
+}
+
+/* First between images and groups, then what is left of tiles between bands and panels. */
+static void cut_for_workers(const struct rt_machine *machine, struct rt_cut *cut)
+{
+    int64_t tiles = rt_cut_tiles(machine, cut->ns);
+    choose_upright(cut, ceil_div(tiles, cut->images * cut->groups));
+    cut->band_images =
+        cut->shares_panels ? rt_cut_axis(cut->images, ceil_div(tiles, cut->groups)) : 1;
+}
+
+/* Bands of at most |most| pixels that are the fewest multiples of |high| of them. */
+static void cut_rows(struct rt_cut *cut, int64_t high, int64_t most)
+{
+    int64_t best = INT64_MAX, plane = cut->lines * cut->pixels;
+    cut->band_images = 1;
+    if (plane <= most) {
+        cut->band_y = cut->lines;
+        cut->band_x = cut->pixels;
+        cut->band_images = cut->shares_panels ? rt_min(cut->images, most / plane) : 1;
+        return;
+    }
+    for (int64_t y = 1; y <= rt_min(cut->lines, most); y++) {
+        int64_t x = rt_min(cut->pixels, most / y);
+        int64_t multiples =
+            ceil_div(cut->lines, y) * ceil_div(cut->pixels, x) * ceil_div(x * y, high);
+        if (multiples < best) {
+            best = multiples;
+            cut->band_y = y;
+            cut->band_x = x;
+        }
+    }
+}
+
+static int64_t count_tiles(const struct rt_cut *cut)
+{
+    return ceil_div(cut->images, cut->band_images) * cut->groups *
+           ceil_div(cut->lines, cut->band_y) * ceil_div(cut->pixels, cut->band_x) *
+           ceil_div(cut->panels, cut->block);
+}
+
+static bool cut_into_multiples(struct rt_cut *cut, int64_t high, int64_t wide)
+{
+    cut->block = rt_min(cut->panels, rt_max(1, wide / cut->width));
+    cut_rows(cut, high, high);
+    return cut->band_images * cut->band_y * cut->band_x >= high && cut->block * cut->width >= wide;
+}
+
+/*
+ * One multiple of what is multiplied at a time, of the larger kind where its tiles are whole and
+ * fill the GPU; more rows where that would be too many tiles.
+ */
+static void cut_for_lanes(const struct rt_machine *machine, struct rt_cut *cut)
+{
+    int64_t all = cut->images * cut->lines * cut->pixels, high = machine->big_high;
+    bool is_big = cut->has_big_form && high > 0 &&
+                  cut_into_multiples(cut, high, machine->big_wide) &&
+                  count_tiles(cut) >= machine->big_tiles;
+    if (!is_big) {
+        high = machine->high;
+        cut_into_multiples(cut, high, machine->wide);
+    }
+    for (int64_t most = 2 * high; most < 2 * all && count_tiles(cut) > machine->tiles_max;
+         most *= 2) {
+        cut_rows(cut, high, most);
+    }
+}
+
+void rt_cut_product(const struct rt_machine *machine, struct rt_cut *cut)
+{
+    if (machine->lanes > 1) {
+        cut_for_lanes(machine, cut);
+    } else {
+        cut_for_workers(machine, cut);
+    }
 }

@@ -5,11 +5,12 @@
 
 #include <stdint.h>
 
-/* Channels innermost, floats. A tile is |band| output rows of one image; the images are the grid's
- * y. */
+/* Channels innermost, floats. A tile is a band of output rows and columns of one image; the images
+ * are the grid's y. */
 struct rt_depthwise {
-    int64_t image_in, image_out, out_h, band;
+    int64_t image_in, image_out;
     int64_t x_line, y_line, y_pixel;
+    uint32_t out_h, band_y, band_x, bands_x;
     uint32_t channels, height, width; /* of the input */
     uint32_t out_width, kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w;
     uint32_t pad_top, pad_left;

@@ -22,7 +22,6 @@
 
 #define CHUNK 512
 #define LANES 16 /* sums that are kept side by side */
-#define TILE_COORDINATES (64 * 1024)
 
 /* ---- one distance --------------------------------------------------------------------------- */
 
@@ -202,12 +201,15 @@ static enum status record(struct rt_emit *emit, struct rt_distance_constants *c,
     int64_t row = rt_max(1, c->coordinates) * c->columns;
 
     c->norm = norm_of(c->p);
-    c->tile = rt_max(1, TILE_COORDINATES / (c->norm == RT_DISTANCE_P ? 16 : 1) / row);
+    int64_t macs = (c->norm == RT_DISTANCE_P ? 16 : 1) * row;
+    const struct hal_kernel *kernel = c->dtype == DT_F64 ? &kernel_f64 : &kernel_distance;
+    c->tile = rt_cut_things(rt_emit_machine(emit, kernel), RT_WORK_MACS, batches * c->rows, macs,
+                            c->columns);
     int64_t tiles = (c->rows - 1) / c->tile + 1;
     must(tiles <= UINT32_MAX && batches <= UINT32_MAX);
     return rt_emit_dispatch(emit,
                             &(struct hal_dispatch){
-                                .kernel = c->dtype == DT_F64 ? &kernel_f64 : &kernel_distance,
+                                .kernel = kernel,
                                 .grid = {(uint32_t)tiles, (uint32_t)batches, 1},
                                 .constants = c,
                                 .constants_bytes = sizeof(*c),

@@ -21,7 +21,6 @@
 #define LANES_MAX 16
 #define WORK_BYTES (256 * 1024) /* of the four arrays, when several lanes go together */
 #define WORK_BYTES_MAX ((int64_t)16 << 20)
-#define TILE_ELEMENTS (16 * 1024)
 #define LENGTH_MAX (1 << 24)
 
 /* ---- tables ---------------------------------------------------------------------------------- */
@@ -199,11 +198,13 @@ static enum status fft_emit(struct rt_emit *emit, struct error *err)
     c.lines = out->numel / c.out;
     int64_t line_bytes = 4 * element * rt_fft_work_count(&c.plan);
     c.lanes = rt_max(1, rt_min(rt_min(LANES_MAX, c.lines), WORK_BYTES / line_bytes));
-    c.tile = rt_max(1, TILE_ELEMENTS / c.plan.m / c.lanes) * c.lanes;
+    const struct hal_kernel *kernel = table->dtype == DT_F64 ? &kernel_fft_f64 : &kernel_fft_f32;
+    c.tile = c.lanes * rt_cut_things(rt_emit_machine(emit, kernel), RT_WORK_ELEMENTS,
+                                     (c.lines - 1) / c.lanes + 1, c.plan.m * c.lanes, c.plan.m);
     return rt_emit_tiles(
         emit, c.lines, c.tile,
         &(struct hal_dispatch){
-            .kernel = table->dtype == DT_F64 ? &kernel_fft_f64 : &kernel_fft_f32,
+            .kernel = kernel,
             .constants = &c,
             .constants_bytes = sizeof(c),
             .bindings = (struct hal_binding[]){out->binding, x->binding, table->binding},

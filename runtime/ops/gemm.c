@@ -277,28 +277,29 @@ static int64_t cost_ns(double pixels, double n, double k)
     return ns > 1e15 ? (int64_t)1e15 : (int64_t)ns + 1;
 }
 
-/*
- * Cuts first between images and groups, then what is left of tiles between bands of lines (of
- * pixels, where there is one line) and panels; images that have their weights in common may share a
- * tile.
- */
-static int64_t cut(struct rt_gemm *g, const struct hal_cpu_uk *uk)
+/* Chooses the tiles; the cost. */
+static int64_t cut(struct rt_gemm *g, const struct hal_cpu_uk *uk, const struct rt_machine *machine)
 {
     int64_t group_outs = g->outs / g->groups, parts = g->images * g->groups;
     int64_t ns = cost_ns((double)g->y.out * (double)g->x.out, (double)group_outs, (double)g->k);
-    int64_t total = ns > INT64_MAX / parts ? INT64_MAX : ns * parts, tiles = rt_cut_tiles(total);
-    struct rt_cut cut = {.lines = g->y.out,
+    struct rt_cut cut = {.images = g->images,
+                         .groups = g->groups,
+                         .lines = g->y.out,
                          .pixels = g->x.out,
                          .panels = uk_panels_f32(uk, (uint32_t)group_outs),
-                         .rows = uk->f32_mr};
-    rt_cut_product(&cut, ceil_div(tiles, parts));
+                         .width = uk->f32_nr,
+                         .rows = uk->f32_mr,
+                         .ns = ns > INT64_MAX / parts ? INT64_MAX : ns * parts,
+                         .shares_panels = g->image_b == 0,
+                         .has_big_form = true};
+    rt_cut_product(machine, &cut);
+    g->band_images = cut.band_images;
     g->band_y = cut.band_y;
     g->band_x = cut.band_x;
     g->panels = cut.block;
     g->bands_y = ceil_div(g->y.out, g->band_y);
     g->bands_x = ceil_div(g->x.out, g->band_x);
-    g->band_images = g->image_b == 0 ? rt_cut_axis(g->images, ceil_div(tiles, g->groups)) : 1;
-    return total;
+    return cut.ns;
 }
 
 static const struct hal_kernel *kernel_for(const struct rt_gemm *g, bool are_halves)
@@ -323,7 +324,8 @@ enum status rt_gemm_emit(struct rt_emit *emit, struct rt_gemm *g,
                          (long long)g->channels);
     }
     int64_t panels = uk_panels_f32(uk, (uint32_t)(g->outs / g->groups));
-    int64_t cost = cut(g, uk);
+    const struct hal_kernel *usual = tensors->are_halves ? &rt_gemm_halves_kernel : &rt_gemm_kernel;
+    int64_t cost = cut(g, uk, rt_emit_machine(emit, usual));
     g->width = uk->f32_nr;
     must(g->width % 8 == 0); /* shaders read columns by eight */
     size_t segments = (size_t)(g->y.taps * g->x.taps) + 1;
@@ -348,6 +350,8 @@ enum status rt_gemm_emit(struct rt_emit *emit, struct rt_gemm *g,
     return rt_emit_dispatch(emit, &dispatch, err);
 }
 
+#define PACK_PANELS 4 /* of a worker's tile */
+
 /* ---- packing --------------------------------------------------------------------------------- */
 
 /* Bindings: packed, source. Grid: blocks of panels, matrices. */
@@ -365,8 +369,8 @@ static void pack_cpu(const struct hal_args *args, struct hal_tile tile)
         .inner_count = (uint32_t)p->inner_count,
         .packed = (float *)args->bindings[0] + tile.y * p->packed,
     };
-    uint32_t panels = uk_panels_f32(uk, call.n), begin = tile.x * RT_PACK_PANELS;
-    uk->pack_f32(&call, begin, panels - begin < RT_PACK_PANELS ? panels : begin + RT_PACK_PANELS);
+    uint32_t panels = uk_panels_f32(uk, call.n), begin = tile.x * p->panels;
+    uk->pack_f32(&call, begin, panels - begin < p->panels ? panels : begin + p->panels);
 }
 
 const struct hal_kernel rt_pack_kernel = {
@@ -382,12 +386,14 @@ enum status rt_pack_emit(struct rt_emit *emit, struct rt_pack *pack, int64_t mat
                          (long long)pack->n);
     }
     uint32_t panels = uk_panels_f32(hal_cpu_uk(), (uint32_t)pack->n);
+    int64_t elements = pack->outer_count * pack->inner_count * hal_cpu_uk()->f32_nr;
     pack->width = hal_cpu_uk()->f32_nr;
+    pack->panels = (uint32_t)rt_cut_block(rt_emit_machine(emit, &rt_pack_kernel), panels * matrices,
+                                          elements, PACK_PANELS);
     struct hal_binding bindings[] = {out->binding, in->binding};
     struct hal_dispatch dispatch = {
         .kernel = &rt_pack_kernel,
-        .grid = {out->numel ? (uint32_t)ceil_div(panels, RT_PACK_PANELS) : 0, (uint32_t)matrices,
-                 1},
+        .grid = {out->numel ? (uint32_t)ceil_div(panels, pack->panels) : 0, (uint32_t)matrices, 1},
         .constants = pack,
         .constants_bytes = sizeof(*pack),
         .bindings = bindings,

@@ -54,7 +54,7 @@ struct rt_pack {
     int64_t n, outer_count, inner_count;
     int64_t source, packed; /* floats from one matrix to the next */
     /* Chosen by rt_pack_emit(). */
-    int64_t width; /* columns of a panel */
+    uint32_t width, panels; /* columns of a panel, panels of a tile */
 };
 
 /*
@@ -64,9 +64,6 @@ struct rt_pack {
 #define RT_GEMM_BIG_ROWS 64
 #define RT_GEMM_BIG_COLUMNS 128
 #define RT_GEMM_BIG_LANES 128 /* 8 x 8 outputs each */
-
-/* Panels of one tile of packing. */
-#define RT_PACK_PANELS 4
 
 #ifndef HAL_SHADER
 struct rt_gemm_tensors {

@@ -27,8 +27,8 @@
 #include "runtime/ops/shaders/index_take.h"
 #include "runtime/ops/view_priv.h"
 
-#define TILE_BYTES (128 * 1024)
 #define PLACES 1024 /* of a tile at a time */
+#define UNIT_MAX 16 /* bytes that a lane moves at once */
 #define NOWHERE (-1)
 #define NO_LIMIT (-1)
 
@@ -753,18 +753,21 @@ static enum status emit_index(struct rt_emit *emit, struct index_build *b, struc
     }
     /* Puts go in order, so a tile has all places; it is cut along the rest only. */
     int64_t places = is_take ? c->places : (int64_t)(self->bytes / (size_t)(c->rows * c->run));
-    c->piece = c->run < TILE_BYTES ? c->run : TILE_BYTES;
+    const struct hal_kernel *kernel = is_take ? &kernel_take : put_kernel(c);
+    int64_t bytes =
+        rt_cut_units(rt_emit_machine(emit, kernel), RT_WORK_COPY, (int64_t)out->bytes, UNIT_MAX);
+    c->piece = c->run < bytes ? c->run : bytes;
     if (!is_take && c->rows == 1 && c->run > 4096) {
         c->piece = 4096;
     }
-    c->tile_places = TILE_BYTES / c->piece < PLACES ? TILE_BYTES / c->piece : PLACES;
+    c->tile_places = bytes / c->piece < PLACES ? bytes / c->piece : PLACES;
     c->tile_places = c->tile_places < c->places ? c->tile_places : c->places;
     int64_t row = is_take ? c->tile_places * c->piece : places * c->piece;
-    c->tile_rows = row < TILE_BYTES ? TILE_BYTES / row : 1;
+    c->tile_rows = row < bytes ? bytes / row : 1;
     return rt_emit_dispatch(
         emit,
         &(struct hal_dispatch){
-            .kernel = is_take ? &kernel_take : put_kernel(c),
+            .kernel = kernel,
             .grid = {is_take ? tiles_of(c->places, c->tile_places) : 1,
                      tiles_of(c->rows, c->tile_rows), tiles_of(c->run, c->piece)},
             .constants = c,

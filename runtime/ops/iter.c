@@ -135,6 +135,11 @@ void rt_loop_close(struct rt_loop *loop, int64_t tile)
     merge_dims(loop);
 }
 
+void rt_loop_cut(struct rt_loop *loop, const struct rt_machine *machine, enum rt_work work)
+{
+    rt_loop_close(loop, rt_cut_things(machine, work, loop->numel, 1, 1));
+}
+
 uint32_t rt_loop_tiles(const struct rt_loop *loop)
 {
     int64_t tiles = loop->numel / loop->tile + (loop->numel % loop->tile != 0);

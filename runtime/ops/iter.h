@@ -24,9 +24,6 @@
 
 #define RT_LOOP_OPERANDS_MAX 4
 
-/* Positions of a tile that make 20 to 100 us of cheap work. */
-#define RT_LOOP_TILE 16384
-
 struct rt_loop {
     uint32_t rank; /* 1 or more once closed */
     uint32_t operands;
@@ -50,6 +47,9 @@ void rt_loop_add_strides(struct rt_loop *loop, const int64_t *strides, int64_t o
 
 /* |tile|: positions of a tile, at least 1. No operand can be added after it. */
 void rt_loop_close(struct rt_loop *loop, int64_t tile);
+
+/* The same with tiles for |machine|, of positions that are |work| each. */
+void rt_loop_cut(struct rt_loop *loop, const struct rt_machine *machine, enum rt_work work);
 
 /* The grid's x; 0 when a dim is 0. */
 uint32_t rt_loop_tiles(const struct rt_loop *loop);

@@ -102,6 +102,8 @@ static enum status write_rows_emit(struct rt_emit *emit, struct error *err)
     return rt_emit_keep(emit, 1, start, count, err);
 }
 
+#define SLICE_UNITS 256 /* of a worker's tile */
+
 /* Between which rows places lie; none: where no row is. */
 static void note_written(int64_t *words, const int64_t *places, int64_t count)
 {
@@ -120,8 +122,9 @@ static void note_written(int64_t *words, const int64_t *places, int64_t count)
 static void write_rows_at_tile(const struct hal_args *args, struct hal_tile tile)
 {
     const struct rt_write_rows *k = args->constants;
-    int64_t first = tile.x * (int64_t)RT_SLICE_BYTES, left = k->row_bytes - first;
-    size_t bytes = (size_t)(left < RT_SLICE_BYTES ? left : RT_SLICE_BYTES);
+    int64_t units = (k->row_bytes - 1) / RT_SLICE_UNIT / args->grid[0] + 1;
+    int64_t first = rt_min(tile.x * units * RT_SLICE_UNIT, k->row_bytes);
+    size_t bytes = (size_t)rt_min(units * RT_SLICE_UNIT, k->row_bytes - first);
     int64_t begin = tile.y * k->rows * k->row_bytes + first;
     char *out = (char *)args->bindings[0] + begin;
     const int64_t *places = (const int64_t *)args->bindings[3] + tile.y * k->count;
@@ -160,9 +163,12 @@ static enum status write_rows_at_emit(struct rt_emit *emit, struct error *err)
     struct hal_binding bindings[5] = {out->binding, cache->binding, value->binding,
                                       rt_emit_arg(emit, CACHE_PLACE)->binding};
     TRY(rt_emit_update(emit, k.rows, k.row_bytes, &bindings[4], err));
+    int64_t slice = RT_SLICE_UNIT * rt_cut_block(rt_emit_machine(emit, &write_rows_at_kernel),
+                                                 cache->dims[0] * k.row_bytes / RT_SLICE_UNIT,
+                                                 RT_SLICE_UNIT / 4, SLICE_UNITS);
     struct hal_dispatch dispatch = {
         .kernel = &write_rows_at_kernel,
-        .grid = {(uint32_t)((k.row_bytes + RT_SLICE_BYTES - 1) / RT_SLICE_BYTES),
+        .grid = {(uint32_t)((k.row_bytes + slice - 1) / slice),
                  k.rows > 0 ? (uint32_t)cache->dims[0] : 0, 1},
         .constants = &k,
         .constants_bytes = sizeof(k),

@@ -5,8 +5,8 @@
 
 #include <stdint.h>
 
-/* Bytes of a row that a tile copies. */
-#define RT_SLICE_BYTES 4096
+/* Tiles copy as much of a row each, in units of RT_SLICE_UNIT bytes. */
+#define RT_SLICE_UNIT 16
 
 struct rt_write_rows {
     int64_t rows, count, row_bytes; /* of a cache, written to it, of each */

@@ -272,8 +272,8 @@ static void multiply_columns(const struct rt_matmul_constants *k, struct matmul_
 static void matmul_tile(const struct hal_args *args, struct hal_tile tile)
 {
     const struct rt_matmul_constants *k = args->constants;
-    int64_t width = (int64_t)dtype_bytes(k->dtype), row = tile.x * RT_MATMUL_ROWS;
-    int64_t rows = k->m - row < RT_MATMUL_ROWS ? k->m - row : RT_MATMUL_ROWS;
+    int64_t width = (int64_t)dtype_bytes(k->dtype), row = tile.x * k->tile;
+    int64_t rows = k->m - row < k->tile ? k->m - row : k->tile;
     const char *a = args->bindings[1], *b = args->bindings[2];
     char *out = args->bindings[0];
 
@@ -318,9 +318,11 @@ static enum status matmul_emit(struct rt_emit *emit, struct error *err)
         .class = out->dtype == DT_F64 ? RT_CLASS_F64 : RT_CLASS_I64,
     };
     struct hal_binding bindings[] = {out->binding, a->binding, b->binding};
+    const struct hal_kernel *kernel = k.class == RT_CLASS_F64 ? &matmul_f64_kernel : &matmul_kernel;
+    k.tile = rt_cut_block(rt_emit_machine(emit, kernel), rows * count, n, RT_MATMUL_ROWS);
     struct hal_dispatch dispatch = {
-        .kernel = k.class == RT_CLASS_F64 ? &matmul_f64_kernel : &matmul_kernel,
-        .grid = {(uint32_t)((rows + RT_MATMUL_ROWS - 1) / RT_MATMUL_ROWS), (uint32_t)count, 1},
+        .kernel = kernel,
+        .grid = {(uint32_t)((rows + k.tile - 1) / k.tile), (uint32_t)count, 1},
         .constants = &k,
         .constants_bytes = sizeof(k),
         .bindings = bindings,

@@ -12,7 +12,6 @@
 
 #include "base/check.h"
 
-#define TILE_ELEMENTS 16384
 #define COEFFICIENTS_TILE 1024
 
 /* ---- shapes -------------------------------------------------------------------------------- */
@@ -222,14 +221,16 @@ static enum status record(struct rt_emit *emit, struct rt_norm_constants *k, uin
     k->is_plain = k->weights_by_element && k->run > 0 && !statistics[0] && !statistics[1] &&
                   is_f32(tensors[RT_NORM_OUTPUT]) && is_f32(in) &&
                   is_f32(tensors[RT_NORM_WEIGHT]) && is_f32(tensors[RT_NORM_BIAS]);
-    k->tile = row > 0 && row < TILE_ELEMENTS ? TILE_ELEMENTS / row : 1;
     bool is_f64 = false;
     for (uint32_t b = 0; b < RT_NORM_BINDINGS; b++) {
         is_f64 |= k->dtypes[b] == DT_F64;
     }
+    const struct hal_kernel *kernel = is_f64 ? &rt_norm_f64_kernel : &rt_norm_kernel;
+    const struct rt_machine *machine = rt_emit_machine(emit, kernel);
+    k->tile = rt_cut_things(machine, RT_WORK_ELEMENTS, k->rows, row, rt_cut_row(machine, row));
     return rt_emit_tiles(emit, k->rows, k->tile,
                          &(struct hal_dispatch){
-                             .kernel = is_f64 ? &rt_norm_f64_kernel : &rt_norm_kernel,
+                             .kernel = kernel,
                              .constants = k,
                              .constants_bytes = sizeof(*k),
                              .bindings = bindings,
@@ -328,7 +329,7 @@ static enum status affine_emit(struct rt_emit *emit, struct error *err)
     rt_loop_add(&k.loop, in);
     rt_loop_add_strides(&k.loop, by_channel, 0);
     rt_loop_add_strides(&k.loop, by_channel, 0);
-    rt_loop_close(&k.loop, RT_LOOP_TILE);
+    rt_loop_cut(&k.loop, rt_emit_machine(emit, &rt_affine_kernel), RT_WORK_ELEMENTS);
     return rt_emit_dispatch(emit,
                             &(struct hal_dispatch){
                                 .kernel = &rt_affine_kernel,

@@ -16,6 +16,7 @@
 #include "base/status.h"
 #include "hal/command.h"
 #include "runtime/graph/graph.h"
+#include "runtime/ops/cut.h"
 
 /* What a shape function gets: its node, in its graph. */
 struct rt_shape_call {
@@ -281,6 +282,10 @@ struct hal_binding rt_emit_word(const struct rt_emit *emit, struct rt_place plac
 
 /* An S or F argument at the concrete dims. */
 double rt_emit_number(const struct rt_emit *emit, uint32_t index);
+
+/* What |kernel|, which is to be dispatched, is cut for: see runtime/ops/cut.h. */
+const struct rt_machine *rt_emit_machine(const struct rt_emit *emit,
+                                         const struct hal_kernel *kernel);
 
 /* Records a dispatch in the node's region. Dispatches of one node run side by side: none reads what
  * another writes. A grid with a zero records nothing. */

@@ -23,7 +23,6 @@
 #include "runtime/ops/view_priv.h"
 
 #define CHUNK 256
-#define TILE_ELEMENTS 16384
 #define FEW 64                         /* k times this at most n: a heap */
 #define ENTRIES_MAX ((int64_t)1 << 19) /* of scratch */
 #define INSERTION_SORT_MAX 16
@@ -457,10 +456,13 @@ static enum status emit_rows(struct rt_emit *emit, struct rt_topk_constants *c, 
     if (indices) {
         bindings[1] = indices->binding;
     }
-    c->tile = TILE_ELEMENTS / c->n > 0 ? TILE_ELEMENTS / c->n : 1;
+    const struct hal_kernel *kernel = kernel_for(c);
+    const struct rt_machine *machine = rt_emit_machine(emit, kernel);
+    c->tile = rt_cut_things(machine, RT_WORK_ELEMENTS, c->rows, c->n,
+                            rt_max(machine->lanes, c->n)); /* a row is all lanes' */
     return rt_emit_tiles(emit, c->rows, c->tile,
                          &(struct hal_dispatch){
-                             .kernel = kernel_for(c),
+                             .kernel = kernel,
                              .constants = c,
                              .constants_bytes = sizeof(*c),
                              .bindings = bindings,

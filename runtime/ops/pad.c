@@ -23,8 +23,6 @@
 #include "runtime/ops/shaders/tril.h"
 #include "runtime/ops/view_priv.h"
 
-#define TILE_BYTES (128 * 1024)
-
 /* ---- kernel ------------------------------------------------------------------------------------
  */
 
@@ -180,7 +178,10 @@ static enum status emit_pad(struct rt_emit *emit, struct rt_pad_constants *c, st
     }
     sort_dims(c);
     merge_dims(c);
-    int64_t row = c->dims[c->rank - 1].out, elements = TILE_BYTES / c->width;
+    int64_t row = c->dims[c->rank - 1].out;
+    int64_t elements = rt_cut_units(rt_emit_machine(emit, &kernel_pad), RT_WORK_COPY,
+                                    (int64_t)out->bytes, c->width) /
+                       c->width;
     c->row_tile = rt_min(row, elements);
     c->tile = elements / c->row_tile;
     c->rows = out->numel / row;
@@ -402,7 +403,8 @@ static enum status tril_emit(struct rt_emit *emit, struct error *err)
     /* Beyond the matrix one diagonal is as another: no sum overflows. */
     c.diagonal = rt_max(-c.height, rt_min(c.width, rt_emit_int(emit, 1)));
     c.rows = out->numel / c.width;
-    c.tile = rt_max(1, TILE_BYTES / (c.width * c.bytes));
+    c.tile = rt_cut_things(rt_emit_machine(emit, &kernel_tril), RT_WORK_COPY, c.rows,
+                           c.width * c.bytes, c.width);
     return rt_emit_tiles(emit, c.rows, c.tile,
                          &(struct hal_dispatch){
                              .kernel = &kernel_tril,

@@ -352,10 +352,9 @@ static void open_operands(struct rt_emit *emit, const struct row *row, const str
     }
 }
 
-/* A dispatch is cut so that tiles of cheap and of dear elements take about as long. */
-static int64_t tile_of(uint32_t cost)
+enum rt_work rt_pw_work(uint32_t cost)
 {
-    return cost > 20 ? RT_LOOP_TILE / 8 : RT_LOOP_TILE;
+    return cost > 20 ? RT_WORK_DEAR : RT_WORK_ELEMENTS;
 }
 
 enum status rt_pw_record(struct rt_emit *emit, struct rt_pw_constants *k,
@@ -363,7 +362,7 @@ enum status rt_pw_record(struct rt_emit *emit, struct rt_pw_constants *k,
 {
     uint32_t cost = rt_pw_infos[k->op].cost;
 
-    rt_loop_close(&k->loop, tile_of(cost));
+    rt_loop_cut(&k->loop, rt_emit_machine(emit, rt_pw_kernel(k)), rt_pw_work(cost));
     return rt_emit_dispatch(emit,
                             &(struct hal_dispatch){
                                 .kernel = rt_pw_kernel(k),

@@ -147,6 +147,8 @@ rt_pw_loop_f rt_pw_copy_c128, rt_pw_abs_c128, rt_pw_neg_c128, rt_pw_add_c128, rt
 #define RT_PW_SCRATCH_BYTES ((size_t)RT_PW_CHUNK * RT_CLASS_BYTES_MAX * (RT_PW_INPUTS_MAX + 1))
 
 /* What runs the loop: with a SPIR-V form but where doubles or complex numbers take part. */
+/* What an element of this cost is. */
+enum rt_work rt_pw_work(uint32_t cost);
 const struct hal_kernel *rt_pw_kernel(const struct rt_pw_constants *k);
 
 /* Records the loop; the nest has all its operands, one a binding. */

@@ -25,7 +25,7 @@
 #include "runtime/ops/shaders/pool.h"
 #include "runtime/ops/view_priv.h"
 
-#define TILE_ELEMENTS (16 * 1024)
+#define TAPS_MAX (16 * 1024) /* beyond it a window's cost is not told apart */
 
 struct rt_pool_window rt_pool_window(enum rt_pool_mode mode, const struct rt_pool_dim *dim,
                                      int64_t at)
@@ -423,15 +423,17 @@ static enum status emit_pool(struct rt_emit *emit, struct rt_pool_constants *c,
     }
     int64_t taps = c->mode == RT_POOL_ADAPTIVE ? (c->h.in / c->h.out + 1) * (c->w.in / c->w.out + 1)
                                                : c->h.kernel * c->w.kernel;
-    int64_t row = rt_max(1, c->w.out * c->channels * rt_min(taps, TILE_ELEMENTS));
+    int64_t row = rt_max(1, c->w.out * c->channels * rt_min(taps, TAPS_MAX));
     int64_t rows = c->images * c->h.out;
     bool is_pixels = c->channels == 1 || (c->x.c == 1 && c->y.c == 1);
     bool is_fast = (c->dtype == DT_F32 || (c->dtype == DT_U8 && c->mode == RT_POOL_MAX)) &&
                    !indices && is_pixels;
-    c->tile = rt_max(1, (is_fast ? 4 : 1) * TILE_ELEMENTS / row);
     const struct hal_kernel *kernel = is_fast              ? &kernel_pixels
                                       : c->dtype == DT_F64 ? &kernel_f64
                                                            : &kernel_any;
+    c->tile =
+        rt_cut_things(rt_emit_machine(emit, kernel), is_fast ? RT_WORK_MACS : RT_WORK_ELEMENTS,
+                      rows, row, c->w.out * c->channels);
     return rt_emit_tiles(emit, rows, c->tile,
                          &(struct hal_dispatch){
                              .kernel = kernel,

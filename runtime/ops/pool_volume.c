@@ -16,7 +16,7 @@
 #include "runtime/ops/view_priv.h"
 
 #define AXES 3
-#define TILE_ELEMENTS (16 * 1024)
+#define TAPS_MAX (16 * 1024) /* beyond it a window's cost is not told apart */
 
 struct volume_constants {
     enum rt_pool_mode mode;
@@ -247,8 +247,9 @@ static enum status emit_volumes(struct rt_emit *emit, struct volume_constants *c
     }
     c->dtype = self->dtype;
     c->rows = out->numel / c->axes[2].out;
-    int64_t row = c->axes[2].out * rt_min(taps, TILE_ELEMENTS);
-    c->tile = rt_max(1, TILE_ELEMENTS / row);
+    int64_t row = c->axes[2].out * rt_min(taps, TAPS_MAX);
+    c->tile = rt_cut_things(rt_emit_machine(emit, &kernel), RT_WORK_ELEMENTS, c->rows, row,
+                            c->axes[2].out);
     return rt_emit_tiles(emit, c->rows, c->tile,
                          &(struct hal_dispatch){
                              .kernel = &kernel,

@@ -195,18 +195,21 @@ static int64_t cost_ns(double pixels, double n, double k)
     return ns > 1e15 ? (int64_t)1e15 : (int64_t)ns + 1;
 }
 
-/* Cuts between images and groups, then into bands of lines (of pixels, where there is one line) and
- * between panels. */
-static int64_t cut(struct rt_qgemm *g, const struct hal_cpu_uk *uk)
+/* Chooses the tiles; the cost. Of tiles that copy their part of the input, it has to fit. */
+static int64_t cut(struct rt_qgemm *g, const struct hal_cpu_uk *uk,
+                   const struct rt_machine *machine)
 {
     int64_t group_outs = g->outs / g->groups, parts = g->images * g->groups;
     int64_t ns = cost_ns((double)g->y.out * (double)g->x.out, (double)group_outs, (double)g->k);
-    int64_t total = ns > INT64_MAX / parts ? INT64_MAX : ns * parts, tiles = rt_cut_tiles(total);
-    struct rt_cut cut = {.lines = g->y.out,
+    struct rt_cut cut = {.images = g->images,
+                         .groups = g->groups,
+                         .lines = g->y.out,
                          .pixels = g->x.out,
                          .panels = uk_panels_u8(uk, (uint32_t)group_outs),
-                         .rows = uk->u8_mr};
-    rt_cut_product(&cut, ceil_div(tiles, parts));
+                         .width = uk->u8_nr,
+                         .rows = uk->u8_mr,
+                         .ns = ns > INT64_MAX / parts ? INT64_MAX : ns * parts};
+    rt_cut_product(machine, &cut);
     g->band_y = cut.band_y;
     g->band_x = cut.band_x;
     g->panels = cut.block;
@@ -218,7 +221,7 @@ static int64_t cut(struct rt_qgemm *g, const struct hal_cpu_uk *uk)
     }
     g->bands_y = ceil_div(g->y.out, g->band_y);
     g->bands_x = ceil_div(g->x.out, g->band_x);
-    return total;
+    return cut.ns;
 }
 
 static bool can_read_in_place(const struct rt_qgemm *g)
@@ -243,7 +246,8 @@ enum status rt_qgemm_emit(struct rt_emit *emit, struct rt_qgemm *g,
     g->width = uk->u8_nr;
     g->word = uk->u8_dw_taps;
     g->is_direct = can_read_in_place(g);
-    int64_t cost = cut(g, uk);
+    const struct hal_kernel *kernel = g->group ? &grouped_kernel : &rt_qgemm_kernel;
+    int64_t cost = cut(g, uk, rt_emit_machine(emit, kernel));
     size_t copy = g->is_direct ? 0 : (size_t)copy_bytes(g, g->band_y, g->band_x) + 64;
     struct hal_binding bindings[RT_QGEMM_BINDINGS] = {
         [RT_QGEMM_OUT] = t->out,
@@ -260,7 +264,7 @@ enum status rt_qgemm_emit(struct rt_emit *emit, struct rt_qgemm *g,
     }
     int64_t panels = uk_panels_u8(uk, (uint32_t)(g->outs / g->groups));
     struct hal_dispatch dispatch = {
-        .kernel = g->group ? &grouped_kernel : &rt_qgemm_kernel,
+        .kernel = kernel,
         .grid = {(uint32_t)bands, (uint32_t)(g->images * g->groups),
                  (uint32_t)ceil_div(panels, g->panels)},
         .constants = g,

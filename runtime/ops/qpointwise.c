@@ -110,7 +110,8 @@ static enum status emit_runs(struct rt_emit *emit, struct rt_qbytes *r, uint32_t
         bindings[1 + i] = rt_emit_arg(emit, i)->binding;
     }
     uint64_t cost = (uint64_t)out->numel / (r->kind == RT_QBYTES_LOOKUP ? 1 : 8) + 1;
-    rt_loop_close(&r->loop, rt_cut_length(out->numel, (int64_t)cost, TILE_BYTES));
+    const struct rt_machine *machine = rt_emit_machine(emit, &runs_kernels[r->kind]);
+    rt_loop_close(&r->loop, rt_cut_length(machine, out->numel, (int64_t)cost, TILE_BYTES));
     bindings[1 + inputs] = table ? table->binding : (struct hal_binding){0};
     struct hal_dispatch dispatch = {
         .kernel = &runs_kernels[r->kind],
@@ -199,8 +200,7 @@ static void mean_cpu(const struct hal_args *args, struct hal_tile tile)
 {
     const struct rt_qmean *m = args->constants;
     const struct hal_cpu_uk *uk = hal_cpu_uk();
-    int64_t first = (int64_t)tile.x * RT_QMEAN_CHANNELS,
-            n = rt_min(m->channels - first, RT_QMEAN_CHANNELS);
+    int64_t first = (int64_t)tile.x * m->tile, n = rt_min(m->channels - first, m->tile);
     const uint8_t *x = (const uint8_t *)args->bindings[1] + tile.y * m->channels * m->pixels;
     uint8_t *y = (uint8_t *)args->bindings[0] + tile.y * m->channels + first;
     int32_t *sums = args->scratch;
@@ -228,7 +228,9 @@ static enum status mean_emit(struct rt_emit *emit, struct error *err)
     const struct rt_tensor *x = rt_emit_arg(emit, MEAN_X), *out = rt_emit_out(emit, 0);
     int64_t plane = x->dims[0] * x->dims[1];
     struct rt_qmean m = {
-        .channels = x->dims[1],
+        .channels = (uint32_t)x->dims[1],
+        .tile = (uint32_t)rt_cut_block(rt_emit_machine(emit, &mean_kernel), plane, 1,
+                                       RT_QMEAN_CHANNELS),
         .pixels = plane > 0 ? x->numel / plane : 0,
         .channel = x->strides[1],
         .pixel = x->strides[x->rank - 1],
@@ -240,8 +242,7 @@ static enum status mean_emit(struct rt_emit *emit, struct error *err)
     struct hal_binding bindings[] = {out->binding, x->binding};
     struct hal_dispatch dispatch = {
         .kernel = &mean_kernel,
-        .grid = {(uint32_t)((m.channels + RT_QMEAN_CHANNELS - 1) / RT_QMEAN_CHANNELS),
-                 out->numel > 0 ? (uint32_t)x->dims[0] : 0, 1},
+        .grid = {(m.channels + m.tile - 1) / m.tile, out->numel > 0 ? (uint32_t)x->dims[0] : 0, 1},
         .constants = &m,
         .constants_bytes = sizeof(m),
         .bindings = bindings,

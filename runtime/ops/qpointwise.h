@@ -17,11 +17,12 @@ struct rt_qbytes {
     float bias, min, max;
 };
 
-/* Channels of a tile. */
+/* The most channels of a tile. */
 #define RT_QMEAN_CHANNELS 256
 
 struct rt_qmean {
-    int64_t channels, pixels, channel, pixel; /* and bytes from one to the next */
+    uint32_t channels, tile;        /* of an image, and of a tile */
+    int64_t pixels, channel, pixel; /* bytes from one to the next */
     float scale, bias, min, max;
 };
 

@@ -279,9 +279,17 @@ static enum status depthwise_emit(struct rt_emit *emit, struct error *err)
     }
     d.g.width = hal_cpu_uk()->u8_block;
     d.g.word = hal_cpu_uk()->u8_dw_taps;
-    int64_t tiles = rt_cut_tiles((int64_t)(row_ns * (double)d.g.y.out * (double)d.g.images));
-    d.band_y = rt_cut_axis(d.g.y.out, (tiles - 1) / d.g.images + 1);
-    d.band_x = d.g.x.out;
+    struct rt_cut_image image = {
+        .images = d.g.images,
+        .lines = d.g.y.out,
+        .pixels = d.g.x.out,
+        .channels = d.g.channels,
+        .macs = d.g.y.kernel * d.g.x.kernel,
+        .ns = (int64_t)(row_ns * (double)d.g.y.out * (double)d.g.images),
+    };
+    rt_cut_bands(rt_emit_machine(emit, &depthwise_kernel), &image);
+    d.band_y = image.band_y;
+    d.band_x = image.band_x;
     while (d.band_y > 1 && copy_bytes(&d, d.band_y, d.band_x) > COPY_BYTES) {
         d.band_y = (d.band_y + 1) / 2;
     }
@@ -307,7 +315,7 @@ static enum status depthwise_emit(struct rt_emit *emit, struct error *err)
         .bindings = bindings,
         .binding_count = 4,
         .scratch_bytes = (size_t)copy_bytes(&d, d.band_y, d.band_x),
-        .cost = (uint64_t)(row_ns * (double)d.g.y.out * (double)d.g.images),
+        .cost = (uint64_t)image.ns,
     };
     return rt_emit_dispatch(emit, &dispatch, err);
 }

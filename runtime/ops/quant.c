@@ -229,9 +229,10 @@ static enum status record(struct rt_emit *emit, const struct hal_kernel *kernel,
         k.zero_points = rt_emit_arg(emit, ARG_ZERO_POINTS)->dtype;
         add_params(emit, &k.loop, row->spread, ARG_ZERO_POINTS, bindings);
     }
-    rt_loop_close(&k.loop, RT_LOOP_TILE);
+    const struct hal_kernel *runs = real == DT_F64 ? f64_kernel : kernel;
+    rt_loop_cut(&k.loop, rt_emit_machine(emit, runs), RT_WORK_ELEMENTS);
     struct hal_dispatch dispatch = {
-        .kernel = real == DT_F64 ? f64_kernel : kernel,
+        .kernel = runs,
         .grid = {rt_loop_tiles(&k.loop), 1, 1},
         .constants = &k,
         .constants_bytes = sizeof(k),
@@ -328,15 +329,16 @@ static enum status quantize_dynamic_shape(struct rt_shape_call *call)
     return set_params(call, 1, trailing);
 }
 
-#define TILE_ELEMENTS 16384
-
-static int64_t tile_of(int64_t length)
+/* Rows of a tile of |kernel|. */
+static int64_t tile_of(struct rt_emit *emit, const struct hal_kernel *kernel, int64_t rows,
+                       int64_t length)
 {
-    return length > 0 && length < TILE_ELEMENTS ? TILE_ELEMENTS / length : 1;
+    const struct rt_machine *machine = rt_emit_machine(emit, kernel);
+    return rt_cut_things(machine, RT_WORK_ELEMENTS, rows, length, rt_cut_row(machine, length));
 }
 
 /* The input as |rows| rows. */
-static struct rt_quant_rows cut_rows(struct rt_emit *emit, int64_t rows)
+static struct rt_quant_rows describe_rows(struct rt_emit *emit, int64_t rows)
 {
     const struct rt_tensor *x = rt_emit_arg(emit, ARG_X);
     int64_t length = rows > 0 ? x->numel / rows : 0;
@@ -344,7 +346,6 @@ static struct rt_quant_rows cut_rows(struct rt_emit *emit, int64_t rows)
     return (struct rt_quant_rows){
         .rows = rows,
         .length = length,
-        .tile = tile_of(length),
         .real = x->dtype,
         .scale = DT_F64,
         .zero_point = DT_I64,
@@ -380,6 +381,7 @@ static enum status record_rows(struct rt_emit *emit, const struct hal_kernel *ke
         }
     }
     bindings[count++] = rt_emit_arg(emit, ARG_X)->binding;
+    k->tile = tile_of(emit, kernel, k->rows, k->length);
     struct hal_dispatch dispatch = {
         .kernel = kernel,
         .constants = k,
@@ -404,7 +406,7 @@ static const struct hal_kernel *choose_kernel(const struct rt_quant_rows *k)
 
 static enum status choose_qparams_emit(struct rt_emit *emit, struct error *err)
 {
-    struct rt_quant_rows k = cut_rows(emit, 1);
+    struct rt_quant_rows k = describe_rows(emit, 1);
 
     k.min = (int32_t)rt_emit_int(emit, 1);
     k.max = (int32_t)rt_emit_int(emit, 2);
@@ -413,14 +415,14 @@ static enum status choose_qparams_emit(struct rt_emit *emit, struct error *err)
 
 static enum status choose_rows_emit(struct rt_emit *emit, struct error *err)
 {
-    struct rt_quant_rows k = cut_rows(emit, count_rows(rt_emit_arg(emit, ARG_X), 1));
+    struct rt_quant_rows k = describe_rows(emit, count_rows(rt_emit_arg(emit, ARG_X), 1));
     return record_rows(emit, choose_kernel(&k), &k, 0, err);
 }
 
 static enum status quantize_dynamic_emit(struct rt_emit *emit, struct error *err)
 {
     int64_t rows = count_rows(rt_emit_arg(emit, ARG_X), rt_emit_int(emit, 1));
-    struct rt_quant_rows k = cut_rows(emit, rows);
+    struct rt_quant_rows k = describe_rows(emit, rows);
     return record_rows(emit, dynamic_kernel(&k), &k, 1, err);
 }
 
@@ -454,7 +456,7 @@ static enum status dequantize_groups_emit(struct rt_emit *emit, struct error *er
         .rows = w->dims[0],
         .length = w->dims[1],
         .group = rt_emit_int(emit, 2),
-        .tile = tile_of(w->dims[1]),
+        .tile = tile_of(emit, &rt_dequantize_groups_kernel, w->dims[0], w->dims[1]),
         .scales = scales->dtype,
     };
     struct hal_binding bindings[] = {rt_emit_out(emit, 0)->binding, w->binding, scales->binding};
@@ -496,10 +498,11 @@ static enum status unpack_int4_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *out = rt_emit_out(emit, 0);
     int64_t length = rt_emit_int(emit, 1);
+    int64_t rows = length > 0 ? out->numel / length : 0;
     struct rt_quant_nibbles k = {
-        .rows = length > 0 ? out->numel / length : 0,
+        .rows = rows,
         .length = length,
-        .tile = tile_of(length),
+        .tile = tile_of(emit, &rt_unpack_int4_kernel, rows, length),
         .high_first = rt_emit_int(emit, 2) == 1,
     };
     struct hal_binding bindings[] = {out->binding, rt_emit_arg(emit, 0)->binding};

@@ -188,7 +188,10 @@ static enum status embed_emit(struct rt_emit *emit, struct error *err)
     const struct rt_tensor *scales = rt_emit_arg(emit, EMBED_SCALES);
     const struct rt_tensor *zero_points = rt_emit_arg(emit, EMBED_ZERO_POINTS);
     const struct rt_tensor *places = rt_emit_arg(emit, EMBED_PLACES), *out = rt_emit_out(emit, 0);
-    int64_t width = w->dims[1] * (8 / layer->bits), tile = width ? RT_LOOP_TILE / width + 1 : 1;
+    int64_t width = w->dims[1] * (8 / layer->bits);
+    int64_t elements = rt_cut_units(rt_emit_machine(emit, &embed_kernel), RT_WORK_ELEMENTS,
+                                    places->numel * width, 1);
+    int64_t tile = width ? elements / width + 1 : 1;
     struct rt_quant_embed k = {
         .places = width ? places->numel : 0,
         .rows = w->dims[0],

@@ -19,7 +19,6 @@
 #include "runtime/ops/iter.h"
 
 /* Reads of a tile. */
-#define TILE_READS 32768
 
 /* Argument 0 is the tensor, so that a 0 says that the operator has no such argument. */
 struct row {
@@ -258,13 +257,17 @@ static enum status record(struct rt_emit *emit, struct rt_reduce_constants *k,
         .cost = (uint64_t)(k->kept.numel * reads) / 2,
     };
 
-    k->tile = TILE_READS / reads > 0 ? TILE_READS / reads : 1;
     if (is_columns) {
         dispatch.kernel = is_f64 ? &rt_reduce_columns_f64_kernel : &rt_reduce_columns_kernel;
-        dispatch.grid[0] = (uint32_t)((width + RT_REDUCE_COLUMNS - 1) / RT_REDUCE_COLUMNS);
+        k->tile = rt_cut_block(rt_emit_machine(emit, dispatch.kernel), k->kept.numel, 1,
+                               RT_REDUCE_COLUMNS);
+        dispatch.grid[0] = (uint32_t)((width + k->tile - 1) / k->tile);
         dispatch.grid[1] = (uint32_t)(k->kept.numel / width);
     } else {
         dispatch.kernel = is_f64 ? &rt_reduce_rows_f64_kernel : &rt_reduce_rows_kernel;
+        const struct rt_machine *machine = rt_emit_machine(emit, dispatch.kernel);
+        k->tile = rt_cut_things(machine, RT_WORK_FOLD, k->kept.numel, reads,
+                                rt_cut_row(machine, k->reduced.numel));
         dispatch.grid[0] = (uint32_t)((k->kept.numel + k->tile - 1) / k->tile);
         dispatch.grid[1] = 1;
     }

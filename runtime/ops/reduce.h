@@ -38,7 +38,7 @@ struct rt_reduce_constants {
     uint32_t output_count;
     struct rt_reduce_output outputs[2];
     double correction; /* of a variance */
-    int64_t tile;      /* outputs of a tile */
+    int64_t tile;      /* outputs of a tile; BY_COLUMNS: columns, at most RT_REDUCE_COLUMNS */
 };
 _Static_assert(sizeof(struct rt_reduce_constants) <= HAL_CONSTANTS_MAX, "constants are copied");
 
@@ -51,7 +51,7 @@ struct rt_along {
 };
 
 #define RT_REDUCE_CHUNK 512
-/* Columns that are folded together. */
+/* The most columns that are folded together. */
 #define RT_REDUCE_COLUMNS 256
 /* A chunk of elements; or of one row of columns, the columns' values and their wide sums. */
 #define RT_REDUCE_SCRATCH_BYTES ((size_t)RT_REDUCE_CHUNK * RT_CLASS_BYTES_MAX * 3)

@@ -337,12 +337,12 @@ static void columns_tile(const struct hal_args *args, struct hal_tile tile)
 {
     const struct rt_reduce_constants *k = args->constants;
     const struct rt_nest *kept = &k->kept;
-    int64_t width = kept->dims[kept->rank - 1], first = (int64_t)tile.x * RT_REDUCE_COLUMNS;
+    int64_t width = kept->dims[kept->rank - 1], first = (int64_t)tile.x * k->tile;
     size_t area = (size_t)RT_REDUCE_COLUMNS * RT_CLASS_BYTES_MAX;
     char *scratch = args->scratch;
     struct columns c = {
         .k = k,
-        .n = width - first < RT_REDUCE_COLUMNS ? width - first : RT_REDUCE_COLUMNS,
+        .n = width - first < k->tile ? width - first : k->tile,
         .row = scratch,
         .values = scratch + area,
         .sums = (double *)(void *)(scratch + 2 * area),

@@ -17,7 +17,6 @@
 #include "runtime/ops/resample.h"
 #include "runtime/ops/shaders/resample.h"
 
-#define TILE_TAPS (64 * 1024)
 #define SCRATCH_MAX ((int64_t)8 << 20) /* bytes, of the 16 MiB that a worker has */
 #define PLACES_MAX 22                  /* binary places of a weight */
 #define BILINEAR_TAPS 2
@@ -204,7 +203,8 @@ enum status rt_emit_resample_u8(struct rt_emit *emit, const struct rt_tensor *se
     c.h_places = places_for(largest_weight(&c.how, h));
     c.w_places = places_for(largest_weight(&c.how, w));
     int64_t column = h->in * w->taps + h->out * h->taps, images = self->dims[0] * c.channels;
-    c.tile = rt_max(1, TILE_TAPS / column);
+    c.tile = rt_cut_things(rt_emit_machine(emit, &kernel_resample), RT_WORK_MACS, images * w->out,
+                           column, h->out);
     must(images <= UINT32_MAX);
     return rt_emit_dispatch(
         emit,

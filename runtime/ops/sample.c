@@ -22,7 +22,6 @@
 #include "runtime/ops/shaders/sample.h"
 
 #define BLOCK 64 /* pixels whose neighbours are found together */
-#define TILE_ELEMENTS (8 * 1024)
 
 /* ---- rounding ------------------------------------------------------------------------------- */
 
@@ -360,14 +359,16 @@ static enum status sample_emit(struct rt_emit *emit, struct error *err)
         return error_set(err, ST_INVALID, "%s: a picture of %" PRId64 " x %" PRId64,
                          rt_emit_op(emit)->name, self->dims[2], self->dims[3]);
     }
-    int64_t blocks = rt_max(1, TILE_ELEMENTS / BLOCK / c.channels);
-    c.tile = blocks * BLOCK;
+    const struct hal_kernel *kernel = self->dtype == DT_F64 ? &kernel_f64 : &kernel_sample;
+    int64_t blocks = self->dims[0] * ((c.pixels - 1) / BLOCK + 1);
+    c.tile = BLOCK * rt_cut_things(rt_emit_machine(emit, kernel), RT_WORK_EXP, blocks,
+                                   BLOCK * c.channels, BLOCK * c.channels);
     int64_t tiles = (c.pixels - 1) / c.tile + 1;
     must(tiles <= UINT32_MAX && self->dims[0] <= UINT32_MAX);
     return rt_emit_dispatch(
         emit,
         &(struct hal_dispatch){
-            .kernel = self->dtype == DT_F64 ? &kernel_f64 : &kernel_sample,
+            .kernel = kernel,
             .grid = {(uint32_t)tiles, (uint32_t)self->dims[0], 1},
             .constants = &c,
             .constants_bytes = sizeof(c),

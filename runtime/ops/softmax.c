@@ -17,7 +17,6 @@
 #include "runtime/ops/shaders/cumsum.h"
 #include "runtime/ops/shaders/softmax.h"
 
-#define TILE_ELEMENTS 8192
 #define COLUMNS 128
 #define SCRATCH_FLOATS (4 * COLUMNS)
 #define SHORT 64 /* floats of a row */
@@ -61,7 +60,9 @@ static enum status record(struct rt_emit *emit, const struct hal_kernel *kernel,
     if (along->length == 0) {
         return ST_OK;
     }
-    along->tile = TILE_ELEMENTS / along->length > 0 ? TILE_ELEMENTS / along->length : 1;
+    const struct rt_machine *machine = rt_emit_machine(emit, kernel);
+    int64_t shared = along->inner > 1 ? 1 : rt_cut_row(machine, along->length);
+    along->tile = rt_cut_things(machine, RT_WORK_EXP, count, along->length, shared);
     return rt_emit_tiles(
         emit, count, along->tile,
         &(struct hal_dispatch){

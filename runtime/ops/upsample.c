@@ -24,7 +24,6 @@
 #include "runtime/ops/upsample.h"
 #include "runtime/ops/view_priv.h"
 
-#define TILE_ELEMENTS (16 * 1024)
 #define OUT_MAX INT32_MAX
 
 /* What the kernels get: f64 images are scaled in double; a shader, which has none, reads |c|. */
@@ -360,7 +359,7 @@ static enum status emit_upsample(struct rt_emit *emit, const struct hal_kernel *
         return emit_bytes(emit, &wide, err);
     }
     int64_t row = c->w.out * c->channels, rows = c->images * c->h.out;
-    c->tile = row < TILE_ELEMENTS ? TILE_ELEMENTS / row : 1;
+    c->tile = rt_cut_things(rt_emit_machine(emit, kernel), RT_WORK_ELEMENTS, rows, row, row);
     return rt_emit_tiles(emit, rows, c->tile,
                          &(struct hal_dispatch){
                              .kernel = kernel,

@@ -13,6 +13,7 @@
 #include "hal/buffer.h"
 #include "hal/device.h"
 #include "runtime/files.h"
+#include "runtime/ops/cut.h"
 #include "runtime/ops/keep.h"
 #include "runtime/ops/op.h"
 #include "runtime/plan/alloc.h"
@@ -27,6 +28,7 @@ struct rt_emit {
     struct rt_tensor **tensors; /* by value; made when first asked for */
     struct arena *arena;
     struct rt_plan *plan;
+    const struct hal_device_props *props;
     const struct rt_node *node;
     uint32_t node_index;
 };
@@ -307,6 +309,11 @@ double rt_emit_number(const struct rt_emit *e, uint32_t index)
                                              : rt_arg_number(v);
 }
 
+const struct rt_machine *rt_emit_machine(const struct rt_emit *e, const struct hal_kernel *kernel)
+{
+    return rt_machine_of(e->props, kernel);
+}
+
 static bool meets(const struct hal_binding *binding, const struct rt_tensor *tensor)
 {
     const struct hal_binding *other = &tensor->binding;
@@ -473,6 +480,7 @@ static enum status make(struct rt_plan *plan, const struct rt_flow *flow, struct
         .tensors = arena_array(arena, graph->value_count, sizeof(struct rt_tensor *)),
         .arena = arena,
         .plan = plan,
+        .props = hal_device_props(device),
     };
     if (!emit.tensors) {
         return too_large(err);

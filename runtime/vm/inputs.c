@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "hal/buffer.h"
+#include "hal/device.h"
 #include "hal/pool.h"
 #include "hal/queue.h"
 #include "runtime/oracle.h"
@@ -240,9 +241,9 @@ static enum status record_conversion(struct rt_invocation *inv, uint32_t i, uint
     };
     inv->slots[at] = input->binding;
     inv->slots[at + 1] = (struct hal_binding){.buffer = input->source, .length = size};
-    return rt_record_copy(command, &input->copy,
-                          (uint32_t)dtype_bytes(rt_method_input(inv->method, i)->dtype), bindings,
-                          err);
+    return rt_record_copy(
+        command, &input->copy, (uint32_t)dtype_bytes(rt_method_input(inv->method, i)->dtype),
+        rt_machine_of(hal_device_props(inv->method->device), &rt_copy_kernel), bindings, err);
 }
 
 /* A command buffer of its own: recorded for this call alone, and rare. Fills the slots. */

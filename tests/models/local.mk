@@ -9,9 +9,10 @@ TESTS += %D%/test_same_bytes
 %C%_test_same_bytes_LDADD = $(RUNTIME_LIBS)
 
 if HAVE_VULKAN
-TESTS += %D%/vulkan.sh %D%/vulkan_split.sh
+TESTS += %D%/vulkan.sh %D%/vulkan_split.sh %D%/vulkan_gpu.sh
 endif
 EXTRA_DIST += %D%/run_models.py %D%/run_pipelines.py %D%/vulkan.sh %D%/vulkan_split.sh \
+	%D%/vulkan_gpu.sh \
 	%D%/pipelines/pipelines.json \
 	%D%/digits/ATTRIBUTION %D%/digits/images.u8 %D%/digits/labels.u8 \
 	%D%/add.pte %D%/add.json %D%/add.cases \

@@ -180,6 +180,12 @@ int64_t rt_emit_int(const struct rt_emit *emit, uint32_t index)
     return emit->args[index].i.value;
 }
 
+const struct rt_machine *rt_emit_machine(const struct rt_emit *emit,
+                                         const struct hal_kernel *kernel)
+{
+    return emit->machine && hal_kernel_has_spirv(kernel) ? emit->machine : &rt_workers;
+}
+
 static struct hal_binding bind_words(struct rt_emit *emit, int64_t *words, size_t count)
 {
     must(emit->slot_count < 3 * CALL_VALUES_MAX);

@@ -8,6 +8,7 @@
 #ifndef PTED_TESTS_OPS_CALL_H
 #define PTED_TESTS_OPS_CALL_H
 
+#include "runtime/ops/cut.h"
 #include "runtime/ops/keep.h"
 #include "runtime/ops/op.h"
 
@@ -28,6 +29,7 @@ struct rt_emit {
     int64_t words[CALL_VALUES_MAX]; /* of those places, by argument */
     bool has_update;                /* rt_emit_update() gives these: */
     int64_t update[RT_UPDATE_WORDS];
+    const struct rt_machine *machine; /* NULL: workers */
     uint32_t dispatch_count;
     const char *kernel; /* the last dispatch's */
     struct hal_fault_record fault;

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Binding 0 into binding 1, of the same length; 65536 bytes a tile. By 16 bytes where both are
- * aligned to it, by 4 or single bytes elsewhere.
+ * Binding 0 into binding 1, of the same length; tiles have as many units of 16 bytes each. By 16
+ * bytes where both are aligned to it, by 4 or single bytes elsewhere.
  */
 #include "hal/vulkan/shaders/kernel.glsl"
 
-const uint64_t tile_bytes = 65536ul;
-
 void main()
 {
-    uint64_t begin = uint64_t(tile().x) * tile_bytes;
-    uint bytes = uint(min(tile_bytes, binding_bytes(1) - begin));
+    uint64_t all = binding_bytes(1), share = ((all - 1ul) / push.grid.x / 16ul + 1ul) * 16ul;
+    uint64_t begin = min(tile().x * share, all);
+    uint bytes = uint(min(share, all - begin));
     uint64_t from = binding(0) + begin, to = binding(1) + begin;
     uint align = uint(from | to) & 15u, done = 0;
     if (align == 0u) {

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The constants, 8 bytes, again and again into binding 0; 65536 bytes a tile, so that every tile
- * begins with the first of the 8.
+ * The constants, 8 bytes, again and again into binding 0; tiles have as many units of 16 bytes
+ * each, so that every one begins with the first of the 8.
  */
 #include "hal/vulkan/shaders/kernel.glsl"
 
-const uint64_t tile_bytes = 65536ul;
-
 void main()
 {
-    uint64_t begin = uint64_t(tile().x) * tile_bytes;
-    uint bytes = uint(min(tile_bytes, binding_bytes(0) - begin)), done = 0;
+    uint64_t all = binding_bytes(0), share = ((all - 1ul) / push.grid.x / 16ul + 1ul) * 16ul;
+    uint64_t begin = min(tile().x * share, all);
+    uint bytes = uint(min(share, all - begin)), done = 0;
     uint64_t to = binding(0) + begin;
     if ((uint(to) & 7u) == 0u) {
         uint64_t pattern = U64(constants()).at[0];

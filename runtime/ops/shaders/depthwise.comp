@@ -31,11 +31,12 @@ float convolve(int64_t row, uint column, uint channel)
 void main()
 {
     uint64_t y = binding(0) + uint64_t(4l * int64_t(tile().y) * K.image_out);
-    int64_t first = int64_t(tile().x) * K.band, rows = min(K.band, K.out_h - first);
-    uint line = K.out_width * K.channels;
-    for (int64_t i = lane(); i < rows * line; i += lanes()) {
+    uint first = tile().x / K.bands_x * K.band_y, rows = min(K.band_y, K.out_h - first);
+    uint begin = tile().x % K.bands_x * K.band_x, columns = min(K.band_x, K.out_width - begin);
+    uint line = columns * K.channels;
+    for (int64_t i = lane(); i < int64_t(rows) * line; i += lanes()) {
         int64_t row = first + i / line;
-        uint column = uint(i % line) / K.channels, channel = uint(i % line) % K.channels;
+        uint column = begin + uint(i % line) / K.channels, channel = uint(i % line) % K.channels;
         float v = convolve(row, column, channel);
         int64_t at = row * K.y_line + int64_t(column) * K.y_pixel + channel;
         F32(y + uint64_t(4l * at)).at[0] = is_nan(v) ? v : min(max(v, K.min), K.max);

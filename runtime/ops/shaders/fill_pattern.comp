@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tensors of one value: 16 bytes again and again; every tile begins with the first of them. */
+/* Tensors of one value: 16 bytes again and again; every tile begins with the first of them: see rt_fill_share(). */
 #include "hal/vulkan/shaders/kernel.glsl"
 #include "runtime/ops/fill.h"
 
@@ -7,8 +7,9 @@ CONSTANTS(rt_fill);
 
 void main()
 {
-    uint64_t begin = uint64_t(tile().x) * RT_FILL_TILE_BYTES;
-    uint bytes = uint(min(uint64_t(RT_FILL_TILE_BYTES), binding_bytes(0) - begin)), done = 0u;
+    uint64_t all = binding_bytes(0), share = ((all - 1ul) / push.grid.x / 16ul + 1ul) * 16ul;
+    uint64_t begin = min(tile().x * share, all);
+    uint bytes = uint(min(share, all - begin)), done = 0u;
     uint64_t to = binding(0) + begin;
     if ((uint(to) & 3u) == 0u) {
         done = bytes / 4u * 4u;

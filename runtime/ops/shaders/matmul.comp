@@ -8,8 +8,8 @@ CONSTANTS(rt_matmul_constants);
 
 void main()
 {
-    int64_t first = int64_t(tile().x) * RT_MATMUL_ROWS, product = int64_t(tile().y);
-    int64_t rows = min(int64_t(RT_MATMUL_ROWS), K.m - first), width = dtype_width(K.dtype);
+    int64_t first = int64_t(tile().x) * K.tile, product = int64_t(tile().y);
+    int64_t rows = min(K.tile, K.m - first), width = dtype_width(K.dtype);
     for (int64_t i = lane(); i < rows * K.n; i += lanes()) {
         int64_t row = product * K.m + first + i / K.n, column = i % K.n, sum = 0l;
         uint64_t a = binding(1) + uint64_t(row * K.k * width);

@@ -7,8 +7,8 @@ CONSTANTS(rt_pack);
 
 void main()
 {
-    int64_t rows = K.outer_count * K.inner_count, first = int64_t(tile().x) * RT_PACK_PANELS;
-    int64_t panels = min((K.n + K.width - 1l) / K.width - first, int64_t(RT_PACK_PANELS));
+    int64_t rows = K.outer_count * K.inner_count, first = int64_t(tile().x) * K.panels;
+    int64_t panels = min((K.n + K.width - 1l) / K.width - first, int64_t(K.panels));
     int64_t panel = rows * K.width;
     uint64_t from = binding(1) + uint64_t(4l * int64_t(tile().y) * K.source);
     uint64_t to = binding(0) + uint64_t(4l * (int64_t(tile().y) * K.packed + first * panel));

@@ -7,8 +7,8 @@ CONSTANTS(rt_qmean);
 
 void main()
 {
-    int64_t first = int64_t(tile().x) * RT_QMEAN_CHANNELS;
-    int64_t end = min(first + RT_QMEAN_CHANNELS, K.channels);
+    int64_t first = int64_t(tile().x) * K.tile;
+    int64_t end = min(first + K.tile, int64_t(K.channels));
     uint64_t from = binding(1) + uint64_t(int64_t(tile().y) * K.channels * K.pixels);
     for (int64_t c = first + lane(); c < end; c += lanes()) {
         int sum = 0;

@@ -8,8 +8,8 @@ CONSTANTS(rt_range);
 
 void main()
 {
-    int64_t first = int64_t(tile().x) * RT_RANGE_TILE;
-    int64_t end = min(first + RT_RANGE_TILE, K.length);
+    int64_t share = (K.length - 1l) / push.grid.x + 1l, first = int64_t(tile().x) * share;
+    int64_t end = min(first + share, K.length);
     int64_t start_i = K.is_start_read != 0u ? load_int(binding(1), DT_I64) : K.start.i;
     float start = K.is_start_read != 0u ? float(start_i) : f64_to_f32(K.start.f);
     float step_ = f64_to_f32(K.step.f);

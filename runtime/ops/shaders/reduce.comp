@@ -206,14 +206,14 @@ void main()
     int64_t first = int64_t(tile().x) * K.tile, end = min(first + K.tile, K.kept.numel);
     if (variant == RT_REDUCE_BY_COLUMNS) {
         int64_t width = K.kept.dims[K.kept.rank - 1u], row = int64_t(tile().y) * width;
-        int64_t columns = int64_t(tile().x) * RT_REDUCE_COLUMNS;
+        int64_t columns = int64_t(tile().x) * K.tile;
         first = row + columns;
-        end = row + min(columns + RT_REDUCE_COLUMNS, width);
+        end = row + min(columns + K.tile, width);
         form_teams(TEAM_LANE);
     } else if (fits_subgroups()) {
         form_teams_for(K.reduced.numel, end - first);
-    } else {
-        form_teams(lane_or_all(K.reduced.numel));
+    } else { /* nothing is rounded: a single row is everybody's */
+        form_teams(end - first == 1l ? TEAM_ALL : lane_or_all(K.reduced.numel));
     }
     EACH_ROW(row, first, end)
     {

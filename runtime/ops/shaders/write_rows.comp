@@ -34,8 +34,9 @@ void note_written(uint64_t words)
 
 void main()
 {
-    int64_t first = int64_t(tile().x) * RT_SLICE_BYTES, batch = int64_t(tile().y);
-    int64_t bytes = min(K.row_bytes - first, int64_t(RT_SLICE_BYTES));
+    int64_t slice = ((K.row_bytes - 1l) / RT_SLICE_UNIT / push.grid.x + 1l) * RT_SLICE_UNIT;
+    int64_t first = min(tile().x * slice, K.row_bytes), batch = int64_t(tile().y);
+    int64_t bytes = min(K.row_bytes - first, slice);
     uint64_t cache = uint64_t(batch * K.rows * K.row_bytes + first);
     uint64_t bits = binding(0) | binding(1) | binding(2) | uint64_t(K.row_bytes);
     uint unit = (uint(bits) & 3u) == 0u ? 4u : 1u;
