@@ -18,6 +18,7 @@
 #include "runtime/ops/keep.h"
 #include "runtime/ops/llm.h"
 #include "runtime/ops/minmax.h"
+#include "runtime/ops/shaders/hadamard.h"
 #include "runtime/ops/shaders/write_rows.h"
 
 /* ---- caches -------------------------------------------------------------------------------- */
@@ -254,12 +255,6 @@ static enum status tile_crop_shape(struct rt_shape_call *call)
 
 #define HADAMARD_MAX ((int64_t)1 << 16)
 
-struct hadamard {
-    int64_t rows, length, tile;
-    float scale;
-    enum dtype dtype;
-};
-
 static void butterfly(float *restrict a, float *restrict b, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -271,7 +266,7 @@ static void butterfly(float *restrict a, float *restrict b, int64_t n)
 
 static void hadamard_tile(const struct hal_args *args, struct hal_tile tile)
 {
-    const struct hadamard *k = args->constants;
+    const struct rt_hadamard *k = args->constants;
     int64_t width = (int64_t)dtype_bytes(k->dtype), first = tile.x * k->tile;
     int64_t end = k->rows - first < k->tile ? k->rows : first + k->tile;
     float *x = args->scratch;
@@ -289,7 +284,9 @@ static void hadamard_tile(const struct hal_args *args, struct hal_tile tile)
     }
 }
 
-static const struct hal_kernel hadamard_kernel = {.name = "hadamard", .cpu = hadamard_tile};
+static const struct hal_kernel hadamard_kernel = {
+    .name = "hadamard", .cpu = hadamard_tile, .spirv = HAL_SPIRV(hadamard_spirv)};
+static const struct hal_kernel hadamard_host_kernel = {.name = "hadamard", .cpu = hadamard_tile};
 
 static enum status hadamard_shape(struct rt_shape_call *call)
 {
@@ -311,10 +308,10 @@ static enum status hadamard_emit(struct rt_emit *emit, struct error *err)
                          "fast_hadamard_transform: a length of %lld, no power of two up to %lld",
                          (long long)n, (long long)HADAMARD_MAX);
     }
-    struct hadamard k = {x->numel / n, n, 8192 / n + 1, (float)(1 / sqrt((double)n)), x->dtype};
+    struct rt_hadamard k = {x->numel / n, n, 8192 / n + 1, (float)(1 / sqrt((double)n)), x->dtype};
     struct hal_binding bindings[] = {rt_emit_out(emit, 0)->binding, x->binding};
     struct hal_dispatch dispatch = {
-        .kernel = &hadamard_kernel,
+        .kernel = n <= RT_HADAMARD_SHARED_MAX ? &hadamard_kernel : &hadamard_host_kernel,
         .constants = &k,
         .constants_bytes = sizeof(k),
         .bindings = bindings,

@@ -68,6 +68,7 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/shaders/gemm_matrices.h \
 	%D%/shaders/index_put.h \
 	%D%/shaders/index_take.h \
+	%D%/shaders/hadamard.h \
 	%D%/shaders/interleave.h \
 	%D%/shaders/keep.h \
 	%D%/shaders/masked_scatter.h \
@@ -121,6 +122,7 @@ EXTRA_DIST += \
 	%D%/shaders/gemm_matrices.comp \
 	%D%/shaders/index_put.comp \
 	%D%/shaders/index_take.comp \
+	%D%/shaders/hadamard.comp \
 	%D%/shaders/interleave.comp \
 	%D%/shaders/keep.comp \
 	%D%/shaders/masked_scatter.comp \
