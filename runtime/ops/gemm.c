@@ -263,6 +263,14 @@ const struct hal_kernel rt_gemm_halves_kernel = {
               HAL_SPIRV_FORM(gemm_f16_spirv, HAL_GPU | HAL_F16),
               HAL_SPIRV_FORM(gemm_gpu_spirv, HAL_GPU), HAL_SPIRV_FORM(gemm_spirv, 0)}};
 
+static const struct hal_kernel big_halves_kernel = {
+    .name = "gemm_halves",
+    .cpu = gemm_cpu,
+    .spirv = {HAL_SPIRV_FORM(gemm_matrices_spirv, HAL_MATRICES_F16),
+              HAL_SPIRV_FORM(gemm_f16_spirv, HAL_GPU | HAL_F16),
+              HAL_SPIRV_LANES(gemm_big_spirv, HAL_GPU, RT_GEMM_BIG_LANES),
+              HAL_SPIRV_FORM(gemm_spirv, 0)}};
+
 /* ---- recording ------------------------------------------------------------------------------- */
 
 static int64_t ceil_div(int64_t a, int64_t b)
@@ -305,11 +313,11 @@ static int64_t cut(struct rt_gemm *g, const struct hal_cpu_uk *uk, const struct 
 static const struct hal_kernel *kernel_for(const struct rt_gemm *g, bool are_halves)
 {
     int64_t rows = g->band_images * g->band_y * g->band_x, columns = g->panels * g->width;
+    bool is_big = rows >= RT_GEMM_BIG_ROWS && columns >= RT_GEMM_BIG_COLUMNS;
     if (are_halves) {
-        return &rt_gemm_halves_kernel;
+        return is_big ? &big_halves_kernel : &rt_gemm_halves_kernel;
     }
-    return rows >= RT_GEMM_BIG_ROWS && columns >= RT_GEMM_BIG_COLUMNS ? &big_kernel
-                                                                      : &rt_gemm_kernel;
+    return is_big ? &big_kernel : &rt_gemm_kernel;
 }
 
 enum status rt_gemm_emit(struct rt_emit *emit, struct rt_gemm *g,
