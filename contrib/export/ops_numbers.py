@@ -231,6 +231,12 @@ def create():
                 torch.full((3,), p, dtype=torch.bool), torch.full_like(x, p),
                 torch.scalar_tensor(p, dtype=torch.float64))
 
+    def triangles(x):
+        sizes = (3, 3, 1), (2, 5, -1), (5, 2, 0), (4, 3, -9), (3, 4, 9), (0, 3, 0)
+        return (*(torch.tril_indices(*size) for size in sizes),
+                *(torch.triu_indices(*size) for size in sizes),
+                torch.triu_indices(3, 3, dtype=torch.int32))
+
     n = Dim("n", min=0, max=40)
     return [
         case("by_number", by_number, real(3), torch.tensor(5),
@@ -239,6 +245,7 @@ def create():
         case("full", filled, real(1)),
         case("made", made, real(3)),
         case("ranges", ranges, real(1)),
+        case("triangles", triangles, real(1)),
         case("by_size",
              by_size,
              real(5),

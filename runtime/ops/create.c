@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tensors out of nothing: constants, ranges, and memory whose content nobody asked for, which is
- * zeros here, because an arena's bytes may be another request's.
+ * Tensors out of nothing: constants, ranges, where triangles are, and memory whose content nobody
+ * asked for, which is zeros here, because an arena's bytes may be another request's.
  *
  * The length of a range of integers may depend on symbols (its step may not); with a float among
  * its arguments all must be constants. Where a range starts, and an int that fills a tensor, may be
@@ -21,6 +21,7 @@
 
 #define RANGE_CHUNK 256
 #define RANGE_MAX ((int64_t)1 << 40)
+#define TRIANGLE_MAX ((int64_t)1 << 16) /* rows and columns: both are counted one by one */
 
 /* ---- shapes -------------------------------------------------------------------------------- */
 
@@ -280,6 +281,118 @@ static enum status start_place(struct rt_shape_call *call, uint32_t arg, struct 
     return ST_OK;
 }
 
+/* ---- triangles ----------------------------------------------------------------------------- */
+
+/* Where the elements of a matrix are that lie on a diagonal and above, or on it and below. */
+struct triangle {
+    int64_t rows, columns, offset; /* offset: of the diagonal, to the right */
+    int64_t count;
+    enum dtype dtype;
+    bool is_upper;
+};
+
+static int64_t clamp(int64_t value, int64_t max)
+{
+    return value < 0 ? 0 : value > max ? max : value;
+}
+
+/* The columns of a row, from *out_begin to *out_end. */
+static void triangle_row(const struct triangle *t, int64_t row, int64_t *out_begin,
+                         int64_t *out_end)
+{
+    *out_begin = t->is_upper ? clamp(row + t->offset, t->columns) : 0;
+    *out_end = t->is_upper ? t->columns : clamp(row + t->offset + 1, t->columns);
+}
+
+static enum status triangle_shape(struct rt_shape_call *call, bool is_upper)
+{
+    struct triangle t = {.is_upper = is_upper};
+    int64_t begin, end;
+
+    TRY(rt_need_const(call, 0, &t.rows));
+    TRY(rt_need_const(call, 1, &t.columns));
+    TRY(rt_need_const(call, 2, &t.offset));
+    if (t.rows < 0 || t.rows > TRIANGLE_MAX || t.columns < 0 || t.columns > TRIANGLE_MAX) {
+        return rt_refuse(call, "a matrix of %lldx%lld, expected at most %lld of each",
+                         (long long)t.rows, (long long)t.columns, (long long)TRIANGLE_MAX);
+    }
+    if (t.offset < -TRIANGLE_MAX || t.offset > TRIANGLE_MAX) {
+        return rt_refuse(call, "diagonal %lld, expected at most %lld", (long long)t.offset,
+                         (long long)TRIANGLE_MAX);
+    }
+    for (int64_t row = 0; row < t.rows; row++) {
+        triangle_row(&t, row, &begin, &end);
+        t.count += end - begin;
+    }
+    const struct rt_dim dims[] = {rt_dim_of(2), rt_dim_of(t.count)};
+    return rt_set_out(call, 0, 2, dims);
+}
+
+static enum status tril_shape(struct rt_shape_call *call)
+{
+    return triangle_shape(call, false);
+}
+
+static enum status triu_shape(struct rt_shape_call *call)
+{
+    return triangle_shape(call, true);
+}
+
+/* All rows, then all columns, row by row. Its arguments are constants: only folding runs it. */
+static void triangle_tile(const struct hal_args *args, struct hal_tile tile)
+{
+    const struct triangle *t = args->constants;
+    size_t width = dtype_bytes(t->dtype);
+    rt_store_f *store = rt_store(RT_CLASS_I64, t->dtype);
+    char *to = args->bindings[0];
+    int64_t begin, end;
+    (void)tile;
+
+    for (int64_t row = 0; row < t->rows; row++) {
+        triangle_row(t, row, &begin, &end);
+        for (int64_t column = begin; column < end; column++) {
+            store(to, (int64_t)width, &row, 1);
+            store(to + (size_t)t->count * width, (int64_t)width, &column, 1);
+            to += width;
+        }
+    }
+}
+
+static const struct hal_kernel triangle_kernel = {.name = "triangle", .cpu = triangle_tile};
+
+static enum status triangle_emit(struct rt_emit *emit, bool is_upper, struct error *err)
+{
+    const struct rt_tensor *out = rt_emit_out(emit, 0);
+    struct triangle t = {.rows = rt_emit_int(emit, 0),
+                         .columns = rt_emit_int(emit, 1),
+                         .offset = rt_emit_int(emit, 2),
+                         .count = out->numel / 2,
+                         .dtype = out->dtype,
+                         .is_upper = is_upper};
+
+    return rt_emit_dispatch(emit,
+                            &(struct hal_dispatch){
+                                .kernel = &triangle_kernel,
+                                .constants = &t,
+                                .constants_bytes = sizeof(t),
+                                .bindings = &out->binding,
+                                .binding_count = 1,
+                                .grid = {1, 1, 1},
+                                .cost = (uint64_t)out->numel + (uint64_t)t.rows,
+                            },
+                            err);
+}
+
+static enum status tril_emit(struct rt_emit *emit, struct error *err)
+{
+    return triangle_emit(emit, false, err);
+}
+
+static enum status triu_emit(struct rt_emit *emit, struct error *err)
+{
+    return triangle_emit(emit, true, err);
+}
+
 /* ---- fills --------------------------------------------------------------------------------- */
 
 static enum status zeros_emit(struct rt_emit *emit, struct error *err)
@@ -390,5 +503,19 @@ const struct rt_op rt_ops_create[] = {
      .runs = &range_kernel,
      .read = 1 << 0 | 1 << 1,
      .place = start_place},
+    {.name = "tril_indices",
+     .kernels = "aten::tril_indices.out",
+     .args = "III>T",
+     .shape = tril_shape,
+     .emit = tril_emit,
+     .dtypes = RT_DTYPES_INT,
+     .runs = &triangle_kernel},
+    {.name = "triu_indices",
+     .kernels = "aten::triu_indices.out",
+     .args = "III>T",
+     .shape = triu_shape,
+     .emit = triu_emit,
+     .dtypes = RT_DTYPES_INT,
+     .runs = &triangle_kernel},
     {.name = NULL},
 };
