@@ -14,7 +14,8 @@
 # for each, and NAME_spirv is the shader compiled with these. Compilers differ in the words that
 # they make: these are glslang 12's (Debian 12). Forms with an extension that it does not know are
 # compiled by what GLSLANG_NEWER names, which sees the same files; without it they are left as they
-# are, which is said at the end.
+# are, which is said at the end. That they are not of another source is checked all the same: forms
+# with extensions carry the checksum of theirs.
 #
 # A shader goes through the C preprocessor first, with HAL_SHADER defined, so that it includes the
 # very headers that its kernel's C form takes its constants, enums and lists from. Of C that is
@@ -97,11 +98,11 @@ choose_compiler() {
     done
 }
 
-# compile COMPILER SHADER [WORD...]: the words are those of a form, macros and extensions.
-compile() {
-    form_compiler=$1
-    source=$2
-    shift 2
+# write_source SHADER [WORD...]: what is compiled; the words are those of a form, macros and
+# extensions.
+write_source() {
+    source=$1
+    shift
     macros='' extensions=''
     for word; do
         case $word in
@@ -125,12 +126,22 @@ compile() {
         # shellcheck disable=SC2086 # a list of words
         preprocess "$source" $macros | to_glsl
     } >"$scratch/shader.comp"
+}
+
+# Compilers preprocess to other white space.
+checksum_source() {
+    tr -d ' \t\n' <"$scratch/shader.comp" | cksum | cut -d ' ' -f 1
+}
+
+# compile COMPILER SHADER: what write_source() has written of it.
+compile() {
+    form_compiler=$1
     # shellcheck disable=SC2086 # a command and its arguments
     timeout "$seconds_max" $form_compiler -V --quiet --target-env vulkan1.2 -g0 \
         -o "$scratch/spv" "$scratch/shader.comp" || {
         [ $? -ne 124 ] || echo "$form_compiler did not end in $seconds_max s" >&2
         [ -z "${KEEP-}" ] || cp "$scratch/shader.comp" "$KEEP"
-        echo "$source does not compile; the lines are those of what KEEP=FILE keeps" >&2
+        echo "$2 does not compile; the lines are those of what KEEP=FILE keeps" >&2
         exit 1
     }
 }
@@ -143,17 +154,20 @@ print_form() {
     form_extensions=$(printf '%s\n' "$@" | sed -n '/^GL_/p')
     # shellcheck disable=SC2086 # a list of words
     chosen=$(choose_compiler $form_extensions)
+    write_source "$form_source" "$@"
+    source_line="/* of source $(checksum_source) */"
     if [ -n "$chosen" ]; then
-        compile "$chosen" "$form_source" "$@"
+        compile "$chosen" "$form_source"
+        [ -z "$form_extensions" ] || printf '%s\n' "$source_line"
         printf '%s\n' "$begin"
         od -An -v -tx4 -w32 "$scratch/spv" | sed 's/ \([0-9a-f]\{8\}\)/0x\1,/g'
         printf '};\n'
-    elif grep -qF "$begin" "$form_header" 2>/dev/null; then
-        awk -v begin="$begin" '$0 == begin { on = 1 } on { print } $0 == "};" { on = 0 }' \
+    elif grep -qF "$source_line" "$form_header" 2>/dev/null; then
+        awk -v begin="$source_line" '$0 == begin { on = 1 } on { print } $0 == "};" { on = 0 }' \
             "$form_header"
         printf ' %s' "$form" >>"$scratch/left"
     else
-        echo "$form wants an extension that only a newer glslang knows: set GLSLANG_NEWER" >&2
+        echo "$form has changed and wants a newer glslang: set GLSLANG_NEWER" >&2
         exit 1
     fi
 }

@@ -110,6 +110,7 @@ int64_t rt_cut_block(const struct rt_machine *machine, int64_t count, int64_t el
 }
 
 /* ---- workers --------------------------------------------------------------------------------- */
+
 int64_t rt_cut_tiles(const struct rt_machine *machine, int64_t ns)
 {
     int64_t few = machine->few_tiles, tiles = 1;

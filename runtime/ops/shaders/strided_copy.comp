@@ -9,12 +9,10 @@
 CONSTANTS(rt_copy_constants);
 #include "runtime/ops/shaders/loop.glsl"
 
-/* How far operand |o| has moved in this run. Where none does there is no binding 2, and Mesa 26 has
- * processors read what all lanes would read before it is known that none will. */
+/* How far operand |o| has moved in this run. */
 int64_t moved(uint o)
 {
-    uint64_t word = K.steps[o] == 0l ? constants() : binding(2);
-    return int64_t(U64(word).at[0]) * K.steps[o];
+    return K.steps[o] == 0l ? 0l : int64_t(U64(binding(2)).at[0]) * K.steps[o];
 }
 
 /* Has the bits of everything that is added up to an address. */
