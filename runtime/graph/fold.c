@@ -81,6 +81,12 @@ static bool outs_fit(struct fold *f, const struct rt_node *node, size_t bytes_in
     return true;
 }
 
+/* Until then tensors are row-major, also those that the kernel reads and writes otherwise. */
+static bool waits_for_layout(const struct fold *f, const struct rt_node *node)
+{
+    return node->op->layout == RT_LAYOUT_CHANNELS_LAST && !rt_node_out(f->graph, node, 0)->order;
+}
+
 /* What lowering replaces cannot be computed yet. */
 static bool has_kernel(const struct rt_node *node)
 {
@@ -95,8 +101,8 @@ static void find_foldable(struct fold *f)
     for (uint32_t i = 0; i < f->graph->node_count; i++) {
         const struct rt_node *node = &f->graph->nodes[i];
         size_t bytes_in = 0;
-        f->is_foldable[i] =
-            has_kernel(node) && args_are_known(f, node, &bytes_in) && outs_fit(f, node, bytes_in);
+        f->is_foldable[i] = has_kernel(node) && !waits_for_layout(f, node) &&
+                            args_are_known(f, node, &bytes_in) && outs_fit(f, node, bytes_in);
         for (uint32_t j = 0; f->is_foldable[i] && j < node->out_count; j++) {
             f->is_known[node->outs[j]] = true;
         }

@@ -238,6 +238,23 @@ static void only_kernels_are_folded(void **state)
     assert_memory_equal(content, expected, sizeof(expected));
 }
 
+/* What wants the channels of a pixel side by side has them only behind layout. */
+static void images_are_folded_when_they_lie_as_they_should(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t image = WEIGHTS4(1, 2, 2, 1);
+    uint32_t args[] = {image, graph_ints(f, (const int64_t[]){1, 1, -1})};
+    give(f, apply(f, "adaptive_avg_pool2d", args, 2));
+    assert_ok(f->err, rt_pass_fold(&f->graph, f->device, &f->err));
+    assert_int_equal(f->graph.node_count, 1);
+    lay_out(f);
+    assert_ok(f->err, rt_pass_fold(&f->graph, f->device, &f->err));
+    assert_int_equal(f->graph.node_count, 0);
+    const float *content = (const float *)(const void *)f->graph.values[f->outputs[0]].bytes.ptr;
+    static const float expected[] = {1.5F, 3.5F};
+    assert_memory_equal(content, expected, sizeof(expected));
+}
+
 /* Each step is allowed by itself; together they are not. */
 static void folding_in_steps_is_bounded(void **state)
 {
@@ -669,6 +686,7 @@ int main(void)
         TEST(sizes_become_expressions),
         TEST(constants_are_computed),
         TEST(only_kernels_are_folded),
+        TEST(images_are_folded_when_they_lie_as_they_should),
         TEST(folding_in_steps_is_bounded),
         TEST(batch_norm_goes_into_the_weights),
         TEST(a_transposed_convolution_takes_batch_norm),
