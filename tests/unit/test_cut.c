@@ -9,7 +9,7 @@
 #include "tests/unit/unit.h"
 
 static const uint32_t words[1];
-static const struct hal_kernel plain = {.spirv = HAL_SPIRV(words)}, hosted = {.spirv = {{{0}}}},
+static const struct hal_kernel plain = {.spirv = HAL_SPIRV(words)}, hosted = {.name = "hosted"},
                                teams = {.spirv = {HAL_SPIRV_FORM(words, HAL_SUBGROUPS),
                                                   HAL_SPIRV_FORM(words, 0)}},
                                matrices = {.spirv = {HAL_SPIRV_FORM(words, HAL_MATRICES_F16)}};
