@@ -29,7 +29,7 @@ noinst_LIBRARIES += %D%/libhal.a
 	%D%/cpu/queue.c \
 	%D%/cpu/submission.h \
 	%D%/cpu/transfer.c \
-	%D%/cpu/uk.c %D%/cpu/uk.h %D%/cpu/uk_u8.h \
+	%D%/cpu/uk.c %D%/cpu/uk.h %D%/cpu/uk_subnormals.h %D%/cpu/uk_u8.h \
 	%D%/cpu/workers.c %D%/cpu/workers.h
 
 # The headers beside the shaders are made by contrib/shaders.sh and committed.

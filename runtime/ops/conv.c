@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "hal/cpu/uk.h"
+#include "hal/cpu/uk_subnormals.h"
 #include "runtime/ops/conv.h"
 #include "runtime/ops/cut.h"
 #include "runtime/ops/depthwise.h"
@@ -473,7 +474,9 @@ static void depthwise_cpu(const struct hal_args *args, struct hal_tile tile)
     call.row_end = d->out_h - y < d->band_y ? d->out_h : y + d->band_y;
     call.out_width = d->out_width - x < d->band_x ? d->out_width - x : d->band_x;
     call.pad_left = (ptrdiff_t)d->pad_left - (ptrdiff_t)x * d->stride_w;
+    uint64_t mode = uk_subnormals_drop();
     hal_cpu_uk()->dw_f32(&call);
+    uk_subnormals_keep(mode);
 }
 
 static const struct hal_kernel depthwise_kernel = {

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "hal/cpu/uk.h"
+#include "hal/cpu/uk_subnormals.h"
 #include "runtime/ops/cut.h"
 #include "runtime/ops/shaders/gemm.h"
 #include "runtime/ops/shaders/gemm_f16.h"
@@ -208,7 +209,7 @@ static void round_band(const struct rt_gemm *g, const struct band *band,
  * Bindings: out, in, weights, bias, residual. Grid: bands, bands of images * groups, blocks of
  * panels.
  */
-static void gemm_cpu(const struct hal_args *args, struct hal_tile tile)
+static void multiply_tile(const struct hal_args *args, struct hal_tile tile)
 {
     const struct rt_gemm *g = args->constants;
     int64_t image = tile.y / g->groups * g->band_images, group = tile.y % g->groups;
@@ -243,6 +244,13 @@ static void gemm_cpu(const struct hal_args *args, struct hal_tile tile)
     if (g->is_rounded) {
         round_band(g, &band, &call, images);
     }
+}
+
+static void gemm_cpu(const struct hal_args *args, struct hal_tile tile)
+{
+    uint64_t mode = uk_subnormals_drop();
+    multiply_tile(args, tile);
+    uk_subnormals_keep(mode);
 }
 
 const struct hal_kernel rt_gemm_kernel = {

@@ -8,6 +8,7 @@
 #include <float.h>
 
 #include "hal/cpu/uk.h"
+#include "hal/cpu/uk_subnormals.h"
 #include "tests/hal/uk_levels.h"
 #include "tests/unit/unit.h"
 
@@ -320,12 +321,28 @@ static void test_parameters(void **state)
     each_level(level_parameters);
 }
 
+/* What is written and what is read, and only until the mode is given back. */
+static void test_subnormals(void **state)
+{
+    (void)state;
+    volatile float tiny = FLT_MIN, quarter = 0.25f, large = 4;
+    volatile float subnormal = tiny * quarter;
+    assert_true(subnormal > 0 && subnormal * large == tiny);
+    uint64_t mode = uk_subnormals_drop();
+    volatile float written = tiny * quarter, read = subnormal * large;
+    uk_subnormals_keep(mode);
+    if (UK_SUBNORMALS_ARE_ZEROS) {
+        assert_true(written == 0 && read == 0);
+    }
+    assert_true(subnormal * large == tiny);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_functions),  cmocka_unit_test(test_zeros),
         cmocka_unit_test(test_same_bits),  cmocka_unit_test(test_binary),
-        cmocka_unit_test(test_parameters),
+        cmocka_unit_test(test_parameters), cmocka_unit_test(test_subnormals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
