@@ -52,6 +52,8 @@ loader=$(find "$libraries" -name 'ld-linux*.so.*' | head -n 1)
 export VK_DRIVER_FILES="$dir/root/usr/share/vulkan/icd.d/lvp_icd.json"
 export VK_LAYER_PATH="$dir/root/usr/share/vulkan/explicit_layer.d"
 export top_srcdir="$source" top_builddir="${top_builddir:-.}"
-export PTED_RUN="$loader --library-path $libraries:/usr/lib/$triplet"
-$PTED_RUN "$top_builddir/tests/unit/test_halves"
-exec sh "$source/tests/ops/shaders.sh" "$@"
+run="$loader --library-path $libraries:/usr/lib/$triplet"
+# shellcheck disable=SC2086 # a command and its arguments
+$run "$top_builddir/tests/unit/test_halves"
+# shellcheck disable=SC2086
+exec "$source/tests/validated.sh" $run "$top_builddir/tests/ops/test_shaders" --brief "$@"
