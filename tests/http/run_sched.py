@@ -395,8 +395,8 @@ def client_closes():
 def drain():
     """What waits when the signal comes is still answered."""
     with Daemon([*ONE_WORKER]) as daemon:
-        clients = [send(daemon, 4096) for _ in range(5)]
-        time.sleep(0.05)
+        clients = [send(daemon, 2048) for _ in range(5)]
+        time.sleep(0.02)
         daemon.process.terminate()
         expect("all", answers(clients), [200] * 5)
         expect("exit status", daemon.process.wait(TIMEOUT_S), 0)
