@@ -366,9 +366,9 @@ enum status rt_gemm_emit(struct rt_emit *emit, struct rt_gemm *g,
     return rt_emit_dispatch(emit, &dispatch, err);
 }
 
-#define PACK_PANELS 4 /* of a worker's tile */
-
 /* ---- packing --------------------------------------------------------------------------------- */
+
+#define PACK_PANELS 4 /* of a worker's tile */
 
 /* Bindings: packed, source. Grid: blocks of panels, matrices. */
 static void pack_cpu(const struct hal_args *args, struct hal_tile tile)

@@ -117,7 +117,7 @@ EXTRA_DIST += \
 	%D%/shaders/fill_pattern.comp \
 	%D%/shaders/gather.comp \
 	%D%/shaders/gemm.comp \
-	%D%/shaders/gemm.glsl \
+	%D%/shaders/gemm.glsl %D%/shaders/gemm_shared.glsl \
 	%D%/shaders/gemm_f16.comp \
 	%D%/shaders/gemm_matrices.comp \
 	%D%/shaders/index_put.comp \

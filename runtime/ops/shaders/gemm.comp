@@ -91,7 +91,8 @@ const uint WIDE = 64u; /* columns */
 #endif
 #define DEPTH 16u /* channels */
 
-shared Pixel shared_pixels[HIGH]; /* finding one divides, once for all of its channels */
+#include "runtime/ops/shaders/gemm_shared.glsl"
+
 shared float shared_a[DEPTH][HIGH + 1u]; /* a column's channels are in different banks */
 shared vec4 shared_b[DEPTH][WIDE / 4u];
 
@@ -115,16 +116,10 @@ void share(Block b, uint column, int64_t ty, int64_t tx, uint begin)
     }
 }
 
-/*
- * Of HIGH x WIDE outputs those of tile |part| of ROWS x 8, if there is one. Its rows and its two
- * vectors of columns lie as many apart as there are tiles beside it: neighbouring lanes read
- * neighbouring vectors, of different banks, and write neighbouring results.
- */
 void multiply_shared(Block b, uint column, uint part)
 {
-    const uint across = WIDE / 8u, down = HIGH / ROWS;
-    uint x = part % across, y = part / across;
-    bool works = y < down;
+    uint x = part % ACROSS, y = part / ACROSS;
+    bool works = y < DOWN;
     vec4 sums[2u * ROWS];
     for (uint m = 0u; m < 2u * ROWS; m++) {
         sums[m] = vec4(0.0);
@@ -136,9 +131,9 @@ void multiply_shared(Block b, uint column, uint part)
                 share(b, column, ty, tx, c);
                 barrier();
                 for (uint d = 0u; d < DEPTH; d++) {
-                    vec4 w0 = shared_b[d][x], w1 = shared_b[d][x + across];
+                    vec4 w0 = shared_b[d][x], w1 = shared_b[d][x + ACROSS];
                     for (uint m = 0u; m < ROWS; m++) {
-                        float a = shared_a[d][y + m * down];
+                        float a = shared_a[d][y + m * DOWN];
                         sums[2u * m] += a * w0;
                         sums[2u * m + 1u] += a * w1;
                     }
@@ -147,31 +142,7 @@ void multiply_shared(Block b, uint column, uint part)
             }
         }
     }
-    for (uint m = 0u; m < ROWS; m++) {
-        Pixel p = shared_pixels[y + m * down];
-        p.exists = p.exists && works;
-        for (uint j = 0u; j < 8u; j++) {
-            uint at = column + 4u * (x + j / 4u * across) + j % 4u;
-            write_out(b, p, at, sums[2u * m + j / 4u][j % 4u]);
-        }
-    }
-}
-
-void main()
-{
-    Block b = find_block();
-    for (uint first = 0u; first < b.pixels; first += HIGH) {
-        barrier();
-        for (uint m = lane(); m < HIGH; m += lanes()) {
-            shared_pixels[m] = find_pixel(b, first + m);
-        }
-        barrier();
-        for (uint column = 0u; column < b.columns; column += WIDE) {
-            for (uint part = 0u; part < HIGH / ROWS * (WIDE / 8u); part += lanes()) {
-                multiply_shared(b, column, part + lane());
-            }
-        }
-    }
+    write_sums(b, column, x, y, works, sums);
 }
 
 #endif

@@ -21,7 +21,8 @@
 #define DEPTH 32u /* summands of a round */
 #define CHAIN 8u
 
-shared Pixel shared_pixels[HIGH];
+#include "runtime/ops/shaders/gemm_shared.glsl"
+
 shared f16vec4 shared_a[HIGH][DEPTH / 4u + 1u];
 shared f16vec4 shared_b[DEPTH][WIDE / 4u];
 /* The bits of the largest magnitude of each. */
@@ -96,7 +97,6 @@ void forget_largest()
 /* Adds the round's products to the sums of a tile of ROWS x 8 outputs: see multiply_shared(). */
 void add_round(uint x, uint y, inout vec4 sums[2u * ROWS])
 {
-    const uint across = WIDE / 8u, down = HIGH / ROWS;
     vec4 round_sums[2u * ROWS];
     for (uint m = 0u; m < 2u * ROWS; m++) {
         round_sums[m] = vec4(0.0);
@@ -107,9 +107,9 @@ void add_round(uint x, uint y, inout vec4 sums[2u * ROWS])
             chains[m] = f16vec4(0.0);
         }
         [[unroll]] for (uint d = 0u; d < CHAIN; d++) {
-            f16vec4 w0 = shared_b[first + d][x], w1 = shared_b[first + d][x + across];
+            f16vec4 w0 = shared_b[first + d][x], w1 = shared_b[first + d][x + ACROSS];
             [[unroll]] for (uint m = 0u; m < ROWS; m++) {
-                float16_t a = shared_a[y + m * down][(first + d) / 4u][d % 4u];
+                float16_t a = shared_a[y + m * DOWN][(first + d) / 4u][d % 4u];
                 chains[2u * m] = fma(f16vec4(a), w0, chains[2u * m]);
                 chains[2u * m + 1u] = fma(f16vec4(a), w1, chains[2u * m + 1u]);
             }
@@ -119,24 +119,19 @@ void add_round(uint x, uint y, inout vec4 sums[2u * ROWS])
         }
     }
     for (uint m = 0u; m < ROWS; m++) {
-        float back = scale_back(largest_a[y + m * down]);
+        float back = scale_back(largest_a[y + m * DOWN]);
         for (uint n = 0u; n < 4u; n++) {
             sums[2u * m][n] += round_sums[2u * m][n] * back * scale_back(largest_b[4u * x + n]);
             sums[2u * m + 1u][n] += round_sums[2u * m + 1u][n] * back *
-                                    scale_back(largest_b[4u * (x + across) + n]);
+                                    scale_back(largest_b[4u * (x + ACROSS) + n]);
         }
     }
 }
 
-/*
- * Of HIGH x WIDE outputs those of tile |part| of ROWS x 8, if there is one. Its rows and its two
- * vectors of columns lie as many apart as there are tiles beside it, as in gemm.comp.
- */
 void multiply_shared(Block b, uint column, uint part)
 {
-    const uint across = WIDE / 8u, down = HIGH / ROWS;
-    uint x = part % across, y = part / across;
-    bool works = y < down;
+    uint x = part % ACROSS, y = part / ACROSS;
+    bool works = y < DOWN;
     vec4 sums[2u * ROWS];
     for (uint m = 0u; m < 2u * ROWS; m++) {
         sums[m] = vec4(0.0);
@@ -152,29 +147,5 @@ void multiply_shared(Block b, uint column, uint part)
         add_round(x, y, sums);
         barrier();
     }
-    for (uint m = 0u; m < ROWS; m++) {
-        Pixel p = shared_pixels[y + m * down];
-        p.exists = p.exists && works;
-        for (uint j = 0u; j < 8u; j++) {
-            uint at = column + 4u * (x + j / 4u * across) + j % 4u;
-            write_out(b, p, at, sums[2u * m + j / 4u][j % 4u]);
-        }
-    }
-}
-
-void main()
-{
-    Block b = find_block();
-    for (uint first = 0u; first < b.pixels; first += HIGH) {
-        barrier();
-        for (uint m = lane(); m < HIGH; m += lanes()) {
-            shared_pixels[m] = find_pixel(b, first + m);
-        }
-        barrier();
-        for (uint column = 0u; column < b.columns; column += WIDE) {
-            for (uint part = 0u; part < HIGH / ROWS * (WIDE / 8u); part += lanes()) {
-                multiply_shared(b, column, part + lane());
-            }
-        }
-    }
+    write_sums(b, column, x, y, works, sums);
 }
