@@ -35,6 +35,7 @@ import ops_quant  # noqa: E402, F401
 import ops_order  # noqa: E402, F401
 import ops_tensors  # noqa: E402, F401
 import ops_complex  # noqa: E402, F401
+import ops_convert  # noqa: E402, F401
 import ops_extent  # noqa: E402, F401
 import ops_vision  # noqa: E402, F401
 
@@ -50,6 +51,8 @@ DTYPES = {
     torch.int64: "i64",
     torch.uint8: "u8",
     torch.uint16: "u16",
+    torch.uint32: "u32",
+    torch.uint64: "u64",
     torch.bool: "bool",
 }
 

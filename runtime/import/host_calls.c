@@ -151,6 +151,9 @@ static enum status import_read(struct import *im, const struct pte_instr *instr)
                          pte_kind_name(v->kind));
     }
     enum dtype_kind of = dtype_infos[v->tensor->dtype].kind;
+    if (of == DTYPE_COMPLEX) {
+        return error_set(im->err, ST_UNSUPPORTED, "not of complex numbers");
+    }
     enum rt_kind kind = of == DTYPE_FLOAT ? RT_FLOAT : of == DTYPE_BOOL ? RT_BOOL : RT_INT;
     TRY(check_scalar_target(im, instr->args[1]));
     TRY(import_capture(im, instr->args[0], &step.a));

@@ -211,6 +211,19 @@ HALF_TYPES(XX)
             load_##part##_f64((double *)to + 2 * i, from + i * stride, bytes, 2);                  \
         }                                                                                          \
     }                                                                                              \
+    /* The real parts, as other types have them. */                                                \
+    static void load_##dtype##_f32(void *to, const char *from, int64_t stride, int64_t count)      \
+    {                                                                                              \
+        load_##part##_f32(to, from, stride, count);                                                \
+    }                                                                                              \
+    static void load_##dtype##_f64(void *to, const char *from, int64_t stride, int64_t count)      \
+    {                                                                                              \
+        load_##part##_f64(to, from, stride, count);                                                \
+    }                                                                                              \
+    static void load_##dtype##_i64(void *to, const char *from, int64_t stride, int64_t count)      \
+    {                                                                                              \
+        load_##part##_i64(to, from, stride, count);                                                \
+    }                                                                                              \
     static void load_##dtype##_truth(void *to, const char *from, int64_t stride, int64_t count)    \
     {                                                                                              \
         uint8_t *y = to, parts[2];                                                                 \
@@ -246,11 +259,7 @@ COMPLEX(C128, F64)
 #define XX_STORES(dtype, ...) STORES(dtype)
 
 static rt_load_f *const loads[DTYPE_COUNT][RT_CLASS_COUNT] = {
-    NATIVE_TYPES(XX_LOADS)
-        HALF_TYPES(XX_LOADS)[DT_C32] = {NULL, NULL, NULL, load_C32_truth, load_C32_c128},
-    [DT_C64] = {NULL, NULL, NULL, load_C64_truth, load_C64_c128},
-    [DT_C128] = {NULL, NULL, NULL, load_C128_truth, load_C128_c128},
-};
+    NATIVE_TYPES(XX_LOADS) HALF_TYPES(XX_LOADS) LOADS(C32) LOADS(C64) LOADS(C128)};
 
 static rt_store_f *const stores[DTYPE_COUNT][RT_CLASS_COUNT] = {
     NATIVE_TYPES(XX_STORES) HALF_TYPES(XX_STORES) STORES(C32) STORES(C64) STORES(C128)};

@@ -38,8 +38,8 @@ struct rt_number {
 typedef void rt_load_f(void *to, const char *from, int64_t stride, int64_t count);
 typedef void rt_store_f(char *to, int64_t stride, const void *from, int64_t count);
 
-/* NULL: from a complex type to a class without a second part, but for truths. A real type that is
- * written from complex numbers gets the real parts. */
+/* For each pair. From a complex type to a class without a second part, and to a real type, go the
+ * real parts; a truth is what differs from 0 in either part. */
 rt_load_f *rt_load(enum dtype from, enum rt_class to);
 rt_store_f *rt_store(enum rt_class from, enum dtype to);
 

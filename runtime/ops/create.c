@@ -169,7 +169,7 @@ static enum status emit_fill(struct rt_emit *emit, struct rt_number number, stru
 {
     const struct rt_tensor *out = rt_emit_out(emit, 0);
     size_t width = dtype_bytes(out->dtype);
-    struct rt_fill fill;
+    _Alignas(16) struct rt_fill fill;
 
     for (size_t at = 0; at < sizeof(fill.pattern); at += width) {
         rt_number_store(number, out->dtype, fill.pattern + at);
@@ -226,7 +226,7 @@ static void range_tile(const struct hal_args *args, struct hal_tile tile)
 
 static const struct hal_kernel range_kernel = {
     .name = "range", .cpu = range_tile, .spirv = HAL_SPIRV(range_spirv)};
-static const struct hal_kernel range_f64_kernel = {.name = "range", .cpu = range_tile};
+static const struct hal_kernel range_host_kernel = {.name = "range", .cpu = range_tile};
 
 /* A number of any kind: a constant of the plan, or what each run says. */
 struct source {
@@ -250,7 +250,8 @@ static enum status emit_range(struct rt_emit *emit, struct source start, struct 
     const struct hal_binding bindings[] = {out->binding, rt_emit_word(emit, start.place)};
     struct rt_range k = {start.known, step, out->numel, out->dtype, start.place.is_read};
 
-    const struct hal_kernel *kernel = out->dtype == DT_F64 ? &range_f64_kernel : &range_kernel;
+    bool is_host_only = out->dtype == DT_F64 || dtype_infos[out->dtype].kind == DTYPE_COMPLEX;
+    const struct hal_kernel *kernel = is_host_only ? &range_host_kernel : &range_kernel;
     int64_t tile = rt_cut_things(rt_emit_machine(emit, kernel), RT_WORK_EXP, out->numel, 1, 1);
     return rt_emit_tiles(emit, out->numel, tile,
                          &(struct hal_dispatch){
@@ -436,7 +437,8 @@ const struct rt_op rt_ops_create[] = {
      .args = "LS>T",
      .shape = rt_create_size_shape,
      .emit = full_emit,
-     .dtypes = RT_DTYPES_ALL,
+     .flags = RT_OP_COMPLEX,
+     .dtypes = RT_DTYPES_ANY,
      .runs = &fill_kernel,
      .read = 1 << 1,
      .place = value_place},
@@ -446,7 +448,8 @@ const struct rt_op rt_ops_create[] = {
      .shape = like_shape,
      .emit = full_emit,
      .batch = rt_batch_each,
-     .dtypes = RT_DTYPES_ALL,
+     .flags = RT_OP_COMPLEX,
+     .dtypes = RT_DTYPES_ANY,
      .runs = &fill_kernel,
      .read = 1 << 1,
      .place = value_place},
@@ -455,35 +458,40 @@ const struct rt_op rt_ops_create[] = {
      .args = "L>T",
      .shape = rt_create_size_shape,
      .emit = zeros_emit,
-     .dtypes = RT_DTYPES_ALL,
+     .flags = RT_OP_COMPLEX,
+     .dtypes = RT_DTYPES_ANY,
      .runs = &fill_kernel},
     {.name = "ones",
      .kernels = "aten::ones.out",
      .args = "L>T",
      .shape = rt_create_size_shape,
      .emit = ones_emit,
-     .dtypes = RT_DTYPES_ALL,
+     .flags = RT_OP_COMPLEX,
+     .dtypes = RT_DTYPES_ANY,
      .runs = &fill_kernel},
     {.name = "empty_format",
      .kernels = "aten::empty.out",
      .args = "LI?>T",
      .shape = rt_create_size_shape,
      .emit = zeros_emit,
-     .dtypes = RT_DTYPES_ALL,
+     .flags = RT_OP_COMPLEX,
+     .dtypes = RT_DTYPES_ANY,
      .runs = &fill_kernel},
     {.name = "empty",
      .kernels = "dim_order_ops::_empty_dim_order.out",
      .args = "LL?>T",
      .shape = rt_create_size_shape,
      .emit = zeros_emit,
-     .dtypes = RT_DTYPES_ALL,
+     .flags = RT_OP_COMPLEX,
+     .dtypes = RT_DTYPES_ANY,
      .runs = &fill_kernel},
     {.name = "scalar_tensor",
      .kernels = "aten::scalar_tensor.out",
      .args = "S>T",
      .shape = scalar_shape,
      .emit = scalar_emit,
-     .dtypes = RT_DTYPES_ALL,
+     .flags = RT_OP_COMPLEX,
+     .dtypes = RT_DTYPES_ANY,
      .runs = &fill_kernel,
      .read = 1 << 0,
      .place = value_place},

@@ -388,18 +388,26 @@ static void add_box_operand(struct rt_loop *loop, const struct rt_copy *box, con
     rt_loop_add_strides(loop, bytes, offset * width);
 }
 
+/* What a conversion computes in, so that each part of a number is rounded once. */
+static enum rt_class convert_class(enum dtype from, enum dtype to)
+{
+    enum dtype_kind from_kind = dtype_infos[from].kind, to_kind = dtype_infos[to].kind;
+    bool int_to_float = from_kind != DTYPE_FLOAT && to_kind == DTYPE_FLOAT;
+
+    if (from_kind == DTYPE_COMPLEX || to_kind == DTYPE_COMPLEX) {
+        return RT_CLASS_C128;
+    }
+    return rt_class_of(int_to_float ? to : from);
+}
+
 enum status rt_emit_convert(struct rt_emit *emit, const struct rt_tensor *dst,
                             const struct rt_tensor *src, const struct rt_copy *box,
                             struct error *err)
 {
     struct hal_binding bindings[2] = {dst->binding, src->binding};
-    bool int_to_float =
-        dtype_infos[src->dtype].kind != DTYPE_FLOAT && dtype_infos[dst->dtype].kind == DTYPE_FLOAT;
-    bool is_complex = dtype_infos[dst->dtype].kind == DTYPE_COMPLEX;
     struct rt_pw_constants k = {
         .op = RT_PW_copy,
-        .class =
-            rt_class_of(int_to_float || is_complex ? dst->dtype : src->dtype), /* rounded once */
+        .class = convert_class(src->dtype, dst->dtype),
         .out = dst->dtype,
         .inputs = {{.loop = 1, .dtype = src->dtype}},
     };

@@ -24,6 +24,7 @@ EXTRA_DIST += \
 	%D%/complex.bin %D%/complex.cases %D%/complex.pte \
 	%D%/extent.bin %D%/extent.cases %D%/extent.pte \
 	%D%/conv.bin %D%/conv.cases %D%/conv.pte \
+	%D%/conversions.bin %D%/conversions.cases %D%/conversions.pte \
 	%D%/conv_types.bin %D%/conv_types.cases %D%/conv_types.pte \
 	%D%/corners.bin %D%/corners.cases %D%/corners.pte \
 	%D%/create.bin %D%/create.cases %D%/create.pte \

@@ -26,9 +26,10 @@
 #define POOL_BYTES ((size_t)256 << 20)
 
 static const char *const families[] = {
-    "pointwise", "create", "sizes", "formats",   "reduce",       "norm",    "view",   "index",
-    "pool",      "matmul", "conv",  "quantized", "quant_layers", "llm",     "vision", "conv_types",
-    "complex",   "order",  "gate",  "random",    "integers",     "corners", "extent", "products"};
+    "pointwise", "create",     "sizes",    "formats",    "reduce",    "norm",         "view",
+    "index",     "pool",       "matmul",   "conv",       "quantized", "quant_layers", "llm",
+    "vision",    "conv_types", "complex",  "order",      "gate",      "random",       "integers",
+    "corners",   "extent",     "products", "conversions"};
 static const char *const levels[] = {"generic", "avx2", "avx512"};
 static const uint32_t worker_counts[] = {1, 4};
 
