@@ -219,6 +219,29 @@ static enum status check_public(const struct rt_io *ios, uint32_t count, struct 
     return ST_OK;
 }
 
+/* What an operator makes of its arguments is what the file says of the result. */
+static enum status check_results(const struct rt_method *method, struct error *err)
+{
+    const struct rt_code *code = &method->code;
+    for (uint32_t i = 0; i < code->result_count; i++) {
+        const struct rt_code_result *result = &code->results[i];
+        const struct rt_io *io = &method->results[i];
+        if (!result->has_source) {
+            continue;
+        }
+        const struct rt_graph *graph = &code->blocks[result->block]->graph;
+        const struct rt_value *v = &graph->values[graph->outputs[result->output]];
+        bool is_tensor = v->kind == RT_TENSOR;
+        if (is_tensor != (io->kind == RT_IO_TENSOR) ||
+            (is_tensor && (v->dtype != io->dtype || v->rank != io->shape.rank))) {
+            return error_set(err, ST_INVALID,
+                             "%s: what computes it has another type or rank than the file says",
+                             io->name);
+        }
+    }
+    return ST_OK;
+}
+
 static enum status compile(struct rt_method *method, bool fuses, struct error *err)
 {
     struct rt_code *code = &method->code;
@@ -238,7 +261,7 @@ static enum status compile(struct rt_method *method, bool fuses, struct error *e
         TRY(rt_block_compile(code->blocks[i], fuses, err));
     }
     rt_code_measure(code);
-    return ST_OK;
+    return check_results(method, err);
 }
 
 static void describe_results(struct rt_method *method)

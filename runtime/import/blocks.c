@@ -62,6 +62,18 @@ enum status import_add_out(struct import *im, uint32_t reg, uint32_t value, uint
     return ST_OK;
 }
 
+/* A tensor as its register has it, whatever made it. */
+static enum status check_tensor(const struct import *im, uint32_t reg, const struct rt_value *v)
+{
+    const struct rt_register *r = &im->code->registers[reg];
+    if (v->kind == RT_TENSOR && (v->dtype != r->dtype || v->rank != r->bound.rank)) {
+        return error_set(im->err, ST_INVALID,
+                         "a %s tensor of rank %u is computed, the file says %s of rank %u",
+                         dtype_text(v->dtype), v->rank, dtype_text(r->dtype), r->bound.rank);
+    }
+    return ST_OK;
+}
+
 /* A scalar or tensor of the right kind for its register, which a scalar's first writer decides. */
 static enum status check_register(struct import *im, uint32_t reg, enum rt_kind kind)
 {
@@ -113,6 +125,7 @@ static enum status close_outs(struct import *im)
         struct writer *w = &im->writers[out->reg];
         uint32_t input = find_input(graph, out->value);
         TRY(check_register(im, out->reg, graph->values[out->value].kind));
+        TRY(check_tensor(im, out->reg, &graph->values[out->value]));
         *o = (struct rt_block_out){.reg = out->reg, .extent = RT_NO_EXTENT};
         o->is_input = input < graph->input_count;
         o->index = o->is_input ? input : output_number(graph, out->value, number_of);

@@ -199,6 +199,9 @@ static enum status backward_shape(struct rt_shape_call *call)
         TRY(rt_dim_require_equal(&call->graph->dims, grad->dims[d], out[d],
                                  "the gradient is not of the output's size", call->err));
     }
+    for (uint32_t i = 0; i < 3; i++) {
+        TRY(rt_need_out_dtype(call, i, 1u << grad->dtype));
+    }
     TRY(rt_set_out_like(call, 0, RT_CONV_BACK_X));
     TRY(rt_set_out_like(call, 1, RT_CONV_BACK_W));
     return rt_set_out(call, 2, 1, &out[1]);

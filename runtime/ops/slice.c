@@ -310,6 +310,7 @@ static enum status split_shape(struct rt_shape_call *call)
     int64_t piece;
     uint8_t dim;
 
+    TRY(rt_view_same_dtype(call));
     TRY(need_rank(call, 1));
     TRY(rt_need_const(call, 1, &piece));
     TRY(rt_view_need_dim(call, 2, &dim));
@@ -336,6 +337,7 @@ static enum status split_sizes_shape(struct rt_shape_call *call)
     struct rt_dim sum = rt_dim_of(0);
     uint8_t dim;
 
+    TRY(rt_view_same_dtype(call));
     TRY(need_rank(call, 1));
     TRY(rt_view_need_dim(call, 2, &dim));
     if (sizes->count != out_count(call)) {
@@ -400,6 +402,7 @@ static enum status unbind_shape(struct rt_shape_call *call)
     struct rt_dim out[SHAPE_RANK_MAX];
     uint8_t dim;
 
+    TRY(rt_view_same_dtype(call));
     TRY(need_rank(call, 1));
     TRY(rt_view_need_dim(call, 1, &dim));
     TRY(rt_dim_require_equal(&call->graph->dims, self->dims[dim], rt_dim_of(out_count(call)),

@@ -6,11 +6,15 @@
 
 enum status rt_view_same_dtype(struct rt_shape_call *call)
 {
-    const struct rt_value *self = rt_arg(call, 0), *out = rt_node_out(call->graph, call->node, 0);
+    const struct rt_value *self = rt_arg(call, 0);
+    struct rt_tensors outs = {.graph = call->graph, .values = call->node->outs, .count = 1};
 
-    if (out->kind == RT_TENSOR && out->dtype != self->dtype) {
-        return rt_refuse(call, "output is %s, expected %s as the input", dtype_text(out->dtype),
-                         dtype_text(self->dtype));
+    for (uint32_t value; rt_tensors_next(&outs, &value);) {
+        enum dtype dtype = call->graph->values[value].dtype;
+        if (dtype != self->dtype) {
+            return rt_refuse(call, "output is %s, expected %s as the input", dtype_text(dtype),
+                             dtype_text(self->dtype));
+        }
     }
     return ST_OK;
 }
