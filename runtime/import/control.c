@@ -79,6 +79,22 @@ static void resolve_jumps(struct import *im)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
+/* All of a mutable buffer is written: what the next call finds there has its type and dims. */
+static enum status add_state(struct import *im, const struct rt_state_use *use)
+{
+    struct rt_graph *graph = im->graph;
+    uint32_t value = im->slots[use->index].current;
+    const struct rt_value *v = &graph->values[value];
+    struct shape shape;
+    if (v->kind != RT_TENSOR || v->dtype != use->tensor->dtype || !rt_value_shape(v, &shape) ||
+        !shape_equal(&shape, &use->tensor->shape)) {
+        return error_set(im->err, ST_INVALID,
+                         "the new content of a mutable buffer is of another type or size");
+    }
+    graph->outputs[graph->output_count++] = value;
+    return ST_OK;
+}
+
 /* The only block's outputs are the method's results, then the states that it writes. */
 static enum status end_single_block(struct import *im)
 {
@@ -99,7 +115,7 @@ static enum status end_single_block(struct import *im)
     for (uint32_t i = 0; i < im->states->count; i++) {
         const struct rt_state_use *use = &im->states->items[i];
         if (use->is_written) {
-            graph->outputs[graph->output_count++] = im->slots[use->index].current;
+            TRY(add_state(im, use));
         }
     }
     return ST_OK;

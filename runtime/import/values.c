@@ -193,6 +193,12 @@ static bool is_named_state(const struct pte_tensor *t)
            (t->bytes.ptr || t->is_external || t->name[0] != '\0' || t->arena > 0);
 }
 
+/* Nothing of it has to be kept from call to call, and find_view() takes it for a constant. */
+static bool is_always_empty(const struct pte_tensor *t)
+{
+    return t->byte_count == 0 && t->dynamism == PTE_STATIC;
+}
+
 bool import_same_place(const struct pte_tensor *a, const struct pte_tensor *b)
 {
     return a->storage == PTE_PLANNED && b->storage == PTE_PLANNED && a->arena == b->arena &&
@@ -212,7 +218,8 @@ struct rt_state_use *import_find_state(const struct import *im, const struct pte
 enum status import_note_overwritten(struct import *im, uint32_t index)
 {
     const struct pte_tensor *t = im->plan->values[index].tensor;
-    bool is_new = is_named_state(t) && !import_find_state(im, t) && !find_resident(im, t);
+    bool is_new = is_named_state(t) && !is_always_empty(t) && !import_find_state(im, t) &&
+                  !find_resident(im, t);
     return is_new ? open_state(im, index) : ST_OK;
 }
 
@@ -243,7 +250,7 @@ static enum status find_view(struct import *im, uint32_t index, uint32_t *out_va
 {
     const struct pte_tensor *t = im->plan->values[index].tensor;
     const struct resident *found = find_resident(im, t);
-    if (t->byte_count == 0 && t->dynamism == PTE_STATIC) {
+    if (is_always_empty(t)) {
         return import_constant(im, t, out_value);
     }
     if (!found && t->storage == PTE_PLANNED) {
