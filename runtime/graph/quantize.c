@@ -90,7 +90,8 @@ static enum status on_dequantize(struct q_pass *q, const struct rt_node *node)
     double scale = rt_arg_number(rt_node_arg(q->graph, node, 1));
     int64_t zero;
     if (!q_is_byte(x) || rt_node_out(q->graph, node, 0)->dtype != DT_F32 ||
-        !is_usual_scale(scale) || !q_fixed_int(rt_node_arg(q->graph, node, 2), &zero)) {
+        !is_usual_scale(scale) || !q_fixed_int(rt_node_arg(q->graph, node, 2), &zero) ||
+        zero < -q_shift_of(x) || zero > UINT8_MAX - q_shift_of(x)) {
         return ST_OK;
     }
     if (q->is_known[node->args[0]]) {
@@ -272,11 +273,14 @@ static bool read_form(const struct rt_graph *graph, const struct rt_node *node, 
                 q_fixed_int(rt_node_arg(graph, node, 2), &form->zero) &&
                 q_fixed_int(rt_node_arg(graph, node, 3), &form->min) &&
                 q_fixed_int(rt_node_arg(graph, node, 4), &form->max);
+    if (!fits || form->min < -shift || form->max > 255 - shift || form->min > form->max ||
+        form->zero < -shift || form->zero > 255 - shift) {
+        return false;
+    }
     form->zero += shift;
     form->min += shift;
     form->max += shift;
-    return fits && form->min >= 0 && form->max <= 255 && form->min <= form->max &&
-           form->zero >= 0 && form->zero <= 255;
+    return true;
 }
 
 /* |value|, floats, stored in |form|; *out_value 0: only by way of the floats. */

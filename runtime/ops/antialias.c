@@ -22,6 +22,12 @@
 #define SIZE_MAX_OUT INT32_MAX
 #define SCRATCH_MAX ((int64_t)8 << 20) /* bytes for the taps of a row and a column */
 
+/* The pixel that a place is in: from 0 to the one behind the last. */
+static int64_t pixel_at(const struct rt_resample_dim *dim, double place)
+{
+    return rt_min((int64_t)fmin(fmax(place, 0), (double)dim->in), dim->in);
+}
+
 /* The window and weights of output pixel |at|, and the largest; |weights| NULL: only that. */
 #define DEFINE_TRIANGLE(type, suffix)                                                              \
     static type triangle_##suffix(const struct rt_resample_dim *dim, int64_t at, int64_t in)       \
@@ -37,8 +43,9 @@
     {                                                                                              \
         type support = (type)dim->support, center = (type)dim->scale * ((type)at + (type)0.5);     \
         type sum = 0, largest = 0;                                                                 \
-        int64_t begin = rt_max((int64_t)(center - support + (type)0.5), 0);                        \
-        int64_t end = rt_min((int64_t)(center + support + (type)0.5), dim->in);                    \
+        /* A scale of the caller's may lead behind the image. */                                   \
+        int64_t begin = rt_min(pixel_at(dim, center - support + (type)0.5), dim->in - 1);          \
+        int64_t end = pixel_at(dim, center + support + (type)0.5);                                 \
         int64_t count = rt_max(1, rt_min(end - begin, dim->taps));                                 \
         for (int64_t i = 0; i < count; i++) {                                                      \
             type weight = triangle_##suffix(dim, at, begin + i);                                   \

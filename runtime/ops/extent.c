@@ -116,7 +116,9 @@ static int64_t count_before(const struct rt_extent *c, const char *mask, int64_t
     if (c->mask_is_dense) {
         return count_dense(c, mask, behind, test);
     }
-    seek(c, 0, &at);
+    if (behind > 0) { /* a dim may be 0 otherwise */
+        seek(c, 0, &at);
+    }
     for (int64_t i = 0; i < behind; i++) {
         count += is_set(c, mask, at.mask, test);
         advance(c, &at);

@@ -105,14 +105,15 @@ static enum status write_rows_emit(struct rt_emit *emit, struct error *err)
 
 #define SLICE_UNITS 256 /* of a worker's tile */
 
-/* Between which rows places lie; none: where no row is. */
-static void note_written(int64_t *words, const int64_t *places, int64_t count)
+/* Between which rows places lie; none: where no row is. The call fails for those of no row. */
+static void note_written(int64_t *words, const int64_t *places, int64_t count, int64_t rows)
 {
     int64_t first = count > 0 ? INT64_MAX : 0, end = 0;
 
     for (int64_t i = 0; i < count; i++) {
-        first = rt_min(first, places[i]);
-        end = rt_max(end, places[i] + 1);
+        int64_t place = rt_max(0, rt_min(places[i], rows - 1));
+        first = rt_min(first, place);
+        end = rt_max(end, place + 1);
     }
     words[RT_UPDATE_WRITTEN] = first;
     words[RT_UPDATE_WRITTEN_END] = end;
@@ -134,7 +135,7 @@ static void write_rows_at_tile(const struct hal_args *args, struct hal_tile tile
     int64_t stale_end = words ? words[RT_UPDATE_STALE_END] : k->rows;
 
     if (words && tile.x == 0 && tile.y == 0) {
-        note_written(words, args->bindings[3], k->count * args->grid[1]);
+        note_written(words, args->bindings[3], k->count * args->grid[1], k->rows);
     }
     for (int64_t r = stale; args->bindings[0] != args->bindings[1] && r < stale_end; r++) {
         memcpy(out + r * k->row_bytes, (const char *)args->bindings[1] + begin + r * k->row_bytes,

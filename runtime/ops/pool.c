@@ -137,7 +137,7 @@ struct scan {
  * Maximum and its place h * W + w; a NaN wins, the first of equals stays. Average: the sum in the
  * class, divided as torch divides, integers towards zero.
  */
-#define DEFINE_SCAN(suffix, type, lowest, is_nan)                                                  \
+#define DEFINE_SCAN(suffix, type, lowest, is_nan, plus, over)                                      \
     static type scan_max_##suffix(const struct scan *s, int64_t *out_place)                        \
     {                                                                                              \
         const struct rt_pool_constants *c = s->c;                                                  \
@@ -167,16 +167,20 @@ struct scan {
             for (int64_t j = 0; j < s->w.count; j++) {                                             \
                 int64_t w = s->w.begin + j * dilation_of(c, &c->w);                                \
                 s->load(&value, s->x + (h * c->x.h + w * c->x.w) * width, width, 1);               \
-                sum += value;                                                                      \
+                sum = plus(sum, value);                                                            \
             }                                                                                      \
         }                                                                                          \
-        return sum / (type)divisor_of(c, &s->h, &s->w);                                            \
+        return over(sum, (type)divisor_of(c, &s->h, &s->w));                                       \
     }
 
 #define NEVER(value) false
-DEFINE_SCAN(f32, float, -INFINITY, isnan)
-DEFINE_SCAN(f64, double, -INFINITY, isnan)
-DEFINE_SCAN(i64, int64_t, INT64_MIN, NEVER)
+#define PLUS(a, b) ((a) + (b))
+#define OVER(a, b) ((a) / (b))
+#define WRAPPED_PLUS(a, b) ((int64_t)((uint64_t)(a) + (uint64_t)(b)))
+#define WRAPPED_OVER(a, b) ((b) == -1 ? (int64_t)(0 - (uint64_t)(a)) : (a) / (b))
+DEFINE_SCAN(f32, float, -INFINITY, isnan, PLUS, OVER)
+DEFINE_SCAN(f64, double, -INFINITY, isnan, PLUS, OVER)
+DEFINE_SCAN(i64, int64_t, INT64_MIN, NEVER, WRAPPED_PLUS, WRAPPED_OVER)
 
 /* One element of the output, and of the indices if there are any. */
 static void pool_element(const struct scan *s, char *y, int64_t *index)

@@ -73,7 +73,7 @@ static int64_t first_place(const struct scan *s)
 }
 
 /* As in pool.c: a NaN wins, the first of equals stays; integers are divided towards zero. */
-#define DEFINE_SCAN(suffix, type, lowest, is_nan)                                                  \
+#define DEFINE_SCAN(suffix, type, lowest, is_nan, plus, over)                                      \
     static type scan_##suffix(const struct scan *s, int64_t *out_place)                            \
     {                                                                                              \
         int64_t width = (int64_t)dtype_bytes(s->c->dtype);                                         \
@@ -84,19 +84,23 @@ static int64_t first_place(const struct scan *s)
         for (int64_t n = 0; n < count; n++) {                                                      \
             int64_t place = place_of(s, n);                                                        \
             s->load(&value, s->x + place * width, width, 1);                                       \
-            sum += is_max ? 0 : value;                                                             \
+            sum = is_max ? sum : plus(sum, value);                                                 \
             if (is_max && (value > best || is_nan(value))) {                                       \
                 best = value;                                                                      \
                 *out_place = place;                                                                \
             }                                                                                      \
         }                                                                                          \
-        return is_max ? best : sum / (type)divisor_of(s);                                          \
+        return is_max ? best : over(sum, (type)divisor_of(s));                                     \
     }
 
 #define NEVER(value) false
-DEFINE_SCAN(f32, float, -INFINITY, isnan)
-DEFINE_SCAN(f64, double, -(double)INFINITY, isnan)
-DEFINE_SCAN(i64, int64_t, INT64_MIN, NEVER)
+#define PLUS(a, b) ((a) + (b))
+#define OVER(a, b) ((a) / (b))
+#define WRAPPED_PLUS(a, b) ((int64_t)((uint64_t)(a) + (uint64_t)(b)))
+#define WRAPPED_OVER(a, b) ((b) == -1 ? (int64_t)(0 - (uint64_t)(a)) : (a) / (b))
+DEFINE_SCAN(f32, float, -INFINITY, isnan, PLUS, OVER)
+DEFINE_SCAN(f64, double, -(double)INFINITY, isnan, PLUS, OVER)
+DEFINE_SCAN(i64, int64_t, INT64_MIN, NEVER, WRAPPED_PLUS, WRAPPED_OVER)
 
 static void pool_element(const struct scan *s, char *y, int64_t *index)
 {

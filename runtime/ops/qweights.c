@@ -240,11 +240,11 @@ static union uk_number *column_at(const struct columns *c, union uk_number *colu
 
 static int32_t sum_weights(const int8_t *w, int64_t count, int64_t step)
 {
-    int32_t sum = 0;
+    int64_t sum = 0;
     for (int64_t i = 0; i < count; i++) {
         sum += w[i * step];
     }
-    return sum;
+    return (int32_t)sum;
 }
 
 /* Bindings: columns, w, bias, scales. */
@@ -268,9 +268,10 @@ static void columns_cpu(const struct hal_args *args, struct hal_tile tile)
             at[UK_COLUMN_SUM * c->width].f = (float)(sum * c->factor);
             at[UK_COLUMN_OFFSET * c->width].f = (float)(-c->x_zero * sum * c->factor);
         } else {
-            int32_t sum = sum_weights(w, c->depth, c->step) * c->factor;
-            at[UK_COLUMN_SUM * c->width].i = sum;
-            at[UK_COLUMN_OFFSET * c->width].i = -c->x_zero * sum;
+            /* Products are summed up in 32 bits, which wrap, and so do these. */
+            int64_t sum = (int64_t)sum_weights(w, c->depth, c->step) * c->factor;
+            at[UK_COLUMN_SUM * c->width].i = (int32_t)sum;
+            at[UK_COLUMN_OFFSET * c->width].i = (int32_t)(-c->x_zero * sum);
             scale *= scales ? (double)scales[c->scale_groups == 1 ? j : 0] : 1.0;
         }
         at[UK_COLUMN_SCALE * c->width].f = (float)scale;

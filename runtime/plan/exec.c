@@ -85,10 +85,27 @@ static enum status too_large(struct error *err)
     return error_set(err, ST_EXHAUSTED, "the method is too large");
 }
 
-/* Operators count tiles in 32 bits; no tensor is so large that they cannot. */
+/* Operators count elements, images and tiles in 32 bits; no tensor is so large that they cannot. */
 #define TENSOR_BYTES_MAX ((size_t)1 << 36)
+#define TENSOR_ELEMENTS_MAX UINT32_MAX
 
-/* Unless it is there. A view of no bytes may still have dims whose product wraps. */
+/* Dims of 0 count as 1: what the other dims come to has to be a number as well. */
+static enum status check_size(const struct shape *shape, size_t bytes, struct error *err)
+{
+    char text[SHAPE_TEXT_MAX];
+    int64_t elements = 1;
+    for (uint8_t d = 0; d < shape->rank; d++) {
+        bool fits = mul_i64(elements, shape->dims[d] ? shape->dims[d] : 1, &elements);
+        if (!fits || elements > TENSOR_ELEMENTS_MAX) {
+            return error_set(err, ST_TOO_LARGE, "a tensor of shape %.200s, at most %u elements",
+                             shape_print(shape, text), TENSOR_ELEMENTS_MAX);
+        }
+    }
+    return bytes <= TENSOR_BYTES_MAX ? ST_OK
+                                     : error_set(err, ST_TOO_LARGE, "a tensor of %zu bytes", bytes);
+}
+
+/* Unless it is there. */
 static enum status make_tensor(struct rt_emit *e, uint32_t value, struct error *err)
 {
     if (e->tensors[value]) {
@@ -101,9 +118,7 @@ static enum status make_tensor(struct rt_emit *e, uint32_t value, struct error *
     }
     struct shape shape = rt_concrete_shape(v, e->values);
     TRY(shape_bytes(&shape, v->dtype, &t->bytes, err));
-    if (t->bytes > TENSOR_BYTES_MAX) {
-        return error_set(err, ST_TOO_LARGE, "a tensor of %zu bytes", t->bytes);
-    }
+    TRY(check_size(&shape, t->bytes, err));
     t->dtype = v->dtype;
     t->rank = v->rank;
     t->is_half = v->is_half;

@@ -26,7 +26,7 @@ Filter filter_at(rt_resample_dim dim, int64_t at)
     Filter result;
     result.center = scale * (float(at) + 0.5);
     result.inverse = scale >= 1.0 ? 1.0 / scale : 1.0;
-    result.begin = max(int64_t(result.center - support + 0.5), 0l);
+    result.begin = min(max(int64_t(result.center - support + 0.5), 0l), dim.in - 1l);
     result.count = min(int64_t(result.center + support + 0.5), dim.in) - result.begin;
     result.count = max(1l, min(result.count, dim.taps));
     result.sum = 0.0;

@@ -31,7 +31,7 @@ Window find_triangle(rt_resample_dim dim, int64_t at)
     float64_t scale = f64_of_bits(dim.scale), support = f64_of_bits(dim.support);
     float64_t center = scale * (float64_t(at) + 0.5lf), total = 0.0lf;
     float64_t first = center - support + 0.5lf, behind = center + support + 0.5lf;
-    w.begin = max(int64_t(first), 0l);
+    w.begin = min(max(int64_t(first), 0l), dim.in - 1l);
     w.count = max(1l, min(min(int64_t(behind), dim.in) - w.begin, dim.taps));
     w.center = center;
     w.inverse = scale >= 1.0lf ? 1.0lf / scale : 1.0lf;
