@@ -14,15 +14,17 @@
 #include "runtime/invocation.h"
 #include "runtime/program.h"
 #include "runtime/state.h"
+#include "tests/fuzz/program_mutate.h"
 
 /* A damaged jump makes an endless loop: enough steps for any loop that was meant. */
-#define STEPS_MAX 100000
-#define POOL_BYTES ((size_t)64 << 20)
+#define STEPS_MAX 20000
+#define POOL_BYTES ((size_t)16 << 20)
 #define LISTING_BYTES_MAX (16u << 20)
-#define STATE_BYTES_MAX ((size_t)64 << 20)
+#define STATE_BYTES_MAX ((size_t)16 << 20)
+#define EACH (-1)
 
-/* Dynamic dims are tried at their bound, and capped at these. */
-static const int64_t caps[] = {INT64_MAX, 3, 1, 0};
+/* Dynamic dims are tried at their bound, capped, and each by itself. */
+static const int64_t caps[] = {INT64_MAX, 3, 1, 0, EACH};
 
 struct wait {
     pthread_mutex_t mutex;
@@ -36,6 +38,7 @@ static volatile uint8_t sink; /* keeps the reads */
 enum status caller_init(struct caller *caller, struct error *err)
 {
     static const struct hal_device_options options = {.workers = 2};
+    *caller = (struct caller){.seed = 1, .prints = true};
     TRY(hal_device_open("cpu", &options, &caller->device, err));
     return hal_pool_new(caller->device, POOL_BYTES, &caller->pool, err);
 }
@@ -46,43 +49,82 @@ void caller_fini(struct caller *caller)
     hal_device_unref(caller->device);
 }
 
-/* Small numbers of both signs, whatever the element type makes of them. */
-static void fill(uint8_t *bytes, enum dtype dtype, size_t len)
+enum content { SMALL, INDICES, ANY_BITS, EDGES, CONTENT_COUNT };
+
+/* Small numbers of both signs, whatever the element type makes of them; indices are positive. */
+static void store_small(uint8_t *to, enum dtype dtype, int64_t number)
 {
+    double f64 = (double)number / 2;
+    float f32 = (float)f64;
+    uint64_t halves = number == 0 ? 0 : 0x3c00 | (number < 0 ? 0x8000 : 0);
+    const void *from = &number;
+    from = dtype == DT_F32 ? (const void *)&f32 : from;
+    from = dtype == DT_F64 ? (const void *)&f64 : from;
+    from = dtype == DT_F16 || dtype == DT_BF16 ? (const void *)&halves : from;
+    memcpy(to, from, dtype_bytes(dtype) < 8 ? dtype_bytes(dtype) : 8);
+}
+
+/* Infinities, NaN, the ends of integers. */
+static void store_edge(uint8_t *to, enum dtype dtype, uint32_t choice)
+{
+    static const uint64_t patterns[] = {0x7f8000007f800000, 0xff800000ff800000, 0x7ff0000000000000,
+                                        0x7ff8000000000000, UINT64_MAX,         0x8000000000000000,
+                                        INT64_MAX,          0x7c007c007c007c00, 0x0101010101010101,
+                                        0x80000000,         INT32_MAX,          0};
+    memcpy(to, &patterns[choice % (sizeof(patterns) / sizeof(patterns[0]))],
+           dtype_bytes(dtype) < 8 ? dtype_bytes(dtype) : 8);
+}
+
+static void fill(struct caller *caller, uint8_t *bytes, enum dtype dtype, size_t len)
+{
+    enum content content = (enum content)fuzz_below(&caller->seed, CONTENT_COUNT);
     size_t size = dtype_bytes(dtype);
     for (size_t i = 0; i * size < len; i++) {
-        int64_t number = (int64_t)(i % 7) - 3;
-        double f64 = (double)number / 2;
-        float f32 = (float)f64;
-        const void *from = dtype == DT_F32 ? (const void *)&f32 : &number;
-        from = dtype == DT_F64 ? &f64 : from;
-        memcpy(bytes + i * size, from, size);
+        uint64_t bits = fuzz_random(&caller->seed);
+        if (content == SMALL || content == INDICES) {
+            store_small(bytes + i * size, dtype, (int64_t)(bits >> 32) % 7 - (content ? 0 : 3));
+        } else if (content == EDGES && bits % 3) {
+            store_edge(bytes + i * size, dtype, (uint32_t)(bits >> 32));
+        } else {
+            memcpy(bytes + i * size, &bits, size < 8 ? size : 8);
+        }
+        bytes[i * size] = dtype == DT_BOOL ? bytes[i * size] & 1 : bytes[i * size];
     }
 }
 
-static enum status give_input(struct rt_invocation *invocation, uint32_t index, int64_t cap,
-                              struct error *err)
+static int64_t choose_dim(struct caller *caller, int64_t bound, int64_t cap)
+{
+    if (cap == EACH) {
+        cap = fuzz_below(&caller->seed, bound < 64 ? (uint64_t)bound + 1 : 64);
+    }
+    return bound > cap ? cap : bound;
+}
+
+static enum status give_input(struct caller *caller, struct rt_invocation *invocation,
+                              uint32_t index, int64_t cap, struct error *err)
 {
     const struct rt_io *io = rt_method_input(rt_invocation_method(invocation), index);
     struct shape shape = io->shape;
     size_t bytes;
     void *ptr;
     for (uint8_t d = 0; d < shape.rank; d++) {
-        bool is_dynamic = io->dynamic_dims >> d & 1;
-        shape.dims[d] = is_dynamic && shape.dims[d] > cap ? cap : shape.dims[d];
+        if (io->dynamic_dims >> d & 1) {
+            shape.dims[d] = choose_dim(caller, shape.dims[d], cap);
+        }
     }
     TRY(rt_invocation_input(invocation, index, io->dtype, &shape, &ptr, err));
     TRY(shape_bytes(&shape, io->dtype, &bytes, err));
-    fill(ptr, io->dtype, bytes);
+    fill(caller, ptr, io->dtype, bytes);
     return ST_OK;
 }
 
-static enum status prepare(struct rt_invocation *invocation, int64_t cap, struct error *err)
+static enum status prepare(struct caller *caller, struct rt_invocation *invocation, int64_t cap,
+                           struct error *err)
 {
     struct rt_method *method = rt_invocation_method(invocation);
     for (uint32_t i = 0; i < rt_method_input_count(method); i++) {
         if (rt_method_input(method, i)->kind == RT_IO_TENSOR) {
-            TRY(give_input(invocation, i, cap, err));
+            TRY(give_input(caller, invocation, i, cap, err));
         }
     }
     return rt_invocation_prepare(invocation, err);
@@ -99,25 +141,39 @@ static void on_done(struct rt_invocation *invocation, enum status status, void *
     pthread_mutex_unlock(&wait->mutex);
 }
 
-static enum status run(struct rt_invocation *invocation)
+/* |ms| from now, as pthread_cond_timedwait() wants it. */
+static struct timespec time_in(int64_t ms)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    int64_t ns = now.tv_nsec + ms % 1000 * 1000000;
+    return (struct timespec){now.tv_sec + ms / 1000 + ns / 1000000000, ns % 1000000000};
+}
+
+/* ST_CANCELLED: it took too long. */
+static enum status run(struct rt_invocation *invocation, struct call_counts *counts)
 {
     struct wait wait = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
-    struct timespec until;
-    int waited = 0;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += CALL_TIMEOUT_S;
+    struct timespec until = time_in(CALL_MS), end = time_in(CALL_MS + CALL_END_MS);
+    int waited = 0, ended = 0;
     rt_invocation_submit(invocation, HAL_CALLER_BUSY, on_done, &wait);
     pthread_mutex_lock(&wait.mutex);
+    while (!wait.is_done && waited == 0) {
+        waited = pthread_cond_timedwait(&wait.changed, &wait.mutex, &until);
+    }
+    if (!wait.is_done) {
+        rt_invocation_cancel(invocation);
+        counts->cancelled++;
+    }
+    while (!wait.is_done && ended == 0) {
+        ended = pthread_cond_timedwait(&wait.changed, &wait.mutex, &end);
+    }
+    counts->late += !wait.is_done;
     while (!wait.is_done) {
-        if (waited == 0) {
-            waited = pthread_cond_timedwait(&wait.changed, &wait.mutex, &until);
-        } else {
-            rt_invocation_cancel(invocation);
-            pthread_cond_wait(&wait.changed, &wait.mutex);
-        }
+        pthread_cond_wait(&wait.changed, &wait.mutex);
     }
     pthread_mutex_unlock(&wait.mutex);
-    return waited == 0 ? wait.status : ST_TIMEOUT;
+    return wait.status;
 }
 
 /* Every byte of every result, for AddressSanitizer: as many as shape and type say. */
@@ -148,6 +204,22 @@ static bool is_refusal(enum status status)
            status == ST_UNSUPPORTED;
 }
 
+static void note_result(struct caller *caller, struct rt_method *method)
+{
+    if (caller->on_result) {
+        caller->on_result(caller->arg, method);
+    }
+}
+
+static bool varies(struct rt_method *method)
+{
+    uint32_t dims = 0;
+    for (uint32_t i = 0; i < rt_method_input_count(method); i++) {
+        dims |= rt_method_input(method, i)->dynamic_dims;
+    }
+    return dims != 0;
+}
+
 /* The calls go on in |state|, unless that is NULL. */
 static void call_method(struct caller *caller, struct rt_method *method, struct rt_state *state,
                         struct call_counts *counts, struct error *err)
@@ -160,16 +232,22 @@ static void call_method(struct caller *caller, struct rt_method *method, struct 
         if (state) {
             rt_invocation_set_state(invocation, state);
         }
-        if (prepare(invocation, caps[i], err) == ST_OK) {
-            enum status status = run(invocation);
-            must(status == ST_OK || status == ST_TIMEOUT || is_refusal(status));
-            counts->timeouts += status == ST_TIMEOUT;
+        if (prepare(caller, invocation, caps[i], err) == ST_OK) {
+            uint32_t cancelled = counts->cancelled;
+            enum status status = run(invocation, counts);
+            must(status == ST_OK || is_refusal(status) ||
+                 (status == ST_CANCELLED && cancelled < counts->cancelled));
             counts->runs++;
+            counts->results += status == ST_OK;
             if (status == ST_OK) {
                 read_results(invocation);
+                note_result(caller, method);
             }
         }
         rt_invocation_free(invocation);
+        if (!varies(method) && (!state || i > 0)) {
+            return;
+        }
     }
 }
 
@@ -207,7 +285,9 @@ enum status call_program(struct caller *caller, const char *path, struct call_co
     }
     for (uint32_t i = 0; i < rt_program_method_count(program); i++) {
         struct rt_method *method = rt_program_method(program, i);
-        print(program, method);
+        if (caller->prints) {
+            print(program, method);
+        }
         counts.methods++;
         if (rt_method_failure(method)) {
             *err = *rt_method_failure(method);

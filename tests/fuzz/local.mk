@@ -5,7 +5,7 @@ FUZZ_TESTS = %D%/fuzz_pte %D%/test_pte_mutations %D%/test_program_mutations \
 	%D%/mutate_call %D%/mutate_sig
 
 check_PROGRAMS += $(FUZZ_TESTS) %D%/replay_pte %D%/replay_program
-TESTS += $(FUZZ_TESTS) %D%/test_malformed.sh
+TESTS += $(FUZZ_TESTS) %D%/test_malformed.sh %D%/program_corpus.sh
 
 %C%_fuzz_pte_SOURCES = %D%/fuzz_pte.c %D%/replay.c
 %C%_fuzz_pte_LDADD = runtime/libruntime.a $(BASE_LIBS)
@@ -14,9 +14,11 @@ TESTS += $(FUZZ_TESTS) %D%/test_malformed.sh
 %C%_test_pte_mutations_LDADD = runtime/libruntime.a $(BASE_LIBS)
 
 # The same down to the results of a call.
-%C%_test_program_mutations_SOURCES = %D%/test_program_mutations.c %D%/call_program.c %D%/call_program.h
+CALL_PROGRAM = %D%/call_program.c %D%/call_program.h %D%/program_mutate.c %D%/program_mutate.h \
+	%D%/program_sites.c %D%/program_sites.h
+%C%_test_program_mutations_SOURCES = %D%/test_program_mutations.c $(CALL_PROGRAM)
 %C%_test_program_mutations_LDADD = $(RUNTIME_LIBS)
-%C%_replay_program_SOURCES = %D%/replay_program.c %D%/call_program.c
+%C%_replay_program_SOURCES = %D%/replay_program.c $(CALL_PROGRAM)
 %C%_replay_program_LDADD = $(RUNTIME_LIBS)
 
 # The same targets of text formats with a main() that also damages what is in the corpus.
@@ -34,4 +36,4 @@ TESTS += $(FUZZ_TESTS) %D%/test_malformed.sh
 # A data file is small enough for the same.
 %C%_mutate_ptd_SOURCES = %D%/fuzz_ptd.c %D%/mutate.c
 %C%_mutate_ptd_LDADD = runtime/libruntime.a $(BASE_LIBS)
-EXTRA_DIST += %D%/test_malformed.sh %D%/corpus
+EXTRA_DIST += %D%/test_malformed.sh %D%/program_corpus.sh %D%/corpus

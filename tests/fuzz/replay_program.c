@@ -23,9 +23,9 @@ int main(int argc, char **argv)
             printf("%s: refused: %s\n", argv[i], err.text);
         } else {
             printf("%s: %" PRIu32 " methods, %" PRIu32 " runs, %" PRIu32 " too long\n", argv[i],
-                   counts.methods, counts.runs, counts.timeouts);
+                   counts.methods, counts.runs, counts.cancelled);
         }
-        failures += counts.timeouts > 0;
+        failures += counts.late > 0;
         fflush(stdout);
     }
     caller_fini(&caller);

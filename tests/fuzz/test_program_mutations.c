@@ -1,288 +1,357 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Real programs with numbers in their tables exchanged: attributes, sizes, element types, indices,
- * list lengths. What still parses is compiled and called; it is refused with a reason or computes
- * something. Crashes and reads of the wrong memory are the sanitizers' to find; the file that did
- * it stays behind.
+ * Real programs with parts of them exchanged: element types, sizes, indices, operators, offsets,
+ * arguments, constants, delegates' tables. What still loads is compiled and called; it is refused
+ * with a reason or computes something. Crashes, failed invariants and reads of the wrong memory are
+ * findings, and so is what does not end.
  *
- *     test_program_mutations [ROUNDS [SEED [PREFIX]]]
+ *     test_program_mutations [ROUNDS [SEED [FILE...]]]
  *
- * damages only the programs whose names begin with PREFIX, "xnn_" for one.
+ * Without files it takes those of tests/models and tests/ops. A child does the work, so that a
+ * finding costs one child: the file that did it stays behind as found-SEED-ROUND.pte, and
+ * replay_program shows what it does. The same seed makes the same files.
  */
 #include "config.h"
 
+#include <dirent.h>
+#include <errno.h>
+#include <glob.h>
 #include <inttypes.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/bytes.h"
 #include "base/check.h"
+#include "runtime/method.h"
+#include "runtime/ops/op.h"
 #include "tests/fuzz/call_program.h"
+#include "tests/fuzz/program_mutate.h"
 
-#define ROUNDS 400
-#define DAMAGES_MAX 2
-#define FILE_BYTES_MAX (128u << 10)
-#define LOAD_SECONDS_MAX 30
+#define ROUNDS 2000
+#define SEED 1
+#define PATH_BYTES 1024
+#define FINDINGS_MAX 50
+/* A child ends now and then, so that what it leaked is told soon. */
+#define CHILD_ROUNDS 5000
+#define HANG_SECONDS 60
+#define OPS_MAX 1024
+#define FILES_MAX 1024
+#define CHILD_FAILED 3
 
-/* Of a payload: where its header names itself, and how long header and tables are. */
-#define AT_PAYLOAD_MAGIC 4
-#define AT_PAYLOAD_TABLES 14
-#define PAYLOAD_HEADER_BYTES 32
-
-/* Of the extended header, if there is one, and of the number of bytes of tables in it. */
-#define AT_HEADER 8
-#define AT_PROGRAM_BYTES 16
-
-/* Small, with many operators, and together with all families, control flow and state. */
-static const char *const names[] = {
-    "conv_ops",        "linear",     "methods",    "mlp",        "pointwise",
-    "pointwise_types", "promotion",  "reduce_ops", "scalars",    "add",
-    "view_ops",        "view_types", "zero_size",  "zero_batch", "residual",
-    "mobile",          "unet",       "select_ops", "xnn_images", "xnn_numbers",
-    "xnn_attention",   "xnn_half",   "xnn_int8",   "xnn_rows",   "xnn_int4",
-    "xnn_forms",       "vk_images",  "vk_int4",    "vk_numbers", "vk_tokens",
-    "vk_rotations",    "branches",   "loops",      "found",      "sizes",
-    "running",         "ledger",     "tally",      "vk_caches",  "xnn_row_images",
-};
-#define NAME_COUNT (sizeof(names) / sizeof(names[0]))
-
-/*
- * The program's tables, which come first, those of delegates' payloads in the segments, and all of
- * the segments: weights, scales, what payloads keep behind their tables.
- */
-#define AREAS_MAX 16
-
-struct area {
-    size_t begin, end;
-};
-
-struct program {
-    uint8_t bytes[FILE_BYTES_MAX];
-    size_t len;
-    struct area areas[AREAS_MAX];
-    uint32_t area_count;
-};
-
-static struct program programs[NAME_COUNT], damaged;
-static size_t program_count;
-/* A tensor of more tiles than 32 bits count; a step times a stride that wraps. */
-static const char *const regressions[] = {"huge_tensor", "slice_step"};
-#define REGRESSION_COUNT (sizeof(regressions) / sizeof(regressions[0]))
-
-static uint64_t random_state = 0x9e3779b97f4a7c15;
-
-static uint32_t random_below(size_t limit)
+/* Memory that a hostile file may ask for is refused, as the operating system would. */
+#ifdef __SANITIZE_ADDRESS__
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
 {
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return (uint32_t)((random_state >> 32) % limit);
+    return "allocator_may_return_null=1:max_allocation_size_mb=1024:quarantine_size_mb=16:"
+           "malloc_context_size=12";
+}
+#endif
+
+/* What parent and child both see. */
+struct shared {
+    atomic_uint_fast64_t round; /* the child is at */
+    uint64_t loaded, called, runs, results, cancelled;
+    uint64_t by_file[FILES_MAX], by_op[OPS_MAX]; /* calls with results */
+};
+
+struct fuzz {
+    struct program_file files[FILES_MAX];
+    uint64_t weights[FILES_MAX]; /* of this and all before it */
+    uint32_t file_count;
+    uint64_t rounds, seed;
+    char folder[64], path[96];
+    struct shared *shared;
+    struct program_copy copy;
+    uint32_t file; /* of this round */
+};
+
+static const struct rt_op *ops[OPS_MAX];
+static uint32_t op_count;
+
+static void note_op(const struct rt_op *op, void *arg)
+{
+    (void)arg;
+    must(op_count < OPS_MAX);
+    ops[op_count++] = op;
 }
 
-static void path_of(char *path, size_t size, const char *folder, const char *name)
+/* ---- the child ------------------------------------------------------------------------------- */
+
+static void count_op(struct shared *shared, const struct rt_op *op)
 {
-    const char *top = getenv("top_srcdir");
-    snprintf(path, size, "%s/tests/%s/%s.pte", top ? top : ".", folder, name);
+    for (uint32_t i = 0; i < op_count; i++) {
+        shared->by_op[i] += ops[i] == op;
+    }
 }
 
-static void find_payloads(struct program *program, size_t from)
+/* Operators of what the method became, but those that were folded or replaced. */
+static void on_result(void *arg, struct rt_method *method)
 {
-    for (size_t at = from; at + PAYLOAD_HEADER_BYTES < program->len; at += 4) {
-        const uint8_t *payload = program->bytes + at;
-        size_t bytes = PAYLOAD_HEADER_BYTES + load_le32(payload + AT_PAYLOAD_TABLES);
-        bool is_payload = memcmp(payload + AT_PAYLOAD_MAGIC, "XH00", 4) == 0 ||
-                          memcmp(payload + AT_PAYLOAD_MAGIC, "VH00", 4) == 0;
-        if (is_payload && in_range(at, bytes, program->len) && program->area_count < AREAS_MAX) {
-            program->areas[program->area_count++] = (struct area){at, at + bytes};
+    struct fuzz *fuzz = arg;
+    fuzz->shared->by_file[fuzz->file]++;
+    for (uint32_t i = 0; i < method->code.block_count; i++) {
+        const struct rt_graph *graph = &method->code.blocks[i]->graph;
+        for (uint32_t k = 0; k < graph->node_count; k++) {
+            count_op(fuzz->shared, graph->nodes[k].op);
         }
     }
 }
 
-static bool read_program(struct program *program, const char *name)
-{
-    char path[1024];
-    path_of(path, sizeof(path), "models", name);
-    FILE *file = fopen(path, "rb");
-    if (!file) {
-        perror(path);
-        return false;
-    }
-    program->len = fread(program->bytes, 1, sizeof(program->bytes), file);
-    fclose(file);
-    bool has_header = memcmp(program->bytes + AT_HEADER, "eh00", 4) == 0;
-    size_t tables =
-        has_header ? (size_t)load_le64(program->bytes + AT_PROGRAM_BYTES) : program->len;
-    must(tables <= program->len && tables > 128);
-    program->areas[0] = (struct area){32, tables - 32};
-    program->area_count = 1;
-    if (program->len - tables > 8) {
-        program->areas[program->area_count++] = (struct area){tables, program->len};
-    }
-    find_payloads(program, tables);
-    return true;
-}
-
-/* Those whose names begin with |prefix|; false when one cannot be read, or there is none. */
-static bool read_programs(const char *prefix)
-{
-    for (size_t i = 0; i < NAME_COUNT; i++) {
-        if (strncmp(names[i], prefix, strlen(prefix)) == 0 &&
-            !read_program(&programs[program_count++], names[i])) {
-            return false;
-        }
-    }
-    return program_count > 0;
-}
-
-static bool write_program(const struct program *program, const char *path)
+static bool write_file(const struct program_copy *copy, const char *path)
 {
     FILE *file = fopen(path, "wb");
     if (!file) {
         perror(path);
         return false;
     }
-    bool is_written = fwrite(program->bytes, 1, program->len, file) == program->len;
+    bool is_written = fwrite(copy->bytes, 1, copy->len, file) == copy->len;
     return fclose(file) == 0 && is_written;
 }
 
-static void put(struct program *program, size_t at, int64_t number, size_t size)
+static bool try_program(struct fuzz *fuzz, struct caller *caller)
 {
-    for (size_t i = 0; i < size && at + i < program->len; i++) {
-        program->bytes[at + i] = (uint8_t)((uint64_t)number >> (8 * i));
-    }
-}
-
-/* A place that holds a small number, which offsets into the tables mostly are not. */
-static size_t find_number(const struct program *program)
-{
-    const struct area *area = &program->areas[random_below(program->area_count)];
-    size_t at = 0;
-    for (int tries = 0; tries < 64; tries++) {
-        at = area->begin + (random_below(area->end - area->begin - 4) & ~3u);
-        uint32_t number = load_le32(program->bytes + at);
-        if (number < 72 || number == UINT32_MAX) {
-            break;
-        }
-    }
-    return at;
-}
-
-static void damage(struct program *program)
-{
-    static const int64_t numbers[] = {
-        0,
-        1,
-        2,
-        3,
-        -1,
-        -2,
-        -3,
-        5,
-        7,
-        16,
-        17,
-        33,
-        64,
-        1000,
-        -1000,
-        1 << 20,
-        INT32_MAX,
-        INT32_MIN,
-        INT64_MAX,
-        INT64_MIN,
-        (int64_t)1 << 32,
-        (int64_t)1 << 62,
-        UINT32_MAX,
-        65536,
-        100000007,
-        -((int64_t)1 << 40),
-    };
-    int64_t number = numbers[random_below(sizeof(numbers) / sizeof(numbers[0]))];
-    size_t at = find_number(program);
-    switch (random_below(5)) {
-    case 0:
-        put(program, at, number, 8);
-        break;
-    case 1:
-        put(program, at, number, 4);
-        break;
-    case 2: /* an element type, a flag */
-        put(program, at + random_below(4), random_below(16), 1);
-        break;
-    case 3: /* a bit more or less */
-        put(program, at, (int64_t)load_le32(program->bytes + at) + random_below(9) - 4, 4);
-        break;
-    case 4: /* another place's number */
-        put(program, at, load_le32(program->bytes + find_number(program)), 4);
-        break;
-    }
-}
-
-/* Milliseconds of a clock that is not set back. */
-static int64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-static int try_program(struct caller *caller, const char *path, struct call_counts *total)
-{
+    struct shared *shared = fuzz->shared;
     struct call_counts counts = {0};
     struct error err = {0};
-    int64_t begin = now_ms();
-    enum status status = call_program(caller, path, &counts, &err);
-    int64_t took = now_ms() - begin;
-    total->methods += status == ST_OK && counts.runs > 0;
-    total->runs += counts.runs;
-    if (counts.timeouts > 0 || took > LOAD_SECONDS_MAX * 1000) {
-        fprintf(stderr, "%s takes %" PRId64 " ms, %" PRIu32 " calls too long\n", path, took,
-                counts.timeouts);
-        return 1;
+    enum status status = call_program(caller, fuzz->path, &counts, &err);
+    shared->loaded += status == ST_OK;
+    shared->called += counts.runs > 0;
+    shared->runs += counts.runs;
+    shared->results += counts.results;
+    shared->cancelled += counts.cancelled;
+    if (counts.late > 0) {
+        fprintf(stderr, "a call does not end\n");
+        return false;
     }
     if ((status != ST_OK || counts.runs == 0) && err.text[0] == '\0') {
-        fprintf(stderr, "%s is refused without a reason\n", path);
-        return 1;
+        fprintf(stderr, "refused without a reason\n");
+        return false;
     }
-    return 0;
+    return true;
+}
+
+static uint32_t choose_file(const struct fuzz *fuzz, uint64_t *random)
+{
+    uint64_t at = fuzz_random(random) % fuzz->weights[fuzz->file_count - 1];
+    uint32_t i = 0;
+    while (fuzz->weights[i] <= at) {
+        i++;
+    }
+    return i;
+}
+
+/* A round follows from its number and the seed alone. */
+static bool do_round(struct fuzz *fuzz, struct caller *caller, uint64_t round)
+{
+    uint64_t random = (fuzz->seed << 40) + round;
+    random = fuzz_random(&random);
+    atomic_store(&fuzz->shared->round, round);
+    fuzz->file = choose_file(fuzz, &random);
+    program_mutate(&fuzz->copy, &fuzz->files[fuzz->file], random);
+    caller->seed = random;
+    caller->prints = round % 16 == 0;
+    return write_file(&fuzz->copy, fuzz->path) && try_program(fuzz, caller);
+}
+
+static int be_child(struct fuzz *fuzz, uint64_t first, uint64_t end)
+{
+    struct caller caller;
+    struct error err;
+    if (caller_init(&caller, &err) != ST_OK) {
+        fprintf(stderr, "%s\n", err.text);
+        return CHILD_FAILED;
+    }
+    caller.on_result = on_result;
+    caller.arg = fuzz;
+    bool is_good = true;
+    for (uint64_t round = first; is_good && round < end; round++) {
+        is_good = do_round(fuzz, &caller, round);
+    }
+    caller_fini(&caller);
+    program_copy_fini(&fuzz->copy);
+    return is_good ? 0 : CHILD_FAILED;
+}
+
+/* ---- the parent ------------------------------------------------------------------------------ */
+
+static void sleep_ms(long ms)
+{
+    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
+}
+
+/* The child's end; one that stays in a round for too long is ended. */
+static int wait_for(struct fuzz *fuzz, pid_t child)
+{
+    uint64_t round = UINT64_MAX;
+    time_t since = time(NULL);
+    int status;
+    while (waitpid(child, &status, WNOHANG) == 0) {
+        uint64_t now = atomic_load(&fuzz->shared->round);
+        since = now == round ? since : time(NULL);
+        round = now;
+        if (time(NULL) - since > HANG_SECONDS) {
+            fprintf(stderr, "round %" PRIu64 " does not end\n", round);
+            kill(child, SIGABRT);
+            since = time(NULL);
+        }
+        sleep_ms(5);
+    }
+    return status;
+}
+
+static void keep_finding(const struct fuzz *fuzz, int status)
+{
+    char name[PATH_BYTES];
+    uint64_t round = atomic_load(&fuzz->shared->round);
+    snprintf(name, sizeof(name), "found-%" PRIu64 "-%" PRIu64 ".pte", fuzz->seed, round);
+    fprintf(stderr, "seed %" PRIu64 " round %" PRIu64 ": the child ended with %s %d: %s\n",
+            fuzz->seed, round, WIFSIGNALED(status) ? "signal" : "status",
+            WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), name);
+    if (rename(fuzz->path, name) != 0) {
+        perror(name);
+    }
+}
+
+static void print_progress(const struct fuzz *fuzz, uint64_t done)
+{
+    const struct shared *shared = fuzz->shared;
+    printf("%" PRIu64 " files, %" PRIu64 " loaded, %" PRIu64 " could be called, %" PRIu64
+           " calls, %" PRIu64 " results, %" PRIu64 " cut short\n",
+           done, shared->loaded, shared->called, shared->runs, shared->results, shared->cancelled);
+    fflush(stdout);
+}
+
+static void print_reached(const struct fuzz *fuzz)
+{
+    uint32_t reached_ops = 0, reached_files = 0;
+    for (uint32_t i = 0; i < op_count; i++) {
+        reached_ops += fuzz->shared->by_op[i] > 0;
+    }
+    for (uint32_t i = 0; i < fuzz->file_count; i++) {
+        reached_files += fuzz->shared->by_file[i] > 0;
+    }
+    printf("results of %" PRIu32 " of %" PRIu32 " programs, with %" PRIu32 " of %" PRIu32
+           " operators in their graphs; without:",
+           reached_files, fuzz->file_count, reached_ops, op_count);
+    for (uint32_t i = 0; i < op_count; i++) {
+        if (fuzz->shared->by_op[i] == 0) {
+            printf(" %s", ops[i]->name);
+        }
+    }
+    printf("\n");
+}
+
+static int fuzz_all(struct fuzz *fuzz)
+{
+    int findings = 0;
+    uint64_t next = 0;
+    while (next < fuzz->rounds && findings < FINDINGS_MAX) {
+        uint64_t end = next + CHILD_ROUNDS < fuzz->rounds ? next + CHILD_ROUNDS : fuzz->rounds;
+        fflush(NULL);
+        pid_t child = fork();
+        must(child >= 0);
+        if (child == 0) {
+            exit(be_child(fuzz, next, end));
+        }
+        int status = wait_for(fuzz, child);
+        next = status == 0 ? end : atomic_load(&fuzz->shared->round) + 1;
+        if (status != 0) {
+            keep_finding(fuzz, status);
+            findings++;
+        }
+        if (next % (CHILD_ROUNDS * 4) == 0 || next == fuzz->rounds) {
+            print_progress(fuzz, next);
+        }
+    }
+    return findings;
+}
+
+/* ---- the programs ---------------------------------------------------------------------------- */
+
+/* Small ones mostly; those of many methods have more to show. */
+static uint64_t weight_of(const struct program_file *file)
+{
+    uint64_t methods = file->method_count < 32 ? file->method_count : 32;
+    return 1 + (4 + methods) * 256 / (4 + file->len / 16384);
+}
+
+static bool add_file(struct fuzz *fuzz, const char *path)
+{
+    struct program_file *file = &fuzz->files[fuzz->file_count];
+    must(fuzz->file_count < FILES_MAX);
+    if (!program_file_read(file, path)) {
+        program_file_fini(file);
+        return false;
+    }
+    uint64_t before = fuzz->file_count ? fuzz->weights[fuzz->file_count - 1] : 0;
+    fuzz->weights[fuzz->file_count++] = before + weight_of(file);
+    return true;
+}
+
+static bool add_folder(struct fuzz *fuzz, const char *folder)
+{
+    const char *top = getenv("top_srcdir");
+    char pattern[PATH_BYTES];
+    glob_t found = {0};
+    snprintf(pattern, sizeof(pattern), "%s/tests/%s/*.pte", top ? top : ".", folder);
+    bool is_good = glob(pattern, 0, NULL, &found) == 0;
+    if (!is_good) {
+        fprintf(stderr, "%s: no programs\n", pattern);
+    }
+    for (size_t i = 0; is_good && i < found.gl_pathc; i++) {
+        is_good = add_file(fuzz, found.gl_pathv[i]);
+    }
+    globfree(&found);
+    return is_good;
+}
+
+static bool add_programs(struct fuzz *fuzz, int count, char **paths)
+{
+    bool is_good = true;
+    for (int i = 0; i < count; i++) {
+        is_good &= add_file(fuzz, paths[i]);
+    }
+    return count > 0 ? is_good : add_folder(fuzz, "models") && add_folder(fuzz, "ops");
+}
+
+/* A folder of its own: what a program's weights may be in is looked for beside it. */
+static bool open_folder(struct fuzz *fuzz)
+{
+    snprintf(fuzz->folder, sizeof(fuzz->folder), "mutated-%ld", (long)getpid());
+    snprintf(fuzz->path, sizeof(fuzz->path), "%s/program.pte", fuzz->folder);
+    fuzz->shared = mmap(NULL, sizeof(*fuzz->shared), PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (fuzz->shared == MAP_FAILED || mkdir(fuzz->folder, 0777) != 0) {
+        perror(fuzz->folder);
+        return false;
+    }
+    return true;
 }
 
 int main(int argc, char **argv)
 {
-    struct caller caller;
-    struct error err;
-    struct call_counts total = {0};
-    long rounds = argc > 1 ? strtol(argv[1], NULL, 10) : ROUNDS;
-    int failures = 0;
-    char path[1024];
-    if (argc > 2) {
-        random_state ^= strtoull(argv[2], NULL, 0) * 0x2545f4914f6cdd1d;
-    }
-    if (!read_programs(argc > 3 ? argv[3] : "")) {
+    static struct fuzz fuzz;
+    fuzz.rounds = argc > 1 ? strtoull(argv[1], NULL, 10) : ROUNDS;
+    fuzz.seed = argc > 2 ? strtoull(argv[2], NULL, 0) : SEED;
+    rt_op_each(note_op, NULL);
+    if (!add_programs(&fuzz, argc > 3 ? argc - 3 : 0, argv + 3) || !open_folder(&fuzz)) {
         return 1;
     }
-    must(caller_init(&caller, &err) == ST_OK);
-    for (size_t i = 0; i < REGRESSION_COUNT; i++) {
-        path_of(path, sizeof(path), "fuzz/corpus/program", regressions[i]);
-        failures += try_program(&caller, path, &total);
+    int findings = fuzz_all(&fuzz);
+    print_reached(&fuzz);
+    unlink(fuzz.path);
+    rmdir(fuzz.folder);
+    for (uint32_t i = 0; i < fuzz.file_count; i++) {
+        program_file_fini(&fuzz.files[i]);
     }
-    total = (struct call_counts){0};
-    snprintf(path, sizeof(path), "mutated-%ld.pte", (long)getpid());
-    for (long round = 0; round < rounds && failures == 0; round++) {
-        damaged = programs[(size_t)round % program_count];
-        for (uint32_t n = random_below(DAMAGES_MAX); n < DAMAGES_MAX; n++) {
-            damage(&damaged);
-        }
-        failures += !write_program(&damaged, path) || try_program(&caller, path, &total);
-    }
-    caller_fini(&caller);
-    if (failures == 0) {
-        unlink(path);
-    }
-    printf("%" PRIu32 " of %ld damaged programs could be called, %" PRIu32 " calls\n",
-           total.methods, rounds, total.runs);
-    return failures || total.methods < rounds / 20 ? 1 : 0;
+    /* If nearly nothing can be called, then the damage tests nothing. */
+    return findings > 0 || fuzz.shared->called < fuzz.rounds / 20;
 }
