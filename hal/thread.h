@@ -5,7 +5,10 @@
 
 #include <pthread.h>
 
-/* It gets no signals: those are for the threads of whoever uses the library. 0, or an errno. */
+/*
+ * It gets no signals but those of its own faults: all others are for the threads of whoever uses
+ * the library. 0, or an errno.
+ */
 int hal_thread_start(pthread_t *out_thread, void *(*fn)(void *arg), void *arg);
 
 #endif

@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "hal/buffer.h"
 #include "hal/command.h"
+#include "runtime/pte/file.h"
 
 #define PATHS_BYTES_MAX (1 << 20)
 #define SEARCHED_TEXT_MAX 160
@@ -169,7 +170,7 @@ static enum status open_data(struct rt_files *files, struct rt_data_file *data, 
 {
     struct ptd_file *ptd;
     TRY(ptd_open(data->path, &ptd, err));
-    enum status status = import_bytes(files, ptd_file_bytes(ptd), &data->buffer, err);
+    enum status status = import_bytes(files, ptd_file_of(ptd)->bytes, &data->buffer, err);
     if (status != ST_OK) {
         ptd_free(ptd);
         return status;
@@ -235,7 +236,7 @@ enum status rt_files_open(struct rt_files *files, struct hal_device *device, con
     *files = (struct rt_files){.device = device};
     arena_init(&files->arena, PATHS_BYTES_MAX);
     TRY(pte_open(path, &files->pte, err));
-    TRY(import_bytes(files, pte_file_bytes(files->pte), &files->buffer, err));
+    TRY(import_bytes(files, pte_file_of(files->pte)->bytes, &files->buffer, err));
     for (uint32_t i = 0; i < data_count; i++) {
         TRY(add_data(files, "", data_paths[i], err));
         TRY(open_data(files, &files->data[i], err));
@@ -268,14 +269,55 @@ static bool holds(struct span file, const uint8_t *bytes)
 void rt_files_locate(const struct rt_files *files, const uint8_t *bytes,
                      struct hal_binding *out_binding)
 {
-    struct span file = pte_file_bytes(files->pte);
+    struct span file = pte_file_of(files->pte)->bytes;
     out_binding->buffer = files->buffer;
     for (uint32_t i = 0; i < files->data_count && !holds(file, bytes); i++) {
         if (files->data[i].ptd) {
-            file = ptd_file_bytes(files->data[i].ptd);
+            file = ptd_file_of(files->data[i].ptd)->bytes;
             out_binding->buffer = files->data[i].buffer;
         }
     }
     must(holds(file, bytes));
     out_binding->offset = (size_t)(bytes - file.ptr);
+}
+
+/* ---- changes of the files -------------------------------------------------------------------- */
+
+void rt_files_note_use(struct rt_files *files, struct span bytes)
+{
+    if (bytes.len == 0) {
+        return;
+    }
+    files->is_used |= holds(pte_file_of(files->pte)->bytes, bytes.ptr);
+    for (uint32_t i = 0; i < files->data_count; i++) {
+        struct rt_data_file *data = &files->data[i];
+        data->is_used |= data->ptd && holds(ptd_file_of(data->ptd)->bytes, bytes.ptr);
+    }
+}
+
+enum status rt_files_verify(const struct rt_files *files, struct error *err)
+{
+    if (files->pte) { /* a pipeline has none */
+        TRY(pte_file_verify(pte_file_of(files->pte), err));
+    }
+    for (uint32_t i = 0; i < files->data_count; i++) {
+        if (files->data[i].ptd) {
+            TRY(pte_file_verify(ptd_file_of(files->data[i].ptd), err));
+        }
+    }
+    return ST_OK;
+}
+
+enum status rt_files_settle(struct rt_files *files, struct error *err)
+{
+    TRY(rt_files_verify(files, err));
+    if (!files->is_used) {
+        pte_file_forget(pte_file_of(files->pte));
+    }
+    for (uint32_t i = 0; i < files->data_count; i++) {
+        if (files->data[i].ptd && !files->data[i].is_used) {
+            pte_file_forget(ptd_file_of(files->data[i].ptd));
+        }
+    }
+    return ST_OK;
 }

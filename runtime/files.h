@@ -35,12 +35,14 @@ struct rt_data_file {
     const char *path;
     struct ptd_file *ptd; /* owned; NULL: not opened yet */
     struct hal_buffer *buffer;
+    bool is_used;
 };
 
 struct rt_files {
     struct hal_device *device; /* borrowed */
     struct pte_program *pte;   /* owned */
     struct hal_buffer *buffer; /* of the program's own file */
+    bool is_used;              /* by what is left of the program's own file when it is loaded */
     struct arena arena;        /* paths */
     const char *path;          /* of the program; NULL once its folder has been looked through */
     struct rt_data_file data[RT_DATA_FILES_MAX];
@@ -59,6 +61,17 @@ void rt_files_fini(struct rt_files *files);
 /* What is stored under |key|; ST_NOT_FOUND says where it was looked for. */
 MUST_CHECK enum status rt_files_find(struct rt_files *files, struct span key,
                                      const struct pte_named_data **out_data, struct error *err);
+
+/*
+ * While the program is loaded, whatever still borrows bytes when that is done says which, an empty
+ * range or one that lies in no file is fine. Files of which nothing was noted are not verified
+ * after rt_files_settle(), which fails when a file changed meanwhile.
+ */
+void rt_files_note_use(struct rt_files *files, struct span bytes);
+MUST_CHECK enum status rt_files_settle(struct rt_files *files, struct error *err);
+
+/* ST_UNAVAILABLE when a file that calls read from has changed: pte_file_verify(). Any thread. */
+MUST_CHECK enum status rt_files_verify(const struct rt_files *files, struct error *err);
 
 /* Where borrowed bytes, which lie in one of the files, are in memory of the device. */
 void rt_files_locate(const struct rt_files *files, const uint8_t *bytes,

@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "hal/device.h"
+#include "runtime/files.h"
 #include "runtime/import/kernels.h"
 #include "runtime/ops/op.h"
 #include "runtime/pipeline_priv.h"
@@ -282,6 +283,53 @@ static void describe_results(struct rt_method *method)
     }
 }
 
+/* ---- what is still read from the files ------------------------------------------------------- */
+
+static void note_value(struct rt_files *files, const struct rt_value *v)
+{
+    bool is_borrowed = v->kind == RT_STRING || (v->kind == RT_TENSOR && v->is_constant);
+    if (is_borrowed && !v->buffer) {
+        rt_files_note_use(files, v->bytes);
+    }
+}
+
+static void note_graph(struct rt_files *files, const struct rt_graph *graph)
+{
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        const struct rt_node *node = &graph->nodes[i];
+        struct rt_tensors tensors = rt_node_arg_tensors(graph, node);
+        for (uint32_t value; rt_tensors_next(&tensors, &value);) {
+            note_value(files, &graph->values[value]);
+        }
+        for (uint32_t k = 0; k < node->arg_count; k++) {
+            note_value(files, rt_node_arg(graph, node, k)); /* strings */
+        }
+    }
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        note_value(files, &graph->values[graph->outputs[i]]);
+    }
+}
+
+static void note_strings(struct rt_files *files, const struct rt_io *ios, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (ios[i].kind == RT_IO_STRING) {
+            rt_files_note_use(files, ios[i].value.s);
+        }
+    }
+}
+
+static void note_uses(const struct rt_method *method)
+{
+    for (uint32_t i = 0; i < method->code.block_count; i++) {
+        note_graph(method->files, &method->code.blocks[i]->graph);
+    }
+    note_strings(method->files, method->inputs, method->plan->input_count);
+    note_strings(method->files, method->results, method->plan->output_count);
+}
+
+/* ---- the method ------------------------------------------------------------------------------ */
+
 void rt_method_init(struct rt_method *method)
 {
     list_init(&method->invocations);
@@ -316,6 +364,7 @@ enum status rt_method_compile(struct rt_method *method, struct rt_program *progr
         refine(&method->inputs[i], &entry->values[entry->inputs[i]]);
     }
     describe_results(method);
+    note_uses(method);
     return rt_signature_make(method, &method->signature_arena, &method->signature, err);
 }
 

@@ -82,6 +82,10 @@ MUST_CHECK enum status rt_program_new_empty(struct hal_device *device,
 MUST_CHECK enum status rt_method_allocate_io(struct rt_io **out_ios, uint32_t count,
                                              const char *what, struct error *err);
 
+/* rt_program_verify_files(), without the programs of a pipeline's steps. */
+MUST_CHECK enum status rt_program_verify_own_files(const struct rt_program *program,
+                                                   struct error *err);
+
 /* The slots of a program's mutable buffers; runtime/program.c has them. */
 struct rt_state_slots *rt_program_state_slots(struct rt_program *program);
 

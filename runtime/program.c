@@ -12,6 +12,7 @@
 #include "runtime/files.h"
 #include "runtime/method.h"
 #include "runtime/oracle.h"
+#include "runtime/pipeline_priv.h"
 #include "runtime/pte/pte.h"
 #include "runtime/state_priv.h"
 
@@ -67,6 +68,9 @@ enum status rt_program_load(const char *path, const struct rt_program_options *o
     if (status == ST_OK) {
         status = compile_methods(program, options, err);
     }
+    if (status == ST_OK) {
+        status = rt_files_settle(&program->files, err);
+    }
     if (status != ST_OK) {
         program_free(program);
         return status;
@@ -107,6 +111,21 @@ void rt_program_unref(struct rt_program *program)
     if (program && atomic_fetch_sub_explicit(&program->refs, 1, memory_order_acq_rel) == 1) {
         program_free(program);
     }
+}
+
+enum status rt_program_verify_own_files(const struct rt_program *program, struct error *err)
+{
+    return rt_files_verify(&program->files, err);
+}
+
+enum status rt_program_verify_files(const struct rt_program *program, struct error *err)
+{
+    const struct rt_pipeline *pipeline = program->methods[0].pipeline;
+    TRY(rt_program_verify_own_files(program, err));
+    for (uint32_t i = 0; pipeline && i < pipeline->layout.step_count; i++) {
+        TRY(rt_program_verify_files(rt_method_program(pipeline->methods[i]), err));
+    }
+    return ST_OK;
 }
 
 struct rt_state_slots *rt_program_state_slots(struct rt_program *program)

@@ -47,6 +47,13 @@ MUST_CHECK enum status rt_program_load(const char *path, const struct rt_program
 struct rt_program *rt_program_ref(struct rt_program *program);
 void rt_program_unref(struct rt_program *program); /* NULL is fine */
 
+/*
+ * ST_UNAVAILABLE when a file that calls read weights from has been written to or cut short since it
+ * was loaded: no call can be trusted any more, and each ends with that status. Of a pipeline: when
+ * that is true of a step. A system call for each such file. Any thread.
+ */
+MUST_CHECK enum status rt_program_verify_files(const struct rt_program *program, struct error *err);
+
 /* Methods in the file's order. They live as long as the program. */
 uint32_t rt_program_method_count(const struct rt_program *program);
 struct rt_method *rt_program_method(const struct rt_program *program, uint32_t index);

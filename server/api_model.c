@@ -156,6 +156,7 @@ enum status api_config(struct request *request, struct error *err)
 
 enum status api_model_ready(struct request *request, struct error *err)
 {
+    models_verify_files(&request->serving->models);
     const struct model *model = api_find_ready(request, err);
     if (!model) {
         return err->code;
@@ -201,6 +202,7 @@ enum status api_index(struct request *request, struct error *err)
 {
     bool is_ready_only;
     TRY(oip_parse_index(body_span(&request->body), &is_ready_only, err));
+    models_verify_files(&request->serving->models);
     const struct models *models = &request->serving->models;
     struct oip_index_row *rows =
         arena_array(&request->infer.arena, models->item_count, sizeof(*rows));

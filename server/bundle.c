@@ -339,6 +339,9 @@ static void explain(const struct request *request, uint32_t step, bool is_late)
     }
     if (cause == step) {
         call->err = *rt_cascade_error(bundle->cascade, step);
+        if (call->err.code == ST_UNAVAILABLE) {
+            models_verify_files(&request->serving->models);
+        }
         if (is_late && call->err.code == ST_CANCELLED) {
             infer_fail_late(request, &call->err);
         }

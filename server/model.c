@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "runtime/sched/sched.h"
+#include "server/log.h"
 #include "server/model_priv.h"
 #include "server/route.h"
 #include "server/stats.h"
@@ -186,6 +187,19 @@ void model_fail(struct model *model, const struct error *why)
     if (model_is_ready(model)) {
         model->failure = *why;
         atomic_store_explicit(&model->has_failed, true, memory_order_release);
+    }
+}
+
+void models_verify_files(struct models *models)
+{
+    for (uint32_t i = 0; i < models->item_count; i++) {
+        struct model *model = &models->items[i];
+        struct error why;
+        if (model_is_ready(model) && rt_program_verify_files(model->program, &why) != ST_OK) {
+            log_line(LOG_ERROR, "model '%s' version %u cannot be called any more: %s", model->name,
+                     model->version, why.text);
+            model_fail(model, &why);
+        }
     }
 }
 

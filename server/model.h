@@ -93,6 +93,9 @@ const struct model *models_find_any(const struct models *models, const char *nam
 /* It cannot be called any more, and |why|. The first reason counts. Loading, or the loop's. */
 void model_fail(struct model *model, const struct error *why);
 
+/* model_fail() for all whose program's files changed on disk (rt_program_verify_files()). */
+void models_verify_files(struct models *models);
+
 /* ST_UNAVAILABLE with the reason when the model cannot be called. */
 MUST_CHECK enum status model_verify_ready(const struct model *model, struct error *err);
 

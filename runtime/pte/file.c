@@ -5,11 +5,109 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/check.h"
+
+/* ---- mappings that may break ----------------------------------------------------------------- */
+
+/*
+ * What the handler looks through. Nobody unmaps what somebody reads, so an address that faults in a
+ * mapping has its slot; all others may change meanwhile, and are seen whole or not at all.
+ */
+struct mapping {
+    atomic_uintptr_t begin; /* 0: the slot is free; TAKEN: it is being filled or given back */
+    atomic_uintptr_t end;   /* of its last page */
+    atomic_bool is_broken;
+};
+
+#define TAKEN 1
+
+static struct mapping mappings[PTE_FILES_MAX];
+static struct sigaction previous;
+static uintptr_t page_bytes;
+
+static struct mapping *find_mapping(uintptr_t address)
+{
+    for (uint32_t i = 0; i < PTE_FILES_MAX; i++) {
+        struct mapping *m = &mappings[i];
+        uintptr_t begin = atomic_load(&m->begin), end = atomic_load(&m->end);
+        if (begin > TAKEN && address >= begin && address < end && atomic_load(&m->begin) == begin) {
+            return m;
+        }
+    }
+    return NULL;
+}
+
+/* From the page at |address| on there are zeros: what is behind it is gone as well. */
+static bool cover(struct mapping *m, uintptr_t address)
+{
+    uintptr_t page = address & ~(page_bytes - 1);
+    union {
+        uintptr_t number;
+        void *ptr;
+    } at = {.number = page};
+    atomic_store(&m->is_broken, true);
+    return mmap(at.ptr, atomic_load(&m->end) - page, PROT_READ,
+                MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) != MAP_FAILED;
+}
+
+/* Only what a signal handler may call; the instruction is then tried again. */
+static void on_bus_error(int number, siginfo_t *info, void *context)
+{
+    int error = errno;
+    struct mapping *m = info->si_code == BUS_ADRERR ? find_mapping((uintptr_t)info->si_addr) : NULL;
+    (void)context;
+    if (!m || !cover(m, (uintptr_t)info->si_addr)) {
+        sigaction(number, &previous, NULL);
+        if (info->si_code != BUS_ADRERR) { /* a fault comes again by itself */
+            raise(number);
+        }
+    }
+    errno = error;
+}
+
+static void install_handler(void)
+{
+    struct sigaction action = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
+    sigemptyset(&action.sa_mask);
+    must(sigaction(SIGBUS, &action, &previous) == 0);
+}
+
+static bool take_slot(struct pte_file *file)
+{
+    uintptr_t begin = (uintptr_t)file->bytes.ptr;
+    for (uint32_t i = 0; i < PTE_FILES_MAX; i++) {
+        uintptr_t unused = 0;
+        if (atomic_compare_exchange_strong(&mappings[i].begin, &unused, TAKEN)) {
+            atomic_store(&mappings[i].is_broken, false);
+            atomic_store(&mappings[i].end,
+                         (begin + file->bytes.len + page_bytes - 1) & ~(page_bytes - 1));
+            atomic_store(&mappings[i].begin, begin);
+            file->slot = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void give_back_slot(const struct pte_file *file)
+{
+    atomic_store(&mappings[file->slot].begin, TAKEN);
+    atomic_store(&mappings[file->slot].end, 0);
+    atomic_store(&mappings[file->slot].begin, 0);
+}
+
+/* ---- mapping --------------------------------------------------------------------------------- */
 
 static enum status check_kind(const char *path, const struct stat *st, struct error *err)
 {
@@ -28,8 +126,16 @@ static enum status check_kind(const char *path, const struct stat *st, struct er
     return ST_OK;
 }
 
-static enum status map_fd(int fd, const char *path, struct span *out_bytes, struct error *err)
+/* munmap() wants a pointer to non-const although it changes no byte. */
+static void unmap(struct span bytes)
 {
+    must(munmap((void *)(uintptr_t)bytes.ptr, bytes.len) == 0);
+}
+
+/* Takes over |fd| when all is well. */
+static enum status map_fd(int fd, const char *path, struct pte_file *file, struct error *err)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct stat st;
     if (fstat(fd, &st) != 0) {
         return error_set(err, ST_SYSTEM, "%.160s: %m", path);
@@ -39,24 +145,96 @@ static enum status map_fd(int fd, const char *path, struct span *out_bytes, stru
     if (mapping == MAP_FAILED) {
         return error_set(err, ST_SYSTEM, "%.160s: cannot be mapped: %m", path);
     }
-    *out_bytes = span_of(mapping, (size_t)st.st_size);
+    pthread_once(&once, install_handler);
+    file->bytes = span_of(mapping, (size_t)st.st_size);
+    file->modified = st.st_mtim;
+    file->fd = fd;
+    if (!take_slot(file)) {
+        unmap(file->bytes);
+        return error_set(err, ST_EXHAUSTED, "%.160s: more than %d files are mapped", path,
+                         PTE_FILES_MAX);
+    }
+    file->is_mapped = true;
     return ST_OK;
 }
 
-enum status pte_file_map(const char *path, struct span *out_bytes, struct error *err)
+enum status pte_file_map(const char *path, struct pte_file *out_file, struct error *err)
 {
     /* O_NONBLOCK: opening a fifo must not wait for a writer. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    const char *slash = strrchr(path, '/');
     if (fd < 0) {
         return error_set(err, status_of_errno(errno), "%.160s: %m", path);
     }
-    enum status status = map_fd(fd, path, out_bytes, err);
-    close(fd);
+    *out_file = (struct pte_file){.fd = -1};
+    snprintf(out_file->name, sizeof(out_file->name), "%s", slash ? slash + 1 : path);
+    enum status status = map_fd(fd, path, out_file, err);
+    if (status != ST_OK) {
+        close(fd);
+    }
     return status;
 }
 
-void pte_file_unmap(struct span bytes)
+void pte_file_borrow(struct pte_file *file, struct span bytes)
 {
-    /* munmap() wants a pointer to non-const although it changes no byte. */
-    must(munmap((void *)(uintptr_t)bytes.ptr, bytes.len) == 0);
+    *file = (struct pte_file){.bytes = bytes, .fd = -1};
+}
+
+void pte_file_forget(struct pte_file *file)
+{
+    if (file->fd >= 0) {
+        close(file->fd);
+    }
+    file->fd = -1;
+}
+
+void pte_file_unmap(struct pte_file *file)
+{
+    if (file && file->is_mapped) {
+        pte_file_forget(file);
+        give_back_slot(file);
+        unmap(file->bytes);
+        file->is_mapped = false;
+    }
+}
+
+/* ---- changes --------------------------------------------------------------------------------- */
+
+static enum status changed(const struct pte_file *file, const struct stat *st, struct error *err)
+{
+    if ((uintmax_t)st->st_size != file->bytes.len) {
+        return error_set(err, ST_UNAVAILABLE,
+                         "the file %s changed on disk since it was loaded: it has %" PRIuMAX
+                         " bytes, it had %zu",
+                         file->name, (uintmax_t)st->st_size, file->bytes.len);
+    }
+    return error_set(err, ST_UNAVAILABLE,
+                     "the file %s changed on disk since it was loaded: it was written to",
+                     file->name);
+}
+
+/*
+ * Of the file itself: another one at the same path does not matter, and neither does the time of
+ * its last change of status, which renaming over it or a backup moves.
+ */
+enum status pte_file_verify(const struct pte_file *file, struct error *err)
+{
+    struct stat st;
+    if (file->fd < 0) {
+        return ST_OK;
+    }
+    if (fstat(file->fd, &st) != 0) {
+        return error_set(err, ST_UNAVAILABLE, "the file %s: %m", file->name);
+    }
+    if ((uintmax_t)st.st_size != file->bytes.len || st.st_mtim.tv_sec != file->modified.tv_sec ||
+        st.st_mtim.tv_nsec != file->modified.tv_nsec) {
+        return changed(file, &st, err);
+    }
+    if (atomic_load_explicit(&mappings[file->slot].is_broken, memory_order_acquire)) {
+        return error_set(err, ST_UNAVAILABLE,
+                         "the file %s changed on disk since it was loaded: it was cut short, or "
+                         "its disk failed",
+                         file->name);
+    }
+    return ST_OK;
 }

@@ -15,7 +15,7 @@
 static void print_container(const struct pte_program *program, struct buf *out)
 {
     const struct pte_container *container = &program->container;
-    buf_printf(out, "file: %zu bytes\n", program->file.len);
+    buf_printf(out, "file: %zu bytes\n", program->file.bytes.len);
     if (container->header_bytes) {
         buf_printf(out, "extended header: %" PRIu32 " bytes\n", container->header_bytes);
     } else {

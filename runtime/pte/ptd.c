@@ -28,8 +28,7 @@ enum {
     10 /* three fields; before 0.7 there were five, under the same names */
 
 struct ptd_file {
-    bool is_mapped;
-    struct span bytes;
+    struct pte_file file;
     struct arena arena;
     struct pte_names names;
 };
@@ -77,7 +76,7 @@ static enum status decode(struct ptd_file *file, struct error *err)
     struct span flatbuffer, segments;
     struct flatbuf_table root;
     uint32_t version = 0;
-    TRY(parse_header(file->bytes, &flatbuffer, &segments, err));
+    TRY(parse_header(file->file.bytes, &flatbuffer, &segments, err));
     TRY(flatbuf_init(&decoder.fb, flatbuffer, err));
     uint64_t max = flatbuffer.len * (uint64_t)PTE_DECODED_PER_BYTE + PTE_DECODED_MIN;
     arena_init(&file->arena, max < PTE_DECODED_MAX ? (size_t)max : (size_t)PTE_DECODED_MAX);
@@ -94,19 +93,15 @@ static enum status decode(struct ptd_file *file, struct error *err)
     return pte_decode_names(&decoder, &root, flat_named_data, &file->names, err);
 }
 
-/* Takes over |bytes| when they are mapped, also in failure. */
-static enum status parse(struct span bytes, bool is_mapped, struct ptd_file **out_file,
-                         struct error *err)
+/* Takes over |from|, also in failure. */
+static enum status parse(struct pte_file *from, struct ptd_file **out_file, struct error *err)
 {
     struct ptd_file *file = calloc(1, sizeof(*file));
     if (!file) {
-        if (is_mapped) {
-            pte_file_unmap(bytes);
-        }
+        pte_file_unmap(from);
         return error_set(err, ST_EXHAUSTED, "out of memory for a data file");
     }
-    file->bytes = bytes;
-    file->is_mapped = is_mapped;
+    file->file = *from;
     if (decode(file, err) != ST_OK) {
         ptd_free(file);
         return err->code;
@@ -118,10 +113,10 @@ static enum status parse(struct span bytes, bool is_mapped, struct ptd_file **ou
 enum status ptd_open(const char *path, struct ptd_file **out_file, struct error *err)
 {
     struct error local = {0};
-    struct span bytes;
+    struct pte_file file;
     err = err ? err : &local;
-    TRY(pte_file_map(path, &bytes, err));
-    if (parse(bytes, true, out_file, err) != ST_OK) {
+    TRY(pte_file_map(path, &file, err));
+    if (parse(&file, out_file, err) != ST_OK) {
         return error_prefix(err, "%.160s: ", path);
     }
     return ST_OK;
@@ -130,16 +125,16 @@ enum status ptd_open(const char *path, struct ptd_file **out_file, struct error 
 enum status ptd_parse(struct span bytes, struct ptd_file **out_file, struct error *err)
 {
     struct error local = {0};
-    return parse(bytes, false, out_file, err ? err : &local);
+    struct pte_file file;
+    pte_file_borrow(&file, bytes);
+    return parse(&file, out_file, err ? err : &local);
 }
 
 void ptd_free(struct ptd_file *file)
 {
     if (file) {
         arena_fini(&file->arena);
-        if (file->is_mapped) {
-            pte_file_unmap(file->bytes);
-        }
+        pte_file_unmap(&file->file);
         free(file);
     }
 }
@@ -149,7 +144,7 @@ const struct pte_names *ptd_names(const struct ptd_file *file)
     return &file->names;
 }
 
-struct span ptd_file_bytes(const struct ptd_file *file)
+struct pte_file *ptd_file_of(struct ptd_file *file)
 {
-    return file->bytes;
+    return &file->file;
 }

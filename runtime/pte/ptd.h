@@ -20,7 +20,7 @@ void ptd_free(struct ptd_file *file); /* NULL is fine */
 
 const struct pte_names *ptd_names(const struct ptd_file *file);
 
-/* The whole file: what the entries' bytes lie in. */
-struct span ptd_file_bytes(const struct ptd_file *file);
+/* The whole file: what the entries' bytes lie in (runtime/pte/file.h). */
+struct pte_file *ptd_file_of(struct ptd_file *file);
 
 #endif

@@ -13,26 +13,21 @@ void pte_free(struct pte_program *program)
 {
     if (program) {
         arena_fini(&program->arena);
-        if (program->is_mapped) {
-            pte_file_unmap(program->file);
-        }
+        pte_file_unmap(&program->file);
         free(program);
     }
 }
 
-/* Takes over |file| when it is mapped, also in failure. |err| is not NULL. */
-static enum status parse(struct span file, bool is_mapped, struct pte_program **out_program,
-                         struct error *err)
+/* Takes over |file|, also in failure. |err| is not NULL. */
+static enum status parse(struct pte_file *file, struct pte_program **out_program, struct error *err)
 {
     struct pte_program *program = malloc(sizeof(*program));
     if (!program) {
-        if (is_mapped) {
-            pte_file_unmap(file);
-        }
+        pte_file_unmap(file);
         return error_set(err, ST_EXHAUSTED, "out of memory for a program");
     }
-    *program = (struct pte_program){.file = file, .is_mapped = is_mapped};
-    enum status status = pte_container_parse(file, &program->container, err);
+    *program = (struct pte_program){.file = *file};
+    enum status status = pte_container_parse(file->bytes, &program->container, err);
     if (status == ST_OK) {
         status = pte_decode_program(program, err);
     }
@@ -47,10 +42,10 @@ static enum status parse(struct span file, bool is_mapped, struct pte_program **
 enum status pte_open(const char *path, struct pte_program **out_program, struct error *err)
 {
     struct error local = {0};
-    struct span file;
+    struct pte_file file;
     err = err ? err : &local;
     TRY(pte_file_map(path, &file, err));
-    if (parse(file, true, out_program, err) != ST_OK) {
+    if (parse(&file, out_program, err) != ST_OK) {
         return error_prefix(err, "%.160s: ", path);
     }
     return ST_OK;
@@ -59,7 +54,9 @@ enum status pte_open(const char *path, struct pte_program **out_program, struct 
 enum status pte_parse(struct span bytes, struct pte_program **out_program, struct error *err)
 {
     struct error local = {0};
-    return parse(bytes, false, out_program, err ? err : &local);
+    struct pte_file file;
+    pte_file_borrow(&file, bytes);
+    return parse(&file, out_program, err ? err : &local);
 }
 
 const struct pte_plan *pte_plans(const struct pte_program *program, size_t *out_count)
@@ -93,7 +90,7 @@ const struct pte_named_data *pte_names_find(const struct pte_names *names, struc
     return found ? *found : NULL;
 }
 
-struct span pte_file_bytes(const struct pte_program *program)
+struct pte_file *pte_file_of(struct pte_program *program)
 {
-    return program->file;
+    return &program->file;
 }

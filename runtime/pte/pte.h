@@ -4,10 +4,10 @@
  *
  * pte_open() maps the file, checks all of it once and copies everything that has structure into
  * one bounded arena. Afterwards every index, count and range here is known to be valid, and a file
- * that is rewritten in place can change weights but not safety (a file that is cut short ends the
- * process by SIGBUS: see pte/file.h). Only bytes without structure are borrowed from the mapping:
- * constants, delegate payloads, compile specs and named data. They may be aligned to nothing in
- * old files; whoever reads them as numbers looks at the pointer first.
+ * that is rewritten in place or cut short can change weights but not safety: pte/file.h. Only bytes
+ * without structure are borrowed from the mapping: constants, delegate payloads, compile specs and
+ * named data. They may be aligned to nothing in old files; whoever reads them as numbers looks at
+ * the pointer first.
  *
  * Immutable after it was made; any thread may read it until pte_free().
  */
@@ -24,6 +24,7 @@
 #include "base/shape.h"
 #include "base/status.h"
 
+struct pte_file;
 struct pte_program;
 
 #define PTE_NO_VALUE UINT32_MAX /* an absent entry of an optional tensor list */
@@ -165,8 +166,8 @@ MUST_CHECK enum status pte_parse(struct span bytes, struct pte_program **out_pro
 
 void pte_free(struct pte_program *program); /* NULL is fine */
 
-/* The whole file: what borrowed bytes lie in. */
-struct span pte_file_bytes(const struct pte_program *program);
+/* The whole file: what borrowed bytes lie in (runtime/pte/file.h). */
+struct pte_file *pte_file_of(struct pte_program *program);
 
 /* All methods, in the order of the file. */
 const struct pte_plan *pte_plans(const struct pte_program *program, size_t *out_count);

@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "runtime/pte/container.h"
+#include "runtime/pte/file.h"
 #include "runtime/pte/pte.h"
 
 struct pte_segment {
@@ -20,8 +21,7 @@ struct pte_external {
 };
 
 struct pte_program {
-    bool is_mapped;     /* |file| goes back through pte_file_unmap() */
-    struct span file;   /* all bytes */
+    struct pte_file file;
     struct arena arena; /* the storage of what follows */
     struct pte_container container;
     const struct pte_segment *segments;

@@ -259,6 +259,16 @@ static void tell_finished(struct rt_invocation *inv, enum status status)
     }
 }
 
+/* What was computed while the weights changed is no result; that they did explains most faults. */
+static enum status check_files(struct rt_invocation *inv, enum status status)
+{
+    if (status == ST_CANCELLED) {
+        return status;
+    }
+    enum status files = rt_program_verify_own_files(inv->method->program, &inv->error);
+    return files == ST_OK ? status : files;
+}
+
 void rt_invocation_end(struct rt_invocation *inv, enum status status)
 {
     if (status != ST_OK && hal_fault_error(&inv->fault, &inv->error) == ST_OK &&
@@ -269,6 +279,7 @@ void rt_invocation_end(struct rt_invocation *inv, enum status status)
                   : status == ST_EXHAUSTED ? "the device has no memory to run it"
                                            : status_text(status));
     }
+    status = check_files(inv, status);
     rt_invocation_leave_states(inv, status);
     release_inputs(inv);
     release_waits(inv);

@@ -40,21 +40,21 @@ static bool replay(struct span bytes)
 
 static bool replay_file(const char *path)
 {
-    struct span file;
+    struct pte_file file;
     struct error err;
     if (pte_file_map(path, &file, &err) != ST_OK) {
         printf("refused: %s\n", err.text);
         return true;
     }
-    uint8_t *copy = malloc(file.len);
+    uint8_t *copy = malloc(file.bytes.len);
     bool is_good = false;
     if (copy) {
-        memcpy(copy, file.ptr, file.len);
+        memcpy(copy, file.bytes.ptr, file.bytes.len);
         printf("%s: ", path);
-        is_good = replay(span_of(copy, file.len));
+        is_good = replay(span_of(copy, file.bytes.len));
     }
     free(copy);
-    pte_file_unmap(file);
+    pte_file_unmap(&file);
     return is_good;
 }
 

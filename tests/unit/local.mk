@@ -94,6 +94,11 @@ TESTS += $(UNIT_PTE_TESTS)
 %C%_test_pte_files_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(CJSON_CFLAGS)
 %C%_test_pte_files_LDADD = runtime/libruntime.a $(BASE_LIBS) $(CMOCKA_LIBS) $(CJSON_LIBS)
 
+check_PROGRAMS += %D%/test_changed_files
+TESTS += %D%/test_changed_files
+%C%_test_changed_files_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_changed_files_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+
 UNIT_SCHED_TESTS = %D%/test_sched %D%/test_sequence
 check_PROGRAMS += $(UNIT_SCHED_TESTS)
 TESTS += $(UNIT_SCHED_TESTS)
