@@ -124,6 +124,9 @@ static enum status set_dims(struct rt_shape_call *call, uint32_t value, uint8_t 
         return rt_graph_check(graph, call->err);
     }
     for (uint8_t i = 0; i < rank; i++) {
+        if (dims[i].value < 0) { /* an upper bound, if it is no constant */
+            return rt_refuse(call, "dim %u of an output is %" PRId64, i, dims[i].value);
+        }
         copy[i] = dims[i];
     }
     if (out->declared) {
@@ -174,7 +177,9 @@ enum status rt_need_out_dtype(struct rt_shape_call *call, uint32_t index, uint32
 enum status rt_need_const(struct rt_shape_call *call, uint32_t index, int64_t *out_value)
 {
     const struct rt_value *v = rt_arg(call, index);
-    must(v->kind == RT_INT);
+    if (v->kind != RT_INT) {
+        return rt_refuse(call, "argument %u is not given, expected an int", index);
+    }
     if (!rt_dim_is_const(v->i)) {
         return rt_unsupported(call, "argument %u depends on the inputs' dims", index);
     }

@@ -372,8 +372,9 @@ static enum status emit_node(struct rt_emit *e, uint32_t index, struct error *er
     e->node_index = index;
     TRY(make_tensors(e, rt_node_arg_tensors(e->graph, node), err));
     TRY(make_tensors(e, rt_node_out_tensors(e->graph, node), err));
-    must(node->op->emit);
-    enum status status = node->op->emit(e, err);
+    enum status status = node->op->emit
+                             ? node->op->emit(e, err)
+                             : error_set(err, ST_UNSUPPORTED, "no kernel takes these arguments");
     return status == ST_OK ? ST_OK : error_prefix(err, "%s: ", node->op->name);
 }
 

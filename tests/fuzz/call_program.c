@@ -12,6 +12,8 @@
 #include "hal/device.h"
 #include "hal/pool.h"
 #include "runtime/invocation.h"
+#include "runtime/cascade.h"
+#include "runtime/pipeline.h"
 #include "runtime/program.h"
 #include "runtime/state.h"
 #include "tests/fuzz/program_mutate.h"
@@ -38,7 +40,7 @@ static volatile uint8_t sink; /* keeps the reads */
 enum status caller_init(struct caller *caller, struct error *err)
 {
     static const struct hal_device_options options = {.workers = 2};
-    *caller = (struct caller){.seed = 1, .prints = true};
+    *caller = (struct caller){.seed = 1, .prints = true, .pipes = true};
     TRY(hal_device_open("cpu", &options, &caller->device, err));
     return hal_pool_new(caller->device, POOL_BYTES, &caller->pool, err);
 }
@@ -251,6 +253,49 @@ static void call_method(struct caller *caller, struct rt_method *method, struct 
     }
 }
 
+/* ---- pipelines ------------------------------------------------------------------------------- */
+
+#define STEPS 2
+
+/* A result of the first step that may be |io|, or an input of the pipeline. */
+static struct rt_source find_source(struct rt_method *first, const struct rt_io *io,
+                                    uint32_t *input_count)
+{
+    struct error err;
+    if (io->kind != RT_IO_TENSOR) {
+        return (struct rt_source){.kind = RT_SOURCE_NONE};
+    }
+    for (uint32_t r = 0; first && r < rt_method_result_count(first); r++) {
+        if (rt_cascade_verify_edge(rt_method_result(first, r), io, &err) == ST_OK) {
+            return (struct rt_source){.kind = RT_SOURCE_STEP, .index = r};
+        }
+    }
+    return (struct rt_source){.kind = RT_SOURCE_INPUT, .index = (*input_count)++};
+}
+
+/* The method, and behind it once more, which takes what it can of the first one's results. */
+static void call_twice(struct caller *caller, struct rt_method *method, struct call_counts *counts)
+{
+    struct rt_source sources[STEPS][RT_PIPELINE_INPUTS_MAX];
+    struct rt_pipeline_step steps[STEPS];
+    uint32_t count = rt_method_input_count(method), inputs = 0;
+    struct rt_program *program;
+    struct error err;
+    for (uint32_t s = 0; s < STEPS && count <= RT_PIPELINE_INPUTS_MAX; s++) {
+        for (uint32_t i = 0; i < count; i++) {
+            sources[s][i] = find_source(s ? method : NULL, rt_method_input(method, i), &inputs);
+        }
+        steps[s] = (struct rt_pipeline_step){"step", method, sources[s], count};
+    }
+    const struct rt_pipeline_desc desc = {.name = "twice", .steps = steps, .step_count = STEPS};
+    if (count <= RT_PIPELINE_INPUTS_MAX && rt_pipeline_new(&desc, &program, &err) == ST_OK) {
+        call_method(caller, rt_program_method(program, 0), NULL, counts, &err);
+        rt_program_unref(program);
+    }
+}
+
+/* ---- programs -------------------------------------------------------------------------------- */
+
 /* The listings of a hostile program are bounded like everything else of it. */
 static void print(struct rt_program *program, struct rt_method *method)
 {
@@ -295,6 +340,9 @@ enum status call_program(struct caller *caller, const char *path, struct call_co
             call_method(caller, method, NULL, &counts, err);
             if (state) {
                 call_method(caller, method, state, &counts, err);
+            }
+            if (caller->pipes) {
+                call_twice(caller, method, &counts);
             }
         }
     }

@@ -21,10 +21,11 @@ struct hal_pool;
 struct rt_method;
 
 struct caller {
-    struct hal_device *device;                              /* owned */
-    struct hal_pool *pool;                                  /* owned */
-    uint64_t seed;                                          /* what inputs follow from */
-    bool prints;                                            /* listings, too */
+    struct hal_device *device; /* owned */
+    struct hal_pool *pool;     /* owned */
+    uint64_t seed;             /* what inputs follow from */
+    bool prints;               /* listings, too */
+    bool pipes;                /* each method as two steps of a pipeline, too */
     void (*on_result)(void *arg, struct rt_method *method); /* of each good call, or NULL */
     void *arg;
 };

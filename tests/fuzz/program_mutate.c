@@ -96,10 +96,12 @@ static void mutate_near(struct mutation *m, uint32_t small)
     }
 }
 
+/* ExecuTorch's numbers of all types that are known. */
+static const uint8_t dtypes[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 15, 27, 28, 29};
+
 static void mutate_dtype(struct mutation *m)
 {
-    static const uint8_t numbers[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 15, 27, 28, 29, 12, 22};
-    put(m, the_site(m), numbers[below(m, COUNT(numbers) - (below(m, 8) ? 2 : 0))]);
+    put(m, the_site(m), below(m, 32) ? dtypes[below(m, COUNT(dtypes))] : below(m, 32));
 }
 
 static void mutate_size(struct mutation *m)
@@ -453,8 +455,75 @@ static void find_sites(struct mutation *m, uint32_t method)
     m->end = file->first_site[method + 1];
 }
 
+/* ---- all over a method ----------------------------------------------------------------------- */
+
+/* Sites of |role| that are |from| become |to|; SITES_ANY: all of them. */
+#define SITES_ANY UINT64_MAX
+static void sweep(struct mutation *m, enum site_role role, uint64_t from, uint64_t to)
+{
+    for (uint32_t i = m->first; i < m->end; i++) {
+        const struct site *site = &m->file->sites[i];
+        if (site->role == role && (from == SITES_ANY || get(m, site) == from)) {
+            put(m, site, to);
+        }
+    }
+}
+
+/* What grows needs room; memory that is planned is never allocated as the file says. */
+static void widen_arenas(struct mutation *m)
+{
+    for (uint32_t i = m->first; i < m->end; i++) {
+        const struct site *site = &m->file->sites[i];
+        if (site->role == SITE_ARENA_BYTES) {
+            put(m, site, get(m, site) * 32);
+        }
+    }
+}
+
+/* One that the role has somewhere; SITES_ANY - 1: nowhere. */
+static uint64_t find_number(struct mutation *m, enum site_role role)
+{
+    for (int tries = 0; tries < 256; tries++) {
+        const struct site *site = &m->file->sites[m->first + below(m, m->end - m->first)];
+        if (site->role == role) {
+            return get(m, site);
+        }
+    }
+    return SITES_ANY - 1;
+}
+
+/* All tensors of a type are of another one, all dims of a size have another: that still fits. */
+static void mutate_everywhere(struct mutation *m)
+{
+    static const uint8_t sizes[] = {0, 1, 2, 3, 5, 7, 8, 9, 16, 17, 33, 65};
+    uint64_t size, other = sizes[below(m, COUNT(sizes))];
+    switch (below(m, 4)) {
+    case 0:
+        sweep(m, SITE_DTYPE, find_number(m, SITE_DTYPE), dtypes[below(m, COUNT(dtypes))]);
+        break;
+    case 1:
+        sweep(m, SITE_DYNAMISM, SITES_ANY, below(m, 3));
+        break;
+    default:
+        size = find_number(m, SITE_SIZE);
+        sweep(m, SITE_SIZE, size, other);
+        if (below(m, 2)) {
+            sweep(m, SITE_INT, size, other);
+        }
+        break;
+    }
+    widen_arenas(m);
+}
+
 static void mutate_once(struct mutation *m, uint32_t method)
 {
+    if (below(m, 4) == 0) {
+        find_sites(m, method + 1);
+        if (m->end > m->first) {
+            mutate_everywhere(m);
+        }
+        return;
+    }
     find_sites(m, below(m, 12) ? method + 1 : 0);
     for (int tries = 0; tries < 64 && m->end > m->first; tries++) {
         m->site = m->first + below(m, m->end - m->first);

@@ -34,7 +34,7 @@
 #include "tests/fuzz/call_program.h"
 #include "tests/fuzz/program_mutate.h"
 
-#define ROUNDS 2000
+#define ROUNDS 20000
 #define SEED 1
 #define PATH_BYTES 1024
 #define FINDINGS_MAX 50
@@ -158,6 +158,7 @@ static bool do_round(struct fuzz *fuzz, struct caller *caller, uint64_t round)
     program_mutate(&fuzz->copy, &fuzz->files[fuzz->file], random);
     caller->seed = random;
     caller->prints = round % 16 == 0;
+    caller->pipes = round % 4 == 0;
     return write_file(&fuzz->copy, fuzz->path) && try_program(fuzz, caller);
 }
 
