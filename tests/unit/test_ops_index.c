@@ -419,6 +419,21 @@ static void test_sizes_are_checked(void **ctx)
                  "an index of 5 along dim 2, expected at most 4");
 }
 
+/* Of no elements, where a dim of 0 is walked beside others. */
+static void test_select_of_nothing(void **state)
+{
+    uint8_t mask[2] = {1, 1}, self[1], out[1];
+    int64_t count = -1;
+    (void)state;
+    call_init(&call, rt_ops_extent, "masked_select");
+    call_arg(&call, call_tensor(&call, DT_I8, 1, INTS(0), self));
+    call_arg(&call, call_tensor(&call, DT_BOOL, 2, INTS(2, 1), mask));
+    call_out(&call, call_tensor(&call, DT_I8, 1, INTS(0), out));
+    call_out(&call, call_tensor(&call, DT_I64, 0, NULL, &count));
+    assert_ok(err, call_run(&call, &err));
+    assert_int_equal(count, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -429,6 +444,7 @@ int main(void)
         cmocka_unit_test(test_gather),
         cmocka_unit_test(test_scatter),
         cmocka_unit_test(test_sizes_are_checked),
+        cmocka_unit_test(test_select_of_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

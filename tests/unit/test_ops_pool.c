@@ -325,12 +325,62 @@ static void test_upsample(void **ctx)
     }
 }
 
+/* The sum of a window wraps, and so does the smallest integer over -1. */
+static void test_sums_wrap(void **state)
+{
+    const char *const names[] = {"avg_pool2d", "avg_pool3d"};
+    int64_t in[4] = {INT64_MAX, 1, 0, 0}, out[1];
+    (void)state;
+    for (uint32_t axes = 2; axes <= 3; axes++) {
+        const int64_t dims[] = {1, 1, 1, 2, 2}, ones[] = {1, 1, 1, 1, 1}, zeros[] = {0, 0, 0};
+        const int64_t kernel[] = {1, 2, 2};
+        call_init(&call, axes == 2 ? rt_ops_pool : rt_ops_pool_volume, names[axes - 2]);
+        call_arg(&call, call_tensor(&call, DT_I64, (uint8_t)(axes + 2),
+                                    axes == 2 ? INTS(1, 1, 2, 2) : dims, in));
+        call_arg_ints(&call, axes, axes == 2 ? kernel + 1 : kernel);
+        call_arg_ints(&call, axes, ones);
+        call_arg_ints(&call, axes, zeros);
+        call_arg_bool(&call, false);
+        call_arg_bool(&call, true);
+        call_arg_int(&call, -1);
+        call_out(&call, call_tensor(&call, DT_I64, (uint8_t)(axes + 2), ones, out));
+        assert_ok(err, call_run(&call, &err));
+        assert_int_equal(out[0], INT64_MIN);
+    }
+}
+
+/* A factor that leads behind the image: the windows stay inside, and have its last pixel. */
+static void test_windows_stay_inside(void **state)
+{
+    static const enum dtype dtypes[] = {DT_F32, DT_F64, DT_U8};
+    (void)state;
+    for (size_t i = 0; i < sizeof(dtypes) / sizeof(dtypes[0]); i++) {
+        int64_t memory[16] = {0}, result[12];
+        call_init(&call, rt_ops_antialias, "upsample_bilinear2d_aa");
+        call_arg(&call, call_tensor(&call, dtypes[i], 4, INTS(1, 1, 2, 5), memory));
+        call_arg_ints(&call, 2, INTS(3, 4));
+        call_arg_bool(&call, false);
+        call_arg_float(&call, 0.1);
+        call_arg_float(&call, 1e-300);
+        memset(result, 0xff, sizeof(result));
+        call_out(&call, call_tensor(&call, dtypes[i], 4, INTS(1, 1, 3, 4), result));
+        assert_ok(err, call_run(&call, &err));
+        for (size_t byte = 0; byte < 12 * dtype_bytes(dtypes[i]); byte++) {
+            assert_int_equal(((uint8_t *)result)[byte], 0);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_max_pool),      cmocka_unit_test(test_avg_pool),
-        cmocka_unit_test(test_adaptive_pool), cmocka_unit_test(test_pools_of_integers),
+        cmocka_unit_test(test_max_pool),
+        cmocka_unit_test(test_avg_pool),
+        cmocka_unit_test(test_adaptive_pool),
+        cmocka_unit_test(test_pools_of_integers),
         cmocka_unit_test(test_upsample),
+        cmocka_unit_test(test_sums_wrap),
+        cmocka_unit_test(test_windows_stay_inside),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -215,12 +215,34 @@ static void test_updates_of_all_and_in_place(void **ctx)
     }
 }
 
+/* A place that is no row is a fault; which rows it says to have written are rows all the same. */
+static void test_places_of_no_row(void **state)
+{
+    static const int64_t wrong[] = {INT64_MAX, INT64_MIN, -1, 4};
+    (void)state;
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        float cache[8] = {0}, row[2] = {1, 2};
+        int64_t place = wrong[i];
+        call_init(&call, rt_ops_llm, "write_rows_at");
+        struct rt_tensor t = call_tensor(&call, DT_F32, 4, INTS(1, 4, 1, 2), cache);
+        call_arg(&call, t);
+        call_arg(&call, call_tensor(&call, DT_F32, 4, INTS(1, 1, 1, 2), row));
+        call_arg(&call, call_tensor(&call, DT_I64, 2, INTS(1, 1), &place));
+        call_out(&call, t);
+        call.has_update = true;
+        assert_int_equal(call_run(&call, &err), ST_INVALID);
+        assert_true(call.update[RT_UPDATE_WRITTEN] >= 0);
+        assert_true(call.update[RT_UPDATE_WRITTEN_END] <= 4);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_places_that_are_read),
         cmocka_unit_test(test_updates_touch_what_differs),
         cmocka_unit_test(test_updates_of_all_and_in_place),
+        cmocka_unit_test(test_places_of_no_row),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
