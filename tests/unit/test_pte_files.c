@@ -77,7 +77,7 @@ static void check_segments(const struct pte_program *program, const cJSON *facts
         assert_int_equal(segment->bytes.len, number(want, "size"));
         assert_int_equal(program->container.segment_base + segment->offset, number(want, "offset"));
         if (segment->bytes.len) {
-            assert_int_equal(segment->bytes.ptr - program->file.ptr, number(want, "offset"));
+            assert_int_equal(segment->bytes.ptr - program->file.bytes.ptr, number(want, "offset"));
         }
     }
     uint64_t constants = number(facts, "constants");
