@@ -92,8 +92,34 @@ struct rt_node *rt_rewrite_producer(const struct rt_rewrite *rw, uint32_t value,
     return &rw->graph->nodes[node];
 }
 
+static bool is_another_size(struct rt_dim a, struct rt_dim b)
+{
+    return rt_dim_is_const(a) && rt_dim_is_const(b) && a.value != b.value;
+}
+
+/*
+ * What a pass makes of a node is as large as what the node was, where that is known: operators are
+ * planned by the sizes of values that were there before.
+ */
+static enum status check_sizes(const struct rt_rewrite *rw, uint32_t value, struct error *err)
+{
+    const struct rt_value *from = &rw->graph->values[value];
+    const struct rt_value *to = &rw->graph->values[current(rw, value)];
+    bool is_tensor = from->kind == RT_TENSOR && to->kind == RT_TENSOR && from->dims && to->dims;
+    bool differs = is_tensor && from->rank != to->rank;
+    for (uint8_t d = 0; is_tensor && !differs && d < from->rank; d++) {
+        differs = is_another_size(from->dims[d], to->dims[d]);
+    }
+    return differs ? error_set(err, ST_UNSUPPORTED, "an operator's result has two sizes") : ST_OK;
+}
+
 enum status rt_rewrite_end(struct rt_rewrite *rw, struct error *err)
 {
+    for (uint32_t i = 0; i < rw->value_count; i++) {
+        if (rw->to[i] != i) {
+            TRY(check_sizes(rw, i, err));
+        }
+    }
     for (uint32_t i = 0; i < rw->graph->node_count; i++) {
         rt_rewrite_node(rw, i);
     }

@@ -79,6 +79,10 @@ static enum status addmm_shape(struct rt_shape_call *call)
     if (rank != 2) {
         return rt_refuse(call, "the bias has rank %u, expected at most 2", bias->rank);
     }
+    for (uint8_t d = 0; d < rank; d++) {
+        TRY(rt_dim_require_equal(&call->graph->dims, out[d], result->dims[d],
+                                 "the bias is larger than the product", call->err));
+    }
     return ST_OK;
 }
 

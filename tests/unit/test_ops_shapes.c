@@ -280,6 +280,8 @@ static const struct row slices[] = {
     {"split", "f32[2,5] 2 1", "f32 f32", "another number of pieces"},
     {"split", "f32[2,5] 0 1", "f32 f32", "2 pieces of 0"},
     {"split", "f32[2,5] " MAX " 1", "f32", "f32[2,5]"},
+    {"addmm", "f32[3] f32[1,6] f32[6,3] 1 1", "f32", "f32[1,3]"},
+    {"addmm", "f32[6,3] f32[1,6] f32[6,3] 1 1", "f32", "the bias is larger than the product"},
     {"split", "f32[2,5] 2 1", "f32 f16 f32", "output is f16, expected f32 as the input"},
     {"split_sizes", "f32[2,5] (2,3) 1", "f32 i32", "output is i32, expected f32 as the input"},
     {"unbind", "f32[2,5] 0", "f64 f32", "output is f64, expected f32 as the input"},
