@@ -13,7 +13,6 @@
  */
 #include "config.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <glob.h>
 #include <inttypes.h>
@@ -23,7 +22,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -67,7 +65,8 @@ struct fuzz {
     uint64_t weights[FILES_MAX]; /* of this and all before it */
     uint32_t file_count;
     uint64_t rounds, seed;
-    char folder[64], path[96];
+    int fd; /* of the file in memory that rounds write to */
+    char path[64];
     struct shared *shared;
     struct program_copy copy;
     uint32_t file; /* of this round */
@@ -105,15 +104,15 @@ static void on_result(void *arg, struct rt_method *method)
     }
 }
 
-static bool write_file(const struct program_copy *copy, const char *path)
+static bool write_file(const struct fuzz *fuzz)
 {
-    FILE *file = fopen(path, "wb");
-    if (!file) {
-        perror(path);
-        return false;
+    const struct program_copy *copy = &fuzz->copy;
+    bool is_written = ftruncate(fuzz->fd, (off_t)copy->len) == 0 &&
+                      pwrite(fuzz->fd, copy->bytes, copy->len, 0) == (ssize_t)copy->len;
+    if (!is_written) {
+        perror(fuzz->path);
     }
-    bool is_written = fwrite(copy->bytes, 1, copy->len, file) == copy->len;
-    return fclose(file) == 0 && is_written;
+    return is_written;
 }
 
 static bool try_program(struct fuzz *fuzz, struct caller *caller)
@@ -159,7 +158,7 @@ static bool do_round(struct fuzz *fuzz, struct caller *caller, uint64_t round)
     caller->seed = random;
     caller->prints = round % 16 == 0;
     caller->pipes = round % 4 == 0;
-    return write_file(&fuzz->copy, fuzz->path) && try_program(fuzz, caller);
+    return write_file(fuzz) && try_program(fuzz, caller);
 }
 
 static int be_child(struct fuzz *fuzz, uint64_t first, uint64_t end)
@@ -208,6 +207,23 @@ static int wait_for(struct fuzz *fuzz, pid_t child)
     return status;
 }
 
+static void copy_file(const char *from, const char *to)
+{
+    char buffer[4096];
+    FILE *in = fopen(from, "rb"), *out = fopen(to, "wb");
+    for (size_t n; in && out && (n = fread(buffer, 1, sizeof(buffer), in)) > 0;) {
+        if (fwrite(buffer, 1, n, out) != n) {
+            break;
+        }
+    }
+    if (!in || !out || ferror(in) || fclose(out) != 0) {
+        perror(to);
+    }
+    if (in) {
+        fclose(in);
+    }
+}
+
 static void keep_finding(const struct fuzz *fuzz, int status)
 {
     char name[PATH_BYTES];
@@ -216,9 +232,7 @@ static void keep_finding(const struct fuzz *fuzz, int status)
     fprintf(stderr, "seed %" PRIu64 " round %" PRIu64 ": the child ended with %s %d: %s\n",
             fuzz->seed, round, WIFSIGNALED(status) ? "signal" : "status",
             WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), name);
-    if (rename(fuzz->path, name) != 0) {
-        perror(name);
-    }
+    copy_file(fuzz->path, name);
 }
 
 static void print_progress(const struct fuzz *fuzz, uint64_t done)
@@ -323,15 +337,15 @@ static bool add_programs(struct fuzz *fuzz, int count, char **paths)
     return count > 0 ? is_good : add_folder(fuzz, "models") && add_folder(fuzz, "ops");
 }
 
-/* A folder of its own: what a program's weights may be in is looked for beside it. */
-static bool open_folder(struct fuzz *fuzz)
+/* What parent and children share. */
+static bool open_shared(struct fuzz *fuzz)
 {
-    snprintf(fuzz->folder, sizeof(fuzz->folder), "mutated-%ld", (long)getpid());
-    snprintf(fuzz->path, sizeof(fuzz->path), "%s/program.pte", fuzz->folder);
+    fuzz->fd = memfd_create("program.pte", 0);
+    snprintf(fuzz->path, sizeof(fuzz->path), "/proc/self/fd/%d", fuzz->fd);
     fuzz->shared = mmap(NULL, sizeof(*fuzz->shared), PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (fuzz->shared == MAP_FAILED || mkdir(fuzz->folder, 0777) != 0) {
-        perror(fuzz->folder);
+    if (fuzz->shared == MAP_FAILED || fuzz->fd < 0) {
+        perror("shared memory");
         return false;
     }
     return true;
@@ -343,13 +357,11 @@ int main(int argc, char **argv)
     fuzz.rounds = argc > 1 ? strtoull(argv[1], NULL, 10) : ROUNDS;
     fuzz.seed = argc > 2 ? strtoull(argv[2], NULL, 0) : SEED;
     rt_op_each(note_op, NULL);
-    if (!add_programs(&fuzz, argc > 3 ? argc - 3 : 0, argv + 3) || !open_folder(&fuzz)) {
+    if (!add_programs(&fuzz, argc > 3 ? argc - 3 : 0, argv + 3) || !open_shared(&fuzz)) {
         return 1;
     }
     int findings = fuzz_all(&fuzz);
     print_reached(&fuzz);
-    unlink(fuzz.path);
-    rmdir(fuzz.folder);
     for (uint32_t i = 0; i < fuzz.file_count; i++) {
         program_file_fini(&fuzz.files[i]);
     }
