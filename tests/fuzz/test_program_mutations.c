@@ -32,7 +32,7 @@
 #include "tests/fuzz/call_program.h"
 #include "tests/fuzz/program_mutate.h"
 
-#define ROUNDS 20000
+#define ROUNDS 10000
 #define SEED 1
 #define PATH_BYTES 1024
 #define FINDINGS_MAX 50
