@@ -13,6 +13,7 @@
 #include "runtime/method.h"
 #include "runtime/oracle.h"
 #include "runtime/pipeline_priv.h"
+#include "runtime/pte/file.h"
 #include "runtime/pte/pte.h"
 #include "runtime/state_priv.h"
 
@@ -111,6 +112,11 @@ void rt_program_unref(struct rt_program *program)
     if (program && atomic_fetch_sub_explicit(&program->refs, 1, memory_order_acq_rel) == 1) {
         program_free(program);
     }
+}
+
+uint32_t rt_program_descriptors(void)
+{
+    return pte_file_descriptors();
 }
 
 enum status rt_program_verify_own_files(const struct rt_program *program, struct error *err)

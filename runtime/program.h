@@ -54,6 +54,9 @@ void rt_program_unref(struct rt_program *program); /* NULL is fine */
  */
 MUST_CHECK enum status rt_program_verify_files(const struct rt_program *program, struct error *err);
 
+/* Descriptors that all loaded programs hold, of files that rt_program_verify_files() looks at. */
+uint32_t rt_program_descriptors(void);
+
 /* Methods in the file's order. They live as long as the program. */
 uint32_t rt_program_method_count(const struct rt_program *program);
 struct rt_method *rt_program_method(const struct rt_program *program, uint32_t index);

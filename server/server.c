@@ -351,22 +351,31 @@ static enum status init_listeners(struct server *server, struct error *err)
     return ST_OK;
 }
 
-/* As many descriptors as we may have; a refusal leaves what there is. Clients beyond what that
- * allows are told so, as those beyond --connection-count-max are: nobody can be once it is used up.
+/* As many descriptors as we may have; a refusal leaves what there is. */
+static void raise_file_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+/*
+ * Clients beyond what descriptors allow are told so, as those beyond --connection-count-max are:
+ * nobody can be once they are used up. Models hold some, and twice as many while they are loaded
+ * again for another device.
  */
 static void limit_connections(struct server *server)
 {
     struct rlimit limit;
+    uint64_t reserved = FILES_RESERVED + 2 * (uint64_t)rt_program_descriptors();
     server->connection_count_max = server->params->connection_count_max;
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0) {
         return;
     }
-    if (limit.rlim_cur < limit.rlim_max) {
-        const struct rlimit raised = {limit.rlim_max, limit.rlim_max};
-        limit.rlim_cur = setrlimit(RLIMIT_NOFILE, &raised) < 0 ? limit.rlim_cur : limit.rlim_max;
-    }
     uint64_t allowed =
-        limit.rlim_cur > 2 * FILES_RESERVED ? limit.rlim_cur - FILES_RESERVED : limit.rlim_cur / 2;
+        limit.rlim_cur > 2 * reserved ? limit.rlim_cur - reserved : limit.rlim_cur / 2;
     if (allowed < server->connection_count_max) {
         server->connection_count_max = (uint32_t)allowed;
         log_line(LOG_WARNING, "at most %u connections: the process may have %llu files open",
@@ -387,7 +396,7 @@ enum status server_init(struct server *server, const struct options *options, st
     list_init(&server->conns);
     list_init(&server->idle_requests);
     notify_init(&server->notify);
-    limit_connections(server);
+    raise_file_limit();
     signal(SIGPIPE, SIG_IGN);
     int rc = uv_loop_init(&server->loop);
     if (rc < 0) {
@@ -401,7 +410,9 @@ enum status server_init(struct server *server, const struct options *options, st
     if (!server->read_buffer) {
         return error_set(err, ST_EXHAUSTED, "read buffer: out of memory");
     }
-    return serving_new(options, server_device_name(server), true, &server->serving, err);
+    TRY(serving_new(options, server_device_name(server), true, &server->serving, err));
+    limit_connections(server);
+    return ST_OK;
 }
 
 /*

@@ -107,6 +107,14 @@ static void give_back_slot(const struct pte_file *file)
     atomic_store(&mappings[file->slot].begin, 0);
 }
 
+/* Of all mapped files. */
+static atomic_uint descriptors;
+
+uint32_t pte_file_descriptors(void)
+{
+    return atomic_load_explicit(&descriptors, memory_order_relaxed);
+}
+
 /* ---- mapping --------------------------------------------------------------------------------- */
 
 static enum status check_kind(const char *path, const struct stat *st, struct error *err)
@@ -155,6 +163,7 @@ static enum status map_fd(int fd, const char *path, struct pte_file *file, struc
                          PTE_FILES_MAX);
     }
     file->is_mapped = true;
+    atomic_fetch_add_explicit(&descriptors, 1, memory_order_relaxed);
     return ST_OK;
 }
 
@@ -184,6 +193,7 @@ void pte_file_forget(struct pte_file *file)
 {
     if (file->fd >= 0) {
         close(file->fd);
+        atomic_fetch_sub_explicit(&descriptors, 1, memory_order_relaxed);
     }
     file->fd = -1;
 }

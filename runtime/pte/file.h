@@ -51,4 +51,7 @@ MUST_CHECK enum status pte_file_verify(const struct pte_file *file, struct error
 /* Nothing reads its bytes any more but to print them: pte_file_verify() is content from now on. */
 void pte_file_forget(struct pte_file *file);
 
+/* Descriptors that mapped files hold now. Any thread. */
+uint32_t pte_file_descriptors(void);
+
 #endif
