@@ -94,8 +94,8 @@ MUST_CHECK enum status call_parse(const struct oip_body *body, const struct call
 bool call_is_form(struct span json);
 
 /* Writes leaf->bytes bytes of |dtype|. Errors begin with what goes behind a path. */
-MUST_CHECK enum status call_decode_leaf(const struct call_leaf *leaf, enum dtype dtype, void *dst,
-                                        struct error *err);
+MUST_CHECK enum status call_decode_leaf(const struct call_leaf *leaf, enum dtype dtype,
+                                        struct tensor_nan *nan, void *dst, struct error *err);
 
 /* Puts the path of raw input |index| and |separator| before the text in |err|. */
 enum status call_prefix(const struct call_method *method, uint32_t index, const char *separator,
@@ -113,7 +113,8 @@ struct call_result {
  */
 MUST_CHECK enum status call_print(const struct call_method *method,
                                   const struct call_result *results, bool is_binary,
-                                  struct buf *out, struct oip_encoded *encoded, struct error *err);
+                                  enum number_nan nan, struct buf *out, struct oip_encoded *encoded,
+                                  struct error *err);
 
 /* The results alone, as they stand behind "result": text only. |out| has failed without room. */
 void call_print_value(const struct call_method *method, const struct call_result *results,

@@ -283,13 +283,15 @@ static enum status read_element(struct call_parser *p, uint32_t node, const stru
                                 struct call_leaf *leaf)
 {
     char next[JSON_NEXT_TEXT_MAX];
+    bool is_string = json_peek(&p->in) == JSON_STRING;
     if (slot->shape.rank != 0) {
         return refuse(p, node, json_next_text(&p->in, next));
     }
     TRY(json_skip(&p->in, p->err));
     leaf->form = CALL_TEXT;
     leaf->data = span_of(p->in.value, (size_t)(p->in.at - p->in.value));
-    return verify_shape(p, node, slot, leaf, NULL);
+    return is_string && !tensor_text_is_word(leaf->data) ? refuse(p, node, "a string")
+                                                         : verify_shape(p, node, slot, leaf, NULL);
 }
 
 static enum status read_string(struct call_parser *p, struct call_leaf *leaf)
@@ -300,13 +302,23 @@ static enum status read_string(struct call_parser *p, struct call_leaf *leaf)
     return keep_string(p, &string, &leaf->data);
 }
 
+/* May a value of |type| be the one element of |slot|? NaN may be a string, or null. */
+static bool is_element(const struct call_slot *slot, enum json_type type)
+{
+    if (slot->kind != CALL_TENSOR && slot->kind != CALL_SCALAR) {
+        return false;
+    }
+    bool is_float = dtype_infos[slot->dtype].kind == DTYPE_FLOAT;
+    return type == JSON_NUMBER || type == JSON_BOOL ||
+           (is_float && (type == JSON_STRING || type == JSON_NULL));
+}
+
 enum status call_read_leaf(struct call_parser *p, uint32_t node)
 {
     const struct sip_node *n = &p->method->structure->inputs.nodes[node];
     const struct call_slot *slot = &p->method->inputs[n->raw_index];
     struct call_leaf *leaf = &p->leaves[n->raw_index];
     enum json_type type = json_peek(&p->in);
-    bool is_number = slot->kind == CALL_TENSOR || slot->kind == CALL_SCALAR;
     char next[JSON_NEXT_TEXT_MAX];
     if (type == JSON_NULL && (slot->kind == CALL_NONE || slot->fixed)) {
         return json_read_null(&p->in, p->err);
@@ -320,7 +332,7 @@ enum status call_read_leaf(struct call_parser *p, uint32_t node)
     if (type == JSON_ARRAY && slot->kind == CALL_TENSOR) {
         return read_nested(p, node, slot, leaf);
     }
-    if ((type == JSON_NUMBER || type == JSON_BOOL) && is_number) {
+    if (is_element(slot, type)) {
         return read_element(p, node, slot, leaf);
     }
     return refuse(p, node, json_next_text(&p->in, next));
@@ -336,12 +348,12 @@ static void make_bools(uint8_t *bytes, size_t count)
 }
 
 /* The one element, then as many again until there are enough. */
-static enum status decode_fill(const struct call_leaf *leaf, enum dtype dtype, void *dst,
-                               struct error *err)
+static enum status decode_fill(const struct call_leaf *leaf, enum dtype dtype,
+                               struct tensor_nan *nan, void *dst, struct error *err)
 {
     uint8_t element[sizeof(uint64_t)], *to = dst;
     size_t done = dtype_bytes(dtype);
-    if (tensor_text_parse_element(leaf->data, dtype, element, err) != ST_OK) {
+    if (tensor_text_parse_element(leaf->data, dtype, nan, element, err) != ST_OK) {
         return error_prefix(err, ".fill");
     }
     if (leaf->bytes == 0) {
@@ -356,14 +368,14 @@ static enum status decode_fill(const struct call_leaf *leaf, enum dtype dtype, v
     return ST_OK;
 }
 
-enum status call_decode_leaf(const struct call_leaf *leaf, enum dtype dtype, void *dst,
-                             struct error *err)
+enum status call_decode_leaf(const struct call_leaf *leaf, enum dtype dtype, struct tensor_nan *nan,
+                             void *dst, struct error *err)
 {
     switch (leaf->form) {
     case CALL_TEXT:
         return leaf->shape.rank == 0
-                   ? tensor_text_parse_element(leaf->data, dtype, dst, err)
-                   : tensor_text_parse(leaf->data, dtype, &leaf->shape, dst, leaf->bytes, err);
+                   ? tensor_text_parse_element(leaf->data, dtype, nan, dst, err)
+                   : tensor_text_parse(leaf->data, dtype, &leaf->shape, nan, dst, leaf->bytes, err);
     case CALL_BASE64:
         TRY(base64_decode(leaf->data, dst, leaf->bytes, err));
         break;
@@ -373,7 +385,7 @@ enum status call_decode_leaf(const struct call_leaf *leaf, enum dtype dtype, voi
         }
         break;
     case CALL_FILL:
-        return decode_fill(leaf, dtype, dst, err);
+        return decode_fill(leaf, dtype, nan, dst, err);
     case CALL_SHAPE:
     case CALL_PROMISE:
     case CALL_ABSENT:

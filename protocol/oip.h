@@ -22,6 +22,7 @@
 #include "base/dtype.h"
 #include "base/shape.h"
 #include "base/status.h"
+#include "protocol/tensor_text.h"
 
 /* An element type on the wire; BYTES is the one that is not a dtype. */
 struct oip_type {
@@ -67,6 +68,8 @@ struct oip_parameters {
     bool binary_data_output; /* form of outputs that do not say; all of them when none is listed */
     uint64_t sequence_id;    /* 0 = none or a string */
     struct span sequence_name; /* a sequence_id that is a string */
+    bool has_nan;              /* the request says how NaN and the infinities are written */
+    enum number_nan nan;
     uint64_t priority, timeout_us;
     struct oip_parameter *others; /* in the arena */
     size_t other_count;
@@ -140,9 +143,15 @@ MUST_CHECK enum status oip_parse_raw(struct span binary, const struct oip_tensor
 MUST_CHECK enum status oip_verify_input(const struct oip_request_input *input,
                                         const struct oip_tensor_meta *meta, struct error *err);
 
+/* How the text of a request with |parameters| writes NaN, and how its answer is to. */
+struct tensor_nan oip_request_nan(const struct oip_parameters *parameters);
+enum number_nan oip_answer_nan(const struct oip_parameters *parameters,
+                               const struct tensor_nan *request);
+
 /* Writes input->bytes bytes to |dst|; not for BYTES. Binary BOOLs become 0 or 1. */
-MUST_CHECK enum status oip_decode_input(const struct oip_request_input *input, void *dst,
-                                        size_t bytes, struct error *err);
+MUST_CHECK enum status oip_decode_input(const struct oip_request_input *input,
+                                        struct tensor_nan *nan, void *dst, size_t bytes,
+                                        struct error *err);
 
 /* Is |input->data| the tensor's content as it is, so that it need not be decoded? */
 bool oip_input_is_direct(const struct oip_request_input *input);

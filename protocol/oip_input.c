@@ -238,13 +238,13 @@ enum status oip_verify_input(const struct oip_request_input *input,
     return ST_OK;
 }
 
-enum status oip_decode_input(const struct oip_request_input *input, void *dst, size_t bytes,
-                             struct error *err)
+enum status oip_decode_input(const struct oip_request_input *input, struct tensor_nan *nan,
+                             void *dst, size_t bytes, struct error *err)
 {
     must(!input->type.is_bytes && bytes == input->bytes);
     if (!input->is_binary) {
         enum status status =
-            tensor_text_parse(input->data, input->type.dtype, &input->shape, dst, bytes, err);
+            tensor_text_parse(input->data, input->type.dtype, &input->shape, nan, dst, bytes, err);
         return status == ST_OK ? ST_OK : error_prefix(err, "inputs[%zu].data", input->index);
     }
     if (input->type.dtype == DT_BOOL) {

@@ -48,7 +48,7 @@ static inline const uint8_t *read_narrow(const uint8_t *at, const uint8_t *end, 
         return NULL;
     }
     uint16_t bits = narrow(value);
-    if ((bits & 0x7fff) == infinity && !isinf(value)) {
+    if ((bits & 0x7fff) == infinity) {
         return NULL;
     }
     memcpy(dst, &bits, sizeof(bits));
@@ -150,9 +150,83 @@ static inline const uint8_t *step(const uint8_t *at, const uint8_t *end, size_t 
     return at < end && *at == ',' ? tensor_skip_space(at + 1, end) : NULL;
 }
 
-/* The one loop, compiled for each element type. */
-__attribute__((always_inline)) static inline size_t
-read_run(struct tensor_walk *walk, size_t count, read_element_f *read_element, size_t bytes)
+/* ---- NaN and the infinities ------------------------------------------------------------------ */
+
+const uint8_t *tensor_read_quoted(const uint8_t *at, const uint8_t *end, double *out)
+{
+    static const struct {
+        const char *text;
+        double value;
+    } words[] = {{"NaN", NAN}, {"Infinity", INFINITY}, {"-Infinity", -INFINITY}};
+    struct json_string string;
+    if (at == end || *at != '"' || json_string_scan(&at, end, &string)) {
+        return NULL;
+    }
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (json_string_is(&string, words[i].text)) {
+            *out = words[i].value;
+            return at;
+        }
+    }
+    return NULL;
+}
+
+bool tensor_text_is_word(struct span text)
+{
+    double value;
+    const uint8_t *end = text.ptr + text.len;
+    return tensor_read_quoted(text.ptr, end, &value) == end;
+}
+
+typedef void store_word_f(void *dst, double value);
+
+static void store_f32(void *dst, double value)
+{
+    memcpy(dst, &(float){(float)value}, sizeof(float));
+}
+
+static void store_f64(void *dst, double value)
+{
+    memcpy(dst, &value, sizeof(value));
+}
+
+static void store_f16(void *dst, double value)
+{
+    memcpy(dst, &(uint16_t){number_to_f16(value)}, sizeof(uint16_t));
+}
+
+static void store_bf16(void *dst, double value)
+{
+    memcpy(dst, &(uint16_t){number_to_bf16(value)}, sizeof(uint16_t));
+}
+
+/* What a float may be besides a number: rare, so numbers do not pay for it. */
+__attribute__((noinline, cold)) static const uint8_t *read_word(struct tensor_nan *nan,
+                                                                const uint8_t *at,
+                                                                const uint8_t *end,
+                                                                store_word_f *store, void *dst)
+{
+    double value = NAN;
+    const uint8_t *behind = number_read_word(at, end, &value);
+    if (behind) {
+        nan->has_tokens = true;
+    } else if (nan->takes_null && end - at >= 4 && memcmp(at, "null", 4) == 0) {
+        behind = at + 4;
+    } else {
+        behind = tensor_read_quoted(at, end, &value);
+    }
+    if (behind) {
+        store(dst, value);
+    }
+    return behind;
+}
+
+/* ---- runs ------------------------------------------------------------------------------------ */
+
+/* The one loop, compiled for each element type; |store| is NULL for those that have no NaN. */
+__attribute__((always_inline)) static inline size_t read_run(struct tensor_walk *walk, size_t count,
+                                                             read_element_f *read_element,
+                                                             size_t bytes, store_word_f *store)
 {
     const uint8_t *at = walk->at, *end = walk->end;
     uint8_t *dst = walk->dst;
@@ -165,6 +239,9 @@ read_run(struct tensor_walk *walk, size_t count, read_element_f *read_element, s
         }
         at = element;
         const uint8_t *behind = read_element(at, end, dst);
+        if (!behind && store) {
+            behind = read_word(walk->nan, at, end, store, dst);
+        }
         if (!behind) {
             break;
         }
@@ -176,24 +253,24 @@ read_run(struct tensor_walk *walk, size_t count, read_element_f *read_element, s
     return i;
 }
 
-#define RUN(name, bytes)                                                                           \
+#define RUN(name, bytes, store)                                                                    \
     static size_t run_##name(struct tensor_walk *walk, size_t count)                               \
     {                                                                                              \
-        return read_run(walk, count, read_##name, bytes);                                          \
+        return read_run(walk, count, read_##name, bytes, store);                                   \
     }
-RUN(f32, 4)
-RUN(f64, 8)
-RUN(f16, 2)
-RUN(bf16, 2)
-RUN(i8, 1)
-RUN(i16, 2)
-RUN(i32, 4)
-RUN(i64, 8)
-RUN(u8, 1)
-RUN(u16, 2)
-RUN(u32, 4)
-RUN(u64, 8)
-RUN(bool, 1)
+RUN(f32, 4, store_f32)
+RUN(f64, 8, store_f64)
+RUN(f16, 2, store_f16)
+RUN(bf16, 2, store_bf16)
+RUN(i8, 1, NULL)
+RUN(i16, 2, NULL)
+RUN(i32, 4, NULL)
+RUN(i64, 8, NULL)
+RUN(u8, 1, NULL)
+RUN(u16, 2, NULL)
+RUN(u32, 4, NULL)
+RUN(u64, 8, NULL)
+RUN(bool, 1, NULL)
 #undef RUN
 
 const struct tensor_element tensor_elements[DTYPE_COUNT] = {

@@ -90,6 +90,9 @@ static enum status fail_number(const struct tensor_walk *walk, const char *path,
     enum number_result result = walk->element->is_float
                                     ? number_parse_f64(&at, walk->end, &number)
                                     : number_parse_i64(&at, walk->end, &integer);
+    if (!walk->element->is_float && number_read_word(walk->at, walk->end, &number)) {
+        result = NUMBER_NOT_INTEGER;
+    }
     switch (result) {
     case NUMBER_NOT_INTEGER:
         return error_set(err, ST_INVALID, "%sexpected an integer, got %.*s", path, SPAN_FMT(token));
@@ -209,7 +212,7 @@ size_t tensor_text_bytes_min(int64_t count)
 }
 
 enum status tensor_text_parse(struct span text, enum dtype dtype, const struct shape *shape,
-                              void *dst, size_t bytes, struct error *err)
+                              struct tensor_nan *nan, void *dst, size_t bytes, struct error *err)
 {
     must(bytes == (size_t)shape_numel(shape) * dtype_bytes(dtype));
     struct tensor_walk walk = {
@@ -218,12 +221,13 @@ enum status tensor_text_parse(struct span text, enum dtype dtype, const struct s
         .shape = shape,
         .element = &tensor_elements[dtype],
         .dst = dst,
+        .nan = nan,
     };
     return walk_array(&walk, bytes / dtype_bytes(dtype), err);
 }
 
-enum status tensor_text_parse_element(struct span text, enum dtype dtype, void *dst,
-                                      struct error *err)
+enum status tensor_text_parse_element(struct span text, enum dtype dtype, struct tensor_nan *nan,
+                                      void *dst, struct error *err)
 {
     static const struct shape scalar = {.rank = 0};
     struct tensor_walk walk = {
@@ -232,6 +236,7 @@ enum status tensor_text_parse_element(struct span text, enum dtype dtype, void *
         .shape = &scalar,
         .element = &tensor_elements[dtype],
         .dst = dst,
+        .nan = nan,
     };
     struct json in;
     json_init(&in, text);

@@ -45,6 +45,7 @@ struct infer_call {
     struct oip_request oip;                  /* of infer_form_oip; borrows from the body */
     struct call_request tree;                /* of infer_form_call; likewise */
     const struct oip_parameters *parameters; /* of whichever it is */
+    struct tensor_nan nan;                   /* how its text writes NaN */
     struct infer_output *outputs;
     size_t output_count;
     struct rt_sequence *sequence; /* held; NULL: the call stands alone */

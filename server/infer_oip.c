@@ -119,7 +119,7 @@ static enum status decode_tensor(const struct infer *infer, struct infer_call *c
     void *memory;
     TRY(name_input(rt_invocation_input(call->invocation, index, dtype, &input->shape, &memory, err),
                    input, err));
-    return oip_decode_input(input, memory, input->bytes, err);
+    return oip_decode_input(input, &call->nan, memory, input->bytes, err);
 }
 
 static enum status decode_string(struct arena *arena, struct infer_call *call,
@@ -135,7 +135,7 @@ static enum status decode_scalar(struct infer_call *call, const struct oip_reque
                                  const struct model_io *io, struct error *err)
 {
     union infer_scalar value;
-    TRY(oip_decode_input(input, &value, input->bytes, err));
+    TRY(oip_decode_input(input, &call->nan, &value, input->bytes, err));
     return name_input(infer_scalar(call, io->kind, io->index, &value, err), input, err);
 }
 
@@ -167,6 +167,7 @@ static enum status decode_input(struct infer *infer, struct infer_call *call,
 static enum status decode(struct request *request, struct infer_call *call, struct error *err)
 {
     struct infer *infer = &request->infer;
+    call->nan = oip_request_nan(call->parameters);
     TRY(choose_outputs(&infer->arena, call, err));
     for (size_t i = 0; i < call->oip.input_count; i++) {
         if (!call->oip.inputs[i].is_promise) {
@@ -206,6 +207,7 @@ static enum status print(struct request *request, struct infer_call *call, struc
         .model_version = call->model->version_text,
         .results = results,
         .result_count = call->output_count,
+        .nan = oip_answer_nan(call->parameters, &call->nan),
     };
     oip_print_members(&reply, &request->out, &infer->encoded);
     return ST_OK;

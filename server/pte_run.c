@@ -305,7 +305,7 @@ static enum status print_result(const struct run *run, uint32_t index, struct er
         buf_printf(&out, "%s: %s %s ", io->name, dtype_infos[io->dtype].oip,
                    shape_print(&result->shape, shape));
         tensor_text_print(&out, io->dtype, result->bytes.ptr,
-                          result->bytes.len / dtype_bytes(io->dtype));
+                          result->bytes.len / dtype_bytes(io->dtype), NUMBER_NAN_TOKEN);
     }
     buf_add_char(&out, '\n');
     bool is_ok = !buf_failed(&out) && fwrite(out.ptr, 1, out.len, stdout) == out.len;

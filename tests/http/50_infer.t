@@ -17,6 +17,51 @@ post /v2/models/add/infer {"inputs":[{"name":"input_0","shape":[2,3],"datatype":
 < 200
 body .*"data":\[100.0,-5.0,0.1,16777216.0,NaN,-Infinity\].*
 
+play what is no number is a string, so that the answer is JSON
+post /v2/models/add/infer {"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,"NaN","Infinity","-Infinity",0,-0.5]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[0,0,0,0,0,0]}]}
+< 200
+body .*"data":\[1.0,"NaN","Infinity","-Infinity",0.0,-0.5\]\}\]\}
+post /v2/models/add/infer {"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,"NaN","Infinity","-Infinity",0,-0.5]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[0,0,0,0,0,0]}]}
+< 200
+
+play a client that sends bare words, or asks for them, gets them
+post /v2/models/add/infer {"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,NaN,Infinity,-Infinity,0,-0.5]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[0,0,0,0,0,0]}]}
+< 200
+body .*"data":\[1.0,NaN,Infinity,-Infinity,0.0,-0.5\]\}\]\}
+post /v2/models/add/infer {"parameters":{"nan":"token"},"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,"NaN","Infinity","-Infinity",0,-0.5]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[0,0,0,0,0,0]}]}
+< 200
+body .*"data":\[1.0,NaN,Infinity,-Infinity,0.0,-0.5\]\}\]\}
+post /v2/models/add/infer {"parameters":{"nan":"string"},"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,NaN,Infinity,-Infinity,0,-0.5]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[0,0,0,0,0,0]}]}
+< 200
+body .*"data":\[1.0,"NaN","Infinity","-Infinity",0.0,-0.5\]\}\]\}
+
+play null is NaN only where the request says so
+post /v2/models/add/infer {"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,null,null,null,0,-0.5]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[0,0,0,0,0,0]}]}
+< 400
+json {"error": "inputs[0].data[1]: expected a number, got null"}
+post /v2/models/add/infer {"parameters":{"nan":"null"},"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,null,null,null,0,-0.5]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[0,0,0,0,0,0]}]}
+< 200
+body .*"data":\[1.0,null,null,null,0.0,-0.5\]\}\]\}
+post /v2/models/add/infer {"parameters":{"nan":"null"},"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,NaN,Infinity,-Infinity,0,-0.5]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[0,0,0,0,0,0]}]}
+< 200
+body .*"data":\[1.0,null,null,null,0.0,-0.5\]\}\]\}
+post /v2/models/add/infer {"parameters":{"nan":"NaN"},"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,"NaN","Infinity","-Infinity",0,-0.5]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[0,0,0,0,0,0]}]}
+< 400
+body .*parameters.nan: expected \\"string\\", \\"token\\" or \\"null\\", got \\"NaN\\".*
+post /v2/models/add/infer {"parameters":{"nan":null},"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,"NaN","Infinity","-Infinity",0,-0.5]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[0,0,0,0,0,0]}]}
+< 400
+
+play integers have no NaN
+post /v2/models/int64_exact/infer {"inputs":[{"name":"input_0","shape":[6],"datatype":"INT64","data":[0,"NaN",0,0,0,0]},{"name":"input_1","shape":[6],"datatype":"INT64","data":[0,0,0,0,0,0]}]}
+< 400
+json {"error": "inputs[0].data[1]: expected an integer, got a string"}
+post /v2/models/int64_exact/infer {"inputs":[{"name":"input_0","shape":[6],"datatype":"INT64","data":[0,NaN,0,0,0,0]},{"name":"input_1","shape":[6],"datatype":"INT64","data":[0,0,0,0,0,0]}]}
+< 400
+json {"error": "inputs[0].data[1]: expected an integer, got NaN"}
+post /v2/models/int64_exact/infer {"inputs":[{"name":"input_0","shape":[6],"datatype":"INT64","data":[0,null,0,0,0,0]},{"name":"input_1","shape":[6],"datatype":"INT64","data":[0,0,0,0,0,0]}]}
+< 400
+json {"error": "inputs[0].data[1]: expected an integer, got null"}
+
 play unknown members are ignored
 post /v2/models/add/infer {"model_name":"x","future":{"a":[1,{}]},"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,2,3,4,5,6]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[10,20,30,40,50,60]}]}
 < 200

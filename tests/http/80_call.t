@@ -40,6 +40,35 @@ body .*args\[1\]: expected 24 bytes behind the JSON, got 0.*
 post+ /v2/models/add/call Inference-Header-Content-Length:0 abc
 < 400
 
+play what is no number
+post /v2/models/add/call {"args":[[[1,"NaN","Infinity"],["-Infinity",0,0]],[[0,0,0],[0,0,0]]]}
+< 200
+body \{"result":\[\[1.0,"NaN","Infinity"\],\["-Infinity",0.0,0.0\]\]\}
+post /v2/models/add/call {"args":[[[1,NaN,0],[0,0,0]],[[0,0,0],[0,0,0]]]}
+< 200
+body \{"result":\[\[1.0,NaN,0.0\],\[0.0,0.0,0.0\]\]\}
+post /v2/models/add/call {"args":[{"dtype":"float32","shape":[2,3],"fill":"-Infinity"},[[0,0,0],[0,0,0]]],"parameters":{"nan":"null"}}
+< 200
+body \{"result":\[\[null,null,null\],\[null,null,null\]\]\}
+post /v2/models/add/call {"args":[[[null,1,1],[1,1,1]],[[0,0,0],[0,0,0]]],"parameters":{"nan":"token"}}
+< 400
+json {"error": "args[0][0][0]: expected a number, got null"}
+post /v2/models/ledger.total/call {"args":["NaN"]}
+< 200
+body \{"result":\["NaN","NaN","NaN"\]\}
+post /v2/models/ledger.total/call {"args":[null],"parameters":{"nan":"null"}}
+< 200
+body \{"result":\[null,null,null\]\}
+post /v2/models/ledger.total/call {"args":["nan"]}
+< 400
+json {"error": "args[0]: expected float32[], got a string"}
+post /v2/models/ledger.total/call {"args":[null]}
+< 400
+body .*args\[0\]: expected .*, got null.*
+post /v2/models/add/call?binary=1 {"args":[[[1,"NaN",1],[1,1,1]],{"dtype":"float32","shape":[2,3],"fill":0}]}
+< 200
+bytes {"result":{"dtype":"float32","shape":[2,3],"binary_data_size":24}}                                                              \x00\x00\x80\x3f\x00\x00\xc0\x7f\x00\x00\x80\x3f\x00\x00\x80\x3f\x00\x00\x80\x3f\x00\x00\x80\x3f
+
 play parameters beside the arguments
 post /v2/models/add/call {"args":[[[1,2,3],[4,5,6]],[[0,0,0],[0,0,0]]],"parameters":{"priority":1,"timeout":60000000,"own":"x"}}
 < 200

@@ -12,6 +12,11 @@ post /v2/batch [{"id":"a","model_name":"add","inputs":[{"name":"input_0","shape"
 < 200
 json [{"id":"a","status":200,"model_name":"add","model_version":"1","outputs":[{"name":"output_0","datatype":"FP32","shape":[2,3],"data":[2.0,3.0,4.0,5.0,6.0,7.0]}]},{"status":200,"result":[[1.0,2.0,3.0],[4.0,5.0,6.0]]},{"status":200,"result":10}]
 
+play each request has its own way to write NaN
+post /v2/batch [{"id":"a","model_name":"add","args":[[[NaN,0,0],[0,0,0]],[[0,0,0],[0,0,0]]]},{"model_name":"add","args":[{"$from":{"id":"a"}},[["-Infinity",0,0],[0,0,0]]]},{"model_name":"add","parameters":{"nan":"null"},"args":[{"$from":{"id":"a"}},[[0,0,0],[0,0,0]]]}]
+< 200
+body \[\{"id":"a","status":200,"result":\[\[NaN,0.0.*"status":200,"result":\[\["NaN",0.0,.*"status":200,"result":\[\[null,0.0,.*
+
 play results of others, in any order
 post /v2/batch [{"id":"c","model_name":"add","args":[{"$from":{"id":"b"}},{"$from":{"id":"a","output":"output_0"}}]},{"id":"b","model_name":"add","inputs":[{"name":"input_1","$from":{"id":"a","output":"output_0"}},{"name":"input_0","shape":[2,3],"datatype":"FP32","$from":{"id":"a"}}],"answer":false},{"id":"a","model_name":"add","args":[[[1,2,3],[4,5,6]],[[0,0,0],[0,0,0]]],"answer":false}]
 < 200

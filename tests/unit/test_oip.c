@@ -80,6 +80,7 @@ static void check_binary_refused(const char *json, size_t bytes, const char *par
 static void test_json_request(void **state)
 {
     (void)state;
+    struct tensor_nan nan = {.takes_null = false};
     struct fixture f;
     float values[4];
     assert_ok(f.err,
@@ -97,7 +98,7 @@ static void test_json_request(void **state)
     assert_true(input->shape.rank == 2 && input->shape.dims[0] == 1 && input->shape.dims[1] == 4);
     assert_int_equal(input->bytes, 16);
     assert_false(oip_input_is_direct(input));
-    assert_ok(f.err, oip_decode_input(input, values, sizeof(values), &f.err));
+    assert_ok(f.err, oip_decode_input(input, &nan, values, sizeof(values), &f.err));
     assert_true(values[0] == 1 && values[1] == 2.5f && isnan(values[2]) && values[3] == -4);
     assert_int_equal(f.request.output_count, 1);
     assert_true(span_is(f.request.outputs[0].name, "OUT") && !f.request.outputs[0].is_binary);
@@ -107,6 +108,7 @@ static void test_json_request(void **state)
 static void test_binary_request(void **state)
 {
     (void)state;
+    struct tensor_nan nan = {.takes_null = false};
     struct fixture f;
     static const uint8_t binary[] = {1, 2, 3, 0, 2, 0, 3, 0, 0, 0, 'a', 0, 'b', 0, 0, 0, 0};
     uint8_t bools[3];
@@ -130,12 +132,42 @@ static void test_binary_request(void **state)
     assert_memory_equal(inputs[0].data.ptr, binary, 3);
     assert_true(oip_input_is_direct(&inputs[0]));
     assert_false(oip_input_is_direct(&inputs[2]));
-    assert_ok(f.err, oip_decode_input(&inputs[2], bools, 3, &f.err));
+    assert_ok(f.err, oip_decode_input(&inputs[2], &nan, bools, 3, &f.err));
     assert_memory_equal(bools, "\0\1\0", 3);
-    assert_ok(f.err, oip_decode_input(&inputs[3], NULL, 0, &f.err));
+    assert_ok(f.err, oip_decode_input(&inputs[3], &nan, NULL, 0, &f.err));
     assert_ok(f.err, oip_decode_strings(&inputs[4], &f.arena, &strings, &f.err));
     assert_true(span_equal(strings[0], span_of("a\0b", 3)) && strings[1].len == 0);
     clear(&f);
+}
+
+/* Which of the ways to write NaN a request reads, and which its answer prints. */
+static void test_nan_parameter(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *value;
+        bool takes_null;
+        enum number_nan answer, answer_to_tokens;
+    } cases[] = {
+        {"", false, NUMBER_NAN_STRING, NUMBER_NAN_TOKEN},
+        {"\"nan\":\"string\"", false, NUMBER_NAN_STRING, NUMBER_NAN_STRING},
+        {"\"nan\":\"token\"", false, NUMBER_NAN_TOKEN, NUMBER_NAN_TOKEN},
+        {"\"nan\":\"null\"", true, NUMBER_NAN_NULL, NUMBER_NAN_NULL},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct fixture f;
+        char json[100];
+        snprintf(json, sizeof(json), "{\"inputs\":[],\"parameters\":{%s}}", cases[i].value);
+        assert_ok(f.err, parse_parts(&f, json, NULL, 0));
+        const struct oip_parameters *parameters = &f.request.parameters;
+        struct tensor_nan nan = oip_request_nan(parameters);
+        assert_int_equal(nan.takes_null, cases[i].takes_null);
+        assert_int_equal(oip_answer_nan(parameters, &nan), cases[i].answer);
+        nan.has_tokens = true;
+        assert_int_equal(oip_answer_nan(parameters, &nan), cases[i].answer_to_tokens);
+        assert_int_equal(parameters->other_count, 0);
+        clear(&f);
+    }
 }
 
 static void test_parameters(void **state)
@@ -409,12 +441,13 @@ static void test_refused_strings(void **state)
 static void test_decode_error_path(void **state)
 {
     (void)state;
+    struct tensor_nan nan = {.takes_null = false};
     struct fixture f;
     float values[4];
     assert_ok(f.err,
               parse_parts(&f, INPUT(REST ",\"shape\":[2,2],\"data\":[[1,2],[3,\"4\"]]"), NULL, 0));
-    assert_fails(f.err, oip_decode_input(&f.request.inputs[0], values, 16, &f.err), ST_INVALID,
-                 "inputs[0].data[1][1]: expected a number, got a string");
+    assert_fails(f.err, oip_decode_input(&f.request.inputs[0], &nan, values, 16, &f.err),
+                 ST_INVALID, "inputs[0].data[1][1]: expected a number, got a string");
     clear(&f);
 }
 
@@ -631,9 +664,10 @@ static void test_print_json_reply(void **state)
     assert_int_equal(encoded.span_count, 1);
     assert_int_equal(encoded.total_bytes, out.len);
     check_text(
-        &out, "{\"id\":\"q\\\"1\",\"model_name\":\"m\",\"model_version\":\"1\",\"outputs\":["
-              "{\"name\":\"y\",\"datatype\":\"FP32\",\"shape\":[1,3],\"data\":[1.0,0.1,-Infinity]},"
-              "{\"name\":\"s\",\"datatype\":\"BYTES\",\"shape\":[1],\"data\":[\"a\\\"b\"]}]}");
+        &out,
+        "{\"id\":\"q\\\"1\",\"model_name\":\"m\",\"model_version\":\"1\",\"outputs\":["
+        "{\"name\":\"y\",\"datatype\":\"FP32\",\"shape\":[1,3],\"data\":[1.0,0.1,\"-Infinity\"]},"
+        "{\"name\":\"s\",\"datatype\":\"BYTES\",\"shape\":[1],\"data\":[\"a\\\"b\"]}]}");
     buf_init(&out, 50);
     assert_fails(err, print_reply(&reply, span_str("q\"1"), &out, &encoded, &err), ST_TOO_LARGE,
                  "more than 50");
@@ -799,6 +833,7 @@ int main(void)
         cmocka_unit_test(test_json_request),
         cmocka_unit_test(test_binary_request),
         cmocka_unit_test(test_parameters),
+        cmocka_unit_test(test_nan_parameter),
         cmocka_unit_test(test_outputs),
         cmocka_unit_test(test_refused_envelopes),
         cmocka_unit_test(test_refused_inputs),

@@ -26,8 +26,9 @@ static enum status parse(const char *text, enum dtype dtype, const struct shape 
     assert_non_null(copy);
     assert_non_null(dst);
     memcpy(copy + 1, text, len);
+    struct tensor_nan nan = {.takes_null = false};
     enum status status =
-        tensor_text_parse(span_of(copy + 1, len), dtype, shape, dst + 1, bytes, err);
+        tensor_text_parse(span_of(copy + 1, len), dtype, shape, &nan, dst + 1, bytes, err);
     if (status == ST_OK && bytes) {
         memcpy(out, dst + 1, bytes);
     }
@@ -79,6 +80,75 @@ static void test_narrow_floats(void **state)
     check_refused("[3.4e38]", DT_BF16, RANK1(1), "[0]: 3.4e38 is out of the range of BF16");
 }
 
+/* NaN and the infinities as what we print by default, as bare words, and as null if told so. */
+static void test_nan(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "[\"NaN\",\"Infinity\",\"-Infinity\",1]", "[ \"NaN\" , \"Infinity\" , \"-Infinity\" , 1 ]",
+        "[\"\\u004eaN\",\"Infinit\\u0079\",\"\\u002dInfinity\",1]", "[NaN,Infinity,-Infinity,1]"};
+    struct error err;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        float f[4];
+        double d[4];
+        uint16_t h[4], b[4];
+        struct span text = span_str(texts[i]);
+        struct tensor_nan nan = {.takes_null = i % 2};
+        assert_ok(err, tensor_text_parse(text, DT_F32, RANK1(4), &nan, f, sizeof(f), &err));
+        assert_ok(err, tensor_text_parse(text, DT_F64, RANK1(4), &nan, d, sizeof(d), &err));
+        assert_ok(err, tensor_text_parse(text, DT_F16, RANK1(4), &nan, h, sizeof(h), &err));
+        assert_ok(err, tensor_text_parse(text, DT_BF16, RANK1(4), &nan, b, sizeof(b), &err));
+        assert_true(isnan(f[0]) && f[1] == INFINITY && f[2] == -INFINITY && f[3] == 1);
+        assert_true(isnan(d[0]) && d[1] == INFINITY && d[2] == -INFINITY && d[3] == 1);
+        assert_true((h[0] & 0x7fff) > 0x7c00 && h[1] == 0x7c00 && h[2] == 0xfc00 && h[3] == 0x3c00);
+        assert_true((b[0] & 0x7fff) > 0x7f80 && b[1] == 0x7f80 && b[2] == 0xff80 && b[3] == 0x3f80);
+        assert_int_equal(nan.has_tokens, i == 3);
+    }
+    float f[2];
+    struct tensor_nan nan = {.takes_null = true};
+    struct span text = span_str("[null,2]");
+    assert_ok(err, tensor_text_parse(text, DT_F32, RANK1(2), &nan, f, sizeof(f), &err));
+    assert_true(isnan(f[0]) && f[1] == 2 && !nan.has_tokens);
+    assert_fails(err, tensor_text_parse(text, DT_I32, RANK1(2), &nan, f, sizeof(f), &err),
+                 ST_INVALID, "[0]: expected an integer, got null");
+    nan.takes_null = false;
+    assert_fails(err, tensor_text_parse(text, DT_F32, RANK1(2), &nan, f, sizeof(f), &err),
+                 ST_INVALID, "[0]: expected a number, got null");
+    check_refused("[\"nan\"]", DT_F32, RANK1(1), "[0]: expected a number, got a string");
+    check_refused("[\"1\"]", DT_F32, RANK1(1), "[0]: expected a number, got a string");
+    check_refused("[\"NaN]", DT_F32, RANK1(1), "[0]: expected a number, got a string");
+    check_refused("[\"NaN\"]", DT_I64, RANK1(1), "[0]: expected an integer, got a string");
+    check_refused("[\"NaN\"]", DT_BOOL, RANK1(1), "[0]: expected a boolean, got a string");
+    check_refused("[-Infinity]", DT_U8, RANK1(1), "[0]: expected an integer, got -Infinity");
+    check_refused("[\"NaN\"1]", DT_F32, RANK1(2), "[1]: expected ',' or ']', got a number");
+}
+
+static void check_form(enum number_nan form, const char *expected)
+{
+    struct buf out;
+    buf_init(&out, 1 << 10);
+    const float f[] = {1, NAN, INFINITY, -INFINITY};
+    tensor_text_print(&out, DT_F32, f, 4, form);
+    tensor_text_print_nested(&out, DT_F32, RANK0, f + 1, form);
+    tensor_text_print_nested(&out, DT_F64, RANK2(1, 1), &(double){-INFINITY}, form);
+    tensor_text_print(&out, DT_F16, &(uint16_t){0x7c00}, 1, form);
+    tensor_text_print(&out, DT_BF16, &(uint16_t){0x7fc0}, 1, form);
+    tensor_text_print(&out, DT_I32, &(int32_t){7}, 1, form);
+    buf_add_char(&out, '\0');
+    assert_false(buf_failed(&out));
+    assert_string_equal((const char *)out.ptr, expected);
+    buf_fini(&out);
+}
+
+static void test_print_nan(void **state)
+{
+    (void)state;
+    check_form(NUMBER_NAN_STRING, "[1.0,\"NaN\",\"Infinity\",\"-Infinity\"]\"NaN\"[[\"-Infinity\"]]"
+                                  "[\"Infinity\"][\"NaN\"][7]");
+    check_form(NUMBER_NAN_TOKEN, "[1.0,NaN,Infinity,-Infinity]NaN[[-Infinity]][Infinity][NaN][7]");
+    check_form(NUMBER_NAN_NULL, "[1.0,null,null,null]null[[null]][null][null][7]");
+}
+
 /* The two ends of each type, and one step beyond either. */
 static void check_range(enum dtype dtype, const char *low, const char *high, const char *below,
                         const char *above)
@@ -119,7 +189,7 @@ static void test_integers(void **state)
     check_range(DT_U64, "0", "18446744073709551615", "-1", "18446744073709551616");
     check_refused("[1.0]", DT_I32, RANK1(1), "[0]: expected an integer, got 1.0");
     check_refused("[7,1e2]", DT_U8, RANK1(2), "[1]: expected an integer, got 1e2");
-    check_refused("[NaN]", DT_I32, RANK1(1), "[0]: malformed number NaN");
+    check_refused("[NaN]", DT_I32, RANK1(1), "[0]: expected an integer, got NaN");
     check_refused("[01]", DT_I32, RANK1(1), "[0]: malformed number 01");
     check_refused("[true]", DT_I32, RANK1(1), "[0]: expected an integer, got a boolean");
     check_refused("[99999999999999999999999]", DT_I64, RANK1(1),
@@ -264,7 +334,7 @@ static void check_print(enum dtype dtype, const void *src, size_t count, const c
 {
     struct buf out;
     buf_init(&out, 10000);
-    tensor_text_print(&out, dtype, src, count);
+    tensor_text_print(&out, dtype, src, count, NUMBER_NAN_STRING);
     assert_false(buf_failed(&out));
     buf_add_char(&out, '\0');
     assert_string_equal((const char *)out.ptr, expected);
@@ -274,10 +344,11 @@ static void check_print(enum dtype dtype, const void *src, size_t count, const c
 static void test_print(void **state)
 {
     (void)state;
-    check_print(DT_F32, (const float[]){1, 0.1f, NAN, -INFINITY}, 4, "[1.0,0.1,NaN,-Infinity]");
+    check_print(DT_F32, (const float[]){1, 0.1f, NAN, -INFINITY}, 4,
+                "[1.0,0.1,\"NaN\",\"-Infinity\"]");
     check_print(DT_F64, (const double[]){0.1, -1e300}, 2, "[0.1,-1e300]");
-    check_print(DT_F16, (const uint16_t[]){0x3c00, 0x7c00}, 2, "[1.0,Infinity]");
-    check_print(DT_BF16, (const uint16_t[]){0xbf80, 0x7fc0}, 2, "[-1.0,NaN]");
+    check_print(DT_F16, (const uint16_t[]){0x3c00, 0x7c00}, 2, "[1.0,\"Infinity\"]");
+    check_print(DT_BF16, (const uint16_t[]){0xbf80, 0x7fc0}, 2, "[-1.0,\"NaN\"]");
     check_print(DT_I8, (const int8_t[]){-128, 127}, 2, "[-128,127]");
     check_print(DT_I16, (const int16_t[]){-32768, 5}, 2, "[-32768,5]");
     check_print(DT_I32, (const int32_t[]){INT32_MIN, 0}, 2, "[-2147483648,0]");
@@ -296,6 +367,7 @@ static void test_round_trip(void **state)
 {
     (void)state;
     enum { BYTES = 8 * 333 };
+    struct tensor_nan nan = {.takes_null = false};
     uint8_t bytes[BYTES], back[BYTES];
     uint32_t seed = 7;
     for (int i = 0; i < BYTES; i++) {
@@ -312,10 +384,10 @@ static void test_round_trip(void **state)
             }
         }
         buf_init(&out, 100000);
-        tensor_text_print(&out, (enum dtype)dtype, bytes, (size_t)count);
+        tensor_text_print(&out, (enum dtype)dtype, bytes, (size_t)count, NUMBER_NAN_STRING);
         assert_false(buf_failed(&out));
-        assert_ok(err, tensor_text_parse(buf_span(&out), (enum dtype)dtype, RANK1(count), back,
-                                         BYTES, &err));
+        assert_ok(err, tensor_text_parse(buf_span(&out), (enum dtype)dtype, RANK1(count), &nan,
+                                         back, BYTES, &err));
         assert_memory_equal(back, bytes, BYTES);
         buf_fini(&out);
     }
@@ -327,7 +399,7 @@ static void test_print_limits(void **state)
     struct buf out;
     const float values[100] = {0};
     buf_init(&out, 200);
-    tensor_text_print(&out, DT_F32, values, 100);
+    tensor_text_print(&out, DT_F32, values, 100, NUMBER_NAN_STRING);
     assert_true(buf_failed(&out));
     buf_fini(&out);
     buf_init(&out, 1000);
@@ -340,6 +412,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_floats),     cmocka_unit_test(test_narrow_floats),
+        cmocka_unit_test(test_nan),        cmocka_unit_test(test_print_nan),
         cmocka_unit_test(test_integers),   cmocka_unit_test(test_booleans),
         cmocka_unit_test(test_nesting),    cmocka_unit_test(test_counts),
         cmocka_unit_test(test_zero_size),  cmocka_unit_test(test_bytes_min),
