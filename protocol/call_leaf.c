@@ -105,7 +105,11 @@ static enum status verify_shape(const struct call_parser *p, uint32_t node,
         (uint64_t)shape_numel(&leaf->shape) > p->limits->element_count_max ||
         leaf->bytes > p->limits->oip.tensor_bytes_max) {
         const struct sip_node *n = &p->method->structure->inputs.nodes[node];
-        error_set(p->err, ST_TOO_LARGE, ": more elements than a request may have");
+        char shape[SHAPE_TEXT_MAX];
+        error_set(p->err, ST_TOO_LARGE,
+                  ": shape %.80s has more than %" PRIu64 " elements, or more than %zu bytes",
+                  shape_print(&leaf->shape, shape), p->limits->element_count_max,
+                  p->limits->oip.tensor_bytes_max);
         return call_prefix(p->method, (uint32_t)n->raw_index, "", p->err);
     }
     return ST_OK;
@@ -130,7 +134,10 @@ static enum status read_typed_member(struct call_parser *p, const struct json_st
         TRY(json_read_string(&p->in, &text, p->err));
         return find_dtype(text.raw, &typed->dtype)
                    ? ST_OK
-                   : json_fail(&p->in, p->err, ST_INVALID, "unknown dtype");
+                   : json_fail(&p->in, p->err, ST_INVALID,
+                               "unknown dtype \"%.*s\", expected one like float32, int64 or bool",
+                               text.raw.len > 32 ? 32 : (int)text.raw.len,
+                               (const char *)text.raw.ptr);
     }
     if (json_string_is(key, "shape")) {
         typed->has_shape = true;
@@ -226,7 +233,8 @@ static enum status finish_typed(struct call_parser *p, uint32_t node, const stru
     }
     unsigned forms = typed->has_size + (typed->base64.raw.ptr != NULL) + (typed->fill.ptr != NULL);
     if (forms != 1 && !(forms == 0 && p->limits->shapes_only)) {
-        return call_fail(p, node, ": expected one of base64, binary_data_size and fill");
+        return call_fail(p, node, ": expected one of base64, binary_data_size and fill, got %s",
+                         forms ? "several" : "none");
     }
     if (typed->dtype != slot->dtype) {
         return refuse(p, node, dtype_infos[typed->dtype].long_text);

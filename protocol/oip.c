@@ -30,13 +30,15 @@ enum status oip_split_body(struct span body, const struct span *json_bytes, stru
     const uint8_t *at = json_bytes->ptr, *end = at + json_bytes->len;
     uint64_t len;
     if (number_parse_u64(&at, end, &len) != NUMBER_OK || at != end) {
-        return error_set(err, ST_INVALID, "Inference-Header-Content-Length is no whole number");
+        return error_set(
+            err, ST_INVALID, "Inference-Header-Content-Length: expected a whole number, got '%.*s'",
+            json_bytes->len > 32 ? 32 : (int)json_bytes->len, (const char *)json_bytes->ptr);
     }
     if (len > body.len) {
         return error_set(err, ST_INVALID,
-                         "Inference-Header-Content-Length is %" PRIu64
-                         ", expected at most %zu, the length of the body",
-                         len, body.len);
+                         "Inference-Header-Content-Length: expected at most %zu, the length of the "
+                         "body, got %" PRIu64,
+                         body.len, len);
     }
     *out = (struct oip_body){
         .is_raw = len == 0,

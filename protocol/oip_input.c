@@ -23,8 +23,10 @@ static enum status measure_input(struct oip_request_input *input, const struct o
                          input->index, shape_print(&input->shape, shape));
     }
     if (bytes > limits->tensor_bytes_max) {
-        return error_set(err, ST_TOO_LARGE, "inputs[%zu]: %zu bytes, at most %zu are taken",
-                         input->index, bytes, limits->tensor_bytes_max);
+        char shape[SHAPE_TEXT_MAX];
+        return error_set(
+            err, ST_TOO_LARGE, "inputs[%zu]: shape %.80s takes %zu bytes, expected at most %zu",
+            input->index, shape_print(&input->shape, shape), bytes, limits->tensor_bytes_max);
     }
     input->bytes = input->type.is_bytes ? 0 : bytes;
     return ST_OK;
@@ -37,9 +39,9 @@ static enum status verify_text(const struct oip_request_input *input, struct err
     if (input->data.len < tensor_text_bytes_min(count)) {
         char shape[SHAPE_TEXT_MAX];
         return error_set(err, ST_INVALID,
-                         "inputs[%zu].data: expected %" PRId64
-                         " elements (shape %.80s), got fewer: %zu bytes of text",
-                         input->index, count, shape_print(&input->shape, shape), input->data.len);
+                         "inputs[%zu].data: expected %" PRId64 " elements (shape %.80s), got %zu",
+                         input->index, count, shape_print(&input->shape, shape),
+                         tensor_text_count(input->data));
     }
     return ST_OK;
 }

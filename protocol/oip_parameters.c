@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "protocol/json_priv.h"
 #include "protocol/number.h"
 #include "protocol/oip_priv.h"
 
@@ -79,6 +80,7 @@ static enum status read_number(const struct oip_reader *r, struct oip_parameter 
 
 static enum status read_value(const struct oip_reader *r, struct oip_parameter *parameter)
 {
+    char next[JSON_NEXT_TEXT_MAX];
     switch (json_peek(r->in)) {
     case JSON_STRING:
         parameter->type = OIP_STRING;
@@ -90,7 +92,8 @@ static enum status read_value(const struct oip_reader *r, struct oip_parameter *
         return read_number(r, parameter);
     default:
         return json_fail(r->in, r->err, ST_INVALID,
-                         "a parameter is a string, a number or a boolean");
+                         "expected a string, a number or a boolean, got %s",
+                         json_next_text(r->in, next));
     }
 }
 

@@ -40,7 +40,8 @@ static enum status parse_datatype(struct oip_parser *p, struct oip_type *type)
     TRY(json_read_string(&p->in, &text, p->err));
     type->is_bytes = json_string_is(&text, "BYTES");
     if (!type->is_bytes && !dtype_from_oip(text.raw, &type->dtype)) {
-        return json_fail(&p->in, p->err, ST_INVALID, "unknown datatype \"%.*s\"",
+        return json_fail(&p->in, p->err, ST_INVALID,
+                         "unknown datatype \"%.*s\", expected one like FP32, INT64, BOOL or BYTES",
                          text.raw.len > 32 ? 32 : (int)text.raw.len, (const char *)text.raw.ptr);
     }
     return ST_OK;

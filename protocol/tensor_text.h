@@ -34,6 +34,9 @@ struct tensor_nan {
 /* Fewest bytes of JSON that can hold |count| elements; saturates. */
 size_t tensor_text_bytes_min(int64_t count);
 
+/* How many elements an array has, whatever is wrong with it: for errors. */
+size_t tensor_text_count(struct span text);
+
 /* |text| is the whole array with its brackets. |dst| has exactly |bytes| = shape x dtype and may
  * have any alignment. Part of it is written even when the text turns out to be bad. */
 MUST_CHECK enum status tensor_text_parse(struct span text, enum dtype dtype,

@@ -4,6 +4,7 @@
 #include "runtime/block.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -148,6 +149,20 @@ static void read_symbols(const struct rt_block *block, const struct rt_block_inp
     }
 }
 
+/* ", as dim 0 of x": the last place where an input has |dim|, which gave it its value. */
+static void name_symbol(const struct rt_block *block, struct rt_dim dim, char text[80])
+{
+    const struct rt_graph *graph = &block->graph;
+    for (uint32_t i = 0; dim.expr && i < block->name_count && i < graph->input_count; i++) {
+        const struct rt_value *v = &graph->values[graph->inputs[i]];
+        for (uint8_t d = 0; v->kind == RT_TENSOR && d < v->rank; d++) {
+            if (rt_dim_same(v->dims[d], dim)) {
+                snprintf(text, 80, ", as dim %u of %.40s", d, block->names[i].name);
+            }
+        }
+    }
+}
+
 static enum status check_dim(const struct rt_block *block, uint32_t input, uint8_t d, int64_t given,
                              const int64_t *values, struct error *err)
 {
@@ -155,13 +170,14 @@ static enum status check_dim(const struct rt_block *block, uint32_t input, uint8
     int64_t wanted = rt_dim_at(dim, values);
     const char *name = input < block->name_count ? block->names[input].name : "a value";
     if (given != wanted) {
+        char other[80] = "";
+        name_symbol(block, dim, other);
         return error_set(err, ST_INVALID, "%s: dim %u is %" PRId64 ", expected %" PRId64 "%s", name,
-                         d, given, wanted, dim.expr ? " as another input has it" : "");
+                         d, given, wanted, other);
     }
     if (given > dim.value) {
-        return error_set(err, ST_INVALID,
-                         "%s: dim %u is %" PRId64 ", at most %" PRId64 " are possible", name, d,
-                         given, dim.value);
+        return error_set(err, ST_INVALID, "%s: dim %u is %" PRId64 ", expected at most %" PRId64,
+                         name, d, given, dim.value);
     }
     return ST_OK;
 }

@@ -44,6 +44,17 @@ enum status rt_io_refuse(const struct rt_io *io, const char *given, struct error
     return ST_INVALID;
 }
 
+enum status rt_io_missing(const struct rt_io *io, struct error *err)
+{
+    struct buf type;
+    buf_init(&type, 512);
+    rt_io_print(io, &type);
+    error_set(err, ST_INVALID, "input '%s' is missing, expected %.*s", io->name,
+              SPAN_FMT(buf_span(&type)));
+    buf_fini(&type);
+    return ST_INVALID;
+}
+
 static enum status refuse_tensor(const struct rt_io *io, const struct rt_buffer_desc *given,
                                  struct error *err)
 {
@@ -65,7 +76,7 @@ static enum status check_type(const struct rt_io *io, const struct rt_buffer_des
     for (uint8_t d = 0; d < shape->rank; d++) {
         bool is_dynamic = io->dynamic_dims >> d & 1;
         if (is_dynamic && shape->dims[d] > io->shape.dims[d]) {
-            return error_set(err, ST_INVALID, "dim %u is %" PRId64 ", the largest is %" PRId64, d,
+            return error_set(err, ST_INVALID, "dim %u is %" PRId64 ", expected at most %" PRId64, d,
                              shape->dims[d], io->shape.dims[d]);
         }
         if (!is_dynamic && shape->dims[d] != io->shape.dims[d]) {

@@ -21,13 +21,16 @@ static enum status check_inputs(const struct rt_method *method, const struct sha
 {
     for (uint32_t i = 0; i < rt_method_input_count(method); i++) {
         const struct rt_io *io = rt_method_input(method, i);
+        if (io->kind == RT_IO_TENSOR && !inputs[i]) {
+            return rt_io_missing(io, err); /* before what is wrong with others */
+        }
+    }
+    for (uint32_t i = 0; i < rt_method_input_count(method); i++) {
+        const struct rt_io *io = rt_method_input(method, i);
         struct rt_buffer_desc given, wanted;
         size_t bytes;
         if (io->kind != RT_IO_TENSOR) {
             continue;
-        }
-        if (!inputs[i]) {
-            return error_set(err, ST_INVALID, "input '%s' is missing", io->name);
         }
         given = (struct rt_buffer_desc){.dtype = io->dtype, .shape = *inputs[i]};
         if (rt_oracle(io, method->device, &given, &wanted, &bytes, err) == RT_ORACLE_UNSUPPORTED) {
@@ -269,7 +272,7 @@ enum status rt_method_allocate_results(struct rt_method *method, const int64_t *
 {
     uint32_t inputs = rt_method_input_count(method), results = rt_method_result_count(method);
     if (dim_count != rt_method_dynamic_dim_count(method)) {
-        return error_set(err, ST_INVALID, "%u dynamic dims, expected %u", dim_count,
+        return error_set(err, ST_INVALID, "got %u dynamic dims, expected %u", dim_count,
                          rt_method_dynamic_dim_count(method));
     }
     struct shape *shapes = calloc((size_t)inputs + 1, sizeof(*shapes));

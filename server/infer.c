@@ -8,6 +8,8 @@
 
 #include "server/infer.h"
 
+#include <stdio.h>
+
 #include "base/check.h"
 #include "hal/buffer.h"
 #include "hal/pool.h"
@@ -311,6 +313,17 @@ enum status infer_prepare(struct request *request, struct error *err)
     size_t demand = 0;
     enum status status = request->infer.ops->prepare(request, &demand, err);
     return status == ST_EXHAUSTED ? refuse_memory(request, demand, err) : status;
+}
+
+void infer_explain(const struct infer_call *call, const struct error *why,
+                   const struct rt_culprit *culprit, struct error *err)
+{
+    char element[RT_CULPRIT_TEXT_MAX], behind[RT_CULPRIT_TEXT_MAX + 2];
+    *err = *why;
+    if (culprit->is_known) {
+        snprintf(behind, sizeof(behind), "%s: ", rt_culprit_print(culprit, element));
+        call->form->name_input(call, culprit->input, behind, err);
+    }
 }
 
 enum status infer_fail_late(const struct request *request, struct error *err)

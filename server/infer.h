@@ -24,6 +24,7 @@
 
 struct bundle;
 struct request;
+struct rt_culprit;
 struct rt_invocation;
 struct rt_sequence;
 
@@ -65,6 +66,9 @@ struct infer_form {
     enum status (*decode)(struct request *request, struct infer_call *call, struct error *err);
     enum status (*print)(struct request *request, struct infer_call *call, struct error *err);
     void (*print_tail)(struct request *request, const struct infer_call *call); /* (optional) */
+    /* Puts what the client calls raw input |index|, and |behind|, before the text in |err|. */
+    enum status (*name_input)(const struct infer_call *call, uint32_t index, const char *behind,
+                              struct error *err);
 };
 
 extern const struct infer_form infer_form_oip;  /* infer_oip.c */
@@ -130,6 +134,10 @@ struct oip_limits infer_limits(const struct request *request);
 
 /* The limits of a request beside those of its head: the shorter time, the higher priority. */
 void infer_take_parameters(struct infer *infer, const struct oip_parameters *parameters);
+
+/* |why| the call failed, with which of the client's elements is to blame, if one is. */
+void infer_explain(const struct infer_call *call, const struct error *why,
+                   const struct rt_culprit *culprit, struct error *err);
 
 /* ST_TIMEOUT: "not done after 50 ms". */
 enum status infer_fail_late(const struct request *request, struct error *err);

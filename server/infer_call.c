@@ -163,4 +163,10 @@ static enum status print(struct request *request, struct infer_call *call, struc
                       &request->out, &infer->encoded, err);
 }
 
-const struct infer_form infer_form_call = {parse, decode, print, NULL};
+static enum status name_input(const struct infer_call *call, uint32_t index, const char *behind,
+                              struct error *err)
+{
+    return call_prefix(&call->model->call, index, behind, err);
+}
+
+const struct infer_form infer_form_call = {parse, decode, print, NULL, name_input};

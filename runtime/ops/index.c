@@ -44,11 +44,14 @@ struct places {
 static int64_t read_place(const struct hal_args *args, const struct rt_index_constants *c,
                           uint32_t k, int64_t at)
 {
-    const void *tensor = args->bindings[c->first + k];
-    int64_t place = c->i32 >> k & 1 ? ((const int32_t *)tensor)[at] : ((const int64_t *)tensor)[at];
-    place = place < 0 && c->wraps ? place + c->sizes[k] : place;
+    bool is_i32 = c->i32 >> k & 1;
+    const void *from = (const char *)args->bindings[c->first + k] + at * (is_i32 ? 4 : 8);
+    int64_t got = is_i32 ? *(const int32_t *)from : *(const int64_t *)from;
+    int64_t place = got < 0 && c->wraps ? got + c->sizes[k] : got;
     if (place < 0 || place >= c->sizes[k]) {
-        hal_fault(args, HAL_FAULT_INDEX);
+        hal_fault(
+            args, HAL_FAULT_INDEX,
+            &(struct hal_fault_number){from, got, c->wraps ? -c->sizes[k] : 0, c->sizes[k] - 1});
         return NOWHERE;
     }
     return place * c->steps[k];
@@ -97,7 +100,8 @@ static void find_trues(const struct hal_args *args, int64_t begin, int64_t count
         }
     }
     if (at_end && c->values != NO_LIMIT && places->trues != c->values) {
-        hal_fault(args, HAL_FAULT_VALUES);
+        hal_fault(args, HAL_FAULT_VALUES,
+                  &(struct hal_fault_number){NULL, places->trues, c->values, c->values});
     }
 }
 

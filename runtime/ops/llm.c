@@ -144,7 +144,8 @@ static void write_rows_at_tile(const struct hal_args *args, struct hal_tile tile
         const char *from =
             (const char *)args->bindings[2] + (tile.y * k->count + i) * k->row_bytes + first;
         if (places[i] < 0 || places[i] >= k->rows) {
-            hal_fault(args, HAL_FAULT_INDEX);
+            hal_fault(args, HAL_FAULT_INDEX,
+                      &(struct hal_fault_number){&places[i], places[i], 0, k->rows - 1});
             continue;
         }
         memcpy(out + places[i] * k->row_bytes, from, bytes);

@@ -29,7 +29,8 @@ static void back_tile(const struct hal_args *args, struct hal_tile tile)
     memset(image, 0, (size_t)(c->in_plane * width));
     for (int64_t i = 0; i < c->out_plane; i++) {
         if (places[i] < 0 || places[i] >= c->in_plane) {
-            hal_fault(args, HAL_FAULT_INDEX);
+            hal_fault(args, HAL_FAULT_INDEX,
+                      &(struct hal_fault_number){&places[i], places[i], 0, c->in_plane - 1});
             continue;
         }
         rt_element_add(image + places[i] * width, grad + i * width, 1, c->dtype);

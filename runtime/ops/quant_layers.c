@@ -98,11 +98,12 @@ static void embed_tile(const struct hal_args *args, struct hal_tile tile)
 
     for (int64_t i = first; i < end; i++) {
         int64_t place;
-        rt_load(k->places_type, RT_CLASS_I64)(
-            &place, (const char *)args->bindings[4] + i * (int64_t)dtype_bytes(k->places_type), 0,
-            1);
+        const char *from =
+            (const char *)args->bindings[4] + i * (int64_t)dtype_bytes(k->places_type);
+        rt_load(k->places_type, RT_CLASS_I64)(&place, from, 0, 1);
         if (place < 0 || place >= k->rows) {
-            hal_fault(args, HAL_FAULT_INDEX);
+            hal_fault(args, HAL_FAULT_INDEX,
+                      &(struct hal_fault_number){from, place, 0, k->rows - 1});
             continue;
         }
         embed_row(args, place, (char *)args->bindings[0] + i * bytes);

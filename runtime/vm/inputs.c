@@ -37,7 +37,7 @@ static enum status ask(struct rt_invocation *inv, uint32_t index,
         return err->code;
     }
     if (inv->inputs[index].is_given) {
-        return error_set(err, ST_INVALID, "given twice");
+        return error_set(err, ST_INVALID, "given twice, expected once");
     }
     return ST_OK;
 }
@@ -173,7 +173,7 @@ static enum status give_scalar(struct rt_invocation *inv, uint32_t index, enum r
         return rt_io_refuse(io, kinds[kind], err);
     }
     if (inv->inputs[index].is_given) {
-        return error_set(err, ST_INVALID, "given twice");
+        return error_set(err, ST_INVALID, "given twice, expected once");
     }
     inv->inputs[index].is_given = true;
     if (is_same) {
@@ -181,14 +181,15 @@ static enum status give_scalar(struct rt_invocation *inv, uint32_t index, enum r
     }
     switch (io->kind) {
     case RT_IO_INT:
-        return error_set(err, ST_INVALID, "the exporter fixed it to %" PRId64, io->value.i);
+        return error_set(err, ST_INVALID, "expected %" PRId64 ", which the exporter fixed",
+                         io->value.i);
     case RT_IO_FLOAT:
-        return error_set(err, ST_INVALID, "the exporter fixed it to %.17g", io->value.f);
+        return error_set(err, ST_INVALID, "expected %.17g, which the exporter fixed", io->value.f);
     case RT_IO_BOOL:
-        return error_set(err, ST_INVALID, "the exporter fixed it to %s",
+        return error_set(err, ST_INVALID, "expected %s, which the exporter fixed",
                          io->value.b ? "true" : "false");
     default:
-        return error_set(err, ST_INVALID, "the exporter fixed it to '%.100s'",
+        return error_set(err, ST_INVALID, "expected '%.100s', which the exporter fixed",
                          io->value.s.len ? (const char *)io->value.s.ptr : "");
     }
 }

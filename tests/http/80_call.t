@@ -154,7 +154,7 @@ post /v2/models/add/call {"args":[{"dtype":"float32","base64":""},1]}
 json {"error": "args[0]: member \"shape\" is missing"}
 post /v2/models/add/call {"args":[{"dtype":"float32","shape":[2,3]},1]}
 < 400
-json {"error": "args[0]: expected one of base64, binary_data_size and fill"}
+json {"error": "args[0]: expected one of base64, binary_data_size and fill, got none"}
 post /v2/models/add/call {"args":[
 < 400
 open
@@ -210,7 +210,7 @@ post /v2/models/add/shape {"inputs":[{"name":"other","shape":[2,4]}]}
 json {"error": "inputs[0].name: model 'add' has no input 'other'"}
 post /v2/models/mlp/shape {"inputs":[]}
 < 400
-json {"error": "input 'input_0' is missing"}
+json {"error": "input 'input_0' is missing, expected float32[?,12]"}
 
 play tensors of one value
 post /v2/models/add/call {"args":[{"dtype":"float32","shape":[2,3],"fill":1.5},[[1,2,3],[4,5,6]]]}
@@ -224,7 +224,7 @@ post /v2/models/add/call {"args":[{"dtype":"float32","shape":[2,4],"fill":0},1]}
 json {"error": "args[0]: expected float32[2,3], got float32[2,4]"}
 post /v2/models/add/call {"args":[{"dtype":"float32","shape":[2,3],"fill":0,"base64":""},1]}
 < 400
-json {"error": "args[0]: expected one of base64, binary_data_size and fill"}
+json {"error": "args[0]: expected one of base64, binary_data_size and fill, got several"}
 get /v2/models/mlp/signature
 < 200
 body .*"maxItems":.*"parameters":\{"type":"object"\}\},"required":\["args"\],"additionalProperties":false\},"example":.*

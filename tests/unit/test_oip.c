@@ -245,7 +245,7 @@ static void test_refused_envelopes(void **state)
     check_refused("{\"inputs\":[],\"parameters\":[]}", ST_INVALID,
                   "parameters: expected an object, got an array");
     check_refused("{\"inputs\":[],\"parameters\":{\"a\":{}}}", ST_INVALID,
-                  "parameters.a: a parameter is a string, a number or a boolean");
+                  "parameters.a: expected a string, a number or a boolean, got ");
     check_refused("{\"inputs\":[],\"parameters\":{\"triton_x\":1}}", ST_INVALID, "are reserved");
     check_refused("{\"inputs\":[],\"parameters\":{\"timeout\":-1}}", ST_INVALID,
                   "parameters.timeout: expected a whole number, got -1, which is out of range");
@@ -279,9 +279,9 @@ static void test_refused_inputs(void **state)
     check_refused(INPUT(REST ",\"shape\":[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1],\"data\":[1]"),
                   ST_TOO_LARGE, "inputs[0].shape[16]: more than 16 dims");
     check_refused(INPUT(REST ",\"shape\":[262145],\"data\":[1]"), ST_TOO_LARGE,
-                  "inputs[0]: 1048580 bytes, at most 1048576 are taken");
+                  "inputs[0]: shape [262145] takes 1048580 bytes, expected at most 1048576");
     check_refused(INPUT(REST ",\"shape\":[5],\"data\":[1,2]"), ST_INVALID,
-                  "inputs[0].data: expected 5 elements (shape [5]), got fewer");
+                  "inputs[0].data: expected 5 elements (shape [5]), got 2");
     check_refused(INPUT(REST ",\"shape\":[1],\"data\":5"), ST_INVALID,
                   "inputs[0].data: expected an array, got a number");
     check_refused(INPUT(REST ",\"shape\":[1],\"data\":[1],\"parameters\":{\"binary_data_size\":4}"),
