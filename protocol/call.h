@@ -55,7 +55,8 @@ struct call_method {
 struct call_limits {
     struct oip_limits oip; /* of what calls share with the protocol's requests */
     uint64_t element_count_max;
-    bool shapes_only; /* typed objects may come without data, tensors of one size not at all */
+    bool shapes_only; /* typed objects may come without data, tensors of one size not at all, and
+                         results have extents: "outputs" as in oip_parse_shapes() */
 };
 
 /* CALL_SHAPE: without data. */
@@ -82,6 +83,7 @@ struct call_leaf {
 struct call_request {
     struct oip_parameters parameters;
     struct call_leaf *leaves; /* one for each raw input; those that are left out are CALL_ABSENT */
+    struct oip_outputs outputs; /* with shapes_only: those whose shapes a call found out */
 };
 
 /* |out_rest| as in oip_parse_infer(). */

@@ -97,18 +97,26 @@ struct oip_request_input {
 
 struct oip_request_output {
     struct span name;
+    size_t index; /* in the request, for error paths */
     bool is_binary;
     bool has_form;        /* the request says |is_binary| of this output itself */
     uint32_t class_count; /* of the classification extension; 0 = the tensor itself */
+    bool has_shape;       /* of a request for shapes: the client knows |shape| from a call */
+    struct shape shape;
+};
+
+struct oip_outputs {
+    struct oip_request_output *items; /* in the arena */
+    size_t count;
 };
 
 struct oip_request {
     bool has_id;
     struct span id;
     struct oip_parameters parameters;
-    struct oip_request_input *inputs; /* both arrays live in the arena */
-    struct oip_request_output *outputs;
-    size_t input_count, output_count;
+    struct oip_request_input *inputs; /* in the arena */
+    size_t input_count;
+    struct oip_outputs outputs;
 };
 
 struct oip_body {
@@ -128,8 +136,8 @@ MUST_CHECK enum status oip_parse_infer(const struct oip_body *body, const struct
                                        struct arena *arena, struct oip_request *out,
                                        struct span *out_rest, struct error *err);
 
-/* A request for shapes: of an inference request only the names and shapes of the inputs, which are
- * neither checked against each other nor against a model. */
+/* A request for shapes: of an inference request only the names and shapes of the inputs, and of
+ * outputs where it has any, which are neither checked against each other nor against a model. */
 MUST_CHECK enum status oip_parse_shapes(struct span body, const struct oip_limits *limits,
                                         struct arena *arena, struct oip_request *out,
                                         struct error *err);

@@ -72,26 +72,27 @@ static enum status choose_outputs(struct arena *arena, struct infer_call *call, 
 {
     const struct model *model = call->model;
     const struct oip_request *oip = &call->oip;
-    size_t count = oip->output_count ? oip->output_count : model->output_count;
+    size_t count = oip->outputs.count ? oip->outputs.count : model->output_count;
     call->outputs = arena_array(arena, count, sizeof(call->outputs[0]));
     if (!call->outputs || count > INFER_OUTPUTS_MAX) {
         return error_set(err, ST_UNSUPPORTED, "outputs: expected at most %d, got %zu",
                          INFER_OUTPUTS_MAX, count);
     }
-    for (uint32_t i = 0; oip->output_count == 0 && i < model->output_count; i++) {
+    for (uint32_t i = 0; oip->outputs.count == 0 && i < model->output_count; i++) {
         add_output(call, &model->outputs[i], oip->parameters.binary_data_output);
     }
-    for (size_t i = 0; i < oip->output_count; i++) {
-        const struct oip_request_output *output = &oip->outputs[i];
+    for (size_t i = 0; i < oip->outputs.count; i++) {
+        const struct oip_request_output *output = &oip->outputs.items[i];
         const struct model_io *io =
             model_find_io(model->outputs, model->output_count, output->name);
         if (!io) {
             return error_set(err, ST_INVALID, "outputs[%zu].name: model '%s' has no output '%.*s'",
-                             i, model->name, SPAN_FMT(output->name));
+                             output->index, model->name, SPAN_FMT(output->name));
         }
         if (output->class_count) {
             return error_set(err, ST_INVALID,
-                             "outputs[%zu].parameters.classification: not supported", i);
+                             "outputs[%zu].parameters.classification: not supported",
+                             output->index);
         }
         add_output(call, io, output->is_binary);
     }

@@ -129,6 +129,23 @@ MUST_CHECK enum status rt_dims_eval(const struct rt_dims *dims, int64_t *values,
  */
 void rt_dims_eval_known(const struct rt_dims *dims, int64_t *values, bool *is_known);
 
+/* What an expression may be, both ends included; saturated. */
+struct rt_dim_range {
+    int64_t lo, hi;
+};
+
+/*
+ * Bounds every expression: ranges[e] for expression e, from the ranges of the symbols that the
+ * caller has put in place. Any thread.
+ */
+void rt_dims_bound(const struct rt_dims *dims, struct rt_dim_range *ranges);
+
+static inline struct rt_dim_range rt_dim_range_at(struct rt_dim d,
+                                                  const struct rt_dim_range *ranges)
+{
+    return d.expr ? ranges[d.expr] : (struct rt_dim_range){d.value, d.value};
+}
+
 /* ST_INVALID when a requirement between values that are known is broken. */
 MUST_CHECK enum status rt_dims_check_known(const struct rt_dims *dims, const int64_t *values,
                                            const bool *is_known, struct error *err);

@@ -77,6 +77,19 @@ void rt_dims_eval_known(const struct rt_dims *dims, int64_t *values, bool *is_kn
     }
 }
 
+void rt_dims_bound(const struct rt_dims *dims, struct rt_dim_range *ranges)
+{
+    for (uint32_t i = 1; i < dims->expr_count; i++) {
+        const struct rt_expr *e = &dims->exprs[i];
+        if (e->kind != RT_EXPR_SYMBOL) {
+            ranges[i] = rt_dim_range_of(e->kind, rt_dim_range_at(e->a, ranges),
+                                        rt_dim_range_at(e->b, ranges));
+        } else if (dims->solved[i].expr != i) {
+            ranges[i] = rt_dim_range_at(dims->solved[i], ranges);
+        }
+    }
+}
+
 enum status rt_dims_check_known(const struct rt_dims *dims, const int64_t *values,
                                 const bool *is_known, struct error *err)
 {

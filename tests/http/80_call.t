@@ -194,7 +194,44 @@ post /v2/models/sizes/shape {"inputs":[{"name":"input_0","shape":[3]},{"name":"i
 body .*"name":"output_1","datatype":"FP32","shape":\[[0-9]+\].*
 post /v2/models/joined/shape {"args":[{"dtype":"float32","shape":[3,4]}]}
 < 200
-json {"model_name":"joined","model_version":"1","outputs":[{"name":"output_0","datatype":"FP32","shape":[6,4],"bytes":96},{"name":"output_1","datatype":"FP32","shape":[3],"bytes":12},{"name":"output_2","datatype":"INT64","shape":[-1,2]},{"name":"output_3","datatype":"FP32","shape":[3,4],"bytes":48}]}
+json {"model_name":"joined","model_version":"1","outputs":[{"name":"output_0","datatype":"FP32","shape":[6,4],"bytes":96},{"name":"output_1","datatype":"FP32","shape":[3],"bytes":12},{"name":"output_2","datatype":"INT64","shape":[-1,2],"bounds":[48,2],"bytes_max":768},{"name":"output_3","datatype":"FP32","shape":[3,4],"bytes":48}]}
+
+play the sizes that a call found out make the rest of the shapes exact
+post /v2/models/joined/call {"args":[[[0,1,2],[0,0,3]],true]}
+< 200
+body .*,\[\[0,1\],\[0,2\],\[1,2\]\],.*
+post /v2/models/joined/shape {"args":[{"dtype":"float32","shape":[3,4]}],"outputs":[{"name":"output_2","shape":[5,2]}]}
+< 200
+json {"model_name":"joined","model_version":"1","outputs":[{"name":"output_0","datatype":"FP32","shape":[6,4],"bytes":96},{"name":"output_1","datatype":"FP32","shape":[3],"bytes":12},{"name":"output_2","datatype":"INT64","shape":[5,2],"bytes":80},{"name":"output_3","datatype":"FP32","shape":[3,4],"bytes":48}]}
+post /v2/models/joined/shape {"inputs":[{"name":"input_0","shape":[3,4]}],"outputs":[{"name":"output_2","datatype":"INT64","shape":[0,2],"data":[]},{"name":"output_0","shape":[6,4],"parameters":{"binary_data_size":96}}]}
+< 200
+json {"model_name":"joined","model_version":"1","outputs":[{"name":"output_0","datatype":"FP32","shape":[6,4],"bytes":96},{"name":"output_1","datatype":"FP32","shape":[3],"bytes":12},{"name":"output_2","datatype":"INT64","shape":[0,2],"bytes":0},{"name":"output_3","datatype":"FP32","shape":[3,4],"bytes":48}]}
+post /v2/models/joined/shape {"inputs":[{"name":"input_0","shape":[3,4]}],"outputs":[{"name":"output_2"},{"name":"output_1","shape":null}]}
+< 200
+json {"model_name":"joined","model_version":"1","outputs":[{"name":"output_0","datatype":"FP32","shape":[6,4],"bytes":96},{"name":"output_1","datatype":"FP32","shape":[3],"bytes":12},{"name":"output_2","datatype":"INT64","shape":[-1,2],"bounds":[48,2],"bytes_max":768},{"name":"output_3","datatype":"FP32","shape":[3,4],"bytes":48}]}
+
+play sizes that no call can have found out
+post /v2/models/joined/shape {"inputs":[{"name":"input_0","shape":[3,4]}],"outputs":[{"name":"output_1"},{"name":"output_2","shape":[49,2]}]}
+< 400
+json {"error": "outputs[1] 'output_2': dim 0 is 49, expected 0 to 48"}
+post /v2/models/joined/shape {"inputs":[{"name":"input_0","shape":[3,4]}],"outputs":[{"name":"output_2","shape":[5,3]}]}
+< 400
+json {"error": "outputs[0] 'output_2': dim 1 is 3, expected 2"}
+post /v2/models/joined/shape {"args":[{"dtype":"float32","shape":[3,4]}],"outputs":[{"name":"output_2","shape":[5]}]}
+< 400
+json {"error": "outputs[0] 'output_2': expected sint64[?,2], got [5]"}
+post /v2/models/joined/shape {"inputs":[{"name":"input_0","shape":[3,4]}],"outputs":[{"name":"output_0","shape":[6,5]}]}
+< 400
+json {"error": "outputs[0] 'output_0': dim 1 is 5, expected 4"}
+post /v2/models/joined/shape {"inputs":[{"name":"input_0","shape":[3,4]}],"outputs":[{"name":"nope","shape":[6,5]}]}
+< 400
+json {"error": "outputs[0].name: model 'joined' has no output 'nope'"}
+post /v2/models/joined/shape {"inputs":[{"name":"input_0","shape":[3,4]}],"outputs":[{"name":"output_2","shape":[-1,2]}]}
+< 400
+body .*outputs\[0\].shape\[0\]: expected 0 or more, got -1.*
+post /v2/models/joined/call {"args":[[[0,1,2],[0,0,3]],true],"outputs":[]}
+< 400
+body .*outputs: unknown member, expected args, kwargs or parameters.*
 
 play shapes of results
 post /v2/models/add/shape {"inputs":[{"name":"input_0","shape":[2,3]},{"name":"input_1","shape":[2,3]}]}

@@ -100,8 +100,9 @@ static void test_json_request(void **state)
     assert_false(oip_input_is_direct(input));
     assert_ok(f.err, oip_decode_input(input, &nan, values, sizeof(values), &f.err));
     assert_true(values[0] == 1 && values[1] == 2.5f && isnan(values[2]) && values[3] == -4);
-    assert_int_equal(f.request.output_count, 1);
-    assert_true(span_is(f.request.outputs[0].name, "OUT") && !f.request.outputs[0].is_binary);
+    assert_int_equal(f.request.outputs.count, 1);
+    assert_true(span_is(f.request.outputs.items[0].name, "OUT") &&
+                !f.request.outputs.items[0].is_binary);
     clear(&f);
 }
 
@@ -137,6 +138,35 @@ static void test_binary_request(void **state)
     assert_ok(f.err, oip_decode_input(&inputs[3], &nan, NULL, 0, &f.err));
     assert_ok(f.err, oip_decode_strings(&inputs[4], &f.arena, &strings, &f.err));
     assert_true(span_equal(strings[0], span_of("a\0b", 3)) && strings[1].len == 0);
+    clear(&f);
+}
+
+/* Of a request for shapes, outputs may have some, too; of an inference request they mean nothing.
+ */
+static void test_extents(void **state)
+{
+    (void)state;
+    static const char json[] =
+        "{\"outputs\":[{\"name\":\"a\",\"shape\":[5,2],\"datatype\":\"INT64\",\"data\":[1]},"
+        "{\"name\":\"a\"},{\"shape\":null,\"name\":\"b\"}],"
+        "\"inputs\":[{\"name\":\"x\",\"shape\":[3]}]}";
+    struct fixture f = {.body = NULL};
+    arena_init(&f.arena, 1 << 16);
+    assert_ok(f.err, oip_parse_shapes(span_str(json), &limits, &f.arena, &f.request, &f.err));
+    assert_int_equal(f.request.outputs.count, 2);
+    const struct oip_request_output *outputs = f.request.outputs.items;
+    assert_true(outputs[0].has_shape && outputs[0].shape.rank == 2 && outputs[0].index == 0);
+    assert_true(outputs[0].shape.dims[0] == 5 && outputs[0].shape.dims[1] == 2);
+    assert_true(!outputs[1].has_shape && outputs[1].index == 2);
+    assert_fails(f.err,
+                 oip_parse_shapes(span_str("{\"inputs\":[],\"outputs\":[{\"name\":\"a\","
+                                           "\"shape\":[-2]}]}"),
+                                  &limits, &f.arena, &f.request, &f.err),
+                 ST_INVALID, "outputs[0].shape[0]: expected 0 or more, got -2");
+    clear(&f);
+    assert_ok(f.err, parse_parts(&f, "{\"inputs\":[],\"outputs\":[{\"name\":\"a\",\"shape\":7}]}",
+                                 NULL, 0));
+    assert_false(f.request.outputs.items[0].has_shape);
     clear(&f);
 }
 
@@ -215,8 +245,8 @@ static void test_outputs(void **state)
                     "false}},{\"parameters\":{\"classification\":3},\"name\":\"c\"}],"
                     "\"parameters\":{\"binary_data_output\":true}}",
                     NULL, 0));
-    const struct oip_request_output *outputs = f.request.outputs;
-    assert_int_equal(f.request.output_count, 3);
+    const struct oip_request_output *outputs = f.request.outputs.items;
+    assert_int_equal(f.request.outputs.count, 3);
     assert_true(span_is(outputs[0].name, "a") && outputs[0].is_binary);
     assert_true(span_is(outputs[1].name, "b") && !outputs[1].is_binary);
     assert_true(span_is(outputs[2].name, "c") && outputs[2].is_binary &&
@@ -834,6 +864,7 @@ int main(void)
         cmocka_unit_test(test_binary_request),
         cmocka_unit_test(test_parameters),
         cmocka_unit_test(test_nan_parameter),
+        cmocka_unit_test(test_extents),
         cmocka_unit_test(test_outputs),
         cmocka_unit_test(test_refused_envelopes),
         cmocka_unit_test(test_refused_inputs),
