@@ -14,6 +14,10 @@
  *     {"dtype": "float32", "shape": [2, 3], "binary_data_size": 24}
  *     {"dtype": "float32", "shape": [2, 3], "fill": 0.5}               every element is that
  *
+ * The bytes of the first two may hold the elements in another way, see oip_layout.h:
+ *
+ *     {"dtype": "float32", "shape": [3, 2], "strides": [4, 12], "offset": 0, "base64": "..."}
+ *
  * The bytes of the second stand behind the JSON (oip_split_body()), in the order of the text. In a
  * list of requests a leaf may be {"$from": ...} as well, with or without the type and the shape.
  *
@@ -74,7 +78,9 @@ enum call_form {
 struct call_leaf {
     enum call_form form;
     struct shape shape;
-    size_t bytes;     /* shape x type; of a string 0 */
+    size_t bytes;             /* shape x type; of a string 0 */
+    size_t stored;            /* what |data| decodes to: |bytes|, or more if there is a layout */
+    struct oip_layout layout; /* of the elements in that */
     struct span data; /* by form: the JSON value, base64 text, the tensor's bytes, the JSON value of
                          each element; a string's own */
     struct oip_promise promise; /* of a CALL_PROMISE */
@@ -95,7 +101,7 @@ MUST_CHECK enum status call_parse(const struct oip_body *body, const struct call
 /* Does a request come in the method's structure, not in the Open Inference Protocol's? */
 bool call_is_form(struct span json);
 
-/* Writes leaf->bytes bytes of |dtype|. Errors begin with what goes behind a path. */
+/* Writes leaf->stored bytes of |dtype|. Errors begin with what goes behind a path. */
 MUST_CHECK enum status call_decode_leaf(const struct call_leaf *leaf, enum dtype dtype,
                                         struct tensor_nan *nan, void *dst, struct error *err);
 

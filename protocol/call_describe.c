@@ -178,7 +178,9 @@ static void print_tensor_schema(struct buf *out, const struct call_slot *slot)
     }
     buf_printf(out,
                "],\"minItems\":%u,\"maxItems\":%u},\"base64\":{\"type\":\"string\"},"
-               "\"binary_data_size\":{\"type\":\"integer\"},\"fill\":{",
+               "\"binary_data_size\":{\"type\":\"integer\"},"
+               "\"strides\":{\"type\":\"array\",\"items\":{\"type\":\"integer\"}},"
+               "\"offset\":{\"type\":\"integer\",\"minimum\":0},\"fill\":{",
                shape->rank, shape->rank);
     print_number_type(out, slot);
     buf_add_str(out, "}},\"required\":[\"dtype\",\"shape\"],\"oneOf\":[{\"required\":[\"base64\"]},"

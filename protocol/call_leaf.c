@@ -112,6 +112,7 @@ static enum status verify_shape(const struct call_parser *p, uint32_t node,
                   p->limits->oip.tensor_bytes_max);
         return call_prefix(p->method, (uint32_t)n->raw_index, "", p->err);
     }
+    leaf->stored = leaf->bytes;
     return ST_OK;
 }
 
@@ -123,6 +124,7 @@ struct typed {
     uint64_t size;
     struct json_string base64; /* without text: absent */
     struct span fill;          /* likewise */
+    struct oip_layout layout;
 };
 
 static enum status read_typed_member(struct call_parser *p, const struct json_string *key,
@@ -159,25 +161,44 @@ static enum status read_typed_member(struct call_parser *p, const struct json_st
         typed->is_promise = true;
         return oip_read_promise(&p->reader, &leaf->promise);
     }
-    return json_fail(&p->in, p->err, ST_INVALID,
-                     "unknown member, expected dtype, shape, base64, binary_data_size or fill");
+    bool is_read;
+    TRY(oip_read_layout(&p->in, key, &typed->layout, &is_read, p->err));
+    return is_read ? ST_OK
+                   : json_fail(&p->in, p->err, ST_INVALID,
+                               "unknown member, expected dtype, shape, strides, offset, base64, "
+                               "binary_data_size or fill");
 }
 
-/* The tensor's bytes, whose number the type and shape say. */
-static enum status take_binary(struct call_parser *p, uint32_t node, uint64_t size,
+static enum status check_layout(struct call_parser *p, uint32_t node, enum dtype dtype,
+                                struct call_leaf *leaf)
+{
+    const struct sip_node *n = &p->method->structure->inputs.nodes[node];
+    return oip_settle_layout(&leaf->layout, &leaf->shape, dtype, leaf->stored, p->err) == ST_OK
+               ? ST_OK
+               : call_prefix(p->method, (uint32_t)n->raw_index, "", p->err);
+}
+
+/* The tensor's bytes, whose number the type and shape say unless there is a layout. */
+static enum status take_binary(struct call_parser *p, uint32_t node, const struct typed *typed,
                                struct call_leaf *leaf)
 {
-    if (size != leaf->bytes) {
-        return call_fail(p, node, ": binary_data_size is %" PRIu64 ", expected %zu", size,
+    if (!leaf->layout.is_given && typed->size != leaf->bytes) {
+        return call_fail(p, node, ": binary_data_size is %" PRIu64 ", expected %zu", typed->size,
                          leaf->bytes);
     }
-    if (leaf->bytes > p->binary.len) {
-        return call_fail(p, node, ": expected %zu bytes behind the JSON, got %zu", leaf->bytes,
-                         p->binary.len);
+    if (typed->size > p->binary.len) {
+        return call_fail(p, node, ": expected %" PRIu64 " bytes behind the JSON, got %zu",
+                         typed->size, p->binary.len);
     }
     leaf->form = CALL_BINARY;
-    leaf->data = span_of(p->binary.ptr, leaf->bytes);
-    p->binary = span_of(p->binary.ptr + leaf->bytes, p->binary.len - leaf->bytes);
+    leaf->stored = (size_t)typed->size;
+    leaf->data = span_of(p->binary.ptr, leaf->stored);
+    p->binary = span_of(p->binary.ptr + leaf->stored, p->binary.len - leaf->stored);
+    if (leaf->layout.is_given) {
+        TRY(check_layout(p, node, typed->dtype, leaf));
+        oip_drop_layout(&leaf->layout, &leaf->shape, typed->dtype, &leaf->data);
+        leaf->stored = leaf->data.len;
+    }
     return ST_OK;
 }
 
@@ -196,13 +217,26 @@ static enum status keep_string(struct call_parser *p, const struct json_string *
     return ST_OK;
 }
 
+static enum status take_base64(struct call_parser *p, uint32_t node, const struct typed *typed,
+                               struct call_leaf *leaf)
+{
+    leaf->form = CALL_BASE64;
+    TRY(keep_string(p, &typed->base64, &leaf->data));
+    leaf->stored = leaf->layout.is_given ? base64_bytes(leaf->data) : leaf->bytes;
+    if (leaf->data.len != base64_text_bytes(leaf->stored)) {
+        return call_fail(p, node, ".base64: expected %zu characters for %zu bytes, got %zu",
+                         base64_text_bytes(leaf->stored), leaf->stored, leaf->data.len);
+    }
+    return leaf->layout.is_given ? check_layout(p, node, typed->dtype, leaf) : ST_OK;
+}
+
 /* The result of another request says itself what it is; what is said here is compared with that. */
 static enum status finish_promise(struct call_parser *p, uint32_t node, const struct typed *typed,
                                   struct call_leaf *leaf)
 {
     const struct sip_node *n = &p->method->structure->inputs.nodes[node];
     const struct call_slot *slot = &p->method->inputs[n->raw_index];
-    if (typed->has_size || typed->base64.raw.ptr || typed->fill.ptr) {
+    if (typed->has_size || typed->base64.raw.ptr || typed->fill.ptr || typed->layout.is_given) {
         return call_fail(p, node, ": has both \"$from\" and data of its own, expected one");
     }
     if (typed->has_dtype && (slot->kind == CALL_STRING || typed->dtype != slot->dtype)) {
@@ -240,20 +274,20 @@ static enum status finish_typed(struct call_parser *p, uint32_t node, const stru
         return refuse(p, node, dtype_infos[typed->dtype].long_text);
     }
     TRY(verify_shape(p, node, slot, leaf, dtype_infos[slot->dtype].long_text));
+    if (typed->layout.is_given && (slot->kind != CALL_TENSOR || typed->fill.ptr)) {
+        return call_fail(p, node,
+                         ": strides and offset are for tensors with base64 or binary_data_size");
+    }
+    leaf->layout = typed->layout;
     if (typed->fill.ptr || forms == 0) {
         leaf->form = forms ? CALL_FILL : CALL_SHAPE;
         leaf->data = typed->fill;
         return ST_OK;
     }
     if (typed->has_size) {
-        return take_binary(p, node, typed->size, leaf);
+        return take_binary(p, node, typed, leaf);
     }
-    if (typed->base64.bytes != base64_text_bytes(leaf->bytes)) {
-        return call_fail(p, node, ".base64: expected %zu characters for %zu bytes, got %zu",
-                         base64_text_bytes(leaf->bytes), leaf->bytes, typed->base64.bytes);
-    }
-    leaf->form = CALL_BASE64;
-    return keep_string(p, &typed->base64, &leaf->data);
+    return take_base64(p, node, typed, leaf);
 }
 
 static enum status read_typed(struct call_parser *p, uint32_t node, struct call_leaf *leaf)
@@ -385,11 +419,11 @@ enum status call_decode_leaf(const struct call_leaf *leaf, enum dtype dtype, str
                    ? tensor_text_parse_element(leaf->data, dtype, nan, dst, err)
                    : tensor_text_parse(leaf->data, dtype, &leaf->shape, nan, dst, leaf->bytes, err);
     case CALL_BASE64:
-        TRY(base64_decode(leaf->data, dst, leaf->bytes, err));
+        TRY(base64_decode(leaf->data, dst, leaf->stored, err));
         break;
     case CALL_BINARY:
-        if (leaf->bytes) {
-            memcpy(dst, leaf->data.ptr, leaf->bytes);
+        if (leaf->stored) {
+            memcpy(dst, leaf->data.ptr, leaf->stored);
         }
         break;
     case CALL_FILL:
@@ -400,7 +434,7 @@ enum status call_decode_leaf(const struct call_leaf *leaf, enum dtype dtype, str
         unreachable();
     }
     if (dtype == DT_BOOL) {
-        make_bools(dst, leaf->bytes);
+        make_bools(dst, leaf->stored);
     }
     return ST_OK;
 }

@@ -22,6 +22,7 @@
 #include "base/dtype.h"
 #include "base/shape.h"
 #include "base/status.h"
+#include "protocol/oip_layout.h"
 #include "protocol/tensor_text.h"
 
 /* An element type on the wire; BYTES is the one that is not a dtype. */
@@ -91,8 +92,9 @@ struct oip_request_input {
     struct oip_promise promise; /* then; there is no data */
     size_t bytes;               /* shape x type; for BYTES 0 */
     bool is_binary;
-    bool is_one_string; /* BYTES of a request without JSON: |data| is the element itself */
-    struct span data;   /* the JSON array, or the tensor's bytes */
+    bool is_one_string;       /* BYTES of a request without JSON: |data| is the element itself */
+    struct oip_layout layout; /* of the elements in |data|, which are binary */
+    struct span data;         /* the JSON array, or the tensor's bytes */
 };
 
 struct oip_request_output {
@@ -156,7 +158,12 @@ struct tensor_nan oip_request_nan(const struct oip_parameters *parameters);
 enum number_nan oip_answer_nan(const struct oip_parameters *parameters,
                                const struct tensor_nan *request);
 
-/* Writes input->bytes bytes to |dst|; not for BYTES. Binary BOOLs become 0 or 1. */
+/* What an input takes in memory before it is packed: its bytes, or all that came if it has a
+ * layout.
+ */
+size_t oip_input_stored_bytes(const struct oip_request_input *input);
+
+/* Writes so many |bytes| to |dst|; not for BYTES. Binary BOOLs become 0 or 1. */
 MUST_CHECK enum status oip_decode_input(const struct oip_request_input *input,
                                         struct tensor_nan *nan, void *dst, size_t bytes,
                                         struct error *err);

@@ -46,9 +46,15 @@ static enum status verify_text(const struct oip_request_input *input, struct err
     return ST_OK;
 }
 
-/* Takes the input's bytes, data.len of them, from the front of |binary|. */
-static enum status take_binary(struct oip_request_input *input, struct span *binary,
-                               struct error *err)
+/* A tensor that is not packed may have more bytes than it has elements for. */
+static enum status check_layout(struct oip_request_input *input, struct error *err)
+{
+    enum status status =
+        oip_settle_layout(&input->layout, &input->shape, input->type.dtype, input->data.len, err);
+    return status == ST_OK ? ST_OK : error_prefix(err, "inputs[%zu]", input->index);
+}
+
+static enum status check_size(const struct oip_request_input *input, struct error *err)
 {
     size_t bytes = input->data.len;
     int64_t count = shape_numel(&input->shape);
@@ -61,6 +67,15 @@ static enum status take_binary(struct oip_request_input *input, struct span *bin
                          input->type.is_bytes ? STRING_PREFIX_BYTES * (size_t)count : input->bytes,
                          oip_type_name(input->type), shape_print(&input->shape, shape));
     }
+    return ST_OK;
+}
+
+/* Takes the input's bytes, data.len of them, from the front of |binary|. */
+static enum status take_binary(struct oip_request_input *input, struct span *binary,
+                               struct error *err)
+{
+    size_t bytes = input->data.len;
+    TRY(input->layout.is_given ? check_layout(input, err) : check_size(input, err));
     if (bytes > binary->len) {
         return error_set(err, ST_INVALID,
                          "inputs[%zu]: expected %zu bytes of binary data, got %zu: %zu are missing",
@@ -68,6 +83,9 @@ static enum status take_binary(struct oip_request_input *input, struct span *bin
     }
     input->data.ptr = binary->ptr;
     *binary = span_of(binary->ptr + bytes, binary->len - bytes);
+    if (input->layout.is_given) {
+        oip_drop_layout(&input->layout, &input->shape, input->type.dtype, &input->data);
+    }
     return ST_OK;
 }
 
@@ -103,6 +121,11 @@ static enum status finish_input(struct oip_request *request, struct oip_request_
             return error_set(err, ST_INVALID, "inputs[%zu]: repeats the name of inputs[%zu]",
                              input->index, i);
         }
+    }
+    if (input->layout.is_given && (input->type.is_bytes || !input->is_binary)) {
+        return error_set(err, ST_INVALID,
+                         "inputs[%zu]: strides and offset are for tensors with binary_data_size%s",
+                         input->index, input->type.is_bytes ? ", not for BYTES" : "");
     }
     return input->data.ptr ? verify_text(input, err) : ST_OK;
 }
@@ -243,7 +266,7 @@ enum status oip_verify_input(const struct oip_request_input *input,
 enum status oip_decode_input(const struct oip_request_input *input, struct tensor_nan *nan,
                              void *dst, size_t bytes, struct error *err)
 {
-    must(!input->type.is_bytes && bytes == input->bytes);
+    must(!input->type.is_bytes && bytes == oip_input_stored_bytes(input));
     if (!input->is_binary) {
         enum status status =
             tensor_text_parse(input->data, input->type.dtype, &input->shape, nan, dst, bytes, err);
@@ -258,6 +281,11 @@ enum status oip_decode_input(const struct oip_request_input *input, struct tenso
         memcpy(dst, input->data.ptr, bytes);
     }
     return ST_OK;
+}
+
+size_t oip_input_stored_bytes(const struct oip_request_input *input)
+{
+    return input->layout.is_given ? input->data.len : input->bytes;
 }
 
 bool oip_input_is_direct(const struct oip_request_input *input)

@@ -75,7 +75,11 @@ static enum status parse_input_parameters(struct oip_parser *p, struct oip_reque
             }
             input->is_binary = true;
             input->data.len = (size_t)bytes;
-        } else {
+            continue;
+        }
+        bool is_read;
+        TRY(oip_read_layout(&p->in, &key, &input->layout, &is_read, p->err));
+        if (!is_read) {
             TRY(pass_parameter(&p->reader, &key));
         }
     }
@@ -114,7 +118,7 @@ static enum status parse_input_member(struct oip_parser *p, const struct json_st
 static enum status check_promise(struct oip_parser *p, struct oip_request_input *input,
                                  const struct input_members *members)
 {
-    if (members->text.ptr || input->is_binary) {
+    if (members->text.ptr || input->is_binary || input->layout.is_given) {
         return json_fail(&p->in, p->err, ST_INVALID,
                          "has both \"$from\" and data of its own, expected one");
     }

@@ -77,6 +77,14 @@ MUST_CHECK enum status rt_invocation_bind_input(struct rt_invocation *invocation
                                                 struct error *err);
 
 /*
+ * As above for a tensor that is not in memory of a device yet: gives |bytes| of memory for the
+ * caller to write before submit, in which |given|, which has no buffer, describes the tensor.
+ */
+MUST_CHECK enum status rt_invocation_stage_input(struct rt_invocation *invocation, uint32_t index,
+                                                 const struct rt_buffer_desc *given, size_t bytes,
+                                                 void **out_ptr, struct error *err);
+
+/*
  * Result |index|, a tensor, is to be written into |buffer| from |offset| on, where it fits (its
  * size is known after prepare, which refuses too little room). Writable memory of the method's
  * device, aligned for the element type, that nothing else in the call uses. The invocation takes

@@ -86,20 +86,6 @@ static enum status check_type(const struct rt_io *io, const struct rt_buffer_des
     return ST_OK;
 }
 
-/* The elements from the lowest to the highest that |given| reaches, around its first one. */
-static bool reach(const struct rt_buffer_desc *given, int64_t *low, int64_t *high)
-{
-    *low = *high = 0;
-    for (uint8_t d = 0; d < given->shape.rank; d++) {
-        int64_t step;
-        if (!mul_i64(given->shape.dims[d] - 1, given->strides[d], &step) ||
-            !add_i64(step < 0 ? *low : *high, step, step < 0 ? low : high)) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static enum status refuse_extent(const struct rt_buffer_desc *given, size_t bytes,
                                  struct error *err)
 {
@@ -121,7 +107,7 @@ static enum status check_extent(const struct rt_buffer_desc *given, size_t bytes
     }
     if (!given->has_strides) {
         high = (int64_t)bytes / element - 1;
-    } else if (!reach(given, &low, &high)) {
+    } else if (!shape_reach(&given->shape, given->strides, &low, &high)) {
         return error_set(err, ST_INVALID, "the strides reach beyond all memory");
     }
     bool is_inside = mul_i64(low, element, &from) && mul_i64(high, element, &to) &&
@@ -132,14 +118,7 @@ static enum status check_extent(const struct rt_buffer_desc *given, size_t bytes
 
 static bool is_packed(const struct rt_buffer_desc *given)
 {
-    int64_t strides[SHAPE_RANK_MAX];
-    shape_strides(&given->shape, strides);
-    for (uint8_t d = 0; given->has_strides && d < given->shape.rank; d++) {
-        if (given->shape.dims[d] > 1 && given->strides[d] != strides[d]) {
-            return false;
-        }
-    }
-    return true;
+    return !given->has_strides || shape_is_packed(&given->shape, given->strides, 1);
 }
 
 static bool is_usable(const struct rt_buffer_desc *given, const struct hal_device *device,

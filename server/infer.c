@@ -215,19 +215,43 @@ enum status infer_parse(struct request *request, struct error *err)
 
 /* ---- DECODE ---------------------------------------------------------------------------------- */
 
+/* Strides are bytes on the wire and elements in the runtime. */
+static struct rt_buffer_desc describe(enum dtype dtype, const struct shape *shape,
+                                      const struct oip_layout *layout)
+{
+    struct rt_buffer_desc desc = {
+        .dtype = dtype,
+        .shape = *shape,
+        .has_strides = layout->is_given,
+        .offset = layout->is_given ? (size_t)layout->offset : 0,
+    };
+    for (uint8_t d = 0; layout->is_given && d < shape->rank; d++) {
+        desc.strides[d] = layout->strides[d] / (int64_t)dtype_bytes(dtype);
+    }
+    return desc;
+}
+
 enum status infer_bind(const struct infer *infer, struct infer_call *call, uint32_t index,
-                       enum dtype dtype, const struct shape *shape, struct span bytes,
-                       struct error *err)
+                       enum dtype dtype, const struct shape *shape, const struct oip_layout *layout,
+                       struct span bytes, struct error *err)
 {
     const struct body *body = infer->body;
     const uint8_t *base = hal_buffer_map(body->buffer);
-    const struct rt_buffer_desc given = {
-        .dtype = dtype,
-        .shape = *shape,
-        .buffer = body->buffer,
-        .offset = (size_t)(bytes.ptr - base),
-    };
+    struct rt_buffer_desc given = describe(dtype, shape, layout);
+    given.buffer = body->buffer;
+    given.offset += (size_t)(bytes.ptr - base);
     return rt_invocation_bind_input(call->invocation, index, &given, err);
+}
+
+enum status infer_stage(struct infer_call *call, uint32_t index, enum dtype dtype,
+                        const struct shape *shape, const struct oip_layout *layout, size_t stored,
+                        void **out_ptr, struct error *err)
+{
+    if (!layout->is_given) {
+        return rt_invocation_input(call->invocation, index, dtype, shape, out_ptr, err);
+    }
+    const struct rt_buffer_desc given = describe(dtype, shape, layout);
+    return rt_invocation_stage_input(call->invocation, index, &given, stored, out_ptr, err);
 }
 
 enum status infer_scalar(struct infer_call *call, enum rt_io_kind kind, uint32_t index,

@@ -155,10 +155,16 @@ void infer_end_sequence(const struct infer_call *call);
 /* Lets go of it, if there is one. */
 void infer_close_sequence(struct request *request, struct infer_call *call);
 
-/* For the forms: raw input |index| lies packed at |bytes| in the body, which is in a buffer. */
+/* For the forms: raw input |index| lies at |bytes| in the body, which is in a buffer. */
 MUST_CHECK enum status infer_bind(const struct infer *infer, struct infer_call *call,
                                   uint32_t index, enum dtype dtype, const struct shape *shape,
-                                  struct span bytes, struct error *err);
+                                  const struct oip_layout *layout, struct span bytes,
+                                  struct error *err);
+
+/* Likewise: memory for |stored| bytes, in which it lies like that once they are written. */
+MUST_CHECK enum status infer_stage(struct infer_call *call, uint32_t index, enum dtype dtype,
+                                   const struct shape *shape, const struct oip_layout *layout,
+                                   size_t stored, void **out_ptr, struct error *err);
 
 union infer_scalar {
     int64_t i;

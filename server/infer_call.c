@@ -80,9 +80,10 @@ static enum status decode_tensor(const struct infer *infer, struct infer_call *c
     enum dtype dtype = method->inputs[index].dtype;
     bool is_direct = leaf->form == CALL_BINARY && dtype != DT_BOOL && infer->body->buffer;
     void *memory;
-    enum status status =
-        is_direct ? infer_bind(infer, call, index, dtype, &leaf->shape, leaf->data, err)
-                  : rt_invocation_input(call->invocation, index, dtype, &leaf->shape, &memory, err);
+    enum status status = is_direct ? infer_bind(infer, call, index, dtype, &leaf->shape,
+                                                &leaf->layout, leaf->data, err)
+                                   : infer_stage(call, index, dtype, &leaf->shape, &leaf->layout,
+                                                 leaf->stored, &memory, err);
     if (status != ST_OK) {
         return call_prefix(method, index, ": ", err);
     }

@@ -128,14 +128,16 @@ static enum status decode_tensor(const struct infer *infer, struct infer_call *c
 {
     enum dtype dtype = input->type.dtype;
     if (infer->body->buffer && oip_input_is_direct(input)) {
-        return place_input(infer_bind(infer, call, index, dtype, &input->shape, input->data, err),
-                           input, ": ", err);
+        return place_input(
+            infer_bind(infer, call, index, dtype, &input->shape, &input->layout, input->data, err),
+            input, ": ", err);
     }
+    size_t stored = oip_input_stored_bytes(input);
     void *memory;
     TRY(place_input(
-        rt_invocation_input(call->invocation, index, dtype, &input->shape, &memory, err), input,
+        infer_stage(call, index, dtype, &input->shape, &input->layout, stored, &memory, err), input,
         ": ", err));
-    return oip_decode_input(input, &call->nan, memory, input->bytes, err);
+    return oip_decode_input(input, &call->nan, memory, stored, err);
 }
 
 static enum status decode_string(struct arena *arena, struct infer_call *call,

@@ -155,6 +155,22 @@ enum status rt_invocation_bind_input(struct rt_invocation *inv, uint32_t index,
     return ST_OK;
 }
 
+enum status rt_invocation_stage_input(struct rt_invocation *inv, uint32_t index,
+                                      const struct rt_buffer_desc *given, size_t bytes,
+                                      void **out_ptr, struct error *err)
+{
+    struct rt_buffer_desc staged = *given;
+    must(!given->buffer);
+    TRY(hal_pool_reserve(inv->pool, bytes, &staged.buffer, err));
+    enum status status = rt_invocation_bind_input(inv, index, &staged, err);
+    if (status == ST_OK) {
+        inv->bytes += bytes;
+        *out_ptr = hal_buffer_map(staged.buffer);
+    }
+    hal_buffer_unref(staged.buffer);
+    return status;
+}
+
 /* ---- scalars ------------------------------------------------------------------------------- */
 
 /* A scalar input that the exporter fixed; |is_same| says whether the given value is that one. */

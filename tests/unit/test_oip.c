@@ -141,6 +141,46 @@ static void test_binary_request(void **state)
     clear(&f);
 }
 
+/* A layout that is that of a packed tensor is none; any other one is kept with all of the bytes. */
+static void test_layouts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *layout;
+        bool is_given;
+        size_t at, stored;
+    } cases[] = {
+        {"\"offset\":4", false, 4, 24},
+        {"\"strides\":[12,4]", false, 0, 24},
+        {"\"offset\":0,\"strides\":[4,8]", true, 0, 32},
+        {"\"offset\":20,\"strides\":[12,-4]", false, 0, 0}, /* beyond 32 bytes */
+        {"\"offset\":19,\"strides\":[-4,4]", true, 0, 32},
+        {"\"offset\":28,\"strides\":[0,0]", true, 0, 32},
+    };
+    static const uint8_t binary[32];
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct fixture f;
+        char json[200];
+        snprintf(
+            json, sizeof(json),
+            "{\"inputs\":[{\"name\":\"x\",\"shape\":[2,3],\"datatype\":\"FP32\",\"parameters\":"
+            "{\"binary_data_size\":32,%s}}]}",
+            cases[i].layout);
+        enum status status = parse_parts(&f, json, binary, sizeof(binary));
+        const struct oip_request_input *input = f.request.inputs;
+        if (cases[i].stored == 0) {
+            assert_int_equal(status, ST_INVALID);
+            clear(&f);
+            continue;
+        }
+        assert_ok(f.err, status);
+        assert_int_equal(input->layout.is_given, cases[i].is_given);
+        assert_ptr_equal(input->data.ptr, f.body + strlen(json) + cases[i].at);
+        assert_int_equal(oip_input_stored_bytes(input), cases[i].stored);
+        clear(&f);
+    }
+}
+
 /* Of a request for shapes, outputs may have some, too; of an inference request they mean nothing.
  */
 static void test_extents(void **state)
@@ -864,6 +904,7 @@ int main(void)
         cmocka_unit_test(test_binary_request),
         cmocka_unit_test(test_parameters),
         cmocka_unit_test(test_nan_parameter),
+        cmocka_unit_test(test_layouts),
         cmocka_unit_test(test_extents),
         cmocka_unit_test(test_outputs),
         cmocka_unit_test(test_refused_envelopes),
