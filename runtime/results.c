@@ -217,10 +217,7 @@ static enum status evaluate(struct rt_method *method, const struct shape *const 
     for (uint32_t i = 0; i < rt_method_input_count(method); i++) {
         given[i].shape = inputs[i];
     }
-    status = rt_block_symbols(entry, given, values, err);
-    if (status == ST_OK) {
-        status = rt_dims_eval(&entry->graph.dims, values, err);
-    }
+    status = rt_block_eval(entry, given, values, err);
     if (status == ST_OK) {
         status = rt_alloc_measure(&entry->flow, values, NULL, err);
     }

@@ -449,7 +449,8 @@ static enum status mask_result(struct rt_shape_call *call, const struct rt_value
     }
     for (uint8_t d = 0; d < mask->rank; d++) {
         TRY(rt_dim_require_equal(&call->graph->dims, mask->dims[d], self->dims[dim + d],
-                                 "the mask is as large as what it indexes", call->err));
+                                 "a size of the mask, which is that of what it indexes",
+                                 call->err));
         add_dim(&index, (uint8_t)(dim + d));
     }
     return result_dims(call, &index, 1, &unknown, out, out_rank);
@@ -472,7 +473,7 @@ static enum status index_put_shape(struct rt_shape_call *call)
         uint8_t at = (uint8_t)(rank - values->rank + d);
         if (!mask || at != dim) {
             TRY(rt_view_fits(call, values->dims[d], result[at],
-                             "values do not fit the indexed places"));
+                             "a size of the values, which is that of the indexed places"));
         }
     }
     return rt_set_out_like(call, 0, 0);
@@ -492,7 +493,7 @@ static enum status index_select_shape(struct rt_shape_call *call)
     }
     if (self->rank == 0 && tensor->rank == 1) {
         TRY(rt_dim_require_equal(&call->graph->dims, tensor->dims[0], rt_dim_of(1),
-                                 "not one index into a tensor of rank 0", call->err));
+                                 "indices into a tensor of rank 0", call->err));
     }
     for (uint8_t d = 0; d < self->rank; d++) {
         out[d] = d != dim ? self->dims[d] : tensor->rank ? tensor->dims[0] : rt_dim_of(1);

@@ -57,9 +57,9 @@ static enum status back_shape(struct rt_shape_call *call)
     for (uint8_t d = 0; d < self->rank; d++) {
         struct rt_dim other = d + 2 < self->rank ? self->dims[d] : indices->dims[d];
         TRY(rt_dim_require_equal(&call->graph->dims, grad->dims[d], other,
-                                 "gradient, input and indices agree", call->err));
+                                 "a size of the gradient, which is the input's", call->err));
         TRY(rt_dim_require_equal(&call->graph->dims, grad->dims[d], indices->dims[d],
-                                 "gradient and indices agree", call->err));
+                                 "a size of the gradient, which is the indices'", call->err));
     }
     return rt_set_out_like(call, 0, 1);
 }
