@@ -23,7 +23,7 @@ typedef size_t tensor_read_run_f(struct tensor_walk *walk, size_t count);
 /* A type of elements, and its words for errors. */
 struct tensor_element {
     tensor_read_run_f *read_run;
-    const char *name, *wanted;
+    const char *name, *wanted, *range;
     bool is_float;
 };
 

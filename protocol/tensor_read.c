@@ -274,19 +274,20 @@ RUN(bool, 1, NULL)
 #undef RUN
 
 const struct tensor_element tensor_elements[DTYPE_COUNT] = {
-    [DT_F32] = {run_f32, "FP32", "a number", true},
-    [DT_F64] = {run_f64, "FP64", "a number", true},
-    [DT_F16] = {run_f16, "FP16", "a number", true},
-    [DT_BF16] = {run_bf16, "BF16", "a number", true},
-    [DT_I8] = {run_i8, "INT8", "an integer", false},
-    [DT_I16] = {run_i16, "INT16", "an integer", false},
-    [DT_I32] = {run_i32, "INT32", "an integer", false},
-    [DT_I64] = {run_i64, "INT64", "an integer", false},
-    [DT_U8] = {run_u8, "UINT8", "an integer", false},
-    [DT_U16] = {run_u16, "UINT16", "an integer", false},
-    [DT_U32] = {run_u32, "UINT32", "an integer", false},
-    [DT_U64] = {run_u64, "UINT64", "an integer", false},
-    [DT_BOOL] = {run_bool, "BOOL", "a boolean", false},
+    [DT_F32] = {run_f32, "FP32", "a number", "up to 3.4028235e38", true},
+    [DT_F64] = {run_f64, "FP64", "a number", "up to 1.7976931348623157e308", true},
+    [DT_F16] = {run_f16, "FP16", "a number", "up to 65504", true},
+    [DT_BF16] = {run_bf16, "BF16", "a number", "up to 3.3895314e38", true},
+    [DT_I8] = {run_i8, "INT8", "an integer", "-128 to 127", false},
+    [DT_I16] = {run_i16, "INT16", "an integer", "-32768 to 32767", false},
+    [DT_I32] = {run_i32, "INT32", "an integer", "-2147483648 to 2147483647", false},
+    [DT_I64] = {run_i64, "INT64", "an integer", "-9223372036854775808 to 9223372036854775807",
+                false},
+    [DT_U8] = {run_u8, "UINT8", "an integer", "0 to 255", false},
+    [DT_U16] = {run_u16, "UINT16", "an integer", "0 to 65535", false},
+    [DT_U32] = {run_u32, "UINT32", "an integer", "0 to 4294967295", false},
+    [DT_U64] = {run_u64, "UINT64", "an integer", "0 to 18446744073709551615", false},
+    [DT_BOOL] = {run_bool, "BOOL", "a boolean", "0 to 1", false},
 };
 
 /* A string that has to be decoded goes to the arena, the others stay where they are. */
@@ -319,4 +320,4 @@ static size_t run_string(struct tensor_walk *walk, size_t count)
     return count;
 }
 
-const struct tensor_element tensor_string_element = {run_string, "BYTES", "a string", false};
+const struct tensor_element tensor_string_element = {run_string, "BYTES", "a string", "", false};

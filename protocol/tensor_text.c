@@ -134,8 +134,8 @@ static enum status fail_number(const struct tensor_walk *walk, const char *path,
     case NUMBER_SYNTAX:
         return error_set(err, ST_INVALID, "%smalformed number %.*s", path, SPAN_FMT(token));
     default:
-        return error_set(err, ST_INVALID, "%s%.*s is out of the range of %s", path, SPAN_FMT(token),
-                         walk->element->name);
+        return error_set(err, ST_INVALID, "%s%.*s is out of the range of %s (%s)", path,
+                         SPAN_FMT(token), walk->element->name, walk->element->range);
     }
 }
 

@@ -603,12 +603,12 @@ static void test_verify_input(void **state)
     assert_ok(err, oip_verify_input(&input, &meta, &err));
     input.shape.dims[1] = 4;
     assert_fails(err, oip_verify_input(&input, &meta, &err), ST_INVALID,
-                 "input 'x': shape is [5,4], expected [-1,3]");
+                 "inputs[0] 'x': shape is [5,4], expected [-1,3]");
     input.shape.rank = 1;
     assert_fails(err, oip_verify_input(&input, &meta, &err), ST_INVALID, "shape is [5]");
     input.type.dtype = DT_F64;
     assert_fails(err, oip_verify_input(&input, &meta, &err), ST_INVALID,
-                 "input 'x': datatype is FP64, expected FP32");
+                 "inputs[0] 'x': datatype is FP64, expected FP32");
     input.type.is_bytes = true;
     assert_fails(err, oip_verify_input(&input, &meta, &err), ST_INVALID, "is BYTES, expected FP32");
 }

@@ -63,8 +63,10 @@ static void test_floats(void **state)
     assert_true(d[0] == 0.1 && d[1] == DBL_MAX);
     assert_ok(err, parse("[2.5]", DT_F32, RANK0, f, &err));
     assert_true(f[0] == 2.5f);
-    check_refused("[1e39]", DT_F32, RANK1(1), "[0]: 1e39 is out of the range of FP32");
-    check_refused("[1,1e309]", DT_F64, RANK1(2), "[1]: 1e309 is out of the range of FP64");
+    check_refused("[1e39]", DT_F32, RANK1(1),
+                  "[0]: 1e39 is out of the range of FP32 (up to 3.4028235e38)");
+    check_refused("[1,1e309]", DT_F64, RANK1(2),
+                  "[1]: 1e309 is out of the range of FP64 (up to 1.7976931348623157e308)");
 }
 
 static void test_narrow_floats(void **state)
@@ -76,8 +78,10 @@ static void test_narrow_floats(void **state)
     assert_true(h[0] == 0x3c00 && h[1] == 0xae66 && h[2] == 0x7bff && h[3] == 0xfc00);
     assert_ok(err, parse("[1,-0.1,3.0e38,NaN]", DT_BF16, RANK1(4), h, &err));
     assert_true(h[0] == 0x3f80 && h[1] == 0xbdcd && h[2] == 0x7f62 && (h[3] & 0x7fff) > 0x7f80);
-    check_refused("[65520]", DT_F16, RANK1(1), "[0]: 65520 is out of the range of FP16");
-    check_refused("[3.4e38]", DT_BF16, RANK1(1), "[0]: 3.4e38 is out of the range of BF16");
+    check_refused("[65520]", DT_F16, RANK1(1),
+                  "[0]: 65520 is out of the range of FP16 (up to 65504)");
+    check_refused("[3.4e38]", DT_BF16, RANK1(1),
+                  "[0]: 3.4e38 is out of the range of BF16 (up to 3.3895314e38)");
 }
 
 /* NaN and the infinities as what we print by default, as bare words, and as null if told so. */
@@ -153,7 +157,7 @@ static void test_print_nan(void **state)
 static void check_range(enum dtype dtype, const char *low, const char *high, const char *below,
                         const char *above)
 {
-    char text[100], expected[100];
+    char text[100], expected[160];
     uint8_t got[16], bytes[16] = {0};
     struct error err;
     size_t size = dtype_bytes(dtype);
@@ -169,8 +173,8 @@ static void check_range(enum dtype dtype, const char *low, const char *high, con
     const char *const beyond[] = {below, above};
     for (size_t i = 0; i < 2; i++) {
         snprintf(text, sizeof(text), "[%s]", beyond[i]);
-        snprintf(expected, sizeof(expected), "[0]: %s is out of the range of %s", beyond[i],
-                 dtype_infos[dtype].oip);
+        snprintf(expected, sizeof(expected), "[0]: %s is out of the range of %s (%s to %s)",
+                 beyond[i], dtype_infos[dtype].oip, low, high);
         check_refused(text, dtype, RANK1(1), expected);
     }
 }
@@ -193,7 +197,8 @@ static void test_integers(void **state)
     check_refused("[01]", DT_I32, RANK1(1), "[0]: malformed number 01");
     check_refused("[true]", DT_I32, RANK1(1), "[0]: expected an integer, got a boolean");
     check_refused("[99999999999999999999999]", DT_I64, RANK1(1),
-                  "[0]: 99999999999999999999999 is out of the range of INT64");
+                  "[0]: 99999999999999999999999 is out of the range of INT64 "
+                  "(-9223372036854775808 to 9223372036854775807)");
 }
 
 static void test_booleans(void **state)
@@ -203,7 +208,7 @@ static void test_booleans(void **state)
     uint8_t b[4];
     assert_ok(err, parse("[true, false,1 ,0]", DT_BOOL, RANK1(4), b, &err));
     assert_memory_equal(b, "\1\0\1\0", 4);
-    check_refused("[2]", DT_BOOL, RANK1(1), "[0]: 2 is out of the range of BOOL");
+    check_refused("[2]", DT_BOOL, RANK1(1), "[0]: 2 is out of the range of BOOL (0 to 1)");
     check_refused("[1.0]", DT_BOOL, RANK1(1), "[0]: expected an integer, got 1.0");
     check_refused("[tru]", DT_BOOL, RANK1(1), "[0]: expected true or false, got another word");
     check_refused("[truefalse]", DT_BOOL, RANK1(1), ": expected ']', got a boolean");
