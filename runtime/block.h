@@ -103,4 +103,10 @@ MUST_CHECK enum status rt_block_symbols(const struct rt_block *block,
                                         const struct rt_block_input *inputs, int64_t *values,
                                         struct error *err);
 
+/* The same, and then all that follows from them; ST_INVALID also when that is not as the block
+ * wants it: names the inputs' dims. */
+MUST_CHECK enum status rt_block_eval(const struct rt_block *block,
+                                     const struct rt_block_input *inputs, int64_t *values,
+                                     struct error *err);
+
 #endif

@@ -338,7 +338,8 @@ static void explain(const struct request *request, uint32_t step, bool is_late)
         return;
     }
     if (cause == step) {
-        call->err = *rt_cascade_error(bundle->cascade, step);
+        infer_explain(&call->call, rt_cascade_error(bundle->cascade, step),
+                      rt_cascade_culprit(bundle->cascade, step), &call->err);
         if (call->err.code == ST_UNAVAILABLE) {
             models_verify_files(&request->serving->models);
         }

@@ -186,6 +186,7 @@ static enum status set_tensor_json(struct rt_invocation *invocation, uint32_t in
                                    struct span text, struct error *err)
 {
     const struct rt_io *io = io_of(invocation, index);
+    struct tensor_nan nan = {.takes_null = false};
     struct shape shape;
     size_t bytes;
     void *memory;
@@ -193,8 +194,9 @@ static enum status set_tensor_json(struct rt_invocation *invocation, uint32_t in
     TRY(shape_bytes(&shape, io->dtype, &bytes, err));
     TRY(rt_invocation_input(invocation, index, io->dtype, &shape, &memory, err));
     bool is_bare = shape_numel(&shape) == 1 && text.len > 0 && text.ptr[0] != '[';
-    enum status status = is_bare ? tensor_text_parse_element(text, io->dtype, memory, err)
-                                 : tensor_text_parse(text, io->dtype, &shape, memory, bytes, err);
+    enum status status = is_bare
+                             ? tensor_text_parse_element(text, io->dtype, &nan, memory, err)
+                             : tensor_text_parse(text, io->dtype, &shape, &nan, memory, bytes, err);
     return status == ST_OK ? ST_OK : error_prefix(err, "data");
 }
 
