@@ -43,6 +43,7 @@ SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(PROTOCOL_LIBS)
 	%D%/route.c %D%/route.def %D%/route.h \
 	%D%/server.c %D%/server.h \
 	%D%/serving.c %D%/serving.h \
+	%D%/standard.c %D%/standard.h \
 	%D%/stats.c %D%/stats.h \
 	%D%/stream.h \
 	%D%/version.c %D%/version.h

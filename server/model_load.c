@@ -72,6 +72,15 @@ static enum status data_paths_of(const struct options *options, struct span name
     return ST_OK;
 }
 
+/* Of the models from |first| on; only messages need it. */
+static void set_path(struct models *models, uint32_t first, const char *path)
+{
+    const char *copy = arena_strdup(&models->arena, path, strlen(path));
+    for (uint32_t i = first; i < models->item_count; i++) {
+        models->items[i].path = copy;
+    }
+}
+
 static enum status load(struct models *models, struct span name, uint32_t version, const char *path,
                         struct error *err)
 {
@@ -83,9 +92,11 @@ static enum status load(struct models *models, struct span name, uint32_t versio
         return forget_path(err, path);
     }
     enum status status = check_callable(program, err);
+    uint32_t first = models->item_count;
     if (status == ST_OK) {
         status = models_add_program(models, name, version, program, err);
     }
+    set_path(models, first, path);
     rt_program_unref(program);
     return status;
 }
@@ -117,6 +128,7 @@ static enum status load_named(struct models *models, struct span name, const cha
 static enum status load_found(struct models *models, struct span name, uint32_t version,
                               const char *path, struct error *err)
 {
+    models->found_count++;
     if (!model_name_is_valid(name)) {
         log_line(LOG_WARNING, "skipped %s: not a valid model name", path);
         return ST_OK;
@@ -133,6 +145,7 @@ static enum status load_found(struct models *models, struct span name, uint32_t 
     struct model *model;
     TRY(models_add(models, name, version, &model, err));
     model_fail(model, &failure);
+    set_path(models, models->item_count - 1, path);
     return ST_OK;
 }
 
@@ -144,7 +157,6 @@ static bool is_regular(const char *path)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-/* "12" to 12; false for anything that is not a version. */
 /* |root|/|name|/model.pte, or |root|/|name|/VERSION/model.pte. */
 static enum status scan_model(struct models *models, const char *root, const char *name,
                               struct error *err)
@@ -194,10 +206,16 @@ static enum status scan(struct models *models, const char *root, struct error *e
         return error_set(err, status_of_errno(errno), "--models %s: %s", root, strerror(errno));
     }
     enum status status = ST_OK;
+    uint32_t found_before = models->found_count;
     for (struct dirent *entry; status == ST_OK && (entry = readdir(dir)) != NULL;) {
         status = scan_entry(models, root, entry->d_name, err);
     }
     closedir(dir);
+    if (status == ST_OK && models->found_count == found_before) {
+        log_line(LOG_WARNING,
+                 "no .pte file in %s: expected NAME.pte, NAME/model.pte or NAME/VERSION/model.pte",
+                 root);
+    }
     return status;
 }
 
@@ -317,8 +335,8 @@ enum status models_load(struct models *models, const struct options *options, st
             model->name ? span_of(model->name, model->name_len) : name_of_path(model->path);
         TRY(load_named(models, name, model->path, err));
     }
-    if (options->models_dir) {
-        TRY(scan(models, options->models_dir, err));
+    for (uint32_t i = 0; i < options->folder_count; i++) {
+        TRY(scan(models, options->folders[i], err));
     }
     models->options = NULL;
     for (uint32_t i = 0; i < options->pipeline_count; i++) {

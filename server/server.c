@@ -51,7 +51,7 @@ static struct server *server_of(const uv_handle_t *handle)
 /* ---- stopping -------------------------------------------------------------------------------- */
 
 /* All handles but those of sockets. */
-#define HANDLE_COUNT 8
+#define HANDLE_COUNT 9
 static void list_handles(struct server *server, uv_handle_t *handles[HANDLE_COUNT])
 {
     uv_handle_t *all[HANDLE_COUNT] = {
@@ -59,6 +59,7 @@ static void list_handles(struct server *server, uv_handle_t *handles[HANDLE_COUN
         (uv_handle_t *)&server->sweep,   (uv_handle_t *)&server->watchdog,
         (uv_handle_t *)&server->drain,   (uv_handle_t *)&server->recovery.timer,
         (uv_handle_t *)&server->sigterm, (uv_handle_t *)&server->sigint,
+        (uv_handle_t *)&server->sighup,
     };
     memcpy(handles, all, sizeof(all));
 }
@@ -134,6 +135,22 @@ static void on_signal(uv_signal_t *signal, int number)
     notify_send(&server->notify, "STOPPING=1\nSTATUS=finishing %u connections", server->conn_count);
     server->is_draining = true;
     uv_timer_start(&server->drain, on_accept_queue_empty, ACCEPT_QUEUE_MS, 0);
+}
+
+static void on_hangup(uv_signal_t *signal, int number)
+{
+    struct error err;
+    (void)signal;
+    (void)number;
+    if (log_reopen(&err) != ST_OK) {
+        log_line(LOG_ERROR, "SIGHUP: %s; the old one stays in use", err.text);
+    } else if (log_path()) {
+        log_line(LOG_NOTICE, "SIGHUP: log file %s is open again; models stay as they are",
+                 log_path());
+    } else {
+        log_line(LOG_NOTICE, "SIGHUP: the log is standard error, nothing is to be opened again; "
+                             "models stay as they are");
+    }
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */
@@ -329,6 +346,7 @@ static enum status init_handles(struct server *server, struct error *err)
     recovery_init(server);
     uv_signal_init(&server->loop, &server->sigterm);
     uv_signal_init(&server->loop, &server->sigint);
+    uv_signal_init(&server->loop, &server->sighup);
     uv_handle_t *handles[HANDLE_COUNT];
     list_handles(server, handles);
     for (size_t i = 0; i < HANDLE_COUNT; i++) {
@@ -389,6 +407,7 @@ enum status server_init(struct server *server, const struct options *options, st
     notify_init(&server->notify);
     limit_connections(server);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGHUP, SIG_IGN); /* until the loop sees to it */
     int rc = uv_loop_init(&server->loop);
     if (rc < 0) {
         return uv_fail(err, "event loop", rc);
@@ -434,6 +453,7 @@ enum status server_run(struct server *server, struct error *err)
     ask_for_short_turns();
     uv_signal_start(&server->sigterm, on_signal, SIGTERM);
     uv_signal_start(&server->sigint, on_signal, SIGINT);
+    uv_signal_start(&server->sighup, on_hangup, SIGHUP);
     if (server->notify.watchdog_ms) {
         uv_timer_start(&server->watchdog, on_watchdog, server->notify.watchdog_ms,
                        server->notify.watchdog_ms);
@@ -441,7 +461,7 @@ enum status server_run(struct server *server, struct error *err)
     uint32_t ready = serving_ready_count(server->serving),
              count = server->serving->models.item_count;
     log_line(LOG_NOTICE, "serving %u of %u models", ready, count);
-    if (count == 0) {
+    if (count == 0 && server->options->folder_count == 0) {
         log_line(LOG_WARNING, "there is nothing to serve: name a FILE.pte, --model or --models");
     }
     notify_send(&server->notify, "READY=1\nSTATUS=serving %u of %u models", ready, count);

@@ -57,7 +57,7 @@ struct server {
     uv_timer_t watchdog;    /* tells systemd that the loop turns */
     uv_timer_t drain;       /* first the accept queue is emptied, then grace, then drain_timeout */
     uint32_t accept_rounds; /* looks at the accept queue since the signal */
-    uv_signal_t sigterm, sigint;
+    uv_signal_t sigterm, sigint, sighup;
     bool is_draining;
     bool is_grace_over; /* while draining: connections without a request close */
     bool is_closing;    /* handles are being closed; the loop ends soon */

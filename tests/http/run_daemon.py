@@ -126,6 +126,30 @@ def folder_of_models():
             expect("ready", client.answer(), 200)
 
 
+def folders_of_models():
+    """Several folders; two files of one name are refused; an empty folder says what it lacks."""
+    with tempfile.TemporaryDirectory() as name:
+        first, second, empty = (Path(name) / part for part in ("first", "second", "empty"))
+        for folder in (first, second, empty):
+            folder.mkdir()
+        shutil.copy(ADD, first / "one.pte")
+        shutil.copy(ADD, second / "two.pte")
+        (empty / "notes.txt").write_text("no program")
+        folders = ["--models", str(first), "--models", str(second), "--models", str(empty)]
+        with Daemon(folders) as daemon:
+            client = Client(daemon.port)
+            expect("infer on the first", infer(client, "one"), 200)
+            expect("infer on the second", infer(client, "two"), 200)
+            daemon.wait_for(f"warning: no .pte file in {empty}: expected NAME.pte, "
+                            "NAME/model.pte or NAME/VERSION/model.pte\n")
+        shutil.copy(ADD, second / "one.pte")
+        expect_exit(64, f"two of them, {first}/one.pte and {second}/one.pte",
+                    "--listen", "127.0.0.1:0", *folders)
+        with Daemon(["--models", str(empty)]) as daemon:
+            expect("nothing is served", infer(Client(daemon.port)), 404)
+            expect("advice", "there is nothing to serve" in daemon.read_log(), False)
+
+
 def unknown_operator():
     """One method calls what nobody knows: it says so wherever it is asked; others are served."""
     with tempfile.TemporaryDirectory() as folder:
@@ -444,8 +468,67 @@ def log_lines():
         expect("lines", daemon.read_log().count("no such path"), 1)
 
 
+def log_escapes():
+    """Nothing that a client sends changes the direction of the line, or ends it."""
+    with Daemon([ADD]) as daemon:
+        client = Client(daemon.port)
+        for value, shown in ((b"\xe2\x80\xae", "\\u{202e}"), (b"\xc2\x85", "\\u{85}"),
+                             (b"\xff", "\\xff"), ("größe".encode(), "größe")):
+            client.send(b"POST /v2/models/add/infer HTTP/1.1\r\nHost: a\r\n"
+                        b"Content-Encoding: <" + value + b">\r\nContent-Length: 0\r\n\r\n")
+            expect("status", client.answer(), 415)
+            daemon.wait_for(re.escape(f"got '<{shown}>'\n"))
+
+
+def log_file():
+    """--log-file appends; SIGHUP opens it again; what ends the start is on stderr, too."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, old = Path(folder) / "log", Path(folder) / "old"
+        path.write_text("before\n")
+        with Daemon([ADD, "--log-file", str(path), "--listen", "127.0.0.1:0"], listen=(),
+                    log=path) as daemon:
+            expect("the file was kept", path.read_text().startswith("before\n"), True)
+            path.rename(old)
+            daemon.process.send_signal(signal.SIGHUP)
+            daemon.wait_for(rf"SIGHUP: log file {path} is open again")
+            expect("infer", infer(Client(daemon.port)), 200)
+        expect("the old one", "stopped" in old.read_text(), False)
+        expect("the new one", "stopped" in path.read_text(), True)
+        expect_exit(66, "pted: log file", ADD, "--log-file", f"{folder}/none/log")
+        expect_exit(66, "missing.pte", f"{folder}/missing.pte", "--log-file", str(path))
+        expect("the reason in the file", "missing.pte" in path.read_text(), True)
+
+
+def hangup():
+    """Without a log file SIGHUP says what it does not do, and nothing ends."""
+    with Daemon([ADD]) as daemon:
+        daemon.process.send_signal(signal.SIGHUP)
+        daemon.wait_for("SIGHUP: the log is standard error")
+        expect("infer", infer(Client(daemon.port)), 200)
+
+
+def closed_standard_files():
+    """Started without descriptors 0 to 2, the daemon gives none of them to a socket."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "log"
+        launcher = "import os, sys; os.closerange(0, 3); os.execv(sys.argv[1], sys.argv[1:])"
+        command = [sys.executable, "-c", launcher, PTED, ADD, "--listen", "127.0.0.1:0",
+                   "--log-file", str(path)]
+        with Daemon([], log=path, command=command) as daemon:
+            client = Client(daemon.port)
+            expect("infer", infer(client), 200)
+            for fd in range(3):
+                expect(f"descriptor {fd}", os.readlink(f"/proc/{daemon.process.pid}/fd/{fd}"),
+                       "/dev/null")
+        pte = os.environ.get("PTE", str(Path(PTED).parent / "pte"))
+        done = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", pte, "inspect", ADD],
+                              check=False, timeout=TIMEOUT_S)
+        expect("pte without a place to write to", done.returncode, 74)
+
+
 CHECKS = (
-    usage_errors, help_and_version, bad_model_files, folder_of_models, unknown_operator,
+    usage_errors, help_and_version, bad_model_files, folder_of_models, folders_of_models,
+    unknown_operator, log_escapes, log_file, hangup, closed_standard_files,
     port_in_use, unix_socket, inherited_sockets, sockets_for_another, stops_at_once_when_idle,
     few_files, drain_finishes_requests, drain_under_load, drain_has_an_end, second_signal,
     disconnect_in_every_step, client_that_does_not_read, too_many_connections, ring_exhausted,

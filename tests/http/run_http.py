@@ -60,16 +60,24 @@ def unescape(text):
 
 
 class Daemon:
-    """A pted of our own; leaving the block ends it by SIGTERM and expects status 0."""
+    """A pted of our own; leaving the block ends it by SIGTERM and expects status 0.
 
-    def __init__(self, arguments, listen=("--listen", "127.0.0.1:0"), **popen):
+    |log|: the file that it logs to, else its stderr is read. |command|: what to run in its place.
+    """
+
+    def __init__(self, arguments, listen=("--listen", "127.0.0.1:0"), log=None, command=None,
+                 **popen):
         # To append: the daemon shares our offset, which reading moves.
         self.log = tempfile.TemporaryFile("a+")
-        self.process = subprocess.Popen([PTED, *listen, *arguments], stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.DEVNULL, stderr=self.log, **popen)
+        self.log_path = log
+        self.process = subprocess.Popen(command or [PTED, *listen, *arguments],
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                        stderr=self.log, **popen)
         self.port = None
 
     def read_log(self):
+        if self.log_path:
+            return self.log_path.read_text() if self.log_path.exists() else ""
         self.log.seek(0)
         return self.log.read()
 
