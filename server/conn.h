@@ -60,8 +60,8 @@ struct conn {
     bool wants_continue;     /* the client waits for "100 Continue" */
 };
 
-/* Takes the stream that |listener| has pending. */
-void conn_accept(struct server *server, uv_stream_t *listener);
+/* A client on the socket |fd|, which is the connection's; without memory for one it is closed. */
+void conn_accept(struct server *server, int fd, bool is_unix);
 
 /*
  * The answer of the current request. True: all of it is out, or the connection is broken and

@@ -231,8 +231,8 @@ struct option_info {
 };
 
 static const struct option_info option_infos[] = {
-    {"listen", "ADDR", "ADDR:PORT, [ADDR6]:PORT or unix:PATH; repeatable (127.0.0.1:8000)",
-     set_listen},
+    {"listen", "ADDR",
+     "ADDR:PORT, [ADDR6]:PORT, NAME:PORT or unix:PATH; repeatable (127.0.0.1:8000)", set_listen},
     {"model", "NAME=FILE", "serve FILE as NAME; repeatable", set_model},
     {"models", "DIR", "serve DIR's NAME.pte, NAME/model.pte and NAME/VERSION/model.pte; repeatable",
      set_models},

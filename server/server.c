@@ -9,6 +9,7 @@
 #include "server/server.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +52,7 @@ static struct server *server_of(const uv_handle_t *handle)
 /* ---- stopping -------------------------------------------------------------------------------- */
 
 /* All handles but those of sockets. */
-#define HANDLE_COUNT 9
+#define HANDLE_COUNT 10
 static void list_handles(struct server *server, uv_handle_t *handles[HANDLE_COUNT])
 {
     uv_handle_t *all[HANDLE_COUNT] = {
@@ -59,7 +60,7 @@ static void list_handles(struct server *server, uv_handle_t *handles[HANDLE_COUN
         (uv_handle_t *)&server->sweep,   (uv_handle_t *)&server->watchdog,
         (uv_handle_t *)&server->drain,   (uv_handle_t *)&server->recovery.timer,
         (uv_handle_t *)&server->sigterm, (uv_handle_t *)&server->sigint,
-        (uv_handle_t *)&server->sighup,
+        (uv_handle_t *)&server->sighup,  (uv_handle_t *)&server->accept_retry,
     };
     memcpy(handles, all, sizeof(all));
 }
@@ -333,15 +334,32 @@ static enum status watch(struct server *server, uv_poll_t *poll, int fd, uv_poll
     return rc == 0 ? ST_OK : uv_fail(err, "event loop", rc);
 }
 
+/*
+ * An eventfd above all descriptors that connections get: libuv has a table by descriptor, and
+ * aborts when it cannot grow it. Behind this one it never has to.
+ */
+static int open_eventfd(const struct server *server)
+{
+    int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    int high = fcntl(fd, F_DUPFD_CLOEXEC, (int)server->connection_count_max + FILES_RESERVED - 1);
+    if (high < 0) {
+        return fd; /* the process may have fewer */
+    }
+    close(fd);
+    return high;
+}
+
 /* None of the others can fail on an initialised loop. */
 static enum status init_handles(struct server *server, struct error *err)
 {
-    server->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    server->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    server->wake_fd = open_eventfd(server);
     TRY(watch(server, &server->wake, server->wake_fd, on_wake, err));
     server->deadline_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
     TRY(watch(server, &server->deadline, server->deadline_fd, on_deadline, err));
     uv_timer_init(&server->loop, &server->sweep);
     uv_timer_init(&server->loop, &server->watchdog);
+    uv_timer_init(&server->loop, &server->accept_retry);
     uv_timer_init(&server->loop, &server->drain);
     recovery_init(server);
     uv_signal_init(&server->loop, &server->sigterm);
@@ -398,6 +416,7 @@ enum status server_init(struct server *server, const struct options *options, st
         .options = options,
         .params = &options->params,
         .deadline_ns = RT_SCHED_NEVER,
+        .spare_fd = -1,
         .wake_fd = -1,
         .deadline_fd = -1,
     };
@@ -491,6 +510,9 @@ void server_fini(struct server *server)
     }
     if (server->deadline_fd >= 0) {
         close(server->deadline_fd);
+    }
+    if (server->spare_fd >= 0) {
+        close(server->spare_fd);
     }
     notify_fini(&server->notify);
 }

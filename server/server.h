@@ -45,18 +45,20 @@ struct server {
     uint32_t busy_request_count;   /* also those whose client has gone */
     uint8_t *read_buffer;          /* owned; SERVER_READ_BYTES, for whoever reads now */
 
-    uv_poll_t wake;                      /* of |wake_fd| */
-    int wake_fd;                         /* an eventfd: |completed| is no longer empty */
+    uv_poll_t wake; /* of |wake_fd| */
+    int spare_fd;   /* given up for an accept() when there is no other; -1: used up */
+    int wake_fd;    /* an eventfd: |completed| is no longer empty */
     _Atomic(struct request *) completed; /* a stack of what workers have finished */
 
-    uv_poll_t deadline;     /* of |deadline_fd|: ends jobs that are late and idle sequences, starts
-                               what has waited to be joined */
-    int deadline_fd;        /* a timer, set to |deadline_ns| unless that is RT_SCHED_NEVER */
-    uint64_t deadline_ns;   /* on the clock of uv_hrtime() */
-    uv_timer_t sweep;       /* looks at every connection's deadline; runs while there is one */
-    uv_timer_t watchdog;    /* tells systemd that the loop turns */
-    uv_timer_t drain;       /* first the accept queue is emptied, then grace, then drain_timeout */
-    uint32_t accept_rounds; /* looks at the accept queue since the signal */
+    uv_poll_t deadline;      /* of |deadline_fd|: ends jobs that are late and idle sequences, starts
+                                what has waited to be joined */
+    int deadline_fd;         /* a timer, set to |deadline_ns| unless that is RT_SCHED_NEVER */
+    uint64_t deadline_ns;    /* on the clock of uv_hrtime() */
+    uv_timer_t sweep;        /* looks at every connection's deadline; runs while there is one */
+    uv_timer_t watchdog;     /* tells systemd that the loop turns */
+    uv_timer_t accept_retry; /* accepts again after an error */
+    uv_timer_t drain;        /* first the accept queue is emptied, then grace, then drain_timeout */
+    uint32_t accept_rounds;  /* looks at the accept queue since the signal */
     uv_signal_t sigterm, sigint, sighup;
     bool is_draining;
     bool is_grace_over; /* while draining: connections without a request close */

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.request
 from pathlib import Path
 
 from run_http import (MODELS, PTED, TIMEOUT_S, Client, Daemon, Failure, Report, build_request,
@@ -65,7 +66,7 @@ def usage_errors():
     expect_exit(64, "--body-bytes-max: expected 1024 to", "--body-bytes-max=1")
     expect_exit(64, "expected NAME=FILE", "--model", "add")
     expect_exit(64, "expected ADDR:PORT", "--listen", "nowhere", ADD)
-    expect_exit(66, "no such file", "--listen", "unix:/nonexistent/pted.sock", ADD)
+    expect_exit(66, "No such file", "--listen", "unix:/nonexistent/pted.sock", ADD)
     expect_exit(66, "device 'toaster': expected auto", "--device", "toaster", ADD)
     expect_exit(64, "model name", "--model", f"a/b={ADD}")
     expect_exit(64, "there are two of them", "--listen", "127.0.0.1:0", ADD, ADD)
@@ -187,6 +188,21 @@ def port_in_use():
 
 # ---- sockets ----
 
+def names():
+    """A name is listened on at each of its addresses; an address is logged as a URL."""
+    with Daemon([ADD], ("--listen", "localhost:0", "--listen", "127.0.0.1:0")) as daemon:
+        daemon.wait_for("serving 1 of 1")
+        urls = re.findall(r"listening on (http://\S+)\n", daemon.read_log())
+        if len(urls) < 2:
+            raise Failure(f"{urls}: expected an address of localhost and 127.0.0.1")
+        for url in urls:
+            with urllib.request.urlopen(f"{url}/v2/health/live", timeout=TIMEOUT_S) as answer:
+                expect(url, answer.status, 200)
+    expect_exit(71, "listen on name.invalid:80: ", "--listen", "name.invalid:80", ADD)
+    expect_exit(64, "expected a path of 1 to 107 bytes, got 108", "--listen",
+                "unix:/" + 107 * "x", ADD)
+
+
 def unix_socket():
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/socket"
@@ -194,6 +210,8 @@ def unix_socket():
         stale.bind(path)
         stale.close()
         with Daemon([ADD], ("--listen", f"unix:{path}", "--listen", "127.0.0.1:0")) as daemon:
+            daemon.wait_for(rf"listening on unix:{path} "
+                            rf"\(curl --unix-socket {path} http://localhost/v2\)\n")
             expect("mode", os.stat(path).st_mode & 0o777, 0o660)
             client = Client(daemon.port)
             client.close()
@@ -528,9 +546,9 @@ def closed_standard_files():
 
 CHECKS = (
     usage_errors, help_and_version, bad_model_files, folder_of_models, folders_of_models,
-    unknown_operator, log_escapes, log_file, hangup, closed_standard_files,
-    port_in_use, unix_socket, inherited_sockets, sockets_for_another, stops_at_once_when_idle,
-    few_files, drain_finishes_requests, drain_under_load, drain_has_an_end, second_signal,
+    unknown_operator, log_escapes, log_file, hangup, closed_standard_files, port_in_use, names,
+    unix_socket, inherited_sockets, sockets_for_another, stops_at_once_when_idle, few_files,
+    drain_finishes_requests, drain_under_load, drain_has_an_end, second_signal,
     disconnect_in_every_step, client_that_does_not_read, too_many_connections, ring_exhausted,
     log_lines)
 

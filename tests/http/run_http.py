@@ -95,7 +95,7 @@ class Daemon:
         raise Failure(f"no {pattern!r} in the log: {self.read_log().strip()}")
 
     def __enter__(self):
-        self.port = int(self.wait_for(r"listening on 127\.0\.0\.1:(\d+)\n")[1])
+        self.port = int(self.wait_for(r"listening on http://127\.0\.0\.1:(\d+)\n")[1])
         return self
 
     def stop(self):
