@@ -10,11 +10,13 @@
 
 #include "server/conn.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/check.h"
+#include "server/address.h"
 #include "server/conn_priv.h"
 #include "server/http.h"
 #include "server/log.h"
@@ -331,12 +333,30 @@ static int open_stream(struct conn *conn, int fd, bool is_unix)
     return rc;
 }
 
+/* Who has connected, for the log. */
+static void name_remote(struct conn *conn, int fd)
+{
+    struct address address = {.len = sizeof(address.storage)};
+    char text[ADDRESS_TEXT_MAX] = "?";
+    if (getpeername(fd, (struct sockaddr *)&address.storage, &address.len) == 0) {
+        address_print(&address, text);
+    }
+    snprintf(conn->remote, sizeof(conn->remote), "%.*s", CONN_REMOTE_MAX - 1, text);
+}
+
+static void refuse_fd(struct server *server, int fd, int uv_code)
+{
+    if (server_may_log(server, LOG_KIND_ACCEPT)) {
+        log_line(LOG_WARNING, "connection: %s", uv_strerror(uv_code));
+    }
+    close(fd);
+}
+
 void conn_accept(struct server *server, int fd, bool is_unix)
 {
     struct conn *conn = calloc(1, sizeof(*conn));
     if (!conn) {
-        log_line(LOG_WARNING, "connection: out of memory");
-        close(fd);
+        refuse_fd(server, fd, UV_ENOMEM);
         return;
     }
     conn->magic = CONN_MAGIC;
@@ -348,10 +368,12 @@ void conn_accept(struct server *server, int fd, bool is_unix)
     server->conn_count++;
     conn_enter(conn, CONN_IDLE, server->params->idle_timeout);
     if (rc < 0) {
-        log_line(LOG_WARNING, "connection: %s", uv_strerror(rc));
-        close(fd);
+        refuse_fd(server, fd, rc);
         close_now(conn);
         return;
+    }
+    if (server->options->log_requests == OPTIONS_LOG_ALL) {
+        name_remote(conn, fd);
     }
     conn_message_init(conn);
     server_start_sweep(server);

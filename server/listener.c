@@ -263,7 +263,9 @@ static bool accept_one(struct listener *listener)
     if (is_of_client(number)) {
         return true;
     }
-    log_line(LOG_WARNING, "accept: %s", strerror(number));
+    if (server_may_log(listener->server, LOG_KIND_ACCEPT)) {
+        log_line(LOG_WARNING, "accept: %s", strerror(number));
+    }
     if ((number == EMFILE || number == ENFILE) && turn_away(listener)) {
         return true;
     }

@@ -26,6 +26,7 @@ SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(PROTOCOL_LIBS)
 	%D%/infer_one.c \
 	%D%/listener.c %D%/listener.h \
 	%D%/log.c %D%/log.h \
+	%D%/log_limit.c %D%/log_limit.h \
 	%D%/model.c %D%/model.h %D%/model_priv.h \
 	%D%/model_load.c \
 	%D%/model_program.c \
@@ -41,6 +42,7 @@ SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(PROTOCOL_LIBS)
 	%D%/proving.c %D%/proving.h \
 	%D%/recovery.c %D%/recovery.h \
 	%D%/request.c %D%/request.def %D%/request.h \
+	%D%/request_log.c %D%/request_log.h \
 	%D%/route.c %D%/route.def %D%/route.h \
 	%D%/server.c %D%/server.h \
 	%D%/serving.c %D%/serving.h \

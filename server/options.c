@@ -225,6 +225,15 @@ static enum status set_log_level(struct options *options, const char *value, str
     return ST_OK;
 }
 
+static enum status set_log_requests(struct options *options, const char *value, struct error *err)
+{
+    if (strcmp(value, "errors") != 0 && strcmp(value, "all") != 0) {
+        return error_set(err, ST_INVALID, "expected errors or all, got '%s'", value);
+    }
+    options->log_requests = strcmp(value, "all") == 0 ? OPTIONS_LOG_ALL : OPTIONS_LOG_ERRORS;
+    return ST_OK;
+}
+
 struct option_info {
     const char *name, *value, *doc;
     option_set_f *set;
@@ -247,6 +256,8 @@ static const struct option_info option_infos[] = {
     {"cpu", "LEVEL", "highest instruction set: generic, avx2, avx512, ... (the best there is)",
      set_cpu},
     {"log-level", "LEVEL", "error, warning, notice, info or debug (info)", set_log_level},
+    {"log-requests", "WHICH", "errors, or all: a line for each request at its end (errors)",
+     set_log_requests},
     {"log-file", "FILE", "append the log to FILE, which SIGHUP opens again (stderr)", set_log_file},
 };
 

@@ -41,6 +41,9 @@ struct option_setting {
     uint64_t value;
 };
 
+/* Requests that get a line in the log. */
+enum options_log_requests { OPTIONS_LOG_ERRORS, OPTIONS_LOG_ALL };
+
 enum options_action { OPTIONS_SERVE, OPTIONS_HELP, OPTIONS_VERSION };
 
 struct options {
@@ -63,6 +66,7 @@ struct options {
     uint64_t workers;      /* 0: what the process may use */
     const char *log_file;  /* NULL: stderr */
     enum log_level log_level;
+    enum options_log_requests log_requests;
 };
 
 /* ST_INVALID says which argument is wrong and why. */

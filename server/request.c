@@ -16,6 +16,7 @@
 #include "server/conn.h"
 #include "server/http.h"
 #include "server/log.h"
+#include "server/request_log.h"
 #include "server/server.h"
 #include "server/serving.h"
 
@@ -122,9 +123,12 @@ struct request *request_take(struct server *server, struct conn *conn)
     request->err.code = ST_OK;
     request->is_head_only = request->is_http_1_0 = request->offload = request->is_on_worker = false;
     request->is_run_done = false;
+    request->sent_bytes = 0;
+    request->method = NULL;
     request->retry_after_s = 0;
     request->arrived_ns = 0;
     request->match.allow = NULL;
+    request->match.model[0] = '\0';
     return request;
 }
 
@@ -198,6 +202,7 @@ static enum status reserve_body(struct request *request, const struct request_fr
 bool request_begin(struct request *request, const struct request_framing *framing)
 {
     request->is_head_only = framing->method == ROUTE_HEAD_ONLY;
+    request->method = framing->method_name;
     request->is_http_1_0 = framing->is_http_1_0;
     int status =
         route_find(head_target(&request->head), framing->method, &request->match, &request->err);
@@ -428,11 +433,9 @@ static enum step_result step_encode(struct request *request)
     return advance(request, infer_encode(request, &request->err), STEP_WRITE);
 }
 
-/* A 4xx is the client's affair, the rest is ours. */
 static void print_error(struct request *request)
 {
-    log_line(request->http_status >= 500 ? LOG_WARNING : LOG_INFO, "%d %.*s: %s",
-             request->http_status, SPAN_FMT(head_target(&request->head)), request->err.text);
+    request_log_error(request, request->http_status, &request->err, -1);
     buf_reset(&request->out);
     oip_print_error(&request->out, request->err.text);
 }
@@ -528,6 +531,9 @@ static enum step_result step_write(struct request *request)
     }
     uv_buf_t bufs[INFER_SPANS_MAX + 1];
     unsigned count = gather(request, bufs);
+    for (unsigned i = 0; i < count; i++) {
+        request->sent_bytes += bufs[i].len;
+    }
     request->encoded_ns = request->infer.ops ? uv_hrtime() : 0;
     if (!conn_write(request->conn, bufs, count, &request->write, on_written)) {
         return STEP_WAIT;
@@ -544,6 +550,9 @@ static enum step_result step_done(struct request *request)
     if (request->infer.ops) {
         request->infer.ops->count(request, uv_hrtime());
     }
+    if (conn) {
+        request_log_end(request);
+    }
     give_back(request);
     if (conn) {
         conn_answered(conn, is_keep_alive);
@@ -557,6 +566,7 @@ static enum step_result step_done(struct request *request)
 
 void request_abandon(struct request *request)
 {
+    request_log_end(request);
     request->conn = NULL;
     log_line(LOG_DEBUG, "%.*s: abandoned in step %s", SPAN_FMT(head_target(&request->head)),
              request->is_on_worker ? "of a worker" : request_step_name(request->step));

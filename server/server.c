@@ -32,6 +32,7 @@
 #define SWEEP_MS_MIN 10
 /* Of the files that a process may have open those that are no connections, and some that linger. */
 #define FILES_RESERVED 48
+#define LOG_FLUSH_MS (LOG_LIMIT_S * 1000 + 100) /* windows that have begun are over then */
 #define NS_PER_MS 1000000u
 #define NS_PER_S 1000000000u
 /* Between the signal and the closing of the sockets the loop takes what waits to be accepted. */
@@ -52,15 +53,16 @@ static struct server *server_of(const uv_handle_t *handle)
 /* ---- stopping -------------------------------------------------------------------------------- */
 
 /* All handles but those of sockets. */
-#define HANDLE_COUNT 10
+#define HANDLE_COUNT 11
 static void list_handles(struct server *server, uv_handle_t *handles[HANDLE_COUNT])
 {
     uv_handle_t *all[HANDLE_COUNT] = {
-        (uv_handle_t *)&server->wake,    (uv_handle_t *)&server->deadline,
-        (uv_handle_t *)&server->sweep,   (uv_handle_t *)&server->watchdog,
-        (uv_handle_t *)&server->drain,   (uv_handle_t *)&server->recovery.timer,
-        (uv_handle_t *)&server->sigterm, (uv_handle_t *)&server->sigint,
-        (uv_handle_t *)&server->sighup,  (uv_handle_t *)&server->accept_retry,
+        (uv_handle_t *)&server->wake,      (uv_handle_t *)&server->deadline,
+        (uv_handle_t *)&server->sweep,     (uv_handle_t *)&server->watchdog,
+        (uv_handle_t *)&server->drain,     (uv_handle_t *)&server->recovery.timer,
+        (uv_handle_t *)&server->sigterm,   (uv_handle_t *)&server->sigint,
+        (uv_handle_t *)&server->sighup,    (uv_handle_t *)&server->accept_retry,
+        (uv_handle_t *)&server->log_flush,
     };
     memcpy(handles, all, sizeof(all));
 }
@@ -218,6 +220,23 @@ void server_watch_deadline(struct server *server, uint64_t deadline_ns)
     must(rc == 0);
 }
 
+static void on_log_flush(uv_timer_t *timer)
+{
+    struct server *server = server_of((uv_handle_t *)timer);
+    if (log_limits_flush(&server->log_limits, false)) {
+        uv_timer_start(timer, on_log_flush, LOG_FLUSH_MS, 0);
+    }
+}
+
+bool server_may_log(struct server *server, enum log_kind kind)
+{
+    bool may_log = log_limits_admit(&server->log_limits, kind);
+    if (!may_log && !server->is_closing && !uv_is_active((uv_handle_t *)&server->log_flush)) {
+        uv_timer_start(&server->log_flush, on_log_flush, LOG_FLUSH_MS, 0);
+    }
+    return may_log;
+}
+
 static void on_watchdog(uv_timer_t *timer)
 {
     notify_send(&server_of((uv_handle_t *)timer)->notify, "WATCHDOG=1");
@@ -359,6 +378,7 @@ static enum status init_handles(struct server *server, struct error *err)
     TRY(watch(server, &server->deadline, server->deadline_fd, on_deadline, err));
     uv_timer_init(&server->loop, &server->sweep);
     uv_timer_init(&server->loop, &server->watchdog);
+    uv_timer_init(&server->loop, &server->log_flush);
     uv_timer_init(&server->loop, &server->accept_retry);
     uv_timer_init(&server->loop, &server->drain);
     recovery_init(server);
@@ -424,6 +444,7 @@ enum status server_init(struct server *server, const struct options *options, st
     list_init(&server->conns);
     list_init(&server->idle_requests);
     notify_init(&server->notify);
+    log_limits_init(&server->log_limits, uv_hrtime);
     limit_connections(server);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGHUP, SIG_IGN); /* until the loop sees to it */
@@ -499,6 +520,7 @@ void server_fini(struct server *server)
     while (!list_is_empty(&server->idle_requests)) {
         request_free(LIST_ENTRY(server->idle_requests.next, struct request, link));
     }
+    log_limits_flush(&server->log_limits, true);
     serving_free(server->serving);
     free(server->read_buffer);
     if (server->has_loop) {

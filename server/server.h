@@ -14,6 +14,7 @@
 
 #include "base/list.h"
 #include "base/status.h"
+#include "server/log_limit.h"
 #include "server/notify.h"
 #include "server/options.h"
 #include "server/proving.h"
@@ -35,6 +36,7 @@ struct server {
     struct recovery recovery;
     struct proving proving;
     struct notify notify;
+    struct log_limits log_limits;
 
     struct list listeners;
     struct list conns;
@@ -56,6 +58,7 @@ struct server {
     uint64_t deadline_ns;    /* on the clock of uv_hrtime() */
     uv_timer_t sweep;        /* looks at every connection's deadline; runs while there is one */
     uv_timer_t watchdog;     /* tells systemd that the loop turns */
+    uv_timer_t log_flush;    /* writes how many lines were suppressed */
     uv_timer_t accept_retry; /* accepts again after an error */
     uv_timer_t drain;        /* first the accept queue is emptied, then grace, then drain_timeout */
     uint32_t accept_rounds;  /* looks at the accept queue since the signal */
@@ -95,6 +98,9 @@ void server_watch_deadline(struct server *server, uint64_t deadline_ns);
 
 /* A connection or a request is gone: ends the loop when it was the last that a drain waited for. */
 void server_check_drained(struct server *server);
+
+/* May a line of |kind| be logged now? Loop thread. */
+bool server_may_log(struct server *server, enum log_kind kind);
 
 /* Any thread: |request| is finished by its worker; its loop half follows on the loop. */
 void server_complete(struct server *server, struct request *request);

@@ -498,6 +498,64 @@ def log_escapes():
             daemon.wait_for(re.escape(f"got '<{shown}>'\n"))
 
 
+def log_limit():
+    """What clients get wrong does not fill a disk: most of it is only counted."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "log"
+        with Daemon([ADD, "--log-file", str(path)], log=path) as daemon:
+            client = Client(daemon.port)
+            for _ in range(500):
+                client.send(build_request("GET", "/nowhere"))
+                expect("status", client.answer(), 404)
+        text = path.read_text()
+        counted = sum(map(int, re.findall(r"info: (\d+) similar lines suppressed in 10 s: "
+                                          r"requests answered 4xx\n", text)))
+        expect("logged and counted", text.count(" 404 /nowhere: ") + counted, 500)
+        expect("are most of them only counted?", counted > 250, True)
+
+
+def log_requests():
+    """--log-requests all: one line for each request at its end, whatever became of it."""
+    with Daemon([ADD, DIGITS, "--log-requests", "all", "--inline-bytes-max=1K"],
+                ("--listen", "127.0.0.1:0")) as daemon:
+        client = Client(daemon.port)
+        port = client.socket.getsockname()[1]
+        body = add_body()
+        request = build_request("POST", "/v2/models/add/infer", body)
+        client.send(request)
+        expect("infer", client.answer(), 200)
+        line = daemon.wait_for(rf"info: request remote=127\.0\.0\.1:{port} method=POST "
+                               r"path=/v2/models/add/infer status=200 in=(\d+) out=(\d+) "
+                               r"model=add queue_us=(\d+) compute_us=(\d+) total_us=(\d+)\n")
+        expect("bytes out", int(line[2]) > len(client.body), True)
+        expect("bytes in", len(body) < int(line[1]) <= len(request), True)
+        expect("times", int(line[3]) + int(line[4]) <= int(line[5]), True)
+        client.send(build_request("GET", "/v2/models/add?a=%0a&b=\x22c"))
+        expect("metadata", client.answer(), 200)
+        daemon.wait_for(r"method=GET path=/v2/models/add\?a=%0a&b=\"c status=200 in=\d+ out=\d+ "
+                        r"model=add queue_us=0 compute_us=0 total_us=\d+\n")
+        client.send(build_request("POST", "/v2/models/add/infer", b"{}"))
+        expect("a wrong one", client.answer(), 400)
+        daemon.wait_for(r"info: request .* status=400 .* model=add .* "
+                        r'error=member "inputs" is missing\n')
+        expect("has one line", daemon.read_log().count("400"), 1)
+        client.send(build_request("DELETE", "/v2/models/add"))
+        expect("another method", client.answer(), 405)
+        daemon.wait_for(r"method=DELETE path=/v2/models/add status=405 ")
+        client.send(build_request("GET", "/" + "x" * 1000))
+        expect("a long path", client.answer(), 404)
+        daemon.wait_for(r"path=/x{399} status=404 .* total_us=\d+ error=no such path\n")
+        gone = Client(daemon.port)
+        gone.send(request[:-5])
+        gone.reset()
+        daemon.wait_for(r"method=POST path=/v2/models/add/infer status=gone in=\d+ out=0 model=add "
+                        r"queue_us=0 compute_us=0 total_us=0\n")
+        client.send(b"BAD\r\n\r\n")
+        expect("no request", client.answer(), 400)
+        daemon.wait_for(r"method=- path=\S* status=400 ")
+    expect_exit(64, "--log-requests: expected errors or all, got 'none'", "--log-requests", "none")
+
+
 def log_file():
     """--log-file appends; SIGHUP opens it again; what ends the start is on stderr, too."""
     with tempfile.TemporaryDirectory() as folder:
@@ -546,7 +604,8 @@ def closed_standard_files():
 
 CHECKS = (
     usage_errors, help_and_version, bad_model_files, folder_of_models, folders_of_models,
-    unknown_operator, log_escapes, log_file, hangup, closed_standard_files, port_in_use, names,
+    unknown_operator, log_escapes, log_limit, log_requests, log_file, hangup,
+    closed_standard_files, port_in_use, names,
     unix_socket, inherited_sockets, sockets_for_another, stops_at_once_when_idle, few_files,
     drain_finishes_requests, drain_under_load, drain_has_an_end, second_signal,
     disconnect_in_every_step, client_that_does_not_read, too_many_connections, ring_exhausted,
