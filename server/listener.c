@@ -44,7 +44,9 @@ struct listener {
     int fd;                /* owned */
     uv_poll_t poll;        /* of |fd| */
     struct address address;
-    bool is_bound; /* by us: its path goes with it */
+    bool is_bound;       /* by us: its path goes with it */
+    uint64_t accepted;   /* also those who were turned away */
+    struct watched seen; /* by the watchdog */
 };
 
 static void on_close(uv_handle_t *handle)
@@ -242,6 +244,7 @@ static bool turn_away(struct listener *listener)
     close(server->spare_fd);
     int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC);
     if (fd >= 0) {
+        listener->accepted++;
         close(fd);
     }
     server->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -253,6 +256,7 @@ static bool accept_one(struct listener *listener)
 {
     int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd >= 0) {
+        listener->accepted++;
         conn_accept(listener->server, fd, listener->address.storage.ss_family == AF_UNIX);
         return true;
     }
@@ -301,14 +305,30 @@ enum status listener_start_all(struct server *server, struct error *err)
     return ST_OK;
 }
 
+static bool has_waiting(const struct listener *listener)
+{
+    struct pollfd poll_fd = {.fd = listener->fd, .events = POLLIN};
+    return poll(&poll_fd, 1, 0) > 0;
+}
+
 bool listener_has_waiting(const struct server *server)
 {
-    bool has_waiting = false;
+    bool has = false;
     for (struct list *l = server->listeners.next; l != &server->listeners; l = l->next) {
-        struct pollfd poll_fd = {.fd = of_link(l)->fd, .events = POLLIN};
-        has_waiting |= poll(&poll_fd, 1, 0) > 0;
+        has |= has_waiting(of_link(l));
     }
-    return has_waiting;
+    return has;
+}
+
+bool listener_is_stuck(struct server *server)
+{
+    bool is_stuck = false;
+    for (struct list *l = server->listeners.next; l != &server->listeners; l = l->next) {
+        struct listener *listener = of_link(l);
+        struct watched now = {has_waiting(listener), listener->accepted};
+        is_stuck |= watchdog_is_stuck(&listener->seen, now);
+    }
+    return is_stuck;
 }
 
 void listener_close_all(struct server *server)

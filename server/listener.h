@@ -31,6 +31,9 @@ MUST_CHECK enum status listener_start_all(struct server *server, struct error *e
 /* Does a client wait to be accepted? */
 bool listener_has_waiting(const struct server *server);
 
+/* Since the last call: has somebody waited all the time, and nobody been accepted there? */
+bool listener_is_stuck(struct server *server);
+
 void listener_close_all(struct server *server);
 
 #endif

@@ -32,6 +32,7 @@ SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(PROTOCOL_LIBS)
 	%D%/model_program.c \
 	%D%/notify.c %D%/notify.h \
 	%D%/npy.c %D%/npy.h \
+	%D%/offload.c %D%/offload.h \
 	%D%/options.c %D%/options.h %D%/params.def \
 	%D%/pipelines.c %D%/pipelines.h \
 	%D%/placement.c %D%/placement.h \
@@ -49,7 +50,8 @@ SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(PROTOCOL_LIBS)
 	%D%/standard.c %D%/standard.h \
 	%D%/stats.c %D%/stats.h \
 	%D%/stream.h \
-	%D%/version.c %D%/version.h
+	%D%/version.c %D%/version.h \
+	%D%/watchdog.c %D%/watchdog.h
 
 bin_PROGRAMS += pted pte
 pted_SOURCES = %D%/main.c

@@ -86,14 +86,14 @@ static void prove_next(struct server *server)
         server_let_go_serving(server, serving);
         return;
     }
-    int rc = uv_queue_work(&server->loop, &proving->work, prove, on_proved);
-    must(rc == 0);
+    offload_begin(server, OFFLOAD_LONG, &proving->work, prove, on_proved);
 }
 
 static void on_proved(uv_work_t *work, int uv_status)
 {
     struct server *server = work->data;
     must(uv_status == 0);
+    offload_end(server, OFFLOAD_LONG);
     publish(&server->proving);
     prove_next(server);
     if (!server->proving.serving) {

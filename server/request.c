@@ -249,8 +249,7 @@ static void run_steps(struct request *request)
         const struct step_info *info = &steps[request->step];
         if (info->where == ANYWHERE && request->offload) {
             request->is_on_worker = true;
-            int rc = uv_queue_work(&request->server->loop, &request->work, on_work, on_work_done);
-            must(rc == 0);
+            offload_begin(request->server, OFFLOAD_REQUEST, &request->work, on_work, on_work_done);
             return;
         }
         result = info->run(request);
@@ -273,6 +272,7 @@ static void on_work_done(uv_work_t *work, int uv_status)
     struct request *request;
     OBJ_CAST(request, work->data, REQUEST_MAGIC);
     must(uv_status == 0 || !request->conn); /* only request_abandon() cancels */
+    offload_end(request->server, OFFLOAD_REQUEST);
     request->is_on_worker = request->offload = false;
     if (!request->conn) {
         go(request, STEP_DONE);

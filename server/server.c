@@ -58,7 +58,7 @@ static void list_handles(struct server *server, uv_handle_t *handles[HANDLE_COUN
 {
     uv_handle_t *all[HANDLE_COUNT] = {
         (uv_handle_t *)&server->wake,      (uv_handle_t *)&server->deadline,
-        (uv_handle_t *)&server->sweep,     (uv_handle_t *)&server->watchdog,
+        (uv_handle_t *)&server->sweep,     (uv_handle_t *)&server->watchdog.timer,
         (uv_handle_t *)&server->drain,     (uv_handle_t *)&server->recovery.timer,
         (uv_handle_t *)&server->sigterm,   (uv_handle_t *)&server->sigint,
         (uv_handle_t *)&server->sighup,    (uv_handle_t *)&server->accept_retry,
@@ -237,11 +237,6 @@ bool server_may_log(struct server *server, enum log_kind kind)
     return may_log;
 }
 
-static void on_watchdog(uv_timer_t *timer)
-{
-    notify_send(&server_of((uv_handle_t *)timer)->notify, "WATCHDOG=1");
-}
-
 /* ---- what workers hand back ------------------------------------------------------------------ */
 
 /*
@@ -377,11 +372,11 @@ static enum status init_handles(struct server *server, struct error *err)
     server->deadline_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
     TRY(watch(server, &server->deadline, server->deadline_fd, on_deadline, err));
     uv_timer_init(&server->loop, &server->sweep);
-    uv_timer_init(&server->loop, &server->watchdog);
     uv_timer_init(&server->loop, &server->log_flush);
     uv_timer_init(&server->loop, &server->accept_retry);
     uv_timer_init(&server->loop, &server->drain);
     recovery_init(server);
+    watchdog_init(server);
     uv_signal_init(&server->loop, &server->sigterm);
     uv_signal_init(&server->loop, &server->sigint);
     uv_signal_init(&server->loop, &server->sighup);
@@ -455,6 +450,7 @@ enum status server_init(struct server *server, const struct options *options, st
     server->has_loop = true;
     server->thread = uv_thread_self();
     TRY(init_handles(server, err));
+    TRY(offload_start(server, err));
     TRY(init_listeners(server, err));
     server->read_buffer = malloc(SERVER_READ_BYTES);
     if (!server->read_buffer) {
@@ -494,10 +490,7 @@ enum status server_run(struct server *server, struct error *err)
     uv_signal_start(&server->sigterm, on_signal, SIGTERM);
     uv_signal_start(&server->sigint, on_signal, SIGINT);
     uv_signal_start(&server->sighup, on_hangup, SIGHUP);
-    if (server->notify.watchdog_ms) {
-        uv_timer_start(&server->watchdog, on_watchdog, server->notify.watchdog_ms,
-                       server->notify.watchdog_ms);
-    }
+    watchdog_start(server);
     uint32_t ready = serving_ready_count(server->serving),
              count = server->serving->models.item_count;
     log_line(LOG_NOTICE, "serving %u of %u models", ready, count);

@@ -16,9 +16,11 @@
 #include "base/status.h"
 #include "server/log_limit.h"
 #include "server/notify.h"
+#include "server/offload.h"
 #include "server/options.h"
 #include "server/proving.h"
 #include "server/recovery.h"
+#include "server/watchdog.h"
 
 struct request;
 struct serving;
@@ -36,6 +38,8 @@ struct server {
     struct recovery recovery;
     struct proving proving;
     struct notify notify;
+    struct offload offload;
+    struct watchdog watchdog;
     struct log_limits log_limits;
 
     struct list listeners;
@@ -57,7 +61,6 @@ struct server {
     int deadline_fd;         /* a timer, set to |deadline_ns| unless that is RT_SCHED_NEVER */
     uint64_t deadline_ns;    /* on the clock of uv_hrtime() */
     uv_timer_t sweep;        /* looks at every connection's deadline; runs while there is one */
-    uv_timer_t watchdog;     /* tells systemd that the loop turns */
     uv_timer_t log_flush;    /* writes how many lines were suppressed */
     uv_timer_t accept_retry; /* accepts again after an error */
     uv_timer_t drain;        /* first the accept queue is emptied, then grace, then drain_timeout */

@@ -272,10 +272,7 @@ def notifications(address):
             ready = listener.recv(4096).decode().split("\n")
             expect("first", ready, ["READY=1", "STATUS=serving 1 of 1 models"])
             expect("then", listener.recv(4096), b"WATCHDOG=1")
-            start = time.monotonic()
             expect("and again", listener.recv(4096), b"WATCHDOG=1")
-            if not 0.05 < time.monotonic() - start < 0.19:
-                raise Failure(f"watchdog after {time.monotonic() - start:.3f} s, expected 0.1 s")
             daemon.process.terminate()
             lines = listener.recv(4096).decode()
             while lines == "WATCHDOG=1":

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A daemon in this process, whose accept() and whose memory fail in every way: nobody waits for
- * ever, and the next client is served. The linker sends the calls that fail here.
+ * ever, the next client is served, and the watchdog knows whether anybody is accepted. The linker
+ * sends the calls that fail here.
  */
 #include "config.h"
 
@@ -10,10 +11,12 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -23,6 +26,8 @@
 
 #define ALLOCATIONS_MAX 200
 #define TIMEOUT_S 60
+#define WATCHDOG_US "40000"
+#define FOR_EVER 1000000000
 
 int __real_accept4(int fd, struct sockaddr *address, socklen_t *len, int flags);
 int __wrap_accept4(int fd, struct sockaddr *address, socklen_t *len, int flags);
@@ -83,27 +88,89 @@ void *__wrap_realloc(void *old, size_t size)
 
 static struct sockaddr_in server_address;
 
-/* True: the request was answered by 200. False: the connection was closed, or the answer is no. */
-static bool ask(void)
+static int begin_request(void)
 {
     static const char request[] = "GET /v2/health/live HTTP/1.1\r\nHost: a\r\n\r\n";
     static const struct timeval limit = {.tv_sec = TIMEOUT_S};
-    char answer[1024] = "";
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     must(fd >= 0);
     must(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) == 0);
     must(connect(fd, (const struct sockaddr *)&server_address, sizeof(server_address)) == 0);
     (void)send(fd, request, sizeof(request) - 1, MSG_NOSIGNAL);
+    return fd;
+}
+
+/* True: the request was answered by 200. False: the connection was closed, or the answer is no. */
+static bool end_request(int fd)
+{
+    char answer[1024] = "";
     ssize_t len = recv(fd, answer, sizeof(answer) - 1, 0);
     must(len >= 0 || errno == ECONNRESET); /* and not EAGAIN: nobody waits for ever */
     close(fd);
     return strncmp(answer, "HTTP/1.1 200 ", 13) == 0;
 }
 
+static bool ask(void)
+{
+    return end_request(begin_request());
+}
+
 static void fail_accept(int number, int times)
 {
     atomic_store(&accept_errno, number);
     atomic_store(&accept_failures, times);
+}
+
+/* ---- the watchdog ---------------------------------------------------------------------------- */
+
+static int notify_fd, log_fd;
+
+/* Until the daemon sends |text|; what it has sent before is read, too. */
+static void wait_for_notice(const char *text)
+{
+    char notice[256];
+    ssize_t len;
+    do {
+        len = recv(notify_fd, notice, sizeof(notice) - 1, 0);
+        must(len > 0);
+        notice[len] = '\0';
+    } while (strcmp(notice, text) != 0);
+}
+
+/* Until the log has |count| lines with |text|, from its beginning. */
+static void wait_for_lines(const char *text, unsigned count)
+{
+    static char log[1 << 16];
+    unsigned found = 0;
+    while (found < count) {
+        ssize_t len = pread(log_fd, log, sizeof(log) - 1, 0);
+        must(len >= 0);
+        log[len] = '\0';
+        found = 0;
+        for (const char *at = log; (at = strstr(at, text)); at++) {
+            found++;
+        }
+        usleep(1000);
+    }
+}
+
+/* Nobody is accepted: no sign of life. Turning clients away is one. */
+static void with_a_watchdog(void)
+{
+    static const char stuck[] = "watchdog: clients wait to be accepted";
+    char notice[256];
+    wait_for_notice("WATCHDOG=1");
+    fail_accept(ENOMEM, FOR_EVER);
+    int fd = begin_request();
+    wait_for_lines(stuck, 1);
+    while (recv(notify_fd, notice, sizeof(notice), MSG_DONTWAIT) > 0) {
+    }
+    wait_for_lines(stuck, 3);
+    must(recv(notify_fd, notice, sizeof(notice), MSG_DONTWAIT) < 0);
+    fail_accept(ENOMEM, 0);
+    must(end_request(fd));
+    wait_for_notice("WATCHDOG=1");
+    wait_for_lines("watchdog: everything gets on again", 1);
 }
 
 /* Turned away by the descriptor that is kept for it. */
@@ -161,6 +228,7 @@ static void *client(void *arg)
     without_descriptors();
     with_errors_that_pass();
     without_a_handle();
+    with_a_watchdog();
     must(kill(getpid(), SIGTERM) == 0);
     return NULL;
 }
@@ -187,20 +255,43 @@ static void listen_for_server(void)
     setenv("LISTEN_FDS", "1", 1);
 }
 
+/* Systemd's end of the notify protocol, and a log that can be read. */
+static void watch_server(char *log_path)
+{
+    static const struct timeval limit = {.tv_sec = TIMEOUT_S};
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct error err;
+    int len = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "pted-test-accept-%d",
+                       (int)getpid());
+    notify_fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+    must(notify_fd >= 0);
+    must(bind(notify_fd, (const struct sockaddr *)&address,
+              (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len)) == 0);
+    must(setsockopt(notify_fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) == 0);
+    address.sun_path[0] = '@';
+    setenv("NOTIFY_SOCKET", address.sun_path, 1);
+    setenv("WATCHDOG_USEC", WATCHDOG_US, 1);
+    log_fd = mkstemp(log_path);
+    must(log_fd >= 0);
+    must(log_open(log_path, LOG_NOTICE, &err) == ST_OK);
+}
+
 int main(void)
 {
+    static char log_path[] = "/tmp/pted-test-accept-XXXXXX";
     static struct options options;
     static struct server server;
     char *argv[] = {(char[]){"pted"}, (char[]){"--workers=1"}, NULL};
     struct error err;
     pthread_t thread;
     must(options_parse(2, argv, &options, &err) == ST_OK);
-    must(log_open(NULL, LOG_WARNING, &err) == ST_OK);
     listen_for_server();
+    watch_server(log_path);
     must(server_init(&server, &options, &err) == ST_OK);
     must(pthread_create(&thread, NULL, client, NULL) == 0);
     enum status status = server_run(&server, &err);
     must(pthread_join(thread, NULL) == 0);
     server_fini(&server);
+    unlink(log_path);
     return status == ST_OK ? 0 : 1;
 }

@@ -103,7 +103,8 @@ TESTS += $(UNIT_SCHED_TESTS)
 %C%_test_sequence_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_sequence_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 
-UNIT_SERVER_TESTS = %D%/test_address %D%/test_coding %D%/test_http %D%/test_log %D%/test_log_limit %D%/test_npy %D%/test_options %D%/test_route
+UNIT_SERVER_TESTS = %D%/test_address %D%/test_coding %D%/test_http %D%/test_log %D%/test_log_limit %D%/test_npy %D%/test_options %D%/test_route \
+	%D%/test_watchdog
 check_PROGRAMS += $(UNIT_SERVER_TESTS)
 TESTS += $(UNIT_SERVER_TESTS)
 
@@ -124,6 +125,9 @@ TESTS += $(UNIT_SERVER_TESTS)
 %C%_test_options_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_route_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_route_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+
+%C%_test_watchdog_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_watchdog_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 
 # From sizes to calls: the graph, its passes, plans.
 UNIT_RUNTIME_TESTS = %D%/test_batch %D%/test_bind %D%/test_cascade %D%/test_chain %D%/test_cut %D%/test_dim %D%/test_invocation \
