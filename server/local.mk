@@ -29,6 +29,7 @@ SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(PROTOCOL_LIBS)
 	%D%/log_limit.c %D%/log_limit.h \
 	%D%/model.c %D%/model.h %D%/model_priv.h \
 	%D%/model_load.c \
+	%D%/model_log.c %D%/model_log.h \
 	%D%/model_program.c \
 	%D%/notify.c %D%/notify.h \
 	%D%/npy.c %D%/npy.h \

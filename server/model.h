@@ -42,6 +42,7 @@ struct model {
     struct rt_program *program;        /* shared: ref held; NULL when the file did not load */
     struct rt_method *method;          /* borrowed from |program| */
     const char *path;                  /* of its file, in the arena; NULL: a pipeline */
+    uint64_t load_ns;                  /* that the file took to load */
     struct params params;              /* the daemon's, with what was said of this model */
     struct rt_sched_queue *queue;      /* owned, like |stats|; NULL when it cannot be called */
     int64_t rows_form;                 /* that may be tried as one, see server/proving.h */

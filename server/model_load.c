@@ -10,10 +10,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include <uv.h>
+
 #include "hal/device.h"
 #include "runtime/batch.h"
 #include "runtime/sched/sched.h"
 #include "server/log.h"
+#include "server/model_log.h"
 #include "server/model_priv.h"
 #include "server/pipelines.h"
 #include "server/route.h"
@@ -72,12 +75,13 @@ static enum status data_paths_of(const struct options *options, struct span name
     return ST_OK;
 }
 
-/* Of the models from |first| on; only messages need it. */
-static void set_path(struct models *models, uint32_t first, const char *path)
+/* For messages: where the models from |first| on come from, and what that took. */
+static void note_origin(struct models *models, uint32_t first, const char *path, uint64_t load_ns)
 {
     const char *copy = arena_strdup(&models->arena, path, strlen(path));
     for (uint32_t i = first; i < models->item_count; i++) {
         models->items[i].path = copy;
+        models->items[i].load_ns = load_ns;
     }
 }
 
@@ -87,6 +91,7 @@ static enum status load(struct models *models, struct span name, uint32_t versio
     const char *data[RT_DATA_FILES_MAX];
     struct rt_program_options options = {.device = models->device, .data_paths = data};
     struct rt_program *program;
+    uint64_t begin_ns = uv_hrtime();
     TRY(data_paths_of(models->options, name, data, &options.data_count, err));
     if (rt_program_load(path, &options, &program, err) != ST_OK) {
         return forget_path(err, path);
@@ -96,7 +101,7 @@ static enum status load(struct models *models, struct span name, uint32_t versio
     if (status == ST_OK) {
         status = models_add_program(models, name, version, program, err);
     }
-    set_path(models, first, path);
+    note_origin(models, first, path, uv_hrtime() - begin_ns);
     rt_program_unref(program);
     return status;
 }
@@ -145,7 +150,7 @@ static enum status load_found(struct models *models, struct span name, uint32_t 
     struct model *model;
     TRY(models_add(models, name, version, &model, err));
     model_fail(model, &failure);
-    set_path(models, models->item_count - 1, path);
+    note_origin(models, models->item_count - 1, path, 0);
     return ST_OK;
 }
 
@@ -344,5 +349,9 @@ enum status models_load(struct models *models, const struct options *options, st
     }
     TRY(check_names(models, options, err));
     TRY(models_sort(models, err));
-    return open_queues(models, options, err);
+    TRY(open_queues(models, options, err));
+    for (uint32_t i = 0; i < models->item_count; i++) {
+        model_log(&models->items[i], models->device);
+    }
+    return ST_OK;
 }

@@ -151,6 +151,33 @@ def folders_of_models():
             expect("advice", "there is nothing to serve" in daemon.read_log(), False)
 
 
+def models_are_described():
+    """A line for each model: what goes in and comes out, memory, times, device; batches later."""
+    with Daemon([ADD, DIGITS, str(MODELS / "tally.pte"), "--model", f"other={DIGITS}",
+                 "--set", "other:max-batch=1"]) as daemon:
+        times = r"loaded in \d+\.\d ms, planned in \d+\.\d\d ms; on cpu"
+        size = r"\d+(?:\.\d)? (?:[KM]i)?B"
+        daemon.wait_for(r"info: model add: input_0 FP32\[2,3\], input_1 FP32\[2,3\] -> "
+                        rf"output_0 FP32\[2,3\]; weights 0 B, a call up to 24 B; {times}; "
+                        r"requests run alone: dim 0 of input 0 is not 1\n")
+        digits = (r"input_0 FP32\[<=360,1,<=8,<=8\] -> output_0 FP32\[<=360,10\]; "
+                  rf"weights {size} \({size} in the file\), a call up to {size}; {times}; ")
+        daemon.wait_for(rf"info: model digits: {digits}batches are being tried\n")
+        daemon.wait_for(rf"info: model other: {digits}requests run alone: batches are off\n")
+        daemon.wait_for(r"info: model tally: .*requests run alone: it has mutable buffers\n")
+        daemon.wait_for(r"info: model digits: requests (run alone: |that wait run as batches of)")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "methods.pte"
+        program = (MODELS / "methods.pte").read_bytes()
+        path.write_bytes(program.replace(b"aten::tanh", b"aten::tahn"))
+        with Daemon(["--models", folder]) as daemon:
+            daemon.wait_for(r"warning: model methods\.encode: cannot be called: .*aten::tahn\.out")
+            (Path(folder) / "broken.pte").write_bytes(b"no program")
+        with Daemon(["--models", folder]) as daemon:
+            daemon.wait_for("serving")
+            expect("lines of a broken file", daemon.read_log().count("broken"), 1)
+
+
 def unknown_operator():
     """One method calls what nobody knows: it says so wherever it is asked; others are served."""
     with tempfile.TemporaryDirectory() as folder:
@@ -601,7 +628,7 @@ def closed_standard_files():
 
 CHECKS = (
     usage_errors, help_and_version, bad_model_files, folder_of_models, folders_of_models,
-    unknown_operator, log_escapes, log_limit, log_requests, log_file, hangup,
+    models_are_described, unknown_operator, log_escapes, log_limit, log_requests, log_file, hangup,
     closed_standard_files, port_in_use, names,
     unix_socket, inherited_sockets, sockets_for_another, stops_at_once_when_idle, few_files,
     drain_finishes_requests, drain_under_load, drain_has_an_end, second_signal,
