@@ -485,11 +485,11 @@ static void ask_for_short_turns(void)
 
 enum status server_run(struct server *server, struct error *err)
 {
-    TRY(listener_start_all(server, err));
-    ask_for_short_turns();
     uv_signal_start(&server->sigterm, on_signal, SIGTERM);
     uv_signal_start(&server->sigint, on_signal, SIGINT);
     uv_signal_start(&server->sighup, on_hangup, SIGHUP);
+    TRY(listener_start_all(server, err));
+    ask_for_short_turns();
     watchdog_start(server);
     uint32_t ready = serving_ready_count(server->serving),
              count = server->serving->models.item_count;

@@ -104,10 +104,10 @@ class Daemon:
         if status != 0:
             raise Failure(f"exit status {status}: {self.read_log().strip()}")
 
-    def __exit__(self, *_):
+    def __exit__(self, kind, *_):
         if self.process.poll() is None:
             self.stop()
-        elif self.process.returncode != 0:
+        elif self.process.returncode != 0 and not kind:
             raise Failure(f"died with {self.process.returncode}: {self.read_log().strip()}")
 
 
