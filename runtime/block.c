@@ -408,6 +408,17 @@ static enum status eval_bounds(const struct rt_block *block, int64_t *values, st
                                 : status;
 }
 
+/* Of a block that has one plan. */
+static enum status only_plan(struct rt_block *block, int64_t *values, struct rt_plan **out_plan,
+                             struct error *err)
+{
+    pthread_mutex_lock(&block->mutex);
+    struct cached_plan *cached = find_plan(block, values);
+    *out_plan = cached ? rt_plan_ref(cached->plan) : NULL;
+    pthread_mutex_unlock(&block->mutex);
+    return cached ? ST_OK : add_plan(block, values, out_plan, err);
+}
+
 enum status rt_block_plan_bounds(struct rt_block *block, struct rt_plan **out_plan,
                                  struct error *err)
 {
@@ -417,8 +428,10 @@ enum status rt_block_plan_bounds(struct rt_block *block, struct rt_plan **out_pl
         return error_set(err, ST_EXHAUSTED, "no memory for %u sizes", dims->expr_count);
     }
     enum status status = eval_bounds(block, values, err);
-    if (status == ST_OK) {
+    if (status == ST_OK && block->symbol_count > 0) {
         status = rt_plan_new(&block->flow, block->device, values, out_plan, err);
+    } else if (status == ST_OK) {
+        status = only_plan(block, values, out_plan, err);
     }
     free(values);
     return status;

@@ -9,8 +9,8 @@
 #include "runtime/oracle.h"
 #include "runtime/sched/sequence.h"
 #include "server/http.h"
-#include "server/log.h"
 #include "server/request.h"
+#include "server/request_log.h"
 #include "server/server.h"
 #include "server/serving.h"
 #include "server/stats.h"
@@ -369,8 +369,7 @@ static enum status finish(struct request *request, enum status status, struct er
         } else {
             explain(request, step, status == ST_TIMEOUT);
             const struct error *why = &call_of(bundle, step)->err;
-            log_line(LOG_INFO, "%d %.*s [%u]: %s", http_status_of(why->code),
-                     SPAN_FMT(head_target(&request->head)), bundle->order[step], why->text);
+            request_log_error(request, http_status_of(why->code), why, (int)bundle->order[step]);
         }
     }
     return ST_OK;

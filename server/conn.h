@@ -26,6 +26,7 @@ struct request;
 struct server;
 
 #define CONN_MAGIC 0x636f6e6eu
+#define CONN_REMOTE_MAX 64
 
 enum conn_state {
     CONN_IDLE,    /* between requests */
@@ -45,23 +46,24 @@ struct conn {
     uv_shutdown_t shutdown;
     uv_write_t continue_write; /* of "100 Continue" when the socket was full */
     llhttp_t parser;
-    struct request *request; /* from HEAD to the end of BUSY */
-    uint64_t deadline_ms;    /* on the loop's clock */
-    struct buf ahead;        /* bytes read behind an unanswered request */
-    const char *counted;     /* in what is being parsed: up to here it is part of some count */
-    size_t framing_bytes;    /* of a chunked body, beyond what its data explains */
-    size_t discarded_bytes;  /* of a body that nobody wants, or while lingering */
-    size_t queued_bytes;     /* of the answer, when progress was last seen */
-    bool is_eof;             /* the client sends nothing more */
-    bool is_stopped;         /* reading waits for |ahead| to be used */
-    bool is_parsing;         /* below conn_read: an answer must not parse the next request */
-    bool is_broken;          /* writing failed: close without lingering */
-    bool is_complete;        /* the parser stands behind a message */
-    bool wants_continue;     /* the client waits for "100 Continue" */
+    struct request *request;      /* from HEAD to the end of BUSY */
+    uint64_t deadline_ms;         /* on the loop's clock */
+    struct buf ahead;             /* bytes read behind an unanswered request */
+    const char *counted;          /* in what is being parsed: up to here it is part of some count */
+    size_t framing_bytes;         /* of a chunked body, beyond what its data explains */
+    size_t discarded_bytes;       /* of a body that nobody wants, or while lingering */
+    size_t queued_bytes;          /* of the answer, when progress was last seen */
+    char remote[CONN_REMOTE_MAX]; /* whose; with --log-requests all, else "" */
+    bool is_eof;                  /* the client sends nothing more */
+    bool is_stopped;              /* reading waits for |ahead| to be used */
+    bool is_parsing;              /* below conn_read: an answer must not parse the next request */
+    bool is_broken;               /* writing failed: close without lingering */
+    bool is_complete;             /* the parser stands behind a message */
+    bool wants_continue;          /* the client waits for "100 Continue" */
 };
 
-/* Takes the stream that |listener| has pending. */
-void conn_accept(struct server *server, uv_stream_t *listener);
+/* A client on the socket |fd|, which is the connection's; without memory for one it is closed. */
+void conn_accept(struct server *server, int fd, bool is_unix);
 
 /*
  * The answer of the current request. True: all of it is out, or the connection is broken and

@@ -120,6 +120,7 @@ static int on_headers_complete(llhttp_t *parser)
     }
     struct request_framing framing = {
         .method = method_of(parser),
+        .method_name = llhttp_method_name((llhttp_method_t)parser->method),
         .is_http_1_0 = parser->http_minor == 0,
         .is_chunked = head_has(&request->head, HTTP_TRANSFER_ENCODING),
         .content_length =

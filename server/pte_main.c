@@ -15,6 +15,7 @@
 #include "server/pte_ops.h"
 #include "server/pte_run.h"
 #include "server/pte_sig.h"
+#include "server/standard.h"
 #include "server/version.h"
 
 #define INSPECT_TEXT_BYTES_MAX ((size_t)1 << 30)
@@ -264,6 +265,7 @@ static bool asks_for_help(int argc, char *const argv[])
 int main(int argc, char *argv[])
 {
     const char *name = argc > 1 ? argv[1] : "";
+    standard_open();
     if (asks_for_help(argc, argv)) {
         printf("%s%s", usage, help);
         return EX_OK;

@@ -60,16 +60,24 @@ def unescape(text):
 
 
 class Daemon:
-    """A pted of our own; leaving the block ends it by SIGTERM and expects status 0."""
+    """A pted of our own; leaving the block ends it by SIGTERM and expects status 0.
 
-    def __init__(self, arguments, listen=("--listen", "127.0.0.1:0"), **popen):
+    |log|: the file that it logs to, else its stderr is read. |command|: what to run in its place.
+    """
+
+    def __init__(self, arguments, listen=("--listen", "127.0.0.1:0"), log=None, command=None,
+                 **popen):
         # To append: the daemon shares our offset, which reading moves.
         self.log = tempfile.TemporaryFile("a+")
-        self.process = subprocess.Popen([PTED, *listen, *arguments], stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.DEVNULL, stderr=self.log, **popen)
+        self.log_path = log
+        self.process = subprocess.Popen(command or [PTED, *listen, *arguments],
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                        stderr=self.log, **popen)
         self.port = None
 
     def read_log(self):
+        if self.log_path:
+            return self.log_path.read_text() if self.log_path.exists() else ""
         self.log.seek(0)
         return self.log.read()
 
@@ -87,7 +95,7 @@ class Daemon:
         raise Failure(f"no {pattern!r} in the log: {self.read_log().strip()}")
 
     def __enter__(self):
-        self.port = int(self.wait_for(r"listening on 127\.0\.0\.1:(\d+)\n")[1])
+        self.port = int(self.wait_for(r"listening on http://127\.0\.0\.1:(\d+)\n")[1])
         return self
 
     def stop(self):
@@ -96,10 +104,10 @@ class Daemon:
         if status != 0:
             raise Failure(f"exit status {status}: {self.read_log().strip()}")
 
-    def __exit__(self, *_):
+    def __exit__(self, kind, *_):
         if self.process.poll() is None:
             self.stop()
-        elif self.process.returncode != 0:
+        elif self.process.returncode != 0 and not kind:
             raise Failure(f"died with {self.process.returncode}: {self.read_log().strip()}")
 
 

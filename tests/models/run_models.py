@@ -206,7 +206,7 @@ class Daemon:
     def __enter__(self):
         deadline = time.monotonic() + TIMEOUT_S
         while time.monotonic() < deadline and self.process.poll() is None:
-            address = re.search(r"listening on 127\.0\.0\.1:(\d+)\n", self.read_log())
+            address = re.search(r"listening on http://127\.0\.0\.1:(\d+)\n", self.read_log())
             if address:
                 self.connection = http.client.HTTPConnection("127.0.0.1", int(address[1]),
                                                              timeout=TIMEOUT_S)
