@@ -94,7 +94,7 @@ void head_end_field(struct head *head)
 
 struct span head_value(const struct head *head, enum http_field field)
 {
-    struct span value = span_of(head->text.ptr + head->values[field].off, head->values[field].len);
+    struct span value = head_span(head, head->values[field]);
     while (value.len && (value.ptr[0] == ' ' || value.ptr[0] == '\t')) {
         value = span_of(value.ptr + 1, value.len - 1);
     }

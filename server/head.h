@@ -48,9 +48,15 @@ void head_add_name(struct head *head, struct span part);
 int head_add_value(struct head *head, struct span part, struct error *err);
 void head_end_field(struct head *head);
 
+/* Never NULL: an empty one may be of a head that has kept nothing yet. */
+static inline struct span head_span(const struct head *head, struct head_range range)
+{
+    return range.len ? span_of(head->text.ptr + range.off, range.len) : span_str("");
+}
+
 static inline struct span head_target(const struct head *head)
 {
-    return span_of(head->text.ptr + head->target.off, head->target.len);
+    return head_span(head, head->target);
 }
 
 static inline bool head_has(const struct head *head, enum http_field field)
