@@ -81,10 +81,33 @@ static const llhttp_settings_t settings = {
     .on_headers_complete = on_headers_complete,
 };
 
-static bool refuse_head(struct conn *conn, const char *why)
+/* llhttp's own words say less. */
+static const char *explain(const llhttp_t *parser, enum llhttp_errno error)
+{
+    switch (error) {
+    case HPE_OK:
+    case HPE_PAUSED:
+        return "the end of the head is ambiguous";
+    case HPE_INVALID_METHOD:
+        return "expected a method such as GET or POST, got an unknown one";
+    case HPE_INVALID_URL:
+        return "expected a target such as /v2, got one that is no URL";
+    case HPE_INVALID_CONTENT_LENGTH:
+        return "Content-Length: expected digits, a number of at most 64 bits";
+    case HPE_UNEXPECTED_CONTENT_LENGTH:
+        return "expected one Content-Length and no Transfer-Encoding beside it";
+    case HPE_INVALID_TRANSFER_ENCODING:
+        return "Transfer-Encoding: expected chunked, once";
+    default:
+        return llhttp_get_error_reason(parser);
+    }
+}
+
+static bool refuse_head(struct conn *conn, enum llhttp_errno error)
 {
     struct request *request = conn->request;
     uint32_t number = request->head.field_count;
+    const char *why = explain(&conn->parser, error);
     if (number) {
         error_set(&request->err, ST_INVALID, "field line %u: %s", number, why);
     } else {
@@ -102,12 +125,7 @@ static bool read_head(struct conn *conn, struct span bytes, bool is_end)
     if (is_end ? error == HPE_PAUSED && end == bytes.ptr + bytes.len : error == HPE_OK) {
         return true;
     }
-    if (conn->request->http_status) {
-        return false; /* by a callback */
-    }
-    bool is_pause = error == HPE_OK || error == HPE_PAUSED;
-    return refuse_head(conn, is_pause ? "the end of the head is ambiguous"
-                                      : llhttp_get_error_reason(parser));
+    return conn->request->http_status ? false /* said by a callback */ : refuse_head(conn, error);
 }
 
 /* ---- parts of a message -------------------------------------------------------------------------
