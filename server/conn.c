@@ -116,7 +116,10 @@ static void send_continue(struct conn *conn)
     static char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
     uv_buf_t buf = uv_buf_init(text, sizeof(text) - 1);
     conn->wants_continue = false;
-    if (uv_try_write(&conn->io.stream, &buf, 1) == UV_EAGAIN) {
+    int rc = uv_try_write(&conn->io.stream, &buf, 1);
+    size_t done = rc > 0 ? (size_t)rc : 0;
+    if (done < buf.len && (rc >= 0 || rc == UV_EAGAIN)) {
+        buf = uv_buf_init(text + done, (unsigned)(buf.len - done));
         uv_write(&conn->continue_write, &conn->io.stream, &buf, 1, on_continue_written);
     }
 }
