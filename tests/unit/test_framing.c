@@ -50,7 +50,8 @@ static bool mark_events(bool *is_reached)
 {
     bool is_new = false;
     if (is_reached[FRAMING_HEAD_END]) {
-        is_new |= mark(is_reached, FRAMING_LENGTH) | mark(is_reached, FRAMING_SIZE_FIRST);
+        is_new |= mark(is_reached, FRAMING_LENGTH);
+        is_new |= mark(is_reached, FRAMING_SIZE_FIRST);
     }
     if (is_reached[FRAMING_DATA]) {
         is_new |= mark(is_reached, FRAMING_DATA_CR);
