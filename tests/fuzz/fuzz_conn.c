@@ -93,7 +93,7 @@ static bool note_answer(struct span *rest, struct buf *log)
  */
 static void expect_one_end(const struct client *client)
 {
-    static const char words[] = "the end of the head is ambiguous";
+    static const char words[] = ": the end of the head is ambiguous\"}";
     struct span got = buf_span(&client->received);
     must(got.len == 0 || !memmem(got.ptr, got.len, words, sizeof(words) - 1));
 }
