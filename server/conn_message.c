@@ -99,7 +99,7 @@ static const char *explain(const llhttp_t *parser, enum llhttp_errno error)
     case HPE_INVALID_TRANSFER_ENCODING:
         return "Transfer-Encoding: expected chunked, once";
     default:
-        return llhttp_get_error_reason(parser);
+        return parser->reason ? parser->reason : llhttp_errno_name(error);
     }
 }
 

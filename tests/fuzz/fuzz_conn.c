@@ -64,6 +64,17 @@ static size_t content_length(struct span head)
     return at ? strtoull((const char *)at + sizeof(name) - 1, NULL, 10) : 0;
 }
 
+/*
+ * A target that is too long and malformed behind that is refused for one or the other: llhttp hands
+ * it over where it ends, or where the bytes do.
+ */
+static bool is_of_request_line(int status, struct span body)
+{
+    static const char words[] = "{\"error\":\"request line: ";
+    return status == 414 || (status == 400 && body.len >= sizeof(words) &&
+                             memcmp(body.ptr, words, sizeof(words) - 1) == 0);
+}
+
 /* The next answer: its status, and its body if it is an error. False: it is not complete. */
 static bool note_answer(struct span *rest, struct buf *log)
 {
@@ -81,7 +92,9 @@ static bool note_answer(struct span *rest, struct buf *log)
     if (has_body && rest->len < len) {
         return false;
     }
-    if (status != 100) {
+    if (is_of_request_line(status, *rest)) {
+        buf_add_str(log, "request line ");
+    } else if (status != 100) {
         buf_printf(log, "%d ", status);
         buf_add(log, rest->ptr, has_body && status >= 400 ? len : 0);
     }
