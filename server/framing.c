@@ -47,7 +47,8 @@ static const uint8_t runs[FRAMING_STATE_COUNT] = {
 #include "server/framing.def"
 };
 
-static const struct framing_cell cells[FRAMING_STATE_COUNT][FRAMING_CLASS_COUNT] = {
+/* Rows of a power of two are found faster. */
+static const struct framing_cell cells[FRAMING_STATE_COUNT][CLASS_MASK + 1] = {
 #define ON(state, class, next, action)                                                             \
     [FRAMING_##state][CLASS_##class] = {FRAMING_##next, ACTION_##action},
 #include "server/framing.def"
@@ -366,6 +367,10 @@ static const uint8_t *skip(const uint8_t *at, const uint8_t *end, uint8_t run)
     if (run == RUN_TEXT) {
         at = skip_text(at, end);
     }
+    while (end - at >= 4 &&
+           (classes[at[0]] & classes[at[1]] & classes[at[2]] & classes[at[3]] & run)) {
+        at += 4;
+    }
     while (at < end && (classes[*at] & run)) {
         at++;
     }
@@ -380,14 +385,17 @@ static struct framing_cell cell_of(uint8_t state, uint8_t byte)
 /* Passes bytes that do nothing but change the state. */
 static uint8_t pass(uint8_t state, struct scan *scan)
 {
-    const uint8_t *at = skip(scan->at, scan->end, runs[state]);
-    while (at < scan->end) {
+    const uint8_t *at = scan->at, *end = scan->end;
+    for (; at < end; at++) {
+        uint8_t run = runs[state];
+        if (run != RUN_NONE && (at = skip(at, end, run)) == end) {
+            break;
+        }
         struct framing_cell cell = cell_of(state, *at);
         if (cell.action != ACTION_NONE) {
             break;
         }
         state = cell.next;
-        at = skip(at + 1, scan->end, runs[state]);
     }
     scan->at = at;
     return state;
