@@ -15,6 +15,7 @@
  */
 #include "config.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,7 +135,7 @@ struct run {
 static void send_piece(struct run *run)
 {
     world_send(run->world, run->client, buf_span(&run->piece));
-    run->is_comparable &= !run->client->is_short;
+    run->is_comparable &= !run->client->is_short && !buf_failed(&run->piece);
     buf_reset(&run->piece);
 }
 
@@ -197,7 +198,7 @@ static size_t repeat(struct run *run, struct span rest)
     }
     memcpy(digits, rest.ptr, 4);
     unsigned long count = strtoul(digits, &end, 16);
-    if (end == digits + 4) {
+    if (end == digits + 4 && isxdigit((unsigned char)digits[0])) { /* no sign, no space */
         buf_add_fill(&run->piece, (char)rest.ptr[4], count);
     }
     return 5;
