@@ -54,6 +54,7 @@ static void start_server(struct server *server, const char *listen, const char *
         "--url-bytes-max=256",
         "--inline-bytes-max=512",
         "--pipeline-bytes-max=1K",
+        "--connection-count-max=4",
         "--listen",
         listen,
         model,
@@ -87,6 +88,18 @@ struct world *world_get(void)
 
 /* ---- clients --------------------------------------------------------------------------------- */
 
+/* The server's end takes few answers that nobody reads. */
+static void shrink_last(struct server *server)
+{
+    const int least = 1;
+    int fd;
+    struct conn *conn = LIST_ENTRY(server->conns.prev, struct conn, link);
+    must(!list_is_empty(&server->conns)); /* accepting takes one turn */
+    if (uv_fileno(&conn->io.handle, &fd) == 0) {
+        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &least, sizeof(least));
+    }
+}
+
 struct client *world_connect(struct world *world)
 {
     if (world->client_count == WORLD_CLIENTS_MAX) {
@@ -98,6 +111,8 @@ struct client *world_connect(struct world *world)
     client->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int rc = connect(client->fd, (const struct sockaddr *)&address, sizeof(address));
     must(rc == 0);
+    world_turn(world);
+    shrink_last(&world->server);
     return client;
 }
 
@@ -211,16 +226,32 @@ void world_settle(struct world *world)
     }
 }
 
-void world_time_out(struct world *world)
+/* The connection of the first client is the first of the list. */
+static void do_to_others(struct world *world, void (*fn)(struct conn *conn))
 {
     bool is_first = true;
     EACH_CONN(&world->server, node, conn)
     {
         if (!is_first) {
-            conn_check_deadline(conn, UINT64_MAX);
+            fn(conn);
         }
         is_first = false;
     }
+}
+
+static void time_out(struct conn *conn)
+{
+    conn_check_deadline(conn, UINT64_MAX);
+}
+
+void world_time_out(struct world *world)
+{
+    do_to_others(world, time_out);
+}
+
+void world_drain(struct world *world)
+{
+    do_to_others(world, conn_drain);
 }
 
 void world_end(struct world *world)

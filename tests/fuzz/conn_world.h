@@ -46,8 +46,10 @@ void world_turn(struct world *world);
 /* Turns until everything that was sent has been looked at and no request is being worked on. */
 void world_settle(struct world *world);
 
-/* The time that each connection's state may last is over, but for the client that came first. */
+/* To all but the client that came first: the time that the state of its connection may last is
+ * over; the server stops, so idle connections close. */
 void world_time_out(struct world *world);
+void world_drain(struct world *world);
 
 /* Closes all clients and waits for the server to have forgotten them. */
 void world_end(struct world *world);

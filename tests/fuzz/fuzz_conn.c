@@ -10,6 +10,7 @@
  *     ~c    one more client, from here on ~n    on with the next client
  *     ~x    the client closes             ~h    it closes its sending side
  *     ~s    it reads no more, or again    ~t    the time of all states is over
+ *     ~d    idle connections are closed
  *     ~=hhhhX   X as often as the hexadecimal number says
  *     ~~    the byte itself, as in front of all others
  */
@@ -171,6 +172,9 @@ static void disturb(struct run *run, uint8_t command)
     case 't':
         world_time_out(run->world);
         break;
+    case 'd':
+        world_drain(run->world);
+        break;
     default:
         break;
     }
@@ -213,7 +217,7 @@ static size_t perform(struct run *run, struct span rest)
     }
     if (command == 'p' || command == 'q') {
         wait_a_while(run, command);
-    } else if (memchr("cnxhst", command, 6)) {
+    } else if (memchr("cnxhstd", command, 7)) {
         disturb(run, command);
     } else {
         buf_add_char(&run->piece, (char)command);
