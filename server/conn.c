@@ -119,7 +119,10 @@ static void send_continue(struct conn *conn)
     static char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
     uv_buf_t buf = uv_buf_init(text, sizeof(text) - 1);
     conn->wants_continue = false;
-    if (uv_try_write(&conn->io.stream, &buf, 1) == UV_EAGAIN) {
+    int rc = uv_try_write(&conn->io.stream, &buf, 1);
+    size_t done = rc > 0 ? (size_t)rc : 0;
+    if (done < buf.len && (rc >= 0 || rc == UV_EAGAIN)) {
+        buf = uv_buf_init(text + done, (unsigned)(buf.len - done));
         uv_write(&conn->continue_write, &conn->io.stream, &buf, 1, on_continue_written);
     }
 }
@@ -149,14 +152,12 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
     OBJ_CAST(conn, handle->data, CONN_MAGIC);
     struct server *server = conn->server;
     *buf = uv_buf_init((char *)server->read_buffer, SERVER_READ_BYTES);
-    if (conn->state == CONN_BODY && !conn->request->http_status &&
-        head_has(&conn->request->head, HTTP_CONTENT_LENGTH)) {
+    size_t len = conn_message_missing(conn);
+    if (len >= DIRECT_BYTES_MIN) {
         struct body *body = &conn->request->body;
-        size_t missing = body->announced - body->len;
-        if (missing >= DIRECT_BYTES_MIN) {
-            *buf = uv_buf_init((char *)body->ptr + body->len,
-                               missing > DIRECT_BYTES_MAX ? DIRECT_BYTES_MAX : (unsigned)missing);
-        }
+        must(in_range(body->len, len, body->capacity));
+        *buf = uv_buf_init((char *)body->ptr + body->len,
+                           len > DIRECT_BYTES_MAX ? DIRECT_BYTES_MAX : (unsigned)len);
     }
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One connection: bytes from the stream through llhttp into one request at a time, and its answer
- * back. What a client sends ahead waits in a bounded buffer; then reading stops until the answer
- * before it is out, so answers are always in order.
+ * One connection: bytes from the stream become one request at a time, and its answer goes back.
+ * What a client sends ahead waits in a bounded buffer; then reading stops until the answer before
+ * it is out, so answers are always in order.
  *
  * A connection is in one state at a time and each state has one deadline. It is gone only in the
  * close callback of its handle (libuv's rule), and a request that workers still have outlives it.
@@ -20,6 +20,7 @@
 
 #include "base/buf.h"
 #include "base/list.h"
+#include "server/framing.h"
 #include "server/stream.h"
 
 struct request;
@@ -44,13 +45,12 @@ struct conn {
     struct list link;      /* in server->conns */
     union stream io;
     uv_shutdown_t shutdown;
-    uv_write_t continue_write; /* of "100 Continue" when the socket was full */
-    llhttp_t parser;
+    uv_write_t continue_write;    /* of "100 Continue" when the socket was full */
+    struct framing framing;       /* of the message that is being read */
+    llhttp_t parser;              /* of its head alone */
     struct request *request;      /* from HEAD to the end of BUSY */
     uint64_t deadline_ms;         /* on the loop's clock */
     struct buf ahead;             /* bytes read behind an unanswered request */
-    const char *counted;          /* in what is being parsed: up to here it is part of some count */
-    size_t framing_bytes;         /* of a chunked body, beyond what its data explains */
     size_t discarded_bytes;       /* of a body that nobody wants, or while lingering */
     size_t queued_bytes;          /* of the answer, when progress was last seen */
     char remote[CONN_REMOTE_MAX]; /* whose; with --log-requests all, else "" */
@@ -58,7 +58,7 @@ struct conn {
     bool is_stopped;              /* reading waits for |ahead| to be used */
     bool is_parsing;              /* below conn_read: an answer must not parse the next request */
     bool is_broken;               /* writing failed: close without lingering */
-    bool is_complete;             /* the parser stands behind a message */
+    bool is_keep_alive;           /* as the head says; from BODY on */
     bool wants_continue;          /* the client waits for "100 Continue" */
 };
 

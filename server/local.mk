@@ -18,6 +18,7 @@ SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(PROTOCOL_LIBS)
 	%D%/conn_message.c \
 	%D%/exit_status.c %D%/exit_status.h \
 	%D%/file.c %D%/file.h \
+	%D%/framing.c %D%/framing.def %D%/framing.h \
 	%D%/head.c %D%/head.h \
 	%D%/http.c %D%/http.h \
 	%D%/infer.c %D%/infer.h \

@@ -11,6 +11,7 @@ EXTRA_DIST += $(HTTP_TESTS) \
 	%D%/10_connection.t \
 	%D%/20_routes.t \
 	%D%/30_framing.t \
+	%D%/35_strict.t \
 	%D%/40_limits.t \
 	%D%/50_infer.t \
 	%D%/60_binary.t \

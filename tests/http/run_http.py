@@ -22,6 +22,10 @@ Each file is a list of plays in one daemon, one directive a line:
     body REGEX                      the whole body; json TEXT the same as JSON; bytes with escapes
     closed                          the daemon closes, sending nothing more
     open                            it does not, and sends nothing
+    before TEXT | behind TEXT       goes around the TEXT of each of the following two
+    accepted TEXT                   sends TEXT on new connections, at once and byte by byte; the
+                                    answer is 200, and that of a GET sent behind it, too
+    refused STATUS TEXT             likewise, but the answer is STATUS, and the daemon closes
 
 A play fails at its first wrong directive; the next one starts on a new connection.
 usage: run_http.py [FILE.t...], with top_srcdir and top_builddir in the environment.
@@ -208,6 +212,7 @@ class Play:
     def __init__(self, port):
         self.port = port
         self.client = Client(port)
+        self.before = self.behind = b""
 
     def do_connect(self, _):
         self.client.close()
@@ -287,6 +292,33 @@ class Play:
     def do_open(self, _):
         if self.client.is_closed():
             raise Failure("the connection is closed")
+
+    def do_before(self, text):
+        self.before = unescape(text)
+
+    def do_behind(self, text):
+        self.behind = unescape(text)
+
+    def send_cut(self, data, size):
+        self.do_connect(None)
+        for at in range(0, len(data), size):
+            self.client.send(data[at:at + size])
+
+    def do_accepted(self, text):
+        data = self.before + unescape(text) + self.behind
+        for size in (len(data), 1):
+            self.send_cut(data + build_request("GET", "/v2/health/live"), size)
+            self.do_status("200")
+            self.do_status("200")
+            self.do_json('{"live": true}')
+
+    def do_refused(self, text):
+        status, _, part = text.partition(" ")
+        data = self.before + unescape(part) + self.behind
+        for size in (len(data), 1):
+            self.send_cut(data + build_request("GET", "/v2/health/live"), size)
+            self.do_status(status)
+            self.do_closed(None)
 
 
 NAMES = {">": "line", ">>": "text", ">*": "times", "<": "status", "<HEAD": "head_status",
