@@ -120,6 +120,7 @@ static bool refuse_head(struct conn *conn, enum llhttp_errno error)
 static bool read_head(struct conn *conn, struct span bytes, bool is_end)
 {
     llhttp_t *parser = &conn->parser;
+    conn->request->head.bytes += (uint32_t)bytes.len;
     enum llhttp_errno error = llhttp_execute(parser, (const char *)bytes.ptr, bytes.len);
     const uint8_t *end = error == HPE_OK ? NULL : (const uint8_t *)llhttp_get_error_pos(parser);
     if (is_end ? error == HPE_PAUSED && end == bytes.ptr + bytes.len : error == HPE_OK) {

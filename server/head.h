@@ -32,6 +32,7 @@ struct head {
     uint8_t name_len;                 /* HTTP_FIELD_NAME_MAX + 1: longer than any that we know */
     enum http_field field;            /* whose value is being read */
     uint32_t field_count;             /* that have begun */
+    uint32_t bytes;                   /* that have come, for the log */
 };
 
 void head_init(struct head *head, const struct params *params);

@@ -62,7 +62,8 @@ static void start_server(struct server *server, const char *listen, const char *
     struct error err = {0};
     int argc = sizeof(argv) / sizeof(argv[0]);
     if (options_parse(argc, (char *const *)(uintptr_t)argv, &options, &err) != ST_OK ||
-        (log_init(options.log_level), server_init(server, &options, &err)) != ST_OK ||
+        log_open(NULL, options.log_level, &err) != ST_OK ||
+        server_init(server, &options, &err) != ST_OK ||
         listener_start_all(server, &err) != ST_OK) {
         fprintf(stderr, "the server does not start: %s\n", err.text);
         exit(1);
