@@ -28,6 +28,11 @@ TESTS += $(UNIT_BASE_TESTS) $(UNIT_PROTOCOL_TESTS)
 %C%_test_tensor_text_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_tensor_text_LDADD = $(PROTOCOL_LIBS) $(CMOCKA_LIBS)
 
+check_PROGRAMS += %D%/test_suballoc
+TESTS += %D%/test_suballoc
+%C%_test_suballoc_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_suballoc_LDADD = $(HAL_LIBS) $(CMOCKA_LIBS)
+
 # sig_support.c has the vectors, and what is random.
 UNIT_SIG_TESTS = %D%/test_sig %D%/test_rawsig %D%/test_sip %D%/test_pytree
 check_PROGRAMS += $(UNIT_SIG_TESTS)
