@@ -141,6 +141,14 @@ def deep():
 
 
 @model
+def wide():
+    """Much to send and little to compute: what tests of memory and slow clients wait for."""
+    return forward("a sum of a tensor and a number, dynamic rows 1 to 65536",
+                   Function(lambda x: x + 1), [(torch.randn(n, 64),) for n in (3, 1)],
+                   ({0: Dim("rows", min=1, max=65536)},))
+
+
+@model
 def methods():
     class Encode(nn.Module):
         def __init__(self, linear):
