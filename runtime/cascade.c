@@ -112,6 +112,18 @@ size_t rt_cascade_bytes(const struct rt_cascade *cascade)
     return bytes;
 }
 
+enum status rt_cascade_move_results(struct rt_cascade *cascade, struct hal_pool *pool,
+                                    struct error *err)
+{
+    for (uint32_t i = 0; i < cascade->layout->step_count; i++) {
+        const struct cascade_step *step = &cascade->steps[i];
+        if (step->invocation && step->status == ST_OK) {
+            TRY(rt_invocation_move_results(step->invocation, pool, err));
+        }
+    }
+    return ST_OK;
+}
+
 enum status rt_cascade_status(const struct rt_cascade *cascade, uint32_t index)
 {
     return cascade->steps[index].status;

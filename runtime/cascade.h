@@ -26,6 +26,7 @@
 #include "base/status.h"
 #include "hal/queue.h"
 
+struct hal_pool;
 struct rt_cascade;
 struct rt_culprit;
 struct rt_invocation;
@@ -102,6 +103,11 @@ size_t rt_cascade_demand(const struct rt_cascade *cascade);
 
 /* Pool memory that the prepared steps hold. */
 size_t rt_cascade_bytes(const struct rt_cascade *cascade);
+
+/* After done: the memory of the results of all steps is held by |pool| from now on, as by
+ * rt_invocation_move_results(). */
+MUST_CHECK enum status rt_cascade_move_results(struct rt_cascade *cascade, struct hal_pool *pool,
+                                               struct error *err);
 
 /* Called once all steps are over; the cascade may be reset from here. */
 typedef void rt_cascade_done_f(struct rt_cascade *cascade, enum status status, void *arg);

@@ -109,7 +109,7 @@ static enum status reserve_known(struct rt_invocation *inv, struct error *err)
     }
     for (uint32_t i = 0; status == ST_OK && i < results; i++) {
         if (infos[i].is_tensor && infos[i].is_known && !inv->bound[i].buffer) {
-            status = hal_pool_reserve(inv->pool, infos[i].bytes, &inv->bound[i].buffer, err);
+            status = hal_pool_reserve(inv->run_pool, infos[i].bytes, &inv->bound[i].buffer, err);
             inv->bytes += status == ST_OK ? infos[i].bytes : 0;
         }
         if (infos[i].is_tensor && infos[i].is_known) {

@@ -73,7 +73,7 @@ static enum status list_outputs(struct arena *arena, struct infer_call *call, bo
     return ST_OK;
 }
 
-static enum status decode_tensor(const struct infer *infer, struct infer_call *call, uint32_t index,
+static enum status decode_tensor(struct infer *infer, struct infer_call *call, uint32_t index,
                                  const struct call_leaf *leaf, struct error *err)
 {
     const struct call_method *method = &call->model->call;
@@ -108,7 +108,7 @@ static enum status decode_scalar(struct infer_call *call, uint32_t index,
                : call_prefix(method, index, ": ", err);
 }
 
-static enum status decode_input(const struct infer *infer, struct infer_call *call, uint32_t index,
+static enum status decode_input(struct infer *infer, struct infer_call *call, uint32_t index,
                                 struct error *err)
 {
     const struct call_leaf *leaf = &call->tree.leaves[index];

@@ -122,7 +122,7 @@ static enum status name_input(const struct infer_call *call, uint32_t index, con
     return err->code;
 }
 
-static enum status decode_tensor(const struct infer *infer, struct infer_call *call,
+static enum status decode_tensor(struct infer *infer, struct infer_call *call,
                                  const struct oip_request_input *input, uint32_t index,
                                  struct error *err)
 {

@@ -13,6 +13,7 @@ SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(PROTOCOL_LIBS)
 	%D%/body.c %D%/body.h \
 	%D%/bundle.c %D%/bundle.h \
 	%D%/bundle_read.c \
+	%D%/clients.c %D%/clients.h \
 	%D%/coding.c %D%/coding.h \
 	%D%/conn.c %D%/conn.h %D%/conn_priv.h \
 	%D%/conn_message.c \
@@ -51,6 +52,7 @@ SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(PROTOCOL_LIBS)
 	%D%/serving.c %D%/serving.h \
 	%D%/standard.c %D%/standard.h \
 	%D%/stats.c %D%/stats.h \
+	%D%/trim.c %D%/trim.h \
 	%D%/stream.h \
 	%D%/version.c %D%/version.h \
 	%D%/watchdog.c %D%/watchdog.h

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hal/pool.h"
 #include "runtime/sched/sched.h"
 #include "server/log.h"
 #include "server/model_priv.h"
@@ -16,9 +17,10 @@
 #define MODELS_ARENA_MAX (64 << 20)
 #define MODELS_MAX 65536
 
-void models_init(struct models *models, struct hal_device *device, struct rt_sched *sched)
+void models_init(struct models *models, struct hal_device *device, struct hal_pool *pool,
+                 struct rt_sched *sched)
 {
-    *models = (struct models){.device = device, .sched = sched};
+    *models = (struct models){.device = device, .pool = pool, .sched = sched};
     arena_init(&models->arena, MODELS_ARENA_MAX);
 }
 
@@ -28,6 +30,8 @@ void models_close(struct models *models)
         struct model *model = &models->items[i];
         rt_sched_queue_free(model->queue);
         rt_program_unref(model->program);
+        hal_pool_free(model->pool);
+        model->pool = NULL;
         model->queue = NULL;
         model->program = NULL;
         model->method = NULL;

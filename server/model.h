@@ -45,6 +45,7 @@ struct model {
     uint64_t load_ns;                  /* that the file took to load */
     struct params params;              /* the daemon's, with what was said of this model */
     struct rt_sched_queue *queue;      /* owned, like |stats|; NULL when it cannot be called */
+    struct hal_pool *pool;             /* likewise: of the inputs of calls that wait */
     int64_t rows_form;                 /* that may be tried as one, see server/proving.h */
     int64_t rows_max;                  /* the loop's: that may run as one; 1: each runs alone */
     struct error why_alone;            /* the loop's: why 1 */
@@ -60,14 +61,16 @@ struct model {
 struct models {
     const struct options *options; /* borrowed while loading: which data files are whose */
     struct arena arena;            /* of the inputs and outputs */
-    struct hal_device *device;     /* borrowed from struct serving, like |sched| */
+    struct hal_device *device;     /* borrowed from struct serving, like the next two */
+    struct hal_pool *pool;         /* whose memory the pools of models share */
     struct rt_sched *sched;
     struct model *items; /* owned; sorted by name, then by version, highest first */
     uint32_t item_count, item_capacity;
     uint32_t found_count; /* while loading: .pte files that folders have had */
 };
 
-void models_init(struct models *models, struct hal_device *device, struct rt_sched *sched);
+void models_init(struct models *models, struct hal_device *device, struct hal_pool *pool,
+                 struct rt_sched *sched);
 /* Nothing of it can be called any more; names and descriptions stay. */
 void models_close(struct models *models);
 void models_fini(struct models *models);

@@ -13,6 +13,7 @@
 #include <uv.h>
 
 #include "hal/device.h"
+#include "hal/pool.h"
 #include "runtime/batch.h"
 #include "runtime/sched/sched.h"
 #include "server/log.h"
@@ -284,6 +285,7 @@ static enum status open_queues(struct models *models, const struct options *opti
         };
         rt_method_set_weight(model->method, (uint32_t)params->weight);
         TRY(rt_sched_queue_new(models->sched, &queue, &model->queue, err));
+        TRY(hal_pool_share(models->pool, &model->pool, err));
         model->stats = calloc(1, sizeof(*model->stats));
         if (!model->stats) {
             return error_set(err, ST_EXHAUSTED, "model statistics: out of memory");

@@ -53,10 +53,12 @@ struct request {
     bool is_http_1_0;
     bool is_keep_alive;
     struct body body;
+    struct hal_pool *upload_pool; /* owned; a member of the clients' pool: of |body| as it comes */
 
     int http_status; /* of the answer; 0 while it is open */
     struct error err;
     struct buf out;    /* the answer's JSON */
+    size_t body_bytes; /* that have come */
     size_t sent_bytes; /* of the answer, its head included; 0: it has not begun */
     bool offload;      /* much to do: the next ANYWHERE steps run on a worker */
     bool is_on_worker; /* the loop's: they were queued and are not back; |step| is the worker's */
@@ -66,8 +68,11 @@ struct request {
     uint64_t encoded_ns; /* when the answer was */
     uint32_t retry_after_s;
     struct rt_sched_job job;
-    bool is_submitting; /* below rt_sched_submit() on the loop */
-    bool is_run_done;   /* ...which ran it inline, or ended it */
+    enum request_step wanted; /* in WANT: the step that found no memory */
+    uint64_t want_ms;         /* when a step found none for the first time; 0: none has */
+    bool is_unreleased;       /* the job has run, and the scheduler waits for rt_sched_released() */
+    bool is_submitting;       /* below rt_sched_submit() on the loop */
+    bool is_run_done;         /* ...which ran it inline, or ended it */
     enum status run_status;
 
     uv_work_t work;
@@ -92,6 +97,21 @@ struct request *request_of(struct rt_sched_job *job);
 
 /* The head is complete: route, limits, memory. False: |http_status| and |err| say what is wrong. */
 MUST_CHECK bool request_begin(struct request *request, const struct request_framing *framing);
+
+/* More of the body. 0, or the HTTP status to refuse it with, which |err| explains. */
+MUST_CHECK int request_add_body(struct request *request, struct span bytes);
+
+/* A complete request whose connection waits for memory, see clients_want(): to go on, or to keep
+ * its answer. True: it does not any more. */
+MUST_CHECK bool request_retry(struct request *request);
+
+/* Its body waits to be taken by the pool of its model; it is refused instead. */
+bool request_is_parked(const struct request *request);
+void request_give_up(struct request *request);
+
+/* Memory that an answer which is being written keeps: on the heap; in the pool. */
+size_t request_answer_heap_bytes(const struct request *request);
+size_t request_answer_pool_bytes(const struct request *request);
 
 /* The answer is settled to be an error; |err| is set. */
 void request_refuse(struct request *request, int http_status);

@@ -143,7 +143,7 @@ enum status rt_invocation_new(struct rt_method *method, struct hal_pool *pool,
         }
     }
     rt_program_ref(method->program);
-    inv->pool = pool;
+    inv->pool = inv->run_pool = pool;
     inv->entry = method->pipeline ? NULL : method->code.blocks[0];
     inv->step = STEP_FILLING;
     inv->bytes = 0;
@@ -207,6 +207,12 @@ void rt_invocation_free(struct rt_invocation *inv)
         rt_invocation_destroy(&inv->link);
     }
     rt_program_unref(program);
+}
+
+void rt_invocation_run_in(struct rt_invocation *inv, struct hal_pool *pool)
+{
+    must(inv->step == STEP_FILLING);
+    inv->run_pool = inv->cascade ? inv->pool : pool;
 }
 
 struct rt_method *rt_invocation_method(const struct rt_invocation *inv)
@@ -379,6 +385,16 @@ static void end_without(struct rt_invocation *inv, enum status status)
 {
     fail_own(inv, status);
     rt_invocation_end(inv, status);
+}
+
+void rt_invocation_refuse(struct rt_invocation *inv, enum status status, rt_invocation_done_f *done,
+                          void *arg)
+{
+    must(inv->step == STEP_PREPARED && !inv->state && status == inv->error.code);
+    inv->done = done;
+    inv->arg = arg;
+    inv->step = STEP_RUNNING;
+    end_without(inv, status);
 }
 
 void rt_invocation_give_up(struct rt_invocation *inv, enum status status)

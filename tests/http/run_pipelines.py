@@ -114,7 +114,7 @@ def never_enough():
             large = send(daemon, rows, model="three")
             expect("too many for three", large.answer(), 413)
             text = json.loads(large.body)["error"]
-            expect(text, text.endswith(f"of the ring at one time, which has {rows * 1536}"), True)
+            expect(text, text.endswith(f"the memory for requests has {rows * 1536}"), True)
             expect("one of them", send(daemon, rows).answer(), 200)
             expect("few", send(daemon, 64, model="three").answer(), 200)
 
