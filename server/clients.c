@@ -145,8 +145,10 @@ static struct conn *find_slowest(const struct server *server, const struct conn 
 
 static void evict(struct conn *conn)
 {
-    log_line(LOG_INFO, "connection: %zu bytes are taken back, others need them",
-             conn_held_bytes(conn));
+    if (server_may_log(conn->server, LOG_KIND_REFUSED)) {
+        log_line(LOG_INFO, "connection: %zu bytes are taken back, others need them",
+                 conn_held_bytes(conn));
+    }
     conn->server->clients.evicted_count++;
     conn_evict(conn);
 }
@@ -260,24 +262,33 @@ static void take_promises_back(struct server *server)
     }
 }
 
-/* Each once, also one that begins to wait again. A retry may evict others, which leave the list. */
+/*
+ * Each once, also one that begins to wait again, as far as the turn has time for them; the others
+ * are first the next time. A retry may evict others, which leave the list.
+ */
 static void on_retry(uv_timer_t *timer)
 {
     struct server *server = timer->data;
     struct list *wanting = &server->clients.wanting, now;
     list_init(&now);
     move_all(wanting, &now);
-    if (server->clients.is_upload_waiting) {
+    bool was_upload_waiting = server->clients.is_upload_waiting;
+    if (was_upload_waiting) {
         take_promises_back(server);
     }
     server->clients.is_upload_waiting = false;
-    while (!list_is_empty(&now)) {
+    do {
         struct conn *conn = LIST_ENTRY(now.next, struct conn, want_link);
         list_remove(&conn->want_link);
         if (!conn_retry(conn)) {
             list_push_back(wanting, &conn->want_link);
             server->clients.is_upload_waiting |= conn->state == CONN_BODY;
         }
+    } while (!list_is_empty(&now) && turns_has_time(server));
+    if (!list_is_empty(&now)) {
+        server->clients.is_upload_waiting |= was_upload_waiting;
+        move_all(wanting, &now);
+        move_all(&now, wanting);
     }
     if (list_is_empty(wanting)) {
         uv_timer_stop(timer);

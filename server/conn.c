@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Bytes reach the parser (conn_message.c) from on_read() or, when they were read ahead, from
- * resume(); both go through parse().
+ * conn_go_on(); both go through parse().
  *
  * Requests usually end inside the call that completed them. conn_answered() then only changes the
  * state and parse() goes on with the next message; it is a loop, never a recursion.
@@ -50,6 +50,7 @@ static void close_now(struct conn *conn)
     if (conn->state != CONN_CLOSING) {
         conn->state = CONN_CLOSING;
         list_remove(&conn->want_link);
+        list_remove(&conn->turn_link);
         uv_close(&conn->io.handle, on_close);
     }
 }
@@ -220,6 +221,9 @@ static size_t parse(struct conn *conn, struct span bytes)
     conn->is_parsing = true;
     size_t used = 0;
     while (used < bytes.len && is_reading_message(conn)) {
+        if (conn->state == CONN_IDLE && !turns_may_begin(conn)) {
+            break;
+        }
         used += conn_message_feed(conn, span_of(bytes.ptr + used, bytes.len - used));
     }
     conn->is_parsing = false;
@@ -236,12 +240,24 @@ static bool is_reading_body(const struct conn *conn)
     return conn->state == CONN_BODY && !conn->request->http_status;
 }
 
+/* Once in a turn, and again while it has time: libuv goes on as long as a buffer is filled. */
+static bool has_read_enough(struct conn *conn)
+{
+    struct server *server = conn->server;
+    return conn->read_turn == server->turns.number && !turns_has_time(server);
+}
+
 /* Bytes have come. None are read while there is no memory for them. */
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
     (void)suggested;
     struct conn *conn;
     OBJ_CAST(conn, handle->data, CONN_MAGIC);
+    if (has_read_enough(conn)) {
+        *buf = uv_buf_init(NULL, 0);
+        return;
+    }
+    conn->read_turn = conn->server->turns.number;
     *buf = uv_buf_init((char *)conn->server->read_buffer, SERVER_READ_BYTES);
     if (!is_reading_body(conn)) {
         return;
@@ -278,7 +294,14 @@ static bool is_busy(const struct conn *conn)
     return conn->state == CONN_BUSY || conn->state == CONN_FLUSH;
 }
 
-/* Bytes behind an unanswered request; when there are too many, the client has to wait. */
+/* What has come is not looked at until others have had their turn. */
+static bool is_waiting(const struct conn *conn)
+{
+    return !list_is_empty(&conn->turn_link);
+}
+
+/* Bytes behind an unanswered request, or before their turn; when there are too many, the client has
+ * to wait. */
 static void keep_ahead(struct conn *conn, struct span bytes)
 {
     buf_add(&conn->ahead, bytes.ptr, bytes.len);
@@ -299,7 +322,7 @@ static void on_bytes(struct conn *conn, struct span bytes)
         return;
     }
     size_t used = parse(conn, bytes);
-    if (used < bytes.len && is_busy(conn)) {
+    if (used < bytes.len && (is_busy(conn) || is_waiting(conn))) {
         keep_ahead(conn, span_of(bytes.ptr + used, bytes.len - used));
     }
     clients_update(conn);
@@ -312,8 +335,17 @@ static void on_bytes(struct conn *conn, struct span bytes)
 static void on_eof(struct conn *conn)
 {
     conn->is_eof = true;
-    if (!is_answering(conn)) {
+    if (!is_answering(conn) && !is_waiting(conn)) {
         conn_abort(conn);
+    }
+}
+
+/* Behind a pause in on_alloc(). */
+static void on_no_buffer(struct conn *conn)
+{
+    if (!has_read_enough(conn)) {
+        stop_reading(conn);
+        clients_want(conn);
     }
 }
 
@@ -326,8 +358,7 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
     } else if (count == UV_EOF) {
         on_eof(conn);
     } else if (count == UV_ENOBUFS) { /* on_alloc() had none */
-        stop_reading(conn);
-        clients_want(conn);
+        on_no_buffer(conn);
     } else if (count < 0) {
         conn_abort(conn);
     }
@@ -458,7 +489,7 @@ bool conn_write(struct conn *conn, uv_buf_t *bufs, unsigned count, uv_write_t *w
 }
 
 /* Goes on with what was read ahead, then with the socket. */
-static void resume(struct conn *conn)
+void conn_go_on(struct conn *conn)
 {
     size_t used = parse(conn, buf_span(&conn->ahead));
     if (conn->state == CONN_LINGER || conn->state == CONN_CLOSING) {
@@ -471,7 +502,7 @@ static void resume(struct conn *conn)
         buf_fini(&conn->ahead); /* an idle connection is small */
     }
     clients_update(conn);
-    if (conn->is_eof && !is_busy(conn)) {
+    if (conn->is_eof && !is_busy(conn) && !is_waiting(conn)) {
         conn_abort(conn);
     } else if (conn->is_stopped && conn->ahead.len < conn_params(conn)->pipeline_bytes_max) {
         start_reading(conn);
@@ -490,7 +521,7 @@ static void go_on(struct conn *conn, bool is_keep_alive)
         return;
     }
     if (conn->ahead.len || conn->is_eof) {
-        resume(conn);
+        conn_go_on(conn);
     } else if (conn->server->is_grace_over) {
         conn_drain(conn);
     }
@@ -581,6 +612,7 @@ void conn_accept(struct server *server, int fd, bool is_unix)
     conn->magic = CONN_MAGIC;
     conn->server = server;
     list_init(&conn->want_link);
+    list_init(&conn->turn_link);
     int rc = open_stream(conn, fd, is_unix);
     conn->io.handle.data = conn;
     buf_init(&conn->ahead, server->params->pipeline_bytes_max + SERVER_READ_BYTES);
@@ -658,7 +690,7 @@ static bool has_unread(const struct conn *conn)
 
 void conn_drain(struct conn *conn)
 {
-    if (conn->state == CONN_IDLE && !has_unread(conn)) {
+    if (conn->state == CONN_IDLE && !is_waiting(conn) && !has_unread(conn)) {
         linger(conn);
     }
 }

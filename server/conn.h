@@ -45,6 +45,7 @@ struct conn {
     enum conn_state state;
     struct server *server; /* borrowed; outlives every connection */
     struct list link;      /* in server->conns */
+    struct list turn_link; /* in server->turns.conns: a message waits to be begun */
     struct list want_link; /* in server->clients.wanting */
     uint64_t want_ms;      /* since when */
     union stream io;
@@ -63,6 +64,7 @@ struct conn {
     struct pace pace;             /* of the body or the answer, see conn_is_paced() */
     size_t charged_bytes;         /* see clients_update() */
     char remote[CONN_REMOTE_MAX]; /* whose; with --log-requests all, else "" */
+    uint64_t read_turn;           /* when it was read from last */
     bool is_eof;                  /* the client sends nothing more */
     bool is_stopped;              /* reading waits for |ahead| to be used, or for memory */
     bool is_parsing;              /* below conn_read: an answer must not parse the next request */
@@ -98,6 +100,9 @@ bool conn_is_parked(const struct conn *conn);
 /* Memory that is held for the client: on the heap; there and in the pool. */
 size_t conn_heap_bytes(const struct conn *conn);
 size_t conn_held_bytes(const struct conn *conn);
+
+/* Goes on with what was read ahead: it is idle and its turn has come. */
+void conn_go_on(struct conn *conn);
 
 /* Of a paced or parked connection: others need its memory. */
 void conn_evict(struct conn *conn);

@@ -53,6 +53,7 @@ SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(PROTOCOL_LIBS)
 	%D%/standard.c %D%/standard.h \
 	%D%/stats.c %D%/stats.h \
 	%D%/trim.c %D%/trim.h \
+	%D%/turns.c %D%/turns.h \
 	%D%/stream.h \
 	%D%/version.c %D%/version.h \
 	%D%/watchdog.c %D%/watchdog.h

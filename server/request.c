@@ -317,11 +317,8 @@ static void on_work_done(uv_work_t *work, int uv_status)
     OBJ_CAST(request, work->data, REQUEST_MAGIC);
     must(uv_status == 0 || !request->conn); /* only request_abandon() cancels */
     offload_end(request->server, OFFLOAD_REQUEST);
-    request->is_on_worker = request->offload = false;
-    if (!request->conn) {
-        go(request, STEP_DONE);
-    }
-    run_steps(request);
+    request->next = NULL;
+    turns_add(request->server, request);
 }
 
 void request_run(struct request *request, bool is_keep_alive)
@@ -335,6 +332,13 @@ void request_run(struct request *request, bool is_keep_alive)
 
 /* ---- steps, in their order ------------------------------------------------------------------- */
 
+/* What is decoded takes long, or may do: nobody knows what a body with a coding becomes. */
+static bool is_long(const struct request *request)
+{
+    return request->body.len > request->server->params->inline_bytes_max ||
+           head_has(&request->head, HTTP_CONTENT_ENCODING);
+}
+
 static enum step_result step_read(struct request *request)
 {
     if (request->http_status) {
@@ -345,7 +349,7 @@ static enum step_result step_read(struct request *request)
         go(request, STEP_PARSE);
         return STEP_NEXT;
     }
-    request->offload = request->body.len > request->server->params->inline_bytes_max;
+    request->offload = is_long(request);
     return advance(request, infer_settle(request, &request->err), STEP_PARSE);
 }
 
@@ -466,14 +470,18 @@ static enum step_result step_run(struct request *request)
     return STEP_WAIT;
 }
 
-void request_completed(struct request *request)
+void request_go_on(struct request *request)
 {
-    must(request->step == STEP_RUN);
-    look_for_loss(request);
-    if (request->conn) {
-        finish_run(request);
-    } else {
+    bool has_run = !request->is_on_worker;
+    must(!has_run || request->step == STEP_RUN);
+    request->is_on_worker = request->offload = false;
+    if (has_run) {
+        look_for_loss(request);
+    }
+    if (!request->conn) {
         go(request, STEP_DONE);
+    } else if (has_run) {
+        finish_run(request);
     }
     run_steps(request);
 }
@@ -705,7 +713,7 @@ static void retry_step(struct request *request)
     clients_evict_slowest(request->server, request->conn, is_pressing(request));
     request->err.code = ST_OK;
     request->is_run_done = false;
-    request->offload = request->body.len > request->server->params->inline_bytes_max;
+    request->offload = is_long(request);
     go(request, request->wanted);
     run_steps(request);
 }

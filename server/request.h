@@ -44,7 +44,7 @@ struct request {
     struct serving *serving; /* held from its being taken to its being given back */
     struct conn *conn;       /* borrowed; NULL once the client has gone */
     struct list link;        /* in server->idle_requests */
-    struct request *next;    /* in server->completed */
+    struct request *next;    /* in server->completed, or server->turns.requests */
 
     struct head head;
     const char *method; /* as the client wrote it; NULL: not known yet */
@@ -119,8 +119,9 @@ void request_refuse(struct request *request, int http_status);
 /* The message is complete, or has been refused: runs as many steps as there are without waiting. */
 void request_run(struct request *request, bool is_keep_alive);
 
-/* Loop half of server_complete(). */
-void request_completed(struct request *request);
+/* Its call has ended, see server_complete(), or a thread has done the steps that were handed over:
+ * runs on from there. */
+void request_go_on(struct request *request);
 
 /* The client has gone. The one way out of any step before its time; ends the request now or as soon
  * as the worker that has it gives it back. */

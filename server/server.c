@@ -53,7 +53,7 @@ static struct server *server_of(const uv_handle_t *handle)
 /* ---- stopping -------------------------------------------------------------------------------- */
 
 /* All handles but those of sockets. */
-#define HANDLE_COUNT 13
+#define HANDLE_COUNT 15
 static void list_handles(struct server *server, uv_handle_t *handles[HANDLE_COUNT])
 {
     uv_handle_t *all[HANDLE_COUNT] = {
@@ -63,7 +63,8 @@ static void list_handles(struct server *server, uv_handle_t *handles[HANDLE_COUN
         (uv_handle_t *)&server->sigterm,    (uv_handle_t *)&server->sigint,
         (uv_handle_t *)&server->sighup,     (uv_handle_t *)&server->accept_retry,
         (uv_handle_t *)&server->log_flush,  (uv_handle_t *)&server->clients.timer,
-        (uv_handle_t *)&server->trim.timer,
+        (uv_handle_t *)&server->trim.timer, (uv_handle_t *)&server->turns.prepare,
+        (uv_handle_t *)&server->turns.idle,
     };
     memcpy(handles, all, sizeof(all));
 }
@@ -287,10 +288,8 @@ static void on_wake(uv_poll_t *poll, int uv_status, int events)
         oldest = stack;
         stack = next;
     }
-    while (oldest) {
-        struct request *next = oldest->next;
-        request_completed(oldest);
-        oldest = next;
+    if (oldest) {
+        turns_add(server, oldest);
     }
 }
 
@@ -387,6 +386,7 @@ static enum status init_handles(struct server *server, struct error *err)
     recovery_init(server);
     clients_init(server);
     trim_init(server);
+    turns_init(server);
     watchdog_init(server);
     uv_signal_init(&server->loop, &server->sigterm);
     uv_signal_init(&server->loop, &server->sigint);

@@ -22,6 +22,7 @@
 #include "server/proving.h"
 #include "server/recovery.h"
 #include "server/trim.h"
+#include "server/turns.h"
 #include "server/watchdog.h"
 
 struct request;
@@ -40,6 +41,7 @@ struct server {
     struct recovery recovery;
     struct proving proving;
     struct trim trim;
+    struct turns turns;
     struct notify notify;
     struct offload offload;
     struct watchdog watchdog;

@@ -5,7 +5,6 @@
 
 #include <malloc.h>
 
-#include "base/check.h"
 #include "hal/pool.h"
 #include "server/server.h"
 #include "server/serving.h"
@@ -34,6 +33,7 @@ static void on_heap_trimmed(uv_work_t *work, int uv_status)
 {
     struct server *server = work->data;
     (void)uv_status;
+    offload_end(server, OFFLOAD_LONG);
     server->trim.is_working = false;
 }
 
@@ -48,8 +48,7 @@ static void on_timer(uv_timer_t *timer)
     } else if (now_ms - trim->used_ms < IDLE_MS + 2 * LOOK_MS || trim->is_working) {
         uv_timer_start(timer, on_timer, LOOK_MS, 0);
     } else {
-        int rc = uv_queue_work(&server->loop, &trim->work, trim_heap, on_heap_trimmed);
-        must(rc == 0);
+        offload_begin(server, OFFLOAD_LONG, &trim->work, trim_heap, on_heap_trimmed);
         trim->is_working = true;
     }
 }

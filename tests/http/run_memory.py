@@ -4,6 +4,7 @@
 them, nobody else is refused, and all of it comes back. Nothing depends on how long anything takes;
 a test waits for what it wants to see.
 """
+import gzip
 import json
 import re
 import select
@@ -239,6 +240,25 @@ def memory_goes_back():
         wait_until_empty(daemon)
 
 
+# ---- what takes long -----------------------------------------------------------------------------
+
+def bodies_that_inflate():
+    """Eight bodies of 60 KiB that become 60 MiB keep threads busy, and not the loop: a client that
+    asks behind all of them is answered before the last."""
+    bomb = build_request("POST", "/v2/models/add/infer", gzip.compress(bytes(60 * MIB)),
+                         ["Content-Encoding: gzip"])
+    with Daemon([ADD]) as daemon:
+        client, bombers = Client(daemon.port), [Client(daemon.port) for _ in range(8)]
+        for bomber in bombers:
+            bomber.send(bomb)
+        client.send(build_request("GET", "/v2/health/live"))
+        expect("live", client.answer(), 200)
+        answered, _, _ = select.select([bomber.socket for bomber in bombers], [], [], 0)
+        expect("some are still busy", len(answered) < len(bombers), True)
+        for bomber in bombers:
+            expect("a bomb", bomber.answer() in (400, 429), True)
+
+
 # ---- stopping ------------------------------------------------------------------------------------
 
 def requests_that_never_come():
@@ -261,7 +281,8 @@ def requests_that_never_come():
 CHECKS = (
     heads_without_bodies, a_body_that_stops_in_the_middle, an_answer_that_nobody_reads,
     small_answers_that_nobody_reads, the_slowest_gives_way, slow_clients_beside_load,
-    too_slow_a_body, too_slow_a_reader, memory_goes_back, requests_that_never_come)
+    too_slow_a_body, too_slow_a_reader, memory_goes_back, bodies_that_inflate,
+    requests_that_never_come)
 
 
 def main():

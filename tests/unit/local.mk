@@ -114,7 +114,8 @@ TESTS += $(UNIT_SCHED_TESTS)
 %C%_test_sequence_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 
 UNIT_SERVER_TESTS = %D%/test_address %D%/test_body %D%/test_coding %D%/test_framing %D%/test_http \
-	%D%/test_log %D%/test_log_limit %D%/test_npy %D%/test_options %D%/test_route %D%/test_watchdog
+	%D%/test_log %D%/test_log_limit %D%/test_npy %D%/test_options %D%/test_route %D%/test_turns \
+	%D%/test_watchdog
 check_PROGRAMS += $(UNIT_SERVER_TESTS)
 TESTS += $(UNIT_SERVER_TESTS)
 
@@ -139,6 +140,9 @@ TESTS += $(UNIT_SERVER_TESTS)
 %C%_test_options_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_route_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_route_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_turns_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_turns_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_turns_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=uv_hrtime,--wrap=conn_go_on,--wrap=request_go_on
 
 %C%_test_watchdog_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_watchdog_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
