@@ -59,7 +59,7 @@ static enum status make_flow(struct rt_block *block, struct error *err)
 {
     struct rt_staging staging = {0};
     if (!hal_device_props(block->device)->host_visible) {
-        staging = (struct rt_staging){block->name_count, block->result_count};
+        staging = (struct rt_staging){block->given_count, block->result_count};
     }
     TRY(find_numbers(block, err));
     TRY(rt_flow_make(&block->flow, &block->graph, staging, &block->graph.arena, err));
@@ -91,8 +91,7 @@ enum status rt_block_batch(struct rt_block *block, const struct rt_block *from, 
                            struct error *err)
 {
     rt_block_init(block, from->graph.name, from->device, NULL);
-    block->names = from->names;
-    block->name_count = from->name_count;
+    block->given_count = from->given_count;
     block->result_count = from->result_count;
     enum status status = rt_graph_batch(&block->graph, &from->graph, rows_max, err);
     if (status == ST_OK) {
@@ -148,19 +147,18 @@ static void read_symbols(const struct rt_block *block, const struct rt_block_inp
     }
 }
 
-static enum status check_dim(const struct rt_block *block, uint32_t input, uint8_t d, int64_t given,
+static enum status check_dim(struct rt_dim dim, const struct rt_block_input *input, uint8_t d,
                              const int64_t *values, struct error *err)
 {
-    struct rt_dim dim = block->graph.values[block->graph.inputs[input]].dims[d];
-    int64_t wanted = rt_dim_at(dim, values);
-    const char *name = input < block->name_count ? block->names[input].name : "a value";
+    int64_t given = input->shape->dims[d], wanted = rt_dim_at(dim, values);
+    const char *label = input->label ? input->label : "a value";
     if (given != wanted) {
-        return error_set(err, ST_INVALID, "%s: dim %u is %" PRId64 ", expected %" PRId64 "%s", name,
-                         d, given, wanted, dim.expr ? " as another input has it" : "");
+        return error_set(err, ST_INVALID, "%s: dim %u is %" PRId64 ", expected %" PRId64 "%s",
+                         label, d, given, wanted, dim.expr ? " as another input has it" : "");
     }
     if (given > dim.value) {
         return error_set(err, ST_INVALID,
-                         "%s: dim %u is %" PRId64 ", at most %" PRId64 " are possible", name, d,
+                         "%s: dim %u is %" PRId64 ", at most %" PRId64 " are possible", label, d,
                          given, dim.value);
     }
     return ST_OK;
@@ -174,9 +172,9 @@ static enum status check_inputs(const struct rt_block *block, const struct rt_bl
     for (uint32_t i = 0; i < graph->input_count; i++) {
         const struct rt_value *v = &graph->values[graph->inputs[i]];
         for (uint8_t d = 0; inputs[i].shape && v->kind == RT_TENSOR && d < v->rank; d++) {
-            TRY(check_dim(block, i, d, inputs[i].shape->dims[d], values, err));
+            TRY(check_dim(v->dims[d], &inputs[i], d, values, err));
         }
-        bool is_int = v->kind == RT_INT && i >= block->name_count;
+        bool is_int = v->kind == RT_INT && i >= block->given_count;
         if (is_int && inputs[i].number != rt_dim_at(v->i, values)) {
             return error_set(err, ST_INVALID, "an int is %" PRId64 ", expected %" PRId64,
                              inputs[i].number, rt_dim_at(v->i, values));

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "runtime/cascade_sizes.h"
+#include "runtime/names.h"
 #include "runtime/oracle.h"
 #include "runtime/pipeline_priv.h"
 
@@ -187,9 +188,9 @@ static enum status intersect(struct rt_io *io, const struct rt_io *other, struct
 
 static void copy_io(struct rt_io *to, const struct rt_io *from)
 {
-    const char *name = to->name;
+    const char *alias = to->alias;
     *to = *from;
-    to->name = name;
+    to->name = to->alias = alias;
 }
 
 static enum status describe_input(struct build *build, const struct rt_pipeline_input *input,
@@ -218,7 +219,7 @@ static enum status describe_inputs(struct build *build, struct error *err)
         count = from >= count ? from + 1 : count;
     }
     pipeline->plan.input_count = count;
-    TRY(rt_method_allocate_io(&build->method->inputs, count, "input", err));
+    TRY(rt_names_allocate(&build->method->inputs, count, RT_INPUT, err));
     for (uint32_t i = 0; i < pipeline->input_count; i++) {
         TRY(describe_input(build, &pipeline->inputs[i], err));
     }
@@ -266,7 +267,7 @@ static enum status describe_results(struct build *build, struct error *err)
 {
     const struct rt_pipeline *pipeline = build->pipeline;
     struct rt_method *method = build->method;
-    TRY(rt_method_allocate_io(&method->results, pipeline->plan.output_count, "output", err));
+    TRY(rt_names_allocate(&method->results, pipeline->plan.output_count, RT_RESULT, err));
     for (uint32_t i = 0; i < pipeline->plan.output_count; i++) {
         const struct rt_pipeline_output *output = &pipeline->outputs[i];
         copy_io(&method->results[i],
@@ -316,8 +317,9 @@ static enum status make(struct build *build, struct error *err)
     TRY(add_outputs(build, err));
     TRY(describe_inputs(build, err));
     TRY(describe_results(build, err));
-    return rt_signature_make(build->method, &build->method->signature_arena,
-                             &build->method->signature, err);
+    TRY(rt_signature_make_structure(build->method, NULL, err));
+    TRY(rt_names_settle(build->method, NULL, err));
+    return rt_signature_make(build->method, err);
 }
 
 enum status rt_pipeline_new(const struct rt_pipeline_desc *desc, struct rt_program **out_program,

@@ -154,29 +154,35 @@ static enum status read_call_shapes(struct request *request, const struct model 
     return ST_OK;
 }
 
-static enum status read_shapes(struct request *request, const struct model *model,
-                               const struct shape **shapes, struct error *err)
+static enum status read_oip_shapes(struct request *request, const struct model *model,
+                                   const struct shape **shapes, struct error *err)
 {
-    if (call_is_form(body_span(&request->body))) {
-        fill_static(model->method, shapes);
-        return read_call_shapes(request, model, shapes, err);
-    }
     const struct oip_limits limits = infer_limits(request);
     struct oip_request *oip = &request->infer.call.oip;
     TRY(oip_parse_shapes(body_span(&request->body), &limits, &request->infer.arena, oip, err));
-    fill_static(model->method, shapes);
+    TRY(infer_check_names(&request->infer.arena, model, oip, err));
     for (size_t i = 0; i < oip->input_count; i++) {
         const struct oip_request_input *input = &oip->inputs[i];
         const struct model_io *io = model_find_io(model->inputs, model->input_count, input->name);
-        if (!io) {
-            return error_set(err, ST_INVALID, "inputs[%zu].name: model '%s' has no input '%.*s'", i,
-                             model->name, SPAN_FMT(input->name));
-        }
         if (io->kind == RT_IO_TENSOR) {
             shapes[io->index] = &input->shape;
         }
     }
     return ST_OK;
+}
+
+/* The request comes in one of two forms, and is answered in its language. */
+static enum status find_results(struct request *request, const struct model *model,
+                                const struct shape **shapes, struct rt_result_info *infos,
+                                struct error *err)
+{
+    fill_static(model->method, shapes);
+    if (call_is_form(body_span(&request->body))) {
+        TRY(read_call_shapes(request, model, shapes, err));
+        return rt_method_call_shapes(model->method, shapes, infos, err);
+    }
+    TRY(read_oip_shapes(request, model, shapes, err));
+    return rt_method_result_shapes(model->method, shapes, infos, err);
 }
 
 static void print_output(struct buf *out, const struct model_io *io,
@@ -207,8 +213,7 @@ enum status api_shape(struct request *request, struct error *err)
     if (!shapes || !infos) {
         return api_no_memory(err);
     }
-    TRY(read_shapes(request, model, shapes, err));
-    TRY(rt_method_result_shapes(model->method, shapes, infos, err));
+    TRY(find_results(request, model, shapes, infos, err));
     buf_add_str(out, "{\"model_name\":");
     json_print_string(out, span_str(model->name));
     print_member(out, "model_version", model->version_text);

@@ -49,9 +49,11 @@ static enum status find_output(const struct bundle_promise *promise, const struc
                          "%s: member \"output\" is missing, model '%s' has %u outputs",
                          promise->place, model->name, model->output_count);
     }
-    return *out ? ST_OK
-                : error_set(err, ST_INVALID, "%s.output: model '%s' has no output '%.*s'",
-                            promise->place, model->name, BUNDLE_ID(said->output));
+    if (!*out) {
+        model_refuse_name(model, RT_RESULT, said->output, err);
+        return error_prefix(err, "%s.output: ", promise->place);
+    }
+    return ST_OK;
 }
 
 static enum status find_input(const struct infer_call *call, const struct bundle_promise *promise,
@@ -64,8 +66,8 @@ static enum status find_input(const struct infer_call *call, const struct bundle
     }
     const struct model_io *io = model_find_io(model->inputs, model->input_count, promise->name);
     if (!io) {
-        return error_set(err, ST_INVALID, "%s: model '%s' has no input '%.*s'", promise->place,
-                         model->name, BUNDLE_ID(promise->name));
+        model_refuse_name(model, RT_INPUT, promise->name, err);
+        return error_prefix(err, "%s: ", promise->place);
     }
     *out_index = io->index;
     return ST_OK;
@@ -350,7 +352,7 @@ static void explain(const struct request *request, uint32_t step, bool is_late)
     }
     error_set(&call->err, why.code,
               "takes a result that depends on request '%.*s', which failed: %s",
-              BUNDLE_ID(first->id), why.text);
+              SPAN_SHORT(first->id), why.text);
 }
 
 /* What is late before it has begun is late as a whole. */

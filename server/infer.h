@@ -33,6 +33,7 @@ struct rt_sequence;
 /* A result that the client wants, in its order. */
 struct infer_output {
     const struct model_io *io;
+    const char *name; /* that the answer has for it: the one that the client used */
     bool is_binary;
 };
 
@@ -126,6 +127,13 @@ MUST_CHECK enum status infer_encode(struct request *request, struct error *err);
 /* What every request may have at most. */
 struct call_limits infer_call_limits(const struct request *request);
 struct oip_limits infer_limits(const struct request *request);
+
+/*
+ * Each input of |oip| is one of the model's, and no two are the same one: the parser has compared
+ * their names, but an input has an alias beside its name.
+ */
+MUST_CHECK enum status infer_check_names(struct arena *arena, const struct model *model,
+                                         const struct oip_request *oip, struct error *err);
 
 /* The limits of a request beside those of its head: the shorter time, the higher priority. */
 void infer_take_parameters(struct infer *infer, const struct oip_parameters *parameters);

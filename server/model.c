@@ -213,9 +213,18 @@ enum status model_verify_ready(const struct model *model, struct error *err)
 const struct model_io *model_find_io(const struct model_io *ios, uint32_t count, struct span name)
 {
     for (uint32_t i = 0; i < count; i++) {
-        if (span_is(name, ios[i].meta.name)) {
+        if (rt_io_is_called(ios[i].io, name)) {
             return &ios[i];
         }
     }
     return NULL;
+}
+
+enum status model_refuse_name(const struct model *model, enum rt_side side, struct span name,
+                              struct error *err)
+{
+    char names[RT_NAMES_TEXT_MAX];
+    return error_set(err, ST_INVALID, "model '%s' has no %s '%.*s', expected %s", model->name,
+                     side == RT_INPUT ? "input" : "output", SPAN_SHORT(name),
+                     rt_names_print(model->method, side, names));
 }

@@ -16,6 +16,7 @@
 #include "base/status.h"
 #include "protocol/call.h"
 #include "protocol/oip.h"
+#include "runtime/names.h"
 #include "runtime/program.h"
 #include "server/options.h"
 #include "server/route.h"
@@ -30,6 +31,7 @@ struct rt_sched_queue;
 struct model_io {
     uint32_t index; /* the method's raw one, which counts None too */
     enum rt_io_kind kind;
+    const struct rt_io *io; /* borrowed from the method */
     struct oip_tensor_meta meta;
 };
 
@@ -99,8 +101,12 @@ void models_verify_files(struct models *models);
 /* ST_UNAVAILABLE with the reason when the model cannot be called. */
 MUST_CHECK enum status model_verify_ready(const struct model *model, struct error *err);
 
-/* Of a model's inputs or outputs the one with this name, or NULL. */
+/* Of a model's inputs or outputs the one with this name or alias, or NULL. */
 const struct model_io *model_find_io(const struct model_io *ios, uint32_t count, struct span name);
+
+/* ST_INVALID: "model 'm' has no input 'x', expected one of image and mask". */
+enum status model_refuse_name(const struct model *model, enum rt_side side, struct span name,
+                              struct error *err);
 
 static inline bool model_is_ready(const struct model *model)
 {

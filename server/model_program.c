@@ -51,6 +51,7 @@ static enum status describe(struct models *models, const struct rt_method *metho
             ios[used++] = (struct model_io){
                 .index = i,
                 .kind = io->kind,
+                .io = io,
                 .meta = {.name = io->name,
                          .type = type_of(io),
                          .shape = shape_of(io),

@@ -69,8 +69,7 @@ static enum status fill_cascade(struct rt_invocation *inv, struct error *err)
     }
     for (uint32_t i = 0; i < pipeline->input_count; i++) {
         if (pass_input(inv, &pipeline->inputs[i], err) != ST_OK) {
-            error_prefix(
-                err, "input '%s': ", rt_method_input(inv->method, pipeline->inputs[i].from)->name);
+            error_prefix(err, "%s: ", rt_invocation_label(inv, pipeline->inputs[i].from));
             return rt_pipeline_prefix(pipeline, pipeline->inputs[i].step, err);
         }
     }

@@ -178,7 +178,7 @@ post /v2/models/add/shape {"inputs":[{"name":"input_0","shape":[2,4]}]}
 json {"error": "input 'input_0': expected float32[2,3], got float32[2,4]"}
 post /v2/models/add/shape {"inputs":[{"name":"other","shape":[2,4]}]}
 < 400
-json {"error": "inputs[0].name: model 'add' has no input 'other'"}
+json {"error": "inputs[0].name: model 'add' has no input 'other', expected one of input_0 and input_1"}
 post /v2/models/mlp/shape {"inputs":[]}
 < 400
 json {"error": "input 'input_0' is missing"}

@@ -12,6 +12,7 @@ EXTRA_DIST += $(HTTP_TESTS) \
 	%D%/30_framing.t \
 	%D%/40_limits.t \
 	%D%/50_infer.t \
+	%D%/55_names.t \
 	%D%/60_binary.t \
 	%D%/70_coding.t \
 	%D%/80_call.t \

@@ -125,7 +125,7 @@ TESTS += $(UNIT_SERVER_TESTS)
 
 # From sizes to calls: the graph, its passes, plans.
 UNIT_RUNTIME_TESTS = %D%/test_batch %D%/test_bind %D%/test_cascade %D%/test_chain %D%/test_cut %D%/test_dim %D%/test_invocation \
-	%D%/test_halves %D%/test_oracle %D%/test_passes %D%/test_forms %D%/test_permute %D%/test_ptd \
+	%D%/test_halves %D%/test_names %D%/test_oracle %D%/test_passes %D%/test_forms %D%/test_permute %D%/test_ptd \
 	%D%/test_pipeline %D%/test_pipeline_state %D%/test_quantize %D%/test_random %D%/test_release %D%/test_signature \
 	%D%/test_state %D%/test_vm %D%/test_xnnpack
 check_PROGRAMS += $(UNIT_RUNTIME_TESTS)
@@ -192,6 +192,8 @@ TESTS += $(UNIT_RUNTIME_TESTS)
 %C%_test_random_SOURCES = %D%/test_random.c %D%/call_support.c %D%/call_support.h
 %C%_test_random_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_random_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS) -lm
+%C%_test_names_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_names_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_signature_SOURCES = %D%/test_signature.c %D%/pte_sample.c
 %C%_test_signature_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_signature_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)

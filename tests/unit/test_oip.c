@@ -494,9 +494,10 @@ static void test_verify_input(void **state)
 {
     (void)state;
     struct error err;
-    struct oip_request_input input = {.type = {.dtype = DT_F32},
-                                      .shape = {.rank = 2, .dims = {5, 3}}};
-    struct oip_tensor_meta meta = {"x", {.dtype = DT_F32}, {.rank = 2, .dims = {-1, 3}}, false};
+    struct oip_request_input input = {
+        .name = span_str("x"), .type = {.dtype = DT_F32}, .shape = {.rank = 2, .dims = {5, 3}}};
+    struct oip_tensor_meta meta = {
+        "known as x", {.dtype = DT_F32}, {.rank = 2, .dims = {-1, 3}}, false};
     assert_ok(err, oip_verify_input(&input, &meta, &err));
     input.shape.dims[1] = 4;
     assert_fails(err, oip_verify_input(&input, &meta, &err), ST_INVALID,
