@@ -41,8 +41,10 @@ void models_fini(struct models *models)
         free(models->items[i].stats);
     }
     free(models->items);
+    free(models->addresses);
     models->items = NULL;
-    models->item_count = 0;
+    models->addresses = NULL;
+    models->item_count = models->address_count = 0;
     arena_fini(&models->arena);
 }
 
@@ -61,7 +63,23 @@ bool model_name_is_valid(struct span name)
     return true;
 }
 
-enum status models_add(struct models *models, struct span name, uint32_t version,
+static enum status grow(struct models *models, struct error *err)
+{
+    if (models->item_count < models->item_capacity) {
+        return ST_OK;
+    }
+    uint32_t capacity = models->item_capacity ? models->item_capacity * 2 : 16;
+    struct model *items =
+        capacity > MODELS_MAX ? NULL : realloc(models->items, capacity * sizeof(*items));
+    if (!items) {
+        return error_set(err, ST_EXHAUSTED, "models: no room for more than %u", models->item_count);
+    }
+    models->items = items;
+    models->item_capacity = capacity;
+    return ST_OK;
+}
+
+enum status models_add(struct models *models, struct span file, struct span name, uint32_t version,
                        struct model **out_model, struct error *err)
 {
     if (!model_name_is_valid(name)) {
@@ -69,19 +87,13 @@ enum status models_add(struct models *models, struct span name, uint32_t version
                          "model name '%.*s': expected 1 to %d of A-Z a-z 0-9 . _ -, no dot first",
                          SPAN_FMT(name), ROUTE_MODEL_MAX);
     }
-    if (models->item_count == models->item_capacity) {
-        uint32_t capacity = models->item_capacity ? models->item_capacity * 2 : 16;
-        struct model *items =
-            capacity > MODELS_MAX ? NULL : realloc(models->items, capacity * sizeof(*items));
-        if (!items) {
-            return error_set(err, ST_EXHAUSTED, "models: no room for more than %u",
-                             models->item_count);
-        }
-        models->items = items;
-        models->item_capacity = capacity;
+    TRY(grow(models, err));
+    const char *copy = arena_strdup(&models->arena, file.ptr, file.len);
+    if (!copy) {
+        return error_set(err, ST_EXHAUSTED, "models: out of memory");
     }
     struct model *model = &models->items[models->item_count++];
-    *model = (struct model){.version = version};
+    *model = (struct model){.version = version, .file = copy};
     memcpy(model->name, name.ptr, name.len);
     snprintf(model->version_text, sizeof(model->version_text), "%u", version);
     *out_model = model;
@@ -98,6 +110,41 @@ static int compare(const void *a, const void *b)
     return order;
 }
 
+static int compare_addresses(const void *a, const void *b)
+{
+    const struct model_address *left = a, *right = b;
+    int order = strcmp(left->name, right->name);
+    if (order == 0 && left->is_alias != right->is_alias) {
+        return left->is_alias ? 1 : -1;
+    }
+    if (order == 0 && left->model->version != right->model->version) {
+        return left->model->version > right->model->version ? -1 : 1;
+    }
+    return order;
+}
+
+static enum status list_addresses(struct models *models, struct error *err)
+{
+    models->addresses = calloc((size_t)models->item_count + 1, 2 * sizeof(models->addresses[0]));
+    if (!models->addresses) {
+        return error_set(err, ST_EXHAUSTED, "models: out of memory");
+    }
+    for (uint32_t i = 0; i < models->item_count; i++) {
+        const struct model *model = &models->items[i];
+        models->addresses[models->address_count++] =
+            (struct model_address){.name = model->name, .model = model};
+        if (model->alias) {
+            models->addresses[models->address_count++] =
+                (struct model_address){.name = model->alias, .model = model, .is_alias = true};
+        }
+    }
+    if (models->address_count) {
+        qsort(models->addresses, models->address_count, sizeof(models->addresses[0]),
+              compare_addresses);
+    }
+    return ST_OK;
+}
+
 enum status models_sort(struct models *models, struct error *err)
 {
     if (models->item_count) {
@@ -109,15 +156,22 @@ enum status models_sort(struct models *models, struct error *err)
                              models->items[i].name, models->items[i].version);
         }
     }
-    return ST_OK;
+    return list_addresses(models, err);
 }
 
-const struct model *models_find_any(const struct models *models, const char *name, uint32_t version)
+static bool is_called(const struct model *model, const char *name, bool by_alias)
+{
+    return by_alias ? model->alias && strcmp(model->alias, name) == 0
+                    : strcmp(model->name, name) == 0;
+}
+
+static const struct model *find_best(const struct models *models, const char *name,
+                                     uint32_t version, bool by_alias)
 {
     const struct model *best = NULL;
     for (uint32_t i = 0; i < models->item_count; i++) {
         const struct model *model = &models->items[i];
-        if (strcmp(model->name, name) != 0 || (version && model->version != version)) {
+        if (!is_called(model, name, by_alias) || (version && model->version != version)) {
             continue;
         }
         bool is_better =
@@ -126,6 +180,12 @@ const struct model *models_find_any(const struct models *models, const char *nam
         best = is_better ? model : best;
     }
     return best;
+}
+
+const struct model *models_find_any(const struct models *models, const char *name, uint32_t version)
+{
+    const struct model *named = find_best(models, name, version, false);
+    return named ? named : find_best(models, name, version, true);
 }
 
 void models_keep_stats(struct models *models, const struct models *from)
@@ -143,10 +203,10 @@ void models_keep_stats(struct models *models, const struct models *from)
 /* The first of |name|'s versions, which is the highest; or where it would be. */
 static uint32_t lower_bound(const struct models *models, const char *name)
 {
-    uint32_t low = 0, high = models->item_count;
+    uint32_t low = 0, high = models->address_count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (strcmp(models->items[middle].name, name) < 0) {
+        if (strcmp(models->addresses[middle].name, name) < 0) {
             low = middle + 1;
         } else {
             high = middle;
@@ -160,9 +220,11 @@ const struct model *models_find(const struct models *models, const char *name, u
 {
     uint32_t first = lower_bound(models, name);
     const struct model *highest = NULL;
-    for (uint32_t i = first; i < models->item_count; i++) {
-        const struct model *model = &models->items[i];
-        if (strcmp(model->name, name) != 0) {
+    for (uint32_t i = first; i < models->address_count; i++) {
+        const struct model_address *address = &models->addresses[i];
+        const struct model *model = address->model;
+        if (strcmp(address->name, name) != 0 ||
+            address->is_alias != models->addresses[first].is_alias) {
             break;
         }
         if (version ? model->version == version : model_is_ready(model)) {

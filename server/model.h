@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is served, by name and version. A file gives its default method under its own name and each
- * of several methods as NAME.METHOD. A pipeline is a model like any other. What did not load is
- * kept with the reason. Filled at start; afterwards any thread may look at what is not the loop's,
- * and nothing changes it but model_fail().
+ * What is served, by name and version. Each method of a file is one model: the default method has
+ * the file's name, and NAME.METHOD for an alias; the others are called NAME.METHOD. Lists and
+ * answers have a model's name; requests may use either, and a name goes before an alias that reads
+ * the same. A pipeline is a model like any other. What did not load is kept with the reason. Filled
+ * at start; afterwards any thread may look at what is not the loop's, and nothing changes it but
+ * model_fail().
  */
 #ifndef PTED_SERVER_MODEL_H
 #define PTED_SERVER_MODEL_H
@@ -37,6 +39,8 @@ struct model_io {
 
 struct model {
     char name[ROUTE_MODEL_MAX + 1];
+    const char *alias; /* another address of it, or NULL; like |file| in the arena */
+    const char *file;  /* the name that its file, or pipeline, was given */
     char version_text[12];
     uint32_t version;
     atomic_bool has_failed;            /* the model cannot be called */
@@ -57,6 +61,13 @@ struct model {
     struct call_method call; /* the same by raw index and structure; meaningful with |method| */
 };
 
+/* A name or an alias. */
+struct model_address {
+    const char *name;
+    const struct model *model;
+    bool is_alias;
+};
+
 struct models {
     const struct options *options; /* borrowed while loading: which data files are whose */
     struct arena arena;            /* of the inputs and outputs */
@@ -64,6 +75,8 @@ struct models {
     struct rt_sched *sched;
     struct model *items; /* owned; sorted by name, then by version, highest first */
     uint32_t item_count, item_capacity;
+    struct model_address *addresses; /* owned; sorted likewise, aliases behind equal names */
+    uint32_t address_count;
 };
 
 void models_init(struct models *models, struct hal_device *device, struct rt_sched *sched);
@@ -81,13 +94,13 @@ void models_keep_stats(struct models *models, const struct models *from);
 MUST_CHECK enum status models_load(struct models *models, const struct options *options,
                                    struct error *err);
 
-/* The highest version when |version| is 0. NULL with ST_NOT_FOUND in |err|. */
+/* By name or alias; the highest version when |version| is 0. NULL with ST_NOT_FOUND in |err|. */
 const struct model *models_find(const struct models *models, const char *name, uint32_t version,
                                 struct error *err);
 
 /* While loading: |program|'s methods as models, which take references; and the version of |name|,
  * or the highest one that can be called, or any. NULL: there is none. */
-MUST_CHECK enum status models_add_program(struct models *models, struct span name, uint32_t version,
+MUST_CHECK enum status models_add_program(struct models *models, struct span file, uint32_t version,
                                           struct rt_program *program, struct error *err);
 const struct model *models_find_any(const struct models *models, const char *name,
                                     uint32_t version);

@@ -141,25 +141,14 @@ static enum status read_sources(struct reader *r, uint32_t max, struct rt_source
     return ST_OK;
 }
 
-/* A method's own model is NAME.METHOD where its program has several, else NAME. */
+/* A method is a model of its own: NAME.METHOD is its name or its alias. */
 static const struct model *find_model(const struct reader *r, const char *name, uint32_t version,
                                       const char *method)
 {
     char full[2 * ROUTE_MODEL_MAX];
-    const struct model *found = NULL;
-    if (!method) {
-        return models_find_any(r->models, name, version);
-    }
-    int len = snprintf(full, sizeof(full), "%s.%s", name, method);
-    if (len > 0 && (size_t)len < sizeof(full)) {
-        found = models_find_any(r->models, full, version);
-    }
-    if (!found) {
-        found = models_find_any(r->models, name, version);
-        bool is_it = found && found->method && strcmp(rt_method_name(found->method), method) == 0;
-        found = is_it ? found : NULL;
-    }
-    return found;
+    int len = snprintf(full, sizeof(full), method ? "%s.%s" : "%s", name, method);
+    bool fits = len > 0 && (size_t)len < sizeof(full);
+    return fits ? models_find_any(r->models, full, version) : NULL;
 }
 
 static enum status find_method(struct reader *r, const char *name, uint32_t version,

@@ -9,6 +9,7 @@ EXTRA_DIST += $(HTTP_TESTS) \
 	%D%/00_basic.t \
 	%D%/10_connection.t \
 	%D%/20_routes.t \
+	%D%/25_addresses.t \
 	%D%/30_framing.t \
 	%D%/40_limits.t \
 	%D%/50_infer.t \
