@@ -36,6 +36,12 @@ struct sip_key {
     struct span name; /* any bytes */
 };
 
+/* A key that says itself which of the two it is. */
+struct sip_step {
+    bool is_name;
+    struct sip_key key;
+};
+
 struct sip_node {
     enum sip_kind kind;
     uint32_t parent;       /* SIP_NO_NODE at the root */

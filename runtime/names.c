@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "protocol/pick.h"
 #include "runtime/method.h"
 
 #define ALIAS_BYTES 24 /* "output_4294967295" */
@@ -321,4 +322,43 @@ const char *rt_names_print(const struct rt_method *method, enum rt_side side,
                  count - shown);
     }
     return text;
+}
+
+/* ---- one of the results ---------------------------------------------------------------------- */
+
+static bool is_meant(const struct rt_method *method, const struct pick *pick, uint32_t index)
+{
+    const struct rt_io *io = &method->results[index];
+    return io->kind != RT_IO_NONE && (pick->kind == PICK_ONLY || rt_io_is_called(io, pick->name));
+}
+
+enum status rt_method_pick_result(const struct rt_method *method, const struct pick *pick,
+                                  uint32_t *out_index, struct error *err)
+{
+    uint32_t all = rt_method_result_count(method), found = 0;
+    char names[RT_NAMES_TEXT_MAX];
+    if (pick->kind == PICK_PATH) {
+        return pick_follow(pick, &method->signature.structure.results, out_index, err);
+    }
+    if (pick->kind == PICK_INDEX) {
+        *out_index = (uint32_t)pick->index;
+        return pick->index < all ? ST_OK
+                                 : error_set(err, ST_INVALID,
+                                             "there is no output %llu, expected a number below %u",
+                                             (unsigned long long)pick->index, all);
+    }
+    for (uint32_t i = 0; i < all; i++) {
+        if (is_meant(method, pick, i)) {
+            *out_index = i;
+            found++;
+        }
+    }
+    if (found == 1) {
+        return ST_OK;
+    }
+    rt_names_print(method, RT_RESULT, names);
+    return pick->kind == PICK_ONLY
+               ? error_set(err, ST_INVALID, "no output is named, expected %s", names)
+               : error_set(err, ST_INVALID, "there is no output '%.*s', expected %s",
+                           SPAN_SHORT(pick->name), names);
 }

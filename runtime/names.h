@@ -24,6 +24,7 @@
 #include "base/bytes.h"
 #include "base/status.h"
 
+struct pick;
 struct rt_io;
 struct rt_method;
 
@@ -50,6 +51,14 @@ MUST_CHECK enum status rt_names_allocate(struct rt_io **out_ios, uint32_t count,
  */
 MUST_CHECK enum status rt_names_settle(struct rt_method *method, const char *const *const hints[2],
                                        struct error *err);
+
+/*
+ * The raw index of the result that |pick| means. ST_INVALID says what there is instead; the text
+ * goes behind the place of the pick.
+ */
+MUST_CHECK enum status rt_method_pick_result(const struct rt_method *method,
+                                             const struct pick *pick, uint32_t *out_index,
+                                             struct error *err);
 
 /* The names on one side, for "expected ...": "one of image, mask and 3 more", "boxes", "none". */
 #define RT_NAMES_TEXT_MAX 160

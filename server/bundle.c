@@ -37,23 +37,22 @@ static struct bundle_call *call_of(const struct bundle *bundle, uint32_t step)
 
 /* ---- edges ----------------------------------------------------------------------------------- */
 
-/* The result that is promised; the only one where none is named. */
+/* The result that is promised. */
 static enum status find_output(const struct bundle_promise *promise, const struct model *model,
                                const struct model_io **out, struct error *err)
 {
-    const struct oip_promise *said = promise->said;
-    *out = said->has_output ? model_find_io(model->outputs, model->output_count, said->output)
-                            : &model->outputs[0];
-    if (!said->has_output && model->output_count != 1) {
-        return error_set(err, ST_INVALID,
-                         "%s: member \"output\" is missing, model '%s' has %u outputs",
-                         promise->place, model->name, model->output_count);
+    uint32_t index, i = 0;
+    if (rt_method_pick_result(model->method, &promise->said->output, &index, err) != ST_OK) {
+        return error_prefix(err, "%s.output: model '%s': ", promise->place, model->name);
     }
-    if (!*out) {
-        model_refuse_name(model, RT_RESULT, said->output, err);
-        return error_prefix(err, "%s.output: ", promise->place);
+    while (i < model->output_count && model->outputs[i].index != index) {
+        i++;
     }
-    return ST_OK;
+    *out = &model->outputs[i];
+    return i < model->output_count
+               ? ST_OK
+               : error_set(err, ST_INVALID, "%s.output: model '%s': output %u is None",
+                           promise->place, model->name, index);
 }
 
 static enum status find_input(const struct infer_call *call, const struct bundle_promise *promise,
@@ -91,7 +90,7 @@ static enum status make_edge(const struct bundle *bundle, const struct infer_cal
                              struct error *err)
 {
     const struct infer_call *from = &bundle->calls[promise->from].call;
-    const struct model_io *output;
+    const struct model_io *output = NULL;
     TRY(find_output(promise, from->model, &output, err));
     TRY(find_input(to, promise, &edge->input, err));
     TRY(check_type(promise, output, err));
