@@ -40,7 +40,7 @@ noinst_LIBRARIES += %D%/libruntime.a
 	%D%/names.c %D%/names.h \
 	%D%/operators.c %D%/operators.h \
 	%D%/oracle.c %D%/oracle.h \
-	%D%/pipeline.c %D%/pipeline.h %D%/pipeline_priv.h \
+	%D%/pipeline.c %D%/pipeline.h %D%/pipeline_describe.c %D%/pipeline_priv.h \
 	%D%/program.c %D%/program.h \
 	%D%/results.c %D%/results.h \
 	%D%/scalar.c %D%/scalar.def %D%/scalar.h \

@@ -30,6 +30,7 @@ static bool is_name_byte(uint8_t c)
            c == '-' || c == '.' || c == ':';
 }
 
+/* Digits behind the prefix; 007 reads like an alias and is none. */
 static bool is_like_alias(struct span name, enum rt_side side)
 {
     size_t at = strlen(alias_prefix[side]);
@@ -40,6 +41,21 @@ static bool is_like_alias(struct span name, enum rt_side side)
         at++;
     }
     return at == name.len;
+}
+
+bool rt_alias_index(struct span name, enum rt_side side, uint32_t *out_index)
+{
+    char alias[ALIAS_BYTES];
+    uint64_t index = 0;
+    if (!is_like_alias(name, side) || name.len >= ALIAS_BYTES) {
+        return false;
+    }
+    for (size_t i = strlen(alias_prefix[side]); i < name.len && index <= UINT32_MAX; i++) {
+        index = index * 10 + (name.ptr[i] - '0');
+    }
+    *out_index = (uint32_t)index;
+    snprintf(alias, ALIAS_BYTES, "%s%u", alias_prefix[side], *out_index);
+    return span_is(name, alias);
 }
 
 bool rt_name_is_valid(struct span name, enum rt_side side)

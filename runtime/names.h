@@ -38,6 +38,9 @@ enum rt_side { RT_INPUT, RT_RESULT };
  */
 bool rt_name_is_valid(struct span name, enum rt_side side);
 
+/* The number that an alias has: 7 of "input_7". */
+bool rt_alias_index(struct span name, enum rt_side side, uint32_t *out_index);
+
 /*
  * An array of |count| values that have their aliases, which are their names too; one allocation.
  */

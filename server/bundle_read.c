@@ -220,16 +220,35 @@ static enum status parse_call(struct reader *r, struct bundle_call *call)
     return ST_OK;
 }
 
+/* A call of a pipeline is one for each of its steps, too. */
+static enum status count_calls(struct reader *r, const struct bundle_call *call, uint32_t index,
+                               uint32_t *count)
+{
+    if (call->call.model) {
+        *count += rt_method_call_count(call->call.model->method);
+    }
+    if (*count > INFER_CALLS_MAX) {
+        error_set(r->err, ST_TOO_LARGE,
+                  "expected at most %d calls in a list, those of pipelines' steps counted, got %u",
+                  INFER_CALLS_MAX, *count);
+        return bundle_prefix(index, ": ", r->err);
+    }
+    return ST_OK;
+}
+
 /* Whose share of the binary data is whose is known only as long as all can be read. */
 static enum status parse_calls(struct reader *r)
 {
+    uint32_t count = 0;
     for (uint32_t i = 0; i < r->bundle->count; i++) {
         struct bundle_call *call = &r->bundle->calls[i];
         if (parse_call(r, call) != ST_OK && r->parts->binary.len > 0) {
             *r->err = call->err;
             return bundle_prefix(i, ": ", r->err);
         }
+        TRY(count_calls(r, call, i, &count));
     }
+    r->request->offload |= count > INFER_CALLS_INLINE_MAX;
     return r->binary.len == 0
                ? ST_OK
                : error_set(r->err, ST_INVALID, "%zu bytes behind the last tensor's binary data",

@@ -27,6 +27,11 @@ struct request;
 struct rt_invocation;
 struct rt_sequence;
 
+/* Calls that a request may consist of, those of a pipeline's steps among them, and of those so many
+ * as the loop makes itself. */
+#define INFER_CALLS_MAX 512
+#define INFER_CALLS_INLINE_MAX 64
+
 #define INFER_OUTPUTS_MAX 256
 #define INFER_SPANS_MAX (1 + INFER_OUTPUTS_MAX) /* of an answer: JSON and binary tensors */
 

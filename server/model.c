@@ -22,10 +22,34 @@ void models_init(struct models *models, struct hal_device *device, struct rt_sch
     arena_init(&models->arena, MODELS_ARENA_MAX);
 }
 
+struct rt_step_counts model_step_counts(const struct model *model, uint32_t step)
+{
+    struct rt_step_counts counts = {0};
+    const struct rt_step_counts *before = &model->steps_before[step];
+    if (model->method) {
+        counts = rt_pipeline_step_counts(model->method, step);
+    }
+    counts.count += before->count;
+    counts.ns += before->ns;
+    counts.failed_count += before->failed_count;
+    counts.failed_ns += before->failed_ns;
+    return counts;
+}
+
+/* The method goes, its counts stay; their names go with it. */
+static void keep_counts(struct model *model)
+{
+    for (uint32_t i = 0; i < model->step_count; i++) {
+        model->steps_before[i] = model_step_counts(model, i);
+        model->steps_before[i].name = model->steps_before[i].model = NULL;
+    }
+}
+
 void models_close(struct models *models)
 {
     for (uint32_t i = 0; i < models->item_count; i++) {
         struct model *model = &models->items[i];
+        keep_counts(model);
         rt_sched_queue_free(model->queue);
         rt_program_unref(model->program);
         model->queue = NULL;
@@ -196,6 +220,9 @@ void models_keep_stats(struct models *models, const struct models *from)
             bsearch(model, from->items, from->item_count, sizeof(from->items[0]), compare);
         if (model->stats && old && old->stats) {
             *model->stats = *old->stats;
+        }
+        for (uint32_t k = 0; old && k < model->step_count && k < old->step_count; k++) {
+            model->steps_before[k] = model_step_counts(old, k);
         }
     }
 }

@@ -19,6 +19,7 @@
 #include "protocol/call.h"
 #include "protocol/oip.h"
 #include "runtime/names.h"
+#include "runtime/pipeline.h"
 #include "runtime/program.h"
 #include "server/options.h"
 #include "server/route.h"
@@ -43,17 +44,19 @@ struct model {
     const char *file;  /* the name that its file, or pipeline, was given */
     char version_text[12];
     uint32_t version;
-    atomic_bool has_failed;            /* the model cannot be called */
-    struct error failure;              /* why not, then; constant from then on */
-    struct rt_program *program;        /* shared: ref held; NULL when the file did not load */
-    struct rt_method *method;          /* borrowed from |program| */
-    struct params params;              /* the daemon's, with what was said of this model */
-    struct rt_sched_queue *queue;      /* owned, like |stats|; NULL when it cannot be called */
-    int64_t rows_form;                 /* that may be tried as one, see server/proving.h */
-    int64_t rows_max;                  /* the loop's: that may run as one; 1: each runs alone */
-    struct error why_alone;            /* the loop's: why 1 */
-    int64_t batch_size_max;            /* of a request; 0: dim 0 does not count samples */
-    struct model_stats *stats;         /* the loop's */
+    atomic_bool has_failed;              /* the model cannot be called */
+    struct error failure;                /* why not, then; constant from then on */
+    struct rt_program *program;          /* shared: ref held; NULL when the file did not load */
+    struct rt_method *method;            /* borrowed from |program| */
+    struct params params;                /* the daemon's, with what was said of this model */
+    struct rt_sched_queue *queue;        /* owned, like |stats|; NULL when it cannot be called */
+    int64_t rows_form;                   /* that may be tried as one, see server/proving.h */
+    int64_t rows_max;                    /* the loop's: that may run as one; 1: each runs alone */
+    struct error why_alone;              /* the loop's: why 1 */
+    int64_t batch_size_max;              /* of a request; 0: dim 0 does not count samples */
+    struct model_stats *stats;           /* the loop's */
+    struct rt_step_counts *steps_before; /* of a pipeline's steps, with earlier devices: arena */
+    uint32_t step_count;
     struct model_io *inputs, *outputs; /* in the arena of struct models */
     uint32_t input_count, output_count;
     const char *constants;   /* JSON of the values of the program's constant methods, or NULL */
@@ -120,6 +123,10 @@ const struct model_io *model_find_io(const struct model_io *ios, uint32_t count,
 /* ST_INVALID: "model 'm' has no input 'x', expected one of image and mask". */
 enum status model_refuse_name(const struct model *model, enum rt_side side, struct span name,
                               struct error *err);
+
+/* What step |step| of a pipeline has cost, with all devices that it had; the names with the last.
+ */
+struct rt_step_counts model_step_counts(const struct model *model, uint32_t step);
 
 static inline bool model_is_ready(const struct model *model)
 {

@@ -130,6 +130,12 @@ static enum status add_method(struct models *models, struct span file, struct sp
     TRY(models_add(models, file, name, version, &model, err));
     model->program = rt_program_ref(rt_method_program(method));
     model->method = method;
+    model->step_count = rt_pipeline_step_count(method);
+    model->steps_before =
+        arena_array(&models->arena, model->step_count, sizeof(*model->steps_before));
+    if (!model->steps_before) {
+        return error_set(err, ST_EXHAUSTED, "model description: out of memory");
+    }
     const struct error *failure = rt_method_failure(method);
     if (failure) {
         model_fail(model, failure);

@@ -109,18 +109,33 @@ enum status rt_pipelined_prepare(struct rt_invocation *inv, bool only_planned, s
     return ST_OK;
 }
 
+/* Something that the call had to wait for has failed: none of its steps is to blame. */
+static bool is_forsaken(const struct rt_invocation *inv)
+{
+    uint64_t value;
+    for (uint32_t i = 0; i < inv->wait_count; i++) {
+        if (hal_semaphore_query(inv->waits[i].semaphore, &value) != ST_OK) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void on_cascade_done(struct rt_cascade *cascade, enum status status, void *arg)
 {
     struct rt_invocation *inv = arg;
-    const struct rt_pipeline *pipeline = inv->method->pipeline;
+    struct rt_pipeline *pipeline = inv->method->pipeline;
+    uint32_t failed = UINT32_MAX;
     must(inv->magic == INVOCATION_MAGIC && inv->step == STEP_RUNNING);
     if (status == ST_OK) {
         describe_results(inv);
     } else {
-        uint32_t failed = rt_cascade_failed_step(cascade);
+        failed = rt_cascade_failed_step(cascade);
         inv->error = *rt_cascade_error(cascade, failed);
         rt_pipeline_prefix(pipeline, failed, &inv->error);
     }
+    bool is_cut = status == ST_CANCELLED || is_forsaken(inv);
+    rt_pipeline_count(pipeline, cascade, is_cut ? UINT32_MAX : failed);
     rt_cascade_keep(cascade, pipeline->output_steps);
     rt_invocation_end(inv, status);
 }

@@ -124,7 +124,9 @@ def name_leaves(paths, prefix):
 
 
 def input_names(case):
-    """By raw index; a constant method has no tree, and a pipeline's inputs are called by number."""
+    """By raw index; a constant method has no tree. Cases of pipelines say their names."""
+    if "input_names" in case:
+        return case["input_names"]
     tree = case.get("inputs_tree")
     if not tree:
         return [f"input_{i}" for i in range(len(case["inputs"]))]
@@ -135,6 +137,8 @@ def input_names(case):
 
 def output_names(case):
     """Likewise."""
+    if "output_names" in case:
+        return case["output_names"]
     names = name_leaves(dict(find_paths(case["outputs_tree"])), "output_") \
         if "outputs_tree" in case else {}
     return [names.get(i, f"output_{i}") for i in range(len(case["outputs"]))]
@@ -409,7 +413,7 @@ def read_structure(daemon, model):
 def call(daemon, model, case, folder, is_binary):
     inputs, results, has_kwargs = read_structure(daemon, model)
     shapes = infer_shapes(daemon, model, case, folder)
-    names = output_names(case) if "outputs" in case else list(shapes)    # of a pipeline
+    names = output_names(case)
     given = [read_leaf(folder, leaf) for leaf in case["inputs"]]
     blobs = []
 
