@@ -128,6 +128,10 @@ const struct rt_culprit *rt_cascade_culprit(const struct rt_cascade *cascade, ui
 uint32_t rt_cascade_cause(const struct rt_cascade *cascade, uint32_t step);
 uint32_t rt_cascade_failed_step(const struct rt_cascade *cascade);
 
+/* From done on, not of partial cascades: by step, the ns from when all that it follows was over
+ * until it was. |out_ns| has room for RT_CASCADE_STEPS_MAX. */
+void rt_cascade_times(const struct rt_cascade *cascade, uint64_t *out_ns);
+
 /* For tests and traces: what happens to each step, on whatever thread it happens. */
 enum rt_cascade_event { RT_CASCADE_SUBMITTED, RT_CASCADE_COMPLETED };
 typedef void rt_cascade_event_f(enum rt_cascade_event event, uint32_t step, void *arg);

@@ -168,9 +168,8 @@ static enum status connect_scalar(struct rt_invocation *from, uint32_t output,
 static enum status name_edge(const struct rt_invocation *to, const struct rt_cascade_edge *edge,
                              struct error *err)
 {
-    return edge->place
-               ? error_prefix(err, "%s: ", edge->place)
-               : error_prefix(err, "input '%s': ", rt_method_input(to->method, edge->input)->name);
+    return edge->place ? error_prefix(err, "%s: ", edge->place)
+                       : error_prefix(err, "%s: ", rt_invocation_label(to, edge->input));
 }
 
 static enum status connect(struct rt_cascade *cascade, const struct rt_cascade_edge *edge,

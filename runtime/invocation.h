@@ -65,6 +65,10 @@ void rt_invocation_run_in(struct rt_invocation *invocation, struct hal_pool *poo
 
 struct rt_method *rt_invocation_method(const struct rt_invocation *invocation);
 
+/* What |invocation| says of its inputs is for a caller that knows them as arguments: messages have
+ * their paths, kwargs["mask"], and not their names. */
+void rt_invocation_say_paths(struct rt_invocation *invocation);
+
 /*
  * Checks |dtype| and |shape| against input |index| (ST_INVALID with what is expected and what was
  * given; the caller puts the input's name before it) and gives memory of that size, row-major,

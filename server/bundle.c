@@ -37,21 +37,22 @@ static struct bundle_call *call_of(const struct bundle *bundle, uint32_t step)
 
 /* ---- edges ----------------------------------------------------------------------------------- */
 
-/* The result that is promised; the only one where none is named. */
+/* The result that is promised. */
 static enum status find_output(const struct bundle_promise *promise, const struct model *model,
                                const struct model_io **out, struct error *err)
 {
-    const struct oip_promise *said = promise->said;
-    *out = said->has_output ? model_find_io(model->outputs, model->output_count, said->output)
-                            : &model->outputs[0];
-    if (!said->has_output && model->output_count != 1) {
-        return error_set(err, ST_INVALID,
-                         "%s: member \"output\" is missing, model '%s' has %u outputs",
-                         promise->place, model->name, model->output_count);
+    uint32_t index, i = 0;
+    if (rt_method_pick_result(model->method, &promise->said->output, &index, err) != ST_OK) {
+        return error_prefix(err, "%s.output: model '%s': ", promise->place, model->name);
     }
-    return *out ? ST_OK
-                : error_set(err, ST_INVALID, "%s.output: model '%s' has no output '%.*s'",
-                            promise->place, model->name, BUNDLE_ID(said->output));
+    while (i < model->output_count && model->outputs[i].index != index) {
+        i++;
+    }
+    *out = &model->outputs[i];
+    return i < model->output_count
+               ? ST_OK
+               : error_set(err, ST_INVALID, "%s.output: model '%s': output %u is None",
+                           promise->place, model->name, index);
 }
 
 static enum status find_input(const struct infer_call *call, const struct bundle_promise *promise,
@@ -64,8 +65,8 @@ static enum status find_input(const struct infer_call *call, const struct bundle
     }
     const struct model_io *io = model_find_io(model->inputs, model->input_count, promise->name);
     if (!io) {
-        return error_set(err, ST_INVALID, "%s: model '%s' has no input '%.*s'", promise->place,
-                         model->name, BUNDLE_ID(promise->name));
+        model_refuse_name(model, RT_INPUT, promise->name, err);
+        return error_prefix(err, "%s: ", promise->place);
     }
     *out_index = io->index;
     return ST_OK;
@@ -89,7 +90,7 @@ static enum status make_edge(const struct bundle *bundle, const struct infer_cal
                              struct error *err)
 {
     const struct infer_call *from = &bundle->calls[promise->from].call;
-    const struct model_io *output;
+    const struct model_io *output = NULL;
     TRY(find_output(promise, from->model, &output, err));
     TRY(find_input(to, promise, &edge->input, err));
     TRY(check_type(promise, output, err));
@@ -369,7 +370,7 @@ static void explain(const struct request *request, uint32_t step, bool is_late)
     }
     error_set(&call->err, why.code,
               "takes a result that depends on request '%.*s', which failed: %s",
-              BUNDLE_ID(first->id), why.text);
+              SPAN_SHORT(first->id), why.text);
 }
 
 /* What is late before it has begun is late as a whole. */

@@ -19,9 +19,6 @@
 
 #define BUNDLE_CALLS_MAX RT_CASCADE_STEPS_MAX
 
-/* An id in a message, which has little room, for "%.*s". */
-#define BUNDLE_ID(id) (id).len > 64 ? 64 : (int)(id).len, (const char *)(id).ptr
-
 /* An input that is a result of call |from|. */
 struct bundle_promise {
     uint32_t from;

@@ -29,12 +29,18 @@ struct rt_culprit;
 struct rt_invocation;
 struct rt_sequence;
 
+/* Calls that a request may consist of, those of a pipeline's steps among them, and of those so many
+ * as the loop makes itself. */
+#define INFER_CALLS_MAX 512
+#define INFER_CALLS_INLINE_MAX 64
+
 #define INFER_OUTPUTS_MAX 256
 #define INFER_SPANS_MAX (1 + INFER_OUTPUTS_MAX) /* of an answer: JSON and binary tensors */
 
 /* A result that the client wants, in its order. */
 struct infer_output {
     const struct model_io *io;
+    const char *name; /* that the answer has for it: the one that the client used */
     bool is_binary;
 };
 
@@ -158,6 +164,14 @@ MUST_CHECK bool infer_hand_over(struct request *request);
 /* What every request may have at most. */
 struct call_limits infer_call_limits(const struct request *request);
 struct oip_limits infer_limits(const struct request *request);
+
+/*
+ * Each input of |oip| is one of the model's, and no two are the same one: the parser has compared
+ * their names, but an input has an alias beside its name. With |needs_all| none is missing.
+ */
+MUST_CHECK enum status infer_check_names(struct arena *arena, const struct model *model,
+                                         const struct oip_request *oip, bool needs_all,
+                                         struct error *err);
 
 /* The limits of a request beside those of its head: the shorter time, the higher priority. */
 void infer_take_parameters(struct infer *infer, const struct oip_parameters *parameters);

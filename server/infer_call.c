@@ -67,7 +67,8 @@ static enum status list_outputs(struct arena *arena, struct infer_call *call, bo
                                         ? find_output(call->model, tree->nodes[node].raw_index)
                                         : NULL;
         if (io) {
-            call->outputs[call->output_count++] = (struct infer_output){io, is_binary};
+            call->outputs[call->output_count++] =
+                (struct infer_output){io, io->meta.name, is_binary};
         }
     }
     return ST_OK;
@@ -136,6 +137,7 @@ static enum status decode(struct request *request, struct infer_call *call, stru
     bool is_binary = call->parameters->binary_data_output ||
                      route_query_has(head_target(&request->head), "binary=1");
     call->nan = oip_request_nan(call->parameters);
+    rt_invocation_say_paths(call->invocation);
     TRY(list_outputs(&request->infer.arena, call, is_binary, err));
     for (uint32_t i = 0; i < call->model->call.input_count; i++) {
         TRY(decode_input(&request->infer, call, i, err));

@@ -37,7 +37,7 @@ SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(PROTOCOL_LIBS)
 	%D%/npy.c %D%/npy.h \
 	%D%/offload.c %D%/offload.h \
 	%D%/options.c %D%/options.h %D%/params.def \
-	%D%/pipelines.c %D%/pipelines.h \
+	%D%/pipelines.c %D%/pipelines.h %D%/pipelines_priv.h %D%/pipelines_read.c \
 	%D%/placement.c %D%/placement.h \
 	%D%/pte_input.c %D%/pte_input.h \
 	%D%/pte_ops.c %D%/pte_ops.h \

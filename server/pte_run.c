@@ -23,6 +23,7 @@
 #include "protocol/json.h"
 #include "protocol/tensor_text.h"
 #include "runtime/invocation.h"
+#include "runtime/names.h"
 #include "runtime/program.h"
 #include "server/args.h"
 #include "server/npy.h"
@@ -133,27 +134,36 @@ static enum status find_method(struct run *run, struct error *err)
                    : ST_OK;
 }
 
-/* NAME=X to its input, by name. */
+/* NAME=X to its input, by name or alias. */
+static enum status assign_input(struct run *run, const char *option, struct error *err)
+{
+    uint32_t count = rt_method_input_count(run->method), index = 0;
+    const char *equals = strchr(option, '=');
+    struct span name = span_of(option, equals ? (size_t)(equals - option) : strlen(option));
+    while (index < count && !rt_io_is_called(rt_method_input(run->method, index), name)) {
+        index++;
+    }
+    if (!equals || index == count) {
+        char names[RT_NAMES_TEXT_MAX];
+        return error_set(err, ST_INVALID, "--input %.64s: expected NAME=X, where NAME is %s",
+                         option, rt_names_print(run->method, RT_INPUT, names));
+    }
+    if (run->texts[index]) {
+        return error_set(err, ST_INVALID, "--input %.64s: %s is given twice", option,
+                         rt_method_input(run->method, index)->label);
+    }
+    run->texts[index] = equals + 1;
+    return ST_OK;
+}
+
 static enum status assign_inputs(struct run *run, struct error *err)
 {
-    uint32_t count = rt_method_input_count(run->method);
-    run->texts = calloc(count + 1, sizeof(run->texts[0]));
+    run->texts = calloc(rt_method_input_count(run->method) + 1, sizeof(run->texts[0]));
     if (!run->texts) {
         return error_set(err, ST_EXHAUSTED, "out of memory");
     }
     for (uint32_t i = 0; i < run->options->input_count; i++) {
-        const char *option = run->options->inputs[i];
-        const char *equals = strchr(option, '=');
-        struct span name = span_of(option, equals ? (size_t)(equals - option) : strlen(option));
-        uint32_t index = 0;
-        while (index < count && !span_is(name, rt_method_input(run->method, index)->name)) {
-            index++;
-        }
-        if (!equals || index == count) {
-            return error_set(err, ST_INVALID, "--input %s: expected NAME=X with one of %u inputs",
-                             option, count);
-        }
-        run->texts[index] = equals + 1;
+        TRY(assign_input(run, run->options->inputs[i], err));
     }
     return ST_OK;
 }

@@ -156,6 +156,21 @@ void stats_print_memory(struct buf *out, const struct server *server)
     buf_add_char(out, '}');
 }
 
+/* What the steps of a pipeline have cost, whoever called it: not in the protocol. */
+static void print_steps(struct buf *out, const struct model *model)
+{
+    for (uint32_t i = 0; i < model->step_count; i++) {
+        const struct rt_step_counts counts = model_step_counts(model, i);
+        buf_add_str(out, i ? ",{\"name\":" : ",\"steps\":[{\"name\":");
+        json_print_string(out, span_str(counts.name));
+        buf_add_str(out, ",\"model\":");
+        json_print_string(out, span_str(counts.model));
+        print_phase(out, ",", "success", &(struct stats_phase){counts.count, counts.ns});
+        print_phase(out, ",", "fail", &(struct stats_phase){counts.failed_count, counts.failed_ns});
+        buf_add_str(out, i + 1 < model->step_count ? "}" : "}]");
+    }
+}
+
 void stats_print(struct buf *out, const struct model *model)
 {
     struct hal_pool_stats waiting;
@@ -178,6 +193,7 @@ void stats_print(struct buf *out, const struct model *model)
         buf_add_str(out, ",\"batch_refusal\":");
         json_print_string(out, span_str(model->why_alone.text));
     }
+    print_steps(out, model);
     buf_printf(out,
                ",\"memory_usage\":[],\"inputs\":{\"in_place\":%" PRIu64 ",\"converted\":%" PRIu64
                "},\"load\":{\"waiting\":%u,\"waiting_bytes\":%zu,\"running\":%u}",

@@ -88,6 +88,7 @@ static struct rt_invocation *allocate(struct rt_method *method)
     list_init(&inv->link);
     for (uint32_t i = 0; i < inputs; i++) {
         inv->given[i].shape = &inv->inputs[i].shape;
+        inv->given[i].label = method->inputs[i].label;
     }
     inv->bound_count = outputs;
     if (!allocate_parts(inv)) {
@@ -112,6 +113,25 @@ void rt_invocation_destroy(struct list *link)
     hal_semaphore_unref(inv->semaphore);
     inv->magic = 0;
     free_parts(inv);
+}
+
+const char *rt_invocation_label(const struct rt_invocation *inv, uint32_t index)
+{
+    return inv->given[index].label;
+}
+
+static void say(struct rt_invocation *inv, bool paths)
+{
+    for (uint32_t i = 0; i < rt_method_input_count(inv->method) && inv->says_paths != paths; i++) {
+        const struct rt_io *io = rt_method_input(inv->method, i);
+        inv->given[i].label = paths ? io->path : io->label;
+    }
+    inv->says_paths = paths;
+}
+
+void rt_invocation_say_paths(struct rt_invocation *inv)
+{
+    say(inv, true);
 }
 
 static struct rt_invocation *recycle(struct rt_method *method)
@@ -148,6 +168,7 @@ enum status rt_invocation_new(struct rt_method *method, struct hal_pool *pool,
     inv->step = STEP_FILLING;
     inv->bytes = 0;
     inv->conversion_count = 0;
+    say(inv, false);
     inv->error.code = ST_OK;
     inv->culprit.is_known = false;
     inv->is_awaited = false;

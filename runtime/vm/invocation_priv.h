@@ -59,6 +59,7 @@ struct rt_invocation {
     void *arg;
     size_t bytes;                  /* of the pool */
     size_t input_bytes;            /* of them, those of the inputs, once prepare has begun */
+    bool says_paths;               /* see rt_invocation_say_paths() */
     uint32_t conversion_count;     /* inputs that have a |source| */
     struct rt_bound_input *inputs; /* the arrays lie behind the struct */
     struct rt_block_input *given;  /* by graph input of the entry */
@@ -71,6 +72,9 @@ struct rt_invocation {
     struct vm *vm;              /* owned; NULL: the method is one block, or a pipeline */
     struct rt_cascade *cascade; /* owned; NULL: the method is no pipeline */
 };
+
+/* What messages call input |index|. */
+const char *rt_invocation_label(const struct rt_invocation *invocation, uint32_t index);
 
 /* ---- inputs.c -------------------------------------------------------------------------------- */
 

@@ -57,13 +57,13 @@ enum status rt_invocation_bind_result(struct rt_invocation *inv, uint32_t index,
     const struct hal_device *device = inv->method->device;
     must(inv->step == STEP_FILLING);
     if (io->kind != RT_IO_TENSOR || inv->bound[index].buffer) {
-        return error_set(err, ST_INVALID, "result '%s' %s", io->name,
+        return error_set(err, ST_INVALID, "%s %s", io->label,
                          io->kind == RT_IO_TENSOR ? "has memory already" : "is not a tensor");
     }
     size_t element = dtype_bytes(io->dtype), align = hal_device_props(device)->offset_align;
     if (hal_buffer_device(buffer) != device || offset % element != 0 || offset % align != 0) {
-        return error_set(err, ST_UNSUPPORTED,
-                         "result '%s': memory of another device, or at an odd offset", io->name);
+        return error_set(err, ST_UNSUPPORTED, "%s: memory of another device, or at an odd offset",
+                         io->label);
     }
     inv->bound[index] = (struct hal_binding){.buffer = hal_buffer_ref(buffer), .offset = offset};
     return ST_OK;
@@ -79,8 +79,8 @@ static enum status place_result(struct rt_invocation *inv, uint32_t index, struc
         return hal_pool_reserve(inv->run_pool, bound->length, &bound->buffer, err);
     }
     if (!in_range(bound->offset, bound->length, hal_buffer_size(bound->buffer))) {
-        return error_set(err, ST_INVALID, "result '%s' needs %zu bytes at %zu, its memory has %zu",
-                         rt_method_result(inv->method, index)->name, bound->length, bound->offset,
+        return error_set(err, ST_INVALID, "%s needs %zu bytes at %zu, its memory has %zu",
+                         rt_method_result(inv->method, index)->label, bound->length, bound->offset,
                          hal_buffer_size(bound->buffer));
     }
     return ST_OK;
@@ -162,7 +162,7 @@ static enum status check_complete(const struct rt_invocation *inv, struct error 
     for (uint32_t i = 0; i < rt_method_input_count(inv->method); i++) {
         const struct rt_io *io = rt_method_input(inv->method, i);
         if (io->kind == RT_IO_TENSOR && !inv->inputs[i].is_given) {
-            return rt_io_missing(io, err);
+            return rt_io_missing(io, rt_invocation_label(inv, i), err);
         }
     }
     return ST_OK;

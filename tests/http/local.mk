@@ -10,10 +10,12 @@ EXTRA_DIST += $(HTTP_TESTS) \
 	%D%/00_basic.t \
 	%D%/10_connection.t \
 	%D%/20_routes.t \
+	%D%/25_addresses.t \
 	%D%/30_framing.t \
 	%D%/35_strict.t \
 	%D%/40_limits.t \
 	%D%/50_infer.t \
+	%D%/55_names.t \
 	%D%/60_binary.t \
 	%D%/70_coding.t \
 	%D%/80_call.t \

@@ -91,10 +91,12 @@ def bad_model_files():
         expect_exit(66, "--models", "--listen", "127.0.0.1:0", "--models", f"{folder}/none")
         expect_exit(66, "none.ptd", "--listen", "127.0.0.1:0", "--data", f"add={folder}/none.ptd",
                     str(MODELS / "add.pte"))
-        expect_exit(64, "no model 'sub'", "--listen", "127.0.0.1:0", "--data", "sub=x.ptd",
-                    str(MODELS / "add.pte"))
-        expect_exit(64, "no model 'sub'", "--listen", "127.0.0.1:0", "--set", "sub:weight=2",
-                    str(MODELS / "add.pte"))
+        for name in ("sub", "ad", "add.forward"):    # data files are those of a program
+            expect_exit(64, f"no model file is served as '{name}'", "--listen", "127.0.0.1:0",
+                        "--data", f"{name}=x.ptd", str(MODELS / "add.pte"))
+        for name in ("sub", "ad", "add.backward"):
+            expect_exit(64, f"no model '{name}'", "--listen", "127.0.0.1:0", "--set",
+                        f"{name}:weight=2", str(MODELS / "add.pte"))
 
 
 def folder_of_models():

@@ -58,7 +58,8 @@ def usage_errors():
     expect(64, "unknown option '--nope'", "inspect", ADD, "--nope")
     expect(64, "one FILE only", "run", ADD, ADD)
     expect(64, "--repeat: expected 1 to", "run", ADD, "--repeat", "0")
-    expect(64, "expected NAME=X with one of 2 inputs", "run", ADD, "--input", "x=1")
+    expect(64, "expected NAME=X, where NAME is one of input_0 and input_1", "run", ADD, "--input",
+           "x=1")
     expect(64, "devices takes no arguments", "devices", "x")
 
 

@@ -3,7 +3,8 @@
 if HAVE_CMOCKA
 UNIT_BASE_TESTS = %D%/test_arena %D%/test_buf %D%/test_shape %D%/test_status
 
-UNIT_PROTOCOL_TESTS = %D%/test_call %D%/test_json %D%/test_number %D%/test_oip %D%/test_tensor_text
+UNIT_PROTOCOL_TESTS = %D%/test_call %D%/test_json %D%/test_number %D%/test_oip %D%/test_pick \
+	%D%/test_tensor_text
 
 check_PROGRAMS += $(UNIT_BASE_TESTS) $(UNIT_PROTOCOL_TESTS)
 TESTS += $(UNIT_BASE_TESTS) $(UNIT_PROTOCOL_TESTS)
@@ -25,6 +26,8 @@ TESTS += $(UNIT_BASE_TESTS) $(UNIT_PROTOCOL_TESTS)
 %C%_test_call_LDADD = $(PROTOCOL_LIBS) $(CMOCKA_LIBS)
 %C%_test_oip_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_oip_LDADD = $(PROTOCOL_LIBS) $(CMOCKA_LIBS)
+%C%_test_pick_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_pick_LDADD = $(PROTOCOL_LIBS) $(CMOCKA_LIBS)
 %C%_test_tensor_text_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_tensor_text_LDADD = $(PROTOCOL_LIBS) $(CMOCKA_LIBS)
 
@@ -149,7 +152,7 @@ TESTS += $(UNIT_SERVER_TESTS)
 
 # From sizes to calls: the graph, its passes, plans.
 UNIT_RUNTIME_TESTS = %D%/test_batch %D%/test_bind %D%/test_cascade %D%/test_chain %D%/test_cut %D%/test_dim %D%/test_invocation \
-	%D%/test_halves %D%/test_oracle %D%/test_passes %D%/test_forms %D%/test_permute %D%/test_ptd \
+	%D%/test_halves %D%/test_names %D%/test_oracle %D%/test_passes %D%/test_forms %D%/test_permute %D%/test_ptd \
 	%D%/test_pipeline %D%/test_pipeline_state %D%/test_quantize %D%/test_random %D%/test_release %D%/test_signature \
 	%D%/test_state %D%/test_vm %D%/test_xnnpack
 check_PROGRAMS += $(UNIT_RUNTIME_TESTS)
@@ -216,6 +219,8 @@ TESTS += $(UNIT_RUNTIME_TESTS)
 %C%_test_random_SOURCES = %D%/test_random.c %D%/call_support.c %D%/call_support.h
 %C%_test_random_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_random_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS) -lm
+%C%_test_names_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_names_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_signature_SOURCES = %D%/test_signature.c %D%/pte_sample.c
 %C%_test_signature_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_signature_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
