@@ -48,7 +48,9 @@ def infer(client, model="add", body=None):
 # ---- start ----
 
 def run(*arguments):
-    return subprocess.run([PTED, *arguments], stdin=subprocess.DEVNULL, capture_output=True,
+    """Not at the usual address: somebody may serve there."""
+    listen = () if "--listen" in arguments else ("--listen", "127.0.0.1:0")
+    return subprocess.run([PTED, *listen, *arguments], stdin=subprocess.DEVNULL, capture_output=True,
                           text=True, timeout=TIMEOUT_S, check=False)
 
 
@@ -483,7 +485,7 @@ def too_many_connections():
 
 def ring_exhausted():
     """Bodies that have come fill the memory: one more waits, is told to come again, and may."""
-    with Daemon([DIGITS, "--ring-bytes=1M"]) as daemon:
+    with Daemon([DIGITS, "--ring-bytes=1M", "--rate-min=0"]) as daemon:
         waiting = []
         for _ in range(2):
             client = Client(daemon.port)

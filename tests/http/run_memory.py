@@ -55,6 +55,12 @@ def wait_until_empty(daemon):
     wait_until("all memory is free", lambda: memory_of(daemon)["used"] == 0)
 
 
+def is_sanitized(daemon):
+    """Then freed memory stays, and there is much that is not the daemon's own."""
+    maps = Path(f"/proc/{daemon.process.pid}/maps").read_text()
+    return "libasan" in maps or "libtsan" in maps
+
+
 def resident_mib(daemon):
     status = Path(f"/proc/{daemon.process.pid}/status").read_text()
     return int(re.search(r"VmRSS:\s*(\d+) kB", status)[1]) / 1024
@@ -183,9 +189,11 @@ class Crowd:
 def slow_clients_beside_load():
     """Hundreds of slow senders and readers, and queued large calls, beside full load on a small
     ring: nobody else is refused."""
-    with Daemon([WIDE, DEEP, "--ring-bytes=32M", "--workers=2"]) as daemon:
+    rows = min(1024, load.MANY_ROWS)
+    with Daemon([WIDE, DEEP, "--ring-bytes=32M", "--workers=2",
+                 "--request-timeout=10m"]) as daemon:
         crowds = []
-        large = [send(daemon, 1024) for _ in range(40)]
+        large = [send(daemon, rows) for _ in range(40)]
         in_threads(3, lambda _: crowds.append(Crowd(daemon, 80)))
         in_threads(4, lambda _: ask_others(daemon, 60))
         for client in large:
@@ -236,7 +244,8 @@ def memory_goes_back():
         in_threads(4, ask_much)
         grown = memory_of(daemon)["peak"]
         expect(f"{grown} bytes at the peak", grown > 32 * MIB, True)
-        wait_until("small again", lambda: resident_mib(daemon) < before + 20)
+        if not is_sanitized(daemon):
+            wait_until("small again", lambda: resident_mib(daemon) < before + 20)
         wait_until_empty(daemon)
 
 
