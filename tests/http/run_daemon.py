@@ -50,8 +50,8 @@ def infer(client, model="add", body=None):
 def run(*arguments):
     """Not at the usual address: somebody may serve there."""
     listen = () if "--listen" in arguments else ("--listen", "127.0.0.1:0")
-    return subprocess.run([PTED, *listen, *arguments], stdin=subprocess.DEVNULL, capture_output=True,
-                          text=True, timeout=TIMEOUT_S, check=False)
+    return subprocess.run([PTED, *listen, *arguments], stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
 
 
 def expect_exit(status, text, *arguments):
