@@ -35,6 +35,7 @@ noinst_LIBRARIES += %D%/libruntime.a
 	%D%/cascade_priv.h \
 	%D%/cascade_sizes.c %D%/cascade_sizes.h \
 	%D%/code.c %D%/code.h \
+	%D%/example.c %D%/example.h \
 	%D%/foresee.c %D%/foresee.h \
 	%D%/method.c %D%/method.h \
 	%D%/operators.c %D%/operators.h \

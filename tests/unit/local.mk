@@ -126,7 +126,7 @@ TESTS += $(UNIT_SERVER_TESTS)
 # From sizes to calls: the graph, its passes, plans.
 UNIT_RUNTIME_TESTS = %D%/test_batch %D%/test_bind %D%/test_cascade %D%/test_chain %D%/test_cut %D%/test_dim %D%/test_invocation \
 	%D%/test_halves %D%/test_oracle %D%/test_passes %D%/test_forms %D%/test_permute %D%/test_ptd \
-	%D%/test_pipeline %D%/test_pipeline_state %D%/test_quantize %D%/test_random %D%/test_release %D%/test_signature \
+	%D%/test_example %D%/test_pipeline %D%/test_pipeline_state %D%/test_quantize %D%/test_random %D%/test_release %D%/test_signature \
 	%D%/test_state %D%/test_vm %D%/test_xnnpack
 check_PROGRAMS += $(UNIT_RUNTIME_TESTS)
 TESTS += $(UNIT_RUNTIME_TESTS)
@@ -163,6 +163,9 @@ TESTS += $(UNIT_RUNTIME_TESTS)
 %C%_test_invocation_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_invocation_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc \
 	-Wl,--wrap=aligned_alloc
+%C%_test_example_SOURCES = %D%/test_example.c %D%/call_support.c %D%/call_support.h
+%C%_test_example_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_example_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_pipeline_SOURCES = %D%/test_pipeline.c %D%/call_support.c %D%/call_support.h
 %C%_test_pipeline_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_pipeline_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
