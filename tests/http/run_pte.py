@@ -20,6 +20,7 @@ ADD = str(MODELS / "add.pte")
 DIGITS = str(MODELS / "digits.pte")
 METHODS = str(MODELS / "methods.pte")
 SCALARS = str(MODELS / "scalars.pte")
+SHAPES = str(MODELS / "shapes.pte")
 ONES = "[1,1,1,1,1,1]"
 
 
@@ -58,12 +59,30 @@ def usage_errors():
     expect(64, "unknown option '--nope'", "inspect", ADD, "--nope")
     expect(64, "one FILE only", "run", ADD, ADD)
     expect(64, "--repeat: expected 1 to", "run", ADD, "--repeat", "0")
-    expect(64, "expected NAME=X with one of 2 inputs", "run", ADD, "--input", "x=1")
+    for option, form in (("--input", "X"), ("--shape", "2x3x4")):
+        for given in ("x=1", "input_0"):
+            expect(64, f"{option} '{given}': expected NAME={form}; "
+                   "the inputs are input_0, input_1\n", "run", ADD, option, given)
+    expect(64, r"usage: pte run .*; see pte run --help\n$", "run", ADD, "--nope")
     expect(64, "devices takes no arguments", "devices", "x")
 
 
+COMMANDS = {"inspect": "--plan", "run": "--top-k", "devices": "--device", "ops": "--json",
+            "sig": "pytree"}
+
+
 def help_version_devices():
-    expect(0, "usage: pte inspect", "--help")
+    text = expect(0, "usage: pte inspect", "--help")
+    for name, word in COMMANDS.items():
+        if not re.search(rf"^  {name} +\w", text, re.M):
+            raise Failure(f"{name} is not in the list of {text!r}")
+        for option in ("--help", "-h"):
+            own = expect(0, rf"^usage: pte {name}\b[^\0]*Examples?:\n  pte {name}", name, option)
+            if word not in own:
+                raise Failure(f"pte {name} --help does not speak of {word}: {own!r}")
+            if any(len(line) > 100 for line in own.splitlines()):
+                raise Failure(f"pte {name} --help has lines of more than 100 columns")
+    expect(66, "--help: No such file", "run", "--", "--help")
     expect(0, r"^pte \d+\.\d+\.\d+\n", "--version")
     expect(0, "cpu", "devices")
 
@@ -117,12 +136,12 @@ def inspect():
 
 
 def json_inputs():
-    expect(0, r"^output_0: FP32 \[2,3\] \[2.0,3.0,4.0,5.0,6.0,7.0\]\n$", "run", ADD,
+    expect(0, r"^output_0: float32\[2,3\] \[\[2.0, 3.0, 4.0\], \[5.0, 6.0, 7.0\]\]\n$", "run", ADD,
            "--input", "input_0=[[1,2,3],[4,5,6]]", "--input", f"input_1={ONES}")
-    expect(0, r"^output_0: FP32 \[3,4\] ", "run", METHODS, "--method", "encode",
+    expect(0, r"^output_0: float32\[3,4\]", "run", METHODS, "--method", "encode",
            "--input", f"input_0={[[0.5] * 10] * 3}")
-    expect(0, r'^output_0: BYTES \[1\] "[^"]+"\n$', "run", METHODS, "--method", "get_name")
-    expect(0, r"output_1: INT64 \[\] \[", "run", SCALARS, "--input", "input_1=4",
+    expect(0, r'^output_0: string "[^"]+"\n$', "run", METHODS, "--method", "get_name")
+    expect(0, r"\noutput_1: int 4\n", "run", SCALARS, "--input", "input_1=4",
            "--input", "input_2=0.5", "--input", "input_3=true")
     expect(64, "input_1: .*4", "run", SCALARS, "--input", "input_1=5")
     expect(64, r"input_0: data\[1\]\[0\]: ", "run", ADD, "--input", 'input_0=[[1,2,3],["x",5,6]]')
@@ -148,16 +167,113 @@ def file_inputs_and_outputs():
             want = npy("<f4", "(2,3,)", struct.pack("<6f", *(2 * i for i in range(6))))
             if (folder / "out/output_0.npy").read_bytes() != want:
                 raise Failure(f"{(folder / 'out/output_0.npy').read_bytes()!r}, expected {want!r}")
-        expect(0, r"\[1.0,3.0,5.0,7.0,9.0,11.0\]", "run", ADD,
+        expect(0, r"\[\[1.0, 3.0, 5.0\], \[7.0, 9.0, 11.0\]\]", "run", ADD,
                "--input", f"input_0={name}/out/output_0.npy", "--input", f"input_1={ONES}")
         expect(64, "expected 20 bytes", "run", ADD, "--input", f"input_0={name}/b.bin:5")
         expect(64, "dims: expected something like", "run", ADD,
                "--input", f"input_0={name}/b.bin:2y3")
         expect(66, "none.npy", "run", ADD, "--input", f"input_0={name}/none.npy")
-        (folder / "c.npy").write_bytes(npy("<f8", "(2, 3)", raw + raw))
-        expect(64, "input_0: ", "run", ADD, "--input", f"input_0={name}/c.npy")
-        (folder / "c.npy").write_bytes(raw)
-        expect(64, "not an .npy file", "run", ADD, "--input", f"input_0={name}/c.npy")
+        expect(66, "input_0: .*/none.bin: No such file", "run", ADD, "--input",
+               f"input_0={name}/none.bin")
+        (folder / "d.txt").write_text("1 2 3")
+        expect(64, "d.txt: expected a file that ends in .npy or .bin", "run", ADD, "--input",
+               f"input_0={name}/d.txt")
+
+
+def numpy_files():
+    """What NumPy writes: other orders are taken, other types are explained."""
+    elements = list(range(6))
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "c.npy"
+        given = ("run", ADD, "--input", f"input_0={path}", "--input", "input_1=[0,0,0,0,0,0]")
+        by_columns = [elements[row * 3 + column] for column in range(3) for row in range(2)]
+        for descr, order, values in (("<f4", "False", elements), (">f4", "False", elements),
+                                     ("<f4", "True ", by_columns), (">f4", "True ", by_columns)):
+            raw = struct.pack(f"{descr[0]}6f", *values)
+            path.write_bytes(npy(descr, "(2, 3)", raw).replace(b"False", order.encode()))
+            expect(0, r"\[\[0.0, 1.0, 2.0\], \[3.0, 4.0, 5.0\]\]", *given)
+        for content, text in (
+                (npy("<f8", "(2, 3)", bytes(48)),
+                 r"expected float32, got float64: convert it by .astype\('float32'\)"),
+                (npy("<f4", "(3, 2)", bytes(24)), r"expected float32\[2,3\], got float32\[3,2\]"),
+                (npy("<U1", "(2, 3)", bytes(24)), "elements are '<U1', expected floats, integers"),
+                (npy("<c8", "(2, 3)", bytes(48)), "elements are '<c8', expected floats, integers"),
+                (npy("<f4", "(2, 3)", bytes(24)).replace(b"'<f4'", b"[('a', '<f4')]"),
+                 "a structured array, of elements .*: save one of its fields"),
+                (npy("<f4", "(2, 3)", bytes(20)), "expected 24 bytes of elements, got 20"),
+                (b"PK\3\4" + bytes(60), r"an .npz archive .* numpy.save\(\)"),
+                (bytes(24), "not an .npy file")):
+            path.write_bytes(content)
+            expect(64, f"^pte: input_0: .*c.npy: .*{text}", *given)
+        expect(64, r"x.npz: an .npz archive holds several arrays: write the one that is meant as "
+               r".npy, by numpy.save\(\)", "run", ADD, "--input", f"input_0={name}/x.npz")
+
+
+def shapes():
+    """Chosen, given, or the content's; what is left goes with those."""
+    done = run("run", SHAPES, "--method", "recall")
+    if (done.returncode, done.stderr) != (0, "pte: shapes chosen: input_0=1x5x6 input_1=2x1x8 "
+                                          "(--shape sets others)\n"):
+        raise Failure(f"{done}")
+    recall = ("run", SHAPES, "--method", "recall")
+    expect(0, r"^output_0: float32\[3,5,8\]", *recall, "--shape", "input_0=3x5x6")
+    expect(0, r"^output_0: float32\[4,5,8\]", *recall, "--shape=input_1=2x4x8")
+    with tempfile.TemporaryDirectory() as name:
+        (Path(name) / "x.bin").write_bytes(bytes(2 * 30 * 4))
+        content = f"input_0={name}/x.bin"
+        expect(0, r"^output_0: float32\[2,5,8\]", *recall, "--input", f"{content}:2x5x6")
+        expect(0, r"^output_0: float32\[2,5,8\]", *recall, "--input", content, "--shape",
+               "input_0=2x5x6")
+        expect(64, r"input_0: .*x.bin: --shape says \[1,5,6\], the file has \[2,5,6\]", *recall,
+               "--input", f"{content}:2x5x6", "--shape", "input_0=1x5x6")
+    rows = ("run", METHODS, "--method", "encode", "--input", f"input_0={[0.5] * 20}")
+    expect(0, r"^output_0: float32\[2,4\]", *rows, "--shape", "input_0=2x10")
+    expect(64, "input_0: data: expected 30 elements", *rows, "--shape", "input_0=3x10")
+    expect(64, r"expected float32\[\?,10\], got float32\[2,9\]", "run", METHODS, "--method",
+           "encode", "--shape", "input_0=2x9")
+    expect(64, "dim 0 is 9, the largest is 8", "run", METHODS, "--method", "encode", "--shape",
+           "input_0=9x10")
+    expect(64, "--shape input_0=2x: dims: expected something like 2x3x4, got '2x'", "run", ADD,
+           "--shape", "input_0=2x")
+    expect(64, "--shape input_1=1: the input is no tensor", "run", SCALARS, "--shape", "input_1=1")
+    if run("run", ADD).stderr:
+        raise Failure("a choice is printed where there is none")
+
+
+def results():
+    expect(0, r"^output_0: float32\[1,10\]\n[^\0]*\n  top 5: \d: \S+, ", "run", DIGITS)
+    expect(0, r"\n  top 2: \d: \S+, \d: \S+\n$", "run", DIGITS, "--top-k", "2")
+    large = expect(0, r"^output_0: float32\[60,10\], min \S+, max \S+, mean \S+\n", "run",
+                   DIGITS, "--shape", "input_0=60x1x8x8")
+    if len(large.splitlines()) > 20 or "..." not in large:
+        raise Failure(f"not shortened: {large}")
+    if "top" in expect(0, "^output_0", "run", DIGITS, "--top-k=0"):
+        raise Failure("--top-k 0 prints the largest values")
+    expect(0, r"\n  top 1 of row 1: \d: ", "run", ADD, "--top-k", "1")
+    expect(64, "--top-k: expected 0 to 1000", "run", ADD, "--top-k", "1001")
+
+
+def unwritten():
+    """74 whatever the reason is."""
+    with tempfile.TemporaryDirectory() as name:
+        file = Path(name) / "file"
+        file.write_text("")
+        expect(74, "--output .*/file: is a file, expected a folder", "run", ADD, "--output",
+               str(file))
+        expect(74, "--output .*/file/x: Not a directory", "run", ADD, "--output", f"{file}/x")
+        expect(74, "--output .*/no/such: No such file", "run", ADD, "--output", f"{name}/no/such")
+        (Path(name) / "out" / "output_0.npy").mkdir(parents=True)
+        expect(74, "--output: .*/output_0.npy: Is a directory", "run", ADD, "--output",
+               f"{name}/out")
+    for arguments in (("run", ADD), ("inspect", ADD), ("inspect", "--graph", ADD), ("devices",),
+                      ("ops",), ("ops", "--json"), ("sig", "lex", "t1"), ("--help",),
+                      ("run", "--help"), ("--version",)):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([PTE, *arguments], stdin=subprocess.DEVNULL, stdout=full,
+                                  stderr=subprocess.PIPE, text=True, timeout=TIMEOUT_S,
+                                  check=False)
+        if done.returncode != 74 or "No space left" not in done.stderr:
+            raise Failure(f"pte {' '.join(arguments)} to a full device: {done}")
 
 
 def pattern_is_fixed():
@@ -168,7 +284,8 @@ def pattern_is_fixed():
 
 
 def repeat():
-    text = expect(0, r"^median_us: \d+\.\d\n", "run", ADD, "--repeat", "20", "--workers", "1")
+    text = expect(0, r"^shapes: input_0=2x3 input_1=2x3\nmedian_us: \d+\.\d\n", "run", ADD,
+                  "--repeat", "20", "--workers", "1")
     figures = dict(re.findall(r"(\w+)_us: (\d+\.\d)\n", text))
     names = ["min", "p10", "median", "p90", "max"]
     if sorted(figures) != sorted(names):
@@ -179,7 +296,8 @@ def repeat():
 
 
 CHECKS = (usage_errors, help_version_devices, bad_files, data_files, operators, inspect,
-          json_inputs, file_inputs_and_outputs, pattern_is_fixed, repeat)
+          json_inputs, file_inputs_and_outputs, numpy_files, shapes, results, unwritten,
+          pattern_is_fixed, repeat)
 
 
 def main():

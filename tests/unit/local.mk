@@ -108,7 +108,8 @@ TESTS += $(UNIT_SCHED_TESTS)
 %C%_test_sequence_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_sequence_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 
-UNIT_SERVER_TESTS = %D%/test_coding %D%/test_http %D%/test_npy %D%/test_options %D%/test_route
+UNIT_SERVER_TESTS = %D%/test_coding %D%/test_http %D%/test_npy %D%/test_options \
+	%D%/test_pte_print %D%/test_route
 check_PROGRAMS += $(UNIT_SERVER_TESTS)
 TESTS += $(UNIT_SERVER_TESTS)
 
@@ -116,6 +117,8 @@ TESTS += $(UNIT_SERVER_TESTS)
 %C%_test_coding_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_http_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_http_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_pte_print_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_pte_print_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_npy_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_npy_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_options_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
