@@ -36,7 +36,9 @@ SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(PROTOCOL_LIBS)
 	%D%/pte.c %D%/pte.h \
 	%D%/pte_devices.c \
 	%D%/pte_input.c %D%/pte_input.h \
-	%D%/pte_inspect.c \
+	%D%/pte_inspect.c %D%/pte_inspect.h \
+	%D%/pte_inspect_json.c \
+	%D%/pte_inspect_text.c \
 	%D%/pte_ops.c \
 	%D%/pte_print.c %D%/pte_print.h \
 	%D%/pte_run.c \

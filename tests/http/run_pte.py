@@ -67,7 +67,7 @@ def usage_errors():
     expect(64, "devices takes no arguments", "devices", "x")
 
 
-COMMANDS = {"inspect": "--plan", "run": "--top-k", "devices": "--device", "ops": "--json",
+COMMANDS = {"inspect": "--json", "run": "--top-k", "devices": "--device", "ops": "--json",
             "sig": "pytree"}
 
 
@@ -123,16 +123,143 @@ def bad_files():
     expect(66, "no method 'forward'", "run", METHODS)
 
 
+ADD_PAGE = """\
+add: ExecuTorch program of 1.0 KiB, 1 method, 0 parameters
+
+forward
+  inputs      input_0  float32  [2, 3]
+              input_1  float32  [2, 3]
+  results     output_0  float32  [2, 3]
+  served      as add
+  delegate    none: 1 call of 1 operator
+  parameters  none
+  state       none
+  memory      weights 0 B
+              a call 72 B
+"""
+SHAPES_PAGE = """\
+shapes: ExecuTorch program of 6.5 KiB, 2 methods, 85 parameters
+
+recall
+  inputs      input_0  float32  [batch<=6, s2<=5, s3<=6]
+              input_1  float32  [s4<=2, s5<=6, s6<=8]
+  results     output_0  float32  [s5, 5, 8]
+              output_1  float32  [s5, s6]
+  served      as shapes.recall
+  delegate    none: 15 calls of 11 operators
+  parameters  57 in 232 B
+  precision   float32 98 %, int64 1.8 %
+  state       none
+  memory      weights \\S+ B, 32 B of them where they are in the file
+              a call 440 B for 1x5x6 and 2x1x8, at most 2.4 KiB for 6x5x6 and 2x6x8
+
+step
+  inputs      input_0  int64    [1, s1<=5]
+  results     output_0  float32  [1, s1, 4]
+  served      as shapes.step
+  delegate    none: 5 calls of 4 operators
+  parameters  28 in 112 B
+  precision   float32
+  state       kept from call to call of a sequence
+  memory      weights 112 B, 112 B of them where they are in the file
+              a call 104 B for 1x1, at most 200 B for 1x5
+              a sequence 32 B
+"""
+
+
+def page_pattern(page):
+    """A page as it stands, but for \\S+, which depends on the processor."""
+    return "^" + r"\S+".join(re.escape(part) for part in page.split("\\S+")) + "$"
+
+
+def inspect_page():
+    expect(0, page_pattern(ADD_PAGE), "inspect", ADD)
+    expect(0, page_pattern(SHAPES_PAGE), "inspect", SHAPES)
+    expect(0, r'\nconstant methods\n  values      get_name ".*", get_width 10, get_scale 0.1, '
+           r"is_trained false,\n              get_shape 10,4, get_table int64\[5\]\n$",
+           "inspect", METHODS)
+    expect(0, r"\n  inputs .*\n +input_1  int, only 4\n +input_2  float, only 0.5\n"
+           r" +input_3  bool, only true\n +input_4  nothing\n", "inspect", SCALARS)
+    expect(0, r"\n  delegate    XnnpackBackend\n[^\0]*\n  precision   int8 94 %, float32 5.5 %; "
+           "activations of 8 bits, by scales of each row as it comes\n",
+           "inspect", str(MODELS / "xnn_rows.pte"))
+    expect(0, r"\n  precision   int4 53 %, ", "inspect", str(MODELS / "xnn_int4.pte"))
+    for path in MODELS.glob("*.pte"):
+        for line in expect(0, "^", "inspect", str(path)).splitlines():
+            if len(line) > 100:
+                raise Failure(f"{path}: a line of more than 100 columns: {line!r}")
+
+
+def unknown_operator():
+    """What cannot be served says so in its place, and why."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "odd.pte"
+        path.write_bytes(Path(ADD).read_bytes().replace(b"aten::add", b"odd:::add"))
+        page = expect(0, r"\n  served      no: .*operator 'odd:::add.out' is not supported\n",
+                      "inspect", str(path))
+        if "input_1  float32  [2, 3]" not in page or "memory" in page:
+            raise Failure(f"of a method that cannot be called: {page}")
+        method = json.loads(expect(0, "^", "inspect", "--json", str(path)))["methods"][0]
+        if method["served_as"] or "not supported" not in method["failure"]:
+            raise Failure(f"{method}")
+        expect(69, "method 'forward': .*operator 'odd:::add.out' is not supported", "run",
+               str(path))
+
+
+def inspect_json():
+    """The same in JSON: members that pte(1) names, of the types that it names."""
+    for path in MODELS.glob("*.pte"):
+        json.loads(expect(0, "^", "inspect", "--json", str(path)))
+    program = json.loads(expect(0, "^", "inspect", "--json", SHAPES))
+    recall = program["methods"][0]
+    for got, wanted in (
+            (program["format"], 1), (program["name"], "shapes"), (program["bytes"], 6624),
+            (program["state_bytes"], 32), (program["parameters"]["count"], 85),
+            (recall["served_as"], ["shapes.recall"]), (recall["failure"], None),
+            (recall["inputs"][1], {
+                "name": "input_1", "kind": "tensor", "dtype": "float32", "shape": [-1, -1, -1],
+                "max_shape": [2, 6, 8], "dim_names": ["s4", "s5", "s6"],
+                "example_shape": [2, 1, 8]}),
+            (recall["results"][1]["dim_names"], ["s5", "s6"]),
+            (recall["signature"]["sip"], "I12!S9!k0_0k1_1R12!S9!k0_0k1_1"),
+            (recall["memory"]["call_example"], 440), (recall["memory"]["call_largest"], 2448),
+            (program["methods"][1]["has_state"], True)):
+        if got != wanted:
+            raise Failure(f"got {got!r}, expected {wanted!r}")
+    methods = json.loads(expect(0, "^", "inspect", "--json", METHODS))["methods"]
+    values = {method["name"]: [result.get("value") for result in method["results"]]
+              for method in methods if method["is_constant"]}
+    if values["get_shape"] != [10, 4] or values["is_trained"] != [False] or \
+            values["get_table"] != [[0, 3, 6, 9, 12]]:
+        raise Failure(f"constants are {values}")
+    page = (Path(os.environ.get("top_srcdir", ".")) / "contrib/man/pte.1").read_text()
+    for name in sorted(members(program)):
+        if f"Sq {name}\n" not in page and f"Sq {name} " not in page:
+            raise Failure(f"pte(1) does not describe the member {name}")
+
+
+def members(value):
+    if isinstance(value, dict):
+        return set(value) | set().union(*map(members, value.values()))
+    return set().union(*map(members, value)) if isinstance(value, list) else set()
+
+
 def inspect():
-    expect(0, 'method "forward"', "inspect", ADD)
+    expect(0, '\\nmethod "forward"\\n', "inspect", "--all", ADD)
+    expect(64, "expected one of --all, --json, --graph and --plan", "inspect", "--all", "--json",
+           ADD)
     for option in ("--graph", "--plan"):
         first = expect(0, "^method forward", "inspect", option, ADD)
         if first != expect(0, "^method forward", "inspect", option, ADD):
             raise Failure(f"{option} prints another text the second time")
         expect(0, r"^method encode\b", "inspect", option, "--method", "encode", METHODS)
         expect(66, "no method 'nope'", "inspect", option, "--method", "nope", METHODS)
-    expect(0, r"\nfusion makes 6 dispatches of 17, 5 barriers of 16\n$",
-           "inspect", "--plan", DIGITS)
+    expect(0, r"\nfusion makes 6 dispatches of 17, 5 barriers of 16\n# the file names neither "
+           r"layers nor weights\n$", "inspect", "--plan", DIGITS)
+    expect(0, r"\n# conv\ndispatch ", "inspect", "--plan", DIGITS)
+    expect(0, r"= conv\(.*\)  # handle [1-9]", "inspect", "--graph",
+           str(MODELS / "xnn_images.pte"))
+    expect(0, r'%\d+:f32\[4\] "total"\)\n[^#]*$', "inspect", "--graph", "--method", "step", SHAPES)
 
 
 def json_inputs():
@@ -296,6 +423,7 @@ def repeat():
 
 
 CHECKS = (usage_errors, help_version_devices, bad_files, data_files, operators, inspect,
+          inspect_page, inspect_json, unknown_operator,
           json_inputs, file_inputs_and_outputs, numpy_files, shapes, results, unwritten,
           pattern_is_fixed, repeat)
 
