@@ -7,6 +7,7 @@ usage: run_pte.py, with top_srcdir and top_builddir in the environment.
 import json
 import os
 import re
+import resource
 import struct
 import subprocess
 import sys
@@ -21,6 +22,7 @@ DIGITS = str(MODELS / "digits.pte")
 METHODS = str(MODELS / "methods.pte")
 SCALARS = str(MODELS / "scalars.pte")
 SHAPES = str(MODELS / "shapes.pte")
+TRACED = str(MODELS / "traced.pte")
 ONES = "[1,1,1,1,1,1]"
 
 
@@ -96,6 +98,13 @@ def data_files():
             expect(66, "missing.ptd", command, "--data", f"{folder}/missing.ptd", ADD)
     expect(64, "given more than 64 times", "run", *["--data", "x"] * 65, ADD)
     expect(64, "given more than 64 times", "inspect", *["--data", "x"] * 65, ADD)
+
+
+def signatures():
+    expect(0, r"^readable: \(float32\[2,3\]", "sig", "f", "I15!B5!d2d3B5!d2d3R8!B5!d2d3")
+    expect(1, "^pte: byte 0: expected 'I', got 'x'\n$", "sig", "f", "xyz")
+    expect(64, "usage: pte sig", "sig")
+    expect(64, "usage: pte sig", "sig", "nope", "x")
 
 
 def operators():
@@ -259,6 +268,11 @@ def inspect():
     expect(0, r"\n# conv\ndispatch ", "inspect", "--plan", DIGITS)
     expect(0, r"= conv\(.*\)  # handle [1-9]", "inspect", "--graph",
            str(MODELS / "xnn_images.pte"))
+    expect(0, r"\n  # net.py:8: return torch.relu\(self.lin\(x\)\)\n  %\d+:\S+ = gemm\([^\n]*\n"
+           r"  # net.py:17: return torch.softmax\(self.head\(x\), -1\)\n  [^\n]*gemm[^\n]*\n"
+           r"  [^\n#]*softmax\([^#]*$", "inspect", "--graph", TRACED)
+    expect(0, r"\n# softmax, net.py:17: return torch.softmax\(self.head\(x\), -1\)\ndispatch ",
+           "inspect", "--plan", TRACED)
     expect(0, r'%\d+:f32\[4\] "total"\)\n[^#]*$', "inspect", "--graph", "--method", "step", SHAPES)
 
 
@@ -422,8 +436,65 @@ def repeat():
         raise Failure(f"{text!r} is out of order")
 
 
-CHECKS = (usage_errors, help_version_devices, bad_files, data_files, operators, inspect,
-          inspect_page, inspect_json, unknown_operator,
+def truncated_files():
+    """Wherever a file ends, every command says that it is damaged, which one, and why."""
+    whole = Path(DIGITS).read_bytes()
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "cut.pte"
+        for size in (0, 7, 40, 64, 3000, 20000, len(whole) - 1):
+            path.write_bytes(whole[:size])
+            for command in (("run",), ("inspect",), ("inspect", "--json"), ("inspect", "--graph")):
+                expect(65, r"^pte: .*/cut.pte: \w.+\n$", *command, str(path))
+
+
+def damaged_sources():
+    """What is wrong with the lines of the source is no reason to refuse the program."""
+    whole = Path(TRACED).read_bytes()
+    start = whole.index(b"/src/net.py")
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "odd.pte"
+        for at in range(start - 8, start + 12):
+            for byte in (0, 1, 0x1b, 0x80, 0xff):
+                path.write_bytes(whole[:at] + bytes([byte]) + whole[at + 1:])
+                text = expect(0, "^method forward", "inspect", "--graph", str(path))
+                if "\x1b" in text:
+                    raise Failure(f"byte {at} := {byte} reaches the terminal: {text!r}")
+
+
+def no_permission():
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o755)
+        path = Path(name) / "secret.pte"
+        path.write_bytes(Path(ADD).read_bytes())
+        path.chmod(0)
+        user = {"user": 65534, "group": 65534, "extra_groups": []} if os.getuid() == 0 else {}
+        try:
+            subprocess.run([PTE, "--version"], capture_output=True, check=True, **user)
+        except (OSError, subprocess.SubprocessError):
+            return # nobody may not run it where it lies
+        for command in ("run", "inspect"):
+            done = subprocess.run([PTE, command, str(path)], capture_output=True, text=True,
+                                  timeout=TIMEOUT_S, check=False, **user)
+            if done.returncode != 77 or "secret.pte: Permission denied" not in done.stderr:
+                raise Failure(f"pte {command} without permission: {done}")
+
+
+def no_memory():
+    """71: the operating system refuses. AddressSanitizer wants more address space than anybody."""
+    if "sanitizers: none" not in run("--version").stdout:
+        return
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_AS, (40 << 20, 40 << 20))
+    done = subprocess.run([PTE, "run", ADD, "--workers", "64"], capture_output=True, text=True,
+                          timeout=TIMEOUT_S, check=False, preexec_fn=limit)
+    if done.returncode != 71:
+        raise Failure(f"pte run with 40 MiB of address space: {done}")
+
+
+CHECKS = (usage_errors, help_version_devices, bad_files, data_files, signatures, operators, inspect,
+          inspect_page, inspect_json, unknown_operator, truncated_files, damaged_sources,
+          no_permission, no_memory,
           json_inputs, file_inputs_and_outputs, numpy_files, shapes, results, unwritten,
           pattern_is_fixed, repeat)
 

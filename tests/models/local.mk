@@ -46,6 +46,7 @@ EXTRA_DIST += %D%/run_models.py %D%/run_pipelines.py %D%/vulkan.sh %D%/vulkan_sp
 	%D%/shapes.pte %D%/shapes.json %D%/shapes.cases \
 	%D%/sizes.pte %D%/sizes.json %D%/sizes.cases \
 	%D%/tally.pte %D%/tally.json %D%/tally.cases \
+	%D%/traced.pte %D%/traced.json %D%/traced.cases \
 	%D%/unet.pte %D%/unet.json %D%/unet.cases \
 	%D%/view_ops.pte %D%/view_ops.json %D%/view_ops.cases \
 	%D%/view_types.pte %D%/view_types.json %D%/view_types.cases \
