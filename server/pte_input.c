@@ -162,7 +162,7 @@ static enum status choose_shape(const struct setting *to, struct span text, stru
     if (to->shape || to->io->dynamic_dims == 0) {
         return ST_OK;
     }
-    return tensor_text_measure(text, out, err);
+    return tensor_text_measure(text, out, err) == ST_OK ? ST_OK : error_prefix(err, "data");
 }
 
 static enum status set_tensor_json(const struct setting *to, struct span text, struct error *err)

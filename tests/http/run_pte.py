@@ -290,6 +290,8 @@ def json_inputs():
            "--input", "input_0=[1,2,3]")
     expect(64, "input_0: data: expected an array, got 'z'", "run", ADD, "--input", "input_0=zz")
     expect(64, "input_0: ", "run", ADD, "--input", "input_0=")
+    expect(64, r"input_0: data\[1\]: ", "run", METHODS, "--method", "encode", "--input",
+           "input_0=[[1],[1,2]]")
     expect(64, "input_0: ", "run", METHODS, "--method", "encode", "--input", "input_0=[[[[")
     expect(64, "input_0: ", "run", METHODS, "--method", "encode",
            "--input", f"input_0={[[0.5] * 10] * 9}")
