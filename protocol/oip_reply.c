@@ -167,7 +167,7 @@ static void print_texts(struct buf *out, const char *name, const char *const *te
     buf_add_char(out, ']');
 }
 
-/* |examples|, and each of them, may be NULL. */
+/* |examples|, which inputs have and outputs do not, has a NULL where there is none. */
 static void print_tensors(struct buf *out, const char *name, const struct oip_tensor_meta *metas,
                           const struct shape *const *examples, size_t count)
 {
@@ -184,6 +184,7 @@ static void print_tensors(struct buf *out, const char *name, const struct oip_te
             buf_add_char(out, ',');
             print_shape(out, "example_shape", examples[i]);
         }
+        buf_add_str(out, examples && metas[i].is_optional ? ",\"optional\":true" : "");
         buf_add_char(out, '}');
     }
     buf_add_char(out, ']');

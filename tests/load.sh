@@ -21,7 +21,7 @@ fail() {
 
 : >"$folder/log"
 "$pted" --listen 127.0.0.1:0 "$models/mlp.pte" "$models/pointwise_types.pte" \
-    "$models/residual.pte" "$models/shapes.pte" 2>"$folder/log" &
+    "$models/residual.pte" "$models/shapes.pte" "$models/scalars.pte" 2>"$folder/log" &
 server=$!
 tries=0
 until url=$(sed -n 's|.*listening on \(127\.0\.0\.1:[0-9]*\)$|http://\1|p' "$folder/log") &&
@@ -56,6 +56,7 @@ grep -qx "input_0: shape 1x3x33x33, the server's example (--shape sets another)"
 expect_body residual 'input_0=2x3x17x9' '"shape":[2,3,17,9]'
 [ ! -s "$folder/said" ] || fail "body.awk says $(cat "$folder/said")"
 expect_body shapes.recall '' '"shape":[1,5,6]"shape":[2,1,8]'
+expect_body scalars '' '"shape":[6]"shape":[]' # but for what the exporter fixed
 body residual 'x=1' && fail 'the shape of an input that is not there was taken'
 grep -q 'the model has no input x' "$folder/said" || fail "body.awk says $(cat "$folder/said")"
 for shape in 'input_0' 'input_0=2,3' 'input_0=2x'; do

@@ -5,6 +5,7 @@
 #
 # -v shapes='input_0=1x3x224x224 input_1=8' says which shapes inputs have. An input of which nothing
 # is said has its example_shape, which is then printed on standard error, or its only shape.
+# What may be left out is.
 
 BEGIN {
     count = split(shapes, list, " ")
@@ -94,9 +95,10 @@ END {
             depth++
             if (depth == 3) {
                 shape = example = ""
+                is_optional = 0
             }
         } else if (token == "}" || token == "]") {
-            if (depth == 3 && key[1] == "\"inputs\"") {
+            if (depth == 3 && key[1] == "\"inputs\"" && !is_optional) {
                 print_input()
             }
             depth--
@@ -104,6 +106,7 @@ END {
             key[depth] = last
         } else if (depth == 3 && last == ":") {
             field[key[3]] = token
+            is_optional = is_optional || (key[3] == "\"optional\"" && token == "true")
         } else if (depth == 4 && key[3] == "\"shape\"" && token != ",") {
             shape = shape (shape == "" ? "" : "x") token
         } else if (depth == 4 && key[3] == "\"example_shape\"" && token != ",") {
