@@ -44,8 +44,13 @@ enum status rt_method_allocate_io(struct rt_io **out_ios, uint32_t count, const 
     return ST_OK;
 }
 
+/* One of an element type that this build lacks is nothing: the method has a failure. */
 static void describe_tensor(struct rt_io *io, const struct pte_tensor *t)
 {
+    enum dtype ignored;
+    if (!dtype_from_executorch(t->scalar_type, &ignored)) {
+        return;
+    }
     io->kind = RT_IO_TENSOR;
     io->dtype = t->dtype;
     io->shape = t->shape;
@@ -92,10 +97,10 @@ static enum status describe_all(struct rt_method *method, struct error *err)
     const struct pte_plan *plan = method->plan;
     TRY(rt_method_allocate_io(&method->inputs, plan->input_count, "input", err));
     TRY(rt_method_allocate_io(&method->results, plan->output_count, "output", err));
-    for (uint32_t i = 0; !plan->failure && i < plan->input_count; i++) {
+    for (uint32_t i = 0; i < plan->input_count; i++) {
         describe(&method->inputs[i], &plan->values[plan->inputs[i]]);
     }
-    for (uint32_t i = 0; !plan->failure && i < plan->output_count; i++) {
+    for (uint32_t i = 0; i < plan->output_count; i++) {
         describe(&method->results[i], &plan->values[plan->outputs[i]]);
     }
     return ST_OK;
