@@ -9,4 +9,5 @@ noinst_LIBRARIES += %D%/libbase.a
 	%D%/dtype.c %D%/dtype.def %D%/dtype.h \
 	%D%/list.h \
 	%D%/shape.c %D%/shape.h \
-	%D%/status.c %D%/status.def %D%/status.h
+	%D%/status.c %D%/status.def %D%/status.h \
+	%D%/utf8.h

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/check.h"
 
 bool shape_equal(const struct shape *a, const struct shape *b)
@@ -53,6 +54,35 @@ void shape_strides(const struct shape *shape, int64_t strides[SHAPE_RANK_MAX])
         strides[i] = stride;
         stride *= shape->dims[i] > 0 ? shape->dims[i] : 1;
     }
+}
+
+bool shape_reach(const struct shape *shape, const int64_t strides[SHAPE_RANK_MAX], int64_t *out_low,
+                 int64_t *out_high)
+{
+    *out_low = *out_high = 0;
+    for (uint8_t d = 0; d < shape->rank; d++) {
+        int64_t step;
+        int64_t *end = strides[d] < 0 ? out_low : out_high;
+        if (!mul_i64(shape->dims[d] - 1, strides[d], &step) || !add_i64(*end, step, end)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A dim of one element has a stride that nobody takes. */
+bool shape_is_packed(const struct shape *shape, const int64_t strides[SHAPE_RANK_MAX], int64_t unit)
+{
+    int64_t packed[SHAPE_RANK_MAX];
+    shape_strides(shape, packed);
+    for (uint8_t d = 0; d < shape->rank; d++) {
+        int64_t bytes;
+        bool is_same = mul_i64(packed[d], unit, &bytes) && bytes == strides[d];
+        if (shape->dims[d] > 1 && !is_same) {
+            return false;
+        }
+    }
+    return true;
 }
 
 const char *shape_print(const struct shape *shape, char text[SHAPE_TEXT_MAX])

@@ -33,6 +33,18 @@ MUST_CHECK enum status shape_bytes(const struct shape *shape, enum dtype dtype, 
 /* Row-major strides in elements. */
 void shape_strides(const struct shape *shape, int64_t strides[SHAPE_RANK_MAX]);
 
+/*
+ * How far the elements of a tensor that has some lie from the first one, whose indices are all 0:
+ * from |*out_low|, which is 0 or less, to |*out_high|, in the unit of |strides|, which may have any
+ * sign. False: beyond what can be counted.
+ */
+bool shape_reach(const struct shape *shape, const int64_t strides[SHAPE_RANK_MAX], int64_t *out_low,
+                 int64_t *out_high);
+
+/* Are |strides| those of a packed, row-major tensor of elements that are |unit| of them apart? */
+bool shape_is_packed(const struct shape *shape, const int64_t strides[SHAPE_RANK_MAX],
+                     int64_t unit);
+
 /* "[2,3]" into |text|, terminated, cut when it does not fit; returns |text|. */
 #define SHAPE_TEXT_MAX 344
 const char *shape_print(const struct shape *shape, char text[SHAPE_TEXT_MAX]);

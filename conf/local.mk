@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: MIT
-# Units for systemd, with the installed path of the daemon put in.
+# Units for systemd and a drop-in for GPUs, with the installed path of the daemon put in.
 UNITS = %D%/pted.service %D%/pted.socket
+CONF_MADE = %D%/pted.service %D%/pted-gpu.conf
 systemdsystemunit_DATA = $(UNITS)
-EXTRA_DIST += %D%/pted.service.in %D%/pted.socket
-CLEANFILES += %D%/pted.service
+doc_DATA = %D%/pted-gpu.conf
+EXTRA_DIST += %D%/pted.service.in %D%/pted-gpu.conf.in %D%/pted.socket
+CLEANFILES += $(CONF_MADE)
 
-%D%/pted.service: $(srcdir)/%D%/pted.service.in Makefile
-	$(AM_V_GEN)$(MKDIR_P) %D% && sed 's|@bindir[@]|$(bindir)|g' $(srcdir)/%D%/pted.service.in >$@.tmp && \
-		mv $@.tmp $@
+$(CONF_MADE): Makefile
+	$(AM_V_GEN)$(MKDIR_P) %D% && sed 's|@bindir[@]|$(bindir)|g' $(srcdir)/$@.in >$@.tmp && mv $@.tmp $@
+%D%/pted.service: $(srcdir)/%D%/pted.service.in
+%D%/pted-gpu.conf: $(srcdir)/%D%/pted-gpu.conf.in

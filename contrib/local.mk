@@ -4,7 +4,7 @@ EXTRA_DIST += %D%/check.sh %D%/newer_mesa.sh %D%/packages.sh %D%/quickstart.sh %
 	%D%/export/README.md %D%/export/digits.py %D%/export/export.py %D%/export/models.py \
 	%D%/export/models_vulkan.py %D%/export/models_xnnpack.py \
 	%D%/export/forms_xnnpack.py \
-	%D%/export/ops.py %D%/export/ops_case.py %D%/export/ops_complex.py \
+	%D%/export/ops.py %D%/export/ops_case.py %D%/export/ops_complex.py %D%/export/ops_convert.py \
 	%D%/export/ops_extent.py %D%/export/ops_llm.py \
 	%D%/export/ops_numbers.py %D%/export/ops_order.py %D%/export/ops_quant.py \
 	%D%/export/ops_tensors.py %D%/export/ops_vision.py \

@@ -59,8 +59,8 @@ start_server() {
     trap 'exit 130' INT
     trap 'exit 143' TERM
     tries=0
-    until address=$(sed -n 's/.*listening on \(127\.0\.0\.1:[0-9]*\).*/\1/p' "$LOG" | head -n 1) &&
-        [ -n "$address" ] && curl -sf -o /dev/null "http://$address/v2/health/ready"; do
+    until address=$(sed -n 's|.*listening on \(http://127\.0\.0\.1:[0-9]*\)$|\1|p' "$LOG") &&
+        [ -n "$address" ] && curl -sf -o /dev/null "$address/v2/health/ready"; do
         tries=$((tries + 1))
         if [ $tries -gt 100 ] || ! kill -0 "$server" 2>/dev/null; then
             die "pted did not start: $(cat "$LOG")"
@@ -105,7 +105,7 @@ show_prediction() {
 install_packages $BUILD_PACKAGES
 build
 start_server
-url="http://$address/v2/models/digits/infer"
+url="$address/v2/models/digits/infer"
 body=$(request)
 echo "test image $image:"
 show_picture

@@ -108,6 +108,11 @@ bool hal_device_is_lost(const struct hal_device *device)
     return atomic_load_explicit(&device->is_lost, memory_order_acquire);
 }
 
+struct hal_progress hal_device_progress(struct hal_device *device)
+{
+    return device->ops->progress(device);
+}
+
 const char *hal_capability_word(unsigned index)
 {
     static const char *const words[HAL_CAPABILITIES] = {

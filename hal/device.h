@@ -69,6 +69,17 @@ void hal_device_unref(struct hal_device *device);
  */
 bool hal_device_is_lost(const struct hal_device *device);
 
+/*
+ * What a device is at, for whoever watches over it. Two looks that are both busy and have the same
+ * mark: nothing was completed between them, no submission and no part of one.
+ */
+struct hal_progress {
+    bool is_busy; /* submissions are not complete */
+    uint64_t mark;
+};
+
+struct hal_progress hal_device_progress(struct hal_device *device);
+
 /* "doubles", of capability |index|. */
 const char *hal_capability_word(unsigned index);
 

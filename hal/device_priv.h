@@ -37,6 +37,7 @@ struct hal_device_ops {
     void (*command_free)(struct hal_command *command);
     enum status (*submit)(struct hal_device *device, const struct hal_submission *submission,
                           struct error *err);
+    struct hal_progress (*progress)(struct hal_device *device);
 };
 
 struct hal_device {

@@ -3,6 +3,8 @@
 
 #include "hal/fault.h"
 
+#include <inttypes.h>
+
 #include "base/check.h"
 #include "hal/kernel.h"
 
@@ -12,8 +14,9 @@ static const char *const texts[HAL_FAULT_COUNT] = {
 #undef FAULT
 };
 
-/* Whoever sets the code writes the label; both are read after all tiles have ended. */
-void hal_fault(const struct hal_args *args, enum hal_fault_code code)
+/* Whoever sets the code writes the rest; it is read after all tiles have ended. */
+void hal_fault(const struct hal_args *args, enum hal_fault_code code,
+               const struct hal_fault_number *number)
 {
     struct hal_fault_record *record = args->fault;
     unsigned none = HAL_FAULT_NONE;
@@ -22,6 +25,8 @@ void hal_fault(const struct hal_args *args, enum hal_fault_code code)
         atomic_compare_exchange_strong_explicit(&record->code, &none, code, memory_order_relaxed,
                                                 memory_order_relaxed)) {
         record->label = args->label;
+        record->has_number = number != NULL;
+        record->number = number ? *number : (struct hal_fault_number){0};
     }
 }
 
@@ -31,5 +36,18 @@ enum status hal_fault_error(const struct hal_fault_record *record, struct error 
     if (code == HAL_FAULT_NONE) {
         return ST_OK;
     }
-    return error_set(err, ST_INVALID, "%s: %s", record->label, texts[code]);
+    const struct hal_fault_number *number = &record->number;
+    if (!record->has_number) {
+        return error_set(err, ST_INVALID, "%s: %s", record->label, texts[code]);
+    }
+    if (number->high < number->low) {
+        return error_set(err, ST_INVALID, "%s: %s: got %" PRId64 ", expected none", record->label,
+                         texts[code], number->got);
+    }
+    if (number->high == number->low) {
+        return error_set(err, ST_INVALID, "%s: %s: got %" PRId64 ", expected %" PRId64,
+                         record->label, texts[code], number->got, number->low);
+    }
+    return error_set(err, ST_INVALID, "%s: %s: got %" PRId64 ", expected %" PRId64 " to %" PRId64,
+                     record->label, texts[code], number->got, number->low, number->high);
 }

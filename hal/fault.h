@@ -11,6 +11,8 @@
 #define PTED_HAL_FAULT_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "base/status.h"
 
@@ -24,13 +26,23 @@ enum hal_fault_code {
     HAL_FAULT_COUNT
 };
 
+/* A number that is not as the kernel wants it. */
+struct hal_fault_number {
+    const void *at; /* where it lies in memory of a binding; NULL: it was computed */
+    int64_t got;
+    int64_t low, high; /* what it may be, both included; high < low: nothing */
+};
+
 /*
  * Set by the first fault. Reset and read by who submits, the latter when the signals have been
- * given. Submissions that run one after the other may share one.
+ * given. Submissions that run one after the other may share one. What stands beside |code| is
+ * valid once that is set.
  */
 struct hal_fault_record {
     atomic_uint code;  /* enum hal_fault_code */
-    const char *label; /* of the dispatch (struct hal_dispatch); valid once |code| is set */
+    const char *label; /* of the dispatch (struct hal_dispatch) */
+    bool has_number;
+    struct hal_fault_number number;
 };
 
 static inline void hal_fault_reset(struct hal_fault_record *record)
@@ -43,10 +55,14 @@ static inline enum hal_fault_code hal_fault_code_of(const struct hal_fault_recor
     return (enum hal_fault_code)atomic_load_explicit(&record->code, memory_order_relaxed);
 }
 
-/* For kernels, as often as they like. */
-void hal_fault(const struct hal_args *args, enum hal_fault_code code);
+/* For kernels, as often as they like. |number| may be NULL. */
+void hal_fault(const struct hal_args *args, enum hal_fault_code code,
+               const struct hal_fault_number *number);
 
-/* ST_INVALID with "gather: an index is out of range"; ST_OK when there is no fault. */
+/*
+ * ST_INVALID with "gather: an index is out of range: got 5, expected 0 to 4"; ST_OK when there is
+ * no fault.
+ */
 enum status hal_fault_error(const struct hal_fault_record *record, struct error *err);
 
 #endif

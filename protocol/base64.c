@@ -10,6 +10,16 @@
 
 #define NO_DIGIT 64
 
+size_t base64_bytes(struct span text)
+{
+    size_t padding = 0;
+    while (padding < 2 && padding < text.len && text.ptr[text.len - 1 - padding] == '=') {
+        padding++;
+    }
+    size_t bytes = text.len / 4 * 3;
+    return bytes > padding ? bytes - padding : 0;
+}
+
 /* 'A' is 0, '/' is 63. */
 static uint32_t digit_of(uint8_t c)
 {

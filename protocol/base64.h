@@ -12,6 +12,9 @@ static inline size_t base64_text_bytes(size_t bytes)
     return (bytes + 2) / 3 * 4;
 }
 
+/* Bytes that |text| encodes, if it encodes any. */
+size_t base64_bytes(struct span text);
+
 /* Writes |bytes| bytes from the base64_text_bytes() characters of |text|. Errors begin with ": ".
  */
 MUST_CHECK enum status base64_decode(struct span text, void *dst, size_t bytes, struct error *err);

@@ -229,6 +229,9 @@ static enum status read_member(struct call_parser *p, const struct json_string *
     if (json_string_is(key, "parameters")) {
         return oip_read_parameters(&p->reader, &p->parameters);
     }
+    if (json_string_is(key, "outputs") && p->limits->shapes_only) {
+        return oip_read_outputs(&p->reader, &p->outputs);
+    }
     if (is_of_list(p, key)) {
         return json_skip(&p->in, p->err);
     }
@@ -305,7 +308,8 @@ static void init_parser(struct call_parser *p, const struct oip_body *body,
     p->err = err;
     p->parameters = (struct oip_parameters){.priority = 0};
     p->leaves = arena_array(arena, method->input_count, sizeof(*p->leaves));
-    p->reader = (struct oip_reader){&p->in, &limits->oip, arena, err};
+    p->outputs = (struct oip_outputs){.count = 0};
+    p->reader = (struct oip_reader){&p->in, &limits->oip, arena, err, limits->shapes_only};
     json_init(&p->in, body->json);
     p->in.start -= body->json_offset;
     if (limits->oip.json_depth_max < JSON_DEPTH_MAX) {
@@ -338,6 +342,6 @@ enum status call_parse(const struct oip_body *body, const struct call_method *me
     } else {
         TRY(oip_verify_rest(p.binary, err));
     }
-    *out = (struct call_request){p.parameters, p.leaves};
+    *out = (struct call_request){p.parameters, p.leaves, p.outputs};
     return ST_OK;
 }

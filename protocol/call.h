@@ -14,6 +14,10 @@
  *     {"dtype": "float32", "shape": [2, 3], "binary_data_size": 24}
  *     {"dtype": "float32", "shape": [2, 3], "fill": 0.5}               every element is that
  *
+ * The bytes of the first two may hold the elements in another way, see oip_layout.h:
+ *
+ *     {"dtype": "float32", "shape": [3, 2], "strides": [4, 12], "offset": 0, "base64": "..."}
+ *
  * The bytes of the second stand behind the JSON (oip_split_body()), in the order of the text. In a
  * list of requests a leaf may be {"$from": ...} as well, with or without the type and the shape.
  *
@@ -55,7 +59,8 @@ struct call_method {
 struct call_limits {
     struct oip_limits oip; /* of what calls share with the protocol's requests */
     uint64_t element_count_max;
-    bool shapes_only; /* typed objects may come without data, tensors of one size not at all */
+    bool shapes_only; /* typed objects may come without data, tensors of one size not at all, and
+                         results have extents: "outputs" as in oip_parse_shapes() */
 };
 
 /* CALL_SHAPE: without data. */
@@ -73,7 +78,9 @@ enum call_form {
 struct call_leaf {
     enum call_form form;
     struct shape shape;
-    size_t bytes;     /* shape x type; of a string 0 */
+    size_t bytes;             /* shape x type; of a string 0 */
+    size_t stored;            /* what |data| decodes to: |bytes|, or more if there is a layout */
+    struct oip_layout layout; /* of the elements in that */
     struct span data; /* by form: the JSON value, base64 text, the tensor's bytes, the JSON value of
                          each element; a string's own */
     struct oip_promise promise; /* of a CALL_PROMISE */
@@ -82,6 +89,7 @@ struct call_leaf {
 struct call_request {
     struct oip_parameters parameters;
     struct call_leaf *leaves; /* one for each raw input; those that are left out are CALL_ABSENT */
+    struct oip_outputs outputs; /* with shapes_only: those whose shapes a call found out */
 };
 
 /* |out_rest| as in oip_parse_infer(). */
@@ -93,9 +101,9 @@ MUST_CHECK enum status call_parse(const struct oip_body *body, const struct call
 /* Does a request come in the method's structure, not in the Open Inference Protocol's? */
 bool call_is_form(struct span json);
 
-/* Writes leaf->bytes bytes of |dtype|. Errors begin with what goes behind a path. */
-MUST_CHECK enum status call_decode_leaf(const struct call_leaf *leaf, enum dtype dtype, void *dst,
-                                        struct error *err);
+/* Writes leaf->stored bytes of |dtype|. Errors begin with what goes behind a path. */
+MUST_CHECK enum status call_decode_leaf(const struct call_leaf *leaf, enum dtype dtype,
+                                        struct tensor_nan *nan, void *dst, struct error *err);
 
 /* Puts the path of raw input |index| and |separator| before the text in |err|. */
 enum status call_prefix(const struct call_method *method, uint32_t index, const char *separator,
@@ -113,7 +121,8 @@ struct call_result {
  */
 MUST_CHECK enum status call_print(const struct call_method *method,
                                   const struct call_result *results, bool is_binary,
-                                  struct buf *out, struct oip_encoded *encoded, struct error *err);
+                                  enum number_nan nan, struct buf *out, struct oip_encoded *encoded,
+                                  struct error *err);
 
 /* The results alone, as they stand behind "result": text only. |out| has failed without room. */
 void call_print_value(const struct call_method *method, const struct call_result *results,

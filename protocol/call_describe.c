@@ -131,13 +131,14 @@ static enum status example_close(void *user, const struct sip_node *node, struct
 
 /* ---- the schema ------------------------------------------------------------------------------ */
 
+/* Members of the schema of one element. */
 static void print_number_type(struct buf *out, const struct call_slot *slot)
 {
     enum dtype_kind kind = dtype_infos[slot->dtype].kind;
-    buf_printf(out, "\"type\":\"%s\"",
-               kind == DTYPE_FLOAT  ? "number"
-               : kind == DTYPE_BOOL ? "boolean"
-                                    : "integer");
+    buf_add_str(out, kind == DTYPE_FLOAT  ? "\"anyOf\":[{\"type\":\"number\"},"
+                                            "{\"enum\":[\"NaN\",\"Infinity\",\"-Infinity\"]}]"
+                     : kind == DTYPE_BOOL ? "\"type\":\"boolean\""
+                                          : "\"type\":\"integer\"");
 }
 
 static void print_tensor_schema(struct buf *out, const struct call_slot *slot)
@@ -177,7 +178,9 @@ static void print_tensor_schema(struct buf *out, const struct call_slot *slot)
     }
     buf_printf(out,
                "],\"minItems\":%u,\"maxItems\":%u},\"base64\":{\"type\":\"string\"},"
-               "\"binary_data_size\":{\"type\":\"integer\"},\"fill\":{",
+               "\"binary_data_size\":{\"type\":\"integer\"},"
+               "\"strides\":{\"type\":\"array\",\"items\":{\"type\":\"integer\"}},"
+               "\"offset\":{\"type\":\"integer\",\"minimum\":0},\"fill\":{",
                shape->rank, shape->rank);
     print_number_type(out, slot);
     buf_add_str(out, "}},\"required\":[\"dtype\",\"shape\"],\"oneOf\":[{\"required\":[\"base64\"]},"

@@ -99,9 +99,14 @@ static enum status verify_shape(const struct call_parser *p, uint32_t node,
         (uint64_t)shape_numel(&leaf->shape) > p->limits->element_count_max ||
         leaf->bytes > p->limits->oip.tensor_bytes_max) {
         const struct sip_node *n = &p->method->structure->inputs.nodes[node];
-        error_set(p->err, ST_TOO_LARGE, ": more elements than a request may have");
+        char shape[SHAPE_TEXT_MAX];
+        error_set(p->err, ST_TOO_LARGE,
+                  ": shape %.80s has more than %" PRIu64 " elements, or more than %zu bytes",
+                  shape_print(&leaf->shape, shape), p->limits->element_count_max,
+                  p->limits->oip.tensor_bytes_max);
         return call_prefix(p->method, (uint32_t)n->raw_index, "", p->err);
     }
+    leaf->stored = leaf->bytes;
     return ST_OK;
 }
 
@@ -113,6 +118,7 @@ struct typed {
     uint64_t size;
     struct json_string base64; /* without text: absent */
     struct span fill;          /* likewise */
+    struct oip_layout layout;
 };
 
 static enum status read_typed_member(struct call_parser *p, const struct json_string *key,
@@ -124,7 +130,10 @@ static enum status read_typed_member(struct call_parser *p, const struct json_st
         TRY(json_read_string(&p->in, &text, p->err));
         return find_dtype(text.raw, &typed->dtype)
                    ? ST_OK
-                   : json_fail(&p->in, p->err, ST_INVALID, "unknown dtype");
+                   : json_fail(&p->in, p->err, ST_INVALID,
+                               "unknown dtype \"%.*s\", expected one like float32, int64 or bool",
+                               text.raw.len > 32 ? 32 : (int)text.raw.len,
+                               (const char *)text.raw.ptr);
     }
     if (json_string_is(key, "shape")) {
         typed->has_shape = true;
@@ -146,25 +155,44 @@ static enum status read_typed_member(struct call_parser *p, const struct json_st
         typed->is_promise = true;
         return oip_read_promise(&p->reader, &leaf->promise);
     }
-    return json_fail(&p->in, p->err, ST_INVALID,
-                     "unknown member, expected dtype, shape, base64, binary_data_size or fill");
+    bool is_read;
+    TRY(oip_read_layout(&p->in, key, &typed->layout, &is_read, p->err));
+    return is_read ? ST_OK
+                   : json_fail(&p->in, p->err, ST_INVALID,
+                               "unknown member, expected dtype, shape, strides, offset, base64, "
+                               "binary_data_size or fill");
 }
 
-/* The tensor's bytes, whose number the type and shape say. */
-static enum status take_binary(struct call_parser *p, uint32_t node, uint64_t size,
+static enum status check_layout(struct call_parser *p, uint32_t node, enum dtype dtype,
+                                struct call_leaf *leaf)
+{
+    const struct sip_node *n = &p->method->structure->inputs.nodes[node];
+    return oip_settle_layout(&leaf->layout, &leaf->shape, dtype, leaf->stored, p->err) == ST_OK
+               ? ST_OK
+               : call_prefix(p->method, (uint32_t)n->raw_index, "", p->err);
+}
+
+/* The tensor's bytes, whose number the type and shape say unless there is a layout. */
+static enum status take_binary(struct call_parser *p, uint32_t node, const struct typed *typed,
                                struct call_leaf *leaf)
 {
-    if (size != leaf->bytes) {
-        return call_fail(p, node, ": binary_data_size is %" PRIu64 ", expected %zu", size,
+    if (!leaf->layout.is_given && typed->size != leaf->bytes) {
+        return call_fail(p, node, ": binary_data_size is %" PRIu64 ", expected %zu", typed->size,
                          leaf->bytes);
     }
-    if (leaf->bytes > p->binary.len) {
-        return call_fail(p, node, ": expected %zu bytes behind the JSON, got %zu", leaf->bytes,
-                         p->binary.len);
+    if (typed->size > p->binary.len) {
+        return call_fail(p, node, ": expected %" PRIu64 " bytes behind the JSON, got %zu",
+                         typed->size, p->binary.len);
     }
     leaf->form = CALL_BINARY;
-    leaf->data = span_of(p->binary.ptr, leaf->bytes);
-    p->binary = span_of(p->binary.ptr + leaf->bytes, p->binary.len - leaf->bytes);
+    leaf->stored = (size_t)typed->size;
+    leaf->data = span_of(p->binary.ptr, leaf->stored);
+    p->binary = span_of(p->binary.ptr + leaf->stored, p->binary.len - leaf->stored);
+    if (leaf->layout.is_given) {
+        TRY(check_layout(p, node, typed->dtype, leaf));
+        oip_drop_layout(&leaf->layout, &leaf->shape, typed->dtype, &leaf->data);
+        leaf->stored = leaf->data.len;
+    }
     return ST_OK;
 }
 
@@ -183,13 +211,26 @@ static enum status keep_string(struct call_parser *p, const struct json_string *
     return ST_OK;
 }
 
+static enum status take_base64(struct call_parser *p, uint32_t node, const struct typed *typed,
+                               struct call_leaf *leaf)
+{
+    leaf->form = CALL_BASE64;
+    TRY(keep_string(p, &typed->base64, &leaf->data));
+    leaf->stored = leaf->layout.is_given ? base64_bytes(leaf->data) : leaf->bytes;
+    if (leaf->data.len != base64_text_bytes(leaf->stored)) {
+        return call_fail(p, node, ".base64: expected %zu characters for %zu bytes, got %zu",
+                         base64_text_bytes(leaf->stored), leaf->stored, leaf->data.len);
+    }
+    return leaf->layout.is_given ? check_layout(p, node, typed->dtype, leaf) : ST_OK;
+}
+
 /* The result of another request says itself what it is; what is said here is compared with that. */
 static enum status finish_promise(struct call_parser *p, uint32_t node, const struct typed *typed,
                                   struct call_leaf *leaf)
 {
     const struct sip_node *n = &p->method->structure->inputs.nodes[node];
     const struct call_slot *slot = &p->method->inputs[n->raw_index];
-    if (typed->has_size || typed->base64.raw.ptr || typed->fill.ptr) {
+    if (typed->has_size || typed->base64.raw.ptr || typed->fill.ptr || typed->layout.is_given) {
         return call_fail(p, node, ": has both \"$from\" and data of its own, expected one");
     }
     if (typed->has_dtype && (slot->kind == CALL_STRING || typed->dtype != slot->dtype)) {
@@ -220,26 +261,27 @@ static enum status finish_typed(struct call_parser *p, uint32_t node, const stru
     }
     unsigned forms = typed->has_size + (typed->base64.raw.ptr != NULL) + (typed->fill.ptr != NULL);
     if (forms != 1 && !(forms == 0 && p->limits->shapes_only)) {
-        return call_fail(p, node, ": expected one of base64, binary_data_size and fill");
+        return call_fail(p, node, ": expected one of base64, binary_data_size and fill, got %s",
+                         forms ? "several" : "none");
     }
     if (typed->dtype != slot->dtype) {
         return refuse(p, node, dtype_infos[typed->dtype].long_text);
     }
     TRY(verify_shape(p, node, slot, leaf, dtype_infos[slot->dtype].long_text));
+    if (typed->layout.is_given && (slot->kind != CALL_TENSOR || typed->fill.ptr)) {
+        return call_fail(p, node,
+                         ": strides and offset are for tensors with base64 or binary_data_size");
+    }
+    leaf->layout = typed->layout;
     if (typed->fill.ptr || forms == 0) {
         leaf->form = forms ? CALL_FILL : CALL_SHAPE;
         leaf->data = typed->fill;
         return ST_OK;
     }
     if (typed->has_size) {
-        return take_binary(p, node, typed->size, leaf);
+        return take_binary(p, node, typed, leaf);
     }
-    if (typed->base64.bytes != base64_text_bytes(leaf->bytes)) {
-        return call_fail(p, node, ".base64: expected %zu characters for %zu bytes, got %zu",
-                         base64_text_bytes(leaf->bytes), leaf->bytes, typed->base64.bytes);
-    }
-    leaf->form = CALL_BASE64;
-    return keep_string(p, &typed->base64, &leaf->data);
+    return take_base64(p, node, typed, leaf);
 }
 
 static enum status read_typed(struct call_parser *p, uint32_t node, struct call_leaf *leaf)
@@ -277,13 +319,15 @@ static enum status read_element(struct call_parser *p, uint32_t node, const stru
                                 struct call_leaf *leaf)
 {
     char next[JSON_NEXT_TEXT_MAX];
+    bool is_string = json_peek(&p->in) == JSON_STRING;
     if (slot->shape.rank != 0) {
         return refuse(p, node, json_next_text(&p->in, next));
     }
     TRY(json_skip(&p->in, p->err));
     leaf->form = CALL_TEXT;
     leaf->data = span_of(p->in.value, (size_t)(p->in.at - p->in.value));
-    return verify_shape(p, node, slot, leaf, NULL);
+    return is_string && !tensor_text_is_word(leaf->data) ? refuse(p, node, "a string")
+                                                         : verify_shape(p, node, slot, leaf, NULL);
 }
 
 static enum status read_string(struct call_parser *p, struct call_leaf *leaf)
@@ -294,13 +338,23 @@ static enum status read_string(struct call_parser *p, struct call_leaf *leaf)
     return keep_string(p, &string, &leaf->data);
 }
 
+/* May a value of |type| be the one element of |slot|? NaN may be a string, or null. */
+static bool is_element(const struct call_slot *slot, enum json_type type)
+{
+    if (slot->kind != CALL_TENSOR && slot->kind != CALL_SCALAR) {
+        return false;
+    }
+    bool is_float = dtype_infos[slot->dtype].kind == DTYPE_FLOAT;
+    return type == JSON_NUMBER || type == JSON_BOOL ||
+           (is_float && (type == JSON_STRING || type == JSON_NULL));
+}
+
 enum status call_read_leaf(struct call_parser *p, uint32_t node)
 {
     const struct sip_node *n = &p->method->structure->inputs.nodes[node];
     const struct call_slot *slot = &p->method->inputs[n->raw_index];
     struct call_leaf *leaf = &p->leaves[n->raw_index];
     enum json_type type = json_peek(&p->in);
-    bool is_number = slot->kind == CALL_TENSOR || slot->kind == CALL_SCALAR;
     char next[JSON_NEXT_TEXT_MAX];
     if (type == JSON_NULL && (slot->kind == CALL_NONE || slot->fixed)) {
         return json_read_null(&p->in, p->err);
@@ -314,7 +368,7 @@ enum status call_read_leaf(struct call_parser *p, uint32_t node)
     if (type == JSON_ARRAY && slot->kind == CALL_TENSOR) {
         return read_nested(p, node, slot, leaf);
     }
-    if ((type == JSON_NUMBER || type == JSON_BOOL) && is_number) {
+    if (is_element(slot, type)) {
         return read_element(p, node, slot, leaf);
     }
     return refuse(p, node, json_next_text(&p->in, next));
@@ -330,12 +384,12 @@ static void make_bools(uint8_t *bytes, size_t count)
 }
 
 /* The one element, then as many again until there are enough. */
-static enum status decode_fill(const struct call_leaf *leaf, enum dtype dtype, void *dst,
-                               struct error *err)
+static enum status decode_fill(const struct call_leaf *leaf, enum dtype dtype,
+                               struct tensor_nan *nan, void *dst, struct error *err)
 {
     uint8_t element[sizeof(uint64_t)], *to = dst;
     size_t done = dtype_bytes(dtype);
-    if (tensor_text_parse_element(leaf->data, dtype, element, err) != ST_OK) {
+    if (tensor_text_parse_element(leaf->data, dtype, nan, element, err) != ST_OK) {
         return error_prefix(err, ".fill");
     }
     if (leaf->bytes == 0) {
@@ -350,31 +404,31 @@ static enum status decode_fill(const struct call_leaf *leaf, enum dtype dtype, v
     return ST_OK;
 }
 
-enum status call_decode_leaf(const struct call_leaf *leaf, enum dtype dtype, void *dst,
-                             struct error *err)
+enum status call_decode_leaf(const struct call_leaf *leaf, enum dtype dtype, struct tensor_nan *nan,
+                             void *dst, struct error *err)
 {
     switch (leaf->form) {
     case CALL_TEXT:
         return leaf->shape.rank == 0
-                   ? tensor_text_parse_element(leaf->data, dtype, dst, err)
-                   : tensor_text_parse(leaf->data, dtype, &leaf->shape, dst, leaf->bytes, err);
+                   ? tensor_text_parse_element(leaf->data, dtype, nan, dst, err)
+                   : tensor_text_parse(leaf->data, dtype, &leaf->shape, nan, dst, leaf->bytes, err);
     case CALL_BASE64:
-        TRY(base64_decode(leaf->data, dst, leaf->bytes, err));
+        TRY(base64_decode(leaf->data, dst, leaf->stored, err));
         break;
     case CALL_BINARY:
-        if (leaf->bytes) {
-            memcpy(dst, leaf->data.ptr, leaf->bytes);
+        if (leaf->stored) {
+            memcpy(dst, leaf->data.ptr, leaf->stored);
         }
         break;
     case CALL_FILL:
-        return decode_fill(leaf, dtype, dst, err);
+        return decode_fill(leaf, dtype, nan, dst, err);
     case CALL_SHAPE:
     case CALL_PROMISE:
     case CALL_ABSENT:
         unreachable();
     }
     if (dtype == DT_BOOL) {
-        make_bools(dst, leaf->bytes);
+        make_bools(dst, leaf->stored);
     }
     return ST_OK;
 }

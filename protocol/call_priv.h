@@ -15,6 +15,7 @@ struct call_parser {
     struct arena *arena;
     struct oip_parameters parameters;
     struct call_leaf *leaves;
+    struct oip_outputs outputs;
     struct span binary; /* behind the JSON, not taken by a leaf yet */
     struct error *err;
 };

@@ -16,6 +16,7 @@ struct printer {
     const struct call_method *method;
     const struct call_result *results;
     bool is_binary;
+    enum number_nan nan;
     struct buf *out;
     struct oip_encoded *encoded;
 };
@@ -72,13 +73,14 @@ static enum status print_leaf(void *user, const struct sip_node *node, struct er
         break;
     case CALL_SCALAR:
         tensor_text_print_nested(printer->out, slot->dtype, &(struct shape){.rank = 0},
-                                 result->bytes.ptr);
+                                 result->bytes.ptr, printer->nan);
         break;
     case CALL_TENSOR:
         if (printer->is_binary) {
             print_binary(printer, slot, result);
         } else {
-            tensor_text_print_nested(printer->out, slot->dtype, &result->shape, result->bytes.ptr);
+            tensor_text_print_nested(printer->out, slot->dtype, &result->shape, result->bytes.ptr,
+                                     printer->nan);
         }
         break;
     }
@@ -116,7 +118,7 @@ static enum status print_results(struct printer *printer, struct error *err)
 void call_print_value(const struct call_method *method, const struct call_result *results,
                       struct buf *out)
 {
-    struct printer printer = {method, results, false, out, NULL};
+    struct printer printer = {method, results, false, NUMBER_NAN_STRING, out, NULL};
     struct error err;
     if (print_results(&printer, &err) != ST_OK) {
         out->failed = true; /* no callback fails: there was no memory for the walk */
@@ -124,10 +126,10 @@ void call_print_value(const struct call_method *method, const struct call_result
 }
 
 enum status call_print(const struct call_method *method, const struct call_result *results,
-                       bool is_binary, struct buf *out, struct oip_encoded *encoded,
-                       struct error *err)
+                       bool is_binary, enum number_nan nan, struct buf *out,
+                       struct oip_encoded *encoded, struct error *err)
 {
-    struct printer printer = {method, results, is_binary, out, encoded};
+    struct printer printer = {method, results, is_binary, nan, out, encoded};
     buf_add_str(out, "\"result\":");
     return print_results(&printer, err);
 }

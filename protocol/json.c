@@ -21,6 +21,9 @@
 
 void json_init(struct json *in, struct span text)
 {
+    if (!text.ptr) {
+        text = span_str(""); /* NULL + 0 is undefined */
+    }
     in->start = in->at = in->value = text.ptr;
     in->end = text.ptr + text.len;
     in->is_closed = false;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/utf8.h"
 #include "protocol/json_priv.h"
 
 static int hex_value(uint8_t c)
@@ -63,23 +64,6 @@ static int32_t read_unicode_escape(const uint8_t **p, const uint8_t *end)
     }
     *p += 6;
     return 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
-}
-
-/* The length of the well-formed UTF-8 sequence at |p|, which is not ASCII; 0 if there is none. */
-static size_t utf8_sequence(const uint8_t *p, const uint8_t *end)
-{
-    size_t len = *p >= 0xf0 ? 4 : *p >= 0xe0 ? 3 : 2;
-    if (*p < 0xc2 || *p > 0xf4 || (size_t)(end - p) < len) {
-        return 0;
-    }
-    for (size_t i = 1; i < len; i++) {
-        if ((p[i] & 0xc0) != 0x80) {
-            return 0;
-        }
-    }
-    bool is_bad = (*p == 0xe0 && p[1] < 0xa0) || (*p == 0xed && p[1] > 0x9f) ||
-                  (*p == 0xf0 && p[1] < 0x90) || (*p == 0xf4 && p[1] > 0x8f);
-    return is_bad ? 0 : len;
 }
 
 /* How many of these eight bytes, first in memory first, are ASCII that stands for itself in a

@@ -20,6 +20,7 @@ noinst_LIBRARIES += %D%/libprotocol.a
 	%D%/oip.c %D%/oip.h \
 	%D%/oip_config.c %D%/oip_config.h \
 	%D%/oip_input.c \
+	%D%/oip_layout.c %D%/oip_layout.h \
 	%D%/oip_parameters.c \
 	%D%/oip_priv.h \
 	%D%/oip_tensors.c \

@@ -20,6 +20,7 @@
 #include "protocol/number.h"
 
 #include <float.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
@@ -286,30 +287,6 @@ static uint64_t convert(struct token *token, const struct float_format *format)
     return number_parse_exact(&decimal, format, bits);
 }
 
-/* NaN, Infinity, -Infinity as bits; the place behind it, or NULL. */
-static const uint8_t *scan_nonfinite(const uint8_t *p, const uint8_t *end,
-                                     const struct float_format *format, uint64_t *out)
-{
-    uint64_t infinity = (uint64_t)format->exponent_infinite << format->mantissa_bits;
-    uint64_t sign = (infinity << 1) & ~infinity;
-    const struct {
-        const char *text;
-        size_t len;
-        uint64_t bits;
-    } words[] = {
-        {"NaN", 3, infinity | infinity >> 1},
-        {"Infinity", 8, infinity},
-        {"-Infinity", 9, infinity | sign},
-    };
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        if ((size_t)(end - p) >= words[i].len && memcmp(p, words[i].text, words[i].len) == 0) {
-            *out = words[i].bits;
-            return p + words[i].len;
-        }
-    }
-    return NULL;
-}
-
 /* Multiplied instead of chosen: no branch. */
 static const float signs[] = {1, -1};
 
@@ -320,7 +297,7 @@ static const uint8_t *read_bits(const uint8_t *at, const uint8_t *end,
     struct token token;
     const uint8_t *behind = scan(at, end, &token);
     if (!behind) {
-        return scan_nonfinite(at, end, format, out);
+        return NULL;
     }
     uint64_t infinity = (uint64_t)format->exponent_infinite << format->mantissa_bits;
     uint64_t bits = convert(&token, format);
@@ -397,9 +374,28 @@ const uint8_t *number_read_f64(const uint8_t *at, const uint8_t *end, double *ou
     return behind;
 }
 
+const uint8_t *number_read_word(const uint8_t *at, const uint8_t *end, double *out)
+{
+    static const struct {
+        const char *text;
+        size_t len;
+        double value;
+    } words[] = {{"NaN", 3, NAN}, {"Infinity", 8, INFINITY}, {"-Infinity", 9, -INFINITY}};
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if ((size_t)(end - at) >= words[i].len && memcmp(at, words[i].text, words[i].len) == 0) {
+            *out = words[i].value;
+            return at + words[i].len;
+        }
+    }
+    return NULL;
+}
+
 enum number_result number_parse_f64(const uint8_t **at, const uint8_t *end, double *out)
 {
     const uint8_t *behind = number_read_f64(*at, end, out);
+    if (!behind) {
+        behind = number_read_word(*at, end, out);
+    }
     if (!behind) {
         struct token token;
         return scan(*at, end, &token) ? NUMBER_RANGE : NUMBER_SYNTAX;

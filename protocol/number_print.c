@@ -159,11 +159,15 @@ static size_t write_shortest(uint8_t *text, struct shortest value)
     return count + 1;
 }
 
-static size_t write_nonfinite(uint8_t *text, double value)
+static size_t write_nonfinite(uint8_t *text, double value, enum number_nan nan)
 {
-    const char *word = isnan(value) ? "NaN" : value < 0 ? "-Infinity" : "Infinity";
-    size_t len = strlen(word);
-    memcpy(text, word, len);
+    const char *word = isnan(value) ? "\"NaN\"" : value < 0 ? "\"-Infinity\"" : "\"Infinity\"";
+    if (nan == NUMBER_NAN_NULL) {
+        word = "null";
+    }
+    bool is_unquoted = nan == NUMBER_NAN_TOKEN;
+    size_t len = strlen(word) - 2 * is_unquoted;
+    memcpy(text, word + is_unquoted, len);
     return len;
 }
 
@@ -179,10 +183,10 @@ static size_t write_float(uint8_t *text, uint64_t mantissa, int field, int manti
     return write_shortest(text, find_shortest(c, q, mantissa == 0 && field > 1));
 }
 
-size_t number_print_f64(uint8_t *text, double value)
+size_t number_print_f64(uint8_t *text, double value, enum number_nan nan)
 {
     if (!isfinite(value)) {
-        return write_nonfinite(text, value);
+        return write_nonfinite(text, value, nan);
     }
     uint64_t bits;
     memcpy(&bits, &value, sizeof(bits));
@@ -192,10 +196,10 @@ size_t number_print_f64(uint8_t *text, double value)
            write_float(text + sign, bits & 0xfffffffffffff, (int)(bits >> 52 & 0x7ff), 52, 1023);
 }
 
-size_t number_print_f32(uint8_t *text, float value)
+size_t number_print_f32(uint8_t *text, float value, enum number_nan nan)
 {
     if (!isfinite(value)) {
-        return write_nonfinite(text, (double)value);
+        return write_nonfinite(text, (double)value, nan);
     }
     uint32_t bits;
     memcpy(&bits, &value, sizeof(bits));

@@ -30,13 +30,15 @@ enum status oip_split_body(struct span body, const struct span *json_bytes, stru
     const uint8_t *at = json_bytes->ptr, *end = at + json_bytes->len;
     uint64_t len;
     if (number_parse_u64(&at, end, &len) != NUMBER_OK || at != end) {
-        return error_set(err, ST_INVALID, "Inference-Header-Content-Length is no whole number");
+        return error_set(
+            err, ST_INVALID, "Inference-Header-Content-Length: expected a whole number, got '%.*s'",
+            json_bytes->len > 32 ? 32 : (int)json_bytes->len, (const char *)json_bytes->ptr);
     }
     if (len > body.len) {
         return error_set(err, ST_INVALID,
-                         "Inference-Header-Content-Length is %" PRIu64
-                         ", expected at most %zu, the length of the body",
-                         len, body.len);
+                         "Inference-Header-Content-Length: expected at most %zu, the length of the "
+                         "body, got %" PRIu64,
+                         body.len, len);
     }
     *out = (struct oip_body){
         .is_raw = len == 0,
@@ -48,9 +50,10 @@ enum status oip_split_body(struct span body, const struct span *json_bytes, stru
 
 static void finish_outputs(struct oip_request *request)
 {
-    for (size_t i = 0; i < request->output_count; i++) {
-        if (!request->outputs[i].has_form) {
-            request->outputs[i].is_binary = request->parameters.binary_data_output;
+    for (size_t i = 0; i < request->outputs.count; i++) {
+        struct oip_request_output *output = &request->outputs.items[i];
+        if (!output->has_form) {
+            output->is_binary = request->parameters.binary_data_output;
         }
     }
 }
@@ -64,7 +67,7 @@ static enum status parse_member(struct oip_parser *p, const struct json_string *
         return oip_parse_inputs(p);
     }
     if (json_string_is(key, "outputs")) {
-        return oip_parse_outputs(p);
+        return oip_read_outputs(&p->reader, &request->outputs);
     }
     if (json_string_is(key, "parameters")) {
         return oip_read_parameters(&p->reader, &request->parameters);
@@ -101,7 +104,7 @@ static void init_parser(struct oip_parser *p, const struct oip_body *body,
 {
     json_init(&p->in, body->json);
     p->in.start -= body->json_offset;
-    p->reader = (struct oip_reader){&p->in, limits, arena, err};
+    p->reader = (struct oip_reader){&p->in, limits, arena, err, false};
     p->limits = limits;
     p->arena = arena;
     p->request = request;
@@ -139,7 +142,7 @@ enum status oip_parse_shapes(struct span body, const struct oip_limits *limits, 
     struct oip_request request = {.has_id = false};
     struct oip_parser p;
     init_parser(&p, &(struct oip_body){.json = body}, limits, arena, &request, err);
-    p.is_shapes_only = true;
+    p.is_shapes_only = p.reader.takes_extents = true;
     TRY(parse_envelope(&p));
     *out = request;
     return ST_OK;

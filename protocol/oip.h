@@ -22,6 +22,8 @@
 #include "base/dtype.h"
 #include "base/shape.h"
 #include "base/status.h"
+#include "protocol/oip_layout.h"
+#include "protocol/tensor_text.h"
 
 /* An element type on the wire; BYTES is the one that is not a dtype. */
 struct oip_type {
@@ -67,6 +69,8 @@ struct oip_parameters {
     bool binary_data_output; /* form of outputs that do not say; all of them when none is listed */
     uint64_t sequence_id;    /* 0 = none or a string */
     struct span sequence_name; /* a sequence_id that is a string */
+    bool has_nan;              /* the request says how NaN and the infinities are written */
+    enum number_nan nan;
     uint64_t priority, timeout_us;
     struct oip_parameter *others; /* in the arena */
     size_t other_count;
@@ -88,24 +92,33 @@ struct oip_request_input {
     struct oip_promise promise; /* then; there is no data */
     size_t bytes;               /* shape x type; for BYTES 0 */
     bool is_binary;
-    bool is_one_string; /* BYTES of a request without JSON: |data| is the element itself */
-    struct span data;   /* the JSON array, or the tensor's bytes */
+    bool is_one_string;       /* BYTES of a request without JSON: |data| is the element itself */
+    struct oip_layout layout; /* of the elements in |data|, which are binary */
+    struct span data;         /* the JSON array, or the tensor's bytes */
 };
 
 struct oip_request_output {
     struct span name;
+    size_t index; /* in the request, for error paths */
     bool is_binary;
     bool has_form;        /* the request says |is_binary| of this output itself */
     uint32_t class_count; /* of the classification extension; 0 = the tensor itself */
+    bool has_shape;       /* of a request for shapes: the client knows |shape| from a call */
+    struct shape shape;
+};
+
+struct oip_outputs {
+    struct oip_request_output *items; /* in the arena */
+    size_t count;
 };
 
 struct oip_request {
     bool has_id;
     struct span id;
     struct oip_parameters parameters;
-    struct oip_request_input *inputs; /* both arrays live in the arena */
-    struct oip_request_output *outputs;
-    size_t input_count, output_count;
+    struct oip_request_input *inputs; /* in the arena */
+    size_t input_count;
+    struct oip_outputs outputs;
 };
 
 struct oip_body {
@@ -125,8 +138,8 @@ MUST_CHECK enum status oip_parse_infer(const struct oip_body *body, const struct
                                        struct arena *arena, struct oip_request *out,
                                        struct span *out_rest, struct error *err);
 
-/* A request for shapes: of an inference request only the names and shapes of the inputs, which are
- * neither checked against each other nor against a model. */
+/* A request for shapes: of an inference request only the names and shapes of the inputs, and of
+ * outputs where it has any, which are neither checked against each other nor against a model. */
 MUST_CHECK enum status oip_parse_shapes(struct span body, const struct oip_limits *limits,
                                         struct arena *arena, struct oip_request *out,
                                         struct error *err);
@@ -140,9 +153,20 @@ MUST_CHECK enum status oip_parse_raw(struct span binary, const struct oip_tensor
 MUST_CHECK enum status oip_verify_input(const struct oip_request_input *input,
                                         const struct oip_tensor_meta *meta, struct error *err);
 
-/* Writes input->bytes bytes to |dst|; not for BYTES. Binary BOOLs become 0 or 1. */
-MUST_CHECK enum status oip_decode_input(const struct oip_request_input *input, void *dst,
-                                        size_t bytes, struct error *err);
+/* How the text of a request with |parameters| writes NaN, and how its answer is to. */
+struct tensor_nan oip_request_nan(const struct oip_parameters *parameters);
+enum number_nan oip_answer_nan(const struct oip_parameters *parameters,
+                               const struct tensor_nan *request);
+
+/* What an input takes in memory before it is packed: its bytes, or all that came if it has a
+ * layout.
+ */
+size_t oip_input_stored_bytes(const struct oip_request_input *input);
+
+/* Writes so many |bytes| to |dst|; not for BYTES. Binary BOOLs become 0 or 1. */
+MUST_CHECK enum status oip_decode_input(const struct oip_request_input *input,
+                                        struct tensor_nan *nan, void *dst, size_t bytes,
+                                        struct error *err);
 
 /* Is |input->data| the tensor's content as it is, so that it need not be decoded? */
 bool oip_input_is_direct(const struct oip_request_input *input);

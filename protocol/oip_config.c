@@ -23,7 +23,8 @@ static void print_dims(struct buf *out, const struct shape *shape, bool has_batc
     int skipped = has_batch ? 1 : 0;
     must(shape->rank >= skipped);
     buf_add_str(out, "\"dims\":");
-    tensor_text_print(out, DT_I64, shape->dims + skipped, (size_t)(shape->rank - skipped));
+    tensor_text_print(out, DT_I64, shape->dims + skipped, (size_t)(shape->rank - skipped),
+                      NUMBER_NAN_STRING);
 }
 
 static void print_tensor(struct buf *out, const struct oip_tensor_meta *meta, bool has_batch)

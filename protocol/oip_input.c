@@ -23,8 +23,10 @@ static enum status measure_input(struct oip_request_input *input, const struct o
                          input->index, shape_print(&input->shape, shape));
     }
     if (bytes > limits->tensor_bytes_max) {
-        return error_set(err, ST_TOO_LARGE, "inputs[%zu]: %zu bytes, at most %zu are taken",
-                         input->index, bytes, limits->tensor_bytes_max);
+        char shape[SHAPE_TEXT_MAX];
+        return error_set(
+            err, ST_TOO_LARGE, "inputs[%zu]: shape %.80s takes %zu bytes, expected at most %zu",
+            input->index, shape_print(&input->shape, shape), bytes, limits->tensor_bytes_max);
     }
     input->bytes = input->type.is_bytes ? 0 : bytes;
     return ST_OK;
@@ -37,16 +39,22 @@ static enum status verify_text(const struct oip_request_input *input, struct err
     if (input->data.len < tensor_text_bytes_min(count)) {
         char shape[SHAPE_TEXT_MAX];
         return error_set(err, ST_INVALID,
-                         "inputs[%zu].data: expected %" PRId64
-                         " elements (shape %.80s), got fewer: %zu bytes of text",
-                         input->index, count, shape_print(&input->shape, shape), input->data.len);
+                         "inputs[%zu].data: expected %" PRId64 " elements (shape %.80s), got %zu",
+                         input->index, count, shape_print(&input->shape, shape),
+                         tensor_text_count(input->data));
     }
     return ST_OK;
 }
 
-/* Takes the input's bytes, data.len of them, from the front of |binary|. */
-static enum status take_binary(struct oip_request_input *input, struct span *binary,
-                               struct error *err)
+/* A tensor that is not packed may have more bytes than it has elements for. */
+static enum status check_layout(struct oip_request_input *input, struct error *err)
+{
+    enum status status =
+        oip_settle_layout(&input->layout, &input->shape, input->type.dtype, input->data.len, err);
+    return status == ST_OK ? ST_OK : error_prefix(err, "inputs[%zu]", input->index);
+}
+
+static enum status check_size(const struct oip_request_input *input, struct error *err)
 {
     size_t bytes = input->data.len;
     int64_t count = shape_numel(&input->shape);
@@ -59,6 +67,15 @@ static enum status take_binary(struct oip_request_input *input, struct span *bin
                          input->type.is_bytes ? STRING_PREFIX_BYTES * (size_t)count : input->bytes,
                          oip_type_name(input->type), shape_print(&input->shape, shape));
     }
+    return ST_OK;
+}
+
+/* Takes the input's bytes, data.len of them, from the front of |binary|. */
+static enum status take_binary(struct oip_request_input *input, struct span *binary,
+                               struct error *err)
+{
+    size_t bytes = input->data.len;
+    TRY(input->layout.is_given ? check_layout(input, err) : check_size(input, err));
     if (bytes > binary->len) {
         return error_set(err, ST_INVALID,
                          "inputs[%zu]: expected %zu bytes of binary data, got %zu: %zu are missing",
@@ -66,6 +83,9 @@ static enum status take_binary(struct oip_request_input *input, struct span *bin
     }
     input->data.ptr = binary->ptr;
     *binary = span_of(binary->ptr + bytes, binary->len - bytes);
+    if (input->layout.is_given) {
+        oip_drop_layout(&input->layout, &input->shape, input->type.dtype, &input->data);
+    }
     return ST_OK;
 }
 
@@ -101,6 +121,11 @@ static enum status finish_input(struct oip_request *request, struct oip_request_
             return error_set(err, ST_INVALID, "inputs[%zu]: repeats the name of inputs[%zu]",
                              input->index, i);
         }
+    }
+    if (input->layout.is_given && (input->type.is_bytes || !input->is_binary)) {
+        return error_set(err, ST_INVALID,
+                         "inputs[%zu]: strides and offset are for tensors with binary_data_size%s",
+                         input->index, input->type.is_bytes ? ", not for BYTES" : "");
     }
     return input->data.ptr ? verify_text(input, err) : ST_OK;
 }
@@ -226,25 +251,26 @@ enum status oip_verify_input(const struct oip_request_input *input,
 {
     if (input->type.is_bytes != meta->type.is_bytes ||
         (!meta->type.is_bytes && input->type.dtype != meta->type.dtype)) {
-        return error_set(err, ST_INVALID, "input '%s': datatype is %s, expected %s", meta->name,
-                         oip_type_name(input->type), oip_type_name(meta->type));
+        return error_set(err, ST_INVALID, "inputs[%zu] '%s': datatype is %s, expected %s",
+                         input->index, meta->name, oip_type_name(input->type),
+                         oip_type_name(meta->type));
     }
     if (!shape_matches(&input->shape, &meta->shape)) {
         char got[SHAPE_TEXT_MAX], expected[SHAPE_TEXT_MAX];
-        return error_set(err, ST_INVALID, "input '%s': shape is %.100s, expected %.100s",
-                         meta->name, shape_print(&input->shape, got),
+        return error_set(err, ST_INVALID, "inputs[%zu] '%s': shape is %.100s, expected %.100s",
+                         input->index, meta->name, shape_print(&input->shape, got),
                          shape_print(&meta->shape, expected));
     }
     return ST_OK;
 }
 
-enum status oip_decode_input(const struct oip_request_input *input, void *dst, size_t bytes,
-                             struct error *err)
+enum status oip_decode_input(const struct oip_request_input *input, struct tensor_nan *nan,
+                             void *dst, size_t bytes, struct error *err)
 {
-    must(!input->type.is_bytes && bytes == input->bytes);
+    must(!input->type.is_bytes && bytes == oip_input_stored_bytes(input));
     if (!input->is_binary) {
         enum status status =
-            tensor_text_parse(input->data, input->type.dtype, &input->shape, dst, bytes, err);
+            tensor_text_parse(input->data, input->type.dtype, &input->shape, nan, dst, bytes, err);
         return status == ST_OK ? ST_OK : error_prefix(err, "inputs[%zu].data", input->index);
     }
     if (input->type.dtype == DT_BOOL) {
@@ -256,6 +282,11 @@ enum status oip_decode_input(const struct oip_request_input *input, void *dst, s
         memcpy(dst, input->data.ptr, bytes);
     }
     return ST_OK;
+}
+
+size_t oip_input_stored_bytes(const struct oip_request_input *input)
+{
+    return input->layout.is_given ? input->data.len : input->bytes;
 }
 
 bool oip_input_is_direct(const struct oip_request_input *input)

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "protocol/json_priv.h"
 #include "protocol/number.h"
 #include "protocol/oip_priv.h"
 
@@ -79,6 +80,7 @@ static enum status read_number(const struct oip_reader *r, struct oip_parameter 
 
 static enum status read_value(const struct oip_reader *r, struct oip_parameter *parameter)
 {
+    char next[JSON_NEXT_TEXT_MAX];
     switch (json_peek(r->in)) {
     case JSON_STRING:
         parameter->type = OIP_STRING;
@@ -90,7 +92,8 @@ static enum status read_value(const struct oip_reader *r, struct oip_parameter *
         return read_number(r, parameter);
     default:
         return json_fail(r->in, r->err, ST_INVALID,
-                         "a parameter is a string, a number or a boolean");
+                         "expected a string, a number or a boolean, got %s",
+                         json_next_text(r->in, next));
     }
 }
 
@@ -116,6 +119,39 @@ static enum status add_other(const struct oip_reader *r, const struct json_strin
     return ST_OK;
 }
 
+/* How NaN and the infinities are written, in the request's data and in the answer's. */
+static enum status read_nan(const struct oip_reader *r, struct oip_parameters *out)
+{
+    static const char *const names[] = {
+        [NUMBER_NAN_STRING] = "string", [NUMBER_NAN_TOKEN] = "token", [NUMBER_NAN_NULL] = "null"};
+    struct json_string text;
+    TRY(json_read_string(r->in, &text, r->err));
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (json_string_is(&text, names[i])) {
+            out->has_nan = true;
+            out->nan = (enum number_nan)i;
+            return ST_OK;
+        }
+    }
+    return json_fail(r->in, r->err, ST_INVALID,
+                     "expected \"string\", \"token\" or \"null\", got \"%.*s\"",
+                     text.raw.len > 32 ? 32 : (int)text.raw.len, (const char *)text.raw.ptr);
+}
+
+struct tensor_nan oip_request_nan(const struct oip_parameters *parameters)
+{
+    return (struct tensor_nan){.takes_null =
+                                   parameters->has_nan && parameters->nan == NUMBER_NAN_NULL};
+}
+
+enum number_nan oip_answer_nan(const struct oip_parameters *parameters,
+                               const struct tensor_nan *request)
+{
+    return parameters->has_nan   ? parameters->nan
+           : request->has_tokens ? NUMBER_NAN_TOKEN
+                                 : NUMBER_NAN_STRING;
+}
+
 static enum status read_parameter(const struct oip_reader *r, const struct json_string *key,
                                   struct oip_parameters *out)
 {
@@ -137,6 +173,9 @@ static enum status read_parameter(const struct oip_reader *r, const struct json_
     }
     if (json_string_is(key, "timeout")) {
         return json_read_u64(r->in, &out->timeout_us, r->err);
+    }
+    if (json_string_is(key, "nan")) {
+        return read_nan(r, out);
     }
     return add_other(r, key, out);
 }

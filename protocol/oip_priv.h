@@ -13,6 +13,7 @@ struct oip_reader {
     const struct oip_limits *limits; /* |name_bytes_max|, |parameters_max|, |is_listed| */
     struct arena *arena;
     struct error *err;
+    bool takes_extents; /* outputs may have shapes, which a call found out */
 };
 
 struct oip_parser {
@@ -44,9 +45,9 @@ MUST_CHECK enum status oip_read_promise(const struct oip_reader *reader, struct 
 /* An array of dims that are 0 or more. */
 MUST_CHECK enum status oip_read_shape(struct json *in, struct shape *out, struct error *err);
 
-/* The members of these names. */
+/* The values of the members "inputs" and "outputs". */
 MUST_CHECK enum status oip_parse_inputs(struct oip_parser *p);
-MUST_CHECK enum status oip_parse_outputs(struct oip_parser *p);
+MUST_CHECK enum status oip_read_outputs(const struct oip_reader *reader, struct oip_outputs *out);
 
 /* Sizes, sources and binary spans of all inputs, which are known only when all are read. */
 MUST_CHECK enum status oip_finish_inputs(struct oip_request *request, struct span *binary,

@@ -31,7 +31,7 @@ void oip_print_member(struct buf *out, const char *name, const char *text)
 static void print_shape(struct buf *out, const char *name, const struct shape *shape)
 {
     buf_printf(out, "\"%s\":", name);
-    tensor_text_print(out, DT_I64, shape->dims, shape->rank);
+    tensor_text_print(out, DT_I64, shape->dims, shape->rank, NUMBER_NAN_STRING);
 }
 
 static size_t string_count(const struct oip_result *result)
@@ -51,7 +51,7 @@ static size_t binary_bytes(const struct oip_result *result)
     return bytes;
 }
 
-static void print_result(struct buf *out, const struct oip_result *result,
+static void print_result(struct buf *out, const struct oip_result *result, enum number_nan nan,
                          struct oip_encoded *encoded)
 {
     buf_add_str(out, "{\"name\":");
@@ -70,7 +70,7 @@ static void print_result(struct buf *out, const struct oip_result *result,
     } else {
         buf_add_str(out, ",\"data\":");
         tensor_text_print(out, result->type.dtype, result->data.ptr,
-                          result->data.len / dtype_bytes(result->type.dtype));
+                          result->data.len / dtype_bytes(result->type.dtype), nan);
     }
     buf_add_char(out, '}');
 }
@@ -85,7 +85,7 @@ void oip_print_members(const struct oip_reply *reply, struct buf *out, struct oi
         if (i > 0) {
             buf_add_char(out, ',');
         }
-        print_result(out, &reply->results[i], encoded);
+        print_result(out, &reply->results[i], reply->nan, encoded);
     }
     buf_add_char(out, ']');
 }

@@ -46,6 +46,7 @@ struct oip_reply {
     const char *model_name, *model_version;
     const struct oip_result *results;
     size_t result_count;
+    enum number_nan nan;
 };
 
 /* An answer that can be sent. Spans point into its buffer and into the results' memory. */

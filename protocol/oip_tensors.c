@@ -40,18 +40,19 @@ static enum status parse_datatype(struct oip_parser *p, struct oip_type *type)
     TRY(json_read_string(&p->in, &text, p->err));
     type->is_bytes = json_string_is(&text, "BYTES");
     if (!type->is_bytes && !dtype_from_oip(text.raw, &type->dtype)) {
-        return json_fail(&p->in, p->err, ST_INVALID, "unknown datatype \"%.*s\"",
+        return json_fail(&p->in, p->err, ST_INVALID,
+                         "unknown datatype \"%.*s\", expected one like FP32, INT64, BOOL or BYTES",
                          text.raw.len > 32 ? 32 : (int)text.raw.len, (const char *)text.raw.ptr);
     }
     return ST_OK;
 }
 
 /* Of an input or output: what has no meaning here is passed over. */
-static enum status pass_parameter(struct oip_parser *p, const struct json_string *key)
+static enum status pass_parameter(const struct oip_reader *r, const struct json_string *key)
 {
     return json_string_is(key, "shared_memory_region")
-               ? json_fail(&p->in, p->err, ST_UNSUPPORTED, "shared memory is not supported")
-               : json_skip(&p->in, p->err);
+               ? json_fail(r->in, r->err, ST_UNSUPPORTED, "shared memory is not supported")
+               : json_skip(r->in, r->err);
 }
 
 static enum status parse_input_parameters(struct oip_parser *p, struct oip_request_input *input)
@@ -74,8 +75,12 @@ static enum status parse_input_parameters(struct oip_parser *p, struct oip_reque
             }
             input->is_binary = true;
             input->data.len = (size_t)bytes;
-        } else {
-            TRY(pass_parameter(p, &key));
+            continue;
+        }
+        bool is_read;
+        TRY(oip_read_layout(&p->in, &key, &input->layout, &is_read, p->err));
+        if (!is_read) {
+            TRY(pass_parameter(&p->reader, &key));
         }
     }
 }
@@ -113,7 +118,7 @@ static enum status parse_input_member(struct oip_parser *p, const struct json_st
 static enum status check_promise(struct oip_parser *p, struct oip_request_input *input,
                                  const struct input_members *members)
 {
-    if (members->text.ptr || input->is_binary) {
+    if (members->text.ptr || input->is_binary || input->layout.is_given) {
         return json_fail(&p->in, p->err, ST_INVALID,
                          "has both \"$from\" and data of its own, expected one");
     }
@@ -180,95 +185,105 @@ enum status oip_parse_inputs(struct oip_parser *p)
     }
 }
 
-static enum status parse_output_parameters(struct oip_parser *p, struct oip_request_output *output)
+static enum status read_output_parameters(const struct oip_reader *r,
+                                          struct oip_request_output *output)
 {
-    if (oip_take_null(&p->reader)) {
+    if (oip_take_null(r)) {
         return ST_OK;
     }
-    TRY(json_object(&p->in, p->err));
+    TRY(json_object(r->in, r->err));
     while (true) {
         struct json_string key;
-        TRY(json_member(&p->in, &key, p->err));
-        if (p->in.is_closed) {
+        TRY(json_member(r->in, &key, r->err));
+        if (r->in->is_closed) {
             return ST_OK;
         }
         if (json_string_is(&key, "binary_data")) {
-            TRY(json_read_bool(&p->in, &output->is_binary, p->err));
+            TRY(json_read_bool(r->in, &output->is_binary, r->err));
             output->has_form = true;
         } else if (json_string_is(&key, "classification")) {
             uint64_t count;
-            TRY(json_read_u64(&p->in, &count, p->err));
+            TRY(json_read_u64(r->in, &count, r->err));
             if (count > UINT32_MAX) {
-                return json_fail(&p->in, p->err, ST_TOO_LARGE, "%" PRIu64 " classes", count);
+                return json_fail(r->in, r->err, ST_TOO_LARGE, "%" PRIu64 " classes", count);
             }
             output->class_count = (uint32_t)count;
         } else {
-            TRY(pass_parameter(p, &key));
+            TRY(pass_parameter(r, &key));
         }
     }
 }
 
-static enum status parse_output(struct oip_parser *p, struct oip_request_output *output)
+static enum status read_output_member(const struct oip_reader *r, const struct json_string *key,
+                                      bool *has_name, struct oip_request_output *output)
+{
+    if (json_string_is(key, "name")) {
+        *has_name = true;
+        return oip_read_string(r, &output->name);
+    }
+    if (json_string_is(key, "parameters")) {
+        return read_output_parameters(r, output);
+    }
+    if (json_string_is(key, "shape") && r->takes_extents) {
+        output->has_shape = !oip_take_null(r);
+        return output->has_shape ? oip_read_shape(r->in, &output->shape, r->err) : ST_OK;
+    }
+    return json_skip(r->in, r->err);
+}
+
+static enum status read_output(const struct oip_reader *r, struct oip_request_output *output)
 {
     bool has_name = false;
-    TRY(json_object(&p->in, p->err));
+    TRY(json_object(r->in, r->err));
     while (true) {
         struct json_string key;
-        TRY(json_member(&p->in, &key, p->err));
-        if (p->in.is_closed) {
+        TRY(json_member(r->in, &key, r->err));
+        if (r->in->is_closed) {
             break;
         }
-        if (json_string_is(&key, "name")) {
-            has_name = true;
-            TRY(oip_read_string(&p->reader, &output->name));
-        } else if (json_string_is(&key, "parameters")) {
-            TRY(parse_output_parameters(p, output));
-        } else {
-            TRY(json_skip(&p->in, p->err));
-        }
+        TRY(read_output_member(r, &key, &has_name, output));
     }
-    return has_name ? ST_OK : json_fail(&p->in, p->err, ST_INVALID, "member \"name\" is missing");
+    return has_name ? ST_OK : json_fail(r->in, r->err, ST_INVALID, "member \"name\" is missing");
 }
 
 /* A name that was listed before is folded into its first entry. */
-static bool is_listed(const struct oip_request *request, struct span name)
+static bool is_listed(const struct oip_outputs *outputs, struct span name)
 {
-    for (size_t i = 0; i < request->output_count; i++) {
-        if (span_equal(request->outputs[i].name, name)) {
+    for (size_t i = 0; i < outputs->count; i++) {
+        if (span_equal(outputs->items[i].name, name)) {
             return true;
         }
     }
     return false;
 }
 
-enum status oip_parse_outputs(struct oip_parser *p)
+enum status oip_read_outputs(const struct oip_reader *r, struct oip_outputs *out)
 {
-    struct oip_request *request = p->request;
     size_t listed_count = 0;
-    if (oip_take_null(&p->reader)) {
+    if (oip_take_null(r)) {
         return ST_OK;
     }
-    TRY(json_array(&p->in, p->err));
+    TRY(json_array(r->in, r->err));
     while (true) {
-        TRY(json_element(&p->in, p->err));
-        if (p->in.is_closed) {
+        TRY(json_element(r->in, r->err));
+        if (r->in->is_closed) {
             return ST_OK;
         }
-        if (listed_count++ == p->limits->outputs_max) {
-            return json_fail(&p->in, p->err, ST_TOO_LARGE, "more than %zu outputs",
-                             p->limits->outputs_max);
+        if (listed_count++ == r->limits->outputs_max) {
+            return json_fail(r->in, r->err, ST_TOO_LARGE, "more than %zu outputs",
+                             r->limits->outputs_max);
         }
-        struct oip_request_output output = {.is_binary = false};
-        TRY(parse_output(p, &output));
-        if (is_listed(request, output.name)) {
+        struct oip_request_output output = {.index = listed_count - 1};
+        TRY(read_output(r, &output));
+        if (is_listed(out, output.name)) {
             continue;
         }
         struct oip_request_output *grown =
-            oip_grow(p->arena, request->outputs, request->output_count, sizeof(*grown));
+            oip_grow(r->arena, out->items, out->count, sizeof(*grown));
         if (!grown) {
-            return oip_fail_memory(p->arena, p->err);
+            return oip_fail_memory(r->arena, r->err);
         }
-        request->outputs = grown;
-        request->outputs[request->output_count++] = output;
+        out->items = grown;
+        out->items[out->count++] = output;
     }
 }

@@ -95,8 +95,10 @@ static enum status close_array(struct measure *m, struct error *err)
 /* Everything up to what may separate elements, and at least one byte. */
 static enum status pass_element(struct measure *m, struct error *err)
 {
+    double number;
+    const uint8_t *behind = tensor_read_quoted(m->at, m->end, &number);
     m->counts[m->depth - 1]++;
-    if (*m->at == '"' || *m->at == '{' || *m->at < ' ') {
+    if (!behind && (*m->at == '"' || *m->at == '{' || *m->at < ' ')) {
         return fail_element(m, err);
     }
     if (m->rank == 0) {
@@ -105,6 +107,7 @@ static enum status pass_element(struct measure *m, struct error *err)
     if (m->depth != m->rank) {
         return fail_depth(m, err);
     }
+    m->at = behind ? behind : m->at;
     while (m->at < m->end && *m->at != ',' && *m->at != ']' && *m->at != '[' && *m->at > ' ') {
         m->at++;
     }

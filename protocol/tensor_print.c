@@ -14,74 +14,83 @@
 #define ELEMENTS 64
 
 /* Writes the element at |src|, of any alignment, and returns the bytes it took. */
-typedef size_t print_element_f(uint8_t *text, const uint8_t *src);
+typedef size_t print_element_f(uint8_t *text, const uint8_t *src, enum number_nan nan);
 
-static size_t print_f32(uint8_t *text, const uint8_t *src)
+static size_t print_f32(uint8_t *text, const uint8_t *src, enum number_nan nan)
 {
     float value;
     memcpy(&value, src, sizeof(value));
-    return number_print_f32(text, value);
+    return number_print_f32(text, value, nan);
 }
 
-static size_t print_f64(uint8_t *text, const uint8_t *src)
+static size_t print_f64(uint8_t *text, const uint8_t *src, enum number_nan nan)
 {
     double value;
     memcpy(&value, src, sizeof(value));
-    return number_print_f64(text, value);
+    return number_print_f64(text, value, nan);
 }
 
-static size_t print_f16(uint8_t *text, const uint8_t *src)
+static size_t print_f16(uint8_t *text, const uint8_t *src, enum number_nan nan)
 {
-    return number_print_f32(text, number_from_f16(load_le16(src)));
+    return number_print_f32(text, number_from_f16(load_le16(src)), nan);
 }
 
-static size_t print_bf16(uint8_t *text, const uint8_t *src)
+static size_t print_bf16(uint8_t *text, const uint8_t *src, enum number_nan nan)
 {
-    return number_print_f32(text, number_from_bf16(load_le16(src)));
+    return number_print_f32(text, number_from_bf16(load_le16(src)), nan);
 }
 
-static size_t print_i8(uint8_t *text, const uint8_t *src)
+static size_t print_i8(uint8_t *text, const uint8_t *src, enum number_nan nan)
 {
+    (void)nan;
     return number_print_i64(text, (int8_t)*src);
 }
 
-static size_t print_i16(uint8_t *text, const uint8_t *src)
+static size_t print_i16(uint8_t *text, const uint8_t *src, enum number_nan nan)
 {
+    (void)nan;
     return number_print_i64(text, (int16_t)load_le16(src));
 }
 
-static size_t print_i32(uint8_t *text, const uint8_t *src)
+static size_t print_i32(uint8_t *text, const uint8_t *src, enum number_nan nan)
 {
+    (void)nan;
     return number_print_i64(text, (int32_t)load_le32(src));
 }
 
-static size_t print_i64(uint8_t *text, const uint8_t *src)
+static size_t print_i64(uint8_t *text, const uint8_t *src, enum number_nan nan)
 {
+    (void)nan;
     return number_print_i64(text, (int64_t)load_le64(src));
 }
 
-static size_t print_u8(uint8_t *text, const uint8_t *src)
+static size_t print_u8(uint8_t *text, const uint8_t *src, enum number_nan nan)
 {
+    (void)nan;
     return number_print_u64(text, *src);
 }
 
-static size_t print_u16(uint8_t *text, const uint8_t *src)
+static size_t print_u16(uint8_t *text, const uint8_t *src, enum number_nan nan)
 {
+    (void)nan;
     return number_print_u64(text, load_le16(src));
 }
 
-static size_t print_u32(uint8_t *text, const uint8_t *src)
+static size_t print_u32(uint8_t *text, const uint8_t *src, enum number_nan nan)
 {
+    (void)nan;
     return number_print_u64(text, load_le32(src));
 }
 
-static size_t print_u64(uint8_t *text, const uint8_t *src)
+static size_t print_u64(uint8_t *text, const uint8_t *src, enum number_nan nan)
 {
+    (void)nan;
     return number_print_u64(text, load_le64(src));
 }
 
-static size_t print_bool(uint8_t *text, const uint8_t *src)
+static size_t print_bool(uint8_t *text, const uint8_t *src, enum number_nan nan)
 {
+    (void)nan;
     const char *word = *src ? "true" : "false";
     size_t len = strlen(word);
     memcpy(text, word, len);
@@ -95,8 +104,10 @@ static print_element_f *const printers[DTYPE_COUNT] = {
     [DT_BOOL] = print_bool,
 };
 
-void tensor_text_print(struct buf *out, enum dtype dtype, const void *src, size_t count)
+void tensor_text_print(struct buf *out, enum dtype dtype, const void *src, size_t count,
+                       enum number_nan nan)
 {
+    print_element_f *print = printers[dtype];
     const uint8_t *p = src;
     buf_add_char(out, '[');
     for (size_t done = 0; done < count;) {
@@ -107,7 +118,7 @@ void tensor_text_print(struct buf *out, enum dtype dtype, const void *src, size_
         }
         uint8_t *text = room;
         for (size_t i = 0; i < chunk; i++, p += dtype_bytes(dtype)) {
-            text += printers[dtype](text, p);
+            text += print(text, p, nan);
             *text++ = ',';
         }
         done += chunk;
@@ -116,11 +127,12 @@ void tensor_text_print(struct buf *out, enum dtype dtype, const void *src, size_
     buf_add_char(out, ']');
 }
 
-static void print_element(struct buf *out, enum dtype dtype, const uint8_t *src)
+static void print_element(struct buf *out, enum dtype dtype, const uint8_t *src,
+                          enum number_nan nan)
 {
     uint8_t *text = buf_reserve(out, NUMBER_TEXT_MAX);
     if (text) {
-        buf_commit(out, printers[dtype](text, src));
+        buf_commit(out, printers[dtype](text, src, nan));
     }
 }
 
@@ -133,13 +145,13 @@ static void print_brackets(struct buf *out, unsigned count)
 
 /* An odometer over all but the innermost dim; behind an empty dim there is nothing to nest. */
 void tensor_text_print_nested(struct buf *out, enum dtype dtype, const struct shape *shape,
-                              const void *src)
+                              const void *src, enum number_nan nan)
 {
     int64_t index[SHAPE_RANK_MAX] = {0};
     const uint8_t *row = src;
     unsigned last = 0;
     if (shape->rank == 0) {
-        print_element(out, dtype, src);
+        print_element(out, dtype, src, nan);
         return;
     }
     while (last < shape->rank - 1u && shape->dims[last] != 0) {
@@ -149,7 +161,7 @@ void tensor_text_print_nested(struct buf *out, enum dtype dtype, const struct sh
     while (!buf_failed(out)) {
         unsigned level = last;
         size_t count = (size_t)shape->dims[last];
-        tensor_text_print(out, dtype, row, count);
+        tensor_text_print(out, dtype, row, count, nan);
         row += count * dtype_bytes(dtype);
         while (level > 0 && ++index[level - 1] == shape->dims[level - 1]) {
             index[--level] = 0;

@@ -11,8 +11,9 @@ struct tensor_walk {
     const struct tensor_element *element;
     uint8_t *dst;        /* where the next element goes */
     struct arena *arena; /* of decoded strings */
-    bool is_at_element;  /* the last run stopped at an element, not at a missing comma */
-    unsigned level;      /* of the array that the walk is in */
+    struct tensor_nan *nan;
+    bool is_at_element; /* the last run stopped at an element, not at a missing comma */
+    unsigned level;     /* of the array that the walk is in */
     int64_t index[SHAPE_RANK_MAX];
 };
 
@@ -22,12 +23,15 @@ typedef size_t tensor_read_run_f(struct tensor_walk *walk, size_t count);
 /* A type of elements, and its words for errors. */
 struct tensor_element {
     tensor_read_run_f *read_run;
-    const char *name, *wanted;
+    const char *name, *wanted, *range;
     bool is_float;
 };
 
 extern const struct tensor_element tensor_elements[DTYPE_COUNT];
 extern const struct tensor_element tensor_string_element;
+
+/* "NaN", "Infinity" or "-Infinity" in quotes, whatever is escaped: the place behind it, or NULL. */
+const uint8_t *tensor_read_quoted(const uint8_t *at, const uint8_t *end, double *out);
 
 static inline const uint8_t *tensor_skip_space(const uint8_t *at, const uint8_t *end)
 {

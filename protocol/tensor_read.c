@@ -48,7 +48,7 @@ static inline const uint8_t *read_narrow(const uint8_t *at, const uint8_t *end, 
         return NULL;
     }
     uint16_t bits = narrow(value);
-    if ((bits & 0x7fff) == infinity && !isinf(value)) {
+    if ((bits & 0x7fff) == infinity) {
         return NULL;
     }
     memcpy(dst, &bits, sizeof(bits));
@@ -150,9 +150,83 @@ static inline const uint8_t *step(const uint8_t *at, const uint8_t *end, size_t 
     return at < end && *at == ',' ? tensor_skip_space(at + 1, end) : NULL;
 }
 
-/* The one loop, compiled for each element type. */
-__attribute__((always_inline)) static inline size_t
-read_run(struct tensor_walk *walk, size_t count, read_element_f *read_element, size_t bytes)
+/* ---- NaN and the infinities ------------------------------------------------------------------ */
+
+const uint8_t *tensor_read_quoted(const uint8_t *at, const uint8_t *end, double *out)
+{
+    static const struct {
+        const char *text;
+        double value;
+    } words[] = {{"NaN", NAN}, {"Infinity", INFINITY}, {"-Infinity", -INFINITY}};
+    struct json_string string;
+    if (at == end || *at != '"' || json_string_scan(&at, end, &string)) {
+        return NULL;
+    }
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (json_string_is(&string, words[i].text)) {
+            *out = words[i].value;
+            return at;
+        }
+    }
+    return NULL;
+}
+
+bool tensor_text_is_word(struct span text)
+{
+    double value;
+    const uint8_t *end = text.ptr + text.len;
+    return tensor_read_quoted(text.ptr, end, &value) == end;
+}
+
+typedef void store_word_f(void *dst, double value);
+
+static void store_f32(void *dst, double value)
+{
+    memcpy(dst, &(float){(float)value}, sizeof(float));
+}
+
+static void store_f64(void *dst, double value)
+{
+    memcpy(dst, &value, sizeof(value));
+}
+
+static void store_f16(void *dst, double value)
+{
+    memcpy(dst, &(uint16_t){number_to_f16(value)}, sizeof(uint16_t));
+}
+
+static void store_bf16(void *dst, double value)
+{
+    memcpy(dst, &(uint16_t){number_to_bf16(value)}, sizeof(uint16_t));
+}
+
+/* What a float may be besides a number: rare, so numbers do not pay for it. */
+__attribute__((noinline, cold)) static const uint8_t *read_word(struct tensor_nan *nan,
+                                                                const uint8_t *at,
+                                                                const uint8_t *end,
+                                                                store_word_f *store, void *dst)
+{
+    double value = NAN;
+    const uint8_t *behind = number_read_word(at, end, &value);
+    if (behind) {
+        nan->has_tokens = true;
+    } else if (nan->takes_null && end - at >= 4 && memcmp(at, "null", 4) == 0) {
+        behind = at + 4;
+    } else {
+        behind = tensor_read_quoted(at, end, &value);
+    }
+    if (behind) {
+        store(dst, value);
+    }
+    return behind;
+}
+
+/* ---- runs ------------------------------------------------------------------------------------ */
+
+/* The one loop, compiled for each element type; |store| is NULL for those that have no NaN. */
+__attribute__((always_inline)) static inline size_t read_run(struct tensor_walk *walk, size_t count,
+                                                             read_element_f *read_element,
+                                                             size_t bytes, store_word_f *store)
 {
     const uint8_t *at = walk->at, *end = walk->end;
     uint8_t *dst = walk->dst;
@@ -165,6 +239,9 @@ read_run(struct tensor_walk *walk, size_t count, read_element_f *read_element, s
         }
         at = element;
         const uint8_t *behind = read_element(at, end, dst);
+        if (!behind && store) {
+            behind = read_word(walk->nan, at, end, store, dst);
+        }
         if (!behind) {
             break;
         }
@@ -176,40 +253,41 @@ read_run(struct tensor_walk *walk, size_t count, read_element_f *read_element, s
     return i;
 }
 
-#define RUN(name, bytes)                                                                           \
+#define RUN(name, bytes, store)                                                                    \
     static size_t run_##name(struct tensor_walk *walk, size_t count)                               \
     {                                                                                              \
-        return read_run(walk, count, read_##name, bytes);                                          \
+        return read_run(walk, count, read_##name, bytes, store);                                   \
     }
-RUN(f32, 4)
-RUN(f64, 8)
-RUN(f16, 2)
-RUN(bf16, 2)
-RUN(i8, 1)
-RUN(i16, 2)
-RUN(i32, 4)
-RUN(i64, 8)
-RUN(u8, 1)
-RUN(u16, 2)
-RUN(u32, 4)
-RUN(u64, 8)
-RUN(bool, 1)
+RUN(f32, 4, store_f32)
+RUN(f64, 8, store_f64)
+RUN(f16, 2, store_f16)
+RUN(bf16, 2, store_bf16)
+RUN(i8, 1, NULL)
+RUN(i16, 2, NULL)
+RUN(i32, 4, NULL)
+RUN(i64, 8, NULL)
+RUN(u8, 1, NULL)
+RUN(u16, 2, NULL)
+RUN(u32, 4, NULL)
+RUN(u64, 8, NULL)
+RUN(bool, 1, NULL)
 #undef RUN
 
 const struct tensor_element tensor_elements[DTYPE_COUNT] = {
-    [DT_F32] = {run_f32, "FP32", "a number", true},
-    [DT_F64] = {run_f64, "FP64", "a number", true},
-    [DT_F16] = {run_f16, "FP16", "a number", true},
-    [DT_BF16] = {run_bf16, "BF16", "a number", true},
-    [DT_I8] = {run_i8, "INT8", "an integer", false},
-    [DT_I16] = {run_i16, "INT16", "an integer", false},
-    [DT_I32] = {run_i32, "INT32", "an integer", false},
-    [DT_I64] = {run_i64, "INT64", "an integer", false},
-    [DT_U8] = {run_u8, "UINT8", "an integer", false},
-    [DT_U16] = {run_u16, "UINT16", "an integer", false},
-    [DT_U32] = {run_u32, "UINT32", "an integer", false},
-    [DT_U64] = {run_u64, "UINT64", "an integer", false},
-    [DT_BOOL] = {run_bool, "BOOL", "a boolean", false},
+    [DT_F32] = {run_f32, "FP32", "a number", "up to 3.4028235e38", true},
+    [DT_F64] = {run_f64, "FP64", "a number", "up to 1.7976931348623157e308", true},
+    [DT_F16] = {run_f16, "FP16", "a number", "up to 65504", true},
+    [DT_BF16] = {run_bf16, "BF16", "a number", "up to 3.3895314e38", true},
+    [DT_I8] = {run_i8, "INT8", "an integer", "-128 to 127", false},
+    [DT_I16] = {run_i16, "INT16", "an integer", "-32768 to 32767", false},
+    [DT_I32] = {run_i32, "INT32", "an integer", "-2147483648 to 2147483647", false},
+    [DT_I64] = {run_i64, "INT64", "an integer", "-9223372036854775808 to 9223372036854775807",
+                false},
+    [DT_U8] = {run_u8, "UINT8", "an integer", "0 to 255", false},
+    [DT_U16] = {run_u16, "UINT16", "an integer", "0 to 65535", false},
+    [DT_U32] = {run_u32, "UINT32", "an integer", "0 to 4294967295", false},
+    [DT_U64] = {run_u64, "UINT64", "an integer", "0 to 18446744073709551615", false},
+    [DT_BOOL] = {run_bool, "BOOL", "a boolean", "0 to 1", false},
 };
 
 /* A string that has to be decoded goes to the arena, the others stay where they are. */
@@ -242,4 +320,4 @@ static size_t run_string(struct tensor_walk *walk, size_t count)
     return count;
 }
 
-const struct tensor_element tensor_string_element = {run_string, "BYTES", "a string", false};
+const struct tensor_element tensor_string_element = {run_string, "BYTES", "a string", "", false};

@@ -59,6 +59,38 @@ static enum status fail_short(const struct tensor_walk *walk, size_t done, size_
                      done);
 }
 
+/*
+ * How many items stand before the bracket that closes the array at |at|, or before the end:
+ * elements and arrays of that array, or, if |is_deep|, elements at any depth.
+ */
+static size_t count_items(const uint8_t *at, const uint8_t *end, bool is_deep)
+{
+    size_t count = 0, depth = 0;
+    bool is_open = false; /* an item has begun */
+    while (at < end && (*at != ']' || depth > 0)) {
+        struct json_string string;
+        uint8_t c = *at;
+        bool is_bracket = c == '[' || c == ']', is_seen = is_deep || depth == 0;
+        if ((c == ',' && is_seen) || (is_bracket && is_deep)) {
+            is_open = false;
+        } else if (c > ' ' && is_seen && !is_open) {
+            is_open = true;
+            count++;
+        }
+        depth += c == '[';
+        depth -= c == ']';
+        if (c != '"' || json_string_scan(&at, end, &string)) {
+            at++;
+        }
+    }
+    return count;
+}
+
+size_t tensor_text_count(struct span text)
+{
+    return text.len > 0 ? count_items(text.ptr + 1, text.ptr + text.len, true) : 0;
+}
+
 /* Something else than the closing bracket behind the last of |count| elements. */
 static enum status fail_long(struct tensor_walk *walk, size_t count, struct error *err)
 {
@@ -66,8 +98,11 @@ static enum status fail_long(struct tensor_walk *walk, size_t count, struct erro
     if (count > 0 && !is_next(walk, ',')) {
         return fail_next(walk, walk->level, "']'", err);
     }
-    return error_set(err, ST_INVALID, "%sexpected %zu elements (shape %.80s), got more",
-                     print_path(walk, walk->level, path), count, shape_print(walk->shape, shape));
+    size_t more = count_items(walk->at, walk->end, false);
+    return more > 0 ? error_set(err, ST_INVALID, "%sexpected %zu elements (shape %.80s), got %zu",
+                                print_path(walk, walk->level, path), count,
+                                shape_print(walk->shape, shape), count + more)
+                    : fail_next(walk, walk->level, "']'", err);
 }
 
 /* The string at walk->at was not read: it is malformed, or there was no memory to decode it. */
@@ -90,14 +125,17 @@ static enum status fail_number(const struct tensor_walk *walk, const char *path,
     enum number_result result = walk->element->is_float
                                     ? number_parse_f64(&at, walk->end, &number)
                                     : number_parse_i64(&at, walk->end, &integer);
+    if (!walk->element->is_float && number_read_word(walk->at, walk->end, &number)) {
+        result = NUMBER_NOT_INTEGER;
+    }
     switch (result) {
     case NUMBER_NOT_INTEGER:
         return error_set(err, ST_INVALID, "%sexpected an integer, got %.*s", path, SPAN_FMT(token));
     case NUMBER_SYNTAX:
         return error_set(err, ST_INVALID, "%smalformed number %.*s", path, SPAN_FMT(token));
     default:
-        return error_set(err, ST_INVALID, "%s%.*s is out of the range of %s", path, SPAN_FMT(token),
-                         walk->element->name);
+        return error_set(err, ST_INVALID, "%s%.*s is out of the range of %s (%s)", path,
+                         SPAN_FMT(token), walk->element->name, walk->element->range);
     }
 }
 
@@ -209,7 +247,7 @@ size_t tensor_text_bytes_min(int64_t count)
 }
 
 enum status tensor_text_parse(struct span text, enum dtype dtype, const struct shape *shape,
-                              void *dst, size_t bytes, struct error *err)
+                              struct tensor_nan *nan, void *dst, size_t bytes, struct error *err)
 {
     must(bytes == (size_t)shape_numel(shape) * dtype_bytes(dtype));
     struct tensor_walk walk = {
@@ -218,12 +256,13 @@ enum status tensor_text_parse(struct span text, enum dtype dtype, const struct s
         .shape = shape,
         .element = &tensor_elements[dtype],
         .dst = dst,
+        .nan = nan,
     };
     return walk_array(&walk, bytes / dtype_bytes(dtype), err);
 }
 
-enum status tensor_text_parse_element(struct span text, enum dtype dtype, void *dst,
-                                      struct error *err)
+enum status tensor_text_parse_element(struct span text, enum dtype dtype, struct tensor_nan *nan,
+                                      void *dst, struct error *err)
 {
     static const struct shape scalar = {.rank = 0};
     struct tensor_walk walk = {
@@ -232,6 +271,7 @@ enum status tensor_text_parse_element(struct span text, enum dtype dtype, void *
         .shape = &scalar,
         .element = &tensor_elements[dtype],
         .dst = dst,
+        .nan = nan,
     };
     struct json in;
     json_init(&in, text);
@@ -248,8 +288,8 @@ enum status tensor_text_parse_strings(struct span text, const struct shape *shap
 {
     int64_t count = shape_numel(shape);
     if (text.len < tensor_text_bytes_min(count)) {
-        return error_set(err, ST_INVALID, ": %zu bytes of text cannot hold %" PRId64 " strings",
-                         text.len, count);
+        return error_set(err, ST_INVALID, ": expected %" PRId64 " strings, got %zu", count,
+                         tensor_text_count(text));
     }
     struct span *strings = arena_array(arena, (size_t)count, sizeof(*strings));
     if (!strings) {

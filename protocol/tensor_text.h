@@ -4,9 +4,10 @@
  *
  * Reading accepts one flat array in row-major order, or arrays nested exactly as the shape says;
  * nothing in between. Integers must be integer tokens in the range of their type, BOOL takes true,
- * false, 1 and 0, floats take any number that their type can hold, NaN, Infinity and -Infinity.
- * Nothing is written outside the given memory whatever the text is. Errors begin with the index
- * path, "[3][1]: expected a number, got a string", for the caller to put a name before.
+ * false, 1 and 0, floats take any number that their type can hold, and NaN, Infinity and -Infinity
+ * with or without quotes. Nothing is written outside the given memory whatever the text is. Errors
+ * begin with the index path, "[3][1]: expected a number, got a string", for the caller to put a
+ * name before.
  *
  * A text whose shape nobody has said is measured first: tensor_text_measure() takes the shape from
  * the nesting.
@@ -22,19 +23,33 @@
 #include "base/dtype.h"
 #include "base/shape.h"
 #include "base/status.h"
+#include "protocol/number.h"
+
+/* How the sender of a text writes NaN and the infinities. */
+struct tensor_nan {
+    bool takes_null; /* null is NaN; else it is refused */
+    bool has_tokens; /* set where a word stood without quotes; never cleared */
+};
 
 /* Fewest bytes of JSON that can hold |count| elements; saturates. */
 size_t tensor_text_bytes_min(int64_t count);
 
+/* How many elements an array has, whatever is wrong with it: for errors. */
+size_t tensor_text_count(struct span text);
+
 /* |text| is the whole array with its brackets. |dst| has exactly |bytes| = shape x dtype and may
  * have any alignment. Part of it is written even when the text turns out to be bad. */
 MUST_CHECK enum status tensor_text_parse(struct span text, enum dtype dtype,
-                                         const struct shape *shape, void *dst, size_t bytes,
-                                         struct error *err);
+                                         const struct shape *shape, struct tensor_nan *nan,
+                                         void *dst, size_t bytes, struct error *err);
 
-/* The number or boolean |text| without brackets; |dst| has room for one element. */
-MUST_CHECK enum status tensor_text_parse_element(struct span text, enum dtype dtype, void *dst,
+/* The element |text| without brackets; |dst| has room for one. */
+MUST_CHECK enum status tensor_text_parse_element(struct span text, enum dtype dtype,
+                                                 struct tensor_nan *nan, void *dst,
                                                  struct error *err);
+
+/* Is |text| one of the words for floats, in quotes? */
+bool tensor_text_is_word(struct span text);
 
 /* The shape that the nesting of |text| says; ST_INVALID where arrays of one depth differ in length
  * ("[1]: ragged at depth 1: ..."). Elements are counted and not read: parse them afterwards. */
@@ -48,10 +63,11 @@ MUST_CHECK enum status tensor_text_parse_strings(struct span text, const struct 
                                                  struct error *err);
 
 /* Appends a flat array of |count| elements. */
-void tensor_text_print(struct buf *out, enum dtype dtype, const void *src, size_t count);
+void tensor_text_print(struct buf *out, enum dtype dtype, const void *src, size_t count,
+                       enum number_nan nan);
 /* Appends arrays nested as |shape| says; of rank 0 the bare element. */
 void tensor_text_print_nested(struct buf *out, enum dtype dtype, const struct shape *shape,
-                              const void *src);
+                              const void *src, enum number_nan nan);
 void tensor_text_print_strings(struct buf *out, const struct span *strings, size_t count);
 
 #endif

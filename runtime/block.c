@@ -4,6 +4,7 @@
 #include "runtime/block.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -148,6 +149,20 @@ static void read_symbols(const struct rt_block *block, const struct rt_block_inp
     }
 }
 
+/* ", as dim 0 of x": the last place where an input has |dim|, which gave it its value. */
+static void name_symbol(const struct rt_block *block, struct rt_dim dim, char text[80])
+{
+    const struct rt_graph *graph = &block->graph;
+    for (uint32_t i = 0; dim.expr && i < block->name_count && i < graph->input_count; i++) {
+        const struct rt_value *v = &graph->values[graph->inputs[i]];
+        for (uint8_t d = 0; v->kind == RT_TENSOR && d < v->rank; d++) {
+            if (rt_dim_same(v->dims[d], dim)) {
+                snprintf(text, 80, ", as dim %u of %.40s", d, block->names[i].name);
+            }
+        }
+    }
+}
+
 static enum status check_dim(const struct rt_block *block, uint32_t input, uint8_t d, int64_t given,
                              const int64_t *values, struct error *err)
 {
@@ -155,13 +170,14 @@ static enum status check_dim(const struct rt_block *block, uint32_t input, uint8
     int64_t wanted = rt_dim_at(dim, values);
     const char *name = input < block->name_count ? block->names[input].name : "a value";
     if (given != wanted) {
+        char other[80] = "";
+        name_symbol(block, dim, other);
         return error_set(err, ST_INVALID, "%s: dim %u is %" PRId64 ", expected %" PRId64 "%s", name,
-                         d, given, wanted, dim.expr ? " as another input has it" : "");
+                         d, given, wanted, other);
     }
     if (given > dim.value) {
-        return error_set(err, ST_INVALID,
-                         "%s: dim %u is %" PRId64 ", at most %" PRId64 " are possible", name, d,
-                         given, dim.value);
+        return error_set(err, ST_INVALID, "%s: dim %u is %" PRId64 ", expected at most %" PRId64,
+                         name, d, given, dim.value);
     }
     return ST_OK;
 }
@@ -190,6 +206,55 @@ enum status rt_block_symbols(const struct rt_block *block, const struct rt_block
 {
     read_symbols(block, inputs, values);
     return check_inputs(block, inputs, values, err);
+}
+
+/* Puts which input's number or dim it is behind the text in |err|. */
+static void add_place(struct error *err, const char *name, int dim, int64_t is)
+{
+    struct error before = *err;
+    char place[32] = "";
+    if (dim >= 0) {
+        snprintf(place, sizeof(place), "dim %d of ", dim);
+    }
+    error_set(err, before.code, "%s; %s%.60s is %" PRId64, before.text, place, name, is);
+}
+
+/* Which dims of the inputs the broken requirement follows from, so far as they have names. */
+static void explain(const struct rt_block *block, const struct rt_block_input *inputs,
+                    const int64_t *values, struct error *err)
+{
+    const struct rt_graph *graph = &block->graph;
+    const struct rt_requirement *broken = rt_dims_broken(&graph->dims, values);
+    bool *is_part = broken && err ? calloc(graph->dims.expr_count, sizeof(*is_part)) : NULL;
+    if (!is_part) {
+        return;
+    }
+    rt_dim_mark(&graph->dims, broken->a, is_part);
+    rt_dim_mark(&graph->dims, broken->b, is_part);
+    for (uint32_t i = 0; i < block->name_count && i < graph->input_count; i++) {
+        const struct rt_value *v = &graph->values[graph->inputs[i]];
+        const char *name = block->names[i].name;
+        for (uint8_t d = 0; inputs[i].shape && v->kind == RT_TENSOR && d < v->rank; d++) {
+            if (v->dims[d].expr && is_part[v->dims[d].expr]) {
+                add_place(err, name, d, inputs[i].shape->dims[d]);
+            }
+        }
+        if (v->kind == RT_INT && v->i.expr && is_part[v->i.expr]) {
+            add_place(err, name, -1, inputs[i].number);
+        }
+    }
+    free(is_part);
+}
+
+enum status rt_block_eval(const struct rt_block *block, const struct rt_block_input *inputs,
+                          int64_t *values, struct error *err)
+{
+    TRY(rt_block_symbols(block, inputs, values, err));
+    enum status status = rt_dims_eval(&block->graph.dims, values, err);
+    if (status != ST_OK) {
+        explain(block, inputs, values, err);
+    }
+    return status;
 }
 
 /* ---- plans ----------------------------------------------------------------------------------- */
@@ -250,11 +315,10 @@ static void keep_plan(struct rt_block *block, struct cached_plan *cached)
 static enum status evaluate(const struct rt_block *block, const struct rt_block_input *inputs,
                             int64_t *values, int64_t *words, struct error *err)
 {
-    TRY(rt_block_symbols(block, inputs, values, err));
     if (!block->numbers.is_each_evaluated) {
-        return ST_OK;
+        return rt_block_symbols(block, inputs, values, err);
     }
-    TRY(rt_dims_eval(&block->graph.dims, values, err));
+    TRY(rt_block_eval(block, inputs, values, err));
     for (uint32_t i = 0; words && i < block->numbers.word_count; i++) {
         words[i] = values[block->numbers.words[i]];
     }
@@ -310,10 +374,7 @@ enum status rt_block_plan(struct rt_block *block, const struct rt_block_input *i
     if (!values) {
         return error_set(err, ST_EXHAUSTED, "no memory for a plan");
     }
-    enum status status = rt_block_symbols(block, inputs, values, err);
-    if (status == ST_OK) {
-        status = rt_dims_eval(&block->graph.dims, values, err);
-    }
+    enum status status = rt_block_eval(block, inputs, values, err);
     if (status == ST_OK) {
         status = add_plan(block, values, out_plan, err);
     }
@@ -347,6 +408,17 @@ static enum status eval_bounds(const struct rt_block *block, int64_t *values, st
                                 : status;
 }
 
+/* Of a block that has one plan. */
+static enum status only_plan(struct rt_block *block, int64_t *values, struct rt_plan **out_plan,
+                             struct error *err)
+{
+    pthread_mutex_lock(&block->mutex);
+    struct cached_plan *cached = find_plan(block, values);
+    *out_plan = cached ? rt_plan_ref(cached->plan) : NULL;
+    pthread_mutex_unlock(&block->mutex);
+    return cached ? ST_OK : add_plan(block, values, out_plan, err);
+}
+
 enum status rt_block_plan_bounds(struct rt_block *block, struct rt_plan **out_plan,
                                  struct error *err)
 {
@@ -356,8 +428,10 @@ enum status rt_block_plan_bounds(struct rt_block *block, struct rt_plan **out_pl
         return error_set(err, ST_EXHAUSTED, "no memory for %u sizes", dims->expr_count);
     }
     enum status status = eval_bounds(block, values, err);
-    if (status == ST_OK) {
+    if (status == ST_OK && block->symbol_count > 0) {
         status = rt_plan_new(&block->flow, block->device, values, out_plan, err);
+    } else if (status == ST_OK) {
+        status = only_plan(block, values, out_plan, err);
     }
     free(values);
     return status;

@@ -89,8 +89,9 @@ MUST_CHECK enum status rt_block_find_plan(struct rt_block *block,
                                           struct rt_plan **out_plan, struct error *err);
 
 /*
- * The plan at the upper bounds of all sizes, for people. ST_UNSUPPORTED: they exclude each other.
- * The caller owns a reference.
+ * The plan at the upper bounds of all sizes, for people; where no size varies, that of every call,
+ * which finds it in the cache. ST_UNSUPPORTED: the bounds exclude each other. The caller owns a
+ * reference.
  */
 MUST_CHECK enum status rt_block_plan_bounds(struct rt_block *block, struct rt_plan **out_plan,
                                             struct error *err);
@@ -102,5 +103,11 @@ MUST_CHECK enum status rt_block_plan_bounds(struct rt_block *block, struct rt_pl
 MUST_CHECK enum status rt_block_symbols(const struct rt_block *block,
                                         const struct rt_block_input *inputs, int64_t *values,
                                         struct error *err);
+
+/* The same, and then all that follows from them; ST_INVALID also when that is not as the block
+ * wants it: names the inputs' dims. */
+MUST_CHECK enum status rt_block_eval(const struct rt_block *block,
+                                     const struct rt_block_input *inputs, int64_t *values,
+                                     struct error *err);
 
 #endif

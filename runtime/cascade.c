@@ -47,6 +47,7 @@ void rt_cascade_reset(struct rt_cascade *cascade)
         rt_invocation_free(step->invocation);
         step->invocation = NULL;
         step->status = ST_OK;
+        step->culprit.is_known = false;
         step->is_late = step->is_connected = step->is_prepared = false;
     }
     cascade->prepared = 0;
@@ -151,6 +152,12 @@ const struct error *rt_cascade_error(const struct rt_cascade *cascade, uint32_t 
     return &cascade->steps[index].error;
 }
 
+const struct rt_culprit *rt_cascade_culprit(const struct rt_cascade *cascade, uint32_t index)
+{
+    must(cascade->steps[index].status != ST_OK);
+    return &cascade->steps[index].culprit;
+}
+
 /* The cause: what follows from it has its status or is cut, and stands behind it or is cut. */
 uint32_t rt_cascade_failed_step(const struct rt_cascade *cascade)
 {
@@ -227,6 +234,7 @@ static void on_step_done(struct rt_invocation *inv, enum status status, void *ar
     step->status = status;
     if (status != ST_OK) {
         step->error = *rt_invocation_error(inv);
+        step->culprit = *rt_invocation_culprit(inv);
     }
     step_over(step->cascade, (uint32_t)(step - step->cascade->steps));
 }

@@ -27,6 +27,7 @@
 #include "hal/queue.h"
 
 struct rt_cascade;
+struct rt_culprit;
 struct rt_invocation;
 struct rt_io;
 struct shape;
@@ -117,6 +118,7 @@ void rt_cascade_cancel(struct rt_cascade *cascade);
  * a step whose results it takes; the step that made the cascade fail. */
 enum status rt_cascade_status(const struct rt_cascade *cascade, uint32_t step);
 const struct error *rt_cascade_error(const struct rt_cascade *cascade, uint32_t step);
+const struct rt_culprit *rt_cascade_culprit(const struct rt_cascade *cascade, uint32_t step);
 uint32_t rt_cascade_cause(const struct rt_cascade *cascade, uint32_t step);
 uint32_t rt_cascade_failed_step(const struct rt_cascade *cascade);
 

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "runtime/cascade.h"
+#include "runtime/invocation.h"
 
 /* What one submission can wait for; two of its timepoints stay free. */
 #define RT_CASCADE_WAITS_MAX 6
@@ -16,6 +17,7 @@ struct cascade_step {
     struct hal_timepoint end;         /* semaphore: ref held; NULL: nobody waits for it */
     enum status status;
     struct error error; /* when status is not ST_OK */
+    struct rt_culprit culprit;
     size_t given_bytes; /* of the pool, before it was given what prepare gives */
     bool is_late;       /* started by whoever completes the last step that it has to follow */
     bool is_connected;  /* its edges are bound */

@@ -36,9 +36,7 @@ static bool gather_shapes(const struct rt_cascade_sizes *sizes, uint32_t step,
 static void leave_open(const struct rt_method *method, struct rt_result_info *infos)
 {
     for (uint32_t i = 0; i < rt_method_result_count(method); i++) {
-        const struct rt_io *io = rt_method_result(method, i);
-        infos[i] =
-            (struct rt_result_info){.is_tensor = io->kind == RT_IO_TENSOR, .shape = io->shape};
+        infos[i] = rt_result_bounds(rt_method_result(method, i));
     }
 }
 

@@ -25,7 +25,8 @@ struct walk {
     struct rt_foreseen *registers;
     int64_t *values; /* by expression, of the block at hand */
     bool *is_known;
-    struct rt_foreseen *outs; /* of the block at hand */
+    struct rt_dim_range *ranges; /* likewise */
+    struct rt_foreseen *outs;    /* of the block at hand */
     bool has_jumps, has_changed;
     bool is_certain; /* what is walked runs in every call, and with these sizes */
     struct error *err;
@@ -42,11 +43,21 @@ static void join(struct rt_foreseen *to, const struct rt_foreseen *from)
     if (to->shape.rank != from->shape.rank) {
         known = 0;
     }
-    for (uint8_t d = 0; d < to->shape.rank; d++) {
+    for (uint8_t d = 0; d < to->shape.rank && d < from->shape.rank; d++) {
         known &= to->shape.dims[d] == from->shape.dims[d] ? UINT32_MAX : ~(1u << d);
     }
     to->known_dims = known;
     to->is_known = to->is_known && from->is_known && to->number == from->number;
+}
+
+/* Where the order of steps is not known, only the file bounds what is not known. */
+static void bound_by_file(const struct walk *w, uint32_t reg, struct rt_foreseen *value)
+{
+    const struct shape *bound = &w->code->registers[reg].bound;
+    for (uint8_t d = 0; w->has_jumps && d < value->shape.rank && d < bound->rank; d++) {
+        bool is_known = value->known_dims >> d & 1;
+        value->shape.dims[d] = is_known ? value->shape.dims[d] : bound->dims[d];
+    }
 }
 
 static void put(struct walk *w, uint32_t reg, const struct rt_foreseen *value)
@@ -57,6 +68,7 @@ static void put(struct walk *w, uint32_t reg, const struct rt_foreseen *value)
     } else {
         *to = *value;
     }
+    bound_by_file(w, reg, to);
     w->has_changed |= !before.is_written || before.known_dims != to->known_dims ||
                       before.is_known != to->is_known;
 }
@@ -68,11 +80,27 @@ static void put_number(struct walk *w, uint32_t reg, bool is_known, int64_t numb
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
+static void know_symbol(struct walk *w, uint32_t expr, int64_t value)
+{
+    w->values[expr] = value;
+    w->is_known[expr] = true;
+    w->ranges[expr] = (struct rt_dim_range){value, value};
+}
+
+static void know_at_most(struct walk *w, uint32_t expr, int64_t bound)
+{
+    struct rt_dim_range *range = &w->ranges[expr];
+    range->hi = bound < range->hi && bound >= range->lo ? bound : range->hi;
+}
+
 /* False: an input is not written yet. */
 static bool read_symbols(struct walk *w, const struct rt_block *block)
 {
     const struct rt_graph *graph = &block->graph;
     memset(w->is_known, 0, graph->dims.expr_count * sizeof(*w->is_known));
+    for (uint32_t i = 1; i < graph->dims.expr_count; i++) {
+        w->ranges[i] = (struct rt_dim_range){graph->dims.exprs[i].lo, graph->dims.exprs[i].hi};
+    }
     for (uint32_t i = 0; i < graph->input_count; i++) {
         const struct rt_value *v = &graph->values[graph->inputs[i]];
         const struct rt_foreseen *from = &w->registers[block->ins[i]];
@@ -80,14 +108,17 @@ static bool read_symbols(struct walk *w, const struct rt_block *block)
             return false;
         }
         for (uint8_t d = 0; v->kind == RT_TENSOR && d < v->rank; d++) {
-            if (v->dims[d].expr && d < from->shape.rank && (from->known_dims >> d & 1)) {
-                w->values[v->dims[d].expr] = from->shape.dims[d];
-                w->is_known[v->dims[d].expr] = true;
+            if (!v->dims[d].expr || d >= from->shape.rank) {
+                continue;
+            }
+            if (from->known_dims >> d & 1) {
+                know_symbol(w, v->dims[d].expr, from->shape.dims[d]);
+            } else {
+                know_at_most(w, v->dims[d].expr, from->shape.dims[d]);
             }
         }
         if (v->kind == RT_INT && v->i.expr && from->is_known) {
-            w->values[v->i.expr] = from->number;
-            w->is_known[v->i.expr] = true;
+            know_symbol(w, v->i.expr, from->number);
         }
     }
     return true;
@@ -113,7 +144,8 @@ static struct rt_foreseen read_out(const struct walk *w, const struct rt_block *
     value.shape.rank = v->rank;
     for (uint8_t d = 0; d < v->rank; d++) {
         bool is_known = dim_is_known(w, v->dims[d]) && (d > 0 || out->extent == RT_NO_EXTENT);
-        value.shape.dims[d] = is_known ? rt_dim_at(v->dims[d], w->values) : 0;
+        int64_t most = rt_dim_range_at(v->dims[d], w->ranges).hi;
+        value.shape.dims[d] = is_known ? rt_dim_at(v->dims[d], w->values) : most > 0 ? most : 0;
         value.known_dims |= (uint32_t)is_known << d;
     }
     return value;
@@ -148,6 +180,7 @@ static enum status walk_block(struct walk *w, const struct rt_block *block)
         return ST_OK;
     }
     rt_dims_eval_known(&block->graph.dims, w->values, w->is_known);
+    rt_dims_bound(&block->graph.dims, w->ranges);
     if (w->is_certain) {
         TRY(check_block(w, block));
     }
@@ -206,7 +239,7 @@ static void walk_copy_index(struct walk *w, const struct rt_step *step)
         return;
     }
     value.shape.rank = (uint8_t)(from->shape.rank + 1);
-    value.shape.dims[0] = 0;
+    value.shape.dims[0] = w->code->registers[step->target].bound.dims[0];
     memcpy(&value.shape.dims[1], from->shape.dims, from->shape.rank * sizeof(int64_t));
     value.known_dims = from->known_dims << 1;
     put(w, step->target, &value);
@@ -278,6 +311,7 @@ static enum status walk_all(struct walk *w)
     for (uint32_t i = 0; w->has_jumps && w->has_changed && i < w->code->register_count; i++) {
         w->registers[i].known_dims = 0;
         w->registers[i].is_known = false;
+        bound_by_file(w, i, &w->registers[i]);
     }
     return ST_OK;
 }
@@ -297,9 +331,10 @@ enum status rt_foresee(const struct rt_method *method, const struct shape *const
     }
     w.values = calloc(exprs_max, sizeof(*w.values));
     w.is_known = calloc(exprs_max, sizeof(*w.is_known));
+    w.ranges = calloc(exprs_max, sizeof(*w.ranges));
     w.outs = calloc((size_t)code->outs_max + 1, sizeof(*w.outs));
     enum status status = ST_EXHAUSTED;
-    if (w.values && w.is_known && w.outs) {
+    if (w.values && w.is_known && w.ranges && w.outs) {
         begin(&w, method, inputs);
         status = walk_all(&w);
     } else {
@@ -307,6 +342,7 @@ enum status rt_foresee(const struct rt_method *method, const struct shape *const
     }
     free(w.values);
     free(w.is_known);
+    free(w.ranges);
     free(w.outs);
     return status;
 }

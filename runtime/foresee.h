@@ -18,7 +18,7 @@
 struct rt_method;
 
 struct rt_foreseen {
-    struct shape shape;  /* of a tensor */
+    struct shape shape;  /* of a tensor; a dim that is not known is at most that */
     uint32_t known_dims; /* bit d: dim d of |shape| is known */
     int64_t number;      /* of an int */
     bool is_written;     /* false: nothing that could run writes it */

@@ -11,6 +11,7 @@
  *     rt_invocation_prepare  shapes, plan, result memory: every refusal happens here or before
  *     rt_invocation_submit   queued on the device; |done| is called once
  *     rt_invocation_error    after |done| with a failure: why
+ *       and _culprit         which element of which input is to blame, if one is
  *     rt_invocation_result   after |done|, until the invocation is freed
  *     rt_invocation_free
  *
@@ -74,6 +75,14 @@ MUST_CHECK enum status rt_invocation_input(struct rt_invocation *invocation, uin
 MUST_CHECK enum status rt_invocation_bind_input(struct rt_invocation *invocation, uint32_t index,
                                                 const struct rt_buffer_desc *given,
                                                 struct error *err);
+
+/*
+ * As above for a tensor that is not in memory of a device yet: gives |bytes| of memory for the
+ * caller to write before submit, in which |given|, which has no buffer, describes the tensor.
+ */
+MUST_CHECK enum status rt_invocation_stage_input(struct rt_invocation *invocation, uint32_t index,
+                                                 const struct rt_buffer_desc *given, size_t bytes,
+                                                 void **out_ptr, struct error *err);
 
 /*
  * Result |index|, a tensor, is to be written into |buffer| from |offset| on, where it fits (its
@@ -146,9 +155,22 @@ void rt_invocation_cancel(struct rt_invocation *invocation);
 
 /*
  * Why |done| got another status than ST_OK, with what a kernel said of the data ("gather: an index
- * is out of range"). Borrowed from the invocation.
+ * is out of range: got 5, expected 0 to 4"). Borrowed from the invocation.
  */
 const struct error *rt_invocation_error(const struct rt_invocation *invocation);
+
+/* The element of an input that such an error is about, for callers to name it as they know it. */
+struct rt_culprit {
+    bool is_known;        /* false: the error is about nothing that the caller gave as it is */
+    uint32_t input;       /* raw index */
+    struct shape element; /* its indices */
+};
+
+const struct rt_culprit *rt_invocation_culprit(const struct rt_invocation *invocation);
+
+/* "[0][2]"; nothing for a tensor of one element without dims. */
+#define RT_CULPRIT_TEXT_MAX 160
+const char *rt_culprit_print(const struct rt_culprit *culprit, char text[RT_CULPRIT_TEXT_MAX]);
 
 /* Known after prepare (shape, and values that do not depend on tensors); bytes are
  * valid after done. */

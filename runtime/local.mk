@@ -43,6 +43,7 @@ noinst_LIBRARIES += %D%/libruntime.a
 	%D%/operators.c %D%/operators.h \
 	%D%/oracle.c %D%/oracle.h \
 	%D%/pipeline.c %D%/pipeline.h %D%/pipeline_priv.h \
+	%D%/resident.c %D%/resident.h \
 	%D%/program.c %D%/program.h \
 	%D%/results.c %D%/results.h \
 	%D%/scalar.c %D%/scalar.def %D%/scalar.h \

@@ -44,6 +44,17 @@ enum status rt_io_refuse(const struct rt_io *io, const char *given, struct error
     return ST_INVALID;
 }
 
+enum status rt_io_missing(const struct rt_io *io, struct error *err)
+{
+    struct buf type;
+    buf_init(&type, 512);
+    rt_io_print(io, &type);
+    error_set(err, ST_INVALID, "input '%s' is missing, expected %.*s", io->name,
+              SPAN_FMT(buf_span(&type)));
+    buf_fini(&type);
+    return ST_INVALID;
+}
+
 static enum status refuse_tensor(const struct rt_io *io, const struct rt_buffer_desc *given,
                                  struct error *err)
 {
@@ -65,7 +76,7 @@ static enum status check_type(const struct rt_io *io, const struct rt_buffer_des
     for (uint8_t d = 0; d < shape->rank; d++) {
         bool is_dynamic = io->dynamic_dims >> d & 1;
         if (is_dynamic && shape->dims[d] > io->shape.dims[d]) {
-            return error_set(err, ST_INVALID, "dim %u is %" PRId64 ", the largest is %" PRId64, d,
+            return error_set(err, ST_INVALID, "dim %u is %" PRId64 ", expected at most %" PRId64, d,
                              shape->dims[d], io->shape.dims[d]);
         }
         if (!is_dynamic && shape->dims[d] != io->shape.dims[d]) {
@@ -73,20 +84,6 @@ static enum status check_type(const struct rt_io *io, const struct rt_buffer_des
         }
     }
     return ST_OK;
-}
-
-/* The elements from the lowest to the highest that |given| reaches, around its first one. */
-static bool reach(const struct rt_buffer_desc *given, int64_t *low, int64_t *high)
-{
-    *low = *high = 0;
-    for (uint8_t d = 0; d < given->shape.rank; d++) {
-        int64_t step;
-        if (!mul_i64(given->shape.dims[d] - 1, given->strides[d], &step) ||
-            !add_i64(step < 0 ? *low : *high, step, step < 0 ? low : high)) {
-            return false;
-        }
-    }
-    return true;
 }
 
 static enum status refuse_extent(const struct rt_buffer_desc *given, size_t bytes,
@@ -110,7 +107,7 @@ static enum status check_extent(const struct rt_buffer_desc *given, size_t bytes
     }
     if (!given->has_strides) {
         high = (int64_t)bytes / element - 1;
-    } else if (!reach(given, &low, &high)) {
+    } else if (!shape_reach(&given->shape, given->strides, &low, &high)) {
         return error_set(err, ST_INVALID, "the strides reach beyond all memory");
     }
     bool is_inside = mul_i64(low, element, &from) && mul_i64(high, element, &to) &&
@@ -121,14 +118,7 @@ static enum status check_extent(const struct rt_buffer_desc *given, size_t bytes
 
 static bool is_packed(const struct rt_buffer_desc *given)
 {
-    int64_t strides[SHAPE_RANK_MAX];
-    shape_strides(&given->shape, strides);
-    for (uint8_t d = 0; given->has_strides && d < given->shape.rank; d++) {
-        if (given->shape.dims[d] > 1 && given->strides[d] != strides[d]) {
-            return false;
-        }
-    }
-    return true;
+    return !given->has_strides || shape_is_packed(&given->shape, given->strides, 1);
 }
 
 static bool is_usable(const struct rt_buffer_desc *given, const struct hal_device *device,

@@ -3,6 +3,7 @@
 
 #include "runtime/results.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -21,13 +22,16 @@ static enum status check_inputs(const struct rt_method *method, const struct sha
 {
     for (uint32_t i = 0; i < rt_method_input_count(method); i++) {
         const struct rt_io *io = rt_method_input(method, i);
+        if (io->kind == RT_IO_TENSOR && !inputs[i]) {
+            return rt_io_missing(io, err); /* before what is wrong with others */
+        }
+    }
+    for (uint32_t i = 0; i < rt_method_input_count(method); i++) {
+        const struct rt_io *io = rt_method_input(method, i);
         struct rt_buffer_desc given, wanted;
         size_t bytes;
         if (io->kind != RT_IO_TENSOR) {
             continue;
-        }
-        if (!inputs[i]) {
-            return error_set(err, ST_INVALID, "input '%s' is missing", io->name);
         }
         given = (struct rt_buffer_desc){.dtype = io->dtype, .shape = *inputs[i]};
         if (rt_oracle(io, method->device, &given, &wanted, &bytes, err) == RT_ORACLE_UNSUPPORTED) {
@@ -37,16 +41,78 @@ static enum status check_inputs(const struct rt_method *method, const struct sha
     return ST_OK;
 }
 
-static enum status finish(const struct rt_method *method, uint32_t index, bool is_known,
-                          struct rt_result_info *info, struct error *err)
+static uint32_t all_dims(const struct shape *shape)
+{
+    return (1u << shape->rank) - 1;
+}
+
+/* Of bounds that come to more than can be counted, as many as can. */
+static void count_result(const struct rt_io *io, struct rt_result_info *info)
+{
+    if (shape_bytes(&info->shape, io->dtype, &info->bytes, NULL) != ST_OK) {
+        info->bytes = SIZE_MAX;
+    }
+}
+
+struct rt_result_info rt_result_bounds(const struct rt_io *io)
+{
+    struct rt_result_info info = {
+        .shape = io->shape,
+        .is_tensor = io->kind == RT_IO_TENSOR,
+        .known_dims = all_dims(&io->shape) & ~io->dynamic_dims,
+    };
+    if (info.is_tensor) {
+        count_result(io, &info);
+    }
+    return info;
+}
+
+/* What the file says, and of |shape| the dims that are known and tighter bounds of the others. */
+static enum status finish(const struct rt_method *method, uint32_t index, const struct shape *shape,
+                          uint32_t known_dims, struct rt_result_info *info, struct error *err)
 {
     const struct rt_io *io = rt_method_result(method, index);
-    info->is_tensor = io->kind == RT_IO_TENSOR;
-    info->is_known = info->is_tensor && (is_known || io->dynamic_dims == 0);
-    if (!is_known) {
-        info->shape = io->shape;
+    *info = rt_result_bounds(io);
+    for (uint8_t d = 0; info->is_tensor && shape->rank == io->shape.rank && d < shape->rank; d++) {
+        if ((known_dims >> d & 1) || shape->dims[d] < info->shape.dims[d]) {
+            info->shape.dims[d] = shape->dims[d];
+        }
+        info->known_dims |= known_dims & 1u << d;
     }
-    return info->is_known ? shape_bytes(&info->shape, io->dtype, &info->bytes, err) : ST_OK;
+    info->is_known = info->is_tensor && info->known_dims == all_dims(&io->shape);
+    if (info->is_known) {
+        return shape_bytes(&info->shape, io->dtype, &info->bytes, err);
+    }
+    if (info->is_tensor) {
+        count_result(io, info);
+    }
+    return ST_OK;
+}
+
+enum status rt_method_take_extent(const struct rt_method *method, uint32_t index,
+                                  const struct shape *extent, struct rt_result_info *info,
+                                  struct error *err)
+{
+    const struct rt_io *io = rt_method_result(method, index);
+    char got[SHAPE_TEXT_MAX];
+    if (io->kind != RT_IO_TENSOR || extent->rank != info->shape.rank) {
+        return rt_io_refuse(io, shape_print(extent, got), err);
+    }
+    for (uint8_t d = 0; d < extent->rank; d++) {
+        int64_t dim = extent->dims[d], most = info->shape.dims[d];
+        if ((info->known_dims >> d & 1) && dim != most) {
+            return error_set(err, ST_INVALID, "dim %u is %" PRId64 ", expected %" PRId64, d, dim,
+                             most);
+        }
+        if (dim < 0 || dim > most) {
+            return error_set(err, ST_INVALID, "dim %u is %" PRId64 ", expected 0 to %" PRId64, d,
+                             dim, most);
+        }
+    }
+    info->shape = *extent;
+    info->known_dims = all_dims(extent);
+    info->is_known = true;
+    return shape_bytes(extent, io->dtype, &info->bytes, err);
 }
 
 /* The results of a method that is one block are expressions of its inputs' dims. */
@@ -57,11 +123,8 @@ static enum status describe_outputs(const struct rt_method *method, const int64_
     for (uint32_t i = 0; i < rt_method_result_count(method); i++) {
         const struct rt_value *v = &graph->values[graph->outputs[i]];
         bool is_known = v->kind == RT_TENSOR;
-        out_infos[i] = (struct rt_result_info){0};
-        if (is_known) {
-            out_infos[i].shape = rt_concrete_shape(v, values);
-        }
-        TRY(finish(method, i, is_known, &out_infos[i], err));
+        struct shape shape = is_known ? rt_concrete_shape(v, values) : (struct shape){.rank = 0};
+        TRY(finish(method, i, &shape, is_known ? all_dims(&shape) : 0, &out_infos[i], err));
     }
     return ST_OK;
 }
@@ -79,10 +142,9 @@ static enum status describe_registers(const struct rt_method *method,
     enum status status = rt_foresee(method, inputs, foreseen, err);
     for (uint32_t i = 0; status == ST_OK && i < rt_method_result_count(method); i++) {
         const struct rt_foreseen *from = &foreseen[code->results[i].reg];
-        uint32_t all = (1u << from->shape.rank) - 1;
-        bool is_known = from->is_written && from->known_dims == all;
-        out_infos[i] = (struct rt_result_info){.shape = from->shape};
-        status = finish(method, i, is_known, &out_infos[i], err);
+        static const struct shape nothing = {.rank = 0};
+        status = finish(method, i, from->is_written ? &from->shape : &nothing,
+                        from->is_written ? from->known_dims : 0, &out_infos[i], err);
     }
     free(foreseen);
     return status;
@@ -155,10 +217,7 @@ static enum status evaluate(struct rt_method *method, const struct shape *const 
     for (uint32_t i = 0; i < rt_method_input_count(method); i++) {
         given[i].shape = inputs[i];
     }
-    status = rt_block_symbols(entry, given, values, err);
-    if (status == ST_OK) {
-        status = rt_dims_eval(&entry->graph.dims, values, err);
-    }
+    status = rt_block_eval(entry, given, values, err);
     if (status == ST_OK) {
         status = rt_alloc_measure(&entry->flow, values, NULL, err);
     }
@@ -263,13 +322,25 @@ static enum status reserve_all(const struct rt_method *method, const struct rt_r
     return ST_OK;
 }
 
+static enum status take_extents(const struct rt_method *method, const struct shape *const *extents,
+                                struct rt_result_info *infos, struct error *err)
+{
+    for (uint32_t i = 0; extents && i < rt_method_result_count(method); i++) {
+        if (extents[i] && rt_method_take_extent(method, i, extents[i], &infos[i], err) != ST_OK) {
+            return error_prefix(err, "result '%s': ", rt_method_result(method, i)->name);
+        }
+    }
+    return ST_OK;
+}
+
 enum status rt_method_allocate_results(struct rt_method *method, const int64_t *dims,
-                                       uint32_t dim_count, struct hal_pool *pool,
-                                       struct hal_buffer **out_buffers, struct error *err)
+                                       uint32_t dim_count, const struct shape *const *extents,
+                                       struct hal_pool *pool, struct hal_buffer **out_buffers,
+                                       struct error *err)
 {
     uint32_t inputs = rt_method_input_count(method), results = rt_method_result_count(method);
     if (dim_count != rt_method_dynamic_dim_count(method)) {
-        return error_set(err, ST_INVALID, "%u dynamic dims, expected %u", dim_count,
+        return error_set(err, ST_INVALID, "got %u dynamic dims, expected %u", dim_count,
                          rt_method_dynamic_dim_count(method));
     }
     struct shape *shapes = calloc((size_t)inputs + 1, sizeof(*shapes));
@@ -281,6 +352,9 @@ enum status rt_method_allocate_results(struct rt_method *method, const int64_t *
         status = rt_method_result_shapes(method, pointers, infos, err);
     } else {
         error_set(err, status, "no memory for the shapes of a method");
+    }
+    if (status == ST_OK) {
+        status = take_extents(method, extents, infos, err);
     }
     if (status == ST_OK) {
         status = reserve_all(method, infos, pool, out_buffers, err);

@@ -9,6 +9,7 @@
 #include "base/shape.h"
 #include "base/status.h"
 #include "runtime/program.h"
+#include "runtime/resident.h"
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
@@ -68,22 +69,9 @@ enum rt_activations {
 
 enum rt_activations rt_method_activations(const struct rt_method *method);
 
-/* Bytes that the method's weights are read from: in place in the files, and in forms of their own.
- */
-struct rt_resident {
-    size_t file_bytes, own_bytes;
-};
-
-MUST_CHECK enum status rt_method_resident(const struct rt_method *method, struct rt_resident *out,
-                                          struct error *err);
-
 /* ---- methods --------------------------------------------------------------------------------- */
 
 bool rt_method_has_state(const struct rt_method *method);
-
-/* Does the host decide over parts of a call while it runs? Then rt_method_measure() counts results,
- * and not what these parts take. */
-bool rt_method_has_steps(const struct rt_method *method);
 
 /* What the instructions of a method call, in the file's order. */
 struct rt_callee {

@@ -97,34 +97,56 @@ static void fill_static(const struct rt_method *method, const struct shape **sha
     }
 }
 
-/* The body of a call, with or without the data of its tensors. */
-static enum status read_call_shapes(struct request *request, const struct model *model,
-                                    const struct shape **shapes, struct error *err)
+/* What a request for shapes says, by raw index. */
+struct shape_query {
+    const struct shape **inputs;  /* NULL: not given */
+    const struct shape **extents; /* of results, as a call found them out; NULL: not known */
+    size_t *places;               /* of those in the request's list of outputs */
+};
+
+/* The results that the request knows the shapes of. */
+static enum status take_outputs(const struct model *model, const struct oip_outputs *outputs,
+                                struct shape_query *query, struct error *err)
 {
-    const struct oip_body body = {.json = body_span(&request->body)};
-    struct call_limits limits = infer_call_limits(request);
-    struct call_request call;
-    limits.shapes_only = true;
-    TRY(call_parse(&body, &model->call, &limits, &request->infer.arena, &call, NULL, err));
-    for (uint32_t i = 0; i < model->call.input_count; i++) {
-        if (model->call.inputs[i].kind == CALL_TENSOR && call.leaves[i].form != CALL_ABSENT) {
-            shapes[i] = &call.leaves[i].shape;
+    for (size_t i = 0; i < outputs->count; i++) {
+        const struct oip_request_output *output = &outputs->items[i];
+        const struct model_io *io =
+            model_find_io(model->outputs, model->output_count, output->name);
+        if (!io) {
+            return error_set(err, ST_INVALID, "outputs[%zu].name: model '%s' has no output '%.*s'",
+                             output->index, model->name, SPAN_FMT(output->name));
+        }
+        if (output->has_shape && io->kind == RT_IO_TENSOR) {
+            query->extents[io->index] = &output->shape;
+            query->places[io->index] = output->index;
         }
     }
     return ST_OK;
 }
 
-static enum status read_shapes(struct request *request, const struct model *model,
-                               const struct shape **shapes, struct error *err)
+/* The body of a call, with or without the data of its tensors. */
+static enum status read_call_shapes(struct request *request, const struct model *model,
+                                    struct shape_query *query, struct error *err)
 {
-    if (call_is_form(body_span(&request->body))) {
-        fill_static(model->method, shapes);
-        return read_call_shapes(request, model, shapes, err);
+    const struct oip_body body = {.json = body_span(&request->body)};
+    struct call_limits limits = infer_call_limits(request);
+    struct call_request *call = &request->infer.call.tree;
+    limits.shapes_only = true;
+    TRY(call_parse(&body, &model->call, &limits, &request->infer.arena, call, NULL, err));
+    for (uint32_t i = 0; i < model->call.input_count; i++) {
+        if (model->call.inputs[i].kind == CALL_TENSOR && call->leaves[i].form != CALL_ABSENT) {
+            query->inputs[i] = &call->leaves[i].shape;
+        }
     }
+    return take_outputs(model, &call->outputs, query, err);
+}
+
+static enum status read_oip_shapes(struct request *request, const struct model *model,
+                                   struct shape_query *query, struct error *err)
+{
     const struct oip_limits limits = infer_limits(request);
     struct oip_request *oip = &request->infer.call.oip;
     TRY(oip_parse_shapes(body_span(&request->body), &limits, &request->infer.arena, oip, err));
-    fill_static(model->method, shapes);
     for (size_t i = 0; i < oip->input_count; i++) {
         const struct oip_request_input *input = &oip->inputs[i];
         const struct model_io *io = model_find_io(model->inputs, model->input_count, input->name);
@@ -133,23 +155,74 @@ static enum status read_shapes(struct request *request, const struct model *mode
                              model->name, SPAN_FMT(input->name));
         }
         if (io->kind == RT_IO_TENSOR) {
-            shapes[io->index] = &input->shape;
+            query->inputs[io->index] = &input->shape;
+        }
+    }
+    return take_outputs(model, &oip->outputs, query, err);
+}
+
+static enum status read_shapes(struct request *request, const struct model *model,
+                               struct shape_query *query, struct error *err)
+{
+    struct arena *arena = &request->infer.arena;
+    uint32_t inputs = model->call.input_count, results = model->call.result_count;
+    query->inputs = arena_array(arena, inputs, sizeof(*query->inputs));
+    query->extents = arena_array(arena, results, sizeof(*query->extents));
+    query->places = arena_array(arena, results, sizeof(*query->places));
+    if (!query->inputs || !query->extents || !query->places) {
+        return api_no_memory(err);
+    }
+    fill_static(model->method, query->inputs);
+    return call_is_form(body_span(&request->body)) ? read_call_shapes(request, model, query, err)
+                                                   : read_oip_shapes(request, model, query, err);
+}
+
+static enum status take_extents(const struct model *model, const struct shape_query *query,
+                                struct rt_result_info *infos, struct error *err)
+{
+    for (uint32_t i = 0; i < model->call.result_count; i++) {
+        if (query->extents[i] &&
+            rt_method_take_extent(model->method, i, query->extents[i], &infos[i], err) != ST_OK) {
+            return error_prefix(err, "outputs[%zu] '%s': ", query->places[i],
+                                rt_method_result(model->method, i)->name);
         }
     }
     return ST_OK;
 }
 
+/* A tensor's shape, and its bytes; -1 is a dim that depends on data, which has a bound. */
+static void print_sizes(struct buf *out, const struct rt_result_info *info)
+{
+    struct shape shape = info->shape;
+    char text[SHAPE_TEXT_MAX];
+    bool is_exact = true;
+    for (uint8_t d = 0; d < shape.rank; d++) {
+        bool is_known = info->known_dims >> d & 1;
+        shape.dims[d] = is_known ? shape.dims[d] : -1;
+        is_exact &= is_known;
+    }
+    buf_printf(out, ",\"shape\":%s", shape_print(&shape, text));
+    if (is_exact) {
+        buf_printf(out, ",\"bytes\":%zu", info->bytes);
+    } else {
+        buf_printf(out, ",\"bounds\":%s,\"bytes_max\":%zu", shape_print(&info->shape, text),
+                   info->bytes);
+    }
+}
+
 static void print_output(struct buf *out, const struct model_io *io,
                          const struct rt_result_info *info)
 {
-    bool is_open = info->is_tensor && !info->is_known; /* -1 where the dim depends on data */
-    const struct shape *shape = info->is_tensor && !is_open ? &info->shape : &io->meta.shape;
     char text[SHAPE_TEXT_MAX];
-    buf_printf(out, "{\"name\":\"%s\",\"datatype\":\"%s\",\"shape\":%s", io->meta.name,
-               oip_type_name(io->meta.type), shape_print(shape, text));
-    if (!io->meta.type.is_bytes && !is_open) {
-        buf_printf(out, ",\"bytes\":%zu",
-                   info->is_tensor ? info->bytes : dtype_bytes(io->meta.type.dtype));
+    buf_printf(out, "{\"name\":\"%s\",\"datatype\":\"%s\"", io->meta.name,
+               oip_type_name(io->meta.type));
+    if (info->is_tensor) {
+        print_sizes(out, info);
+    } else {
+        buf_printf(out, ",\"shape\":%s", shape_print(&io->meta.shape, text));
+    }
+    if (!info->is_tensor && !io->meta.type.is_bytes) {
+        buf_printf(out, ",\"bytes\":%zu", dtype_bytes(io->meta.type.dtype));
     }
     buf_add_char(out, '}');
 }
@@ -159,16 +232,17 @@ enum status api_shape(struct request *request, struct error *err)
     const struct model *model = api_find_ready(request, err);
     struct arena *arena = &request->infer.arena;
     struct buf *out = &request->out;
+    struct shape_query query;
     if (!model) {
         return err->code;
     }
-    const struct shape **shapes = arena_array(arena, model->call.input_count, sizeof(*shapes));
     struct rt_result_info *infos = arena_array(arena, model->call.result_count, sizeof(*infos));
-    if (!shapes || !infos) {
+    if (!infos) {
         return api_no_memory(err);
     }
-    TRY(read_shapes(request, model, shapes, err));
-    TRY(rt_method_result_shapes(model->method, shapes, infos, err));
+    TRY(read_shapes(request, model, &query, err));
+    TRY(rt_method_result_shapes(model->method, query.inputs, infos, err));
+    TRY(take_extents(model, &query, infos, err));
     buf_add_str(out, "{\"model_name\":");
     json_print_string(out, span_str(model->name));
     print_member(out, "model_version", model->version_text);

@@ -9,8 +9,8 @@
 #include "runtime/oracle.h"
 #include "runtime/sched/sequence.h"
 #include "server/http.h"
-#include "server/log.h"
 #include "server/request.h"
+#include "server/request_log.h"
 #include "server/server.h"
 #include "server/serving.h"
 #include "server/stats.h"
@@ -338,7 +338,8 @@ static void explain(const struct request *request, uint32_t step, bool is_late)
         return;
     }
     if (cause == step) {
-        call->err = *rt_cascade_error(bundle->cascade, step);
+        infer_explain(&call->call, rt_cascade_error(bundle->cascade, step),
+                      rt_cascade_culprit(bundle->cascade, step), &call->err);
         if (call->err.code == ST_UNAVAILABLE) {
             models_verify_files(&request->serving->models);
         }
@@ -368,8 +369,7 @@ static enum status finish(struct request *request, enum status status, struct er
         } else {
             explain(request, step, status == ST_TIMEOUT);
             const struct error *why = &call_of(bundle, step)->err;
-            log_line(LOG_INFO, "%d %.*s [%u]: %s", http_status_of(why->code),
-                     SPAN_FMT(head_target(&request->head)), bundle->order[step], why->text);
+            request_log_error(request, http_status_of(why->code), why, (int)bundle->order[step]);
         }
     }
     return ST_OK;

@@ -10,10 +10,13 @@
 
 #include "server/conn.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "base/check.h"
+#include "server/address.h"
 #include "server/conn_priv.h"
 #include "server/http.h"
 #include "server/log.h"
@@ -116,7 +119,10 @@ static void send_continue(struct conn *conn)
     static char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
     uv_buf_t buf = uv_buf_init(text, sizeof(text) - 1);
     conn->wants_continue = false;
-    if (uv_try_write(&conn->io.stream, &buf, 1) == UV_EAGAIN) {
+    int rc = uv_try_write(&conn->io.stream, &buf, 1);
+    size_t done = rc > 0 ? (size_t)rc : 0;
+    if (done < buf.len && (rc >= 0 || rc == UV_EAGAIN)) {
+        buf = uv_buf_init(text + done, (unsigned)(buf.len - done));
         uv_write(&conn->continue_write, &conn->io.stream, &buf, 1, on_continue_written);
     }
 }
@@ -146,14 +152,12 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
     OBJ_CAST(conn, handle->data, CONN_MAGIC);
     struct server *server = conn->server;
     *buf = uv_buf_init((char *)server->read_buffer, SERVER_READ_BYTES);
-    if (conn->state == CONN_BODY && !conn->request->http_status &&
-        head_has(&conn->request->head, HTTP_CONTENT_LENGTH)) {
+    size_t len = conn_message_missing(conn);
+    if (len >= DIRECT_BYTES_MIN) {
         struct body *body = &conn->request->body;
-        size_t missing = body->announced - body->len;
-        if (missing >= DIRECT_BYTES_MIN) {
-            *buf = uv_buf_init((char *)body->ptr + body->len,
-                               missing > DIRECT_BYTES_MAX ? DIRECT_BYTES_MAX : (unsigned)missing);
-        }
+        must(in_range(body->len, len, body->capacity));
+        *buf = uv_buf_init((char *)body->ptr + body->len,
+                           len > DIRECT_BYTES_MAX ? DIRECT_BYTES_MAX : (unsigned)len);
     }
 }
 
@@ -314,41 +318,65 @@ static void turn_away(struct conn *conn)
     linger(conn);
 }
 
-static int init_stream(struct conn *conn, uv_stream_t *listener)
+/* Initialising cannot fail without a socket to make; the handle has to be closed from then on. */
+static int open_stream(struct conn *conn, int fd, bool is_unix)
 {
     uv_loop_t *loop = &conn->server->loop;
-    if (listener->type == UV_NAMED_PIPE) {
-        return uv_pipe_init(loop, &conn->io.pipe, 0);
+    if (is_unix) {
+        uv_pipe_init(loop, &conn->io.pipe, 0);
+        return uv_pipe_open(&conn->io.pipe, fd);
     }
-    return uv_tcp_init(loop, &conn->io.tcp);
+    uv_tcp_init(loop, &conn->io.tcp);
+    int rc = uv_tcp_open(&conn->io.tcp, fd);
+    if (rc == 0) {
+        uv_tcp_nodelay(&conn->io.tcp, 1);
+    }
+    return rc;
 }
 
-void conn_accept(struct server *server, uv_stream_t *listener)
+/* Who has connected, for the log. */
+static void name_remote(struct conn *conn, int fd)
+{
+    struct address address = {.len = sizeof(address.storage)};
+    char text[ADDRESS_TEXT_MAX] = "?";
+    if (getpeername(fd, (struct sockaddr *)&address.storage, &address.len) == 0) {
+        address_print(&address, text);
+    }
+    snprintf(conn->remote, sizeof(conn->remote), "%.*s", CONN_REMOTE_MAX - 1, text);
+}
+
+static void refuse_fd(struct server *server, int fd, int uv_code)
+{
+    if (server_may_log(server, LOG_KIND_ACCEPT)) {
+        log_line(LOG_WARNING, "connection: %s", uv_strerror(uv_code));
+    }
+    close(fd);
+}
+
+void conn_accept(struct server *server, int fd, bool is_unix)
 {
     struct conn *conn = calloc(1, sizeof(*conn));
     if (!conn) {
-        log_line(LOG_WARNING, "connection: out of memory");
-        return; /* libuv stops accepting until the next attempt */
+        refuse_fd(server, fd, UV_ENOMEM);
+        return;
     }
     conn->magic = CONN_MAGIC;
     conn->server = server;
-    if (init_stream(conn, listener) < 0) {
-        free(conn);
-        return;
-    }
+    int rc = open_stream(conn, fd, is_unix);
     conn->io.handle.data = conn;
     buf_init(&conn->ahead, server->params->pipeline_bytes_max + SERVER_READ_BYTES);
     list_push_back(&server->conns, &conn->link);
     server->conn_count++;
     conn_enter(conn, CONN_IDLE, server->params->idle_timeout);
-    if (uv_accept(listener, &conn->io.stream) < 0) {
+    if (rc < 0) {
+        refuse_fd(server, fd, rc);
         close_now(conn);
         return;
     }
-    conn_message_init(conn);
-    if (listener->type == UV_TCP) {
-        uv_tcp_nodelay(&conn->io.tcp, 1);
+    if (server->options->log_requests == OPTIONS_LOG_ALL) {
+        name_remote(conn, fd);
     }
+    conn_message_init(conn);
     server_start_sweep(server);
     start_reading(conn);
     if (server->conn_count > server->connection_count_max) {

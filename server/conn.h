@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One connection: bytes from the stream through llhttp into one request at a time, and its answer
- * back. What a client sends ahead waits in a bounded buffer; then reading stops until the answer
- * before it is out, so answers are always in order.
+ * One connection: bytes from the stream become one request at a time, and its answer goes back.
+ * What a client sends ahead waits in a bounded buffer; then reading stops until the answer before
+ * it is out, so answers are always in order.
  *
  * A connection is in one state at a time and each state has one deadline. It is gone only in the
  * close callback of its handle (libuv's rule), and a request that workers still have outlives it.
@@ -20,12 +20,14 @@
 
 #include "base/buf.h"
 #include "base/list.h"
+#include "server/framing.h"
 #include "server/stream.h"
 
 struct request;
 struct server;
 
 #define CONN_MAGIC 0x636f6e6eu
+#define CONN_REMOTE_MAX 64
 
 enum conn_state {
     CONN_IDLE,    /* between requests */
@@ -43,25 +45,25 @@ struct conn {
     struct list link;      /* in server->conns */
     union stream io;
     uv_shutdown_t shutdown;
-    uv_write_t continue_write; /* of "100 Continue" when the socket was full */
-    llhttp_t parser;
-    struct request *request; /* from HEAD to the end of BUSY */
-    uint64_t deadline_ms;    /* on the loop's clock */
-    struct buf ahead;        /* bytes read behind an unanswered request */
-    const char *counted;     /* in what is being parsed: up to here it is part of some count */
-    size_t framing_bytes;    /* of a chunked body, beyond what its data explains */
-    size_t discarded_bytes;  /* of a body that nobody wants, or while lingering */
-    size_t queued_bytes;     /* of the answer, when progress was last seen */
-    bool is_eof;             /* the client sends nothing more */
-    bool is_stopped;         /* reading waits for |ahead| to be used */
-    bool is_parsing;         /* below conn_read: an answer must not parse the next request */
-    bool is_broken;          /* writing failed: close without lingering */
-    bool is_complete;        /* the parser stands behind a message */
-    bool wants_continue;     /* the client waits for "100 Continue" */
+    uv_write_t continue_write;    /* of "100 Continue" when the socket was full */
+    struct framing framing;       /* of the message that is being read */
+    llhttp_t parser;              /* of its head alone */
+    struct request *request;      /* from HEAD to the end of BUSY */
+    uint64_t deadline_ms;         /* on the loop's clock */
+    struct buf ahead;             /* bytes read behind an unanswered request */
+    size_t discarded_bytes;       /* of a body that nobody wants, or while lingering */
+    size_t queued_bytes;          /* of the answer, when progress was last seen */
+    char remote[CONN_REMOTE_MAX]; /* whose; with --log-requests all, else "" */
+    bool is_eof;                  /* the client sends nothing more */
+    bool is_stopped;              /* reading waits for |ahead| to be used */
+    bool is_parsing;              /* below conn_read: an answer must not parse the next request */
+    bool is_broken;               /* writing failed: close without lingering */
+    bool is_keep_alive;           /* as the head says; from BODY on */
+    bool wants_continue;          /* the client waits for "100 Continue" */
 };
 
-/* Takes the stream that |listener| has pending. */
-void conn_accept(struct server *server, uv_stream_t *listener);
+/* A client on the socket |fd|, which is the connection's; without memory for one it is closed. */
+void conn_accept(struct server *server, int fd, bool is_unix);
 
 /*
  * The answer of the current request. True: all of it is out, or the connection is broken and

@@ -23,10 +23,13 @@ void conn_enter(struct conn *conn, enum conn_state state, uint64_t ms);
 
 void conn_message_init(struct conn *conn);
 
-/* Feeds the parser up to the end of one message, whose request runs then; the bytes used. */
+/* Takes bytes up to the end of one message, whose request runs then; returns how many. */
 size_t conn_message_feed(struct conn *conn, struct span bytes);
 
-/* The message cannot be read to its end: its answer is the last one here. */
+/* How many bytes come next that are data of a body that is wanted, whatever the client sends. */
+size_t conn_message_missing(const struct conn *conn);
+
+/* The message is not read to its end, for what its request says: its answer is the last one. */
 void conn_message_refuse(struct conn *conn);
 
 #endif

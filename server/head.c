@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * llhttp without lenient flags refuses malformed framing; what it leaves to its user is here: sizes
- * and counts, Content-Length beside Transfer-Encoding, codings before "chunked", and Host.
+ * server/framing.c and llhttp have refused what is malformed; what the fields mean together is
+ * here: Content-Length beside Transfer-Encoding, codings before "chunked", Host and Expect.
  */
 #include "config.h"
 
 #include "server/head.h"
 
 #include <strings.h>
-
-/* What a field costs beside its bytes: ": " and the line end. */
-#define FIELD_OVERHEAD 4
 
 void head_init(struct head *head, const struct params *params)
 {
@@ -28,18 +25,6 @@ void head_reset(struct head *head)
     struct buf text = head->text;
     buf_reset(&text);
     *head = (struct head){.text = text, .field = HTTP_FIELD_COUNT};
-}
-
-static int count_bytes(struct head *head, const struct params *params, size_t len,
-                       struct error *err)
-{
-    if (!in_range(head->bytes, len, params->header_bytes_max)) {
-        error_set(err, ST_TOO_LARGE, "request head: more than %llu bytes",
-                  (unsigned long long)params->header_bytes_max);
-        return 431;
-    }
-    head->bytes += (uint32_t)len;
-    return 0;
 }
 
 static int keep(struct head *head, struct head_range *range, struct span part, struct error *err)
@@ -64,26 +49,18 @@ int head_add_target(struct head *head, const struct params *params, struct span 
                   (unsigned long long)params->url_bytes_max);
         return 414;
     }
-    int status = count_bytes(head, params, part.len, err);
-    return status ? status : keep(head, &head->target, part, err);
+    return keep(head, &head->target, part, err);
 }
 
-int head_add_name(struct head *head, const struct params *params, struct span part,
-                  struct error *err)
+void head_add_name(struct head *head, struct span part)
 {
-    bool is_first = head->name_len == 0;
-    if (is_first && head->field_count++ >= params->header_count_max) {
-        error_set(err, ST_TOO_LARGE, "request head: more than %llu fields",
-                  (unsigned long long)params->header_count_max);
-        return 431;
-    }
+    head->field_count += head->name_len == 0;
     if (in_range(head->name_len, part.len, HTTP_FIELD_NAME_MAX)) {
         memcpy(head->name + head->name_len, part.ptr, part.len);
         head->name_len = (uint8_t)(head->name_len + part.len);
     } else {
         head->name_len = HTTP_FIELD_NAME_MAX + 1;
     }
-    return count_bytes(head, params, part.len + (is_first ? FIELD_OVERHEAD : 0), err);
 }
 
 /* The first fragment of a value, which may be empty, settles whose it is. */
@@ -103,15 +80,10 @@ static void settle_field(struct head *head)
     }
 }
 
-int head_add_value(struct head *head, const struct params *params, struct span part,
-                   struct error *err)
+int head_add_value(struct head *head, struct span part, struct error *err)
 {
     settle_field(head);
-    int status = count_bytes(head, params, part.len, err);
-    if (status || head->field == HTTP_FIELD_COUNT) {
-        return status;
-    }
-    return keep(head, &head->values[head->field], part, err);
+    return head->field == HTTP_FIELD_COUNT ? 0 : keep(head, &head->values[head->field], part, err);
 }
 
 void head_end_field(struct head *head)
@@ -122,7 +94,7 @@ void head_end_field(struct head *head)
 
 struct span head_value(const struct head *head, enum http_field field)
 {
-    struct span value = span_of(head->text.ptr + head->values[field].off, head->values[field].len);
+    struct span value = head_span(head, head->values[field]);
     while (value.len && (value.ptr[0] == ' ' || value.ptr[0] == '\t')) {
         value = span_of(value.ptr + 1, value.len - 1);
     }

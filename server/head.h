@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What is kept of a request's head: the target and the few fields that mean something to us. The
- * parser hands over fragments in any cut; head_*() put them together under the limits of
- * params.def. Values borrow from the head's own buffer until head_reset().
+ * parser hands over fragments in any cut; head_*() put them together. The bytes and the fields of a
+ * head were limited before (server/framing.h). Values borrow from the head's own buffer until
+ * head_reset().
  *
  * Loop thread.
  */
@@ -30,8 +31,8 @@ struct head {
     char name[HTTP_FIELD_NAME_MAX];   /* of the field that is being read */
     uint8_t name_len;                 /* HTTP_FIELD_NAME_MAX + 1: longer than any that we know */
     enum http_field field;            /* whose value is being read */
-    uint32_t field_count;
-    uint32_t bytes; /* of the head so far */
+    uint32_t field_count;             /* that have begun */
+    uint32_t bytes;                   /* that have come, for the log */
 };
 
 void head_init(struct head *head, const struct params *params);
@@ -39,20 +40,24 @@ void head_fini(struct head *head);
 void head_reset(struct head *head);
 
 /*
- * Fragments. Each returns 0, or the HTTP status of the limit that it broke (414, 431) with the text
- * in |err|.
+ * Fragments. Each returns 0, or an HTTP status with the text in |err|: 414 for a target beyond its
+ * limit, 503 when there is no memory.
  */
 int head_add_target(struct head *head, const struct params *params, struct span part,
                     struct error *err);
-int head_add_name(struct head *head, const struct params *params, struct span part,
-                  struct error *err);
-int head_add_value(struct head *head, const struct params *params, struct span part,
-                   struct error *err);
+void head_add_name(struct head *head, struct span part);
+int head_add_value(struct head *head, struct span part, struct error *err);
 void head_end_field(struct head *head);
+
+/* Never NULL: an empty one may be of a head that has kept nothing yet. */
+static inline struct span head_span(const struct head *head, struct head_range range)
+{
+    return range.len ? span_of(head->text.ptr + range.off, range.len) : span_str("");
+}
 
 static inline struct span head_target(const struct head *head)
 {
-    return span_of(head->text.ptr + head->target.off, head->target.len);
+    return head_span(head, head->target);
 }
 
 static inline bool head_has(const struct head *head, enum http_field field)

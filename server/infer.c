@@ -8,6 +8,8 @@
 
 #include "server/infer.h"
 
+#include <stdio.h>
+
 #include "base/check.h"
 #include "hal/buffer.h"
 #include "hal/pool.h"
@@ -213,19 +215,43 @@ enum status infer_parse(struct request *request, struct error *err)
 
 /* ---- DECODE ---------------------------------------------------------------------------------- */
 
+/* Strides are bytes on the wire and elements in the runtime. */
+static struct rt_buffer_desc describe(enum dtype dtype, const struct shape *shape,
+                                      const struct oip_layout *layout)
+{
+    struct rt_buffer_desc desc = {
+        .dtype = dtype,
+        .shape = *shape,
+        .has_strides = layout->is_given,
+        .offset = layout->is_given ? (size_t)layout->offset : 0,
+    };
+    for (uint8_t d = 0; layout->is_given && d < shape->rank; d++) {
+        desc.strides[d] = layout->strides[d] / (int64_t)dtype_bytes(dtype);
+    }
+    return desc;
+}
+
 enum status infer_bind(const struct infer *infer, struct infer_call *call, uint32_t index,
-                       enum dtype dtype, const struct shape *shape, struct span bytes,
-                       struct error *err)
+                       enum dtype dtype, const struct shape *shape, const struct oip_layout *layout,
+                       struct span bytes, struct error *err)
 {
     const struct body *body = infer->body;
     const uint8_t *base = hal_buffer_map(body->buffer);
-    const struct rt_buffer_desc given = {
-        .dtype = dtype,
-        .shape = *shape,
-        .buffer = body->buffer,
-        .offset = (size_t)(bytes.ptr - base),
-    };
+    struct rt_buffer_desc given = describe(dtype, shape, layout);
+    given.buffer = body->buffer;
+    given.offset += (size_t)(bytes.ptr - base);
     return rt_invocation_bind_input(call->invocation, index, &given, err);
+}
+
+enum status infer_stage(struct infer_call *call, uint32_t index, enum dtype dtype,
+                        const struct shape *shape, const struct oip_layout *layout, size_t stored,
+                        void **out_ptr, struct error *err)
+{
+    if (!layout->is_given) {
+        return rt_invocation_input(call->invocation, index, dtype, shape, out_ptr, err);
+    }
+    const struct rt_buffer_desc given = describe(dtype, shape, layout);
+    return rt_invocation_stage_input(call->invocation, index, &given, stored, out_ptr, err);
 }
 
 enum status infer_scalar(struct infer_call *call, enum rt_io_kind kind, uint32_t index,
@@ -311,6 +337,17 @@ enum status infer_prepare(struct request *request, struct error *err)
     size_t demand = 0;
     enum status status = request->infer.ops->prepare(request, &demand, err);
     return status == ST_EXHAUSTED ? refuse_memory(request, demand, err) : status;
+}
+
+void infer_explain(const struct infer_call *call, const struct error *why,
+                   const struct rt_culprit *culprit, struct error *err)
+{
+    char element[RT_CULPRIT_TEXT_MAX], behind[RT_CULPRIT_TEXT_MAX + 2];
+    *err = *why;
+    if (culprit->is_known) {
+        snprintf(behind, sizeof(behind), "%s: ", rt_culprit_print(culprit, element));
+        call->form->name_input(call, culprit->input, behind, err);
+    }
 }
 
 enum status infer_fail_late(const struct request *request, struct error *err)

@@ -24,6 +24,7 @@
 
 struct bundle;
 struct request;
+struct rt_culprit;
 struct rt_invocation;
 struct rt_sequence;
 
@@ -45,6 +46,7 @@ struct infer_call {
     struct oip_request oip;                  /* of infer_form_oip; borrows from the body */
     struct call_request tree;                /* of infer_form_call; likewise */
     const struct oip_parameters *parameters; /* of whichever it is */
+    struct tensor_nan nan;                   /* how its text writes NaN */
     struct infer_output *outputs;
     size_t output_count;
     struct rt_sequence *sequence; /* held; NULL: the call stands alone */
@@ -64,6 +66,9 @@ struct infer_form {
     enum status (*decode)(struct request *request, struct infer_call *call, struct error *err);
     enum status (*print)(struct request *request, struct infer_call *call, struct error *err);
     void (*print_tail)(struct request *request, const struct infer_call *call); /* (optional) */
+    /* Puts what the client calls raw input |index|, and |behind|, before the text in |err|. */
+    enum status (*name_input)(const struct infer_call *call, uint32_t index, const char *behind,
+                              struct error *err);
 };
 
 extern const struct infer_form infer_form_oip;  /* infer_oip.c */
@@ -130,6 +135,10 @@ struct oip_limits infer_limits(const struct request *request);
 /* The limits of a request beside those of its head: the shorter time, the higher priority. */
 void infer_take_parameters(struct infer *infer, const struct oip_parameters *parameters);
 
+/* |why| the call failed, with which of the client's elements is to blame, if one is. */
+void infer_explain(const struct infer_call *call, const struct error *why,
+                   const struct rt_culprit *culprit, struct error *err);
+
 /* ST_TIMEOUT: "not done after 50 ms". */
 enum status infer_fail_late(const struct request *request, struct error *err);
 
@@ -146,10 +155,16 @@ void infer_end_sequence(const struct infer_call *call);
 /* Lets go of it, if there is one. */
 void infer_close_sequence(struct request *request, struct infer_call *call);
 
-/* For the forms: raw input |index| lies packed at |bytes| in the body, which is in a buffer. */
+/* For the forms: raw input |index| lies at |bytes| in the body, which is in a buffer. */
 MUST_CHECK enum status infer_bind(const struct infer *infer, struct infer_call *call,
                                   uint32_t index, enum dtype dtype, const struct shape *shape,
-                                  struct span bytes, struct error *err);
+                                  const struct oip_layout *layout, struct span bytes,
+                                  struct error *err);
+
+/* Likewise: memory for |stored| bytes, in which it lies like that once they are written. */
+MUST_CHECK enum status infer_stage(struct infer_call *call, uint32_t index, enum dtype dtype,
+                                   const struct shape *shape, const struct oip_layout *layout,
+                                   size_t stored, void **out_ptr, struct error *err);
 
 union infer_scalar {
     int64_t i;

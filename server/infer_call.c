@@ -80,13 +80,14 @@ static enum status decode_tensor(const struct infer *infer, struct infer_call *c
     enum dtype dtype = method->inputs[index].dtype;
     bool is_direct = leaf->form == CALL_BINARY && dtype != DT_BOOL && infer->body->buffer;
     void *memory;
-    enum status status =
-        is_direct ? infer_bind(infer, call, index, dtype, &leaf->shape, leaf->data, err)
-                  : rt_invocation_input(call->invocation, index, dtype, &leaf->shape, &memory, err);
+    enum status status = is_direct ? infer_bind(infer, call, index, dtype, &leaf->shape,
+                                                &leaf->layout, leaf->data, err)
+                                   : infer_stage(call, index, dtype, &leaf->shape, &leaf->layout,
+                                                 leaf->stored, &memory, err);
     if (status != ST_OK) {
         return call_prefix(method, index, ": ", err);
     }
-    if (!is_direct && call_decode_leaf(leaf, dtype, memory, err) != ST_OK) {
+    if (!is_direct && call_decode_leaf(leaf, dtype, &call->nan, memory, err) != ST_OK) {
         return call_prefix(method, index, "", err);
     }
     return ST_OK;
@@ -99,7 +100,7 @@ static enum status decode_scalar(struct infer_call *call, uint32_t index,
     enum rt_io_kind kind = rt_method_input(call->model->method, index)->kind;
     union infer_scalar value;
     must(leaf->bytes <= sizeof(value));
-    if (call_decode_leaf(leaf, method->inputs[index].dtype, &value, err) != ST_OK) {
+    if (call_decode_leaf(leaf, method->inputs[index].dtype, &call->nan, &value, err) != ST_OK) {
         return call_prefix(method, index, "", err);
     }
     return infer_scalar(call, kind, index, &value, err) == ST_OK
@@ -134,6 +135,7 @@ static enum status decode(struct request *request, struct infer_call *call, stru
 {
     bool is_binary = call->parameters->binary_data_output ||
                      route_query_has(head_target(&request->head), "binary=1");
+    call->nan = oip_request_nan(call->parameters);
     TRY(list_outputs(&request->infer.arena, call, is_binary, err));
     for (uint32_t i = 0; i < call->model->call.input_count; i++) {
         TRY(decode_input(&request->infer, call, i, err));
@@ -158,7 +160,14 @@ static enum status print(struct request *request, struct infer_call *call, struc
         results[index] = (struct call_result){result->shape, result->bytes};
     }
     bool is_binary = call->output_count && call->outputs[0].is_binary;
-    return call_print(method, results, is_binary, &request->out, &infer->encoded, err);
+    return call_print(method, results, is_binary, oip_answer_nan(call->parameters, &call->nan),
+                      &request->out, &infer->encoded, err);
 }
 
-const struct infer_form infer_form_call = {parse, decode, print, NULL};
+static enum status name_input(const struct infer_call *call, uint32_t index, const char *behind,
+                              struct error *err)
+{
+    return call_prefix(&call->model->call, index, behind, err);
+}
+
+const struct infer_form infer_form_call = {parse, decode, print, NULL, name_input};

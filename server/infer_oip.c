@@ -72,26 +72,27 @@ static enum status choose_outputs(struct arena *arena, struct infer_call *call, 
 {
     const struct model *model = call->model;
     const struct oip_request *oip = &call->oip;
-    size_t count = oip->output_count ? oip->output_count : model->output_count;
+    size_t count = oip->outputs.count ? oip->outputs.count : model->output_count;
     call->outputs = arena_array(arena, count, sizeof(call->outputs[0]));
     if (!call->outputs || count > INFER_OUTPUTS_MAX) {
         return error_set(err, ST_UNSUPPORTED, "outputs: expected at most %d, got %zu",
                          INFER_OUTPUTS_MAX, count);
     }
-    for (uint32_t i = 0; oip->output_count == 0 && i < model->output_count; i++) {
+    for (uint32_t i = 0; oip->outputs.count == 0 && i < model->output_count; i++) {
         add_output(call, &model->outputs[i], oip->parameters.binary_data_output);
     }
-    for (size_t i = 0; i < oip->output_count; i++) {
-        const struct oip_request_output *output = &oip->outputs[i];
+    for (size_t i = 0; i < oip->outputs.count; i++) {
+        const struct oip_request_output *output = &oip->outputs.items[i];
         const struct model_io *io =
             model_find_io(model->outputs, model->output_count, output->name);
         if (!io) {
             return error_set(err, ST_INVALID, "outputs[%zu].name: model '%s' has no output '%.*s'",
-                             i, model->name, SPAN_FMT(output->name));
+                             output->index, model->name, SPAN_FMT(output->name));
         }
         if (output->class_count) {
             return error_set(err, ST_INVALID,
-                             "outputs[%zu].parameters.classification: not supported", i);
+                             "outputs[%zu].parameters.classification: not supported",
+                             output->index);
         }
         add_output(call, io, output->is_binary);
     }
@@ -99,12 +100,26 @@ static enum status choose_outputs(struct arena *arena, struct infer_call *call, 
 }
 
 /* The runtime knows inputs by their index; the client knows where in its request they stand. */
-static enum status name_input(enum status status, const struct oip_request_input *input,
+static enum status place_input(enum status status, const struct oip_request_input *input,
+                               const char *behind, struct error *err)
+{
+    return status == ST_OK ? ST_OK
+                           : error_prefix(err, "inputs[%zu] '%.*s'%s", input->index,
+                                          SPAN_FMT(input->name), behind);
+}
+
+static enum status name_input(const struct infer_call *call, uint32_t index, const char *behind,
                               struct error *err)
 {
-    return status == ST_OK
-               ? ST_OK
-               : error_prefix(err, "inputs[%zu] '%.*s': ", input->index, SPAN_FMT(input->name));
+    const struct model *model = call->model;
+    for (size_t i = 0; i < call->oip.input_count; i++) {
+        const struct oip_request_input *input = &call->oip.inputs[i];
+        const struct model_io *io = model_find_io(model->inputs, model->input_count, input->name);
+        if (io && io->index == index) {
+            return place_input(err->code, input, behind, err);
+        }
+    }
+    return err->code;
 }
 
 static enum status decode_tensor(const struct infer *infer, struct infer_call *call,
@@ -113,13 +128,16 @@ static enum status decode_tensor(const struct infer *infer, struct infer_call *c
 {
     enum dtype dtype = input->type.dtype;
     if (infer->body->buffer && oip_input_is_direct(input)) {
-        return name_input(infer_bind(infer, call, index, dtype, &input->shape, input->data, err),
-                          input, err);
+        return place_input(
+            infer_bind(infer, call, index, dtype, &input->shape, &input->layout, input->data, err),
+            input, ": ", err);
     }
+    size_t stored = oip_input_stored_bytes(input);
     void *memory;
-    TRY(name_input(rt_invocation_input(call->invocation, index, dtype, &input->shape, &memory, err),
-                   input, err));
-    return oip_decode_input(input, memory, input->bytes, err);
+    TRY(place_input(
+        infer_stage(call, index, dtype, &input->shape, &input->layout, stored, &memory, err), input,
+        ": ", err));
+    return oip_decode_input(input, &call->nan, memory, stored, err);
 }
 
 static enum status decode_string(struct arena *arena, struct infer_call *call,
@@ -128,15 +146,16 @@ static enum status decode_string(struct arena *arena, struct infer_call *call,
 {
     struct span *strings;
     TRY(oip_decode_strings(input, arena, &strings, err));
-    return name_input(rt_invocation_string(call->invocation, index, strings[0], err), input, err);
+    return place_input(rt_invocation_string(call->invocation, index, strings[0], err), input, ": ",
+                       err);
 }
 
 static enum status decode_scalar(struct infer_call *call, const struct oip_request_input *input,
                                  const struct model_io *io, struct error *err)
 {
     union infer_scalar value;
-    TRY(oip_decode_input(input, &value, input->bytes, err));
-    return name_input(infer_scalar(call, io->kind, io->index, &value, err), input, err);
+    TRY(oip_decode_input(input, &call->nan, &value, input->bytes, err));
+    return place_input(infer_scalar(call, io->kind, io->index, &value, err), input, ": ", err);
 }
 
 static enum status decode_input(struct infer *infer, struct infer_call *call,
@@ -144,10 +163,6 @@ static enum status decode_input(struct infer *infer, struct infer_call *call,
 {
     const struct model *model = call->model;
     const struct model_io *io = model_find_io(model->inputs, model->input_count, input->name);
-    if (!io) {
-        return error_set(err, ST_INVALID, "inputs[%zu].name: model '%s' has no input '%.*s'",
-                         input->index, model->name, SPAN_FMT(input->name));
-    }
     TRY(oip_verify_input(input, &io->meta, err));
     switch (io->kind) {
     case RT_IO_TENSOR:
@@ -164,9 +179,41 @@ static enum status decode_input(struct infer *infer, struct infer_call *call,
     unreachable();
 }
 
+/* What is not there is told before what is wrong with the rest. */
+static enum status check_names(struct arena *arena, const struct infer_call *call,
+                               struct error *err)
+{
+    const struct model *model = call->model;
+    bool *is_given = arena_array(arena, model->input_count, sizeof(*is_given));
+    char shape[SHAPE_TEXT_MAX];
+    if (!is_given) {
+        return error_set(err, ST_EXHAUSTED, "inputs: out of memory");
+    }
+    for (size_t i = 0; i < call->oip.input_count; i++) {
+        const struct oip_request_input *input = &call->oip.inputs[i];
+        const struct model_io *io = model_find_io(model->inputs, model->input_count, input->name);
+        if (!io) {
+            return error_set(err, ST_INVALID, "inputs[%zu].name: model '%s' has no input '%.*s'",
+                             input->index, model->name, SPAN_FMT(input->name));
+        }
+        is_given[io - model->inputs] = true;
+    }
+    for (uint32_t i = 0; i < model->input_count; i++) {
+        const struct oip_tensor_meta *meta = &model->inputs[i].meta;
+        if (!is_given[i] && !meta->is_optional) {
+            return error_set(err, ST_INVALID, "input '%s' is missing, expected %s %.80s",
+                             meta->name, oip_type_name(meta->type),
+                             shape_print(&meta->shape, shape));
+        }
+    }
+    return ST_OK;
+}
+
 static enum status decode(struct request *request, struct infer_call *call, struct error *err)
 {
     struct infer *infer = &request->infer;
+    call->nan = oip_request_nan(call->parameters);
+    TRY(check_names(&infer->arena, call, err));
     TRY(choose_outputs(&infer->arena, call, err));
     for (size_t i = 0; i < call->oip.input_count; i++) {
         if (!call->oip.inputs[i].is_promise) {
@@ -206,6 +253,7 @@ static enum status print(struct request *request, struct infer_call *call, struc
         .model_version = call->model->version_text,
         .results = results,
         .result_count = call->output_count,
+        .nan = oip_answer_nan(call->parameters, &call->nan),
     };
     oip_print_members(&reply, &request->out, &infer->encoded);
     return ST_OK;
@@ -219,4 +267,4 @@ static void print_tail(struct request *request, const struct infer_call *call)
     }
 }
 
-const struct infer_form infer_form_oip = {parse, decode, print, print_tail};
+const struct infer_form infer_form_oip = {parse, decode, print, print_tail, name_input};

@@ -101,7 +101,9 @@ static enum status finish(struct request *request, enum status status, struct er
     if (status == ST_TIMEOUT) {
         infer_fail_late(request, err);
     } else if (status != ST_OK) {
-        error_set(err, status, "%s", rt_invocation_error(call->invocation)->text);
+        infer_explain(call, rt_invocation_error(call->invocation),
+                      rt_invocation_culprit(call->invocation), err);
+        err->code = status;
     }
     if (status != ST_OK) {
         return error_prefix(err, "model '%s': ", call->model->name);

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Addresses are numeric: no resolver runs in the daemon. A socket in the file system is created for
- * its owner and group only, before anybody can connect; one that a dead process left behind is
- * replaced, one that somebody listens on is not.
+ * Sockets of our own and not libuv's streams: those stop watching the socket when a connection
+ * cannot be taken, and repeat accept() without an end while it fails (uv__server_io()).
+ *
+ * A socket in the file system is created for its owner and group only, before anybody can connect;
+ * one that a dead process left behind is replaced, one that somebody listens on is not.
  */
 #include "config.h"
 
 #include "server/listener.h"
 
 #include <errno.h>
-#include <limits.h>
+#include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -22,20 +24,29 @@
 #include <uv.h>
 
 #include "base/check.h"
+#include "server/address.h"
 #include "server/conn.h"
 #include "server/log.h"
 #include "server/server.h"
-#include "server/stream.h"
 
 #define LISTENER_MAGIC 0x6c697374u
 #define BACKLOG 4096
+#define SOCKET_MASK 0117 /* rw for the owner and the group */
+/* Of one listener in one turn of the loop: those who are connected have their turn, too. */
+#define ACCEPTS_MAX 64
+/* After an error of which another attempt now would be the same. */
+#define RETRY_MS 100
 
 struct listener {
     uint32_t magic;
     struct server *server; /* borrowed */
     struct list link;      /* in server->listeners */
-    const char *name;      /* borrowed from the options; for messages */
-    union stream io;
+    int fd;                /* owned */
+    uv_poll_t poll;        /* of |fd| */
+    struct address address;
+    bool is_bound;       /* by us: its path goes with it */
+    uint64_t accepted;   /* also those who were turned away */
+    struct watched seen; /* by the watchdog */
 };
 
 static void on_close(uv_handle_t *handle)
@@ -47,100 +58,51 @@ static void on_close(uv_handle_t *handle)
 
 static void close_listener(struct listener *listener)
 {
+    const char *path = address_path(&listener->address);
+    if (listener->is_bound && path) {
+        unlink(path);
+    }
     list_remove(&listener->link);
-    uv_close(&listener->io.handle, on_close);
+    uv_close((uv_handle_t *)&listener->poll, on_close);
+    close(listener->fd);
 }
 
-static enum status fail(struct error *err, const char *what, int uv_code)
-{
-    return error_set(err, status_of_errno(-uv_code), "listen on %s: %s", what,
-                     uv_strerror(uv_code));
-}
-
-static enum status new_listener(struct server *server, const char *name, bool is_pipe,
-                                struct listener **out_listener, struct error *err)
+/* |fd| is its own from now on, also when this fails. */
+static enum status add_listener(struct server *server, int fd, struct listener **out_listener,
+                                struct error *err)
 {
     struct listener *listener = calloc(1, sizeof(*listener));
-    if (!listener) {
-        return error_set(err, ST_EXHAUSTED, "listener: out of memory");
+    int rc = listener ? uv_poll_init(&server->loop, &listener->poll, fd) : UV_ENOMEM;
+    if (rc < 0) {
+        free(listener);
+        close(fd);
+        return error_set(err, ST_EXHAUSTED, "listener: %s", uv_strerror(rc));
     }
     listener->magic = LISTENER_MAGIC;
     listener->server = server;
-    listener->name = name;
-    int rc = is_pipe ? uv_pipe_init(&server->loop, &listener->io.pipe, 0)
-                     : uv_tcp_init(&server->loop, &listener->io.tcp);
-    if (rc < 0) {
-        free(listener);
-        return fail(err, name, rc);
-    }
-    listener->io.handle.data = listener;
+    listener->fd = fd;
+    listener->poll.data = listener;
+    listener->address.len = sizeof(listener->address.storage);
+    int named =
+        getsockname(fd, (struct sockaddr *)&listener->address.storage, &listener->address.len);
+    must(named == 0);
     list_push_back(&server->listeners, &listener->link);
     *out_listener = listener;
     return ST_OK;
 }
 
-/* ---- addresses ------------------------------------------------------------------------------- */
+/* ---- binding --------------------------------------------------------------------------------- */
 
-static bool parse_port(const char *text, int *out_port)
-{
-    char *end;
-    if (*text < '0' || *text > '9') {
-        return false;
-    }
-    long port = strtol(text, &end, 10);
-    *out_port = (int)port;
-    return *end == '\0' && port <= 65535 && end - text <= 5;
-}
-
-static enum status parse_tcp(const char *address, struct sockaddr_storage *out, struct error *err)
-{
-    const char *colon = strrchr(address, ':');
-    char host[64];
-    int port;
-    bool is_ok = colon && (size_t)(colon - address) < sizeof(host) && parse_port(colon + 1, &port);
-    if (is_ok) {
-        size_t len = (size_t)(colon - address);
-        if (address[0] == '[' && len >= 2 && address[len - 1] == ']') {
-            memcpy(host, address + 1, len - 2);
-            host[len - 2] = '\0';
-            is_ok = uv_ip6_addr(host, port, (struct sockaddr_in6 *)out) == 0;
-        } else {
-            memcpy(host, address, len);
-            host[len] = '\0';
-            is_ok = uv_ip4_addr(host, port, (struct sockaddr_in *)out) == 0;
-        }
-    }
-    if (!is_ok) {
-        return error_set(err, ST_INVALID,
-                         "--listen: expected ADDR:PORT, [ADDR6]:PORT or unix:PATH with a numeric "
-                         "address, got '%s'",
-                         address);
-    }
-    return ST_OK;
-}
-
-static enum status bind_tcp(struct server *server, const char *address, struct error *err)
-{
-    struct sockaddr_storage storage = {0};
-    TRY(parse_tcp(address, &storage, err));
-    struct listener *listener;
-    TRY(new_listener(server, address, false, &listener, err));
-    int rc = uv_tcp_bind(&listener->io.tcp, (const struct sockaddr *)&storage, 0);
-    return rc < 0 ? fail(err, address, rc) : ST_OK;
-}
-
-/* Nobody answers at |path|, which is a socket: its owner has died. */
-static bool is_stale(const char *path)
+/* Nobody answers there, and it is a socket: its owner has died. */
+static bool is_stale(const struct address *address)
 {
     struct stat st;
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    if (lstat(path, &st) < 0 || !S_ISSOCK(st.st_mode) || strlen(path) >= sizeof(address.sun_path)) {
+    if (lstat(address_path(address), &st) < 0 || !S_ISSOCK(st.st_mode)) {
         return false;
     }
-    memcpy(address.sun_path, path, strlen(path) + 1);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     bool is_refused = fd >= 0 &&
-                      connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 &&
+                      connect(fd, (const struct sockaddr *)&address->storage, address->len) < 0 &&
                       errno == ECONNREFUSED;
     if (fd >= 0) {
         close(fd);
@@ -148,126 +110,230 @@ static bool is_stale(const char *path)
     return is_refused;
 }
 
-/* libuv says "permission denied" where there is no such folder. */
-static int explain_denied(const char *path)
+/* 0 or an errno. */
+static int bind_fd(int fd, const struct address *address)
 {
-    char folder[PATH_MAX];
-    const char *slash = strrchr(path, '/');
-    struct stat st;
-    snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - path) + 1 : 1,
-             slash ? path : ".");
-    return stat(folder, &st) < 0 ? uv_translate_sys_error(errno) : UV_EACCES;
-}
-
-static enum status bind_unix(struct server *server, const char *path, struct error *err)
-{
-    struct listener *listener;
-    TRY(new_listener(server, path, true, &listener, err));
-    if (is_stale(path)) {
+    const int one = 1;
+    const char *path = address_path(address);
+    if (path && is_stale(address)) {
         unlink(path);
     }
-    mode_t mask = umask(0117);
-    int rc = uv_pipe_bind(&listener->io.pipe, path);
+    if (!path) {
+        (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+    }
+    mode_t mask = umask(SOCKET_MASK);
+    int rc = bind(fd, (const struct sockaddr *)&address->storage, address->len);
+    int number = errno;
     umask(mask);
-    return rc < 0 ? fail(err, path, rc == UV_EACCES ? explain_denied(path) : rc) : ST_OK;
+    return rc < 0 ? number : 0;
 }
 
-enum status listener_bind(struct server *server, const char *address, struct error *err)
+/* |address| gets the port that the system has chosen; |out_errno|: why not, or 0. */
+static enum status bind_address(struct server *server, const char *text, struct address *address,
+                                int *out_errno, struct error *err)
 {
-    static const char scheme[] = "unix:";
-    if (strncmp(address, scheme, sizeof(scheme) - 1) == 0) {
-        return bind_unix(server, address + sizeof(scheme) - 1, err);
+    int fd = socket(address->storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    *out_errno = fd < 0 ? errno : bind_fd(fd, address);
+    if (*out_errno) {
+        if (fd >= 0) {
+            close(fd);
+        }
+        return error_set(err, status_of_errno(*out_errno), "listen on %s: %s", text,
+                         strerror(*out_errno));
     }
-    return bind_tcp(server, address, err);
+    struct listener *listener;
+    TRY(add_listener(server, fd, &listener, err));
+    listener->is_bound = true;
+    *address = listener->address;
+    return ST_OK;
+}
+
+/* The machine has no such address: no IPv6, or none of that kind of network at all. */
+static bool is_absent(int number)
+{
+    return number == EADDRNOTAVAIL || number == EAFNOSUPPORT;
+}
+
+enum status listener_bind(struct server *server, const char *text, struct error *err)
+{
+    struct address addresses[ADDRESS_COUNT_MAX];
+    uint32_t count, bound = 0;
+    TRY(address_resolve(text, addresses, &count, err));
+    for (uint32_t i = 0; i < count; i++) {
+        int number;
+        if (bound) { /* port 0 is chosen once */
+            address_set_port(&addresses[i], address_port(&addresses[i - 1]));
+        }
+        enum status status = bind_address(server, text, &addresses[i], &number, err);
+        bool is_last_chance = i + 1 == count && bound == 0;
+        if (status != ST_OK && (!is_absent(number) || is_last_chance)) {
+            return status;
+        }
+        bound += status == ST_OK;
+    }
+    return ST_OK;
+}
+
+static bool has_option(int fd, int option, int wanted)
+{
+    int value = 0;
+    socklen_t len = sizeof(value);
+    return getsockopt(fd, SOL_SOCKET, option, &value, &len) == 0 && value == wanted;
 }
 
 enum status listener_adopt(struct server *server, int fd, struct error *err)
 {
-    struct sockaddr_storage address;
-    socklen_t len = sizeof(address);
-    int accepts = 0;
-    socklen_t accepts_len = sizeof(accepts);
-    if (getsockname(fd, (struct sockaddr *)&address, &len) < 0 ||
-        getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &accepts, &accepts_len) < 0 || !accepts) {
+    struct listener *listener;
+    if (!has_option(fd, SO_TYPE, SOCK_STREAM) || !has_option(fd, SO_ACCEPTCONN, 1)) {
         return error_set(err, ST_INVALID, "descriptor %d: not a listening stream socket", fd);
     }
-    bool is_unix = address.ss_family == AF_UNIX;
-    struct listener *listener;
-    TRY(new_listener(server, "an inherited socket", is_unix, &listener, err));
-    int rc = is_unix ? uv_pipe_open(&listener->io.pipe, fd) : uv_tcp_open(&listener->io.tcp, fd);
-    return rc < 0 ? fail(err, listener->name, rc) : ST_OK;
+    return add_listener(server, fd, &listener, err);
 }
 
 /* ---- accepting ------------------------------------------------------------------------------- */
 
-static void on_connection(uv_stream_t *stream, int uv_status)
+static void on_readable(uv_poll_t *poll, int uv_status, int events);
+
+static struct listener *of_link(struct list *link)
 {
-    struct listener *listener;
-    OBJ_CAST(listener, stream->data, LISTENER_MAGIC);
-    if (uv_status < 0) {
-        log_line(LOG_WARNING, "accept: %s", uv_strerror(uv_status));
-        return;
-    }
-    conn_accept(listener->server, stream);
+    return LIST_ENTRY(link, struct listener, link);
 }
 
-static void log_address(struct listener *listener)
+static void start(struct listener *listener)
 {
-    char text[128] = "?";
-    if (listener->io.handle.type == UV_NAMED_PIPE) {
-        size_t len = sizeof(text) - 1;
-        if (uv_pipe_getsockname(&listener->io.pipe, text, &len) == 0) {
-            text[len < sizeof(text) ? len : sizeof(text) - 1] = '\0';
+    int rc = uv_poll_start(&listener->poll, UV_READABLE, on_readable);
+    must(rc == 0);
+}
+
+static void on_retry(uv_timer_t *timer)
+{
+    struct server *server = timer->data;
+    for (struct list *l = server->listeners.next; l != &server->listeners; l = l->next) {
+        start(of_link(l));
+    }
+}
+
+/* The socket stays readable: to be woken for it again at once would be all that the loop does. */
+static void pause_accepting(struct listener *listener)
+{
+    uv_poll_stop(&listener->poll);
+    uv_timer_start(&listener->server->accept_retry, on_retry, RETRY_MS, 0);
+}
+
+/* Errors of the connection that accept() was to return (accept(2)), and not of ours. */
+static bool is_of_client(int number)
+{
+    static const int numbers[] = {EINTR,       ECONNABORTED, EPROTO,   ENETDOWN,
+                                  ENOPROTOOPT, EHOSTDOWN,    ENONET,   EHOSTUNREACH,
+                                  EOPNOTSUPP,  ENETUNREACH,  ETIMEDOUT};
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        if (number == numbers[i]) {
+            return true;
         }
-        log_line(LOG_NOTICE, "listening on unix:%s", text);
+    }
+    return false;
+}
+
+/* With no descriptor left the spare one makes room, so that the client learns it at once. */
+static bool turn_away(struct listener *listener)
+{
+    struct server *server = listener->server;
+    if (server->spare_fd < 0) {
+        return false;
+    }
+    close(server->spare_fd);
+    int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC);
+    if (fd >= 0) {
+        listener->accepted++;
+        close(fd);
+    }
+    server->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    return fd >= 0;
+}
+
+/* False: enough for this turn of the loop. */
+static bool accept_one(struct listener *listener)
+{
+    int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd >= 0) {
+        listener->accepted++;
+        conn_accept(listener->server, fd, listener->address.storage.ss_family == AF_UNIX);
+        return true;
+    }
+    int number = errno;
+    if (number == EAGAIN) {
+        return false;
+    }
+    if (is_of_client(number)) {
+        return true;
+    }
+    if (server_may_log(listener->server, LOG_KIND_ACCEPT)) {
+        log_line(LOG_WARNING, "accept: %s", strerror(number));
+    }
+    if ((number == EMFILE || number == ENFILE) && turn_away(listener)) {
+        return true;
+    }
+    pause_accepting(listener);
+    return false;
+}
+
+static void on_readable(uv_poll_t *poll, int uv_status, int events)
+{
+    struct listener *listener;
+    OBJ_CAST(listener, poll->data, LISTENER_MAGIC);
+    (void)events;
+    if (uv_status < 0) {
+        pause_accepting(listener);
         return;
     }
-    struct sockaddr_storage address;
-    int len = sizeof(address);
-    if (uv_tcp_getsockname(&listener->io.tcp, (struct sockaddr *)&address, &len) < 0) {
-        return;
-    }
-    if (address.ss_family == AF_INET6) {
-        const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&address;
-        uv_ip6_name(in6, text, sizeof(text));
-        log_line(LOG_NOTICE, "listening on [%s]:%d", text, ntohs(in6->sin6_port));
-    } else {
-        const struct sockaddr_in *in4 = (const struct sockaddr_in *)&address;
-        uv_ip4_name(in4, text, sizeof(text));
-        log_line(LOG_NOTICE, "listening on %s:%d", text, ntohs(in4->sin_port));
+    for (unsigned i = 0; i < ACCEPTS_MAX && accept_one(listener); i++) {
     }
 }
 
 enum status listener_start_all(struct server *server, struct error *err)
 {
-    for (struct list *node = server->listeners.next; node != &server->listeners;
-         node = node->next) {
-        struct listener *listener = LIST_ENTRY(node, struct listener, link);
-        int rc = uv_listen(&listener->io.stream, BACKLOG, on_connection);
-        if (rc < 0) {
-            return fail(err, listener->name, rc);
+    for (struct list *l = server->listeners.next; l != &server->listeners; l = l->next) {
+        struct listener *listener = of_link(l);
+        char url[ADDRESS_TEXT_MAX];
+        address_print_url(&listener->address, url);
+        if (listen(listener->fd, BACKLOG) < 0) {
+            return error_set(err, status_of_errno(errno), "listen on %s: %s", url, strerror(errno));
         }
-        log_address(listener);
+        start(listener);
+        log_line(LOG_NOTICE, "listening on %s", url);
     }
     return ST_OK;
 }
 
+static bool has_waiting(const struct listener *listener)
+{
+    struct pollfd poll_fd = {.fd = listener->fd, .events = POLLIN};
+    return poll(&poll_fd, 1, 0) > 0;
+}
+
 bool listener_has_waiting(const struct server *server)
 {
-    bool has_waiting = false;
-    for (struct list *node = server->listeners.next; node != &server->listeners;
-         node = node->next) {
-        const struct listener *listener = LIST_ENTRY(node, struct listener, link);
-        struct pollfd poll_fd = {.events = POLLIN};
-        has_waiting |=
-            uv_fileno(&listener->io.handle, &poll_fd.fd) == 0 && poll(&poll_fd, 1, 0) > 0;
+    bool has = false;
+    for (struct list *l = server->listeners.next; l != &server->listeners; l = l->next) {
+        has |= has_waiting(of_link(l));
     }
-    return has_waiting;
+    return has;
+}
+
+bool listener_is_stuck(struct server *server)
+{
+    bool is_stuck = false;
+    for (struct list *l = server->listeners.next; l != &server->listeners; l = l->next) {
+        struct listener *listener = of_link(l);
+        struct watched now = {has_waiting(listener), listener->accepted};
+        is_stuck |= watchdog_is_stuck(&listener->seen, now);
+    }
+    return is_stuck;
 }
 
 void listener_close_all(struct server *server)
 {
     while (!list_is_empty(&server->listeners)) {
-        close_listener(LIST_ENTRY(server->listeners.next, struct listener, link));
+        close_listener(of_link(server->listeners.next));
     }
 }

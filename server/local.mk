@@ -7,6 +7,7 @@ SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(PROTOCOL_LIBS)
 
 %C%_libserver_a_CFLAGS = $(SERVER_CFLAGS)
 %C%_libserver_a_SOURCES = \
+	%D%/address.c %D%/address.h \
 	%D%/api.h %D%/api_health.c %D%/api_model.c %D%/api_signature.c \
 	%D%/args.c %D%/args.h \
 	%D%/body.c %D%/body.h \
@@ -17,6 +18,7 @@ SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(PROTOCOL_LIBS)
 	%D%/conn_message.c \
 	%D%/exit_status.c %D%/exit_status.h \
 	%D%/file.c %D%/file.h \
+	%D%/framing.c %D%/framing.def %D%/framing.h \
 	%D%/head.c %D%/head.h \
 	%D%/http.c %D%/http.h \
 	%D%/infer.c %D%/infer.h \
@@ -25,11 +27,14 @@ SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(PROTOCOL_LIBS)
 	%D%/infer_one.c \
 	%D%/listener.c %D%/listener.h \
 	%D%/log.c %D%/log.h \
+	%D%/log_limit.c %D%/log_limit.h \
 	%D%/model.c %D%/model.h %D%/model_priv.h \
 	%D%/model_load.c \
+	%D%/model_log.c %D%/model_log.h \
 	%D%/model_program.c \
 	%D%/notify.c %D%/notify.h \
 	%D%/npy.c %D%/npy.h \
+	%D%/offload.c %D%/offload.h \
 	%D%/options.c %D%/options.h %D%/params.def \
 	%D%/pipelines.c %D%/pipelines.h \
 	%D%/placement.c %D%/placement.h \
@@ -46,12 +51,15 @@ SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(PROTOCOL_LIBS)
 	%D%/proving.c %D%/proving.h \
 	%D%/recovery.c %D%/recovery.h \
 	%D%/request.c %D%/request.def %D%/request.h \
+	%D%/request_log.c %D%/request_log.h \
 	%D%/route.c %D%/route.def %D%/route.h \
 	%D%/server.c %D%/server.h \
 	%D%/serving.c %D%/serving.h \
+	%D%/standard.c %D%/standard.h \
 	%D%/stats.c %D%/stats.h \
 	%D%/stream.h \
-	%D%/version.c %D%/version.h
+	%D%/version.c %D%/version.h \
+	%D%/watchdog.c %D%/watchdog.h
 
 bin_PROGRAMS += pted pte
 pted_SOURCES = %D%/main.c

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A line is formatted on the stack, cut at LOG_LINE_MAX, cleaned of control characters and written
- * at once, so that lines of different threads do not mix. A full pipe loses the line rather than
- * stopping the loop: a pipe that polls as writable has room for PIPE_BUF, which is more than a
- * line.
+ * A line is formatted on the stack, cut at LOG_LINE_MAX, escaped and written at once, so that lines
+ * of different threads do not mix. A full pipe loses the line rather than stopping the loop: a pipe
+ * that polls as writable has room for PIPE_BUF, which is more than a line.
  */
 #include "config.h"
 
 #include "server/log.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +20,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
+
 #define LOG_LINE_MAX 1024
+#define LOG_FILE_MODE 0640
 
 struct level_info {
     const char *name;
@@ -30,9 +35,13 @@ static const struct level_info levels[LOG_LEVEL_COUNT] = {
     [LOG_INFO] = {"info", 6},   [LOG_DEBUG] = {"debug", 7},
 };
 
-/* Set once by log_init(), before there are threads. */
+/* Set once by log_open(), before there are threads. */
 static enum log_level level_max = LOG_INFO;
 static bool is_journal;
+static const char *file_path; /* NULL: stderr */
+static int log_fd = STDERR_FILENO;
+
+/* ---- where lines go -------------------------------------------------------------------------- */
 
 /* JOURNAL_STREAM is "device:inode" of the stream that systemd made for us; stderr may be another.
  */
@@ -46,10 +55,42 @@ static bool stderr_is_journal(void)
            (unsigned long long)st.st_ino == inode;
 }
 
-void log_init(enum log_level level)
+/* Without waiting for the reader of a pipe. */
+static enum status open_file(const char *path, int *out_fd, struct error *err)
+{
+    *out_fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
+                   LOG_FILE_MODE);
+    return *out_fd < 0
+               ? error_set(err, status_of_errno(errno), "log file %s: %s", path, strerror(errno))
+               : ST_OK;
+}
+
+enum status log_open(const char *path, enum log_level level, struct error *err)
 {
     level_max = level;
-    is_journal = stderr_is_journal();
+    is_journal = !path && stderr_is_journal();
+    file_path = path;
+    return path ? open_file(path, &log_fd, err) : ST_OK;
+}
+
+/* Other threads write meanwhile: the descriptor keeps its number. */
+enum status log_reopen(struct error *err)
+{
+    int fd;
+    if (!file_path) {
+        return ST_OK;
+    }
+    TRY(open_file(file_path, &fd, err));
+    int rc = dup3(fd, log_fd, O_CLOEXEC);
+    int number = errno;
+    close(fd);
+    return rc < 0 ? error_set(err, ST_SYSTEM, "log file %s: %s", file_path, strerror(number))
+                  : ST_OK;
+}
+
+const char *log_path(void)
+{
+    return file_path;
 }
 
 bool log_level_find(const char *name, enum log_level *out_level)
@@ -62,6 +103,54 @@ bool log_level_find(const char *name, enum log_level *out_level)
     }
     return false;
 }
+
+bool log_has_level(enum log_level level)
+{
+    return level <= level_max;
+}
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+/* C1 controls, separators of lines and paragraphs, and everything that changes the direction. */
+static bool is_disruptive(uint32_t code)
+{
+    return (code >= 0x80 && code <= 0x9f) || code == 0x61c || (code >= 0x200e && code <= 0x200f) ||
+           (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+}
+
+/* What stands for the |len| bytes at |p|, which are a sequence, or for one byte when |len| is 0. */
+static size_t show(char *out, size_t size, const uint8_t *p, size_t len)
+{
+    bool is_plain =
+        len == 1 ? *p >= 0x20 && *p != 0x7f : len > 1 && !is_disruptive(utf8_code(p, len));
+    if (is_plain) {
+        memcpy(out, p, len);
+        return len;
+    }
+    int printed = len > 1 ? snprintf(out, size, "\\u{%x}", (unsigned)utf8_code(p, len))
+                          : snprintf(out, size, "\\x%02x", *p);
+    return (size_t)printed;
+}
+
+size_t log_escape(char *out, size_t size, struct span text)
+{
+    const uint8_t *p = text.ptr, *end = p + text.len;
+    size_t used = 0;
+    while (p < end) {
+        char shown[sizeof("\\u{10ffff}")];
+        size_t len = *p < 0x80 ? 1 : utf8_sequence(p, end);
+        size_t bytes = show(shown, sizeof(shown), p, len);
+        if (bytes > size - used) {
+            break;
+        }
+        memcpy(out + used, shown, bytes);
+        used += bytes;
+        p += len ? len : 1;
+    }
+    return used;
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
 
 static size_t print_prefix(char *line, size_t size, enum log_level level)
 {
@@ -85,25 +174,18 @@ void log_line(enum log_level level, const char *fmt, ...)
     if (level > level_max) {
         return;
     }
-    char line[LOG_LINE_MAX + 1];
-    size_t prefix = print_prefix(line, LOG_LINE_MAX, level);
+    char text[LOG_LINE_MAX], line[LOG_LINE_MAX];
     va_list args;
     va_start(args, fmt);
-    int text = vsnprintf(line + prefix, LOG_LINE_MAX - prefix, fmt, args);
+    int wanted = vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
-    size_t len = text < 0 ? prefix : prefix + (size_t)text;
-    if (len >= LOG_LINE_MAX) {
-        len = LOG_LINE_MAX - 1;
-    }
-    for (size_t i = prefix; i < len; i++) {
-        if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f) {
-            line[i] = '?';
-        }
-    }
-    line[len++] = '\n';
-    struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
+    size_t len = wanted < 0 ? 0 : (size_t)wanted < sizeof(text) ? (size_t)wanted : sizeof(text) - 1;
+    size_t used = print_prefix(line, sizeof(line), level);
+    used += log_escape(line + used, sizeof(line) - 1 - used, span_of(text, len));
+    line[used++] = '\n';
+    struct pollfd room = {.fd = log_fd, .events = POLLOUT};
     if (poll(&room, 1, 0) == 1) {
-        ssize_t written = write(STDERR_FILENO, line, len);
+        ssize_t written = write(log_fd, line, used);
         (void)written; /* nowhere to complain to */
     }
 }

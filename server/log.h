@@ -1,24 +1,47 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The log: one line an event on stderr. Under the journal each line starts with its syslog
- * priority; elsewhere with the time and the level. Control characters never reach the terminal or
- * the journal: a client cannot forge a line.
+ * The log: one line an event, on stderr or at the end of a file. Under the journal each line starts
+ * with its syslog priority; elsewhere with the time and the level. What a client sends cannot forge
+ * a line or drive a terminal: log_escape() shows controls instead of writing them.
  *
- * Any thread after log_init(); a line is one write.
+ * Any thread after log_open(), but for log_reopen(); a line is one write.
  */
 #ifndef PTED_SERVER_LOG_H
 #define PTED_SERVER_LOG_H
 
 #include <stdbool.h>
+#include <stddef.h>
+
+#include "base/bytes.h"
+#include "base/status.h"
 
 enum log_level { LOG_ERROR, LOG_WARNING, LOG_NOTICE, LOG_INFO, LOG_DEBUG, LOG_LEVEL_COUNT };
 
-/* Finds out whether stderr is the journal. Lines above |level| are dropped from now on. */
-void log_init(enum log_level level);
+/*
+ * Lines above |level| are dropped from now on. The others go to the end of the file |path|, which
+ * is borrowed and made if need be, or to stderr when it is NULL; before this call they go there.
+ */
+MUST_CHECK enum status log_open(const char *path, enum log_level level, struct error *err);
+
+/* After |path| was renamed: makes it anew. The old file stays in use when that fails. */
+MUST_CHECK enum status log_reopen(struct error *err);
+
+/* The file that lines go to; NULL: stderr. */
+const char *log_path(void);
 
 /* "error", "warning", "notice", "info" or "debug" to its level. */
 bool log_level_find(const char *name, enum log_level *out_level);
 
+/* Would a line of |level| be written? */
+bool log_has_level(enum log_level level);
+
 void log_line(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/*
+ * Writes |text| to |out| so that a line can show it: controls and bytes that are no UTF-8 as \xNN,
+ * characters that change lines or the direction of text as \u{202e}, everything else as it is.
+ * Stops before what does not fit into |size|. Returns the length; nothing is terminated.
+ */
+size_t log_escape(char *out, size_t size, struct span text);
 
 #endif

@@ -10,6 +10,7 @@
 #include "server/log.h"
 #include "server/options.h"
 #include "server/server.h"
+#include "server/standard.h"
 #include "server/version.h"
 
 #define HELP_BYTES_MAX 16384
@@ -29,11 +30,20 @@ static int print_help(void)
     return finish_output();
 }
 
+/* Whoever starts the daemon looks at stderr. */
+static int fail(const struct error *err)
+{
+    fprintf(stderr, "pted: %s\n", err->text);
+    return exit_status_of(err->code);
+}
+
 static int serve(const struct options *options)
 {
-    log_init(options->log_level);
     static struct server server;
     struct error err;
+    if (log_open(options->log_file, options->log_level, &err) != ST_OK) {
+        return fail(&err);
+    }
     enum status status = server_init(&server, options, &err);
     if (status == ST_OK) {
         status = server_run(&server, &err);
@@ -42,13 +52,14 @@ static int serve(const struct options *options)
         log_line(LOG_ERROR, "%s", err.text);
     }
     server_fini(&server);
-    return exit_status_of(status);
+    return status != ST_OK && log_path() ? fail(&err) : exit_status_of(status);
 }
 
 int main(int argc, char *argv[])
 {
     static struct options options;
     struct error err;
+    standard_open();
     if (options_parse(argc, argv, &options, &err) != ST_OK) {
         fprintf(stderr, "pted: %s\nusage: pted [OPTION]... [FILE.pte]...; see pted --help\n",
                 err.text);

@@ -98,6 +98,13 @@ static int compare(const void *a, const void *b)
     return order;
 }
 
+static enum status refuse_twins(const struct model *a, const struct model *b, struct error *err)
+{
+    return error_set(err, ST_INVALID, "model '%s' version %u: there are two of them, %s and %s",
+                     a->name, a->version, a->path ? a->path : "a pipeline",
+                     b->path ? b->path : "a pipeline");
+}
+
 enum status models_sort(struct models *models, struct error *err)
 {
     if (models->item_count) {
@@ -105,8 +112,7 @@ enum status models_sort(struct models *models, struct error *err)
     }
     for (uint32_t i = 1; i < models->item_count; i++) {
         if (compare(&models->items[i - 1], &models->items[i]) == 0) {
-            return error_set(err, ST_INVALID, "model '%s' version %u: there are two of them",
-                             models->items[i].name, models->items[i].version);
+            return refuse_twins(&models->items[i - 1], &models->items[i], err);
         }
     }
     return ST_OK;

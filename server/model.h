@@ -42,6 +42,8 @@ struct model {
     struct error failure;              /* why not, then; constant from then on */
     struct rt_program *program;        /* shared: ref held; NULL when the file did not load */
     struct rt_method *method;          /* borrowed from |program| */
+    const char *path;                  /* of its file, in the arena; NULL: a pipeline */
+    uint64_t load_ns;                  /* that the file took to load */
     struct params params;              /* the daemon's, with what was said of this model */
     struct rt_sched_queue *queue;      /* owned, like |stats|; NULL when it cannot be called */
     int64_t rows_form;                 /* that may be tried as one, see server/proving.h */
@@ -64,6 +66,7 @@ struct models {
     struct rt_sched *sched;
     struct model *items; /* owned; sorted by name, then by version, highest first */
     uint32_t item_count, item_capacity;
+    uint32_t found_count; /* while loading: .pte files that folders have had */
 };
 
 void models_init(struct models *models, struct hal_device *device, struct rt_sched *sched);

@@ -10,10 +10,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include <uv.h>
+
 #include "hal/device.h"
 #include "runtime/batch.h"
 #include "runtime/sched/sched.h"
 #include "server/log.h"
+#include "server/model_log.h"
 #include "server/model_priv.h"
 #include "server/pipelines.h"
 #include "server/route.h"
@@ -72,20 +75,33 @@ static enum status data_paths_of(const struct options *options, struct span name
     return ST_OK;
 }
 
+/* For messages: where the models from |first| on come from, and what that took. */
+static void note_origin(struct models *models, uint32_t first, const char *path, uint64_t load_ns)
+{
+    const char *copy = arena_strdup(&models->arena, path, strlen(path));
+    for (uint32_t i = first; i < models->item_count; i++) {
+        models->items[i].path = copy;
+        models->items[i].load_ns = load_ns;
+    }
+}
+
 static enum status load(struct models *models, struct span name, uint32_t version, const char *path,
                         struct error *err)
 {
     const char *data[RT_DATA_FILES_MAX];
     struct rt_program_options options = {.device = models->device, .data_paths = data};
     struct rt_program *program;
+    uint64_t begin_ns = uv_hrtime();
     TRY(data_paths_of(models->options, name, data, &options.data_count, err));
     if (rt_program_load(path, &options, &program, err) != ST_OK) {
         return forget_path(err, path);
     }
     enum status status = check_callable(program, err);
+    uint32_t first = models->item_count;
     if (status == ST_OK) {
         status = models_add_program(models, name, version, program, err);
     }
+    note_origin(models, first, path, uv_hrtime() - begin_ns);
     rt_program_unref(program);
     return status;
 }
@@ -117,6 +133,7 @@ static enum status load_named(struct models *models, struct span name, const cha
 static enum status load_found(struct models *models, struct span name, uint32_t version,
                               const char *path, struct error *err)
 {
+    models->found_count++;
     if (!model_name_is_valid(name)) {
         log_line(LOG_WARNING, "skipped %s: not a valid model name", path);
         return ST_OK;
@@ -133,6 +150,7 @@ static enum status load_found(struct models *models, struct span name, uint32_t 
     struct model *model;
     TRY(models_add(models, name, version, &model, err));
     model_fail(model, &failure);
+    note_origin(models, models->item_count - 1, path, 0);
     return ST_OK;
 }
 
@@ -144,7 +162,6 @@ static bool is_regular(const char *path)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-/* "12" to 12; false for anything that is not a version. */
 /* |root|/|name|/model.pte, or |root|/|name|/VERSION/model.pte. */
 static enum status scan_model(struct models *models, const char *root, const char *name,
                               struct error *err)
@@ -194,10 +211,16 @@ static enum status scan(struct models *models, const char *root, struct error *e
         return error_set(err, status_of_errno(errno), "--models %s: %s", root, strerror(errno));
     }
     enum status status = ST_OK;
+    uint32_t found_before = models->found_count;
     for (struct dirent *entry; status == ST_OK && (entry = readdir(dir)) != NULL;) {
         status = scan_entry(models, root, entry->d_name, err);
     }
     closedir(dir);
+    if (status == ST_OK && models->found_count == found_before) {
+        log_line(LOG_WARNING,
+                 "no .pte file in %s: expected NAME.pte, NAME/model.pte or NAME/VERSION/model.pte",
+                 root);
+    }
     return status;
 }
 
@@ -317,8 +340,8 @@ enum status models_load(struct models *models, const struct options *options, st
             model->name ? span_of(model->name, model->name_len) : name_of_path(model->path);
         TRY(load_named(models, name, model->path, err));
     }
-    if (options->models_dir) {
-        TRY(scan(models, options->models_dir, err));
+    for (uint32_t i = 0; i < options->folder_count; i++) {
+        TRY(scan(models, options->folders[i], err));
     }
     models->options = NULL;
     for (uint32_t i = 0; i < options->pipeline_count; i++) {
@@ -326,5 +349,9 @@ enum status models_load(struct models *models, const struct options *options, st
     }
     TRY(check_names(models, options, err));
     TRY(models_sort(models, err));
-    return open_queues(models, options, err);
+    TRY(open_queues(models, options, err));
+    for (uint32_t i = 0; i < models->item_count; i++) {
+        model_log(&models->items[i], models->device);
+    }
+    return ST_OK;
 }

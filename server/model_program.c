@@ -80,7 +80,7 @@ static const char *print_fixed(struct arena *arena, const struct rt_io *io)
     } else {
         buf_add(&text, number,
                 io->kind == RT_IO_INT ? number_print_i64(number, io->value.i)
-                                      : number_print_f64(number, io->value.f));
+                                      : number_print_f64(number, io->value.f, NUMBER_NAN_STRING));
     }
     const char *fixed = buf_failed(&text) ? NULL : arena_strdup(arena, text.ptr, text.len);
     buf_fini(&text);

@@ -94,13 +94,20 @@ enum status options_parse_number(const char *text, enum option_unit unit, uint64
 
 typedef enum status option_set_f(struct options *options, const char *value, struct error *err);
 
+/* One more of |values|, which have room for |max|. */
+static enum status add_value(const char **values, uint32_t *count, uint32_t max, const char *value,
+                             struct error *err)
+{
+    if (*count == max) {
+        return error_set(err, ST_INVALID, "given more than %u times", max);
+    }
+    values[(*count)++] = value;
+    return ST_OK;
+}
+
 static enum status set_listen(struct options *options, const char *value, struct error *err)
 {
-    if (options->listen_count == OPTIONS_LISTEN_MAX) {
-        return error_set(err, ST_INVALID, "given more than %d times", OPTIONS_LISTEN_MAX);
-    }
-    options->listen[options->listen_count++] = value;
-    return ST_OK;
+    return add_value(options->listen, &options->listen_count, OPTIONS_LISTEN_MAX, value, err);
 }
 
 static enum status add_model(struct options *options, struct option_model model, struct error *err)
@@ -144,11 +151,8 @@ static enum status set_data(struct options *options, const char *value, struct e
 
 static enum status set_pipeline(struct options *options, const char *value, struct error *err)
 {
-    if (options->pipeline_count == OPTIONS_PIPELINES_MAX) {
-        return error_set(err, ST_INVALID, "given more than %d times", OPTIONS_PIPELINES_MAX);
-    }
-    options->pipelines[options->pipeline_count++] = value;
-    return ST_OK;
+    return add_value(options->pipelines, &options->pipeline_count, OPTIONS_PIPELINES_MAX, value,
+                     err);
 }
 
 static const struct param_info *find_param(struct span name);
@@ -183,11 +187,7 @@ void options_apply(const struct option_setting *setting, struct params *params)
 
 static enum status set_models(struct options *options, const char *value, struct error *err)
 {
-    if (options->models_dir) {
-        return error_set(err, ST_INVALID, "given twice");
-    }
-    options->models_dir = value;
-    return ST_OK;
+    return add_value(options->folders, &options->folder_count, OPTIONS_FOLDERS_MAX, value, err);
 }
 
 static enum status set_cpu(struct options *options, const char *value, struct error *err)
@@ -209,6 +209,13 @@ static enum status set_workers(struct options *options, const char *value, struc
     return options_parse_number(value, OPTION_COUNT, 1, 1024, &options->workers, err);
 }
 
+static enum status set_log_file(struct options *options, const char *value, struct error *err)
+{
+    (void)err; /* log_open() says whether it can be written */
+    options->log_file = value;
+    return ST_OK;
+}
+
 static enum status set_log_level(struct options *options, const char *value, struct error *err)
 {
     if (!log_level_find(value, &options->log_level)) {
@@ -218,16 +225,25 @@ static enum status set_log_level(struct options *options, const char *value, str
     return ST_OK;
 }
 
+static enum status set_log_requests(struct options *options, const char *value, struct error *err)
+{
+    if (strcmp(value, "errors") != 0 && strcmp(value, "all") != 0) {
+        return error_set(err, ST_INVALID, "expected errors or all, got '%s'", value);
+    }
+    options->log_requests = strcmp(value, "all") == 0 ? OPTIONS_LOG_ALL : OPTIONS_LOG_ERRORS;
+    return ST_OK;
+}
+
 struct option_info {
     const char *name, *value, *doc;
     option_set_f *set;
 };
 
 static const struct option_info option_infos[] = {
-    {"listen", "ADDR", "ADDR:PORT, [ADDR6]:PORT or unix:PATH; repeatable (127.0.0.1:8000)",
-     set_listen},
+    {"listen", "ADDR",
+     "ADDR:PORT, [ADDR6]:PORT, NAME:PORT or unix:PATH; repeatable (127.0.0.1:8000)", set_listen},
     {"model", "NAME=FILE", "serve FILE as NAME; repeatable", set_model},
-    {"models", "DIR", "serve DIR's NAME.pte, NAME/model.pte and NAME/VERSION/model.pte",
+    {"models", "DIR", "serve DIR's NAME.pte, NAME/model.pte and NAME/VERSION/model.pte; repeatable",
      set_models},
     {"data", "NAME=FILE", "weights of NAME are in FILE.ptd; repeatable (those beside the program)",
      set_data},
@@ -240,6 +256,9 @@ static const struct option_info option_infos[] = {
     {"cpu", "LEVEL", "highest instruction set: generic, avx2, avx512, ... (the best there is)",
      set_cpu},
     {"log-level", "LEVEL", "error, warning, notice, info or debug (info)", set_log_level},
+    {"log-requests", "WHICH", "errors, or all: a line for each request at its end (errors)",
+     set_log_requests},
+    {"log-file", "FILE", "append the log to FILE, which SIGHUP opens again (stderr)", set_log_file},
 };
 
 #define OPTION_COUNT_OWN (sizeof(option_infos) / sizeof(option_infos[0]))
@@ -395,6 +414,7 @@ void options_print_help(struct buf *out)
     print_params(out, true);
     buf_add_str(
         out, "\nSIGTERM or SIGINT: finish the open requests and exit 0; a second one: exit now.\n"
+             "SIGHUP: open the log file again.\n"
              "Exit status: 0 asked to stop, 64 usage, 65 bad model file, 66 no such file\n"
              "or device, 69 unsupported, 70 internal, 71 system, 77 no permission.\n");
 }

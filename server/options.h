@@ -15,6 +15,7 @@
 
 #define OPTIONS_LISTEN_MAX 16
 #define OPTIONS_MODELS_MAX 256
+#define OPTIONS_FOLDERS_MAX 16
 #define OPTIONS_DATA_MAX 256
 #define OPTIONS_PIPELINES_MAX 64
 #define OPTIONS_SETTINGS_MAX 256
@@ -40,6 +41,9 @@ struct option_setting {
     uint64_t value;
 };
 
+/* Requests that get a line in the log. */
+enum options_log_requests { OPTIONS_LOG_ERRORS, OPTIONS_LOG_ALL };
+
 enum options_action { OPTIONS_SERVE, OPTIONS_HELP, OPTIONS_VERSION };
 
 struct options {
@@ -55,11 +59,14 @@ struct options {
     uint32_t pipeline_count;
     struct option_setting settings[OPTIONS_SETTINGS_MAX]; /* the last one counts */
     uint32_t setting_count;
-    const char *models_dir; /* NULL: none */
-    const char *device;     /* NULL: the CPU */
-    const char *cpu_level;  /* NULL: the best there is */
-    uint64_t workers;       /* 0: what the process may use */
+    const char *folders[OPTIONS_FOLDERS_MAX]; /* whose models are served */
+    uint32_t folder_count;
+    const char *device;    /* NULL: the CPU */
+    const char *cpu_level; /* NULL: the best there is */
+    uint64_t workers;      /* 0: what the process may use */
+    const char *log_file;  /* NULL: stderr */
     enum log_level log_level;
+    enum options_log_requests log_requests;
 };
 
 /* ST_INVALID says which argument is wrong and why. */

@@ -8,7 +8,7 @@
 #include "hal/pool.h"
 #include "runtime/batch.h"
 #include "runtime/sched/sched.h"
-#include "server/log.h"
+#include "server/model_log.h"
 #include "server/server.h"
 #include "server/serving.h"
 
@@ -55,9 +55,7 @@ static void publish(const struct proving *proving)
                             running_max(model, proving->serving->device),
                             model->params.max_delay_us * 1000);
     }
-    log_line(LOG_DEBUG, "model %s: up to %lld rows at a time%s%s", model->name,
-             (long long)model->rows_max, is_alone ? ": " : "",
-             is_alone ? model->why_alone.text : "");
+    model_log_batches(model);
 }
 
 /* Of those that can be called: one whose form takes several rows, of which none is known. */
@@ -86,14 +84,14 @@ static void prove_next(struct server *server)
         server_let_go_serving(server, serving);
         return;
     }
-    int rc = uv_queue_work(&server->loop, &proving->work, prove, on_proved);
-    must(rc == 0);
+    offload_begin(server, OFFLOAD_LONG, &proving->work, prove, on_proved);
 }
 
 static void on_proved(uv_work_t *work, int uv_status)
 {
     struct server *server = work->data;
     must(uv_status == 0);
+    offload_end(server, OFFLOAD_LONG);
     publish(&server->proving);
     prove_next(server);
     if (!server->proving.serving) {

@@ -57,7 +57,7 @@ static void print_count(struct buf *out, const char *key, uint64_t value)
 static void print_dims(struct buf *out, const char *key, const struct shape *shape)
 {
     print_key(out, ",", key);
-    tensor_text_print(out, DT_I64, shape->dims, shape->rank);
+    tensor_text_print(out, DT_I64, shape->dims, shape->rank, NUMBER_NAN_STRING);
 }
 
 /* ---- inputs and results ---------------------------------------------------------------------- */
@@ -75,7 +75,7 @@ static void print_fixed(const struct rt_io *io, struct buf *out)
         buf_add(out, number, number_print_i64(number, io->value.i));
         break;
     case RT_IO_FLOAT:
-        buf_add(out, number, number_print_f64(number, io->value.f));
+        buf_add(out, number, number_print_f64(number, io->value.f, NUMBER_NAN_STRING));
         break;
     case RT_IO_BOOL:
         buf_add_str(out, io->value.b ? "true" : "false");
@@ -137,7 +137,7 @@ static void print_io(const struct rt_method *method, bool is_input, uint32_t ind
                rt_method_constant_result(method, index, &constant) &&
                constant.len <= CONSTANT_BYTES_MAX) {
         print_key(out, ",", "value");
-        tensor_text_print_nested(out, io->dtype, &io->shape, constant.ptr);
+        tensor_text_print_nested(out, io->dtype, &io->shape, constant.ptr, NUMBER_NAN_STRING);
     }
     buf_add_char(out, '}');
 }

@@ -149,7 +149,7 @@ static void print_fixed(const struct rt_io *io, struct buf *out)
         buf_add(out, number, number_print_i64(number, io->value.i));
         break;
     case RT_IO_FLOAT:
-        buf_add(out, number, number_print_f64(number, io->value.f));
+        buf_add(out, number, number_print_f64(number, io->value.f, NUMBER_NAN_TOKEN));
         break;
     case RT_IO_BOOL:
         buf_add_str(out, io->value.b ? "true" : "false");

@@ -7,6 +7,7 @@
 #include <sysexits.h>
 
 #include "server/pte.h"
+#include "server/standard.h"
 #include "server/version.h"
 
 static const struct pte_command *const commands[] = {
@@ -81,6 +82,7 @@ int main(int argc, char *argv[])
 {
     const char *name = argc > 1 ? argv[1] : "";
     const struct pte_command *command = find_command(name);
+    standard_open();
     if (asks_for_help(argc - 1, argv + 1)) {
         return print_and_finish(command);
     }

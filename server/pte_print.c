@@ -87,8 +87,8 @@ static int print_element(char text[ELEMENT_TEXT_MAX], enum dtype dtype, const vo
                                            : 6,
                         d);
     }
-    size_t len = dtype == DT_F64 ? number_print_f64((uint8_t *)text, d)
-                                 : number_print_f32((uint8_t *)text, (float)d);
+    size_t len = dtype == DT_F64 ? number_print_f64((uint8_t *)text, d, NUMBER_NAN_TOKEN)
+                                 : number_print_f32((uint8_t *)text, (float)d, NUMBER_NAN_TOKEN);
     text[len] = '\0';
     return (int)len;
 }

@@ -347,6 +347,18 @@ static enum status set_inputs(struct run *run, struct error *err)
     return ST_OK;
 }
 
+/* Why the run failed, and which element of which input is to blame, if one is. */
+static enum status explain_run(const struct run *run, struct error *err)
+{
+    const struct rt_culprit *culprit = rt_invocation_culprit(run->invocation);
+    char element[RT_CULPRIT_TEXT_MAX];
+    error_set(err, run->done_status, "%s", rt_invocation_error(run->invocation)->text);
+    return culprit->is_known
+               ? error_prefix(err, "%s%s: ", rt_method_input(run->method, culprit->input)->name,
+                              rt_culprit_print(culprit, element))
+               : error_prefix(err, "run: ");
+}
+
 /* One invocation, kept for its results until the next. */
 static enum status run_once(struct run *run, uint64_t *out_ns, struct error *err)
 {
@@ -359,9 +371,7 @@ static enum status run_once(struct run *run, uint64_t *out_ns, struct error *err
     rt_invocation_submit(run->invocation, HAL_CALLER_WAITS, on_done, run);
     uv_sem_wait(&run->done);
     *out_ns = uv_hrtime() - start;
-    return run->done_status == ST_OK ? ST_OK
-                                     : error_set(err, run->done_status, "run: %s",
-                                                 rt_invocation_error(run->invocation)->text);
+    return run->done_status == ST_OK ? ST_OK : explain_run(run, err);
 }
 
 static int compare_ns(const void *a, const void *b)

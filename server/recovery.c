@@ -3,7 +3,6 @@
 
 #include "server/recovery.h"
 
-#include "base/check.h"
 #include "hal/device.h"
 #include "server/log.h"
 #include "server/server.h"
@@ -43,6 +42,7 @@ static void on_loaded(uv_work_t *work, int uv_status)
     struct server *server = work->data;
     struct recovery *recovery = &server->recovery;
     (void)uv_status;
+    offload_end(server, OFFLOAD_LONG);
     if (server->is_closing) {
         serving_free(recovery->fresh);
         return;
@@ -75,8 +75,7 @@ static void on_timer(uv_timer_t *timer)
         serving_shed(server->serving);
     }
     recovery->work.data = server;
-    int rc = uv_queue_work(&server->loop, &recovery->work, load, on_loaded);
-    must(rc == 0);
+    offload_begin(server, OFFLOAD_LONG, &recovery->work, load, on_loaded);
 }
 
 static void start_try(struct server *server, uint64_t delay_ms)

@@ -16,6 +16,7 @@
 #include "server/conn.h"
 #include "server/http.h"
 #include "server/log.h"
+#include "server/request_log.h"
 #include "server/server.h"
 #include "server/serving.h"
 
@@ -122,9 +123,12 @@ struct request *request_take(struct server *server, struct conn *conn)
     request->err.code = ST_OK;
     request->is_head_only = request->is_http_1_0 = request->offload = request->is_on_worker = false;
     request->is_run_done = false;
+    request->sent_bytes = 0;
+    request->method = NULL;
     request->retry_after_s = 0;
     request->arrived_ns = 0;
     request->match.allow = NULL;
+    request->match.model[0] = '\0';
     return request;
 }
 
@@ -198,6 +202,7 @@ static enum status reserve_body(struct request *request, const struct request_fr
 bool request_begin(struct request *request, const struct request_framing *framing)
 {
     request->is_head_only = framing->method == ROUTE_HEAD_ONLY;
+    request->method = framing->method_name;
     request->is_http_1_0 = framing->is_http_1_0;
     int status =
         route_find(head_target(&request->head), framing->method, &request->match, &request->err);
@@ -244,8 +249,7 @@ static void run_steps(struct request *request)
         const struct step_info *info = &steps[request->step];
         if (info->where == ANYWHERE && request->offload) {
             request->is_on_worker = true;
-            int rc = uv_queue_work(&request->server->loop, &request->work, on_work, on_work_done);
-            must(rc == 0);
+            offload_begin(request->server, OFFLOAD_REQUEST, &request->work, on_work, on_work_done);
             return;
         }
         result = info->run(request);
@@ -268,6 +272,7 @@ static void on_work_done(uv_work_t *work, int uv_status)
     struct request *request;
     OBJ_CAST(request, work->data, REQUEST_MAGIC);
     must(uv_status == 0 || !request->conn); /* only request_abandon() cancels */
+    offload_end(request->server, OFFLOAD_REQUEST);
     request->is_on_worker = request->offload = false;
     if (!request->conn) {
         go(request, STEP_DONE);
@@ -431,11 +436,9 @@ static enum step_result step_encode(struct request *request)
     return advance(request, infer_encode(request, &request->err), STEP_WRITE);
 }
 
-/* A 4xx is the client's affair, the rest is ours. */
 static void print_error(struct request *request)
 {
-    log_line(request->http_status >= 500 ? LOG_WARNING : LOG_INFO, "%d %.*s: %s",
-             request->http_status, SPAN_FMT(head_target(&request->head)), request->err.text);
+    request_log_error(request, request->http_status, &request->err, -1);
     buf_reset(&request->out);
     oip_print_error(&request->out, request->err.text);
 }
@@ -531,6 +534,9 @@ static enum step_result step_write(struct request *request)
     }
     uv_buf_t bufs[INFER_SPANS_MAX + 1];
     unsigned count = gather(request, bufs);
+    for (unsigned i = 0; i < count; i++) {
+        request->sent_bytes += bufs[i].len;
+    }
     request->encoded_ns = request->infer.ops ? uv_hrtime() : 0;
     if (!conn_write(request->conn, bufs, count, &request->write, on_written)) {
         return STEP_WAIT;
@@ -547,6 +553,9 @@ static enum step_result step_done(struct request *request)
     if (request->infer.ops) {
         request->infer.ops->count(request, uv_hrtime());
     }
+    if (conn) {
+        request_log_end(request);
+    }
     give_back(request);
     if (conn) {
         conn_answered(conn, is_keep_alive);
@@ -560,6 +569,7 @@ static enum step_result step_done(struct request *request)
 
 void request_abandon(struct request *request)
 {
+    request_log_end(request);
     request->conn = NULL;
     log_line(LOG_DEBUG, "%.*s: abandoned in step %s", SPAN_FMT(head_target(&request->head)),
              request->is_on_worker ? "of a worker" : request_step_name(request->step));

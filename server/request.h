@@ -47,6 +47,7 @@ struct request {
     struct request *next;    /* in server->completed */
 
     struct head head;
+    const char *method; /* as the client wrote it; NULL: not known yet */
     struct route_match match;
     bool is_head_only; /* HEAD: the answer's body is counted and not sent */
     bool is_http_1_0;
@@ -56,6 +57,7 @@ struct request {
     int http_status; /* of the answer; 0 while it is open */
     struct error err;
     struct buf out;    /* the answer's JSON */
+    size_t sent_bytes; /* of the answer, its head included; 0: it has not begun */
     bool offload;      /* much to do: the next ANYWHERE steps run on a worker */
     bool is_on_worker; /* the loop's: they were queued and are not back; |step| is the worker's */
     struct infer infer;
@@ -79,6 +81,7 @@ struct request *request_take(struct server *server, struct conn *conn);
 /* What the parser found out about the framing. */
 struct request_framing {
     enum route_method method;
+    const char *method_name; /* a constant */
     bool is_http_1_0;
     bool is_chunked;
     uint64_t content_length;

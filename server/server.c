@@ -9,6 +9,7 @@
 #include "server/server.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,7 @@
 #define SWEEP_MS_MIN 10
 /* Of the files that a process may have open those that are no connections, and some that linger. */
 #define FILES_RESERVED 48
+#define LOG_FLUSH_MS (LOG_LIMIT_S * 1000 + 100) /* windows that have begun are over then */
 #define NS_PER_MS 1000000u
 #define NS_PER_S 1000000000u
 /* Between the signal and the closing of the sockets the loop takes what waits to be accepted. */
@@ -51,14 +53,16 @@ static struct server *server_of(const uv_handle_t *handle)
 /* ---- stopping -------------------------------------------------------------------------------- */
 
 /* All handles but those of sockets. */
-#define HANDLE_COUNT 8
+#define HANDLE_COUNT 11
 static void list_handles(struct server *server, uv_handle_t *handles[HANDLE_COUNT])
 {
     uv_handle_t *all[HANDLE_COUNT] = {
-        (uv_handle_t *)&server->wake,    (uv_handle_t *)&server->deadline,
-        (uv_handle_t *)&server->sweep,   (uv_handle_t *)&server->watchdog,
-        (uv_handle_t *)&server->drain,   (uv_handle_t *)&server->recovery.timer,
-        (uv_handle_t *)&server->sigterm, (uv_handle_t *)&server->sigint,
+        (uv_handle_t *)&server->wake,      (uv_handle_t *)&server->deadline,
+        (uv_handle_t *)&server->sweep,     (uv_handle_t *)&server->watchdog.timer,
+        (uv_handle_t *)&server->drain,     (uv_handle_t *)&server->recovery.timer,
+        (uv_handle_t *)&server->sigterm,   (uv_handle_t *)&server->sigint,
+        (uv_handle_t *)&server->sighup,    (uv_handle_t *)&server->accept_retry,
+        (uv_handle_t *)&server->log_flush,
     };
     memcpy(handles, all, sizeof(all));
 }
@@ -136,6 +140,22 @@ static void on_signal(uv_signal_t *signal, int number)
     uv_timer_start(&server->drain, on_accept_queue_empty, ACCEPT_QUEUE_MS, 0);
 }
 
+static void on_hangup(uv_signal_t *signal, int number)
+{
+    struct error err;
+    (void)signal;
+    (void)number;
+    if (log_reopen(&err) != ST_OK) {
+        log_line(LOG_ERROR, "SIGHUP: %s; the old one stays in use", err.text);
+    } else if (log_path()) {
+        log_line(LOG_NOTICE, "SIGHUP: log file %s is open again; models stay as they are",
+                 log_path());
+    } else {
+        log_line(LOG_NOTICE, "SIGHUP: the log is standard error, nothing is to be opened again; "
+                             "models stay as they are");
+    }
+}
+
 /* ---- time ------------------------------------------------------------------------------------ */
 
 static void on_sweep(uv_timer_t *timer)
@@ -200,9 +220,21 @@ void server_watch_deadline(struct server *server, uint64_t deadline_ns)
     must(rc == 0);
 }
 
-static void on_watchdog(uv_timer_t *timer)
+static void on_log_flush(uv_timer_t *timer)
 {
-    notify_send(&server_of((uv_handle_t *)timer)->notify, "WATCHDOG=1");
+    struct server *server = server_of((uv_handle_t *)timer);
+    if (log_limits_flush(&server->log_limits, false)) {
+        uv_timer_start(timer, on_log_flush, LOG_FLUSH_MS, 0);
+    }
+}
+
+bool server_may_log(struct server *server, enum log_kind kind)
+{
+    bool may_log = log_limits_admit(&server->log_limits, kind);
+    if (!may_log && !server->is_closing && !uv_is_active((uv_handle_t *)&server->log_flush)) {
+        uv_timer_start(&server->log_flush, on_log_flush, LOG_FLUSH_MS, 0);
+    }
+    return may_log;
 }
 
 /* ---- what workers hand back ------------------------------------------------------------------ */
@@ -316,19 +348,38 @@ static enum status watch(struct server *server, uv_poll_t *poll, int fd, uv_poll
     return rc == 0 ? ST_OK : uv_fail(err, "event loop", rc);
 }
 
+/*
+ * An eventfd above all descriptors that connections get: libuv has a table by descriptor, and
+ * aborts when it cannot grow it. Behind this one it never has to.
+ */
+static int open_eventfd(const struct server *server)
+{
+    int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    int high = fcntl(fd, F_DUPFD_CLOEXEC, (int)server->connection_count_max + FILES_RESERVED - 1);
+    if (high < 0) {
+        return fd; /* the process may have fewer */
+    }
+    close(fd);
+    return high;
+}
+
 /* None of the others can fail on an initialised loop. */
 static enum status init_handles(struct server *server, struct error *err)
 {
-    server->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    server->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    server->wake_fd = open_eventfd(server);
     TRY(watch(server, &server->wake, server->wake_fd, on_wake, err));
     server->deadline_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
     TRY(watch(server, &server->deadline, server->deadline_fd, on_deadline, err));
     uv_timer_init(&server->loop, &server->sweep);
-    uv_timer_init(&server->loop, &server->watchdog);
+    uv_timer_init(&server->loop, &server->log_flush);
+    uv_timer_init(&server->loop, &server->accept_retry);
     uv_timer_init(&server->loop, &server->drain);
     recovery_init(server);
+    watchdog_init(server);
     uv_signal_init(&server->loop, &server->sigterm);
     uv_signal_init(&server->loop, &server->sigint);
+    uv_signal_init(&server->loop, &server->sighup);
     uv_handle_t *handles[HANDLE_COUNT];
     list_handles(server, handles);
     for (size_t i = 0; i < HANDLE_COUNT; i++) {
@@ -389,6 +440,7 @@ enum status server_init(struct server *server, const struct options *options, st
         .options = options,
         .params = &options->params,
         .deadline_ns = RT_SCHED_NEVER,
+        .spare_fd = -1,
         .wake_fd = -1,
         .deadline_fd = -1,
     };
@@ -396,8 +448,10 @@ enum status server_init(struct server *server, const struct options *options, st
     list_init(&server->conns);
     list_init(&server->idle_requests);
     notify_init(&server->notify);
+    log_limits_init(&server->log_limits, uv_hrtime);
     raise_file_limit();
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGHUP, SIG_IGN); /* until the loop sees to it */
     int rc = uv_loop_init(&server->loop);
     if (rc < 0) {
         return uv_fail(err, "event loop", rc);
@@ -405,6 +459,7 @@ enum status server_init(struct server *server, const struct options *options, st
     server->has_loop = true;
     server->thread = uv_thread_self();
     TRY(init_handles(server, err));
+    TRY(offload_start(server, err));
     TRY(init_listeners(server, err));
     server->read_buffer = malloc(SERVER_READ_BYTES);
     if (!server->read_buffer) {
@@ -441,18 +496,16 @@ static void ask_for_short_turns(void)
 
 enum status server_run(struct server *server, struct error *err)
 {
-    TRY(listener_start_all(server, err));
-    ask_for_short_turns();
     uv_signal_start(&server->sigterm, on_signal, SIGTERM);
     uv_signal_start(&server->sigint, on_signal, SIGINT);
-    if (server->notify.watchdog_ms) {
-        uv_timer_start(&server->watchdog, on_watchdog, server->notify.watchdog_ms,
-                       server->notify.watchdog_ms);
-    }
+    uv_signal_start(&server->sighup, on_hangup, SIGHUP);
+    TRY(listener_start_all(server, err));
+    ask_for_short_turns();
+    watchdog_start(server);
     uint32_t ready = serving_ready_count(server->serving),
              count = server->serving->models.item_count;
     log_line(LOG_NOTICE, "serving %u of %u models", ready, count);
-    if (count == 0) {
+    if (count == 0 && server->options->folder_count == 0) {
         log_line(LOG_WARNING, "there is nothing to serve: name a FILE.pte, --model or --models");
     }
     notify_send(&server->notify, "READY=1\nSTATUS=serving %u of %u models", ready, count);
@@ -471,6 +524,7 @@ void server_fini(struct server *server)
     while (!list_is_empty(&server->idle_requests)) {
         request_free(LIST_ENTRY(server->idle_requests.next, struct request, link));
     }
+    log_limits_flush(&server->log_limits, true);
     serving_free(server->serving);
     free(server->read_buffer);
     if (server->has_loop) {
@@ -482,6 +536,9 @@ void server_fini(struct server *server)
     }
     if (server->deadline_fd >= 0) {
         close(server->deadline_fd);
+    }
+    if (server->spare_fd >= 0) {
+        close(server->spare_fd);
     }
     notify_fini(&server->notify);
 }

@@ -14,10 +14,13 @@
 
 #include "base/list.h"
 #include "base/status.h"
+#include "server/log_limit.h"
 #include "server/notify.h"
+#include "server/offload.h"
 #include "server/options.h"
 #include "server/proving.h"
 #include "server/recovery.h"
+#include "server/watchdog.h"
 
 struct request;
 struct serving;
@@ -35,6 +38,9 @@ struct server {
     struct recovery recovery;
     struct proving proving;
     struct notify notify;
+    struct offload offload;
+    struct watchdog watchdog;
+    struct log_limits log_limits;
 
     struct list listeners;
     struct list conns;
@@ -45,19 +51,21 @@ struct server {
     uint32_t busy_request_count;   /* also those whose client has gone */
     uint8_t *read_buffer;          /* owned; SERVER_READ_BYTES, for whoever reads now */
 
-    uv_poll_t wake;                      /* of |wake_fd| */
-    int wake_fd;                         /* an eventfd: |completed| is no longer empty */
+    uv_poll_t wake; /* of |wake_fd| */
+    int spare_fd;   /* given up for an accept() when there is no other; -1: used up */
+    int wake_fd;    /* an eventfd: |completed| is no longer empty */
     _Atomic(struct request *) completed; /* a stack of what workers have finished */
 
-    uv_poll_t deadline;     /* of |deadline_fd|: ends jobs that are late and idle sequences, starts
-                               what has waited to be joined */
-    int deadline_fd;        /* a timer, set to |deadline_ns| unless that is RT_SCHED_NEVER */
-    uint64_t deadline_ns;   /* on the clock of uv_hrtime() */
-    uv_timer_t sweep;       /* looks at every connection's deadline; runs while there is one */
-    uv_timer_t watchdog;    /* tells systemd that the loop turns */
-    uv_timer_t drain;       /* first the accept queue is emptied, then grace, then drain_timeout */
-    uint32_t accept_rounds; /* looks at the accept queue since the signal */
-    uv_signal_t sigterm, sigint;
+    uv_poll_t deadline;      /* of |deadline_fd|: ends jobs that are late and idle sequences, starts
+                                what has waited to be joined */
+    int deadline_fd;         /* a timer, set to |deadline_ns| unless that is RT_SCHED_NEVER */
+    uint64_t deadline_ns;    /* on the clock of uv_hrtime() */
+    uv_timer_t sweep;        /* looks at every connection's deadline; runs while there is one */
+    uv_timer_t log_flush;    /* writes how many lines were suppressed */
+    uv_timer_t accept_retry; /* accepts again after an error */
+    uv_timer_t drain;        /* first the accept queue is emptied, then grace, then drain_timeout */
+    uint32_t accept_rounds;  /* looks at the accept queue since the signal */
+    uv_signal_t sigterm, sigint, sighup;
     bool is_draining;
     bool is_grace_over; /* while draining: connections without a request close */
     bool is_closing;    /* handles are being closed; the loop ends soon */
@@ -93,6 +101,9 @@ void server_watch_deadline(struct server *server, uint64_t deadline_ns);
 
 /* A connection or a request is gone: ends the loop when it was the last that a drain waited for. */
 void server_check_drained(struct server *server);
+
+/* May a line of |kind| be logged now? Loop thread. */
+bool server_may_log(struct server *server, enum log_kind kind);
 
 /* Any thread: |request| is finished by its worker; its loop half follows on the loop. */
 void server_complete(struct server *server, struct request *request);

@@ -24,7 +24,7 @@ fail() {
     "$models/residual.pte" "$models/shapes.pte" "$models/scalars.pte" 2>"$folder/log" &
 server=$!
 tries=0
-until url=$(sed -n 's|.*listening on \(127\.0\.0\.1:[0-9]*\)$|http://\1|p' "$folder/log") &&
+until url=$(sed -n 's|.*listening on \(http://127\.0\.0\.1:[0-9]*\)$|\1|p' "$folder/log") &&
     [ -n "$url" ] && curl -sf -o /dev/null "$url/v2/health/ready"; do
     tries=$((tries + 1))
     [ $tries -lt 100 ] || fail "pted did not start: $(cat "$folder/log")"

@@ -8,6 +8,7 @@ include tests/http/local.mk
 include tests/models/local.mk
 include tests/fuzz/local.mk
 include tests/oom/local.mk
+include tests/systemd/local.mk
 include tests/bench/local.mk
 
 # A script finds the source and the programs by top_srcdir and top_builddir.

@@ -38,6 +38,7 @@ static const struct hal_device_ops ops = {
     .buffer_free = hal_cpu_buffer_free,
     .command_compile = command_compile,
     .submit = hal_cpu_queue_submit,
+    .progress = hal_cpu_queue_progress,
 };
 
 static void describe(char *text, size_t size, enum hal_cpu_isa isa, uint32_t workers)

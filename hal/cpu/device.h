@@ -22,6 +22,7 @@ struct hal_cpu_device {
     pthread_mutex_t lock; /* for everything below */
     pthread_cond_t idle;  /* in_flight has become 0 */
     unsigned in_flight;
+    uint64_t completed; /* submissions so far */
     struct list free_submissions;
     struct hal_cpu_slab *slabs;
     unsigned scratch_free, scratch_made;
@@ -44,5 +45,6 @@ void hal_cpu_queue_drain(struct hal_cpu_device *device);
 void hal_cpu_queue_fini(struct hal_cpu_device *device);
 enum status hal_cpu_queue_submit(struct hal_device *device, const struct hal_submission *submission,
                                  struct error *err);
+struct hal_progress hal_cpu_queue_progress(struct hal_device *device);
 
 #endif

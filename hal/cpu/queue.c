@@ -87,10 +87,21 @@ void hal_cpu_submission_recycle(struct hal_cpu_submission *submission)
     hal_command_unref(submission->command);
     pthread_mutex_lock(&device->lock);
     list_push_front(&device->free_submissions, &submission->link);
+    device->completed++;
     if (--device->in_flight == 0) {
         pthread_cond_broadcast(&device->idle);
     }
     pthread_mutex_unlock(&device->lock);
+}
+
+struct hal_progress hal_cpu_queue_progress(struct hal_device *base)
+{
+    struct hal_cpu_device *device = (struct hal_cpu_device *)base;
+    pthread_mutex_lock(&device->lock);
+    struct hal_progress progress = {device->in_flight > 0, device->completed};
+    pthread_mutex_unlock(&device->lock);
+    progress.mark += hal_cpu_workers_mark(device->workers);
+    return progress;
 }
 
 static struct hal_cpu_submission *take_submission(struct hal_cpu_device *device)

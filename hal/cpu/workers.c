@@ -516,6 +516,22 @@ void hal_cpu_workers_serve(struct hal_cpu_workers *workers, struct hal_cpu_submi
     }
 }
 
+/* Whatever the order of the list; the multiplier is that of the 64-bit FNV hash. */
+uint64_t hal_cpu_workers_mark(struct hal_cpu_workers *workers)
+{
+    const uint64_t prime = 0x100000001b3;
+    uint64_t mark = 0;
+    pthread_mutex_lock(&workers->lock);
+    for (struct list *l = workers->runnable.next; l != &workers->runnable; l = l->next) {
+        uint64_t one = (uintptr_t)entry(l) * prime;
+        one = (one ^ atomic_load_explicit(&entry(l)->cursor, memory_order_relaxed)) * prime;
+        one = (one ^ atomic_load_explicit(&entry(l)->unfinished, memory_order_relaxed)) * prime;
+        mark += one;
+    }
+    pthread_mutex_unlock(&workers->lock);
+    return mark;
+}
+
 static enum status start(struct worker *worker, uint32_t number, struct error *err)
 {
     char name[sizeof("worker-4294967295")];

@@ -39,6 +39,10 @@ void hal_cpu_workers_add(struct hal_cpu_workers *workers, struct hal_cpu_submiss
 void hal_cpu_workers_serve(struct hal_cpu_workers *workers, struct hal_cpu_submission *submission,
                            void *scratch);
 
+/* A number that is another one once any tiles of what can run have been taken or run. Any thread.
+ */
+uint64_t hal_cpu_workers_mark(struct hal_cpu_workers *workers);
+
 /*
  * HAL_CPU_SCRATCH_BYTES of address space for the scratch of one thread, page aligned and touched
  * only as used; NULL when there is none.

@@ -241,6 +241,7 @@ static const struct hal_device_ops ops = {
     .command_compile = hal_vulkan_program_new,
     .command_free = hal_vulkan_program_free,
     .submit = hal_vulkan_queue_submit,
+    .progress = hal_vulkan_queue_progress,
 };
 
 static enum status init(struct hal_vulkan_device *device, const char *name,

@@ -78,6 +78,7 @@ struct hal_vulkan_device {
     struct list running;        /* submissions on the queue, in order */
     struct list idle;           /* submissions to use again */
     unsigned in_flight;         /* submissions that have not been recycled */
+    uint64_t completed;         /* stages and submissions so far */
     bool stop;
     pthread_t retirer;
 
@@ -131,6 +132,7 @@ MUST_CHECK VkResult hal_vulkan_queue_put(struct hal_vulkan_device *device, VkCom
 MUST_CHECK VkResult hal_vulkan_queue_wait(struct hal_vulkan_device *device, uint64_t value);
 /* Waits until nothing is in flight, then ends the thread. */
 void hal_vulkan_queue_fini(struct hal_vulkan_device *device);
+struct hal_progress hal_vulkan_queue_progress(struct hal_device *device);
 enum status hal_vulkan_queue_submit(struct hal_device *device,
                                     const struct hal_submission *submission, struct error *err);
 

@@ -64,6 +64,7 @@ static void recycle(struct submission *submission)
     hal_command_unref(submission->command);
     pthread_mutex_lock(&device->queue_lock);
     list_push_front(&device->idle, &submission->link);
+    device->completed++;
     if (--device->in_flight == 0) {
         pthread_cond_broadcast(&device->changed);
     }
@@ -175,6 +176,7 @@ static void hand_over(struct submission *submission, bool has_work)
 {
     struct hal_vulkan_device *device = submission->device;
     pthread_mutex_lock(&device->queue_lock);
+    device->completed += submission->stage > 0;
     submission->value = 0;
     VkResult result = VK_SUCCESS;
     if (has_work) {
@@ -265,6 +267,16 @@ static void start(struct submission *submission)
 static void on_waits_over(struct hal_timepoints *timepoints)
 {
     start(LIST_ENTRY(timepoints, struct submission, timepoints));
+}
+
+struct hal_progress hal_vulkan_queue_progress(struct hal_device *base)
+{
+    struct hal_vulkan_device *device = (struct hal_vulkan_device *)base;
+    pthread_mutex_lock(&device->queue_lock);
+    struct hal_progress progress = {device->in_flight > 0, device->completed};
+    pthread_mutex_unlock(&device->queue_lock);
+    progress.mark += hal_device_progress(device->host).mark;
+    return progress;
 }
 
 static struct submission *take_submission(struct hal_vulkan_device *device)

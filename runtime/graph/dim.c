@@ -41,41 +41,42 @@ int64_t rt_dim_lo(const struct rt_dims *dims, struct rt_dim d)
     return d.expr ? dims->exprs[d.expr].lo : d.value;
 }
 
-static void bounds_of(const struct rt_dims *dims, struct rt_expr *e)
+struct rt_dim_range rt_dim_range_of(enum rt_expr_kind kind, struct rt_dim_range a,
+                                    struct rt_dim_range b)
 {
-    int64_t alo = rt_dim_lo(dims, e->a), ahi = e->a.value;
-    int64_t blo = rt_dim_lo(dims, e->b), bhi = e->b.value;
-    switch (e->kind) {
+    switch (kind) {
     case RT_EXPR_SYMBOL:
         break;
     case RT_EXPR_SUM:
-        e->lo = sat_add(alo, blo);
-        e->hi = sat_add(ahi, bhi);
-        break;
+        return (struct rt_dim_range){sat_add(a.lo, b.lo), sat_add(a.hi, b.hi)};
     case RT_EXPR_PRODUCT: {
-        int64_t p = sat_mul(alo, blo), q = sat_mul(alo, bhi);
-        int64_t r = sat_mul(ahi, blo), s = sat_mul(ahi, bhi);
-        e->lo = min_i64(min_i64(p, q), min_i64(r, s));
-        e->hi = max_i64(max_i64(p, q), max_i64(r, s));
-        break;
+        int64_t p = sat_mul(a.lo, b.lo), q = sat_mul(a.lo, b.hi);
+        int64_t r = sat_mul(a.hi, b.lo), s = sat_mul(a.hi, b.hi);
+        return (struct rt_dim_range){min_i64(min_i64(p, q), min_i64(r, s)),
+                                     max_i64(max_i64(p, q), max_i64(r, s))};
     }
     case RT_EXPR_FLOORDIV:
         /* The divisor is >= 1 when this is evaluated, so the quotient is no further from 0. */
-        e->lo = alo < 0 ? alo : 0;
-        e->hi = ahi > 0 ? floor_div(ahi, max_i64(blo, 1)) : 0;
-        break;
+        return (struct rt_dim_range){a.lo < 0 ? a.lo : 0,
+                                     a.hi > 0 ? floor_div(a.hi, max_i64(b.lo, 1)) : 0};
     case RT_EXPR_MOD:
-        e->lo = 0;
-        e->hi = max_i64(bhi - (bhi > 0), 0);
-        break;
+        return (struct rt_dim_range){0, max_i64(b.hi - (b.hi > 0), 0)};
     case RT_EXPR_MAX:
-        e->lo = max_i64(alo, blo);
-        e->hi = max_i64(ahi, bhi);
-        break;
+        return (struct rt_dim_range){max_i64(a.lo, b.lo), max_i64(a.hi, b.hi)};
     case RT_EXPR_MIN:
-        e->lo = min_i64(alo, blo);
-        e->hi = min_i64(ahi, bhi);
-        break;
+        return (struct rt_dim_range){min_i64(a.lo, b.lo), min_i64(a.hi, b.hi)};
+    }
+    unreachable();
+}
+
+static void bounds_of(const struct rt_dims *dims, struct rt_expr *e)
+{
+    struct rt_dim_range a = {rt_dim_lo(dims, e->a), e->a.value};
+    struct rt_dim_range b = {rt_dim_lo(dims, e->b), e->b.value};
+    if (e->kind != RT_EXPR_SYMBOL) {
+        struct rt_dim_range range = rt_dim_range_of(e->kind, a, b);
+        e->lo = range.lo;
+        e->hi = range.hi;
     }
 }
 

@@ -110,8 +110,8 @@ int64_t rt_dim_lo(const struct rt_dims *dims, struct rt_dim d);
 struct rt_dim rt_dim_resolve(struct rt_dims *dims, struct rt_dim d);
 
 /*
- * From here on a == b. ST_INVALID when that cannot be; |what| (a constant text) says in which words
- * a request that breaks it is refused.
+ * From here on a == b. ST_INVALID when that cannot be. |what|, a constant text, names what |a| is a
+ * number of: a file or a request that breaks it is told "|what|: got 4, expected 6".
  */
 MUST_CHECK enum status rt_dim_require_equal(struct rt_dims *dims, struct rt_dim a, struct rt_dim b,
                                             const char *what, struct error *err);
@@ -128,6 +128,29 @@ MUST_CHECK enum status rt_dims_eval(const struct rt_dims *dims, int64_t *values,
  * set for all other expressions. Requirements are not looked at. Any thread.
  */
 void rt_dims_eval_known(const struct rt_dims *dims, int64_t *values, bool *is_known);
+
+/* The first requirement that the evaluated |values| break, or NULL. */
+const struct rt_requirement *rt_dims_broken(const struct rt_dims *dims, const int64_t *values);
+
+/* Sets |out|, by expression, for all that |d| is made of. */
+void rt_dim_mark(const struct rt_dims *dims, struct rt_dim d, bool *out);
+
+/* What an expression may be, both ends included; saturated. */
+struct rt_dim_range {
+    int64_t lo, hi;
+};
+
+/*
+ * Bounds every expression: ranges[e] for expression e, from the ranges of the symbols that the
+ * caller has put in place. Any thread.
+ */
+void rt_dims_bound(const struct rt_dims *dims, struct rt_dim_range *ranges);
+
+static inline struct rt_dim_range rt_dim_range_at(struct rt_dim d,
+                                                  const struct rt_dim_range *ranges)
+{
+    return d.expr ? ranges[d.expr] : (struct rt_dim_range){d.value, d.value};
+}
 
 /* ST_INVALID when a requirement between values that are known is broken. */
 MUST_CHECK enum status rt_dims_check_known(const struct rt_dims *dims, const int64_t *values,

@@ -59,15 +59,16 @@ struct rt_dim rt_dim_resolve(struct rt_dims *dims, struct rt_dim d)
     return dims->solved[d.expr];
 }
 
-static enum status unequal(const struct rt_dims *dims, struct rt_dim a, struct rt_dim b,
-                           const char *what, struct error *err)
+static enum status unequal(const struct rt_dims *dims, const struct rt_requirement *r,
+                           struct error *err)
 {
     struct buf text;
     buf_init(&text, 200);
-    rt_dim_print(dims, a, &text);
-    buf_add_str(&text, " is not ");
-    rt_dim_print(dims, b, &text);
-    error_set(err, ST_INVALID, "%s: %.*s", what, SPAN_FMT(buf_span(&text)));
+    buf_add_str(&text, "got ");
+    rt_dim_print(dims, r->a, &text);
+    buf_add_str(&text, ", expected ");
+    rt_dim_print(dims, r->b, &text);
+    error_set(err, ST_INVALID, "%s: %.*s", r->what, SPAN_FMT(buf_span(&text)));
     buf_fini(&text);
     return ST_INVALID;
 }
@@ -139,21 +140,21 @@ enum status rt_dim_require_equal(struct rt_dims *dims, struct rt_dim a, struct r
     if (rt_dim_same(a, b)) {
         return ST_OK;
     }
+    const struct rt_requirement requirement = {a, b, what};
     if (!a.expr && b.expr) {
-        struct rt_dim swap = a;
-        a = b;
-        b = swap;
+        a = requirement.b;
+        b = requirement.a;
     }
     if (!a.expr || (!b.expr && (b.value < rt_dim_lo(dims, a) || b.value > a.value))) {
-        return unequal(dims, a, b, what, err);
+        return unequal(dims, &requirement, err);
     }
     bool possible;
     if (!b.expr && solve_linear(dims, a, b.value, &possible)) {
-        return possible ? ST_OK : unequal(dims, a, b, what, err);
+        return possible ? ST_OK : unequal(dims, &requirement, err);
     }
     if (is_symbol(dims, a) && is_symbol(dims, b)) {
         unite(dims, a.expr, b.expr);
         return ST_OK;
     }
-    return keep_requirement(dims, &(struct rt_requirement){a, b, what}, err);
+    return keep_requirement(dims, &requirement, err);
 }

@@ -353,7 +353,8 @@ static enum status find_batch(struct xnn_import *x, const uint32_t factors[2],
         batch[i] = rt_dim_is(p, 1) ? q : p;
         if (!rt_dim_is(p, 1) && !rt_dim_is(q, 1)) {
             TRY(rt_dim_require_equal(&x->graph->dims, p, q,
-                                     "the batches of a matrix product differ", x->err));
+                                     "matrices of the first batch, as many as of the second",
+                                     x->err));
         }
     }
     *out_rank = rank;

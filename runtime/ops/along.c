@@ -40,10 +40,11 @@ struct along_row {
 static int64_t read_place(const struct rt_along_constants *c, const struct along_row *row,
                           int64_t at)
 {
-    int64_t place =
-        c->is_i32 ? ((const int32_t *)row->index)[at] : ((const int64_t *)row->index)[at];
+    const void *from = (const char *)row->index + at * (c->is_i32 ? 4 : 8);
+    int64_t place = c->is_i32 ? *(const int32_t *)from : *(const int64_t *)from;
     if (place < 0 || place >= c->along.table_size) {
-        hal_fault(row->args, HAL_FAULT_INDEX);
+        hal_fault(row->args, HAL_FAULT_INDEX,
+                  &(struct hal_fault_number){from, place, 0, c->along.table_size - 1});
         return -1;
     }
     return place;

@@ -314,9 +314,9 @@ struct axes {
 
 static enum status need_alike(struct rt_shape_call *call, uint8_t dim, uint32_t a, uint32_t b)
 {
-    return rt_dim_require_equal(
-        &call->graph->dims, rt_arg(call, a)->dims[dim], rt_arg(call, b)->dims[dim],
-        "sizes of queries, keys and values that must be equal differ", call->err);
+    return rt_dim_require_equal(&call->graph->dims, rt_arg(call, a)->dims[dim],
+                                rt_arg(call, b)->dims[dim],
+                                "a size that queries, keys and values share", call->err);
 }
 
 static enum status need_mask(struct rt_shape_call *call, const struct axes *axes)
@@ -334,10 +334,10 @@ static enum status need_mask(struct rt_shape_call *call, const struct axes *axes
     }
     if (!rt_dim_is(mask->dims[0], 1)) {
         TRY(rt_dim_require_equal(dims, mask->dims[0], rt_arg(call, ATT_Q)->dims[axes->seq],
-                                 "the mask is not as high as there are queries", call->err));
+                                 "rows of the mask, one for each query", call->err));
     }
     return rt_dim_require_equal(dims, mask->dims[1], rt_arg(call, ATT_K)->dims[axes->seq],
-                                "the mask is not as wide as there are keys", call->err);
+                                "columns of the mask, one for each key", call->err);
 }
 
 static enum status need_options(struct rt_shape_call *call)
@@ -374,9 +374,9 @@ static enum status attention_shape(struct rt_shape_call *call)
     if (rt_dim_is(k->dims[axes->head], 0)) {
         return rt_refuse(call, "no heads");
     }
-    TRY(rt_dim_require_equal(dims, rt_dim_mod(dims, q->dims[axes->head], k->dims[axes->head]),
-                             rt_dim_of(0), "heads do not share those of the keys evenly",
-                             call->err));
+    TRY(rt_dim_require_equal(
+        dims, rt_dim_mod(dims, q->dims[axes->head], k->dims[axes->head]), rt_dim_of(0),
+        "query heads left over, as the heads of the keys share them", call->err));
     TRY(need_mask(call, axes));
     TRY(need_options(call));
     return rt_set_out_like(call, 0, ATT_Q);
@@ -393,10 +393,10 @@ static enum status attention_place(struct rt_shape_call *call, uint32_t arg,
         return ST_OK;
     }
     *out_place = rt_arg(call, arg)->i;
-    TRY(rt_need_at_least(call, *out_place, rt_dim_of(0), "queries begin before their keys"));
+    TRY(rt_need_at_least(call, *out_place, rt_dim_of(0), "the place of the first query"));
     return rt_need_at_least(call, rt_arg(call, ATT_K)->dims[axes->seq],
                             rt_dim_add(&call->graph->dims, *out_place, queries),
-                            "queries end behind their keys");
+                            "keys for all queries");
 }
 
 /* Where the queries begin, when they end in time. */

@@ -137,7 +137,7 @@ static enum status check_channels(struct rt_shape_call *call, const struct place
     struct rt_dim of_groups = rt_dim_mul(dims, w->dims[1], rt_dim_of(groups));
     *out_channels = is_transposed ? of_groups : w->dims[0];
     return rt_dim_require_equal(dims, x->dims[1], is_transposed ? w->dims[0] : of_groups,
-                                "the input's channels are not the weights'", call->err);
+                                "channels of the input, as the weights want them", call->err);
 }
 
 /* The dims of what the convolution of x and w gives. */
@@ -180,7 +180,7 @@ static enum status convolution_shape(struct rt_shape_call *call)
             return rt_refuse(call, "the bias has rank %u, expected 1", bias->rank);
         }
         TRY(rt_dim_require_equal(&call->graph->dims, bias->dims[0], out[1],
-                                 "the bias is not as long as the output", call->err));
+                                 "elements of the bias, one for each output channel", call->err));
     }
     return rt_set_out(call, 0, x->rank, out);
 }
@@ -197,7 +197,7 @@ static enum status backward_shape(struct rt_shape_call *call)
     }
     for (uint8_t d = 0; d < grad->rank; d++) {
         TRY(rt_dim_require_equal(&call->graph->dims, grad->dims[d], out[d],
-                                 "the gradient is not of the output's size", call->err));
+                                 "a size of the gradient, which is the output's", call->err));
     }
     for (uint32_t i = 0; i < 3; i++) {
         TRY(rt_need_out_dtype(call, i, 1u << grad->dtype));

@@ -20,7 +20,7 @@ static enum status glu_shape(struct rt_shape_call *call)
         return rt_refuse(call, "a tensor of rank 0 has no halves");
     }
     TRY(rt_dim_require_equal(dims, rt_dim_mod(dims, in->dims[dim], two), rt_dim_of(0),
-                             "two halves alike", call->err));
+                             "elements left over beside two halves", call->err));
     for (uint8_t d = 0; d < in->rank; d++) {
         out[d] = d == dim ? rt_dim_floordiv(dims, in->dims[d], two) : in->dims[d];
     }

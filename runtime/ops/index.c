@@ -44,11 +44,14 @@ struct places {
 static int64_t read_place(const struct hal_args *args, const struct rt_index_constants *c,
                           uint32_t k, int64_t at)
 {
-    const void *tensor = args->bindings[c->first + k];
-    int64_t place = c->i32 >> k & 1 ? ((const int32_t *)tensor)[at] : ((const int64_t *)tensor)[at];
-    place = place < 0 && c->wraps ? place + c->sizes[k] : place;
+    bool is_i32 = c->i32 >> k & 1;
+    const void *from = (const char *)args->bindings[c->first + k] + at * (is_i32 ? 4 : 8);
+    int64_t got = is_i32 ? *(const int32_t *)from : *(const int64_t *)from;
+    int64_t place = got < 0 && c->wraps ? got + c->sizes[k] : got;
     if (place < 0 || place >= c->sizes[k]) {
-        hal_fault(args, HAL_FAULT_INDEX);
+        hal_fault(
+            args, HAL_FAULT_INDEX,
+            &(struct hal_fault_number){from, got, c->wraps ? -c->sizes[k] : 0, c->sizes[k] - 1});
         return NOWHERE;
     }
     return place * c->steps[k];
@@ -97,7 +100,8 @@ static void find_trues(const struct hal_args *args, int64_t begin, int64_t count
         }
     }
     if (at_end && c->values != NO_LIMIT && places->trues != c->values) {
-        hal_fault(args, HAL_FAULT_VALUES);
+        hal_fault(args, HAL_FAULT_VALUES,
+                  &(struct hal_fault_number){NULL, places->trues, c->values, c->values});
     }
 }
 
@@ -445,7 +449,8 @@ static enum status mask_result(struct rt_shape_call *call, const struct rt_value
     }
     for (uint8_t d = 0; d < mask->rank; d++) {
         TRY(rt_dim_require_equal(&call->graph->dims, mask->dims[d], self->dims[dim + d],
-                                 "the mask is as large as what it indexes", call->err));
+                                 "a size of the mask, which is that of what it indexes",
+                                 call->err));
         add_dim(&index, (uint8_t)(dim + d));
     }
     return result_dims(call, &index, 1, &unknown, out, out_rank);
@@ -468,7 +473,7 @@ static enum status index_put_shape(struct rt_shape_call *call)
         uint8_t at = (uint8_t)(rank - values->rank + d);
         if (!mask || at != dim) {
             TRY(rt_view_fits(call, values->dims[d], result[at],
-                             "values do not fit the indexed places"));
+                             "a size of the values, which is that of the indexed places"));
         }
     }
     return rt_set_out_like(call, 0, 0);
@@ -488,7 +493,7 @@ static enum status index_select_shape(struct rt_shape_call *call)
     }
     if (self->rank == 0 && tensor->rank == 1) {
         TRY(rt_dim_require_equal(&call->graph->dims, tensor->dims[0], rt_dim_of(1),
-                                 "not one index into a tensor of rank 0", call->err));
+                                 "indices into a tensor of rank 0", call->err));
     }
     for (uint8_t d = 0; d < self->rank; d++) {
         out[d] = d != dim ? self->dims[d] : tensor->rank ? tensor->dims[0] : rt_dim_of(1);

@@ -34,7 +34,9 @@ static void interleave_tile(const struct hal_args *args, struct hal_tile tile)
     for (int64_t i = 0; i < k->count; i++) {
         int64_t repeats = read_repeats(args, i);
         if (repeats < 0 || repeats > k->length - at) {
-            hal_fault(args, HAL_FAULT_REPEATS);
+            const void *from = (const char *)args->bindings[1] + i * width;
+            hal_fault(args, HAL_FAULT_REPEATS,
+                      &(struct hal_fault_number){from, repeats, 0, k->length - at});
             return;
         }
         for (int64_t end = at + repeats; at < end; at++) {
@@ -44,7 +46,7 @@ static void interleave_tile(const struct hal_args *args, struct hal_tile tile)
     if (k->has_extent) {
         memcpy(args->bindings[2], &at, sizeof(at));
     } else if (at != k->length) {
-        hal_fault(args, HAL_FAULT_REPEATS);
+        hal_fault(args, HAL_FAULT_SUM, &(struct hal_fault_number){NULL, at, k->length, k->length});
     }
 }
 

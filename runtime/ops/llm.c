@@ -35,8 +35,8 @@ static enum status need_cache(struct rt_shape_call *call, uint32_t cache, uint32
     }
     for (uint8_t d = 0; d < 4; d++) {
         if (d != 1) {
-            TRY(rt_dim_require_equal(&call->graph->dims, c->dims[d], v->dims[d],
-                                     "rows do not fit their cache", call->err));
+            TRY(rt_dim_require_equal(&call->graph->dims, v->dims[d], c->dims[d],
+                                     "a size of the rows, which is their cache's", call->err));
         }
     }
     return ST_OK;
@@ -59,7 +59,7 @@ static enum status need_places(struct rt_shape_call *call, uint32_t index, uint3
     }
     for (uint8_t d = 0; d < 2; d++) {
         TRY(rt_dim_require_equal(&call->graph->dims, places->dims[d], v->dims[d],
-                                 "places and rows differ in number", call->err));
+                                 "places, one for each row", call->err));
     }
     return ST_OK;
 }
@@ -76,10 +76,10 @@ static enum status write_rows_place(struct rt_shape_call *call, uint32_t arg,
     const struct rt_value *cache = rt_arg(call, CACHE), *value = rt_arg(call, CACHE_VALUE);
 
     *out_place = rt_arg(call, arg)->i;
-    TRY(rt_need_at_least(call, *out_place, rt_dim_of(0), "rows begin before their cache"));
+    TRY(rt_need_at_least(call, *out_place, rt_dim_of(0), "the row of the cache to begin with"));
     return rt_need_at_least(call, cache->dims[1],
                             rt_dim_add(&call->graph->dims, *out_place, value->dims[1]),
-                            "rows end behind their cache");
+                            "rows of the cache");
 }
 
 static enum status write_rows_emit(struct rt_emit *emit, struct error *err)
@@ -145,7 +145,8 @@ static void write_rows_at_tile(const struct hal_args *args, struct hal_tile tile
         const char *from =
             (const char *)args->bindings[2] + (tile.y * k->count + i) * k->row_bytes + first;
         if (places[i] < 0 || places[i] >= k->rows) {
-            hal_fault(args, HAL_FAULT_INDEX);
+            hal_fault(args, HAL_FAULT_INDEX,
+                      &(struct hal_fault_number){&places[i], places[i], 0, k->rows - 1});
             continue;
         }
         memcpy(out + places[i] * k->row_bytes, from, bytes);
@@ -403,7 +404,7 @@ static enum status need_dims(struct rt_shape_call *call, uint32_t index, uint8_t
     }
     for (uint8_t d = 0; d < rank; d++) {
         TRY(rt_dim_require_equal(&call->graph->dims, v->dims[d], dims[d],
-                                 "sizes that must be equal differ", call->err));
+                                 "a size that the arguments share", call->err));
     }
     return ST_OK;
 }
@@ -433,7 +434,8 @@ static enum status delta_shape(struct rt_shape_call *call)
         return rt_refuse(call, "no heads");
     }
     TRY(rt_dim_require_equal(dims, rt_dim_mod(dims, q->dims[1], heads), rt_dim_of(0),
-                             "heads do not share those of the keys evenly", call->err));
+                             "query heads left over, as the heads of the keys share them",
+                             call->err));
     TRY(rt_need_out_dtype(call, 0, 1u << DT_F32));
     TRY(rt_need_out_dtype(call, 1, 1u << DT_F32));
     TRY(rt_set_out(call, 0, 4, out));

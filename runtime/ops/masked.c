@@ -36,7 +36,7 @@ static void masked_scatter_tile(const struct hal_args *args, struct hal_tile til
                 }
             }
             if (is_put && end - i > left) {
-                hal_fault(args, HAL_FAULT_VALUES);
+                hal_fault(args, HAL_FAULT_VALUES, NULL);
             }
             int64_t put = !is_put ? 0 : end - i < left ? end - i : left;
             if (put > 0) { /* the source may have no element, and then no address */

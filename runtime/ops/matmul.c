@@ -38,10 +38,12 @@ static enum status product(struct rt_shape_call *call, uint32_t left, uint8_t ra
     TRY(need_rank(call, left, rank));
     TRY(need_rank(call, left + 1, rank));
     TRY(rt_dim_require_equal(dims, a->dims[rank - 1], b->dims[rank - 2],
-                             "the inner sizes of a matrix product differ", call->err));
+                             "columns of the first matrix, as many as the second has rows",
+                             call->err));
     if (rank == 3) {
         TRY(rt_dim_require_equal(dims, a->dims[0], b->dims[0],
-                                 "the batches of a matrix product differ", call->err));
+                                 "matrices of the first batch, as many as of the second",
+                                 call->err));
     }
     struct rt_dim out[3] = {a->dims[0], a->dims[rank - 2]};
     out[rank - 1] = b->dims[rank - 1];
@@ -99,10 +101,10 @@ static enum status linear_shape(struct rt_shape_call *call)
         return rt_refuse(call, "the input has rank 0");
     }
     TRY(rt_dim_require_equal(dims, x->dims[x->rank - 1], w->dims[1],
-                             "the input's width is not the weights'", call->err));
+                             "columns of the input, as many as the weights have", call->err));
     if (bias->kind == RT_TENSOR) {
         TRY(rt_dim_require_equal(dims, bias->dims[0], w->dims[0],
-                                 "the bias is not as long as the weights are many", call->err));
+                                 "elements of the bias, one for each output channel", call->err));
     }
     for (uint8_t i = 0; i + 1 < x->rank; i++) {
         out[i] = x->dims[i];

@@ -34,7 +34,7 @@ static enum status need_channels(struct rt_shape_call *call, uint32_t index, str
     if (value->rank != 1) {
         return rt_refuse(call, "argument %u has rank %u, 1 is needed", index, value->rank);
     }
-    return need_equal(call, value->dims[0], count, "one weight for each channel");
+    return need_equal(call, value->dims[0], count, "weights, one for each channel");
 }
 
 /* Input and all outputs are of float types; an input of at least |rank| dims. */
@@ -67,7 +67,7 @@ static enum status layer_norm_shape(struct rt_shape_call *call)
         dims[d] = d < kept ? in->dims[d] : rt_dim_of(1);
     }
     for (uint32_t i = 0; i < shape->count; i++) {
-        TRY(need_equal(call, in->dims[kept + i], shape->ints[i], "the normalised dims"));
+        TRY(need_equal(call, in->dims[kept + i], shape->ints[i], "a dim that is normalised"));
     }
     for (uint32_t arg = 2; arg <= 3; arg++) {
         const struct rt_value *weight = rt_arg(call, arg);
@@ -81,7 +81,7 @@ static enum status layer_norm_shape(struct rt_shape_call *call)
         }
         for (uint32_t i = 0; i < shape->count; i++) {
             TRY(need_equal(call, weight->dims[i], shape->ints[i],
-                           "weights of the normalised dims"));
+                           "a size of the weights, which is the normalised dim's"));
         }
     }
     TRY(rt_set_out_like(call, 0, 0));
@@ -98,18 +98,18 @@ static enum status group_norm_shape(struct rt_shape_call *call)
     int64_t groups;
 
     TRY(need_floats(call, 2));
-    TRY(need_equal(call, in->dims[0], batch, "the batch that is normalised"));
-    TRY(need_equal(call, in->dims[1], channels, "the channels that are normalised"));
+    TRY(need_equal(call, in->dims[0], batch, "samples that are normalised"));
+    TRY(need_equal(call, in->dims[1], channels, "channels that are normalised"));
     for (uint8_t d = 2; d < in->rank; d++) {
         pixels = rt_dim_mul(dims, pixels, in->dims[d]);
     }
-    TRY(need_equal(call, pixels, rt_arg(call, 5)->i, "the pixels that are normalised"));
+    TRY(need_equal(call, pixels, rt_arg(call, 5)->i, "pixels that are normalised"));
     TRY(rt_need_const(call, 6, &groups));
     if (groups <= 0) {
         return rt_refuse(call, "%lld groups", (long long)groups);
     }
     TRY(need_equal(call, rt_dim_mod(dims, channels, rt_dim_of(groups)), rt_dim_of(0),
-                   "groups of equally many channels"));
+                   "channels left over beside equal groups"));
     TRY(need_channels(call, 1, channels));
     TRY(need_channels(call, 2, channels));
     TRY(rt_set_out_like(call, 0, 0));

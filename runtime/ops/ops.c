@@ -105,7 +105,7 @@ static enum status agree(struct rt_shape_call *call, const struct rt_value *out,
     for (uint8_t i = has_extent ? 1 : 0; i < rank; i++) {
         if (out->is_static || rt_dim_is(out->declared[i], 1)) {
             TRY(rt_dim_require_equal(&call->graph->dims, dims[i], out->declared[i],
-                                     "a size in the file and the computed one differ", call->err));
+                                     "a size of a result, as the file declares it", call->err));
             dims[i] = out->declared[i];
         }
     }
@@ -201,7 +201,11 @@ enum status rt_need_at_least(struct rt_shape_call *call, struct rt_dim dim, stru
                              const char *what)
 {
     struct rt_dims *dims = &call->graph->dims;
-    return rt_dim_require_equal(dims, rt_dim_max(dims, dim, least), dim, what, call->err);
+    if (rt_dim_is_const(dim) && rt_dim_is_const(least) && dim.value < least.value) {
+        return rt_refuse(call, "%s: got %" PRId64 ", expected at least %" PRId64, what, dim.value,
+                         least.value);
+    }
+    return rt_dim_require_equal(dims, dim, rt_dim_max(dims, dim, least), what, call->err);
 }
 
 /*
@@ -219,7 +223,7 @@ static enum status broadcast_dim(struct rt_shape_call *call, struct rt_dim a, st
     if (rt_dim_is(b, 1)) {
         return ST_OK;
     }
-    TRY(rt_dim_require_equal(&call->graph->dims, a, b, "sizes that must be equal differ",
+    TRY(rt_dim_require_equal(&call->graph->dims, a, b, "a size that both operands share",
                              call->err));
     *out = rt_dim_is_const(b) ? b : a;
     return ST_OK;

@@ -418,8 +418,7 @@ static enum status topk_shape(struct rt_shape_call *call)
         dims[d] = d == dim ? k : in->dims[d];
     }
     if (in->rank > 0) { /* of a single number PyTorch takes one, whatever is asked for */
-        TRY(rt_need_at_least(call, in->dims[dim], k,
-                             "there are fewer elements than topk has to find"));
+        TRY(rt_need_at_least(call, in->dims[dim], k, "elements for topk to find its own among"));
     }
     TRY(rt_set_out(call, 0, in->rank, dims));
     return rt_set_out(call, 1, in->rank, dims);

@@ -191,7 +191,7 @@ static enum status set_out_like(struct rt_shape_call *call, uint8_t rank, const 
     }
     for (uint8_t d = 0; d < both_rank; d++) {
         TRY(rt_dim_require_equal(&call->graph->dims, both[d], self->dims[d],
-                                 "the source fits the destination", call->err));
+                                 "a size of the source, which is the destination's", call->err));
     }
     return rt_set_out_like(call, 0, 0);
 }

@@ -47,7 +47,7 @@ static int64_t wrap_mul(int64_t a, int64_t b)
 static int64_t div_i64(const struct rt_pw_run *run, int64_t a, int64_t b)
 {
     if (b == 0) {
-        hal_fault(run->args, HAL_FAULT_DIVISION);
+        hal_fault(run->args, HAL_FAULT_DIVISION, NULL);
         return 0;
     }
     return b == -1 ? wrap_sub(0, a) : a / b;
@@ -56,7 +56,7 @@ static int64_t div_i64(const struct rt_pw_run *run, int64_t a, int64_t b)
 static int64_t mod_i64(const struct rt_pw_run *run, int64_t a, int64_t b)
 {
     if (b == 0) {
-        hal_fault(run->args, HAL_FAULT_DIVISION);
+        hal_fault(run->args, HAL_FAULT_DIVISION, NULL);
     }
     return b == 0 || b == -1 ? 0 : a % b;
 }

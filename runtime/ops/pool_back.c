@@ -29,7 +29,8 @@ static void back_tile(const struct hal_args *args, struct hal_tile tile)
     memset(image, 0, (size_t)(c->in_plane * width));
     for (int64_t i = 0; i < c->out_plane; i++) {
         if (places[i] < 0 || places[i] >= c->in_plane) {
-            hal_fault(args, HAL_FAULT_INDEX);
+            hal_fault(args, HAL_FAULT_INDEX,
+                      &(struct hal_fault_number){&places[i], places[i], 0, c->in_plane - 1});
             continue;
         }
         rt_element_add(image + places[i] * width, grad + i * width, 1, c->dtype);
@@ -56,9 +57,9 @@ static enum status back_shape(struct rt_shape_call *call)
     for (uint8_t d = 0; d < self->rank; d++) {
         struct rt_dim other = d + 2 < self->rank ? self->dims[d] : indices->dims[d];
         TRY(rt_dim_require_equal(&call->graph->dims, grad->dims[d], other,
-                                 "gradient, input and indices agree", call->err));
+                                 "a size of the gradient, which is the input's", call->err));
         TRY(rt_dim_require_equal(&call->graph->dims, grad->dims[d], indices->dims[d],
-                                 "gradient and indices agree", call->err));
+                                 "a size of the gradient, which is the indices'", call->err));
     }
     return rt_set_out_like(call, 0, 1);
 }

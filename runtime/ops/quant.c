@@ -78,7 +78,7 @@ static enum status need_rows(struct rt_shape_call *call, uint32_t index)
         for (uint8_t d = 0; d < x->rank; d++) {
             if (!rt_dim_is(list->dims[d], 1)) {
                 TRY(rt_dim_require_equal(dims, list->dims[d], x->dims[d],
-                                         "a row's parameters are not where the row is", call->err));
+                                         "parameters of the rows, as many as rows", call->err));
             }
         }
         return ST_OK;
@@ -87,7 +87,7 @@ static enum status need_rows(struct rt_shape_call *call, uint32_t index)
         rows = rt_dim_mul(dims, rows, x->dims[d]);
     }
     return rt_dim_require_equal(dims, rt_value_numel(call->graph, list), rows,
-                                "rows and their parameters are not as many", call->err);
+                                "parameters of the rows, one for each row", call->err);
 }
 
 static enum status need_channels(struct rt_shape_call *call, uint32_t index)
@@ -100,7 +100,7 @@ static enum status need_channels(struct rt_shape_call *call, uint32_t index)
     TRY(rt_need_dim(call, axis, x->rank, &d));
     return rt_dim_require_equal(&call->graph->dims, rt_value_numel(call->graph, list),
                                 x->rank ? x->dims[d] : rt_dim_of(1),
-                                "channels and their parameters are not as many", call->err);
+                                "parameters of the channels, one for each channel", call->err);
 }
 
 /* Argument |index|, scales or zero points, fits the input. */
@@ -114,7 +114,7 @@ static enum status need_params(struct rt_shape_call *call, const struct row *row
     case SPREAD_ALL:
         return rt_dim_require_equal(&call->graph->dims,
                                     rt_value_numel(call->graph, rt_arg(call, index)), rt_dim_of(1),
-                                    "a scale or zero point of more than one element", call->err);
+                                    "elements of a scale or zero point", call->err);
     case SPREAD_CHANNELS:
         return need_channels(call, index);
     case SPREAD_ROWS:
@@ -443,9 +443,9 @@ static enum status dequantize_groups_shape(struct rt_shape_call *call)
                          scales->rank, (long long)group);
     }
     TRY(rt_dim_require_equal(dims, w->dims[0], scales->dims[0],
-                             "weights and scales have other numbers of rows", call->err));
+                             "rows of weights, as many as of scales", call->err));
     TRY(rt_dim_require_equal(dims, w->dims[1], rt_dim_mul(dims, scales->dims[1], rt_dim_of(group)),
-                             "the scales do not make up a row of weights", call->err));
+                             "columns of weights, as many as the scales are for", call->err));
     return rt_set_out_like(call, 0, 0);
 }
 
@@ -486,8 +486,7 @@ static enum status unpack_int4_shape(struct rt_shape_call *call)
                          (long long)length, (long long)first);
     }
     TRY(rt_dim_require_equal(&call->graph->dims, bytes->dims[bytes->rank - 1],
-                             rt_dim_of(length / 2 + length % 2), "the bytes do not make up a row",
-                             call->err));
+                             rt_dim_of(length / 2 + length % 2), "bytes of a row", call->err));
     for (uint8_t d = 0; d < bytes->rank; d++) {
         dims[d] = d + 1 < bytes->rank ? bytes->dims[d] : rt_dim_of(length);
     }

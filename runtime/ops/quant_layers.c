@@ -98,11 +98,12 @@ static void embed_tile(const struct hal_args *args, struct hal_tile tile)
 
     for (int64_t i = first; i < end; i++) {
         int64_t place;
-        rt_load(k->places_type, RT_CLASS_I64)(
-            &place, (const char *)args->bindings[4] + i * (int64_t)dtype_bytes(k->places_type), 0,
-            1);
+        const char *from =
+            (const char *)args->bindings[4] + i * (int64_t)dtype_bytes(k->places_type);
+        rt_load(k->places_type, RT_CLASS_I64)(&place, from, 0, 1);
         if (place < 0 || place >= k->rows) {
-            hal_fault(args, HAL_FAULT_INDEX);
+            hal_fault(args, HAL_FAULT_INDEX,
+                      &(struct hal_fault_number){from, place, 0, k->rows - 1});
             continue;
         }
         embed_row(args, place, (char *)args->bindings[0] + i * bytes);
@@ -133,12 +134,12 @@ static enum status need_groups(struct rt_shape_call *call, uint32_t index, struc
         return rt_refuse(call, "argument %u has rank %u", index, list->rank);
     }
     TRY(rt_dim_require_equal(dims, list->dims[0], w->dims[0],
-                             "weights and their parameters have other numbers of rows", call->err));
+                             "rows of parameters, as many as of weights", call->err));
     if (list->rank == 1) {
         return ST_OK;
     }
     TRY(rt_dim_require_equal(dims, list->dims[1], rt_arg(call, EMBED_SCALES)->dims[1],
-                             "scales and zero points differ in number", call->err));
+                             "parameters of a row, as many as it has scales", call->err));
     if (!rt_dim_is_const(list->dims[1]) || !rt_dim_is_const(width) || list->dims[1].value < 1 ||
         width.value % list->dims[1].value != 0) {
         return rt_refuse(call, "rows are not made up of equal groups");
@@ -243,7 +244,7 @@ static enum status need_mixed(struct rt_shape_call *call)
         return rt_unsupported(call, "zero points of weights");
     }
     return rt_dim_require_equal(&call->graph->dims, scales->dims[0], w->dims[0],
-                                "weights and scales have other numbers of rows", call->err);
+                                "scales, one for each row of weights", call->err);
 }
 
 /* x [m, k], weights [k, n], a scale for each k. */
@@ -256,7 +257,8 @@ static enum status mixed_mm_shape(struct rt_shape_call *call)
         return rt_refuse(call, "scales of rank 2");
     }
     TRY(rt_dim_require_equal(&call->graph->dims, x->dims[1], w->dims[0],
-                             "the inner sizes of a matrix product differ", call->err));
+                             "columns of the first matrix, as many as the second has rows",
+                             call->err));
     return rt_set_out(call, 0, 2, (struct rt_dim[]){x->dims[0], w->dims[1]});
 }
 
@@ -270,7 +272,7 @@ static enum status mixed_linear_shape(struct rt_shape_call *call)
     TRY(need_mixed(call));
     TRY(need_float_type(call, MIXED_DTYPE));
     TRY(rt_dim_require_equal(&call->graph->dims, x->dims[1], w->dims[1],
-                             "the input's width is not the weights'", call->err));
+                             "columns of the input, as many as the weights have", call->err));
     if (!rt_dim_is_const(w->dims[1]) || !rt_dim_is_const(groups) || groups.value < 1 ||
         w->dims[1].value % groups.value != 0) {
         return rt_unsupported(call, "rows that are not made up of equal groups");
@@ -292,7 +294,7 @@ static enum status add_shape(struct rt_shape_call *call)
     }
     for (uint8_t d = 0; d < a->rank; d++) {
         TRY(rt_dim_require_equal(&call->graph->dims, a->dims[d], b->dims[d],
-                                 "summands of other sizes", call->err));
+                                 "a size that both summands share", call->err));
     }
     return rt_set_out_like(call, 0, 0);
 }

@@ -112,7 +112,7 @@ static enum status need_elements(struct rt_shape_call *call, const struct rt_val
         *count = rt_dim_mul(dims, *count, in->dims[d]);
     }
     return rt_need_at_least(call, counts[1], rt_dim_min(dims, counts[0], rt_dim_of(1)),
-                            "there is no element to choose from");
+                            "elements to choose from");
 }
 
 static enum status reduce_shape(struct rt_shape_call *call)

@@ -325,9 +325,9 @@ static enum status sample_shape(struct rt_shape_call *call)
         return rt_refuse(call, "a picture of rank %u and a grid of rank %u, expected 4 and 4",
                          self->rank, grid->rank);
     }
-    TRY(rt_dim_require_equal(dims, self->dims[0], grid->dims[0],
-                             "there are as many grids as pictures", call->err));
-    TRY(rt_dim_require_equal(dims, grid->dims[3], rt_dim_of(2), "a place has two coordinates",
+    TRY(rt_dim_require_equal(dims, self->dims[0], grid->dims[0], "pictures, one for each grid",
+                             call->err));
+    TRY(rt_dim_require_equal(dims, grid->dims[3], rt_dim_of(2), "coordinates of a place",
                              call->err));
     struct rt_dim out[4] = {self->dims[0], self->dims[1], grid->dims[1], grid->dims[2]};
     return rt_set_out(call, 0, 4, out);

@@ -195,9 +195,9 @@ static enum status wrapped_place(struct rt_shape_call *call, struct rt_dim index
     struct rt_dims *dims = &call->graph->dims;
     struct rt_dim place = rt_view_wrap(dims, index, size);
 
-    TRY(rt_need_at_least(call, place, rt_dim_of(0), "an index is before a dim's beginning"));
+    TRY(rt_need_at_least(call, place, rt_dim_of(0), "an index, counted from a dim's beginning"));
     TRY(rt_need_at_least(call, size, rt_dim_add(dims, place, count),
-                         "an index is behind a dim's end"));
+                         "elements of a dim that an index reaches into"));
     *out_place = place;
     return ST_OK;
 }
@@ -246,7 +246,7 @@ static enum status select_shape(struct rt_shape_call *call)
     if (rt_dim_is_const(index)) {
         int64_t least = index.value < 0 ? -index.value : index.value + 1;
         TRY(rt_need_at_least(call, self->dims[dim], rt_dim_of(least),
-                             "there is no element at the index that is selected"));
+                             "elements of a dim that one is selected of"));
     }
     dims_without(self, dim, out);
     return rt_set_out(call, 0, self->rank - 1, out);
@@ -320,8 +320,7 @@ static enum status split_shape(struct rt_shape_call *call)
     struct rt_dim size = rt_arg(call, 0)->dims[dim];
     struct rt_dim pieces =
         rt_dim_ceildiv(dims, rt_dim_max(dims, size, rt_dim_of(1)), rt_dim_of(piece));
-    TRY(rt_dim_require_equal(dims, pieces, rt_dim_of(count), "a split has another number of pieces",
-                             call->err));
+    TRY(rt_dim_require_equal(dims, pieces, rt_dim_of(count), "pieces of a split", call->err));
     struct rt_dim before = rt_dim_mul(dims, rt_dim_of(piece), rt_dim_of(count - 1));
     for (uint32_t i = 0; i < count; i++) {
         bool is_last = i + 1 == count;
@@ -351,7 +350,7 @@ static enum status split_sizes_shape(struct rt_shape_call *call)
         TRY(set_piece(call, i, dim, sizes->ints[i]));
     }
     return rt_dim_require_equal(dims, sum, rt_arg(call, 0)->dims[dim],
-                                "the pieces of a split are not the whole", call->err);
+                                "elements of all pieces of a split", call->err);
 }
 
 /* The piece of |out| elements at |offset|; one that nothing uses is not there. */
@@ -406,7 +405,7 @@ static enum status unbind_shape(struct rt_shape_call *call)
     TRY(need_rank(call, 1));
     TRY(rt_view_need_dim(call, 1, &dim));
     TRY(rt_dim_require_equal(&call->graph->dims, self->dims[dim], rt_dim_of(out_count(call)),
-                             "a dim has another size than it has outputs", call->err));
+                             "elements of a dim, one for each output", call->err));
     dims_without(self, dim, out);
     for (uint32_t i = 0; i < out_count(call); i++) {
         TRY(rt_set_out_item(call, 0, i, self->rank - 1, out));
@@ -449,7 +448,7 @@ static enum status slice_scatter_shape(struct rt_shape_call *call)
     for (uint8_t d = 0; d < self->rank; d++) {
         TRY(rt_dim_require_equal(&call->graph->dims, part->dims[d],
                                  d == dim ? length : self->dims[d],
-                                 "a part is not as large as its place", call->err));
+                                 "a size of a part, which is that of its place", call->err));
     }
     return rt_set_out_like(call, 0, 0);
 }
@@ -470,7 +469,7 @@ static enum status select_scatter_shape(struct rt_shape_call *call)
     dims_without(self, dim, rest);
     for (uint8_t d = 0; d < part->rank; d++) {
         TRY(rt_dim_require_equal(&call->graph->dims, part->dims[d], rest[d],
-                                 "a part is not as large as its place", call->err));
+                                 "a size of a part, which is that of its place", call->err));
     }
     return rt_set_out_like(call, 0, 0);
 }

@@ -229,7 +229,7 @@ static enum status list_agrees(struct rt_shape_call *call, const struct rt_value
     for (uint8_t d = 0; d < model->rank; d++) {
         if (d != dim) {
             TRY(rt_dim_require_equal(&call->graph->dims, model->dims[d], value->dims[d],
-                                     "tensors to join differ in another dim", call->err));
+                                     "a size that tensors to join share", call->err));
         }
     }
     return ST_OK;

@@ -44,7 +44,7 @@ static enum status view_shape(struct rt_shape_call *call)
         out[open] = rt_dim_floordiv(dims, numel, product);
         product = rt_dim_mul(dims, product, out[open]);
     }
-    TRY(rt_dim_require_equal(dims, numel, product, "a view has another number of elements",
+    TRY(rt_dim_require_equal(dims, product, numel, "elements of a view, as many as of its tensor",
                              call->err));
     return rt_set_out(call, 0, (uint8_t)size->count, out);
 }
@@ -86,7 +86,7 @@ static enum status find_ones(struct rt_shape_call *call, uint32_t mask, uint32_t
             bool is_open = (mask & ~ones) >> d & 1 && !rt_dim_is_const(self->dims[d]);
             if (is_open && self->dims[d].value <= most) {
                 TRY(rt_dim_require_equal(&call->graph->dims, self->dims[d], rt_dim_of(1),
-                                         "a dim other than 1 is squeezed", call->err));
+                                         "a dim that is squeezed", call->err));
                 ones |= 1u << d;
                 rank--;
             }
@@ -267,8 +267,7 @@ static enum status expand_shape(struct rt_shape_call *call)
             return rt_refuse(call, "size %" PRId64 " of dim %u", out[d].value, d);
         }
         if (d >= leading) {
-            TRY(rt_view_fits(call, self->dims[d - leading], out[d],
-                             "a dim other than 1 is expanded"));
+            TRY(rt_view_fits(call, self->dims[d - leading], out[d], "a dim that is expanded"));
         }
     }
     return rt_set_out(call, 0, (uint8_t)size->count, out);
@@ -376,8 +375,8 @@ static enum status divide(struct rt_shape_call *call, struct rt_dim dim, int64_t
     struct rt_dims *dims = &call->graph->dims;
 
     *out_dim = rt_dim_floordiv(dims, dim, rt_dim_of(divisor));
-    return rt_dim_require_equal(dims, rt_dim_mul(dims, *out_dim, rt_dim_of(divisor)), dim,
-                                "a dim is no multiple of the pixel factor", call->err);
+    return rt_dim_require_equal(dims, rt_dim_mod(dims, dim, rt_dim_of(divisor)), rt_dim_of(0),
+                                "elements of a dim left over by the pixel factor", call->err);
 }
 
 static enum status pixel_shuffle_shape(struct rt_shape_call *call)

@@ -30,14 +30,28 @@ static const struct {
     {"PK\x03\x04", 0, "a zip archive (.ptn?); pted reads .pte programs"},
 };
 
+enum status pte_check_end(struct span file, uint64_t end, bool is_exact, struct error *err)
+{
+    if (end > INT64_MAX) {
+        return error_set(err, ST_CORRUPT,
+                         "extended header: its sizes come to more than any file has");
+    }
+    return end <= file.len ? ST_OK
+                           : error_set(err, ST_CORRUPT,
+                                       "the file ends at %zu of %s%" PRIu64 " bytes: truncated",
+                                       file.len, is_exact ? "" : "at least ", end);
+}
+
 static enum status check_identifier(struct span file, struct error *err)
 {
-    if (file.len < PTE_FILE_BYTES_MIN) {
-        return error_set(err, ST_CORRUPT, "%zu bytes are too few for a program", file.len);
+    if (file.len < AT_HEADER) {
+        return error_set(err, ST_CORRUPT,
+                         "%zu bytes are too few for a program, expected at least %d", file.len,
+                         PTE_FILE_BYTES_MIN);
     }
     const char *identifier = (const char *)file.ptr + AT_IDENTIFIER;
     if (memcmp(identifier, "ET12", 4) == 0) {
-        return ST_OK;
+        return pte_check_end(file, PTE_FILE_BYTES_MIN, false, err);
     }
     for (size_t i = 0; i < sizeof(relatives) / sizeof(relatives[0]); i++) {
         if (memcmp(file.ptr + relatives[i].at, relatives[i].identifier, 4) == 0) {
@@ -55,42 +69,14 @@ static enum status check_identifier(struct span file, struct error *err)
                      shown);
 }
 
-static enum status check_segment_area(struct span file, uint64_t program_bytes, uint64_t base,
-                                      uint64_t size, struct error *err)
+/* What the header says of the program and of the segments, which begin at |base| unless it is 0. */
+static enum status check_header(uint32_t header_bytes, uint64_t program_bytes, uint64_t base,
+                                uint64_t size, struct error *err)
 {
-    if (base == 0 && size != 0) {
+    if (program_bytes < PROGRAM_BYTES_MIN) {
         return error_set(err, ST_CORRUPT,
-                         "extended header: %" PRIu64 " bytes of segments, but no place for them",
-                         size);
-    }
-    if (base != 0 && (base < program_bytes || base > file.len)) {
-        return error_set(err, ST_CORRUPT,
-                         "extended header: segments begin at byte %" PRIu64
-                         ", expected between %" PRIu64 " and the file's end at %zu",
-                         base, program_bytes, file.len);
-    }
-    if (!in_range(base, size, file.len)) {
-        return error_set(err, ST_CORRUPT,
-                         "extended header: %" PRIu64 " bytes of segments at byte %" PRIu64
-                         " end beyond the file's %zu bytes: it was cut short",
-                         size, base, file.len);
-    }
-    return ST_OK;
-}
-
-static enum status parse_header(struct span file, struct pte_container *out, struct error *err)
-{
-    uint32_t header_bytes = load_le32(file.ptr + AT_HEADER_BYTES);
-    uint64_t program_bytes = load_le64(file.ptr + AT_PROGRAM_BYTES);
-    uint64_t base = load_le64(file.ptr + AT_SEGMENT_BASE);
-    uint64_t size =
-        header_bytes >= HEADER_BYTES_WITH_SIZE ? load_le64(file.ptr + AT_SEGMENT_BYTES) : 0;
-
-    if (program_bytes < PROGRAM_BYTES_MIN || program_bytes > file.len) {
-        return error_set(err, ST_CORRUPT,
-                         "extended header: the program has %" PRIu64
-                         " bytes, expected %d to the file's %zu",
-                         program_bytes, PROGRAM_BYTES_MIN, file.len);
+                         "extended header: the program has %" PRIu64 " bytes, expected at least %d",
+                         program_bytes, PROGRAM_BYTES_MIN);
     }
     if (header_bytes < HEADER_BYTES_MIN || !in_range(AT_HEADER, header_bytes, program_bytes)) {
         return error_set(err, ST_CORRUPT,
@@ -98,7 +84,31 @@ static enum status parse_header(struct span file, struct pte_container *out, str
                          ", expected %d to the program's end at %" PRIu64,
                          header_bytes, HEADER_BYTES_MIN, program_bytes);
     }
-    TRY(check_segment_area(file, program_bytes, base, size, err));
+    if (base == 0 && size != 0) {
+        return error_set(err, ST_CORRUPT,
+                         "extended header: %" PRIu64 " bytes of segments, but no place for them",
+                         size);
+    }
+    return base == 0 || base >= program_bytes
+               ? ST_OK
+               : error_set(err, ST_CORRUPT,
+                           "extended header: segments begin at byte %" PRIu64
+                           ", expected the program's end at %" PRIu64 " or behind it",
+                           base, program_bytes);
+}
+
+static enum status parse_header(struct span file, struct pte_container *out, struct error *err)
+{
+    uint32_t header_bytes = load_le32(file.ptr + AT_HEADER_BYTES);
+    uint64_t program_bytes = load_le64(file.ptr + AT_PROGRAM_BYTES);
+    uint64_t base = load_le64(file.ptr + AT_SEGMENT_BASE), end;
+    bool has_size = header_bytes >= HEADER_BYTES_WITH_SIZE;
+    uint64_t size = has_size ? load_le64(file.ptr + AT_SEGMENT_BYTES) : 0;
+    TRY(check_header(header_bytes, program_bytes, base, size, err));
+    if (__builtin_add_overflow(base, size, &end)) {
+        end = UINT64_MAX;
+    }
+    TRY(pte_check_end(file, base ? end : program_bytes, base == 0 || size != 0, err));
     *out = (struct pte_container){
         .flatbuffer = span_of(file.ptr, (size_t)program_bytes),
         .segment_base = base,
@@ -112,12 +122,23 @@ static enum status parse_header(struct span file, struct pte_container *out, str
     return ST_OK;
 }
 
+bool pte_is_other_version(const uint8_t *header, const char *letters)
+{
+    return memcmp(header, letters, 2) == 0 && header[2] >= '0' && header[2] <= '9' &&
+           header[3] >= '0' && header[3] <= '9';
+}
+
 enum status pte_container_parse(struct span file, struct pte_container *out_container,
                                 struct error *err)
 {
     TRY(check_identifier(file, err));
     if (memcmp(file.ptr + AT_HEADER, "eh00", 4) == 0) {
         return parse_header(file, out_container, err);
+    }
+    if (pte_is_other_version(file.ptr + AT_HEADER, "eh")) {
+        return error_set(err, ST_UNSUPPORTED,
+                         "unsupported header version: \"%.4s\" at byte 8, expected \"eh00\"",
+                         (const char *)file.ptr + AT_HEADER);
     }
     *out_container = (struct pte_container){.flatbuffer = file};
     return ST_OK;

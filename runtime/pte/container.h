@@ -6,6 +6,8 @@
 #ifndef PTED_RUNTIME_PTE_CONTAINER_H
 #define PTED_RUNTIME_PTE_CONTAINER_H
 
+#include <stdbool.h>
+
 #include "base/bytes.h"
 #include "base/status.h"
 
@@ -18,5 +20,15 @@ struct pte_container {
 
 MUST_CHECK enum status pte_container_parse(struct span file, struct pte_container *out_container,
                                            struct error *err);
+
+/* ---- also for data files --------------------------------------------------------------------- */
+
+/* A header says that the file has |end| bytes, or at least so many: ST_CORRUPT when it ends before
+ * that. */
+MUST_CHECK enum status pte_check_end(struct span file, uint64_t end, bool is_exact,
+                                     struct error *err);
+
+/* Are the four bytes at |header| a version of the header that |letters| stand for? */
+bool pte_is_other_version(const uint8_t *header, const char *letters);
 
 #endif

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "runtime/pte/container.h"
 #include "runtime/pte/decode.h"
 #include "runtime/pte/file.h"
 #include "runtime/pte/limits.h"
@@ -37,11 +38,18 @@ struct ptd_file {
 static enum status parse_header(struct span file, struct span *out_flatbuffer,
                                 struct span *out_segments, struct error *err)
 {
-    if (file.len < HEADER_END || memcmp(file.ptr + AT_IDENTIFIER, "FT01", 4) != 0) {
+    if (file.len < AT_HEADER || memcmp(file.ptr + AT_IDENTIFIER, "FT01", 4) != 0) {
         return error_set(err, ST_CORRUPT,
                          "not a .ptd file: expected the identifier \"FT01\" at byte 4");
     }
+    TRY(pte_check_end(file, HEADER_END, false, err));
     uint32_t header_bytes = load_le32(file.ptr + AT_HEADER_BYTES);
+    if (memcmp(file.ptr + AT_HEADER, "FH01", 4) != 0 &&
+        pte_is_other_version(file.ptr + AT_HEADER, "FH")) {
+        return error_set(err, ST_UNSUPPORTED,
+                         "unsupported header version: \"%.4s\" at byte 8, expected \"FH01\"",
+                         (const char *)file.ptr + AT_HEADER);
+    }
     if (memcmp(file.ptr + AT_HEADER, "FH01", 4) != 0 || header_bytes < HEADER_BYTES_MIN) {
         return error_set(err, ST_CORRUPT,
                          "header: expected \"FH01\" at byte 8 and a length of at least %d",
@@ -51,19 +59,16 @@ static enum status parse_header(struct span file, struct span *out_flatbuffer,
     uint64_t size = load_le64(file.ptr + AT_FLATBUFFER_BYTES);
     uint64_t base = load_le64(file.ptr + AT_SEGMENT_BASE);
     uint64_t segment_bytes = load_le64(file.ptr + AT_SEGMENT_BYTES);
-    if (!in_range(offset, size, file.len) || size == 0) {
-        return error_set(err, ST_CORRUPT,
-                         "header: tables of %" PRIu64 " bytes at %" PRIu64
-                         " of a file of %zu: it was cut short",
-                         size, offset, file.len);
-    }
-    uint64_t tables_end = offset + size;
-    if ((segment_bytes != 0 && base < tables_end) || !in_range(base, segment_bytes, file.len)) {
+    uint64_t tables_end, segments_end;
+    bool is_sane = size != 0 && !__builtin_add_overflow(offset, size, &tables_end) &&
+                   !__builtin_add_overflow(base, segment_bytes, &segments_end);
+    if (!is_sane || (segment_bytes != 0 && base < tables_end)) {
         return error_set(err, ST_CORRUPT,
                          "header: segments of %" PRIu64 " bytes at %" PRIu64
-                         " behind tables that end at %" PRIu64 ", in a file of %zu",
-                         segment_bytes, base, tables_end, file.len);
+                         ", expected behind tables of %" PRIu64 " bytes at %" PRIu64,
+                         segment_bytes, base, size, offset);
     }
+    TRY(pte_check_end(file, segments_end > tables_end ? segments_end : tables_end, true, err));
     *out_flatbuffer = span_of(file.ptr, (size_t)tables_end);
     *out_segments =
         segment_bytes ? span_of(file.ptr + base, (size_t)segment_bytes) : span_of(NULL, 0);

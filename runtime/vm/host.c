@@ -139,13 +139,15 @@ static enum status copy_row(struct rt_invocation *inv, const struct rt_step *ste
     memcpy(&shape.dims[1], from->shape.dims, from->shape.rank * sizeof(shape.dims[0]));
     TRY(shape_bytes(&from->shape, declared->dtype, &row, &inv->error));
     if (index->number < 0 || index->number == INT64_MAX) {
-        return error_set(&inv->error, ST_INVALID, "row %" PRId64 " of a result", index->number);
+        return error_set(&inv->error, ST_INVALID, "row %" PRId64 " of a result is to be written",
+                         index->number);
     }
     shape.dims[0] = index->number + 1;
     TRY(shape_bytes(&shape, declared->dtype, &bytes, &inv->error));
     if (bytes > declared->bytes) {
-        return error_set(&inv->error, ST_INVALID, "row %" PRId64 " of a result of %zu bytes",
-                         index->number, declared->bytes);
+        return error_set(&inv->error, ST_INVALID,
+                         "row %" PRId64 " of a result takes it to %zu bytes, expected at most %zu",
+                         index->number, bytes, declared->bytes);
     }
     if (vm->registers[step->target].kind == RT_TENSOR) {
         TRY(shape_bytes(&vm->registers[step->target].shape, declared->dtype, &used, &inv->error));

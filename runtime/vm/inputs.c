@@ -37,7 +37,7 @@ static enum status ask(struct rt_invocation *inv, uint32_t index,
         return err->code;
     }
     if (inv->inputs[index].is_given) {
-        return error_set(err, ST_INVALID, "given twice");
+        return error_set(err, ST_INVALID, "given twice, expected once");
     }
     return ST_OK;
 }
@@ -155,11 +155,27 @@ enum status rt_invocation_bind_input(struct rt_invocation *inv, uint32_t index,
     return ST_OK;
 }
 
+enum status rt_invocation_stage_input(struct rt_invocation *inv, uint32_t index,
+                                      const struct rt_buffer_desc *given, size_t bytes,
+                                      void **out_ptr, struct error *err)
+{
+    struct rt_buffer_desc staged = *given;
+    must(!given->buffer);
+    TRY(hal_pool_reserve(inv->pool, bytes, &staged.buffer, err));
+    enum status status = rt_invocation_bind_input(inv, index, &staged, err);
+    if (status == ST_OK) {
+        inv->bytes += bytes;
+        *out_ptr = hal_buffer_map(staged.buffer);
+    }
+    hal_buffer_unref(staged.buffer);
+    return status;
+}
+
 /* ---- scalars ------------------------------------------------------------------------------- */
 
-/* A scalar input that the exporter fixed; |is_same| says whether the given value is that one. */
-static enum status give_scalar(struct rt_invocation *inv, uint32_t index, enum rt_io_kind kind,
-                               bool is_same, struct error *err)
+/* Input |index| is a scalar of |kind| that was not given before. */
+static enum status take_scalar(struct rt_invocation *inv, uint32_t index, enum rt_io_kind kind,
+                               struct error *err)
 {
     static const char *const kinds[] = {
         [RT_IO_INT] = "an int",
@@ -173,56 +189,57 @@ static enum status give_scalar(struct rt_invocation *inv, uint32_t index, enum r
         return rt_io_refuse(io, kinds[kind], err);
     }
     if (inv->inputs[index].is_given) {
-        return error_set(err, ST_INVALID, "given twice");
+        return error_set(err, ST_INVALID, "given twice, expected once");
     }
     inv->inputs[index].is_given = true;
-    if (is_same) {
-        return ST_OK;
-    }
-    switch (io->kind) {
-    case RT_IO_INT:
-        return error_set(err, ST_INVALID, "the exporter fixed it to %" PRId64, io->value.i);
-    case RT_IO_FLOAT:
-        return error_set(err, ST_INVALID, "the exporter fixed it to %.17g", io->value.f);
-    case RT_IO_BOOL:
-        return error_set(err, ST_INVALID, "the exporter fixed it to %s",
-                         io->value.b ? "true" : "false");
-    default:
-        return error_set(err, ST_INVALID, "the exporter fixed it to '%.100s'",
-                         io->value.s.len ? (const char *)io->value.s.ptr : "");
-    }
+    return ST_OK;
 }
 
 enum status rt_invocation_int(struct rt_invocation *inv, uint32_t index, int64_t value,
                               struct error *err)
 {
-    bool is_same = rt_method_input(inv->method, index)->value.i == value;
-    return give_scalar(inv, index, RT_IO_INT, is_same, err);
+    TRY(take_scalar(inv, index, RT_IO_INT, err));
+    int64_t fixed = rt_method_input(inv->method, index)->value.i;
+    return value == fixed
+               ? ST_OK
+               : error_set(err, ST_INVALID,
+                           "expected %" PRId64 ", which the exporter fixed, got %" PRId64, fixed,
+                           value);
 }
 
 /* What ExecuTorch takes for the same double: within 1e-4 + 1e-5 of its size. */
 enum status rt_invocation_float(struct rt_invocation *inv, uint32_t index, double value,
                                 struct error *err)
 {
+    TRY(take_scalar(inv, index, RT_IO_FLOAT, err));
     double fixed = rt_method_input(inv->method, index)->value.f;
     bool is_same = value == fixed || fabs(value - fixed) <= 1e-4 + 1e-5 * fabs(fixed) ||
                    (isnan(value) && isnan(fixed));
-    return give_scalar(inv, index, RT_IO_FLOAT, is_same, err);
+    return is_same ? ST_OK
+                   : error_set(err, ST_INVALID,
+                               "expected %.17g, which the exporter fixed, got %.17g", fixed, value);
 }
 
 enum status rt_invocation_bool(struct rt_invocation *inv, uint32_t index, bool value,
                                struct error *err)
 {
-    bool is_same = rt_method_input(inv->method, index)->value.b == value;
-    return give_scalar(inv, index, RT_IO_BOOL, is_same, err);
+    TRY(take_scalar(inv, index, RT_IO_BOOL, err));
+    return value == rt_method_input(inv->method, index)->value.b
+               ? ST_OK
+               : error_set(err, ST_INVALID, "expected %s, which the exporter fixed, got %s",
+                           value ? "false" : "true", value ? "true" : "false");
 }
 
 enum status rt_invocation_string(struct rt_invocation *inv, uint32_t index, struct span value,
                                  struct error *err)
 {
-    const struct rt_io *io = rt_method_input(inv->method, index);
-    bool is_same = io->kind == RT_IO_STRING && span_equal(io->value.s, value);
-    return give_scalar(inv, index, RT_IO_STRING, is_same, err);
+    TRY(take_scalar(inv, index, RT_IO_STRING, err));
+    struct span fixed = rt_method_input(inv->method, index)->value.s;
+    return span_equal(fixed, value)
+               ? ST_OK
+               : error_set(err, ST_INVALID, "expected '%.*s', which the exporter fixed, got '%.*s'",
+                           (int)(fixed.len < 60 ? fixed.len : 60), (const char *)fixed.ptr,
+                           (int)(value.len < 60 ? value.len : 60), (const char *)value.ptr);
 }
 
 /* ---- conversion ------------------------------------------------------------------------------ */

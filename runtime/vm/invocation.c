@@ -11,6 +11,8 @@
 #include "runtime/vm/vm.h"
 #include "runtime/vm/words.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -147,6 +149,7 @@ enum status rt_invocation_new(struct rt_method *method, struct hal_pool *pool,
     inv->bytes = 0;
     inv->conversion_count = 0;
     inv->error.code = ST_OK;
+    inv->culprit.is_known = false;
     inv->is_awaited = false;
     inv->cancel = &inv->is_cancelled;
     atomic_store_explicit(inv->cancel, false, memory_order_relaxed);
@@ -269,8 +272,39 @@ static enum status check_files(struct rt_invocation *inv, enum status status)
     return files == ST_OK ? status : files;
 }
 
+/* The indices of element |at| of |shape|, row-major. */
+static struct shape locate(const struct shape *shape, size_t at)
+{
+    struct shape element = {.rank = shape->rank};
+    for (unsigned d = shape->rank; d-- > 0;) {
+        element.dims[d] = (int64_t)(at % (size_t)shape->dims[d]);
+        at /= (size_t)shape->dims[d];
+    }
+    return element;
+}
+
+/* The input whose memory, as the method reads it, a fault's number lies in. */
+static struct rt_culprit find_culprit(const struct rt_invocation *inv)
+{
+    const struct hal_fault_record *fault = &inv->fault;
+    bool has_place = hal_fault_code_of(fault) != HAL_FAULT_NONE && fault->number.at;
+    for (uint32_t i = 0; has_place && i < rt_method_input_count(inv->method); i++) {
+        const struct hal_binding *given = &inv->inputs[i].binding;
+        const uint8_t *base = given->buffer ? hal_buffer_map(given->buffer) : NULL;
+        uintptr_t begin = (uintptr_t)base + given->offset, at = (uintptr_t)fault->number.at;
+        if (base && at >= begin && at - begin < given->length) {
+            size_t element = (at - begin) / dtype_bytes(rt_method_input(inv->method, i)->dtype);
+            return (struct rt_culprit){true, i, locate(&inv->inputs[i].shape, element)};
+        }
+    }
+    return (struct rt_culprit){.is_known = false};
+}
+
 void rt_invocation_end(struct rt_invocation *inv, enum status status)
 {
+    if (status != ST_OK && !inv->cascade) {
+        inv->culprit = find_culprit(inv);
+    }
     if (status != ST_OK && hal_fault_error(&inv->fault, &inv->error) == ST_OK &&
         inv->error.code != status) {
         bool is_lost = status == ST_UNAVAILABLE && hal_device_is_lost(inv->method->device);
@@ -446,6 +480,23 @@ const struct error *rt_invocation_error(const struct rt_invocation *inv)
 {
     must(inv->step == STEP_DONE && inv->error.code != ST_OK);
     return &inv->error;
+}
+
+const struct rt_culprit *rt_invocation_culprit(const struct rt_invocation *inv)
+{
+    must(inv->step == STEP_DONE && inv->error.code != ST_OK);
+    return &inv->culprit;
+}
+
+const char *rt_culprit_print(const struct rt_culprit *culprit, char text[RT_CULPRIT_TEXT_MAX])
+{
+    size_t len = 0;
+    text[0] = '\0';
+    for (uint8_t d = 0; d < culprit->element.rank && len < RT_CULPRIT_TEXT_MAX; d++) {
+        len += (size_t)snprintf(text + len, RT_CULPRIT_TEXT_MAX - len, "[%" PRId64 "]",
+                                culprit->element.dims[d]);
+    }
+    return text;
 }
 
 void rt_invocation_cancel(struct rt_invocation *inv)

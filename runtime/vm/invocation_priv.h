@@ -53,6 +53,7 @@ struct rt_invocation {
     _Atomic(struct rt_batch_part *) part; /* of a batch that it runs in, see rt_batch_leave() */
     struct hal_fault_record fault;
     struct error error; /* of the run, once it has failed */
+    struct rt_culprit culprit;
     rt_invocation_done_f *done;
     void *arg;
     size_t bytes;

@@ -110,6 +110,21 @@ enum status rt_pipelined_prepare(struct rt_invocation *inv, bool only_planned, s
     return ST_OK;
 }
 
+/* What step |at| says of its inputs, said of the pipeline's, where they are the same. */
+static struct rt_culprit find_culprit(const struct rt_invocation *inv, uint32_t at)
+{
+    const struct rt_pipeline *pipeline = inv->method->pipeline;
+    struct rt_culprit culprit = *rt_cascade_culprit(inv->cascade, at);
+    uint32_t i = 0;
+    while (i < pipeline->input_count &&
+           (pipeline->inputs[i].step != at || pipeline->inputs[i].input != culprit.input)) {
+        i++;
+    }
+    culprit.is_known = culprit.is_known && i < pipeline->input_count;
+    culprit.input = culprit.is_known ? pipeline->inputs[i].from : 0;
+    return culprit;
+}
+
 static void on_cascade_done(struct rt_cascade *cascade, enum status status, void *arg)
 {
     struct rt_invocation *inv = arg;
@@ -120,6 +135,7 @@ static void on_cascade_done(struct rt_cascade *cascade, enum status status, void
     } else {
         uint32_t failed = rt_cascade_failed_step(cascade);
         inv->error = *rt_cascade_error(cascade, failed);
+        inv->culprit = find_culprit(inv, failed);
         rt_pipeline_prefix(pipeline, failed, &inv->error);
     }
     rt_cascade_keep(cascade, pipeline->output_steps);

@@ -17,6 +17,7 @@
 #include "hal/buffer.h"
 #include "hal/device.h"
 #include "hal/pool.h"
+#include "runtime/oracle.h"
 #include "runtime/results.h"
 
 /* ---- results --------------------------------------------------------------------------------- */
@@ -135,7 +136,7 @@ static enum status check_complete(const struct rt_invocation *inv, struct error 
     for (uint32_t i = 0; i < rt_method_input_count(inv->method); i++) {
         const struct rt_io *io = rt_method_input(inv->method, i);
         if (io->kind == RT_IO_TENSOR && !inv->inputs[i].is_given) {
-            return error_set(err, ST_INVALID, "input '%s' is missing", io->name);
+            return rt_io_missing(io, err);
         }
     }
     return ST_OK;

@@ -3,7 +3,7 @@
  * The floor under pted: libuv and llhttp and nothing else. It answers every complete request with
  * the same bytes, one write each, on one thread, and does not look at what was asked.
  *
- * usage: bare_server BODY; prints "listening on 127.0.0.1:PORT" and runs until it is killed.
+ * usage: bare_server BODY; prints "listening on http://127.0.0.1:PORT" and runs until it is killed.
  */
 #include "config.h"
 
@@ -99,6 +99,6 @@ int main(int argc, char *argv[])
     int rc = uv_listen((uv_stream_t *)&listener, 1024, on_connection);
     must(rc == 0);
     uv_tcp_getsockname(&listener, (struct sockaddr *)&address, &address_bytes);
-    fprintf(stderr, "listening on 127.0.0.1:%d\n", ntohs(address.sin_port));
+    fprintf(stderr, "listening on http://127.0.0.1:%d\n", ntohs(address.sin_port));
     return uv_run(uv_default_loop(), UV_RUN_DEFAULT);
 }

@@ -39,13 +39,14 @@ static double now_ms(void)
 
 static bool decode_ours(struct bench *bench)
 {
+    struct tensor_nan nan = {.takes_null = false};
     struct error err;
     struct json in;
     struct span array;
     json_init(&in, span_of(bench->text.ptr, bench->text.len - 1));
     return json_array_text(&in, &array, &err) == ST_OK &&
-           tensor_text_parse(array, DT_F32, &bench->shape, bench->decoded, COUNT * sizeof(float),
-                             &err) == ST_OK &&
+           tensor_text_parse(array, DT_F32, &bench->shape, &nan, bench->decoded,
+                             COUNT * sizeof(float), &err) == ST_OK &&
            memcmp(bench->decoded, bench->values, COUNT * sizeof(float)) == 0;
 }
 
@@ -70,7 +71,7 @@ static bool decode_strtof(struct bench *bench)
 static bool print_ours(struct bench *bench)
 {
     buf_reset(&bench->printed);
-    tensor_text_print(&bench->printed, DT_F32, bench->values, COUNT);
+    tensor_text_print(&bench->printed, DT_F32, bench->values, COUNT, NUMBER_NAN_STRING);
     return !buf_failed(&bench->printed);
 }
 
@@ -138,7 +139,7 @@ static void fill(struct bench *bench, bool is_rounded)
         bench->values[i] = is_rounded ? (float)(int)(value * 1e4f) / 1e4f : value;
     }
     buf_reset(&bench->text);
-    tensor_text_print(&bench->text, DT_F32, bench->values, COUNT);
+    tensor_text_print(&bench->text, DT_F32, bench->values, COUNT, NUMBER_NAN_STRING);
     buf_add_char(&bench->text, '\0');
 }
 

@@ -30,7 +30,7 @@ start() {
     "$@" 2>"$log" >/dev/null &
     pid=$!
     pids="$pids $pid"
-    until address=$(sed -n 's/.*listening on \(127\.0\.0\.1:[0-9]*\)$/\1/p' "$log") &&
+    until address=$(sed -n 's|.*listening on http://\(127\.0\.0\.1:[0-9]*\)$|\1|p' "$log") &&
         [ -n "$address" ]; do
         kill -0 "$pid" || { cat "$log" >&2; exit 1; }
     done

@@ -75,7 +75,7 @@ class Server:
              *ROOM, *map(str, arguments)], stderr=subprocess.PIPE, text=True)
         self.address = None
         for line in self.process.stderr:
-            found = re.search(r"listening on (127\.0\.0\.1:\d+)$", line)
+            found = re.search(r"listening on http://(127\.0\.0\.1:\d+)$", line)
             if found:
                 self.address = found[1]
                 break

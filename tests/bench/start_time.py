@@ -62,7 +62,7 @@ def start(text, label):
     line = next((line for line in pted.stderr if "listening on" in line), None)
     if line is None:
         sys.exit("start_time: pted did not start")
-    connection = http.client.HTTPConnection(line.split()[-1])
+    connection = http.client.HTTPConnection(line.split("//")[-1].strip())
     digit = ask(connection, text)
     spent = (time.perf_counter() - begin) * 1000
     if digit != [label]:

@@ -30,6 +30,7 @@ static const struct call_slot slots[INPUTS] = {
 
 static void check_leaves(const struct call_method *method, const struct call_leaf *leaves)
 {
+    struct tensor_nan nan = {.takes_null = true};
     struct error err = {0};
     for (uint32_t i = 0; i < INPUTS; i++) {
         const struct call_leaf *leaf = &leaves[i];
@@ -39,7 +40,7 @@ static void check_leaves(const struct call_method *method, const struct call_lea
         }
         uint8_t *exact = malloc(leaf->bytes ? leaf->bytes : 1);
         must(exact);
-        if (call_decode_leaf(leaf, slots[i].dtype, exact, &err) != ST_OK) {
+        if (call_decode_leaf(leaf, slots[i].dtype, &nan, exact, &err) != ST_OK) {
             must(call_prefix(method, i, "", &err) != ST_OK && err.text[0] != '\0');
         }
         free(exact);

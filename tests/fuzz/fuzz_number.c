@@ -26,7 +26,7 @@ static void check_f64(const char *token, const uint8_t *data, size_t size)
     must(at > data && at <= data + size);
     must(memcmp(&value, &expected, sizeof(value)) == 0 || (isnan(value) && isnan(expected)));
     uint8_t text[NUMBER_TEXT_MAX];
-    const uint8_t *start = text, *end = text + number_print_f64(text, value);
+    const uint8_t *start = text, *end = text + number_print_f64(text, value, NUMBER_NAN_TOKEN);
     must(number_parse_f64(&start, end, &again) == NUMBER_OK && start == end);
     must(memcmp(&value, &again, sizeof(value)) == 0);
 }
@@ -39,7 +39,7 @@ static void check_f32(const char *token, const uint8_t *data, size_t size)
     }
     must(memcmp(&value, &expected, sizeof(value)) == 0 || (isnan(value) && isnan(expected)));
     uint8_t text[NUMBER_TEXT_MAX];
-    const uint8_t *end = text + number_print_f32(text, value);
+    const uint8_t *end = text + number_print_f32(text, value, NUMBER_NAN_TOKEN);
     must(number_read_f32(text, end, &again) == end);
     must(memcmp(&value, &again, sizeof(value)) == 0);
 }

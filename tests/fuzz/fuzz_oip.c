@@ -89,10 +89,13 @@ static void check_text(const struct oip_request_input *input, const uint8_t *byt
     uint8_t *again = malloc(input->bytes + 1);
     must(again);
     buf_init(&out, REPLY_BYTES);
-    tensor_text_print(&out, input->type.dtype, bytes, (size_t)shape_numel(&input->shape));
+    struct tensor_nan nan = {.takes_null = false};
+    tensor_text_print(&out, input->type.dtype, bytes, (size_t)shape_numel(&input->shape),
+                      NUMBER_NAN_STRING);
     if (!buf_failed(&out)) {
-        must(tensor_text_parse(buf_span(&out), input->type.dtype, &input->shape, again,
+        must(tensor_text_parse(buf_span(&out), input->type.dtype, &input->shape, &nan, again,
                                input->bytes, &err) == ST_OK);
+        must(!nan.has_tokens);
         must(memcmp(again, bytes, input->bytes) == 0 || has_nan(input->type.dtype, buf_span(&out)));
     }
     buf_fini(&out);
@@ -102,6 +105,7 @@ static void check_text(const struct oip_request_input *input, const uint8_t *byt
 static void check_input(const struct oip_request *request, const struct oip_request_input *input,
                         struct arena *arena)
 {
+    struct tensor_nan nan = oip_request_nan(&request->parameters);
     struct error err = {0};
     struct span *strings;
     struct oip_result result = {.name = input->name,
@@ -117,7 +121,7 @@ static void check_input(const struct oip_request *request, const struct oip_requ
     }
     uint8_t *bytes = malloc(input->bytes + 1);
     must(bytes);
-    if (oip_decode_input(input, bytes, input->bytes, &err) == ST_OK) {
+    if (oip_decode_input(input, &nan, bytes, input->bytes, &err) == ST_OK) {
         result.data = span_of(bytes, input->bytes);
         check_reply(request, &result);
         check_text(input, bytes);

@@ -20,10 +20,12 @@ static void lookup_kernel(const struct hal_args *args, struct hal_tile tile)
     uint32_t place = ((const uint32_t *)args->bindings[1])[tile.x];
     atomic_fetch_add(&tiles_run, 1);
     if (place == 1u << 31) {
-        hal_fault(args, HAL_FAULT_DIVISION);
+        hal_fault(args, HAL_FAULT_DIVISION, NULL);
     }
     if (place >= TABLE) {
-        hal_fault(args, HAL_FAULT_INDEX);
+        hal_fault(args, HAL_FAULT_INDEX,
+                  &(struct hal_fault_number){(const uint32_t *)args->bindings[1] + tile.x, place, 0,
+                                             TABLE - 1});
         place = 0;
     }
     out[tile.x] = table[place];
@@ -137,7 +139,8 @@ static void test_fault_fails_the_submission(void **state)
         struct hal_fault_record fault;
         fill_places(&s, 100, PLACES, TABLE);
         assert_int_equal(run(&s, &fault, caller), ST_INVALID);
-        check_text(&fault, "gather: an index is out of range");
+        check_text(&fault, "gather: an index is out of range: got 16, expected 0 to 15");
+        assert_ptr_equal(fault.number.at, (uint32_t *)hal_buffer_map(s.places) + 100);
         assert_int_equal(run(&s, NULL, caller), ST_INVALID); /* nobody wants to know why */
         scene_free(&s);
     }

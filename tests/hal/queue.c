@@ -146,6 +146,21 @@ static void heavy_kernel(const struct hal_args *args, struct hal_tile tile)
     }
 }
 
+/* Each tile waits until as many have been let through as have come before it, and one more. */
+#define GATE_TILES 8
+static atomic_uint let_through;
+
+static void gated_kernel(const struct hal_args *args, struct hal_tile tile)
+{
+    (void)args;
+    (void)tile;
+    uint32_t number = atomic_fetch_add(&tiles_run, 1);
+    while (atomic_load(&let_through) <= number) {
+        usleep(100);
+    }
+}
+
+static const struct hal_kernel gated = {.name = "gated", .cpu = gated_kernel};
 static const struct hal_kernel light = {.name = "light", .cpu = light_kernel};
 static const struct hal_kernel heavy = {.name = "heavy", .cpu = heavy_kernel};
 static const struct hal_kernel calling = {.name = "calling", .cpu = calling_kernel};
@@ -205,6 +220,48 @@ static void test_cancel_while_running(void **state)
         hal_command_unref(command);
         hal_semaphore_unref(done);
     }
+}
+
+/* The mark once it does not change any more: all tiles that can be taken have been. */
+static uint64_t settled_mark(void)
+{
+    struct hal_progress before, now = hal_device_progress(cts.device);
+    do {
+        before = now;
+        usleep(20000);
+        now = hal_device_progress(cts.device);
+    } while (atomic_load(&tiles_run) == 0 || now.mark != before.mark);
+    assert_true(now.is_busy);
+    return now.mark;
+}
+
+/* The mark stays as long as nothing is completed, and is another one with each tile that is. */
+static void test_progress(void **state)
+{
+    (void)state;
+    while (hal_device_progress(cts.device).is_busy) { /* with what the last test has left */
+        usleep(100);
+    }
+    struct hal_command *command = command_of(&gated, GATE_TILES, GATE_TILES * 10000000u);
+    struct hal_semaphore *done = cts_semaphore_new();
+    atomic_store(&tiles_run, 0);
+    atomic_store(&let_through, 0);
+    cts_submit(
+        &(struct hal_submission){.command = command, .signal = {{done, 1}}, .signal_count = 1});
+    for (uint32_t i = 0; i < GATE_TILES - 1; i++) {
+        uint64_t mark = settled_mark();
+        atomic_store(&let_through, i + 1);
+        while (hal_device_progress(cts.device).mark == mark) {
+            usleep(100);
+        }
+    }
+    atomic_store(&let_through, GATE_TILES);
+    assert_int_equal(hal_semaphore_wait(done, 1, UINT64_MAX), ST_OK);
+    while (hal_device_progress(cts.device).is_busy) {
+        usleep(100);
+    }
+    hal_command_unref(command);
+    hal_semaphore_unref(done);
 }
 
 /* The tiles of one submission spread over the workers. */
@@ -707,6 +764,7 @@ int cts_queue(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cancel_while_running),
+        cmocka_unit_test(test_progress),
         cmocka_unit_test(test_submissions_take_turns),
         cmocka_unit_test(test_shares_have_the_same_time),
         cmocka_unit_test(test_another_share_waits_for_a_tile),

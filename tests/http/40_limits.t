@@ -89,6 +89,33 @@ play a trailer that never ends
 < 431
 closed
 
+play too many trailers
+> POST /v2/models/add/infer HTTP/1.1
+> Host: a
+> Transfer-Encoding: chunked
+>
+>> 0\r\n
+>* 11 X: y\r\n
+>> \r\n
+< 431
+body .*trailers: more than 10 fields.*
+closed
+
+play white space counts as part of a head
+>> GET /v2 HTTP/1.1\r\nHost: a\r\nX:
+>* 300 \x20\t\x20\t\x20\t\x20
+>> y\r\n\r\n
+< 431
+body .*request head: more than 2048 bytes.*
+closed
+
+play so do empty lines before it
+>* 1024 \r\n
+wait 0.05
+>> GET /v2 HTTP/1.1\r\nHost: a\r\n\r\n
+< 431
+closed
+
 play a target above the maximum
 get /v2/xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
 < 414

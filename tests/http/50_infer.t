@@ -17,6 +17,51 @@ post /v2/models/add/infer {"inputs":[{"name":"input_0","shape":[2,3],"datatype":
 < 200
 body .*"data":\[100.0,-5.0,0.1,16777216.0,NaN,-Infinity\].*
 
+play what is no number is a string, so that the answer is JSON
+post /v2/models/add/infer {"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,"NaN","Infinity","-Infinity",0,-0.5]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[0,0,0,0,0,0]}]}
+< 200
+body .*"data":\[1.0,"NaN","Infinity","-Infinity",0.0,-0.5\]\}\]\}
+post /v2/models/add/infer {"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,"NaN","Infinity","-Infinity",0,-0.5]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[0,0,0,0,0,0]}]}
+< 200
+
+play a client that sends bare words, or asks for them, gets them
+post /v2/models/add/infer {"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,NaN,Infinity,-Infinity,0,-0.5]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[0,0,0,0,0,0]}]}
+< 200
+body .*"data":\[1.0,NaN,Infinity,-Infinity,0.0,-0.5\]\}\]\}
+post /v2/models/add/infer {"parameters":{"nan":"token"},"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,"NaN","Infinity","-Infinity",0,-0.5]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[0,0,0,0,0,0]}]}
+< 200
+body .*"data":\[1.0,NaN,Infinity,-Infinity,0.0,-0.5\]\}\]\}
+post /v2/models/add/infer {"parameters":{"nan":"string"},"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,NaN,Infinity,-Infinity,0,-0.5]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[0,0,0,0,0,0]}]}
+< 200
+body .*"data":\[1.0,"NaN","Infinity","-Infinity",0.0,-0.5\]\}\]\}
+
+play null is NaN only where the request says so
+post /v2/models/add/infer {"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,null,null,null,0,-0.5]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[0,0,0,0,0,0]}]}
+< 400
+json {"error": "inputs[0].data[1]: expected a number, got null"}
+post /v2/models/add/infer {"parameters":{"nan":"null"},"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,null,null,null,0,-0.5]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[0,0,0,0,0,0]}]}
+< 200
+body .*"data":\[1.0,null,null,null,0.0,-0.5\]\}\]\}
+post /v2/models/add/infer {"parameters":{"nan":"null"},"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,NaN,Infinity,-Infinity,0,-0.5]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[0,0,0,0,0,0]}]}
+< 200
+body .*"data":\[1.0,null,null,null,0.0,-0.5\]\}\]\}
+post /v2/models/add/infer {"parameters":{"nan":"NaN"},"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,"NaN","Infinity","-Infinity",0,-0.5]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[0,0,0,0,0,0]}]}
+< 400
+body .*parameters.nan: expected \\"string\\", \\"token\\" or \\"null\\", got \\"NaN\\".*
+post /v2/models/add/infer {"parameters":{"nan":null},"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,"NaN","Infinity","-Infinity",0,-0.5]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[0,0,0,0,0,0]}]}
+< 400
+
+play integers have no NaN
+post /v2/models/int64_exact/infer {"inputs":[{"name":"input_0","shape":[6],"datatype":"INT64","data":[0,"NaN",0,0,0,0]},{"name":"input_1","shape":[6],"datatype":"INT64","data":[0,0,0,0,0,0]}]}
+< 400
+json {"error": "inputs[0].data[1]: expected an integer, got a string"}
+post /v2/models/int64_exact/infer {"inputs":[{"name":"input_0","shape":[6],"datatype":"INT64","data":[0,NaN,0,0,0,0]},{"name":"input_1","shape":[6],"datatype":"INT64","data":[0,0,0,0,0,0]}]}
+< 400
+json {"error": "inputs[0].data[1]: expected an integer, got NaN"}
+post /v2/models/int64_exact/infer {"inputs":[{"name":"input_0","shape":[6],"datatype":"INT64","data":[0,null,0,0,0,0]},{"name":"input_1","shape":[6],"datatype":"INT64","data":[0,0,0,0,0,0]}]}
+< 400
+json {"error": "inputs[0].data[1]: expected an integer, got null"}
+
 play unknown members are ignored
 post /v2/models/add/infer {"model_name":"x","future":{"a":[1,{}]},"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,2,3,4,5,6]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[10,20,30,40,50,60]}]}
 < 200
@@ -73,7 +118,10 @@ post /v2/models/add/infer {"inputs":[{"name":"input_0","shape":[2,3],"data":[1]}
 body .*inputs\[0\].*datatype.*missing.*
 post /v2/models/add/infer {"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,2,3,4,5,6]}]}
 < 400
-body .*input_1.*
+json {"error": "input 'input_1' is missing, expected FP32 [2,3]"}
+post /v2/models/add/infer {"inputs":[{"name":"input_0","shape":[3,2],"datatype":"INT32","data":[1,2,3,4,5,6]}]}
+< 400
+json {"error": "input 'input_1' is missing, expected FP32 [2,3]"}
 open
 
 play unknown and repeated inputs
@@ -103,6 +151,17 @@ post /v2/models/add/infer {"inputs":[{"name":"input_0","shape":[9223372036854775
 post /v2/models/add/infer {"inputs":[{"name":"input_0","shape":[1073741824,1073741824],"datatype":"FP32","data":[1]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[10,20,30,40,50,60]}]}
 < 413
 open
+
+play too few and too many elements
+post /v2/models/add/infer {"inputs":[{"name":"input_0","shape":[2,4],"datatype":"FP32","data":[1, 2.5]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[10,20,30,40,50,60]}]}
+< 400
+json {"error": "inputs[0].data: expected 8 elements (shape [2,4]), got 2"}
+post /v2/models/add/infer {"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,2,3,4,5,6,7,[8]]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[10,20,30,40,50,60]}]}
+< 400
+json {"error": "inputs[0].data: expected 6 elements (shape [2,3]), got 8"}
+post /v2/models/add/infer {"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[[1,2,3],[4,5,6],[7]]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[10,20,30,40,50,60]}]}
+< 400
+json {"error": "inputs[0].data: expected 2 elements (shape [2,3]), got 3"}
 
 play wrong datatype
 post /v2/models/add/infer {"inputs":[{"name":"input_0","shape":[2,3],"datatype":"INT32","data":[1,2,3,4,5,6]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[10,20,30,40,50,60]}]}
@@ -223,10 +282,13 @@ post /v2/models/int64_exact/infer {"inputs":[{"name":"input_0","shape":[6],"data
 play data that a kernel refuses
 post /v2/models/faults/infer {"inputs":[{"name":"input_0","shape":[5,3],"datatype":"FP32","data":[0,1,2,3,4,5,6,7,8,9,10,11,12,13,14]},{"name":"input_1","shape":[3],"datatype":"INT64","data":[4,0,5]},{"name":"input_2","shape":[1,3],"datatype":"INT64","data":[0,0,0]}]}
 < 400
-json {"error": "model 'faults': embedding: an index is out of range"}
+json {"error": "model 'faults': inputs[1] 'input_1'[2]: embedding: an index is out of range: got 5, expected 0 to 4"}
 post /v2/models/faults/call {"args":[[[0,1,2],[3,4,5],[6,7,8],[9,10,11],[12,13,14]],[4,0,3],[[0,5,1]]]}
 < 400
-json {"error": "model 'faults': gather: an index is out of range"}
+json {"error": "model 'faults': args[2][0][1]: gather: an index is out of range: got 5, expected 0 to 4"}
+post+ /v2/models/faults/infer Inference-Header-Content-Length:320 {"inputs":[{"name":"input_2","shape":[1,3],"datatype":"INT64","parameters":{"binary_data_size":24}},{"name":"input_0","shape":[5,3],"datatype":"FP32","data":[0,1,2,3,4,5,6,7,8,9,10,11,12,13,14]},{"name":"input_1","shape":[3],"datatype":"INT64","data":[4,0,3]}]}                                                           \x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff
+< 400
+json {"error": "model 'faults': inputs[0] 'input_2'[0][2]: gather: an index is out of range: got -1, expected 0 to 4"}
 post /v2/models/faults.divide/call {"args":[[7,8,9,10],[1,2,0,4]]}
 < 400
 body .*an integer is divided by zero.*

@@ -41,6 +41,35 @@ body .*args\[1\]: expected 24 bytes behind the JSON, got 0.*
 post+ /v2/models/add/call Inference-Header-Content-Length:0 abc
 < 400
 
+play what is no number
+post /v2/models/add/call {"args":[[[1,"NaN","Infinity"],["-Infinity",0,0]],[[0,0,0],[0,0,0]]]}
+< 200
+body \{"result":\[\[1.0,"NaN","Infinity"\],\["-Infinity",0.0,0.0\]\]\}
+post /v2/models/add/call {"args":[[[1,NaN,0],[0,0,0]],[[0,0,0],[0,0,0]]]}
+< 200
+body \{"result":\[\[1.0,NaN,0.0\],\[0.0,0.0,0.0\]\]\}
+post /v2/models/add/call {"args":[{"dtype":"float32","shape":[2,3],"fill":"-Infinity"},[[0,0,0],[0,0,0]]],"parameters":{"nan":"null"}}
+< 200
+body \{"result":\[\[null,null,null\],\[null,null,null\]\]\}
+post /v2/models/add/call {"args":[[[null,1,1],[1,1,1]],[[0,0,0],[0,0,0]]],"parameters":{"nan":"token"}}
+< 400
+json {"error": "args[0][0][0]: expected a number, got null"}
+post /v2/models/ledger.total/call {"args":["NaN"]}
+< 200
+body \{"result":\["NaN","NaN","NaN"\]\}
+post /v2/models/ledger.total/call {"args":[null],"parameters":{"nan":"null"}}
+< 200
+body \{"result":\[null,null,null\]\}
+post /v2/models/ledger.total/call {"args":["nan"]}
+< 400
+json {"error": "args[0]: expected float32[], got a string"}
+post /v2/models/ledger.total/call {"args":[null]}
+< 400
+body .*args\[0\]: expected .*, got null.*
+post /v2/models/add/call?binary=1 {"args":[[[1,"NaN",1],[1,1,1]],{"dtype":"float32","shape":[2,3],"fill":0}]}
+< 200
+bytes {"result":{"dtype":"float32","shape":[2,3],"binary_data_size":24}}                                                              \x00\x00\x80\x3f\x00\x00\xc0\x7f\x00\x00\x80\x3f\x00\x00\x80\x3f\x00\x00\x80\x3f\x00\x00\x80\x3f
+
 play parameters beside the arguments
 post /v2/models/add/call {"args":[[[1,2,3],[4,5,6]],[[0,0,0],[0,0,0]]],"parameters":{"priority":1,"timeout":60000000,"own":"x"}}
 < 200
@@ -126,7 +155,7 @@ post /v2/models/add/call {"args":[{"dtype":"float32","base64":""},1]}
 json {"error": "args[0]: member \"shape\" is missing"}
 post /v2/models/add/call {"args":[{"dtype":"float32","shape":[2,3]},1]}
 < 400
-json {"error": "args[0]: expected one of base64, binary_data_size and fill"}
+json {"error": "args[0]: expected one of base64, binary_data_size and fill, got none"}
 post /v2/models/add/call {"args":[
 < 400
 open
@@ -180,7 +209,44 @@ post /v2/models/sizes/shape {"inputs":[{"name":"input_0","shape":[3]},{"name":"i
 body .*"name":"output_1","datatype":"FP32","shape":\[[0-9]+\].*
 post /v2/models/joined/shape {"args":[{"dtype":"float32","shape":[3,4]}]}
 < 200
-json {"model_name":"joined","model_version":"1","outputs":[{"name":"output_0","datatype":"FP32","shape":[6,4],"bytes":96},{"name":"output_1","datatype":"FP32","shape":[3],"bytes":12},{"name":"output_2","datatype":"INT64","shape":[-1,2]},{"name":"output_3","datatype":"FP32","shape":[3,4],"bytes":48}]}
+json {"model_name":"joined","model_version":"1","outputs":[{"name":"output_0","datatype":"FP32","shape":[6,4],"bytes":96},{"name":"output_1","datatype":"FP32","shape":[3],"bytes":12},{"name":"output_2","datatype":"INT64","shape":[-1,2],"bounds":[48,2],"bytes_max":768},{"name":"output_3","datatype":"FP32","shape":[3,4],"bytes":48}]}
+
+play the sizes that a call found out make the rest of the shapes exact
+post /v2/models/joined/call {"args":[[[0,1,2],[0,0,3]],true]}
+< 200
+body .*,\[\[0,1\],\[0,2\],\[1,2\]\],.*
+post /v2/models/joined/shape {"args":[{"dtype":"float32","shape":[3,4]}],"outputs":[{"name":"output_2","shape":[5,2]}]}
+< 200
+json {"model_name":"joined","model_version":"1","outputs":[{"name":"output_0","datatype":"FP32","shape":[6,4],"bytes":96},{"name":"output_1","datatype":"FP32","shape":[3],"bytes":12},{"name":"output_2","datatype":"INT64","shape":[5,2],"bytes":80},{"name":"output_3","datatype":"FP32","shape":[3,4],"bytes":48}]}
+post /v2/models/joined/shape {"inputs":[{"name":"input_0","shape":[3,4]}],"outputs":[{"name":"output_2","datatype":"INT64","shape":[0,2],"data":[]},{"name":"output_0","shape":[6,4],"parameters":{"binary_data_size":96}}]}
+< 200
+json {"model_name":"joined","model_version":"1","outputs":[{"name":"output_0","datatype":"FP32","shape":[6,4],"bytes":96},{"name":"output_1","datatype":"FP32","shape":[3],"bytes":12},{"name":"output_2","datatype":"INT64","shape":[0,2],"bytes":0},{"name":"output_3","datatype":"FP32","shape":[3,4],"bytes":48}]}
+post /v2/models/joined/shape {"inputs":[{"name":"input_0","shape":[3,4]}],"outputs":[{"name":"output_2"},{"name":"output_1","shape":null}]}
+< 200
+json {"model_name":"joined","model_version":"1","outputs":[{"name":"output_0","datatype":"FP32","shape":[6,4],"bytes":96},{"name":"output_1","datatype":"FP32","shape":[3],"bytes":12},{"name":"output_2","datatype":"INT64","shape":[-1,2],"bounds":[48,2],"bytes_max":768},{"name":"output_3","datatype":"FP32","shape":[3,4],"bytes":48}]}
+
+play sizes that no call can have found out
+post /v2/models/joined/shape {"inputs":[{"name":"input_0","shape":[3,4]}],"outputs":[{"name":"output_1"},{"name":"output_2","shape":[49,2]}]}
+< 400
+json {"error": "outputs[1] 'output_2': dim 0 is 49, expected 0 to 48"}
+post /v2/models/joined/shape {"inputs":[{"name":"input_0","shape":[3,4]}],"outputs":[{"name":"output_2","shape":[5,3]}]}
+< 400
+json {"error": "outputs[0] 'output_2': dim 1 is 3, expected 2"}
+post /v2/models/joined/shape {"args":[{"dtype":"float32","shape":[3,4]}],"outputs":[{"name":"output_2","shape":[5]}]}
+< 400
+json {"error": "outputs[0] 'output_2': expected sint64[?,2], got [5]"}
+post /v2/models/joined/shape {"inputs":[{"name":"input_0","shape":[3,4]}],"outputs":[{"name":"output_0","shape":[6,5]}]}
+< 400
+json {"error": "outputs[0] 'output_0': dim 1 is 5, expected 4"}
+post /v2/models/joined/shape {"inputs":[{"name":"input_0","shape":[3,4]}],"outputs":[{"name":"nope","shape":[6,5]}]}
+< 400
+json {"error": "outputs[0].name: model 'joined' has no output 'nope'"}
+post /v2/models/joined/shape {"inputs":[{"name":"input_0","shape":[3,4]}],"outputs":[{"name":"output_2","shape":[-1,2]}]}
+< 400
+body .*outputs\[0\].shape\[0\]: expected 0 or more, got -1.*
+post /v2/models/joined/call {"args":[[[0,1,2],[0,0,3]],true],"outputs":[]}
+< 400
+body .*outputs: unknown member, expected args, kwargs or parameters.*
 
 play shapes of results
 post /v2/models/add/shape {"inputs":[{"name":"input_0","shape":[2,3]},{"name":"input_1","shape":[2,3]}]}
@@ -196,7 +262,7 @@ post /v2/models/add/shape {"inputs":[{"name":"other","shape":[2,4]}]}
 json {"error": "inputs[0].name: model 'add' has no input 'other'"}
 post /v2/models/mlp/shape {"inputs":[]}
 < 400
-json {"error": "input 'input_0' is missing"}
+json {"error": "input 'input_0' is missing, expected float32[?,12]"}
 
 play tensors of one value
 post /v2/models/add/call {"args":[{"dtype":"float32","shape":[2,3],"fill":1.5},[[1,2,3],[4,5,6]]]}
@@ -210,7 +276,7 @@ post /v2/models/add/call {"args":[{"dtype":"float32","shape":[2,4],"fill":0},1]}
 json {"error": "args[0]: expected float32[2,3], got float32[2,4]"}
 post /v2/models/add/call {"args":[{"dtype":"float32","shape":[2,3],"fill":0,"base64":""},1]}
 < 400
-json {"error": "args[0]: expected one of base64, binary_data_size and fill"}
+json {"error": "args[0]: expected one of base64, binary_data_size and fill, got several"}
 get /v2/models/mlp/signature
 < 200
 body .*"maxItems":.*"parameters":\{"type":"object"\}\},"required":\["args"\],"additionalProperties":false\},"example":.*

@@ -12,6 +12,11 @@ post /v2/batch [{"id":"a","model_name":"add","inputs":[{"name":"input_0","shape"
 < 200
 json [{"id":"a","status":200,"model_name":"add","model_version":"1","outputs":[{"name":"output_0","datatype":"FP32","shape":[2,3],"data":[2.0,3.0,4.0,5.0,6.0,7.0]}]},{"status":200,"result":[[1.0,2.0,3.0],[4.0,5.0,6.0]]},{"status":200,"result":10}]
 
+play each request has its own way to write NaN
+post /v2/batch [{"id":"a","model_name":"add","args":[[[NaN,0,0],[0,0,0]],[[0,0,0],[0,0,0]]]},{"model_name":"add","args":[{"$from":{"id":"a"}},[["-Infinity",0,0],[0,0,0]]]},{"model_name":"add","parameters":{"nan":"null"},"args":[{"$from":{"id":"a"}},[[0,0,0],[0,0,0]]]}]
+< 200
+body \[\{"id":"a","status":200,"result":\[\[NaN,0.0.*"status":200,"result":\[\["NaN",0.0,.*"status":200,"result":\[\[null,0.0,.*
+
 play results of others, in any order
 post /v2/batch [{"id":"c","model_name":"add","args":[{"$from":{"id":"b"}},{"$from":{"id":"a","output":"output_0"}}]},{"id":"b","model_name":"add","inputs":[{"name":"input_1","$from":{"id":"a","output":"output_0"}},{"name":"input_0","shape":[2,3],"datatype":"FP32","$from":{"id":"a"}}],"answer":false},{"id":"a","model_name":"add","args":[[[1,2,3],[4,5,6]],[[0,0,0],[0,0,0]]],"answer":false}]
 < 200
@@ -28,7 +33,7 @@ json [{"id":"x","status":400,"error":"model 'faults.divide': div_mode: an intege
 play what is wrong with one request
 post /v2/batch [{"model_name":"add","args":[[[1,2],[4,5]],2]},{"model_name":"add","inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,2,3,4,5,"6"]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[1,1,1,1,1,1]}]},{"model_name":"add","inputs":5},{"model_name":"add","model_version":"9","args":[]},{"model_name":"add","model_version":"x","args":[]},{"model_name":"ledger.total","args":[1.0],"parameters":{"sequence_id":3,"sequence_start":true}},{"model_name":"add","more":1,"args":[]},{"model_name":"add","inputs":[]}]
 < 200
-json [{"status":400,"error":"args[0]: expected float32[2,3], got shape [2,2]"},{"status":400,"error":"inputs[0].data[5]: expected a number, got a string"},{"status":400,"error":"inputs: expected an array, got a number (byte 254)"},{"status":404,"error":"model 'add' has no version 9"},{"status":400,"error":"model_version: expected a version, got 'x'"},{"status":200,"result":[0.0,0.0,0.0]},{"status":400,"error":"more: unknown member, expected args, kwargs or parameters (byte 475)"},{"status":400,"error":"model 'add': input 'input_0' is missing"}]
+json [{"status":400,"error":"args[0]: expected float32[2,3], got shape [2,2]"},{"status":400,"error":"inputs[0].data[5]: expected a number, got a string"},{"status":400,"error":"inputs: expected an array, got a number (byte 254)"},{"status":404,"error":"model 'add' has no version 9"},{"status":400,"error":"model_version: expected a version, got 'x'"},{"status":200,"result":[0.0,0.0,0.0]},{"status":400,"error":"more: unknown member, expected args, kwargs or parameters (byte 475)"},{"status":400,"error":"input 'input_0' is missing, expected FP32 [2,3]"}]
 
 play what cannot be taken
 post /v2/batch [{"id":"a","model_name":"add","args":[[[1,2,3],[4,5,6]],[[0,0,0],[0,0,0]]],"answer":false},{"model_name":"add","args":[{"$from":{"id":"a","output":"out"}},[[0,0,0],[0,0,0]]]},{"model_name":"mlp","args":[{"$from":{"id":"a"}}]},{"model_name":"faults.divide","args":[{"$from":{"id":"a"}},[1,1,1,1]]},{"model_name":"add","args":[{"$from":{"id":"a"},"shape":[3,2]},[[0,0,0],[0,0,0]]]},{"model_name":"add","inputs":[{"name":"input_0","$from":{"id":"a"},"shape":[3,2]},{"name":"input_1","$from":{"id":"a"}}]},{"model_name":"add","inputs":[{"name":"input_0","$from":{"id":"a"},"datatype":"FP64"},{"name":"input_1","$from":{"id":"a"}}]},{"model_name":"add","inputs":[{"name":"other","$from":{"id":"a"}}]}]

@@ -109,7 +109,7 @@ def late_steps():
             expect("five", five["status"], 200 if count == 5 else 400)
             if count > 9:
                 expect("why", late["error"],
-                       "model 'sizes': inputs[0].$from: dim 0 is 12, the largest is 9")
+                       "model 'sizes': inputs[0].$from: dim 0 is 12, expected at most 9")
             else:
                 expect("shape", late["outputs"][1]["shape"], [count])
             if count != 5:

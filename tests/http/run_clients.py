@@ -73,6 +73,20 @@ def infers(client):
         raise Failure("a request without its second input was answered")
 
 
+def not_numbers(client):
+    """NaN and the infinities arrive as they were sent, whichever way the tensors take."""
+    a = numpy.array([[1, numpy.nan, numpy.inf], [-numpy.inf, 0, -0.5]], numpy.float32)
+    zeros = numpy.zeros_like(a)
+    for is_binary in (True, False):
+        for is_answer_binary in (True, False):
+            outputs = [triton.InferRequestedOutput("output_0", binary_data=is_answer_binary)]
+            answer = client.infer("add", [tensor("input_0", a, is_binary),
+                                          tensor("input_1", zeros, False)], outputs=outputs)
+            got = answer.as_numpy("output_0")
+            expect("type", got.dtype, a.dtype)
+            expect("what is no number", repr(got.tolist()), repr(a.tolist()))
+
+
 def counts(client):
     """Samples, executions and their sizes, one request after the other."""
     for rows in (1, 4):
@@ -104,7 +118,7 @@ def main():
     if triton:
         with Daemon(models("add", "mlp")) as daemon:
             client = triton.InferenceServerClient(f"127.0.0.1:{daemon.port}")
-            for check in (describes, infers, counts):
+            for check in (describes, infers, not_numbers, counts):
                 report.run(f"tritonclient {check.__name__}", check, client)
             client.close()
     if PERF_ANALYZER:

@@ -22,6 +22,10 @@ Each file is a list of plays in one daemon, one directive a line:
     body REGEX                      the whole body; json TEXT the same as JSON; bytes with escapes
     closed                          the daemon closes, sending nothing more
     open                            it does not, and sends nothing
+    before TEXT | behind TEXT       goes around the TEXT of each of the following two
+    accepted TEXT                   sends TEXT on new connections, at once and byte by byte; the
+                                    answer is 200, and that of a GET sent behind it, too
+    refused STATUS TEXT             likewise, but the answer is STATUS, and the daemon closes
 
 A play fails at its first wrong directive; the next one starts on a new connection.
 usage: run_http.py [FILE.t...], with top_srcdir and top_builddir in the environment.
@@ -60,16 +64,24 @@ def unescape(text):
 
 
 class Daemon:
-    """A pted of our own; leaving the block ends it by SIGTERM and expects status 0."""
+    """A pted of our own; leaving the block ends it by SIGTERM and expects status 0.
 
-    def __init__(self, arguments, listen=("--listen", "127.0.0.1:0"), **popen):
+    |log|: the file that it logs to, else its stderr is read. |command|: what to run in its place.
+    """
+
+    def __init__(self, arguments, listen=("--listen", "127.0.0.1:0"), log=None, command=None,
+                 **popen):
         # To append: the daemon shares our offset, which reading moves.
         self.log = tempfile.TemporaryFile("a+")
-        self.process = subprocess.Popen([PTED, *listen, *arguments], stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.DEVNULL, stderr=self.log, **popen)
+        self.log_path = log
+        self.process = subprocess.Popen(command or [PTED, *listen, *arguments],
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                        stderr=self.log, **popen)
         self.port = None
 
     def read_log(self):
+        if self.log_path:
+            return self.log_path.read_text() if self.log_path.exists() else ""
         self.log.seek(0)
         return self.log.read()
 
@@ -87,7 +99,7 @@ class Daemon:
         raise Failure(f"no {pattern!r} in the log: {self.read_log().strip()}")
 
     def __enter__(self):
-        self.port = int(self.wait_for(r"listening on 127\.0\.0\.1:(\d+)\n")[1])
+        self.port = int(self.wait_for(r"listening on http://127\.0\.0\.1:(\d+)\n")[1])
         return self
 
     def stop(self):
@@ -96,10 +108,10 @@ class Daemon:
         if status != 0:
             raise Failure(f"exit status {status}: {self.read_log().strip()}")
 
-    def __exit__(self, *_):
+    def __exit__(self, kind, *_):
         if self.process.poll() is None:
             self.stop()
-        elif self.process.returncode != 0:
+        elif self.process.returncode != 0 and not kind:
             raise Failure(f"died with {self.process.returncode}: {self.read_log().strip()}")
 
 
@@ -200,6 +212,7 @@ class Play:
     def __init__(self, port):
         self.port = port
         self.client = Client(port)
+        self.before = self.behind = b""
 
     def do_connect(self, _):
         self.client.close()
@@ -279,6 +292,33 @@ class Play:
     def do_open(self, _):
         if self.client.is_closed():
             raise Failure("the connection is closed")
+
+    def do_before(self, text):
+        self.before = unescape(text)
+
+    def do_behind(self, text):
+        self.behind = unescape(text)
+
+    def send_cut(self, data, size):
+        self.do_connect(None)
+        for at in range(0, len(data), size):
+            self.client.send(data[at:at + size])
+
+    def do_accepted(self, text):
+        data = self.before + unescape(text) + self.behind
+        for size in (len(data), 1):
+            self.send_cut(data + build_request("GET", "/v2/health/live"), size)
+            self.do_status("200")
+            self.do_status("200")
+            self.do_json('{"live": true}')
+
+    def do_refused(self, text):
+        status, _, part = text.partition(" ")
+        data = self.before + unescape(part) + self.behind
+        for size in (len(data), 1):
+            self.send_cut(data + build_request("GET", "/v2/health/live"), size)
+            self.do_status(status)
+            self.do_closed(None)
 
 
 NAMES = {">": "line", ">>": "text", ">*": "times", "<": "status", "<HEAD": "head_status",

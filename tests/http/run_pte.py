@@ -374,7 +374,7 @@ def shapes():
     expect(64, "input_0: data: expected 30 elements", *rows, "--shape", "input_0=3x10")
     expect(64, r"expected float32\[\?,10\], got float32\[2,9\]", "run", METHODS, "--method",
            "encode", "--shape", "input_0=2x9")
-    expect(64, "dim 0 is 9, the largest is 8", "run", METHODS, "--method", "encode", "--shape",
+    expect(64, "dim 0 is 9, expected at most 8", "run", METHODS, "--method", "encode", "--shape",
            "input_0=9x10")
     expect(64, "--shape input_0=2x: dims: expected something like 2x3x4, got '2x'", "run", ADD,
            "--shape", "input_0=2x")

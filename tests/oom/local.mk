@@ -1,9 +1,16 @@
 # SPDX-License-Identifier: MIT
-# The Nth allocation fails, for every N.
-OOM_TESTS = %D%/test_pte_oom
+# The Nth allocation fails, for every N; likewise threads and accept().
+OOM_TESTS = %D%/test_accept %D%/test_pte_oom %D%/test_start
 check_PROGRAMS += $(OOM_TESTS)
 TESTS += $(OOM_TESTS)
 
+%C%_test_accept_CFLAGS = $(SERVER_CFLAGS)
+%C%_test_accept_LDADD = $(SERVER_LIBS)
+%C%_test_accept_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=accept4,--wrap=uv_tcp_open \
+	-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 %C%_test_pte_oom_SOURCES = %D%/test_pte_oom.c tests/unit/pte_sample.c
 %C%_test_pte_oom_LDADD = runtime/libruntime.a $(BASE_LIBS)
 %C%_test_pte_oom_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc
+%C%_test_start_CFLAGS = $(SERVER_CFLAGS)
+%C%_test_start_LDADD = $(SERVER_LIBS)
+%C%_test_start_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=pthread_create

@@ -326,7 +326,7 @@ static void run_both(const struct hal_args *args, struct hal_tile tile)
     run_cpu(shadow, args);
     if (status == ST_OK && hal_fault_code_of(args->fault) == HAL_FAULT_NONE) {
         if (status != ST_OK || !compare_forms(shadow, args, regions, count)) {
-            hal_fault(args, HAL_FAULT_INDEX);
+            hal_fault(args, HAL_FAULT_INDEX, NULL);
         }
         count_kernel(shadow->original, shadow->forms->count);
     }

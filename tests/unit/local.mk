@@ -108,23 +108,36 @@ TESTS += $(UNIT_SCHED_TESTS)
 %C%_test_sequence_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_sequence_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 
-UNIT_SERVER_TESTS = %D%/test_coding %D%/test_http %D%/test_npy %D%/test_options \
-	%D%/test_pte_print %D%/test_route
+UNIT_SERVER_TESTS = %D%/test_address %D%/test_coding %D%/test_framing %D%/test_http %D%/test_log \
+	%D%/test_log_limit %D%/test_npy %D%/test_options %D%/test_pte_print %D%/test_route \
+	%D%/test_watchdog
 check_PROGRAMS += $(UNIT_SERVER_TESTS)
 TESTS += $(UNIT_SERVER_TESTS)
 
+%C%_test_address_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_address_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_address_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=getaddrinfo,--wrap=freeaddrinfo
 %C%_test_coding_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_coding_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_framing_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_framing_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_http_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_http_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
-%C%_test_pte_print_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
-%C%_test_pte_print_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_log_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_log_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_log_limit_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_log_limit_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_npy_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_npy_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_options_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_options_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_pte_print_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_pte_print_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_route_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_route_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+
+%C%_test_watchdog_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_watchdog_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 
 # From sizes to calls: the graph, its passes, plans.
 UNIT_RUNTIME_TESTS = %D%/test_batch %D%/test_bind %D%/test_cascade %D%/test_chain %D%/test_cut %D%/test_dim %D%/test_invocation \

@@ -433,29 +433,66 @@ static enum status give_inputs(struct world *w, struct rt_method *method,
 
 static void check_allocated(struct world *w, struct rt_method *method,
                             const struct rt_result_info *infos, const int64_t *dims,
-                            uint32_t dim_count, struct hal_buffer **out_buffers)
+                            uint32_t dim_count, const struct shape *const *extents,
+                            struct hal_buffer **out_buffers)
 {
     struct hal_buffer *dynamic[IOS_MAX];
     uint32_t count = 0;
-    assert_fails(w->err,
-                 rt_method_allocate_results(method, dims, dim_count + 1, w->pool, dynamic, &w->err),
-                 ST_INVALID, "dynamic dims, expected");
-    assert_ok(w->err,
-              rt_method_allocate_results(method, dims, dim_count, w->pool, dynamic, &w->err));
+    assert_fails(
+        w->err,
+        rt_method_allocate_results(method, dims, dim_count + 1, NULL, w->pool, dynamic, &w->err),
+        ST_INVALID, "dynamic dims, expected");
+    assert_ok(w->err, rt_method_allocate_results(method, dims, dim_count, extents, w->pool, dynamic,
+                                                 &w->err));
     for (uint32_t i = 0; i < rt_method_result_count(method); i++) {
         const struct rt_io *io = rt_method_result(method, i);
         out_buffers[i] = NULL;
         if (io->dynamic_dims) {
             out_buffers[i] = dynamic[count++];
-            assert_int_equal(out_buffers[i] != NULL, infos[i].is_known);
+            assert_int_equal(out_buffers[i] != NULL, infos[i].is_known || extents);
             if (infos[i].is_known) {
                 assert_int_equal(hal_buffer_size(out_buffers[i]), infos[i].bytes);
+            } else if (extents) {
+                assert_true(hal_buffer_size(out_buffers[i]) <= infos[i].bytes);
             }
         } else if (io->kind == RT_IO_TENSOR) {
             assert_ok(w->err, hal_buffer_new(w->device, infos[i].bytes, &out_buffers[i], &w->err));
         }
     }
     assert_int_equal(count, rt_method_dynamic_result_count(method));
+}
+
+static void release(const struct rt_method *method, struct hal_buffer **buffers)
+{
+    for (uint32_t i = 0; i < rt_method_result_count(method); i++) {
+        hal_buffer_unref(buffers[i]);
+    }
+}
+
+/* What was foretold of a result that depends on data holds, and what it could not be is refused. */
+static void check_bounds(const struct rt_method *method, uint32_t index,
+                         const struct rt_result_info *info, const struct rt_result *result)
+{
+    struct error err;
+    struct rt_result_info taken = *info;
+    struct shape wrong = result->shape;
+    assert_int_equal(info->shape.rank, result->shape.rank);
+    assert_true(result->bytes.len <= info->bytes);
+    for (uint8_t d = 0; d < info->shape.rank; d++) {
+        assert_true(result->shape.dims[d] <= info->shape.dims[d]);
+        if (info->known_dims >> d & 1) {
+            assert_int_equal(result->shape.dims[d], info->shape.dims[d]);
+        }
+        wrong.dims[d] = info->shape.dims[d] + 1;
+        assert_fails(err, rt_method_take_extent(method, index, &wrong, &taken, &err), ST_INVALID,
+                     ", expected ");
+        wrong.dims[d] = result->shape.dims[d];
+    }
+    wrong.rank ^= 1;
+    assert_fails(err, rt_method_take_extent(method, index, &wrong, &taken, &err), ST_INVALID,
+                 "expected ");
+    assert_ok(err, rt_method_take_extent(method, index, &result->shape, &taken, &err));
+    assert_true(taken.is_known && taken.bytes == result->bytes.len);
 }
 
 /* The same call once more, its results in the buffers that the allocator gave. */
@@ -486,6 +523,7 @@ static bool check_sizes(struct world *w, struct rt_method *method)
 {
     struct shape shapes[IOS_MAX];
     const struct shape *pointers[IOS_MAX];
+    const struct shape *extents[IOS_MAX];
     struct rt_result_info infos[IOS_MAX];
     struct hal_buffer *buffers[IOS_MAX];
     struct rt_invocation *inv;
@@ -510,16 +548,21 @@ static bool check_sizes(struct world *w, struct rt_method *method)
     }
     for (uint32_t i = 0; i < rt_method_result_count(method); i++) {
         assert_int_equal(infos[i].is_tensor, rt_method_result(method, i)->kind == RT_IO_TENSOR);
+        const struct rt_result *result = rt_invocation_result(inv, i);
+        extents[i] = infos[i].is_tensor ? &result->shape : NULL;
         if (infos[i].is_tensor && infos[i].is_known) {
-            assert_true(shape_equal(&infos[i].shape, &rt_invocation_result(inv, i)->shape));
-            assert_int_equal(infos[i].bytes, rt_invocation_result(inv, i)->bytes.len);
+            assert_true(shape_equal(&infos[i].shape, &result->shape));
+            assert_int_equal(infos[i].bytes, result->bytes.len);
+        } else if (infos[i].is_tensor) {
+            check_bounds(method, i, &infos[i], result);
         }
     }
-    check_allocated(w, method, infos, dims, dim_count, buffers);
+    check_allocated(w, method, infos, dims, dim_count, NULL, buffers);
     check_bound(w, method, shapes, buffers, inv);
-    for (uint32_t i = 0; i < rt_method_result_count(method); i++) {
-        hal_buffer_unref(buffers[i]);
-    }
+    release(method, buffers);
+    check_allocated(w, method, infos, dims, dim_count, extents, buffers);
+    check_bound(w, method, shapes, buffers, inv);
+    release(method, buffers);
     rt_invocation_free(inv);
     return true;
 }

@@ -397,7 +397,7 @@ static void only_what_depends_on_data_waits(void **state)
         assert_int_equal(rt_cascade_status(cascade, 1), count <= 9 ? ST_OK : ST_INVALID);
         if (count > 9) {
             assert_string_equal(rt_cascade_error(cascade, 1)->text,
-                                "input 'input_0': dim 0 is 12, the largest is 9");
+                                "input 'input_0': dim 0 is 12, expected at most 9");
             assert_int_equal(rt_cascade_cause(cascade, 1), 1);
         } else {
             assert_true(position(&run, RT_CASCADE_SUBMITTED, 1) >

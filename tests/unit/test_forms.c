@@ -434,12 +434,12 @@ static void rows_of_accumulators(void **state)
     begin("loops", 0);
     set_int(17, 2); /* it passes the end */
     load();
-    expect("an index is behind a dim's end: 9 is not 7");
+    expect("elements of a dim that an index reaches into: got 7, expected at least 9");
     tear_down(NULL);
     begin("loops", 0);
     set_int(17, INT64_MAX);
     load();
-    expect("a size derived from the inputs' dims does not exist");
+    expect("a size that follows from the inputs' dims is too large, or divided by 0");
 }
 
 static void endless_loops(void **state)

@@ -187,6 +187,49 @@ static void a_fault_ends_one_call_only(void **state)
     close_world(&w);
 }
 
+/* A lookup in a table of five rows: which element of which input, in memory of any kind. */
+static void a_fault_says_who_is_to_blame(void **state)
+{
+    static const struct {
+        uint32_t input;
+        int64_t at, value;
+        const char *element, *text;
+    } cases[] = {
+        {1, 2, 5, "[2]", "embedding: an index is out of range: got 5, expected 0 to 4"},
+        {1, 0, -1, "[0]", "embedding: an index is out of range: got -1, expected 0 to 4"},
+        {2, 1, 1 << 30, "[0][1]",
+         "gather: an index is out of range: got 1073741824, expected 0 to"},
+    };
+    struct world w;
+    (void)state;
+    open_default(&w, "faults");
+    struct rt_method *method = rt_program_find_method(w.program, span_of("forward", 7));
+    assert_non_null(method);
+    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+        struct rt_invocation *inv;
+        char element[RT_CULPRIT_TEXT_MAX];
+        assert_ok(w.err, rt_invocation_new(method, w.pool, &inv, &w.err));
+        for (uint32_t i = 0; i < 3; i++) {
+            const struct rt_io *io = rt_method_input(method, i);
+            void *ptr;
+            assert_ok(w.err, rt_invocation_input(inv, i, io->dtype, &io->shape, &ptr, &w.err));
+            memset(ptr, 0, (size_t)shape_numel(&io->shape) * dtype_bytes(io->dtype));
+            if (i == cases[c].input) {
+                memcpy((int64_t *)ptr + cases[c].at, &cases[c].value, sizeof(int64_t));
+            }
+        }
+        assert_ok(w.err, rt_invocation_prepare(inv, &w.err));
+        assert_int_equal(submit_and_wait(inv, false), ST_INVALID);
+        const struct rt_culprit *culprit = rt_invocation_culprit(inv);
+        assert_true(culprit->is_known);
+        assert_int_equal(culprit->input, cases[c].input);
+        assert_string_equal(rt_culprit_print(culprit, element), cases[c].element);
+        assert_non_null(strstr(rt_invocation_error(inv)->text, cases[c].text));
+        rt_invocation_free(inv);
+    }
+    close_world(&w);
+}
+
 /* ---- what is refused ------------------------------------------------------------------------- */
 
 static void wrong_inputs_are_refused(void **state)
@@ -247,7 +290,7 @@ static uint32_t give_scalars(struct world *w, struct rt_method *method, bool is_
         if (is_same) {
             assert_ok(w->err, status);
         } else {
-            assert_fails(w->err, status, ST_INVALID, "the exporter fixed it to ");
+            assert_fails(w->err, status, ST_INVALID, ", which the exporter fixed");
         }
     }
     rt_invocation_free(invocation);
@@ -528,6 +571,7 @@ int main(void)
         cmocka_unit_test(concurrent_calls_do_not_meet),
         cmocka_unit_test(a_cancelled_call_leaves_nothing),
         cmocka_unit_test(a_fault_ends_one_call_only),
+        cmocka_unit_test(a_fault_says_who_is_to_blame),
         cmocka_unit_test(calls_keep_their_program),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

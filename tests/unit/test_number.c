@@ -337,10 +337,26 @@ static void test_nonfinite(void **state)
     assert_true(isnan(wide) && consumed == 3);
     assert_int_equal(parse_f64("-Infinity", &wide, &consumed), NUMBER_OK);
     assert_true(wide == -INFINITY && consumed == 9);
-    assert_true(read_f32("Infinity", &narrow));
-    assert_true(narrow == INFINITY);
-    assert_true(read_f32("NaN", &narrow));
-    assert_true(isnan(narrow));
+    assert_int_equal(parse_f64("Infinity]", &wide, &consumed), NUMBER_OK);
+    assert_true(wide == INFINITY && consumed == 8);
+    assert_false(read_f32("Infinity", &narrow)); /* a word, which the reader of arrays asks for */
+    assert_false(read_f32("NaN", &narrow));
+}
+
+static void test_words(void **state)
+{
+    (void)state;
+    static const char *const none[] = {"", "Na", "nan", "Infinit", "-Infinit", "-NaN", "1", "-"};
+    for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+        double value = 7;
+        const uint8_t *at = (const uint8_t *)none[i];
+        assert_null(number_read_word(at, at + strlen(none[i]), &value));
+        assert_true(value == 7);
+    }
+    double value = 0;
+    const uint8_t *at = (const uint8_t *)"-Infinity,";
+    assert_ptr_equal(number_read_word(at, at + 10, &value), at + 9);
+    assert_true(value == -INFINITY);
 }
 
 static void check_i64(const char *text, enum number_result expected, int64_t value)
@@ -437,7 +453,7 @@ static void check_print_f32(uint32_t bits)
         return;
     }
     char text[NUMBER_TEXT_MAX + 1];
-    size_t len = number_print_f32((uint8_t *)text, value);
+    size_t len = number_print_f32((uint8_t *)text, value, NUMBER_NAN_STRING);
     assert_true(len <= NUMBER_TEXT_MAX);
     text[len] = '\0';
     if (bits_of_f32(strtof(text, NULL)) != bits ||
@@ -453,7 +469,7 @@ static void check_print_f64(uint64_t bits)
         return;
     }
     char text[NUMBER_TEXT_MAX + 1];
-    size_t len = number_print_f64((uint8_t *)text, value);
+    size_t len = number_print_f64((uint8_t *)text, value, NUMBER_NAN_STRING);
     assert_true(len <= NUMBER_TEXT_MAX);
     text[len] = '\0';
     if (bits_of_f64(strtod(text, NULL)) != bits ||
@@ -504,23 +520,44 @@ static void test_print_form(void **state)
         {1.5e-7, "1.5e-7"},
         {5e-324, "5e-324"},
         {DBL_MAX, "1.7976931348623157e308"},
-        {NAN, "NaN"},
-        {INFINITY, "Infinity"},
-        {-INFINITY, "-Infinity"},
         {9007199254740992, "9007199254740992.0"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char text[NUMBER_TEXT_MAX + 1];
-        text[number_print_f64((uint8_t *)text, cases[i].value)] = '\0';
+        text[number_print_f64((uint8_t *)text, cases[i].value, NUMBER_NAN_STRING)] = '\0';
         assert_string_equal(text, cases[i].text);
     }
     char text[NUMBER_TEXT_MAX + 1];
-    text[number_print_f32((uint8_t *)text, 0.1f)] = '\0';
+    text[number_print_f32((uint8_t *)text, 0.1f, NUMBER_NAN_STRING)] = '\0';
     assert_string_equal(text, "0.1");
-    text[number_print_f32((uint8_t *)text, -FLT_MAX)] = '\0';
+    text[number_print_f32((uint8_t *)text, -FLT_MAX, NUMBER_NAN_STRING)] = '\0';
     assert_string_equal(text, "-3.4028235e38");
-    text[number_print_f32((uint8_t *)text, -INFINITY)] = '\0';
-    assert_string_equal(text, "-Infinity");
+}
+
+/* Strict JSON unless somebody asks for bare words. */
+static void test_print_nonfinite(void **state)
+{
+    (void)state;
+    static const struct {
+        double value;
+        const char *texts[3]; /* by enum number_nan */
+    } cases[] = {
+        {NAN, {"\"NaN\"", "NaN", "null"}},
+        {-NAN, {"\"NaN\"", "NaN", "null"}},
+        {INFINITY, {"\"Infinity\"", "Infinity", "null"}},
+        {-INFINITY, {"\"-Infinity\"", "-Infinity", "null"}},
+        {1, {"1.0", "1.0", "1.0"}},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        for (int nan = 0; nan < 3; nan++) {
+            char text[NUMBER_TEXT_MAX + 1];
+            enum number_nan form = (enum number_nan)nan;
+            text[number_print_f64((uint8_t *)text, cases[i].value, form)] = '\0';
+            assert_string_equal(text, cases[i].texts[nan]);
+            text[number_print_f32((uint8_t *)text, (float)cases[i].value, form)] = '\0';
+            assert_string_equal(text, cases[i].texts[nan]);
+        }
+    }
 }
 
 static void test_print_integers(void **state)
@@ -664,9 +701,11 @@ int main(void)
         cmocka_unit_test(test_long_texts),
         cmocka_unit_test(test_malformed_floats),
         cmocka_unit_test(test_nonfinite),
+        cmocka_unit_test(test_words),
         cmocka_unit_test(test_integers),
         cmocka_unit_test(test_print_shortest),
         cmocka_unit_test(test_print_form),
+        cmocka_unit_test(test_print_nonfinite),
         cmocka_unit_test(test_print_integers),
         cmocka_unit_test(test_half),
     };

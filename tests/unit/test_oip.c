@@ -80,6 +80,7 @@ static void check_binary_refused(const char *json, size_t bytes, const char *par
 static void test_json_request(void **state)
 {
     (void)state;
+    struct tensor_nan nan = {.takes_null = false};
     struct fixture f;
     float values[4];
     assert_ok(f.err,
@@ -97,16 +98,18 @@ static void test_json_request(void **state)
     assert_true(input->shape.rank == 2 && input->shape.dims[0] == 1 && input->shape.dims[1] == 4);
     assert_int_equal(input->bytes, 16);
     assert_false(oip_input_is_direct(input));
-    assert_ok(f.err, oip_decode_input(input, values, sizeof(values), &f.err));
+    assert_ok(f.err, oip_decode_input(input, &nan, values, sizeof(values), &f.err));
     assert_true(values[0] == 1 && values[1] == 2.5f && isnan(values[2]) && values[3] == -4);
-    assert_int_equal(f.request.output_count, 1);
-    assert_true(span_is(f.request.outputs[0].name, "OUT") && !f.request.outputs[0].is_binary);
+    assert_int_equal(f.request.outputs.count, 1);
+    assert_true(span_is(f.request.outputs.items[0].name, "OUT") &&
+                !f.request.outputs.items[0].is_binary);
     clear(&f);
 }
 
 static void test_binary_request(void **state)
 {
     (void)state;
+    struct tensor_nan nan = {.takes_null = false};
     struct fixture f;
     static const uint8_t binary[] = {1, 2, 3, 0, 2, 0, 3, 0, 0, 0, 'a', 0, 'b', 0, 0, 0, 0};
     uint8_t bools[3];
@@ -130,12 +133,111 @@ static void test_binary_request(void **state)
     assert_memory_equal(inputs[0].data.ptr, binary, 3);
     assert_true(oip_input_is_direct(&inputs[0]));
     assert_false(oip_input_is_direct(&inputs[2]));
-    assert_ok(f.err, oip_decode_input(&inputs[2], bools, 3, &f.err));
+    assert_ok(f.err, oip_decode_input(&inputs[2], &nan, bools, 3, &f.err));
     assert_memory_equal(bools, "\0\1\0", 3);
-    assert_ok(f.err, oip_decode_input(&inputs[3], NULL, 0, &f.err));
+    assert_ok(f.err, oip_decode_input(&inputs[3], &nan, NULL, 0, &f.err));
     assert_ok(f.err, oip_decode_strings(&inputs[4], &f.arena, &strings, &f.err));
     assert_true(span_equal(strings[0], span_of("a\0b", 3)) && strings[1].len == 0);
     clear(&f);
+}
+
+/* A layout that is that of a packed tensor is none; any other one is kept with all of the bytes. */
+static void test_layouts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *layout;
+        bool is_given;
+        size_t at, stored;
+    } cases[] = {
+        {"\"offset\":4", false, 4, 24},
+        {"\"strides\":[12,4]", false, 0, 24},
+        {"\"offset\":0,\"strides\":[4,8]", true, 0, 32},
+        {"\"offset\":20,\"strides\":[12,-4]", false, 0, 0}, /* beyond 32 bytes */
+        {"\"offset\":19,\"strides\":[-4,4]", true, 0, 32},
+        {"\"offset\":28,\"strides\":[0,0]", true, 0, 32},
+    };
+    static const uint8_t binary[32];
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct fixture f;
+        char json[200];
+        snprintf(
+            json, sizeof(json),
+            "{\"inputs\":[{\"name\":\"x\",\"shape\":[2,3],\"datatype\":\"FP32\",\"parameters\":"
+            "{\"binary_data_size\":32,%s}}]}",
+            cases[i].layout);
+        enum status status = parse_parts(&f, json, binary, sizeof(binary));
+        const struct oip_request_input *input = f.request.inputs;
+        if (cases[i].stored == 0) {
+            assert_int_equal(status, ST_INVALID);
+            clear(&f);
+            continue;
+        }
+        assert_ok(f.err, status);
+        assert_int_equal(input->layout.is_given, cases[i].is_given);
+        assert_ptr_equal(input->data.ptr, f.body + strlen(json) + cases[i].at);
+        assert_int_equal(oip_input_stored_bytes(input), cases[i].stored);
+        clear(&f);
+    }
+}
+
+/* Of a request for shapes, outputs may have some, too; of an inference request they mean nothing.
+ */
+static void test_extents(void **state)
+{
+    (void)state;
+    static const char json[] =
+        "{\"outputs\":[{\"name\":\"a\",\"shape\":[5,2],\"datatype\":\"INT64\",\"data\":[1]},"
+        "{\"name\":\"a\"},{\"shape\":null,\"name\":\"b\"}],"
+        "\"inputs\":[{\"name\":\"x\",\"shape\":[3]}]}";
+    struct fixture f = {.body = NULL};
+    arena_init(&f.arena, 1 << 16);
+    assert_ok(f.err, oip_parse_shapes(span_str(json), &limits, &f.arena, &f.request, &f.err));
+    assert_int_equal(f.request.outputs.count, 2);
+    const struct oip_request_output *outputs = f.request.outputs.items;
+    assert_true(outputs[0].has_shape && outputs[0].shape.rank == 2 && outputs[0].index == 0);
+    assert_true(outputs[0].shape.dims[0] == 5 && outputs[0].shape.dims[1] == 2);
+    assert_true(!outputs[1].has_shape && outputs[1].index == 2);
+    assert_fails(f.err,
+                 oip_parse_shapes(span_str("{\"inputs\":[],\"outputs\":[{\"name\":\"a\","
+                                           "\"shape\":[-2]}]}"),
+                                  &limits, &f.arena, &f.request, &f.err),
+                 ST_INVALID, "outputs[0].shape[0]: expected 0 or more, got -2");
+    clear(&f);
+    assert_ok(f.err, parse_parts(&f, "{\"inputs\":[],\"outputs\":[{\"name\":\"a\",\"shape\":7}]}",
+                                 NULL, 0));
+    assert_false(f.request.outputs.items[0].has_shape);
+    clear(&f);
+}
+
+/* Which of the ways to write NaN a request reads, and which its answer prints. */
+static void test_nan_parameter(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *value;
+        bool takes_null;
+        enum number_nan answer, answer_to_tokens;
+    } cases[] = {
+        {"", false, NUMBER_NAN_STRING, NUMBER_NAN_TOKEN},
+        {"\"nan\":\"string\"", false, NUMBER_NAN_STRING, NUMBER_NAN_STRING},
+        {"\"nan\":\"token\"", false, NUMBER_NAN_TOKEN, NUMBER_NAN_TOKEN},
+        {"\"nan\":\"null\"", true, NUMBER_NAN_NULL, NUMBER_NAN_NULL},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct fixture f;
+        char json[100];
+        snprintf(json, sizeof(json), "{\"inputs\":[],\"parameters\":{%s}}", cases[i].value);
+        assert_ok(f.err, parse_parts(&f, json, NULL, 0));
+        const struct oip_parameters *parameters = &f.request.parameters;
+        struct tensor_nan nan = oip_request_nan(parameters);
+        assert_int_equal(nan.takes_null, cases[i].takes_null);
+        assert_int_equal(oip_answer_nan(parameters, &nan), cases[i].answer);
+        nan.has_tokens = true;
+        assert_int_equal(oip_answer_nan(parameters, &nan), cases[i].answer_to_tokens);
+        assert_int_equal(parameters->other_count, 0);
+        clear(&f);
+    }
 }
 
 static void test_parameters(void **state)
@@ -183,8 +285,8 @@ static void test_outputs(void **state)
                     "false}},{\"parameters\":{\"classification\":3},\"name\":\"c\"}],"
                     "\"parameters\":{\"binary_data_output\":true}}",
                     NULL, 0));
-    const struct oip_request_output *outputs = f.request.outputs;
-    assert_int_equal(f.request.output_count, 3);
+    const struct oip_request_output *outputs = f.request.outputs.items;
+    assert_int_equal(f.request.outputs.count, 3);
     assert_true(span_is(outputs[0].name, "a") && outputs[0].is_binary);
     assert_true(span_is(outputs[1].name, "b") && !outputs[1].is_binary);
     assert_true(span_is(outputs[2].name, "c") && outputs[2].is_binary &&
@@ -213,7 +315,7 @@ static void test_refused_envelopes(void **state)
     check_refused("{\"inputs\":[],\"parameters\":[]}", ST_INVALID,
                   "parameters: expected an object, got an array");
     check_refused("{\"inputs\":[],\"parameters\":{\"a\":{}}}", ST_INVALID,
-                  "parameters.a: a parameter is a string, a number or a boolean");
+                  "parameters.a: expected a string, a number or a boolean, got ");
     check_refused("{\"inputs\":[],\"parameters\":{\"triton_x\":1}}", ST_INVALID, "are reserved");
     check_refused("{\"inputs\":[],\"parameters\":{\"timeout\":-1}}", ST_INVALID,
                   "parameters.timeout: expected a whole number, got -1, which is out of range");
@@ -247,9 +349,9 @@ static void test_refused_inputs(void **state)
     check_refused(INPUT(REST ",\"shape\":[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1],\"data\":[1]"),
                   ST_TOO_LARGE, "inputs[0].shape[16]: more than 16 dims");
     check_refused(INPUT(REST ",\"shape\":[262145],\"data\":[1]"), ST_TOO_LARGE,
-                  "inputs[0]: 1048580 bytes, at most 1048576 are taken");
+                  "inputs[0]: shape [262145] takes 1048580 bytes, expected at most 1048576");
     check_refused(INPUT(REST ",\"shape\":[5],\"data\":[1,2]"), ST_INVALID,
-                  "inputs[0].data: expected 5 elements (shape [5]), got fewer");
+                  "inputs[0].data: expected 5 elements (shape [5]), got 2");
     check_refused(INPUT(REST ",\"shape\":[1],\"data\":5"), ST_INVALID,
                   "inputs[0].data: expected an array, got a number");
     check_refused(INPUT(REST ",\"shape\":[1],\"data\":[1],\"parameters\":{\"binary_data_size\":4}"),
@@ -409,12 +511,13 @@ static void test_refused_strings(void **state)
 static void test_decode_error_path(void **state)
 {
     (void)state;
+    struct tensor_nan nan = {.takes_null = false};
     struct fixture f;
     float values[4];
     assert_ok(f.err,
               parse_parts(&f, INPUT(REST ",\"shape\":[2,2],\"data\":[[1,2],[3,\"4\"]]"), NULL, 0));
-    assert_fails(f.err, oip_decode_input(&f.request.inputs[0], values, 16, &f.err), ST_INVALID,
-                 "inputs[0].data[1][1]: expected a number, got a string");
+    assert_fails(f.err, oip_decode_input(&f.request.inputs[0], &nan, values, 16, &f.err),
+                 ST_INVALID, "inputs[0].data[1][1]: expected a number, got a string");
     clear(&f);
 }
 
@@ -500,12 +603,12 @@ static void test_verify_input(void **state)
     assert_ok(err, oip_verify_input(&input, &meta, &err));
     input.shape.dims[1] = 4;
     assert_fails(err, oip_verify_input(&input, &meta, &err), ST_INVALID,
-                 "input 'x': shape is [5,4], expected [-1,3]");
+                 "inputs[0] 'x': shape is [5,4], expected [-1,3]");
     input.shape.rank = 1;
     assert_fails(err, oip_verify_input(&input, &meta, &err), ST_INVALID, "shape is [5]");
     input.type.dtype = DT_F64;
     assert_fails(err, oip_verify_input(&input, &meta, &err), ST_INVALID,
-                 "input 'x': datatype is FP64, expected FP32");
+                 "inputs[0] 'x': datatype is FP64, expected FP32");
     input.type.is_bytes = true;
     assert_fails(err, oip_verify_input(&input, &meta, &err), ST_INVALID, "is BYTES, expected FP32");
 }
@@ -631,9 +734,10 @@ static void test_print_json_reply(void **state)
     assert_int_equal(encoded.span_count, 1);
     assert_int_equal(encoded.total_bytes, out.len);
     check_text(
-        &out, "{\"id\":\"q\\\"1\",\"model_name\":\"m\",\"model_version\":\"1\",\"outputs\":["
-              "{\"name\":\"y\",\"datatype\":\"FP32\",\"shape\":[1,3],\"data\":[1.0,0.1,-Infinity]},"
-              "{\"name\":\"s\",\"datatype\":\"BYTES\",\"shape\":[1],\"data\":[\"a\\\"b\"]}]}");
+        &out,
+        "{\"id\":\"q\\\"1\",\"model_name\":\"m\",\"model_version\":\"1\",\"outputs\":["
+        "{\"name\":\"y\",\"datatype\":\"FP32\",\"shape\":[1,3],\"data\":[1.0,0.1,\"-Infinity\"]},"
+        "{\"name\":\"s\",\"datatype\":\"BYTES\",\"shape\":[1],\"data\":[\"a\\\"b\"]}]}");
     buf_init(&out, 50);
     assert_fails(err, print_reply(&reply, span_str("q\"1"), &out, &encoded, &err), ST_TOO_LARGE,
                  "more than 50");
@@ -799,6 +903,9 @@ int main(void)
         cmocka_unit_test(test_json_request),
         cmocka_unit_test(test_binary_request),
         cmocka_unit_test(test_parameters),
+        cmocka_unit_test(test_nan_parameter),
+        cmocka_unit_test(test_layouts),
+        cmocka_unit_test(test_extents),
         cmocka_unit_test(test_outputs),
         cmocka_unit_test(test_refused_envelopes),
         cmocka_unit_test(test_refused_inputs),

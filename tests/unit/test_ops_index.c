@@ -8,6 +8,7 @@
 
 #include "tests/unit/unit.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/unit/ops_call.h"
@@ -263,7 +264,11 @@ static void test_embedding(void **ctx)
     }
     for (int32_t wrong = -1; wrong <= 10; wrong += 11) {
         places_32[5] = wrong; /* unlike index, it counts none from the end */
-        assert_fails(err, call_run(&call, &err), ST_INVALID, "embedding: an index is out of range");
+        char text[80];
+        snprintf(text, sizeof(text), "embedding: an index is out of range: got %d, expected 0 to 9",
+                 wrong);
+        assert_fails(err, call_run(&call, &err), ST_INVALID, text);
+        assert_ptr_equal(call.fault.number.at, &places_32[5]);
     }
 }
 

@@ -146,13 +146,22 @@ static void refused(void **state)
     (void)state;
     struct error err;
     char unknown[] = "--nope", dash[] = "-l", listen[] = "--listen", model[] = "--model",
-         no_name[] = "=x", level[] = "--log-level=loud", dir[] = "--models=d";
+         no_name[] = "=x", level[] = "--log-level=loud", dir[] = "--models=d",
+         other[] = "--models=e";
     assert_fails(err, PARSE(&options, &err, unknown), ST_INVALID, "--nope");
     assert_fails(err, PARSE(&options, &err, dash), ST_INVALID, "-l");
     assert_fails(err, PARSE(&options, &err, listen), ST_INVALID, "needs a value");
     assert_fails(err, PARSE(&options, &err, model, no_name), ST_INVALID, "NAME=FILE");
     assert_fails(err, PARSE(&options, &err, level), ST_INVALID, "loud");
-    assert_fails(err, PARSE(&options, &err, dir, dir), ST_INVALID, "twice");
+    char *argv[1 + OPTIONS_FOLDERS_MAX + 2] = {(char[]){"pted"}};
+    for (int i = 1; i <= OPTIONS_FOLDERS_MAX + 1; i++) {
+        argv[i] = i == 2 ? other : dir;
+    }
+    assert_fails(err, parse(argv, &options, &err), ST_INVALID, "--models: given more than 16");
+    argv[OPTIONS_FOLDERS_MAX + 1] = NULL;
+    assert_ok(err, parse(argv, &options, &err));
+    assert_int_equal(options.folder_count, OPTIONS_FOLDERS_MAX);
+    assert_string_equal(options.folders[1], "e");
 }
 
 static void help_names_every_option(void **state)

@@ -532,7 +532,7 @@ static void a_late_step_may_fail(void **state)
         struct rt_invocation *inv = begin_late(&w, program, 12); /* the largest is 9 */
         assert_int_equal(submit_and_wait(inv, false), ST_INVALID);
         assert_string_equal(rt_invocation_error(inv)->text,
-                            "step 1 (late): input 'input_0': dim 0 is 12, the largest is 9");
+                            "step 1 (late): input 'input_0': dim 0 is 12, expected at most 9");
         rt_invocation_free(inv);
         inv = begin_late(&w, program, 5);
         enum status status = submit_and_wait(inv, true);

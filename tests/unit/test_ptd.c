@@ -116,12 +116,14 @@ static void bad_files(void **state)
         {0, 4, 0x32315445, 4, ST_CORRUPT, "\"FT01\""},
         {0, 8, 0, 4, ST_CORRUPT, "\"FH01\""},
         {0, 12, 39, 4, ST_CORRUPT, "at least 40"},
-        {0, 24, 1u << 20, 8, ST_CORRUPT, "cut short"},
-        {0, 24, UINT64_MAX - 16, 8, ST_CORRUPT, "cut short"},
-        {0, 24, 0, 8, ST_CORRUPT, "cut short"},
+        {0, 8, 0x32304846, 4, ST_UNSUPPORTED, "unsupported header version: \"FH02\""},
+        {0, 24, 1u << 20, 8, ST_CORRUPT, "expected behind tables of 1048576 bytes"},
+        {0, 24, UINT64_MAX - 16, 8, ST_CORRUPT, "expected behind tables"},
+        {0, 24, 0, 8, ST_CORRUPT, "expected behind tables of 0 bytes"},
         {0, 32, 60, 8, ST_CORRUPT, "segments of 24 bytes at 60"},
         {0, 32, UINT64_MAX - 8, 8, ST_CORRUPT, "segments of 24 bytes"},
-        {0, 40, 25, 8, ST_CORRUPT, "segments of 25 bytes"},
+        {0, 32, INT64_MAX - 8, 8, ST_CORRUPT, "more than any file has"},
+        {0, 40, 25, 8, ST_CORRUPT, "bytes: truncated"},
         {0, 0, 0xfffffff0, 4, ST_CORRUPT, ""},
         {ROOT, 0, 1, 4, ST_UNSUPPORTED, "version: 1"},
         {NAMED, 1, 1, 4, ST_CORRUPT, "segment 1 of 1"},
@@ -179,7 +181,15 @@ static void old_and_cut_files(void **state)
     free(copy);
     sample_new(&s, "w");
     for (size_t len = 0; len < s.writer.len; len++) {
-        assert_fails(err, parse(&s.writer, len, &file, &copy, &err), ST_CORRUPT, "");
+        char text[80];
+        if (len < 8) {
+            snprintf(text, sizeof(text), "not a .ptd file");
+        } else if (len < 48) {
+            snprintf(text, sizeof(text), "the file ends at %zu of at least 48 bytes", len);
+        } else {
+            snprintf(text, sizeof(text), "ends at %zu of %zu bytes: truncated", len, s.writer.len);
+        }
+        assert_fails(err, parse(&s.writer, len, &file, &copy, &err), ST_CORRUPT, text);
         free(copy);
     }
 }

@@ -229,6 +229,40 @@ static void test_truncated_everywhere(void **state)
     }
 }
 
+/* With a header the file's length is known, or, up to ExecuTorch 0.7, the least that it is. */
+static void test_truncation_says_how_much_is_there(void **state)
+{
+    (void)state;
+    size_t end = sample.writer.len;
+    char text[80];
+    sample.writer.len = end - 1;
+    snprintf(text, sizeof(text), "the file ends at %zu of %zu bytes: truncated", end - 1, end);
+    expect_refused(ST_CORRUPT, text);
+    sample.writer.len = 100;
+    snprintf(text, sizeof(text), "the file ends at 100 of %zu bytes: truncated", end);
+    expect_refused(ST_CORRUPT, text);
+    sample.writer.len = 63;
+    expect_refused(ST_CORRUPT, "the file ends at 63 of at least 64 bytes: truncated");
+    sample.writer.len = 7;
+    expect_refused(ST_CORRUPT, "7 bytes are too few for a program, expected at least 64");
+    sample_make(&sample, SAMPLE_OLD);
+    sample.writer.len = 100;
+    snprintf(text, sizeof(text), "the file ends at 100 of at least %zu bytes: truncated",
+             sample.segment_base);
+    expect_refused(ST_CORRUPT, text);
+}
+
+/* A header of another version is not the same as none. */
+static void test_header_versions(void **state)
+{
+    (void)state;
+    memcpy(sample.writer.bytes + 8, "eh01", 4);
+    expect_refused(ST_UNSUPPORTED,
+                   "unsupported header version: \"eh01\" at byte 8, expected \"eh00\"");
+    memcpy(sample.writer.bytes + 8, "eh42", 4);
+    expect_refused(ST_UNSUPPORTED, "unsupported header version: \"eh42\"");
+}
+
 static void test_names_its_relatives(void **state)
 {
     (void)state;
@@ -250,16 +284,20 @@ static void test_extended_header(void **state)
 {
     (void)state;
     size_t end = sample.writer.len;
+    char text[80];
     expect_corrupt(12, 4, 23, "length is 23");
     expect_corrupt(12, 4, UINT32_MAX, "length is 4294967295");
     expect_corrupt(16, 8, 0, "the program has 0 bytes");
-    expect_corrupt(16, 8, end + 1, "expected 8 to the file's");
-    expect_corrupt(16, 8, UINT64_MAX, "expected 8 to the file's");
+    expect_corrupt(16, 8, 7, "the program has 7 bytes, expected at least 8");
+    expect_corrupt(16, 8, end + 1, "expected the program's end at");
+    expect_corrupt(16, 8, UINT64_MAX, "expected the program's end at");
     expect_corrupt(24, 8, 0, "no place for them");
     expect_corrupt(24, 8, 64, "segments begin at byte 64");
-    expect_corrupt(24, 8, end + 1, "segments begin");
-    expect_corrupt(32, 8, 97, "cut short");
-    expect_corrupt(32, 8, UINT64_MAX, "cut short");
+    snprintf(text, sizeof(text), "the file ends at %zu of %zu bytes: truncated", end, end + 1);
+    expect_corrupt(24, 8, sample.segment_base + 1, text);
+    expect_corrupt(32, 8, 97, text);
+    expect_corrupt(24, 8, INT64_MAX, "its sizes come to more than any file has");
+    expect_corrupt(32, 8, UINT64_MAX, "its sizes come to more than any file has");
     expect_corrupt(32, 8, 95, "segment 1: 32 bytes at offset 64 of an area of 95");
 }
 
@@ -646,6 +684,8 @@ int main(void)
         cmocka_unit_test_setup(test_trailing_bytes_are_ignored, setup),
         cmocka_unit_test_setup(test_truncated_everywhere, setup),
         cmocka_unit_test_setup(test_names_its_relatives, setup),
+        cmocka_unit_test_setup(test_truncation_says_how_much_is_there, setup),
+        cmocka_unit_test_setup(test_header_versions, setup),
         cmocka_unit_test_setup(test_extended_header, setup),
         cmocka_unit_test_setup(test_segments, setup),
         cmocka_unit_test_setup(test_method_names, setup),

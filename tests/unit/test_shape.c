@@ -39,6 +39,28 @@ static void test_strides_and_text(void **state)
     assert_int_equal(strlen(shape_print(&long_shape, text)), 16 * 20 + 15 + 2);
 }
 
+static void test_reach(void **state)
+{
+    (void)state;
+    const struct shape shape = {.rank = 3, .dims = {2, 1, 3}};
+    int64_t low, high;
+    assert_true(shape_reach(&shape, (const int64_t[SHAPE_RANK_MAX]){12, 99, 4}, &low, &high));
+    assert_true(low == 0 && high == 20);
+    assert_true(shape_reach(&shape, (const int64_t[SHAPE_RANK_MAX]){-12, 99, 4}, &low, &high));
+    assert_true(low == -12 && high == 8);
+    assert_true(shape_reach(&shape, (const int64_t[SHAPE_RANK_MAX]){0, 0, 0}, &low, &high));
+    assert_true(low == 0 && high == 0);
+    const int64_t most[SHAPE_RANK_MAX] = {INT64_MAX, 0, 1};
+    assert_false(shape_reach(&shape, most, &low, &high));
+    const int64_t twice[SHAPE_RANK_MAX] = {0, 0, INT64_MIN};
+    assert_false(shape_reach(&shape, twice, &low, &high));
+    assert_true(shape_is_packed(&shape, (const int64_t[SHAPE_RANK_MAX]){12, 99, 4}, 4));
+    assert_true(shape_is_packed(&shape, (const int64_t[SHAPE_RANK_MAX]){3, -7, 1}, 1));
+    assert_false(shape_is_packed(&shape, (const int64_t[SHAPE_RANK_MAX]){16, 4, 4}, 4));
+    assert_false(shape_is_packed(&shape, (const int64_t[SHAPE_RANK_MAX]){-12, 4, 4}, 4));
+    assert_true(shape_is_packed(&(struct shape){.rank = 0}, most, 8));
+}
+
 static void test_dtypes_meet(void **state)
 {
     (void)state;
@@ -65,6 +87,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_strides_and_text),
+        cmocka_unit_test(test_reach),
         cmocka_unit_test(test_dtypes_meet),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

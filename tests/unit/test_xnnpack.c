@@ -373,18 +373,20 @@ static void test_nodes(void **state)
         RAW(lists[XN_TRANSPOSE][0], -4, 9, 4,
             "node 3: StaticTranspose: slot 1: 9 entries, at most 8"),
         RAW(lists[XN_RESHAPE][0], 4, 15, 4,
-            "node 4: StaticReshape: view: a view has another number of elements: 16 is not 15"),
+            "node 4: StaticReshape: view: elements of a view, as many as of its tensor: got 15, "
+            "expected 16"),
         RAW(lists[XN_RESHAPE][0], 4, UINT32_MAX, 4,
-            "node 4: StaticReshape: view: a view has another number of elements: 16 is not "
-            "4294967295"),
+            "node 4: StaticReshape: view: elements of a view, as many as of its tensor: got "
+            "4294967295, expected 16"),
         RAW(lists[XN_RESHAPE][0], 0, 0, 8, "node 4: StaticReshape: 2 open sizes, at most 1"),
         FIELD(nodes[XN_LINEAR], 0, XS_ID(XV_IN), 4,
-              "node 7: FullyConnected: linear: the input's width is not the weights': 2 is not 16"),
+              "node 7: FullyConnected: linear: columns of the input, as many as the weights have: "
+              "got 2, expected 16"),
         FIELD(nodes[XN_LINEAR], 1, XS_ID(XV_FILTER), 4,
               "node 7: FullyConnected: linear: argument 1 has rank 4, expected 2"),
         FIELD(nodes[XN_LINEAR], 2, XS_ID(XV_BIAS), 4,
-              "node 7: FullyConnected: linear: the bias is not as long as the weights are many: 4 "
-              "is not 6"),
+              "node 7: FullyConnected: linear: elements of the bias, one for each output channel: "
+              "got 4, expected 6"),
         FIELD(nodes[XN_LINEAR], 4, 1, 4,
               "node 7: FullyConnected: qbint4 filter with scales along dim 0, transposed"),
         RAW(lists[XN_SLICE][0], -4, 1, 4, "node 8: StaticSlice: 1 entries for a value of rank 2"),
@@ -394,11 +396,11 @@ static void test_nodes(void **state)
         RAW(lists[XN_PAD][1], 4, UINT32_MAX, 4, "output 1 does not fit what the program declares"),
         FIELD(nodes[XN_JOIN], 0, 2, 4, "node 10: Concatenate2: axis 2 of a value of rank 2"),
         FIELD(nodes[XN_JOIN], 0, 0, 4,
-              "node 10: Concatenate2: cat: tensors to join differ in another dim: 4 is not 7"),
+              "node 10: Concatenate2: cat: a size that tensors to join share: got 4, expected 7"),
         FIELD(nodes[XN_ADD], 0, XS_ID(XV_LINEAR), 4,
-              "node 11: Add: add: sizes that must be equal differ: 6 is not 11"),
+              "node 11: Add: add: a size that both operands share: got 6, expected 11"),
         FIELD(nodes[XN_ADD], 0, XS_ID(XV_IN), 4,
-              "node 11: Add: add: sizes that must be equal differ: 2 is not 11"),
+              "node 11: Add: add: a size that both operands share: got 2, expected 11"),
     };
     CHECK(*state, damages);
 }

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* Well-formed UTF-8 (Unicode, table 3-7): no overlong forms, no surrogates, nothing over U+10FFFF.
+ */
+#ifndef PTED_BASE_UTF8_H
+#define PTED_BASE_UTF8_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The length of the well-formed sequence at |p|, which is not ASCII; 0 if there is none. */
+static inline size_t utf8_sequence(const uint8_t *p, const uint8_t *end)
+{
+    size_t len = *p >= 0xf0 ? 4 : *p >= 0xe0 ? 3 : 2;
+    if (*p < 0xc2 || *p > 0xf4 || (size_t)(end - p) < len) {
+        return 0;
+    }
+    for (size_t i = 1; i < len; i++) {
+        if ((p[i] & 0xc0) != 0x80) {
+            return 0;
+        }
+    }
+    int is_bad = (*p == 0xe0 && p[1] < 0xa0) || (*p == 0xed && p[1] > 0x9f) ||
+                 (*p == 0xf0 && p[1] < 0x90) || (*p == 0xf4 && p[1] > 0x8f);
+    return is_bad ? 0 : len;
+}
+
+/* The code point of a sequence of |len| bytes for which utf8_sequence() gave |len|. */
+static inline uint32_t utf8_code(const uint8_t *p, size_t len)
+{
+    uint32_t code = *p & (0xffu >> (len + 1));
+    for (size_t i = 1; i < len; i++) {
+        code = code << 6 | (p[i] & 0x3fu);
+    }
+    return code;
+}
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* Where to listen: from the text of --listen to socket addresses, and from those to URLs. */
+#ifndef PTED_SERVER_ADDRESS_H
+#define PTED_SERVER_ADDRESS_H
+
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "base/status.h"
+
+/* What a name can resolve to, and the longest URL with its explanation. */
+#define ADDRESS_COUNT_MAX 16
+#define ADDRESS_TEXT_MAX 512
+
+struct address {
+    struct sockaddr_storage storage;
+    socklen_t len;
+};
+
+/*
+ * "ADDR:PORT", "[ADDR6]:PORT" or "NAME:PORT", of which a name may be several addresses, each given
+ * once; "unix:PATH" is one. Asks the resolver, so it blocks. ST_INVALID: |text| is none of these;
+ * ST_SYSTEM: nobody knows the name.
+ */
+MUST_CHECK enum status address_resolve(const char *text,
+                                       struct address out_addresses[ADDRESS_COUNT_MAX],
+                                       uint32_t *out_count, struct error *err);
+
+/* The path of a socket in the file system; NULL for all other addresses. */
+const char *address_path(const struct address *address);
+
+/* The port, or 0 where there is none; and an address of the internet with another port. */
+uint16_t address_port(const struct address *address);
+void address_set_port(struct address *address, uint16_t port);
+
+/* "http://[::1]:8000", or "unix:/run/s (curl --unix-socket /run/s http://localhost/v2)". */
+void address_print_url(const struct address *address, char text[ADDRESS_TEXT_MAX]);
+
+/* "127.0.0.1:40000", "[::1]:40000"; "unix" for whoever has a socket in the file system. */
+void address_print(const struct address *address, char text[ADDRESS_TEXT_MAX]);
+
+#endif

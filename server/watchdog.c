@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "server/watchdog.h"
+
+#include <inttypes.h>
+
+#include "hal/device.h"
+#include "server/listener.h"
+#include "server/log.h"
+#include "server/server.h"
+#include "server/serving.h"
+
+bool watchdog_is_stuck(struct watched *seen, struct watched now)
+{
+    bool is_stuck = seen->has_work && now.has_work && seen->mark == now.mark;
+    *seen = now;
+    return is_stuck;
+}
+
+/* While the device is being opened anew there is none. */
+static bool is_device_stuck(struct server *server)
+{
+    struct watchdog *watchdog = &server->watchdog;
+    struct watched now = {false, 0};
+    if (watchdog->serving != server->serving) {
+        watchdog->serving = server->serving;
+        watchdog->device = now;
+    }
+    if (server->serving->device) {
+        struct hal_progress progress = hal_device_progress(server->serving->device);
+        now = (struct watched){progress.is_busy, progress.mark};
+    }
+    return watchdog_is_stuck(&watchdog->device, now);
+}
+
+/* What loads models may have all threads of the pool for as long as it takes. */
+static bool is_pool_stuck(struct server *server)
+{
+    const struct offload *offload = &server->offload;
+    struct watched now = {
+        .has_work =
+            offload->open[OFFLOAD_REQUEST] > 0 && offload->open[OFFLOAD_LONG] < offload->threads,
+        .mark = offload->done[OFFLOAD_REQUEST],
+    };
+    return watchdog_is_stuck(&server->watchdog.pool, now);
+}
+
+/* True: |name| is. */
+static bool report(const struct server *server, bool is_stuck, const char *name)
+{
+    if (is_stuck) {
+        log_line(LOG_ERROR,
+                 "watchdog: %s, and nothing was completed in %" PRIu64
+                 " ms; systemd gets no sign of life until it gets on",
+                 name, server->notify.watchdog_ms);
+    }
+    return is_stuck;
+}
+
+/* Each part is looked at each time: what is compared is two looks, one interval apart. */
+static bool find_stuck(struct server *server)
+{
+    bool is_stuck = report(server, listener_is_stuck(server), "clients wait to be accepted");
+    is_stuck |= report(server, is_device_stuck(server), "the device has work");
+    is_stuck |= report(server, is_pool_stuck(server), "threads have steps of requests to run");
+    return is_stuck;
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct server *server = timer->data;
+    bool is_stuck = find_stuck(server);
+    if (!is_stuck) {
+        notify_send(&server->notify, "WATCHDOG=1");
+    }
+    if (server->watchdog.is_silent && !is_stuck) {
+        log_line(LOG_NOTICE, "watchdog: everything gets on again");
+    }
+    server->watchdog.is_silent = is_stuck;
+}
+
+void watchdog_init(struct server *server)
+{
+    server->watchdog = (struct watchdog){.is_silent = false};
+    uv_timer_init(&server->loop, &server->watchdog.timer);
+}
+
+void watchdog_start(struct server *server)
+{
+    uint64_t interval_ms = server->notify.watchdog_ms;
+    if (interval_ms) {
+        uv_timer_start(&server->watchdog.timer, on_timer, interval_ms, interval_ms);
+    }
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Limits are low, so that short inputs reach them, and bodies of 512 bytes are already parsed on
+ * another thread, so that clients can go while that happens.
+ */
+#include "config.h"
+
+#include "tests/fuzz/conn_world.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "server/conn.h"
+#include "server/listener.h"
+#include "server/log.h"
+#include "server/options.h"
+#include "server/request.h"
+
+#define RECEIVED_BYTES_MAX (8 << 20)
+/* More turns than any input needs: the server waits for something that does not come. */
+#define TURNS_MAX 200000
+#define QUIET_TURNS 3
+
+static struct world the_world;
+static char folder[] = "/tmp/pted-fuzz-XXXXXX";
+static struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+/* ---- the server ------------------------------------------------------------------------------ */
+
+static void stop(void)
+{
+    server_fini(&the_world.server);
+    unlink(address.sun_path);
+    rmdir(folder);
+}
+
+static void start_server(struct server *server, const char *listen, const char *model)
+{
+    static struct options options;
+    const char *argv[] = {
+        "pted",
+        "--workers=1",
+        "--log-level=error",
+        "--body-bytes-max=1M",
+        "--header-bytes-max=4K",
+        "--header-count-max=16",
+        "--url-bytes-max=256",
+        "--inline-bytes-max=512",
+        "--pipeline-bytes-max=1K",
+        "--connection-count-max=4",
+        "--listen",
+        listen,
+        model,
+    };
+    struct error err = {0};
+    int argc = sizeof(argv) / sizeof(argv[0]);
+    if (options_parse(argc, (char *const *)(uintptr_t)argv, &options, &err) != ST_OK ||
+        log_open(NULL, options.log_level, &err) != ST_OK ||
+        server_init(server, &options, &err) != ST_OK || listener_start_all(server, &err) != ST_OK) {
+        fprintf(stderr, "the server does not start: %s\n", err.text);
+        exit(1);
+    }
+}
+
+struct world *world_get(void)
+{
+    static bool has_started;
+    char listen[sizeof(address.sun_path) + 8], model[4096];
+    if (!has_started) {
+        const char *top = getenv("top_srcdir");
+        must(mkdtemp(folder));
+        snprintf(address.sun_path, sizeof(address.sun_path), "%s/socket", folder);
+        snprintf(listen, sizeof(listen), "unix:%s", address.sun_path);
+        snprintf(model, sizeof(model), "%s/tests/models/add.pte", top ? top : "..");
+        start_server(&the_world.server, strdup(listen), strdup(model));
+        atexit(stop);
+        has_started = true;
+    }
+    return &the_world;
+}
+
+/* ---- clients --------------------------------------------------------------------------------- */
+
+/* The server's end takes few answers that nobody reads. */
+static void shrink_last(struct server *server)
+{
+    const int least = 1;
+    int fd;
+    struct conn *conn = LIST_ENTRY(server->conns.prev, struct conn, link);
+    must(!list_is_empty(&server->conns)); /* accepting takes one turn */
+    if (uv_fileno(&conn->io.handle, &fd) == 0) {
+        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &least, sizeof(least));
+    }
+}
+
+struct client *world_connect(struct world *world)
+{
+    if (world->client_count == WORLD_CLIENTS_MAX) {
+        return NULL;
+    }
+    struct client *client = &world->clients[world->client_count++];
+    *client = (struct client){.is_reading = true};
+    buf_init(&client->received, RECEIVED_BYTES_MAX);
+    client->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int rc = connect(client->fd, (const struct sockaddr *)&address, sizeof(address));
+    must(rc == 0);
+    world_turn(world);
+    shrink_last(&world->server);
+    return client;
+}
+
+static bool receive(struct client *client)
+{
+    char bytes[16384];
+    bool has_some = false;
+    while (client->fd >= 0 && client->is_reading && !client->has_end) {
+        ssize_t count = recv(client->fd, bytes, sizeof(bytes), 0);
+        if (count < 0 && errno == EAGAIN) {
+            break;
+        }
+        client->has_end = count <= 0;
+        buf_add(&client->received, bytes, count > 0 ? (size_t)count : 0);
+        has_some = true;
+    }
+    return has_some;
+}
+
+void world_send(struct world *world, struct client *client, struct span bytes)
+{
+    int refusals = 0;
+    while (client->fd >= 0 && !client->is_shut_down && bytes.len) {
+        ssize_t sent = send(client->fd, bytes.ptr, bytes.len, MSG_NOSIGNAL);
+        if (sent > 0) {
+            bytes = span_of(bytes.ptr + sent, bytes.len - (size_t)sent);
+            refusals = 0;
+        } else if (sent < 0 && errno == EAGAIN && refusals++ < QUIET_TURNS) {
+            world_settle(world);
+        } else {
+            client->is_short = true;
+            return;
+        }
+    }
+}
+
+void world_shut_down(struct client *client)
+{
+    if (client->fd >= 0) {
+        shutdown(client->fd, SHUT_WR);
+        client->is_shut_down = true;
+    }
+}
+
+void world_close(struct client *client)
+{
+    if (client->fd >= 0) {
+        close(client->fd);
+        client->fd = -1;
+    }
+}
+
+/* ---- the loop -------------------------------------------------------------------------------- */
+
+#define EACH_CONN(server, node, conn)                                                              \
+    for (struct list *node = (server)->conns.next, *next_;                                         \
+         node != &(server)->conns && (next_ = node->next, true); node = next_)                     \
+        for (struct conn *conn = LIST_ENTRY(node, struct conn, link); conn; conn = NULL)
+
+void world_turn(struct world *world)
+{
+    uv_run(&world->server.loop, UV_RUN_NOWAIT);
+    for (size_t i = 0; i < world->client_count; i++) {
+        receive(&world->clients[i]);
+    }
+}
+
+/* Something goes on that ends by itself, on another thread. */
+static bool is_working(struct server *server)
+{
+    uint32_t held = 0;
+    bool is_waited_for = false;
+    EACH_CONN(server, node, conn)
+    {
+        held += conn->request != NULL;
+        is_waited_for |= conn->state == CONN_BUSY && request_is_waited_for(conn->request);
+    }
+    return is_waited_for || server->busy_request_count > held;
+}
+
+/* What changes when something happens. */
+static size_t progress(struct world *world)
+{
+    size_t sum = world->server.conn_count;
+    EACH_CONN(&world->server, node, conn)
+    {
+        int fd, unread = 0;
+        if (uv_fileno(&conn->io.handle, &fd) == 0 && ioctl(fd, FIONREAD, &unread) == 0) {
+            sum += (size_t)unread;
+        }
+        sum = sum * 31 + conn->state + conn->ahead.len;
+    }
+    for (size_t i = 0; i < world->client_count; i++) {
+        sum = sum * 31 + world->clients[i].received.len + world->clients[i].has_end;
+    }
+    return sum;
+}
+
+void world_settle(struct world *world)
+{
+    size_t before = progress(world);
+    for (int quiet = 0, turns = 0; quiet < QUIET_TURNS; turns++) {
+        must(turns < TURNS_MAX);
+        if (is_working(&world->server)) {
+            uv_run(&world->server.loop, UV_RUN_ONCE);
+        }
+        world_turn(world);
+        size_t now = progress(world);
+        quiet = now == before && !is_working(&world->server) ? quiet + 1 : 0;
+        before = now;
+    }
+}
+
+/* The connection of the first client is the first of the list. */
+static void do_to_others(struct world *world, void (*fn)(struct conn *conn))
+{
+    bool is_first = true;
+    EACH_CONN(&world->server, node, conn)
+    {
+        if (!is_first) {
+            fn(conn);
+        }
+        is_first = false;
+    }
+}
+
+static void time_out(struct conn *conn)
+{
+    conn_check_deadline(conn, UINT64_MAX);
+}
+
+void world_time_out(struct world *world)
+{
+    do_to_others(world, time_out);
+}
+
+void world_drain(struct world *world)
+{
+    do_to_others(world, conn_drain);
+}
+
+void world_end(struct world *world)
+{
+    struct server *server = &world->server;
+    for (size_t i = 0; i < world->client_count; i++) {
+        world_close(&world->clients[i]);
+    }
+    for (int turns = 0; server->conn_count || server->busy_request_count; turns++) {
+        must(turns < TURNS_MAX);
+        uv_run(&server->loop, UV_RUN_ONCE);
+    }
+    for (size_t i = 0; i < world->client_count; i++) {
+        buf_fini(&world->clients[i].received);
+    }
+    world->client_count = 0;
+}

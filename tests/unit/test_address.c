@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/* The linker sends getaddrinfo() here: what a name is does not depend on the machine. */
+#include "config.h"
+
+#include "tests/unit/unit.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+
+#include "server/address.h"
+
+int __real_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
+                       struct addrinfo **out);
+int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
+                       struct addrinfo **out);
+void __real_freeaddrinfo(struct addrinfo *infos);
+void __wrap_freeaddrinfo(struct addrinfo *infos);
+
+/* "twins": two addresses, one of which stands there twice. All other hosts have to be numbers. */
+static struct sockaddr_in twin4;
+static struct sockaddr_in6 twin6;
+static struct addrinfo twins[3];
+
+int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
+                       struct addrinfo **out)
+{
+    if (strcmp(host, "twins") != 0) {
+        struct addrinfo numeric = *hints;
+        numeric.ai_flags |= AI_NUMERICHOST;
+        return __real_getaddrinfo(host, port, &numeric, out);
+    }
+    uint16_t number = htons((uint16_t)strtol(port, NULL, 10));
+    twin4 = (struct sockaddr_in){
+        .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = number};
+    twin6 = (struct sockaddr_in6){
+        .sin6_family = AF_INET6, .sin6_addr = in6addr_loopback, .sin6_port = number};
+    twins[0].ai_addr = twins[2].ai_addr = (struct sockaddr *)&twin4;
+    twins[0].ai_addrlen = twins[2].ai_addrlen = sizeof(twin4);
+    twins[1].ai_addr = (struct sockaddr *)&twin6;
+    twins[1].ai_addrlen = sizeof(twin6);
+    twins[0].ai_next = &twins[1];
+    twins[1].ai_next = &twins[2];
+    *out = twins;
+    return 0;
+}
+
+void __wrap_freeaddrinfo(struct addrinfo *infos)
+{
+    if (infos != twins) {
+        __real_freeaddrinfo(infos);
+    }
+}
+
+static struct address addresses[ADDRESS_COUNT_MAX];
+static uint32_t count;
+
+static void assert_url(uint32_t index, const char *expected)
+{
+    char text[ADDRESS_TEXT_MAX];
+    assert_true(index < count);
+    address_print_url(&addresses[index], text);
+    assert_string_equal(text, expected);
+}
+
+static void numbers_are_urls(void **state)
+{
+    (void)state;
+    struct error err;
+    char text[ADDRESS_TEXT_MAX];
+    assert_ok(err, address_resolve("127.0.0.1:8000", addresses, &count, &err));
+    assert_int_equal(count, 1);
+    assert_url(0, "http://127.0.0.1:8000");
+    address_print(&addresses[0], text);
+    assert_string_equal(text, "127.0.0.1:8000");
+    assert_int_equal(address_port(&addresses[0]), 8000);
+    assert_null(address_path(&addresses[0]));
+    address_set_port(&addresses[0], 65535);
+    assert_url(0, "http://127.0.0.1:65535");
+    assert_ok(err, address_resolve("[::1]:80", addresses, &count, &err));
+    assert_int_equal(count, 1);
+    assert_url(0, "http://[::1]:80");
+    address_set_port(&addresses[0], 81);
+    assert_int_equal(address_port(&addresses[0]), 81);
+    assert_url(0, "http://[::1]:81");
+}
+
+static void a_name_is_all_its_addresses_once(void **state)
+{
+    (void)state;
+    struct error err;
+    assert_ok(err, address_resolve("twins:8000", addresses, &count, &err));
+    assert_int_equal(count, 2);
+    assert_url(0, "http://127.0.0.1:8000");
+    assert_url(1, "http://[::1]:8000");
+}
+
+static void a_name_that_nobody_knows(void **state)
+{
+    (void)state;
+    struct error err;
+    assert_fails(err, address_resolve("unknown:8000", addresses, &count, &err), ST_SYSTEM,
+                 "listen on unknown:8000: ");
+}
+
+static void paths_up_to_what_an_address_holds(void **state)
+{
+    (void)state;
+    struct error err;
+    char text[200] = "unix:", expected[64], shown[ADDRESS_TEXT_MAX];
+    size_t max = sizeof(((struct sockaddr_un *)0)->sun_path) - 1;
+    assert_ok(err, address_resolve("unix:/run/s", addresses, &count, &err));
+    assert_string_equal(address_path(&addresses[0]), "/run/s");
+    assert_url(0, "unix:/run/s (curl --unix-socket /run/s http://localhost/v2)");
+    address_print(&addresses[0], shown);
+    assert_string_equal(shown, "unix");
+    memset(text + 5, 'x', max);
+    assert_ok(err, address_resolve(text, addresses, &count, &err));
+    assert_int_equal(strlen(address_path(&addresses[0])), max);
+    text[5 + max] = 'x';
+    snprintf(expected, sizeof(expected), "expected a path of 1 to %zu bytes, got %zu", max,
+             max + 1);
+    assert_fails(err, address_resolve(text, addresses, &count, &err), ST_INVALID, expected);
+    assert_fails(err, address_resolve("unix:", addresses, &count, &err), ST_INVALID, "got 0 bytes");
+}
+
+static void what_the_kernel_gives(void **state)
+{
+    (void)state;
+    count = 1;
+    struct sockaddr_un *un = (struct sockaddr_un *)&addresses[0].storage;
+    *un = (struct sockaddr_un){.sun_family = AF_UNIX};
+    addresses[0].len = offsetof(struct sockaddr_un, sun_path);
+    assert_url(0, "unix: (a socket without a name)");
+    memcpy(un->sun_path, "\0name", 5);
+    addresses[0].len += 5;
+    assert_null(address_path(&addresses[0]));
+    assert_url(0, "unix:@name (curl --abstract-unix-socket name http://localhost/v2)");
+}
+
+static void other_texts_are_refused(void **state)
+{
+    (void)state;
+    struct error err;
+    static const char *const bad[] = {"",       "8000",   ":8000",       "a:",      "a:x",
+                                      "a:+1",   "a:1 ",   "a:65536",     "a:99999", "a:000001",
+                                      "::1:80", "[::1]",  "[::1]:",      "[::1:80", "[]:80",
+                                      "a]:80",  "/run/s", "http://a:80/"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_fails(err, address_resolve(bad[i], addresses, &count, &err), ST_INVALID,
+                     "--listen: expected ADDR:PORT, [ADDR6]:PORT, NAME:PORT or unix:PATH, got '");
+    }
+    char text[300];
+    memset(text, 'a', sizeof(text));
+    memcpy(text + 254, ":80", 4);
+    assert_fails(err, address_resolve(text, addresses, &count, &err), ST_INVALID, "--listen");
+    assert_fails(err, address_resolve("[127.0.0.1]:80", addresses, &count, &err), ST_SYSTEM, "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_are_urls),
+        cmocka_unit_test(a_name_is_all_its_addresses_once),
+        cmocka_unit_test(a_name_that_nobody_knows),
+        cmocka_unit_test(paths_up_to_what_an_address_holds),
+        cmocka_unit_test(what_the_kernel_gives),
+        cmocka_unit_test(other_texts_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

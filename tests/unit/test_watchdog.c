@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "tests/unit/unit.h"
+
+#include <string.h>
+
+#include "server/watchdog.h"
+
+#define IDLE(mark) ((struct watched){false, mark})
+#define BUSY(mark) ((struct watched){true, mark})
+
+static void stuck_is_busy_twice_without_progress(void **state)
+{
+    (void)state;
+    struct watched seen = {false, 0};
+    assert_false(watchdog_is_stuck(&seen, BUSY(0))); /* work has come meanwhile */
+    assert_true(watchdog_is_stuck(&seen, BUSY(0)));
+    assert_true(watchdog_is_stuck(&seen, BUSY(0)));  /* it stays so ... */
+    assert_false(watchdog_is_stuck(&seen, BUSY(1))); /* ... until something is done */
+    assert_true(watchdog_is_stuck(&seen, BUSY(1)));
+    assert_false(watchdog_is_stuck(&seen, IDLE(1))); /* or nobody wants it any more */
+    assert_false(watchdog_is_stuck(&seen, IDLE(1)));
+    assert_false(watchdog_is_stuck(&seen, BUSY(1)));
+    assert_false(watchdog_is_stuck(&seen, BUSY(0))); /* a mark need not grow */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(stuck_is_busy_twice_without_progress),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
