@@ -8,6 +8,7 @@ SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(PROTOCOL_LIBS)
 %C%_libserver_a_CFLAGS = $(SERVER_CFLAGS)
 %C%_libserver_a_SOURCES = \
 	%D%/address.c %D%/address.h \
+	%D%/amount.c %D%/amount.h \
 	%D%/api.h %D%/api_health.c %D%/api_model.c %D%/api_signature.c \
 	%D%/args.c %D%/args.h \
 	%D%/body.c %D%/body.h \

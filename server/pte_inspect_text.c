@@ -12,6 +12,7 @@
 #include "protocol/json.h"
 #include "protocol/number.h"
 #include "runtime/state.h"
+#include "server/amount.h"
 #include "server/pte_inspect.h"
 
 #define COLUMNS 100
@@ -21,35 +22,6 @@
 #define OPERATORS_MAX 4 /* that are named beside a delegate */
 
 /* ---- words ----------------------------------------------------------------------------------- */
-
-/* "3.2 MiB" */
-static const char *bytes_text(uint64_t bytes, char text[24])
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-    double value = (double)bytes;
-    size_t unit = 0;
-    while (value >= 1023.95 && unit + 1 < sizeof(units) / sizeof(units[0])) {
-        value /= 1024;
-        unit++;
-    }
-    snprintf(text, 24, unit == 0 || value >= 99.95 ? "%.0f %s" : "%.1f %s", value, units[unit]);
-    return text;
-}
-
-/* "3,504,872" */
-static const char *count_text(uint64_t count, char text[32])
-{
-    char digits[24];
-    size_t len = (size_t)snprintf(digits, sizeof(digits), "%" PRIu64, count), at = 0;
-    for (size_t i = 0; i < len; i++) {
-        if (i > 0 && (len - i) % 3 == 0) {
-            text[at++] = ',';
-        }
-        text[at++] = digits[i];
-    }
-    text[at] = '\0';
-    return text;
-}
 
 /* "8x3x224x224" */
 static void print_extents(const struct shape *shape, struct buf *out)
@@ -115,8 +87,8 @@ static void end_line(struct line *line)
 /* The unit stays with its number. */
 static void add_bytes(struct line *line, uint64_t bytes)
 {
-    char text[24];
-    add_text(line, text, strlen(bytes_text(bytes, text)));
+    char text[AMOUNT_TEXT_MAX];
+    add_text(line, text, strlen(amount_bytes(bytes, text)));
 }
 
 /* ---- inputs and results ---------------------------------------------------------------------- */
@@ -227,12 +199,12 @@ static void print_ios(const struct rt_method *method, bool is_input, struct buf 
 
 static void print_parameters(const struct rt_weight_sum *sum, struct buf *out)
 {
-    char count[32];
+    char count[AMOUNT_TEXT_MAX];
     struct line line = begin_line(out, "parameters");
     if (sum->tensors == 0) {
         add_words(&line, "none");
     } else {
-        add_words(&line, count_text(sum->count, count));
+        add_words(&line, amount_count(sum->count, count));
         add_words(&line, "in");
         add_bytes(&line, sum->bytes);
         if (sum->named > 0) {
@@ -540,12 +512,12 @@ static void print_constants(const struct inspected *it, struct buf *out)
 static enum status print_head(const struct inspected *it, struct buf *out, struct error *err)
 {
     struct rt_weight_sum sum;
-    char bytes[24], count[32];
+    char bytes[AMOUNT_TEXT_MAX], count[AMOUNT_TEXT_MAX];
     uint32_t methods = rt_program_method_count(it->program), data = 0;
     TRY(rt_program_sum_weights(it->program, NULL, &sum, err));
     buf_printf(out, "%.*s: ExecuTorch program of %s, %u method%s, %s parameters\n",
-               SPAN_FMT(it->name), bytes_text(rt_program_file_bytes(it->program), bytes), methods,
-               methods == 1 ? "" : "s", count_text(sum.count, count));
+               SPAN_FMT(it->name), amount_bytes(rt_program_file_bytes(it->program), bytes), methods,
+               methods == 1 ? "" : "s", amount_count(sum.count, count));
     for (const char *path; (path = rt_program_data_path(it->program, data)); data++) {
         buf_printf(out, "%s %s\n", data ? "     " : "with ", path);
     }
