@@ -9,6 +9,9 @@
 #include "base/buf.h"
 #include "base/status.h"
 
+struct rt_method;
+struct rt_program;
+
 struct pte_command {
     const char *name;
     const char *usage;   /* behind "pte ": "run [OPTION]... FILE.pte" */
@@ -26,6 +29,11 @@ extern const struct pte_command pte_sig_command;
 
 /* Prints why |command| failed, if it did; its exit status. NULL: it is --help or --version. */
 int pte_finish(const struct pte_command *command, enum status status, const struct error *err);
+
+/* The method |name| or, with NULL, the one that stands for the program. ST_NOT_FOUND lists those
+ * that there are. */
+MUST_CHECK enum status pte_find_method(struct rt_program *program, const char *name,
+                                       struct rt_method **out_method, struct error *err);
 
 /* |out| to standard output. ST_UNWRITTEN also when |out| has failed. */
 MUST_CHECK enum status pte_write(const struct buf *out, struct error *err);

@@ -235,9 +235,9 @@ static enum status print_methods(const struct inspect_options *options, struct r
                                  struct rt_program *unfused, struct buf *out, struct error *err)
 {
     if (options->method) {
-        struct rt_method *method = rt_program_find_method(program, span_str(options->method));
-        return method ? print_method(method, unfused, out, err)
-                      : error_set(err, ST_NOT_FOUND, "no method '%s'", options->method);
+        struct rt_method *method;
+        TRY(pte_find_method(program, options->method, &method, err));
+        return print_method(method, unfused, out, err);
     }
     for (uint32_t i = 0; i < rt_program_method_count(program); i++) {
         TRY(print_method(rt_program_method(program, i), unfused, out, err));

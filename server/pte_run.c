@@ -139,12 +139,8 @@ static enum status parse_options(int argc, char *const argv[], struct run_option
 
 static enum status find_method(struct run *run, struct error *err)
 {
-    const char *name = run->options->method;
-    run->method = name ? rt_program_find_method(run->program, span_str(name))
-                       : rt_program_default_method(run->program);
-    if (!run->method) {
-        return error_set(err, ST_NOT_FOUND, "%s: no method '%s'", run->options->path,
-                         name ? name : "forward");
+    if (pte_find_method(run->program, run->options->method, &run->method, err) != ST_OK) {
+        return error_prefix(err, "%s: ", run->options->path);
     }
     const struct error *failure = rt_method_failure(run->method);
     return failure ? error_set(err, failure->code, "method '%s': %s", rt_method_name(run->method),

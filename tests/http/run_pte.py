@@ -128,8 +128,9 @@ def bad_files():
         for command in ("run", "inspect"):
             expect(65, "bad.pte", command, str(bad))
             expect(66, "missing.pte", command, f"{folder}/missing.pte")
-    expect(66, "no method 'nope'", "run", ADD, "--method", "nope")
-    expect(66, "no method 'forward'", "run", METHODS)
+    expect(66, "no method 'nope'; the methods are forward", "run", ADD, "--method", "nope")
+    expect(66, "no method 'forward', expected --method NAME; the methods are decode, encode, ",
+           "run", METHODS)
 
 
 ADD_PAGE = """\
@@ -262,7 +263,8 @@ def inspect():
         if first != expect(0, "^method forward", "inspect", option, ADD):
             raise Failure(f"{option} prints another text the second time")
         expect(0, r"^method encode\b", "inspect", option, "--method", "encode", METHODS)
-        expect(66, "no method 'nope'", "inspect", option, "--method", "nope", METHODS)
+        expect(66, "no method 'nope'; the methods are decode, ", "inspect", option, "--method",
+               "nope", METHODS)
     expect(0, r"\nfusion makes 6 dispatches of 17, 5 barriers of 16\n# the file names neither "
            r"layers nor weights\n$", "inspect", "--plan", DIGITS)
     expect(0, r"\n# conv\ndispatch ", "inspect", "--plan", DIGITS)
