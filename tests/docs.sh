@@ -21,10 +21,13 @@ SOURCES='base protocol hal runtime server tests'
 report=$(mktemp) || exit 1
 trap 'rm -f "$report"' EXIT
 
-# mentioned REGEX: FILE:LINE:TEXT of each match in the documents.
+# mentioned REGEX: FILE:LINE:TEXT of each match in the documents, without what stands between code
+# fences.
 mentioned() {
-    # shellcheck disable=SC2086 # a list of words
-    grep -noE "$1" $DOCUMENTS
+    for document in $DOCUMENTS; do
+        awk '/^```/ { is_code = !is_code } { print is_code ? "" : $0 }' "$document" |
+            grep -noE "$1" | sed "s|^|$document:|"
+    done
 }
 
 # expect WHAT PATTERN: of lines FILE:LINE:NAME, those whose NAME, put for @, matches nowhere at the
