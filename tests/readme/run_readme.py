@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""README.md's section "Your own model", as a reader would try it.
+"""README.md's section "Your own model", as a reader would try it, and its table of figures.
 
 The blocks between code fences are taken from README.md and run in their order, in a folder with
 links to pted and pte. The first block exports scorer.pte. Later, a block of shell or Python prints
@@ -10,6 +10,8 @@ the system chose, which stands for 8000 in the blocks behind it.
 The export needs ExecuTorch, the client of Triton its package. PYTHON names an interpreter that has
 them. Without ExecuTorch, scorer.pte beside this file is taken, which the same block made earlier,
 and the export is skipped; without tritonclient, its block is.
+
+The table of figures is the one that `make bench` writes: its writer is run on a copy of README.md.
 
 usage: run_readme.py [SCORER.pte], with top_srcdir and top_builddir in the environment. SCORER.pte:
 save what was exported there.
@@ -28,6 +30,8 @@ BUILD = Path(os.environ.get("top_builddir", SOURCE)).resolve()
 sys.path.insert(0, str(SOURCE / "tests" / "http"))
 
 from run_http import Daemon, Failure, Report, expect  # noqa: E402  beside this folder
+
+FIGURES = SOURCE / "tests" / "bench" / "readme_figures.py"
 
 PYTHON = os.environ.get("PYTHON", sys.executable)
 PTED = Path(os.environ.get("PTED", BUILD / "pted")).resolve()
@@ -125,6 +129,74 @@ def inspect(walk):
            ["samples", "scale", "scores", "seen"])
 
 
+# ---- figures ----
+
+# What a run without wrk and without ExecuTorch for one of two models prints, more or less.
+MEASURED = """\
+-- JSON tensors
+1x3x224x224 FP32, all digits
+  150528 numbers, 1.62 MB
+  decode               2.00 ms    0.65 GB/s    16.5 ns a number    1.0 times decode
+  cJSON_Parse         19.00 ms    0.08 GB/s   130.9 ns a number    7.9 times decode
+1x3x224x224 FP32, four decimals
+  decode               9.99 ms    0.53 GB/s    14.0 ns a number    1.0 times decode
+-- models, one thread
+digits_us: 2137.5 executorch 225000.0 ratio 105.26
+unet_us: 54.4
+-- start and size
+stripped_bytes: 4341752
+allocations add.pte: 0
+allocations unet.pte: 3
+"""
+ROWS = """\
+| figure | pted | beside it | ratio |
+| --- | --- | --- | --- |
+| 1x3x224x224 JSON tensor to floats | 2.0 ms | 19.0 ms | 9.5 |
+| `digits`, a batch of 360, one thread | 2.1 ms | 225 ms | 105 |
+| `unet`, one thread | 54.4 µs | | |
+| stripped `pted`, its shaders included | 4341752 bytes | | |
+| allocations of warm calls, in runtime and HAL | 3 | | |
+"""
+
+
+def write_figures(folder, text):
+    """(exit status, README.md afterwards)"""
+    readme, figures = folder / "README.md", folder / "figures.txt"
+    shutil.copy(SOURCE / "README.md", readme)
+    readme.chmod(0o644)
+    figures.write_text(text)
+    done = subprocess.run([sys.executable, FIGURES, figures, readme], capture_output=True,
+                          timeout=BLOCK_S, check=False)
+    return done.returncode, readme.read_text()
+
+
+def split_figures(text):
+    before, rest = text.split("<!-- figures -->\n")
+    table, behind = rest.split("<!-- end of figures -->\n")
+    return (before, behind), re.findall(r"^\|.*\n", table, re.MULTILINE)
+
+
+def figures(folder):
+    now = (SOURCE / "README.md").read_text()
+    expect("a run that broke off", write_figures(folder, MEASURED), (1, now))
+    expect("nothing measured", write_figures(folder, "done: all\n"), (1, now))
+    status, text = write_figures(folder, MEASURED + "done: all\n")
+    expect("status", status, 0)
+    around, rows = split_figures(text)
+    expect("rows", "".join(rows), ROWS)
+    expect("the rest", around, split_figures(now)[0])
+
+
+def figures_are_written():
+    """Every row of README.md is one that the writer knows: nobody typed it."""
+    sys.path.insert(0, str(FIGURES.parent))
+    from readme_figures import ROWS as known  # pylint: disable=import-outside-toplevel
+    labels = ["figure", "---", *(row[0] for row in known)]
+    _, rows = split_figures((SOURCE / "README.md").read_text())
+    expect("rows of README.md", [row for row in rows if row.split(" | ")[0][2:] not in labels], [])
+    expect("there are rows", len(rows) > 2, True)
+
+
 def main():
     report = Report()
     blocks = read_blocks()
@@ -138,6 +210,8 @@ def main():
             report.run("export", export, walk, script)
         else:
             print(f"# skip export: {PYTHON} has no executorch; PYTHON=... names one that has")
+        report.run("figures", figures, walk.folder)
+        report.run("figures are written", figures_are_written)
         report.run("inspect", inspect, walk)
         try:
             for title in ("call", "sequence"):
