@@ -73,6 +73,8 @@ grep -q '^input_0: shape 1x3x33x33' "$folder/out" || fail "no shape: $(cat "$fol
 "$load" residual --url "$url" --shape 2x3 >"$folder/out" 2>&1 && fail '--shape 2x3 was accepted'
 
 "$load" absent --url "$url" >"$folder/out" 2>&1 && fail 'a model that is not there was measured'
+grep -q '^load: absent: {"error":".*absent.*"}$' "$folder/out" ||
+    fail "load.sh says of a model that is not there $(cat "$folder/out")"
 "$load" mlp --url "$url" --parallel 0 >"$folder/out" 2>&1 && fail '--parallel 0 was accepted'
 "$load" >"$folder/out" 2>&1 && fail 'a call without a model was accepted'
 

@@ -59,7 +59,10 @@ trap 'rm -rf "$folder"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-curl -sSf "$url/v2/models/$model" >"$folder/metadata"
+curl -sS --fail-with-body "$url/v2/models/$model" >"$folder/metadata" || {
+    [ ! -s "$folder/metadata" ] || echo "load: $model: $(cat "$folder/metadata")" >&2
+    exit 1
+}
 awk -v shapes="$shapes" -f "$here/body.awk" "$folder/metadata" >"$folder/body"
 
 # One request first, with its answer: a load of refused requests measures nothing.
