@@ -48,6 +48,9 @@ static inline bool span_is(struct span a, const char *text)
 /* For printf's "%.*s": SPAN_FMT(span). */
 #define SPAN_FMT(s) (int)((s).len > 4096 ? 4096 : (s).len), (const char *)(s).ptr
 
+/* The same for a message, which has little room: at most 64 bytes of it. */
+#define SPAN_SHORT(s) (int)((s).len > 64 ? 64 : (s).len), (const char *)(s).ptr
+
 /* Does [off, off+len) lie in [0, size)? Subtraction form: off+len is never computed. */
 static inline bool in_range(uint64_t off, uint64_t len, uint64_t size)
 {

@@ -31,6 +31,9 @@ struct hal_device_ops {
                                  struct hal_buffer **out_buffer, struct error *err);
     /* Frees a buffer made by one of the two above, with its memory unless imported. */
     void (*buffer_free)(struct hal_buffer *buffer);
+    /* (optional) The bytes of a RAW buffer from |offset| on are not wanted any more: their memory
+     * may go back to the system, and what they hold is undefined until they are written again. */
+    void (*buffer_discard)(struct hal_buffer *buffer, size_t offset, size_t size);
     /* (optional) Turns what was recorded into the device's own form, at hal_command_end(). */
     enum status (*command_compile)(struct hal_command *command, struct error *err);
     /* (optional) Frees what command_compile made. */

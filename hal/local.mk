@@ -19,6 +19,7 @@ noinst_LIBRARIES += %D%/libhal.a
 	%D%/pool.c %D%/pool.h \
 	%D%/queue.c %D%/queue.h \
 	%D%/semaphore.c %D%/semaphore.h \
+	%D%/suballoc.c %D%/suballoc.h \
 	%D%/thread.c %D%/thread.h \
 	%D%/timepoints.c %D%/timepoints.h \
 	%D%/cpu/buffer.c \

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A ring is one buffer of the device; where the device has memory of its own there are two, of the
- * same size and under one lock. Reservations are kept in ring order, the oldest first;
- * between its end and the beginning of the oldest one the ring is free. A reservation that does not
- * fit before the end of the ring begins at 0: the gap stays unused until the older ones have gone.
- * The ring starts over at 0 whenever it is empty, which keeps the memory that is touched small.
+ * A store is the memory that pools share: one zone that the host sees and, where the device has
+ * memory of its own, a second one of the same size. A zone is one buffer of the device, divided by
+ * hal/suballoc.h. One lock guards all of it.
+ *
+ * Where memory can go back to the system, a zone has more addresses than bytes: so there is nearly
+ * always a place for a large reservation, wherever small ones lie that last long. For each granule
+ * it is known whether its memory may be in use by us (it is not CLEAN), and when a reservation
+ * there began or ended last. Whole granules inside free ranges go back when they have been idle, or
+ * when more would be in use than the zone has.
  */
 #include "config.h"
 
@@ -18,78 +22,212 @@
 #include "base/list.h"
 #include "hal/asan.h"
 #include "hal/device_priv.h"
+#include "hal/suballoc.h"
 
-struct ring {
-    struct hal_buffer *memory; /* NULL: the other ring serves */
-    struct list reservations;  /* in ring order; released ones wait for the older ones */
-    size_t head;               /* where the next reservation begins, if it fits */
-    size_t peak_bytes;
+#define ADDRESS_FACTOR 4
+#define GRANULE_BYTES_MIN ((size_t)1 << 20)
+#define GRANULES_MAX 4096
+/* At its borders a reservation has a part of a granule. */
+#define GRANULES_SPARE 4
+
+/* One part of the memory in so many is next to nothing. */
+#define NEXT_TO_NOTHING 64
+
+enum zone_index { SHARED, TRANSIENT, ZONE_COUNT };
+
+struct zone {
+    struct hal_buffer *memory; /* owned; NULL: SHARED serves */
+    struct hal_suballoc suballoc;
+    size_t size_bytes;      /* that may be reserved at a time */
+    size_t used_bytes;      /* reserved */
+    size_t charged_bytes;   /* by all pools */
+    size_t used_peak_bytes; /* of both together */
+    size_t granule_bytes;
+    size_t resident_count; /* granules that are not CLEAN */
+    uint64_t *touched_ms;  /* owned; by granule: when it was used last, or CLEAN */
+};
+
+#define CLEAN UINT64_MAX
+
+struct store {
+    struct zone zones[ZONE_COUNT];
+    size_t align;
+    pthread_mutex_t lock;
+    struct list unused; /* struct reservation, to be used again */
+    size_t live;
+    uint32_t pool_count;
+    uint64_t now_ms; /* of the last hal_pool_trim() */
 };
 
 struct hal_pool {
-    struct ring shared, transient;
-    size_t align;
-    pthread_mutex_t lock;
-    struct list unused; /* objects to use again */
-    size_t live;
+    struct store *store;    /* NULL: a member of no pool */
+    struct hal_pool *share; /* of a member: its pool; else the pool itself */
+    /* Under the store's lock; of a pool with what its members hold. */
+    size_t held_bytes[ZONE_COUNT];
+    size_t charged_bytes;   /* of those of SHARED */
+    size_t held_peak_bytes; /* of SHARED */
+    uint32_t member_count;
 };
 
 struct reservation {
     struct hal_buffer base; /* first: a hal_buffer * is cast back */
     struct hal_pool *pool;
-    struct ring *ring;
+    struct zone *zone;
+    struct hal_range *range; /* NULL: no bytes */
     struct list link;
-    size_t begin;
-    bool released;
 };
 
-static struct reservation *oldest(const struct ring *ring)
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static size_t granule_count(const struct zone *zone)
 {
-    return LIST_ENTRY(ring->reservations.next, struct reservation, link);
+    return (zone->memory->size + zone->granule_bytes - 1) / zone->granule_bytes;
 }
 
-static enum status init_ring(struct ring *ring, struct hal_device *device, size_t size,
+static size_t address_bytes(const struct hal_device *device, size_t size)
+{
+    bool can_discard = device->ops->buffer_discard != NULL;
+    return can_discard && size <= device->props.memory_bytes_max / ADDRESS_FACTOR
+               ? size * ADDRESS_FACTOR
+               : size;
+}
+
+static enum status init_zone(struct zone *zone, struct hal_device *device, size_t size,
                              enum hal_memory memory, struct error *err)
 {
-    list_init(&ring->reservations);
-    TRY(hal_buffer_new_in(device, size, memory, &ring->memory, err));
-    hal_asan_poison(ring->memory->host, ring->memory->host ? size : 0);
+    size_t addresses = address_bytes(device, size);
+    TRY(hal_buffer_new_in(device, addresses, memory, &zone->memory, err));
+    zone->size_bytes = size;
+    zone->granule_bytes = GRANULE_BYTES_MIN;
+    while (granule_count(zone) > GRANULES_MAX) {
+        zone->granule_bytes *= 2;
+    }
+    zone->touched_ms = malloc(granule_count(zone) * sizeof(zone->touched_ms[0]));
+    if (!zone->touched_ms || (size && !hal_suballoc_init(&zone->suballoc, addresses))) {
+        return error_set(err, ST_EXHAUSTED, "no memory for a pool");
+    }
+    for (size_t i = 0; i < granule_count(zone); i++) {
+        zone->touched_ms[i] = CLEAN;
+    }
+    hal_asan_poison(zone->memory->host, zone->memory->host ? addresses : 0);
     return ST_OK;
 }
 
-static void fini_ring(struct ring *ring)
+static void fini_zone(struct zone *zone)
 {
-    if (ring->memory) {
-        must(list_is_empty(&ring->reservations));
-        hal_asan_unpoison(ring->memory->host, ring->memory->host ? ring->memory->size : 0);
-        hal_buffer_unref(ring->memory);
+    hal_suballoc_fini(&zone->suballoc);
+    free(zone->touched_ms);
+    if (zone->memory) {
+        hal_asan_unpoison(zone->memory->host, zone->memory->host ? zone->memory->size : 0);
+        hal_buffer_unref(zone->memory);
     }
 }
 
-enum status hal_pool_new(struct hal_device *device, size_t size, struct hal_pool **out_pool,
-                         struct error *err)
+static void free_store(struct store *store)
+{
+    must(store->live == 0);
+    while (!list_is_empty(&store->unused)) {
+        struct list *link = store->unused.next;
+        list_remove(link);
+        free(LIST_ENTRY(link, struct reservation, link));
+    }
+    fini_zone(&store->zones[SHARED]);
+    fini_zone(&store->zones[TRANSIENT]);
+    pthread_mutex_destroy(&store->lock);
+    free(store);
+}
+
+static enum status init_store(struct store *store, struct hal_device *device, size_t size,
+                              struct error *err)
+{
+    store->align = device->props.buffer_align;
+    if (size <= SIZE_MAX - store->align) { /* so that a reservation of everything fits */
+        size = align_up(size, store->align);
+    }
+    TRY(init_zone(&store->zones[SHARED], device, size, HAL_MEMORY_RAW, err));
+    return device->props.host_visible
+               ? ST_OK
+               : init_zone(&store->zones[TRANSIENT], device, size, HAL_MEMORY_TRANSIENT, err);
+}
+
+static struct store *new_store(void)
+{
+    struct store *store = calloc(1, sizeof(*store));
+    if (store) {
+        must(pthread_mutex_init(&store->lock, NULL) == 0);
+        list_init(&store->unused);
+        for (int i = 0; i < ZONE_COUNT; i++) { /* as fini_zone() wants them */
+            list_init(&store->zones[i].suballoc.unused);
+        }
+    }
+    return store;
+}
+
+static enum status new_pool(struct store *store, struct hal_pool **out_pool, struct error *err)
 {
     struct hal_pool *pool = calloc(1, sizeof(*pool));
     if (!pool) {
         return error_set(err, ST_EXHAUSTED, "no memory for a pool");
     }
-    size_t align = device->props.buffer_align;
-    if (size <= SIZE_MAX - align) { /* so that a reservation of everything fits */
-        size = align_up(size, align);
-    }
-    must(pthread_mutex_init(&pool->lock, NULL) == 0);
-    list_init(&pool->unused);
-    pool->align = align;
-    enum status status = init_ring(&pool->shared, device, size, HAL_MEMORY_RAW, err);
-    if (status == ST_OK && !device->props.host_visible) {
-        status = init_ring(&pool->transient, device, size, HAL_MEMORY_TRANSIENT, err);
-    }
-    if (status != ST_OK) {
-        hal_pool_free(pool);
-        return status;
-    }
+    pool->store = store;
+    pool->share = pool;
+    pthread_mutex_lock(&store->lock);
+    store->pool_count++;
+    pthread_mutex_unlock(&store->lock);
     *out_pool = pool;
     return ST_OK;
+}
+
+enum status hal_pool_new(struct hal_device *device, size_t size, struct hal_pool **out_pool,
+                         struct error *err)
+{
+    struct store *store = new_store();
+    if (!store) {
+        return error_set(err, ST_EXHAUSTED, "no memory for a pool");
+    }
+    enum status status = init_store(store, device, size, err);
+    if (status == ST_OK) {
+        status = new_pool(store, out_pool, err);
+    }
+    if (status != ST_OK) {
+        free_store(store);
+    }
+    return status;
+}
+
+enum status hal_pool_share(struct hal_pool *pool, struct hal_pool **out_pool, struct error *err)
+{
+    return new_pool(pool->store, out_pool, err);
+}
+
+enum status hal_pool_member_new(struct hal_pool **out_member, struct error *err)
+{
+    struct hal_pool *member = calloc(1, sizeof(*member));
+    if (!member) {
+        return error_set(err, ST_EXHAUSTED, "no memory for a pool");
+    }
+    *out_member = member;
+    return ST_OK;
+}
+
+void hal_pool_join(struct hal_pool *member, struct hal_pool *pool)
+{
+    must(!member->store);
+    *member = (struct hal_pool){.store = pool->store, .share = pool->share};
+    pthread_mutex_lock(&pool->store->lock);
+    member->share->member_count++;
+    pthread_mutex_unlock(&pool->store->lock);
+}
+
+void hal_pool_leave(struct hal_pool *member)
+{
+    struct store *store = member->store;
+    must(member->share != member);
+    must(member->held_bytes[SHARED] == 0 && member->held_bytes[TRANSIENT] == 0);
+    pthread_mutex_lock(&store->lock);
+    member->share->member_count--;
+    pthread_mutex_unlock(&store->lock);
+    member->store = NULL;
 }
 
 void hal_pool_free(struct hal_pool *pool)
@@ -97,128 +235,274 @@ void hal_pool_free(struct hal_pool *pool)
     if (!pool) {
         return;
     }
-    must(pool->live == 0);
-    while (!list_is_empty(&pool->unused)) {
-        struct list *link = pool->unused.next;
-        list_remove(link);
-        free(LIST_ENTRY(link, struct reservation, link));
-    }
-    fini_ring(&pool->shared);
-    fini_ring(&pool->transient);
-    pthread_mutex_destroy(&pool->lock);
+    struct store *store = pool->store;
+    must(!store || pool->share == pool);
+    must(pool->held_bytes[SHARED] == 0 && pool->held_bytes[TRANSIENT] == 0);
+    must(pool->member_count == 0);
     free(pool);
+    if (!store) {
+        return;
+    }
+    pthread_mutex_lock(&store->lock);
+    bool is_last = --store->pool_count == 0;
+    pthread_mutex_unlock(&store->lock);
+    if (is_last) {
+        free_store(store);
+    }
 }
 
-/* With gaps. */
-static size_t used_bytes(const struct ring *ring)
+/* ---- the rule; with the lock held ------------------------------------------------------------ */
+
+static enum zone_index index_of(const struct zone *zone, const struct hal_pool *pool)
 {
-    if (!ring->memory || list_is_empty(&ring->reservations)) {
-        return 0;
-    }
-    size_t tail = oldest(ring)->begin;
-    return ring->head > tail ? ring->head - tail : ring->memory->size - tail + ring->head;
+    return (enum zone_index)(zone - pool->store->zones);
 }
 
-/* Where |size| bytes, not 0, can begin. */
-static bool find_room(const struct ring *ring, size_t size, size_t *out_begin)
+/* What |pool| leaves: memory that is free, less what it holds elsewhere. */
+static size_t left_bytes(const struct hal_pool *pool, const struct zone *zone)
 {
-    size_t end = ring->memory->size;
-    *out_begin = ring->head;
-    if (list_is_empty(&ring->reservations)) {
-        *out_begin = 0;
-        return size <= end;
+    size_t left = zone->size_bytes - zone->used_bytes;
+    size_t charged = index_of(zone, pool) == SHARED ? pool->share->charged_bytes : 0;
+    return charged < left ? left - charged : 0;
+}
+
+/* May |pool| hold |more| bytes beside what it holds? */
+static bool is_fair(const struct hal_pool *pool, const struct zone *zone, size_t more)
+{
+    enum zone_index index = index_of(zone, pool);
+    size_t held = pool->share->held_bytes[index], left = left_bytes(pool, zone);
+    bool is_alone = held - pool->held_bytes[index] <= zone->size_bytes / NEXT_TO_NOTHING;
+    return is_alone || (in_range(more, 0, left) && in_range(held, more, left - more));
+}
+
+static void note_peaks(struct hal_pool *pool, struct zone *zone)
+{
+    size_t used = zone->used_bytes + zone->charged_bytes;
+    zone->used_peak_bytes = used > zone->used_peak_bytes ? used : zone->used_peak_bytes;
+    if (pool->held_bytes[SHARED] > pool->held_peak_bytes) {
+        pool->held_peak_bytes = pool->held_bytes[SHARED];
     }
-    size_t tail = oldest(ring)->begin;
-    if (ring->head <= tail) {
-        return size <= tail - ring->head;
+}
+
+/* |pool| holds |bytes| more; or less. */
+static void count_held(struct hal_pool *pool, struct zone *zone, size_t bytes)
+{
+    enum zone_index index = index_of(zone, pool);
+    pool->held_bytes[index] += bytes;
+    if (pool->share != pool) {
+        pool->share->held_bytes[index] += bytes;
     }
-    if (size <= end - ring->head) {
-        return true;
+    note_peaks(pool->share, zone);
+}
+
+static void count_gone(struct hal_pool *pool, struct zone *zone, size_t bytes)
+{
+    enum zone_index index = index_of(zone, pool);
+    must(pool->held_bytes[index] >= bytes && pool->share->held_bytes[index] >= bytes);
+    pool->held_bytes[index] -= bytes;
+    if (pool->share != pool) {
+        pool->share->held_bytes[index] -= bytes;
     }
-    *out_begin = 0;
-    return size <= tail;
+}
+
+static void hold(struct hal_pool *pool, struct zone *zone, size_t bytes)
+{
+    zone->used_bytes += bytes;
+    count_held(pool, zone, bytes);
+}
+
+static void let_go(struct hal_pool *pool, struct zone *zone, size_t bytes)
+{
+    must(zone->used_bytes >= bytes);
+    zone->used_bytes -= bytes;
+    count_gone(pool, zone, bytes);
+}
+
+static enum status refuse_full(const struct zone *zone, size_t size, struct error *err)
+{
+    return error_set(err, ST_EXHAUSTED,
+                     "no room for %zu bytes: %zu of the %zu bytes for requests are in use", size,
+                     zone->used_bytes, zone->size_bytes);
+}
+
+/* May |pool| hold |more| bytes beside what it holds? The rule is not asked for |excused| of them.
+ */
+static enum status check_rule(const struct hal_pool *pool, const struct zone *zone, size_t more,
+                              size_t excused, struct error *err)
+{
+    if (more > zone->size_bytes - zone->used_bytes) {
+        return refuse_full(zone, more, err);
+    }
+    if (more > excused && !is_fair(pool, zone, more - excused)) {
+        return error_set(err, ST_EXHAUSTED,
+                         "no share of %zu bytes beside %zu: %zu of the %zu bytes for requests are "
+                         "in use",
+                         more, pool->share->held_bytes[index_of(zone, pool)], zone->used_bytes,
+                         zone->size_bytes);
+    }
+    return ST_OK;
+}
+
+/* ---- granules; with the lock held ------------------------------------------------------------ */
+
+/* [begin, begin + size) is about to be used, or was used until now. */
+static void touch(struct zone *zone, size_t begin, size_t size, uint64_t now_ms)
+{
+    size_t first = begin / zone->granule_bytes, last = (begin + size - 1) / zone->granule_bytes;
+    for (size_t i = first; i <= last; i++) {
+        zone->resident_count += zone->touched_ms[i] == CLEAN;
+        zone->touched_ms[i] = now_ms;
+    }
+}
+
+static void discard_granule(struct zone *zone, size_t i)
+{
+    struct hal_buffer *memory = zone->memory;
+    size_t begin = i * zone->granule_bytes, left = memory->size - begin;
+    memory->device->ops->buffer_discard(memory, begin,
+                                        left < zone->granule_bytes ? left : zone->granule_bytes);
+    zone->touched_ms[i] = CLEAN;
+    zone->resident_count--;
+}
+
+/* Of |range|, which is free, whole granules that were last used at |until_ms| or before. */
+static size_t discard_range(struct zone *zone, const struct hal_range *range, uint64_t until_ms,
+                            size_t count_max)
+{
+    size_t end = range->begin + range->size, granule = zone->granule_bytes, count = 0;
+    size_t first = (range->begin + granule - 1) / granule;
+    /* The last granule of all may be short. */
+    size_t behind = end == zone->memory->size ? granule_count(zone) : end / granule;
+    for (size_t i = first; i < behind && count < count_max; i++) {
+        if (zone->touched_ms[i] != CLEAN && zone->touched_ms[i] <= until_ms) {
+            discard_granule(zone, i);
+            count++;
+        }
+    }
+    return count;
+}
+
+/* Gives at most |count_max| granules back; returns how many. */
+static size_t discard(struct zone *zone, uint64_t until_ms, size_t count_max)
+{
+    const struct hal_range *range = zone->suballoc.first;
+    size_t count = 0;
+    for (; range && count < count_max; range = range->behind) {
+        if (range->state == HAL_RANGE_FREE) {
+            count += discard_range(zone, range, until_ms, count_max - count);
+        }
+    }
+    return count;
+}
+
+/* |range| is about to be used: others go back when that makes too many. */
+static void take_granules(struct zone *zone, const struct hal_range *range, uint64_t now_ms)
+{
+    size_t most = zone->size_bytes / zone->granule_bytes + GRANULES_SPARE;
+    touch(zone, range->begin, range->size, now_ms);
+    if (zone->resident_count > most && zone->memory->device->ops->buffer_discard) {
+        discard(zone, UINT64_MAX - 1, zone->resident_count - most);
+    }
+}
+
+/* ---- reserving ------------------------------------------------------------------------------- */
+
+/* Bytes that a reservation will want behind it, and bytes for which the rule is not asked. */
+struct growing {
+    size_t growth, excused;
+};
+
+static const struct growing as_it_is;
+
+/* An object that has been used before, or a new one. With the lock held. */
+static struct reservation *take_object(struct store *store)
+{
+    if (list_is_empty(&store->unused)) {
+        return malloc(sizeof(struct reservation));
+    }
+    struct list *link = store->unused.next;
+    list_remove(link);
+    return LIST_ENTRY(link, struct reservation, link);
+}
+
+/* All but |base|; with the lock held. |size| is padded. */
+static enum status reserve_locked(struct hal_pool *pool, struct zone *zone, size_t size,
+                                  const struct growing *growing,
+                                  struct reservation **out_reservation, struct error *err)
+{
+    struct store *store = pool->store;
+    struct hal_range *range = NULL;
+    struct reservation *reservation = take_object(store);
+    if (!reservation) {
+        return error_set(err, ST_EXHAUSTED, "no memory for a reservation");
+    }
+    enum status status = size ? check_rule(pool, zone, size, growing->excused, err) : ST_OK;
+    if (status == ST_OK && size) {
+        range = hal_suballoc_alloc(&zone->suballoc, size, growing->growth);
+        status = range ? ST_OK : refuse_full(zone, size, err);
+    }
+    if (range) {
+        take_granules(zone, range, store->now_ms);
+    }
+    list_init(&reservation->link);
+    if (status != ST_OK) {
+        list_push_front(&store->unused, &reservation->link);
+        return status;
+    }
+    reservation->pool = pool;
+    reservation->zone = zone;
+    reservation->range = range;
+    store->live++;
+    hold(pool, zone, size);
+    *out_reservation = reservation;
+    return ST_OK;
 }
 
 static void recycle(struct hal_buffer *buffer)
 {
     struct reservation *reservation = (struct reservation *)buffer;
-    struct hal_pool *pool = reservation->pool;
+    struct store *store = reservation->pool->store;
+    struct zone *zone = reservation->zone;
+    struct hal_range *range = reservation->range;
 
     hal_asan_poison(buffer->host, buffer->host ? buffer->size : 0);
-    pthread_mutex_lock(&pool->lock);
-    pool->live--;
-    reservation->released = true;
-    if (buffer->size == 0) {
-        list_push_front(&pool->unused, &reservation->link);
+    pthread_mutex_lock(&store->lock);
+    if (range) {
+        let_go(reservation->pool, zone, range->size);
+        touch(zone, range->begin, range->size, store->now_ms);
+        hal_suballoc_free(&zone->suballoc, range);
     }
-    struct ring *ring = reservation->ring;
-    while (!list_is_empty(&ring->reservations) && oldest(ring)->released) {
-        struct list *link = ring->reservations.next;
-        list_remove(link);
-        list_push_front(&pool->unused, link);
-    }
-    pthread_mutex_unlock(&pool->lock);
+    store->live--;
+    list_push_front(&store->unused, &reservation->link);
+    pthread_mutex_unlock(&store->lock);
 }
 
-/* An object that has been used before, or a new one. With the lock held. */
-static struct reservation *take_object(struct hal_pool *pool)
+static enum status reserve(struct hal_pool *pool, struct zone *zone, size_t size,
+                           const struct growing *growing, struct hal_buffer **out_buffer,
+                           struct error *err)
 {
-    if (list_is_empty(&pool->unused)) {
-        return malloc(sizeof(struct reservation));
-    }
-    struct list *link = pool->unused.next;
-    list_remove(link);
-    return LIST_ENTRY(link, struct reservation, link);
-}
-
-/* With the lock held. */
-static enum status reserve_locked(struct hal_pool *pool, struct ring *ring, size_t size,
-                                  struct reservation **out_reservation, struct error *err)
-{
-    size_t begin = 0, padded = align_up(size, pool->align);
-    if (size && !find_room(ring, padded, &begin)) {
-        return error_set(err, ST_EXHAUSTED, "the ring has no %zu bytes free: %zu of %zu are in use",
-                         size, used_bytes(ring), ring->memory->size);
-    }
-    struct reservation *reservation = take_object(pool);
-    if (!reservation) {
-        return error_set(err, ST_EXHAUSTED, "no memory for a reservation");
-    }
-    *reservation = (struct reservation){.pool = pool, .ring = ring, .begin = begin};
-    list_init(&reservation->link);
-    pool->live++;
-    if (size) {
-        list_push_back(&ring->reservations, &reservation->link);
-        ring->head = begin + padded;
-        size_t used = used_bytes(ring);
-        ring->peak_bytes = used > ring->peak_bytes ? used : ring->peak_bytes;
-    }
-    *out_reservation = reservation;
-    return ST_OK;
-}
-
-static enum status reserve(struct hal_pool *pool, struct ring *ring, size_t size,
-                           struct hal_buffer **out_buffer, struct error *err)
-{
-    struct hal_buffer *memory = ring->memory;
+    struct store *store = pool->store;
+    struct hal_buffer *memory = zone->memory;
     struct reservation *reservation = NULL;
-    if (size > memory->size) {
-        return error_set(err, ST_TOO_LARGE, "%zu bytes wanted, the whole ring has %zu", size,
-                         memory->size);
+    if (size > zone->size_bytes) {
+        return error_set(err, ST_TOO_LARGE, "%zu bytes wanted: the memory for requests has %zu",
+                         size, zone->size_bytes);
     }
-    pthread_mutex_lock(&pool->lock);
-    enum status status = reserve_locked(pool, ring, size, &reservation, err);
-    pthread_mutex_unlock(&pool->lock);
+    pthread_mutex_lock(&store->lock);
+    enum status status =
+        reserve_locked(pool, zone, align_up(size, store->align), growing, &reservation, err);
+    pthread_mutex_unlock(&store->lock);
     if (status != ST_OK) {
         return status;
     }
+    size_t begin = reservation->range ? reservation->range->begin : 0;
     struct hal_buffer *buffer = &reservation->base;
     *buffer = (struct hal_buffer){
         .device = memory->device,
         .size = size,
-        .host = size && memory->host ? (char *)memory->host + reservation->begin : NULL,
+        .host = size && memory->host ? (char *)memory->host + begin : NULL,
         .root = memory,
-        .root_offset = reservation->begin,
+        .root_offset = begin,
         .recycle = recycle,
     };
     atomic_init(&buffer->refs, 1);
@@ -230,24 +514,182 @@ static enum status reserve(struct hal_pool *pool, struct ring *ring, size_t size
 enum status hal_pool_reserve(struct hal_pool *pool, size_t size, struct hal_buffer **out_buffer,
                              struct error *err)
 {
-    return reserve(pool, &pool->shared, size, out_buffer, err);
+    return reserve(pool, &pool->store->zones[SHARED], size, &as_it_is, out_buffer, err);
+}
+
+enum status hal_pool_reserve_growing(struct hal_pool *pool, size_t size, size_t growth,
+                                     size_t excused, struct hal_buffer **out_buffer,
+                                     struct error *err)
+{
+    size_t align = pool->store->align;
+    const struct growing growing = {
+        .growth = growth <= SIZE_MAX - align ? align_up(growth, align) : 0,
+        .excused = excused == size ? align_up(size, align) : excused,
+    };
+    return reserve(pool, &pool->store->zones[SHARED], size, &growing, out_buffer, err);
 }
 
 enum status hal_pool_reserve_transient(struct hal_pool *pool, size_t size,
                                        struct hal_buffer **out_buffer, struct error *err)
 {
-    return reserve(pool, pool->transient.memory ? &pool->transient : &pool->shared, size,
+    struct zone *zones = pool->store->zones;
+    return reserve(pool, &zones[zones[TRANSIENT].memory ? TRANSIENT : SHARED], size, &as_it_is,
                    out_buffer, err);
+}
+
+static struct reservation *reservation_of(struct hal_buffer *buffer)
+{
+    must(buffer->recycle == recycle);
+    return (struct reservation *)buffer;
+}
+
+/* With the lock held; |size| is padded. */
+static enum status resize_locked(struct reservation *reservation, size_t size, size_t excused,
+                                 struct error *err)
+{
+    struct zone *zone = reservation->zone;
+    struct hal_pool *pool = reservation->pool;
+    size_t before = reservation->range->size;
+    if (size > before) {
+        TRY(check_rule(pool, zone, size - before, excused, err));
+    } else if (size < before) {
+        touch(zone, reservation->range->begin + size, before - size, pool->store->now_ms);
+    }
+    if (!hal_suballoc_resize(&zone->suballoc, reservation->range, size)) {
+        return refuse_full(zone, size - before, err);
+    }
+    take_granules(zone, reservation->range, pool->store->now_ms);
+    let_go(pool, zone, before);
+    hold(pool, zone, size);
+    return ST_OK;
+}
+
+enum status hal_pool_resize(struct hal_buffer *buffer, size_t size, size_t excused,
+                            struct error *err)
+{
+    struct reservation *reservation = reservation_of(buffer);
+    struct store *store = reservation->pool->store;
+    must(reservation->range && size > 0);
+    if (size > reservation->zone->size_bytes) {
+        return error_set(err, ST_TOO_LARGE, "%zu bytes wanted: the memory for requests has %zu",
+                         size, reservation->zone->size_bytes);
+    }
+    pthread_mutex_lock(&store->lock);
+    enum status status = resize_locked(reservation, align_up(size, store->align), excused, err);
+    pthread_mutex_unlock(&store->lock);
+    if (status == ST_OK) {
+        hal_asan_poison(buffer->host, buffer->host ? buffer->size : 0);
+        buffer->size = size;
+        hal_asan_unpoison(buffer->host, buffer->host ? size : 0);
+    }
+    return status;
+}
+
+enum status hal_pool_move(struct hal_buffer *buffer, struct hal_pool *pool, struct error *err)
+{
+    if (buffer->recycle != recycle) {
+        return ST_OK;
+    }
+    struct reservation *reservation = reservation_of(buffer);
+    struct store *store = reservation->pool->store;
+    struct zone *zone = reservation->zone;
+    size_t size = reservation->range ? reservation->range->size : 0;
+    must(pool->store == store);
+    if (reservation->pool == pool) {
+        return ST_OK;
+    }
+    pthread_mutex_lock(&store->lock);
+    let_go(reservation->pool, zone, size);
+    enum status status = size ? check_rule(pool, zone, size, 0, err) : ST_OK;
+    if (status == ST_OK) {
+        reservation->pool = pool;
+    }
+    hold(reservation->pool, zone, size);
+    pthread_mutex_unlock(&store->lock);
+    return status;
+}
+
+/* ---- charges --------------------------------------------------------------------------------- */
+
+static void charge(struct hal_pool *pool, size_t bytes)
+{
+    struct zone *shared = &pool->store->zones[SHARED];
+    shared->charged_bytes += bytes;
+    pool->share->charged_bytes += bytes;
+    count_held(pool, shared, bytes);
+}
+
+void hal_pool_charge(struct hal_pool *pool, size_t bytes)
+{
+    pthread_mutex_lock(&pool->store->lock);
+    charge(pool, bytes);
+    pthread_mutex_unlock(&pool->store->lock);
+}
+
+bool hal_pool_promise(struct hal_pool *pool, size_t bytes)
+{
+    pthread_mutex_lock(&pool->store->lock);
+    bool is_ok = is_fair(pool, &pool->store->zones[SHARED], bytes);
+    if (is_ok) {
+        charge(pool, bytes);
+    }
+    pthread_mutex_unlock(&pool->store->lock);
+    return is_ok;
+}
+
+void hal_pool_discharge(struct hal_pool *pool, size_t bytes)
+{
+    struct zone *shared = &pool->store->zones[SHARED];
+    pthread_mutex_lock(&pool->store->lock);
+    must(pool->share->charged_bytes >= bytes);
+    shared->charged_bytes -= bytes;
+    pool->share->charged_bytes -= bytes;
+    count_gone(pool, shared, bytes);
+    pthread_mutex_unlock(&pool->store->lock);
+}
+
+bool hal_pool_is_over(struct hal_pool *pool)
+{
+    const struct zone *shared = &pool->store->zones[SHARED];
+    pthread_mutex_lock(&pool->store->lock);
+    bool is_over = pool->share->held_bytes[SHARED] > left_bytes(pool, shared);
+    pthread_mutex_unlock(&pool->store->lock);
+    return is_over;
+}
+
+size_t hal_pool_size(const struct hal_pool *pool)
+{
+    return pool->store->zones[SHARED].size_bytes;
 }
 
 void hal_pool_stats(struct hal_pool *pool, struct hal_pool_stats *out_stats)
 {
-    pthread_mutex_lock(&pool->lock);
+    struct store *store = pool->store;
+    const struct zone *shared = &store->zones[SHARED];
+    pthread_mutex_lock(&store->lock);
     *out_stats = (struct hal_pool_stats){
-        .size_bytes = pool->shared.memory->size,
-        .used_bytes = used_bytes(&pool->shared),
-        .peak_bytes = pool->shared.peak_bytes,
-        .reserved_count = pool->live,
+        .size_bytes = shared->size_bytes,
+        .used_bytes = shared->used_bytes + shared->charged_bytes,
+        .used_peak_bytes = shared->used_peak_bytes,
+        .held_bytes = pool->held_bytes[SHARED],
+        .held_peak_bytes = pool->held_peak_bytes,
+        .reserved_count = store->live,
     };
-    pthread_mutex_unlock(&pool->lock);
+    pthread_mutex_unlock(&store->lock);
+}
+
+/* ---- idle memory ----------------------------------------------------------------------------- */
+
+bool hal_pool_trim(struct hal_pool *pool, uint64_t now_ms, uint64_t idle_ms, size_t bytes_max)
+{
+    struct store *store = pool->store;
+    struct zone *shared = &store->zones[SHARED];
+    size_t count = 0, count_max = bytes_max / shared->granule_bytes;
+    pthread_mutex_lock(&store->lock);
+    store->now_ms = now_ms;
+    if (shared->memory->device->ops->buffer_discard && now_ms >= idle_ms) {
+        count = discard(shared, now_ms - idle_ms, count_max ? count_max : 1);
+    }
+    pthread_mutex_unlock(&store->lock);
+    return count > 0 && count >= count_max;
 }

@@ -18,51 +18,7 @@
 
 #define PATH_BYTES_MAX 160
 
-uint32_t call_kwargs_node(const struct call_method *method)
-{
-    const struct sip_node *root = &method->structure->inputs.nodes[0];
-    if (method->structure->has_kwargs) {
-        return root->first + root->count - 1;
-    }
-    return root->kind == SIP_DICT ? 0 : SIP_NO_NODE;
-}
-
-uint32_t call_args_node(const struct call_method *method)
-{
-    return method->structure->inputs.nodes[0].kind == SIP_SEQUENCE ? 0 : SIP_NO_NODE;
-}
-
 /* ---- paths ----------------------------------------------------------------------------------- */
-
-static bool is_below(const struct sip_tree *tree, uint32_t node, uint32_t above)
-{
-    while (node != above && node != SIP_NO_NODE) {
-        node = tree->nodes[node].parent;
-    }
-    return node == above && above != SIP_NO_NODE;
-}
-
-/* args[0]["bar"], or kwargs["bias"]; cut when it is long. */
-static void print_path(const struct call_method *method, uint32_t node, struct buf *out)
-{
-    const struct sip_tree *tree = &method->structure->inputs;
-    if (!is_below(tree, node, call_kwargs_node(method))) {
-        buf_add_str(out, "args");
-        sip_print_path(tree, node, out);
-        return;
-    }
-    struct buf path;
-    buf_init(&path, out->max_bytes);
-    sip_print_path(tree, node, &path);
-    struct span text = buf_span(&path);
-    /* The dict of the keyword arguments is itself at a position: that is not part of the path. */
-    size_t skipped = 0;
-    while (method->structure->has_kwargs && skipped < text.len && text.ptr[skipped++] != ']') {
-    }
-    buf_add_str(out, "kwargs");
-    buf_add(out, text.ptr + skipped, text.len - skipped);
-    buf_fini(&path);
-}
 
 enum status call_fail(const struct call_parser *p, uint32_t node, const char *fmt, ...)
 {
@@ -72,7 +28,7 @@ enum status call_fail(const struct call_parser *p, uint32_t node, const char *fm
     error_setv(p->err, ST_INVALID, fmt, args);
     va_end(args);
     buf_init(&path, PATH_BYTES_MAX);
-    print_path(p->method, node, &path);
+    sip_print_argument(p->method->structure, node, &path);
     error_prefix(p->err, "%.*s", SPAN_FMT(buf_span(&path)));
     buf_fini(&path);
     return ST_INVALID;
@@ -94,7 +50,7 @@ enum status call_prefix(const struct call_method *method, uint32_t index, const 
 {
     struct buf path;
     buf_init(&path, PATH_BYTES_MAX);
-    print_path(method, find_leaf(&method->structure->inputs, index), &path);
+    sip_print_argument(method->structure, find_leaf(&method->structure->inputs, index), &path);
     error_prefix(err, "%.*s%s", SPAN_FMT(buf_span(&path)), separator);
     buf_fini(&path);
     return err->code;
@@ -110,7 +66,7 @@ static int64_t value_count(const struct call_parser *p, uint32_t node)
     if (tree->nodes[node].kind == SIP_DICT) {
         return tree->nodes[node].count;
     }
-    bool has_kwargs = p->method->structure->has_kwargs && node == call_args_node(p->method);
+    bool has_kwargs = p->method->structure->has_kwargs && node == sip_args(p->method->structure);
     return sip_length(tree, node) - has_kwargs;
 }
 
@@ -242,7 +198,7 @@ static enum status read_member(struct call_parser *p, const struct json_string *
     if (json_peek(&p->in) == JSON_NULL) {
         return json_read_null(&p->in, p->err);
     }
-    uint32_t node = is_args ? call_args_node(p->method) : call_kwargs_node(p->method);
+    uint32_t node = is_args ? sip_args(p->method->structure) : sip_kwargs(p->method->structure);
     if (node == SIP_NO_NODE) {
         return read_nothing(p, key);
     }

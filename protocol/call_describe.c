@@ -305,7 +305,7 @@ void call_print_example(const struct call_method *method, const struct shape *sh
 {
     static const struct sip_visitor visitor = {example_leaf, example_open, example_close};
     struct describer d = {
-        method, shapes, "null", out, call_args_node(method), call_kwargs_node(method)};
+        method, shapes, "null", out, sip_args(method->structure), sip_kwargs(method->structure)};
     buf_add_char(out, '{');
     visit(&d, &visitor);
     buf_add_char(out, '}');
@@ -314,8 +314,12 @@ void call_print_example(const struct call_method *method, const struct shape *sh
 void call_print_schema(const struct call_method *method, struct buf *out)
 {
     static const struct sip_visitor visitor = {schema_leaf, schema_open, schema_close};
-    struct describer d = {
-        method, NULL, "{\"type\":\"null\"}", out, call_args_node(method), call_kwargs_node(method)};
+    struct describer d = {method,
+                          NULL,
+                          "{\"type\":\"null\"}",
+                          out,
+                          sip_args(method->structure),
+                          sip_kwargs(method->structure)};
     buf_add_str(out, "{\"$schema\":\"https://json-schema.org/draft/2020-12/schema\","
                      "\"type\":\"object\",\"properties\":{");
     visit(&d, &visitor);

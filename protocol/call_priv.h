@@ -20,10 +20,6 @@ struct call_parser {
     struct error *err;
 };
 
-/* Nodes of the inputs: what "args" and "kwargs" hold, or SIP_NO_NODE. */
-uint32_t call_args_node(const struct call_method *method);
-uint32_t call_kwargs_node(const struct call_method *method);
-
 /* ST_INVALID with the path of |node| among the inputs before the text. */
 enum status call_fail(const struct call_parser *p, uint32_t node, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

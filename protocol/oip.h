@@ -24,6 +24,7 @@
 #include "base/status.h"
 #include "protocol/oip_layout.h"
 #include "protocol/tensor_text.h"
+#include "protocol/pick.h"
 
 /* An element type on the wire; BYTES is the one that is not a dtype. */
 struct oip_type {
@@ -78,8 +79,8 @@ struct oip_parameters {
 
 /* {"$from": {"id": ..., "output": ...}}: a result of another request of the same list. */
 struct oip_promise {
-    struct span id, output;
-    bool has_output;          /* false: the other's only one */
+    struct span id;
+    struct pick output;       /* of the other request's results */
     bool has_type, has_shape; /* the request says which the result has */
 };
 

@@ -251,14 +251,14 @@ enum status oip_verify_input(const struct oip_request_input *input,
 {
     if (input->type.is_bytes != meta->type.is_bytes ||
         (!meta->type.is_bytes && input->type.dtype != meta->type.dtype)) {
-        return error_set(err, ST_INVALID, "inputs[%zu] '%s': datatype is %s, expected %s",
-                         input->index, meta->name, oip_type_name(input->type),
+        return error_set(err, ST_INVALID, "inputs[%zu] '%.*s': datatype is %s, expected %s",
+                         input->index, SPAN_SHORT(input->name), oip_type_name(input->type),
                          oip_type_name(meta->type));
     }
     if (!shape_matches(&input->shape, &meta->shape)) {
         char got[SHAPE_TEXT_MAX], expected[SHAPE_TEXT_MAX];
-        return error_set(err, ST_INVALID, "inputs[%zu] '%s': shape is %.100s, expected %.100s",
-                         input->index, meta->name, shape_print(&input->shape, got),
+        return error_set(err, ST_INVALID, "inputs[%zu] '%.*s': shape is %.100s, expected %.100s",
+                         input->index, SPAN_SHORT(input->name), shape_print(&input->shape, got),
                          shape_print(&meta->shape, expected));
     }
     return ST_OK;

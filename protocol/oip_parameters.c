@@ -216,8 +216,7 @@ enum status oip_read_promise(const struct oip_reader *r, struct oip_promise *out
             has_id = true;
             TRY(oip_read_string(r, &out->id));
         } else if (json_string_is(&key, "output")) {
-            out->has_output = true;
-            TRY(oip_read_string(r, &out->output));
+            TRY(pick_read(r->in, r->limits->name_bytes_max, r->arena, &out->output, r->err));
         } else {
             return json_fail(r->in, r->err, ST_INVALID, "unknown member, expected id or output");
         }

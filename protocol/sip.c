@@ -175,12 +175,37 @@ void sip_print_signature(const struct sip *sip, struct buf *out)
     sip_print(&sip->results, out);
 }
 
+uint32_t sip_kwargs(const struct sip *sip)
+{
+    const struct sip_node *root = &sip->inputs.nodes[0];
+    if (sip->has_kwargs) {
+        return root->first + root->count - 1;
+    }
+    return root->kind == SIP_DICT ? 0 : SIP_NO_NODE;
+}
+
+uint32_t sip_args(const struct sip *sip)
+{
+    return sip->inputs.nodes[0].kind == SIP_SEQUENCE ? 0 : SIP_NO_NODE;
+}
+
+void sip_print_argument(const struct sip *sip, uint32_t node, struct buf *out)
+{
+    const struct sip_tree *tree = &sip->inputs;
+    uint32_t kwargs = sip_kwargs(sip), at = node;
+    while (at != kwargs && at != 0) {
+        at = tree->nodes[at].parent;
+    }
+    buf_add_str(out, at == kwargs ? "kwargs" : "args");
+    sip_print_path(tree, at, node, out);
+}
+
 static enum status fail_range(const char *root, const struct sip_tree *tree, uint32_t leaf,
                               uint32_t count, struct error *err)
 {
     struct buf path;
     buf_init(&path, ERROR_TEXT_MAX);
-    sip_print_path(tree, leaf, &path);
+    sip_print_path(tree, 0, leaf, &path);
     error_set(err, ST_INVALID, "%s%.*s: raw index %" PRId64 ", the function has %" PRIu32 " %s",
               root, SPAN_FMT(buf_span(&path)), tree->nodes[leaf].raw_index, count, root);
     buf_fini(&path);
@@ -192,9 +217,9 @@ static enum status fail_twice(const struct sip_tree *tree, uint32_t first, uint3
 {
     struct buf path;
     buf_init(&path, ERROR_TEXT_MAX);
-    sip_print_path(tree, first, &path);
+    sip_print_path(tree, 0, first, &path);
     buf_add_str(&path, " and inputs");
-    sip_print_path(tree, second, &path);
+    sip_print_path(tree, 0, second, &path);
     error_set(err, ST_INVALID, "raw input %" PRId64 " is at inputs%.*s",
               tree->nodes[first].raw_index, SPAN_FMT(buf_span(&path)));
     buf_fini(&path);

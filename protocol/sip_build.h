@@ -42,12 +42,6 @@ MUST_CHECK enum status sip_build(const struct sip_builder *builder, const struct
 /* The arena is full. */
 enum status sip_fail_full(struct error *err);
 
-/* A key that says itself which of the two it is. */
-struct sip_step {
-    bool is_name;
-    struct sip_key key;
-};
-
 /* What is at the end of a path of keys: SIP_LEAF, or a SIP_SEQUENCE or SIP_DICT without members. */
 struct sip_assignment {
     const struct sip_step *path;

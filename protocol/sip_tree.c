@@ -204,12 +204,12 @@ void sip_print_key(enum sip_kind parent, const struct sip_key *key, struct buf *
     buf_add_char(out, ']');
 }
 
-void sip_print_path(const struct sip_tree *tree, uint32_t node, struct buf *out)
+void sip_print_path(const struct sip_tree *tree, uint32_t from, uint32_t node, struct buf *out)
 {
     uint32_t above[SIP_DEPTH_MAX];
     size_t depth = 0;
-    for (uint32_t at = node; tree->nodes[at].parent != SIP_NO_NODE; at = tree->nodes[at].parent) {
-        must(depth < SIP_DEPTH_MAX);
+    for (uint32_t at = node; at != from; at = tree->nodes[at].parent) {
+        must(depth < SIP_DEPTH_MAX && tree->nodes[at].parent != SIP_NO_NODE);
         above[depth++] = at;
     }
     while (depth > 0) {

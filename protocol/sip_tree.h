@@ -36,6 +36,12 @@ struct sip_key {
     struct span name; /* any bytes */
 };
 
+/* A key that says itself which of the two it is. */
+struct sip_step {
+    bool is_name;
+    struct sip_key key;
+};
+
 struct sip_node {
     enum sip_kind kind;
     uint32_t parent;       /* SIP_NO_NODE at the root */
@@ -80,7 +86,7 @@ void sip_print(const struct sip_tree *tree, struct buf *out);
 /* One step of a path below a sequence or dict: [0], ["bar"]; b"..." for a name that is no text. */
 void sip_print_key(enum sip_kind parent, const struct sip_key *key, struct buf *out);
 
-/* Where |node| is: [0]["bar"]. */
-void sip_print_path(const struct sip_tree *tree, uint32_t node, struct buf *out);
+/* Where |node| is below |from|, which holds it: [0]["bar"]. The root is node 0. */
+void sip_print_path(const struct sip_tree *tree, uint32_t from, uint32_t node, struct buf *out);
 
 #endif

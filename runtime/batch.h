@@ -52,7 +52,7 @@ int64_t rt_batch_measure(struct rt_method *method, struct hal_pool *pool, int64_
 int64_t rt_batch_size_max(const struct rt_method *method);
 
 /*
- * The rows of a prepared call; 0: it cannot be joined, because its inputs have to be converted, it
+ * The rows of a planned call; 0: it cannot be joined, because its inputs have to be converted, it
  * waits for another one or another one waits for it, or its other sizes are not the upper bounds,
  * which are those that were proven.
  */
@@ -62,13 +62,15 @@ int64_t rt_batch_rows(const struct rt_invocation *invocation);
 bool rt_batch_fits(const struct rt_invocation *a, const struct rt_invocation *b);
 
 /*
- * Submits |count| prepared calls, at most RT_BATCH_CALLS_MAX, that fit each other and all have
- * rows, as one. Each ends as if it had been submitted alone: |done| is called for each, with its
- * argument of |args|. When the joined call cannot be made, or fails, each is run alone, so that
- * none fails for another's data. After warm-up this does not malloc.
+ * Submits |count| planned calls, at most RT_BATCH_CALLS_MAX, that fit each other and all have rows,
+ * as one. Each ends as if it had been submitted alone: |done| is called for each, with its argument
+ * of |args|. When the joined call fails, each is run alone, so that none fails for another's data.
+ * ST_EXHAUSTED: there is no memory now for all of them as one, nothing was submitted, and |done| is
+ * not called. After warm-up this does not malloc.
  */
-void rt_batch_submit(struct rt_invocation *const *parts, void *const *args, uint32_t count,
-                     rt_invocation_done_f *done);
+MUST_CHECK enum status rt_batch_submit(struct rt_invocation *const *parts, void *const *args,
+                                       uint32_t count, rt_invocation_done_f *done,
+                                       struct error *err);
 
 /*
  * |invocation|, submitted alone or with others, is not wanted any more. True: it has left those,

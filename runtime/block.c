@@ -60,7 +60,7 @@ static enum status make_flow(struct rt_block *block, struct error *err)
 {
     struct rt_staging staging = {0};
     if (!hal_device_props(block->device)->host_visible) {
-        staging = (struct rt_staging){block->name_count, block->result_count};
+        staging = (struct rt_staging){block->given_count, block->result_count};
     }
     TRY(find_numbers(block, err));
     TRY(rt_flow_make(&block->flow, &block->graph, staging, &block->graph.arena, err));
@@ -92,8 +92,7 @@ enum status rt_block_batch(struct rt_block *block, const struct rt_block *from, 
                            struct error *err)
 {
     rt_block_init(block, from->graph.name, from->device, NULL);
-    block->names = from->names;
-    block->name_count = from->name_count;
+    block->given_count = from->given_count;
     block->result_count = from->result_count;
     enum status status = rt_graph_batch(&block->graph, &from->graph, rows_max, err);
     if (status == ST_OK) {
@@ -149,35 +148,36 @@ static void read_symbols(const struct rt_block *block, const struct rt_block_inp
     }
 }
 
-/* ", as dim 0 of x": the last place where an input has |dim|, which gave it its value. */
-static void name_symbol(const struct rt_block *block, struct rt_dim dim, char text[80])
+/* ", as dim 0 of input 'x'": the last place where an input has |dim|, which gave it its value. */
+static void name_symbol(const struct rt_block *block, const struct rt_block_input *inputs,
+                        struct rt_dim dim, char text[80])
 {
     const struct rt_graph *graph = &block->graph;
-    for (uint32_t i = 0; dim.expr && i < block->name_count && i < graph->input_count; i++) {
+    for (uint32_t i = 0; dim.expr && i < graph->input_count; i++) {
         const struct rt_value *v = &graph->values[graph->inputs[i]];
-        for (uint8_t d = 0; v->kind == RT_TENSOR && d < v->rank; d++) {
+        for (uint8_t d = 0; inputs[i].label && v->kind == RT_TENSOR && d < v->rank; d++) {
             if (rt_dim_same(v->dims[d], dim)) {
-                snprintf(text, 80, ", as dim %u of %.40s", d, block->names[i].name);
+                snprintf(text, 80, ", as dim %u of %.50s", d, inputs[i].label);
             }
         }
     }
 }
 
-static enum status check_dim(const struct rt_block *block, uint32_t input, uint8_t d, int64_t given,
-                             const int64_t *values, struct error *err)
+static enum status check_dim(const struct rt_block *block, const struct rt_block_input *inputs,
+                             uint32_t i, uint8_t d, const int64_t *values, struct error *err)
 {
-    struct rt_dim dim = block->graph.values[block->graph.inputs[input]].dims[d];
-    int64_t wanted = rt_dim_at(dim, values);
-    const char *name = input < block->name_count ? block->names[input].name : "a value";
+    struct rt_dim dim = block->graph.values[block->graph.inputs[i]].dims[d];
+    int64_t given = inputs[i].shape->dims[d], wanted = rt_dim_at(dim, values);
+    const char *label = inputs[i].label ? inputs[i].label : "a value";
     if (given != wanted) {
         char other[80] = "";
-        name_symbol(block, dim, other);
-        return error_set(err, ST_INVALID, "%s: dim %u is %" PRId64 ", expected %" PRId64 "%s", name,
-                         d, given, wanted, other);
+        name_symbol(block, inputs, dim, other);
+        return error_set(err, ST_INVALID, "%s: dim %u is %" PRId64 ", expected %" PRId64 "%s",
+                         label, d, given, wanted, other);
     }
     if (given > dim.value) {
         return error_set(err, ST_INVALID, "%s: dim %u is %" PRId64 ", expected at most %" PRId64,
-                         name, d, given, dim.value);
+                         label, d, given, dim.value);
     }
     return ST_OK;
 }
@@ -190,9 +190,9 @@ static enum status check_inputs(const struct rt_block *block, const struct rt_bl
     for (uint32_t i = 0; i < graph->input_count; i++) {
         const struct rt_value *v = &graph->values[graph->inputs[i]];
         for (uint8_t d = 0; inputs[i].shape && v->kind == RT_TENSOR && d < v->rank; d++) {
-            TRY(check_dim(block, i, d, inputs[i].shape->dims[d], values, err));
+            TRY(check_dim(block, inputs, i, d, values, err));
         }
-        bool is_int = v->kind == RT_INT && i >= block->name_count;
+        bool is_int = v->kind == RT_INT && i >= block->given_count;
         if (is_int && inputs[i].number != rt_dim_at(v->i, values)) {
             return error_set(err, ST_INVALID, "an int is %" PRId64 ", expected %" PRId64,
                              inputs[i].number, rt_dim_at(v->i, values));
@@ -219,7 +219,7 @@ static void add_place(struct error *err, const char *name, int dim, int64_t is)
     error_set(err, before.code, "%s; %s%.60s is %" PRId64, before.text, place, name, is);
 }
 
-/* Which dims of the inputs the broken requirement follows from, so far as they have names. */
+/* Which dims of the inputs the broken requirement follows from, so far as they have labels. */
 static void explain(const struct rt_block *block, const struct rt_block_input *inputs,
                     const int64_t *values, struct error *err)
 {
@@ -231,9 +231,12 @@ static void explain(const struct rt_block *block, const struct rt_block_input *i
     }
     rt_dim_mark(&graph->dims, broken->a, is_part);
     rt_dim_mark(&graph->dims, broken->b, is_part);
-    for (uint32_t i = 0; i < block->name_count && i < graph->input_count; i++) {
+    for (uint32_t i = 0; i < graph->input_count; i++) {
         const struct rt_value *v = &graph->values[graph->inputs[i]];
-        const char *name = block->names[i].name;
+        const char *name = inputs[i].label;
+        if (!name) {
+            continue;
+        }
         for (uint8_t d = 0; inputs[i].shape && v->kind == RT_TENSOR && d < v->rank; d++) {
             if (v->dims[d].expr && is_part[v->dims[d].expr]) {
                 add_place(err, name, d, inputs[i].shape->dims[d]);

@@ -24,6 +24,7 @@ struct rt_io;
 struct rt_block_input {
     const struct shape *shape; /* borrowed; NULL: a mutable buffer, whose dims never vary */
     int64_t number;            /* of an int; a float's bits; 0 or 1 of a bool */
+    const char *label;         /* for messages; NULL: "a value" */
 };
 
 /* Where a register gets its new value from when a block has run. */
@@ -42,9 +43,8 @@ struct rt_block {
     uint32_t *ins; /* by graph input: its register */
     struct rt_block_out *outs;
     uint32_t out_count;
-    const struct rt_io *names; /* of the first name_count graph inputs, for errors */
-    uint32_t name_count;
-    uint32_t result_count;     /* of the graph's outputs, the first so many are the caller's */
+    uint32_t given_count;      /* of the graph's inputs, the first so many are the caller's */
+    uint32_t result_count;     /* of the graph's outputs, likewise */
     struct hal_device *device; /* borrowed */
     uint32_t *symbols;         /* expressions that inputs choose */
     uint32_t symbol_count;

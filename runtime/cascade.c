@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/check.h"
 #include "runtime/cascade_priv.h"
@@ -112,6 +113,18 @@ size_t rt_cascade_bytes(const struct rt_cascade *cascade)
     return bytes;
 }
 
+enum status rt_cascade_move_results(struct rt_cascade *cascade, struct hal_pool *pool,
+                                    struct error *err)
+{
+    for (uint32_t i = 0; i < cascade->layout->step_count; i++) {
+        const struct cascade_step *step = &cascade->steps[i];
+        if (step->invocation && step->status == ST_OK) {
+            TRY(rt_invocation_move_results(step->invocation, pool, err));
+        }
+    }
+    return ST_OK;
+}
+
 enum status rt_cascade_status(const struct rt_cascade *cascade, uint32_t index)
 {
     return cascade->steps[index].status;
@@ -171,6 +184,34 @@ uint32_t rt_cascade_failed_step(const struct rt_cascade *cascade)
     return found;
 }
 
+/* Step |before| was over before step |index| began. */
+static void begin_behind(const struct rt_cascade *cascade, uint32_t before, uint32_t index,
+                         uint64_t *begun)
+{
+    uint64_t over = cascade->steps[before].done_ns;
+    begun[index] = over > begun[index] ? over : begun[index];
+}
+
+void rt_cascade_times(const struct rt_cascade *cascade, uint64_t *out_ns)
+{
+    const struct rt_cascade_layout *layout = cascade->layout;
+    for (uint32_t i = 0; i < layout->step_count; i++) {
+        out_ns[i] = cascade->submitted_ns;
+        for (uint32_t k = 0; k < i; k++) {
+            if (rt_cascade_share_state(cascade, k, i)) {
+                begin_behind(cascade, k, i, out_ns);
+            }
+        }
+    }
+    for (uint32_t i = 0; i < layout->edge_count; i++) {
+        begin_behind(cascade, layout->edges[i].from, layout->edges[i].to, out_ns);
+    }
+    for (uint32_t i = 0; i < layout->step_count; i++) {
+        uint64_t done = cascade->steps[i].done_ns;
+        out_ns[i] = done > out_ns[i] ? done - out_ns[i] : 0; /* the device may be quicker to know */
+    }
+}
+
 void rt_cascade_trace(struct rt_cascade *cascade, rt_cascade_event_f *fn, void *arg)
 {
     cascade->trace = fn;
@@ -178,6 +219,16 @@ void rt_cascade_trace(struct rt_cascade *cascade, rt_cascade_event_f *fn, void *
 }
 
 /* ---- running --------------------------------------------------------------------------------- */
+
+/* Lists of calls are timed as wholes. */
+static uint64_t clock_ns(const struct rt_cascade *cascade)
+{
+    struct timespec now = {0};
+    if (!cascade->is_partial) {
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    }
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
 
 static void tell(const struct rt_cascade *cascade, enum rt_cascade_event event, uint32_t step)
 {
@@ -211,6 +262,7 @@ static void come_closer(struct rt_cascade *cascade, uint32_t index)
 static void step_over(struct rt_cascade *cascade, uint32_t index)
 {
     const struct rt_cascade_layout *layout = cascade->layout;
+    cascade->steps[index].done_ns = clock_ns(cascade);
     tell(cascade, RT_CASCADE_COMPLETED, index);
     if (cascade->steps[index].status != ST_OK && !cascade->is_partial) {
         atomic_store_explicit(cascade->cancel, true, memory_order_relaxed);
@@ -292,6 +344,7 @@ void rt_cascade_submit(struct rt_cascade *cascade, const struct hal_timepoint *w
     must(rt_cascade_is_prepared(cascade));
     cascade->done = done;
     cascade->arg = arg;
+    cascade->submitted_ns = clock_ns(cascade);
     atomic_store_explicit(&cascade->left, count + 1, memory_order_relaxed);
     for (uint32_t i = 0; i < count; i++) {
         if (cascade->steps[i].is_late) {

@@ -26,6 +26,7 @@
 #include "base/status.h"
 #include "hal/queue.h"
 
+struct hal_pool;
 struct rt_cascade;
 struct rt_culprit;
 struct rt_invocation;
@@ -103,6 +104,11 @@ size_t rt_cascade_demand(const struct rt_cascade *cascade);
 /* Pool memory that the prepared steps hold. */
 size_t rt_cascade_bytes(const struct rt_cascade *cascade);
 
+/* After done: the memory of the results of all steps is held by |pool| from now on, as by
+ * rt_invocation_move_results(). */
+MUST_CHECK enum status rt_cascade_move_results(struct rt_cascade *cascade, struct hal_pool *pool,
+                                               struct error *err);
+
 /* Called once all steps are over; the cascade may be reset from here. */
 typedef void rt_cascade_done_f(struct rt_cascade *cascade, enum status status, void *arg);
 
@@ -121,6 +127,10 @@ const struct error *rt_cascade_error(const struct rt_cascade *cascade, uint32_t 
 const struct rt_culprit *rt_cascade_culprit(const struct rt_cascade *cascade, uint32_t step);
 uint32_t rt_cascade_cause(const struct rt_cascade *cascade, uint32_t step);
 uint32_t rt_cascade_failed_step(const struct rt_cascade *cascade);
+
+/* From done on, not of partial cascades: by step, the ns from when all that it follows was over
+ * until it was. |out_ns| has room for RT_CASCADE_STEPS_MAX. */
+void rt_cascade_times(const struct rt_cascade *cascade, uint64_t *out_ns);
 
 /* For tests and traces: what happens to each step, on whatever thread it happens. */
 enum rt_cascade_event { RT_CASCADE_SUBMITTED, RT_CASCADE_COMPLETED };

@@ -109,7 +109,7 @@ static enum status reserve_known(struct rt_invocation *inv, struct error *err)
     }
     for (uint32_t i = 0; status == ST_OK && i < results; i++) {
         if (infos[i].is_tensor && infos[i].is_known && !inv->bound[i].buffer) {
-            status = hal_pool_reserve(inv->pool, infos[i].bytes, &inv->bound[i].buffer, err);
+            status = hal_pool_reserve(inv->run_pool, infos[i].bytes, &inv->bound[i].buffer, err);
             inv->bytes += status == ST_OK ? infos[i].bytes : 0;
         }
         if (infos[i].is_tensor && infos[i].is_known) {
@@ -168,9 +168,8 @@ static enum status connect_scalar(struct rt_invocation *from, uint32_t output,
 static enum status name_edge(const struct rt_invocation *to, const struct rt_cascade_edge *edge,
                              struct error *err)
 {
-    return edge->place
-               ? error_prefix(err, "%s: ", edge->place)
-               : error_prefix(err, "input '%s': ", rt_method_input(to->method, edge->input)->name);
+    return edge->place ? error_prefix(err, "%s: ", edge->place)
+                       : error_prefix(err, "%s: ", rt_invocation_label(to, edge->input));
 }
 
 static enum status connect(struct rt_cascade *cascade, const struct rt_cascade_edge *edge,

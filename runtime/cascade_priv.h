@@ -18,6 +18,7 @@ struct cascade_step {
     enum status status;
     struct error error; /* when status is not ST_OK */
     struct rt_culprit culprit;
+    uint64_t done_ns;   /* when it was over, on the monotone clock; not in partial cascades */
     size_t given_bytes; /* of the pool, before it was given what prepare gives */
     bool is_late;       /* started by whoever completes the last step that it has to follow */
     bool is_connected;  /* its edges are bound */
@@ -33,6 +34,7 @@ struct rt_cascade {
     atomic_bool is_cancelled; /* unless somebody else's flag is used */
     atomic_bool *cancel;
     atomic_uint left;
+    uint64_t submitted_ns; /* like done_ns */
     rt_cascade_done_f *done;
     void *arg;
     rt_cascade_event_f *trace;

@@ -8,7 +8,8 @@
  *     rt_invocation_int, _float, _bool, _string  for each scalar that the caller gives
  *     rt_invocation_bind_result  for results that are to be written into the caller's own memory
  *     rt_invocation_after    for each timepoint that it has to wait for on the device
- *     rt_invocation_prepare  shapes, plan, result memory: every refusal happens here or before
+ *     rt_invocation_plan     shapes, plan: every refusal but lack of memory happens here or before
+ *     rt_invocation_prepare  memory for results and while it runs
  *     rt_invocation_submit   queued on the device; |done| is called once
  *     rt_invocation_error    after |done| with a failure: why
  *       and _culprit         which element of which input is to blame, if one is
@@ -56,7 +57,17 @@ MUST_CHECK enum status rt_invocation_new(struct rt_method *method, struct hal_po
                                          struct rt_invocation **out_invocation, struct error *err);
 void rt_invocation_free(struct rt_invocation *invocation); /* not while submitted; NULL is fine */
 
+/*
+ * Before prepare: what the call takes from then on comes from |pool|, of the same memory as the
+ * pool of its inputs. For a pipeline it is the pool of its inputs always.
+ */
+void rt_invocation_run_in(struct rt_invocation *invocation, struct hal_pool *pool);
+
 struct rt_method *rt_invocation_method(const struct rt_invocation *invocation);
+
+/* What |invocation| says of its inputs is for a caller that knows them as arguments: messages have
+ * their paths, kwargs["mask"], and not their names. */
+void rt_invocation_say_paths(struct rt_invocation *invocation);
 
 /*
  * Checks |dtype| and |shape| against input |index| (ST_INVALID with what is expected and what was
@@ -111,14 +122,16 @@ MUST_CHECK enum status rt_invocation_string(struct rt_invocation *invocation, ui
 bool rt_invocation_is_planned(struct rt_invocation *invocation);
 
 /*
- * The first half of prepare, for a call that has to wait before it may have its memory: the checks
- * of its inputs, and the plan.
+ * The first half of prepare, for a call that waits before it gets its memory: all checks, and the
+ * plan. Fixed scalars may be missing; a missing tensor is ST_INVALID by name. The steps of a
+ * pipeline take each other's results where these lie, so a pipeline gets its memory here already.
  */
 MUST_CHECK enum status rt_invocation_plan(struct rt_invocation *invocation, struct error *err);
 
 /*
- * Fixed scalars may be missing; a missing tensor is ST_INVALID by name. May be called again after a
- * failure, but memory bound to results has to be bound again.
+ * The second half, after the first if that was not called: memory for the results and while it
+ * runs. After rt_invocation_plan() it takes little time, and lack of memory is its only failure. It
+ * may be called again after a failure, but memory bound to results has to be bound again.
  */
 MUST_CHECK enum status rt_invocation_prepare(struct rt_invocation *invocation, struct error *err);
 
@@ -126,8 +139,9 @@ MUST_CHECK enum status rt_invocation_prepare(struct rt_invocation *invocation, s
 size_t rt_invocation_bytes(const struct rt_invocation *invocation);
 
 /*
- * Once prepare has found the pool full: the bytes of it that the call takes at least, with those
- * that it holds, by the sizes that are known before it runs. What exceeds the pool never fits.
+ * Before prepare, or after it has failed: the bytes of the pool that the call takes at least, with
+ * those that it holds, by the sizes that are known before it runs; exact once there is a plan. What
+ * exceeds the pool never fits.
  */
 size_t rt_invocation_demand(const struct rt_invocation *invocation);
 
@@ -158,6 +172,11 @@ void rt_invocation_cancel(struct rt_invocation *invocation);
  * is out of range: got 5, expected 0 to 4"). Borrowed from the invocation.
  */
 const struct error *rt_invocation_error(const struct rt_invocation *invocation);
+
+/* After done: the memory of the results is held by |pool| from now on. ST_EXHAUSTED: not all of it,
+ * that pool may not hold so much. */
+MUST_CHECK enum status rt_invocation_move_results(struct rt_invocation *invocation,
+                                                  struct hal_pool *pool, struct error *err);
 
 /* The element of an input that such an error is about, for callers to name it as they know it. */
 struct rt_culprit {

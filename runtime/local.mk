@@ -40,9 +40,10 @@ noinst_LIBRARIES += %D%/libruntime.a
 	%D%/foresee.c %D%/foresee.h \
 	%D%/method.c %D%/method.h \
 	%D%/method_print.c \
+	%D%/names.c %D%/names.h \
 	%D%/operators.c %D%/operators.h \
 	%D%/oracle.c %D%/oracle.h \
-	%D%/pipeline.c %D%/pipeline.h %D%/pipeline_priv.h \
+	%D%/pipeline.c %D%/pipeline.h %D%/pipeline_describe.c %D%/pipeline_priv.h \
 	%D%/resident.c %D%/resident.h \
 	%D%/program.c %D%/program.h \
 	%D%/results.c %D%/results.h \

@@ -5,13 +5,13 @@
 
 #include "runtime/method.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/check.h"
 #include "hal/device.h"
 #include "runtime/files.h"
 #include "runtime/import/kernels.h"
+#include "runtime/names.h"
 #include "runtime/ops/op.h"
 #include "runtime/pipeline_priv.h"
 #include "runtime/state_priv.h"
@@ -23,26 +23,6 @@
 #define CODE_BYTES_MAX (512u << 20)
 
 /* ---- description ----------------------------------------------------------------------------- */
-
-/* Names are made once, beside the array they are named in. */
-#define IO_NAME_MAX 24
-
-enum status rt_method_allocate_io(struct rt_io **out_ios, uint32_t count, const char *what,
-                                  struct error *err)
-{
-    struct rt_io *ios = calloc(count ? count : 1, sizeof(*ios) + IO_NAME_MAX);
-    if (!ios) {
-        return error_set(err, ST_EXHAUSTED, "no memory for %u %ss", count, what);
-    }
-    char *names = (char *)(ios + count);
-    for (uint32_t i = 0; i < count; i++) {
-        char *name = names + (size_t)i * IO_NAME_MAX;
-        snprintf(name, IO_NAME_MAX, "%s_%u", what, i);
-        ios[i].name = name;
-    }
-    *out_ios = ios;
-    return ST_OK;
-}
 
 /* One of an element type that this build lacks is nothing: the method has a failure. */
 static void describe_tensor(struct rt_io *io, const struct pte_tensor *t)
@@ -95,8 +75,8 @@ static void describe(struct rt_io *io, const struct pte_value *v)
 static enum status describe_all(struct rt_method *method, struct error *err)
 {
     const struct pte_plan *plan = method->plan;
-    TRY(rt_method_allocate_io(&method->inputs, plan->input_count, "input", err));
-    TRY(rt_method_allocate_io(&method->results, plan->output_count, "output", err));
+    TRY(rt_names_allocate(&method->inputs, plan->input_count, RT_INPUT, err));
+    TRY(rt_names_allocate(&method->results, plan->output_count, RT_RESULT, err));
     for (uint32_t i = 0; i < plan->input_count; i++) {
         describe(&method->inputs[i], &plan->values[plan->inputs[i]]);
     }
@@ -261,8 +241,7 @@ static enum status compile(struct rt_method *method, bool fuses, struct error *e
     TRY(rt_import_kernels(method->files, method->plan, method->device, code, &states, err));
     TRY(find_states(method, &states, err));
     TRY(rt_weights_find(code, &code->arena, &method->weights, err));
-    code->blocks[0]->names = method->inputs;
-    code->blocks[0]->name_count = method->plan->input_count;
+    code->blocks[0]->given_count = method->plan->input_count;
     code->blocks[0]->result_count = code->step_count == 0 ? method->plan->output_count : 0;
     for (uint32_t i = 0; i < code->block_count; i++) {
         TRY(rt_block_compile(code->blocks[i], fuses, err));
@@ -361,8 +340,10 @@ enum status rt_method_compile(struct rt_method *method, struct rt_program *progr
     };
     rt_method_init(method);
     TRY(describe_all(method, err));
+    TRY(rt_signature_make_structure(method, NULL, err));
+    TRY(rt_names_settle(method, NULL, err));
     if (compile(method, !options->is_unfused, &method->failure) != ST_OK) {
-        return rt_signature_make(method, &method->signature_arena, &method->signature, err);
+        return rt_signature_make(method, err);
     }
     method->failure.code = ST_OK;
     for (uint32_t i = 0; i < plan->input_count; i++) {
@@ -371,7 +352,7 @@ enum status rt_method_compile(struct rt_method *method, struct rt_program *progr
     }
     describe_results(method);
     note_uses(method);
-    return rt_signature_make(method, &method->signature_arena, &method->signature, err);
+    return rt_signature_make(method, err);
 }
 
 void rt_method_fini(struct rt_method *method)

@@ -75,14 +75,9 @@ void rt_method_fini(struct rt_method *method);
 /* Plans that are cached, of all its blocks. Any thread. */
 uint32_t rt_method_plan_count(struct rt_method *method);
 
-/*
- * For runtime/pipeline.c: a program without files whose one method has nothing but its device; and
- * arrays of descriptions that have their names, in one allocation.
- */
+/* For runtime/pipeline.c: a program without files whose one method has nothing but its device. */
 MUST_CHECK enum status rt_program_new_empty(struct hal_device *device,
                                             struct rt_program **out_program, struct error *err);
-MUST_CHECK enum status rt_method_allocate_io(struct rt_io **out_ios, uint32_t count,
-                                             const char *what, struct error *err);
 
 /* rt_program_verify_files(), without the programs of a pipeline's steps. */
 MUST_CHECK enum status rt_program_verify_own_files(const struct rt_program *program,

@@ -44,13 +44,12 @@ enum status rt_io_refuse(const struct rt_io *io, const char *given, struct error
     return ST_INVALID;
 }
 
-enum status rt_io_missing(const struct rt_io *io, struct error *err)
+enum status rt_io_missing(const struct rt_io *io, const char *label, struct error *err)
 {
     struct buf type;
     buf_init(&type, 512);
     rt_io_print(io, &type);
-    error_set(err, ST_INVALID, "input '%s' is missing, expected %.*s", io->name,
-              SPAN_FMT(buf_span(&type)));
+    error_set(err, ST_INVALID, "%s is missing, expected %.*s", label, SPAN_FMT(buf_span(&type)));
     buf_fini(&type);
     return ST_INVALID;
 }

@@ -46,8 +46,8 @@ enum rt_oracle_answer rt_oracle(const struct rt_io *slot, const struct hal_devic
 /* "float32[?,8]", or "an int" for a slot that takes no tensor. */
 void rt_io_print(const struct rt_io *io, struct buf *out);
 
-/* ST_INVALID: "input 'x' is missing, expected float32[?,8]". */
-enum status rt_io_missing(const struct rt_io *io, struct error *err);
+/* ST_INVALID: "input 'x' is missing, expected float32[?,8]", where |label| is "input 'x'". */
+enum status rt_io_missing(const struct rt_io *io, const char *label, struct error *err);
 
 /* ST_INVALID: "expected float32[?,8], got |given|". */
 enum status rt_io_refuse(const struct rt_io *io, const char *given, struct error *err);

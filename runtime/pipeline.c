@@ -19,8 +19,6 @@ struct build {
     const struct rt_pipeline_desc *desc;
     struct rt_pipeline *pipeline;
     struct rt_method *method;
-    struct rt_cascade_edge *edges;
-    struct rt_pipeline_input *inputs;
 };
 
 static enum status exhausted(struct error *err)
@@ -94,7 +92,7 @@ static enum status check_step(const struct build *build, uint32_t step, struct e
     }
     for (uint32_t i = 0; i < count; i++) {
         if (check_source(build, step, i, err) != ST_OK) {
-            return error_prefix(err, "input %u: ", i);
+            return error_prefix(err, "%s: ", rt_method_input(desc->method, i)->label);
         }
     }
     return ST_OK;
@@ -167,115 +165,14 @@ static enum status add_outputs(struct build *build, struct error *err)
     return ST_OK;
 }
 
-/* ---- descriptions ---------------------------------------------------------------------------- */
-
-/* What both take: the smaller bound, and the one size where one of them has only that. */
-static enum status intersect(struct rt_io *io, const struct rt_io *other, struct error *err)
-{
-    TRY(rt_cascade_verify_edge(io, other, err));
-    for (uint8_t d = 0; io->kind == RT_IO_TENSOR && d < io->shape.rank; d++) {
-        uint32_t bit = 1u << d;
-        int64_t bound = other->shape.dims[d];
-        if (!(other->dynamic_dims & bit) || bound < io->shape.dims[d]) {
-            must(io->dynamic_dims & bit || io->shape.dims[d] <= bound);
-            io->shape.dims[d] = io->dynamic_dims & bit ? bound : io->shape.dims[d];
-        }
-        io->dynamic_dims &= other->dynamic_dims & bit ? UINT32_MAX : ~bit;
-    }
-    return ST_OK;
-}
-
-static void copy_io(struct rt_io *to, const struct rt_io *from)
-{
-    const char *name = to->name;
-    *to = *from;
-    to->name = name;
-}
-
-static enum status describe_input(struct build *build, const struct rt_pipeline_input *input,
-                                  struct error *err)
-{
-    const struct rt_io *wanted =
-        rt_method_input(build->desc->steps[input->step].method, input->input);
-    struct rt_io *io = &build->method->inputs[input->from];
-    if (io->kind == RT_IO_NONE) {
-        copy_io(io, wanted);
-        return ST_OK;
-    }
-    if (intersect(io, wanted, err) != ST_OK) {
-        error_prefix(err, "input %u: ", input->input);
-        return rt_pipeline_prefix(build->pipeline, input->step, err);
-    }
-    return ST_OK;
-}
-
-static enum status describe_inputs(struct build *build, struct error *err)
-{
-    struct rt_pipeline *pipeline = build->pipeline;
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < pipeline->input_count; i++) {
-        uint32_t from = pipeline->inputs[i].from;
-        count = from >= count ? from + 1 : count;
-    }
-    pipeline->plan.input_count = count;
-    TRY(rt_method_allocate_io(&build->method->inputs, count, "input", err));
-    for (uint32_t i = 0; i < pipeline->input_count; i++) {
-        TRY(describe_input(build, &pipeline->inputs[i], err));
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        if (build->method->inputs[i].kind == RT_IO_NONE) {
-            return error_set(err, ST_INVALID, "no step takes input %u, but one takes input %u", i,
-                             count - 1);
-        }
-    }
-    return ST_OK;
-}
-
-/*
- * What is one size in every step that feeds a result is one size in the result: known from the
- * steps' sizes, evaluated once for inputs whose dims do not vary.
- */
-static enum status settle_results(struct build *build, struct error *err)
-{
-    struct rt_method *method = build->method;
-    uint32_t results = build->pipeline->plan.output_count;
-    uint32_t inputs = build->pipeline->plan.input_count, dynamic = 0;
-    struct rt_result_info *infos = arena_array(&build->pipeline->arena, results, sizeof(*infos));
-    const struct shape **shapes = arena_array(&build->pipeline->arena, inputs, sizeof(*shapes));
-    if (!infos || !shapes) {
-        return exhausted(err);
-    }
-    for (uint32_t i = 0; i < inputs; i++) {
-        dynamic |= method->inputs[i].dynamic_dims;
-        shapes[i] = method->inputs[i].kind == RT_IO_TENSOR ? &method->inputs[i].shape : NULL;
-    }
-    if (dynamic) {
-        return ST_OK;
-    }
-    TRY(rt_pipeline_measure(method, shapes, infos, NULL, err));
-    for (uint32_t i = 0; i < results; i++) {
-        if (infos[i].is_tensor && infos[i].is_known) {
-            method->results[i].shape = infos[i].shape;
-            method->results[i].dynamic_dims = 0;
-        }
-    }
-    return ST_OK;
-}
-
-static enum status describe_results(struct build *build, struct error *err)
-{
-    const struct rt_pipeline *pipeline = build->pipeline;
-    struct rt_method *method = build->method;
-    TRY(rt_method_allocate_io(&method->results, pipeline->plan.output_count, "output", err));
-    for (uint32_t i = 0; i < pipeline->plan.output_count; i++) {
-        const struct rt_pipeline_output *output = &pipeline->outputs[i];
-        copy_io(&method->results[i],
-                rt_method_result(pipeline->methods[output->step], output->output));
-    }
-    return settle_results(build, err);
-}
-
 /* ---- making ---------------------------------------------------------------------------------- */
+
+static enum status copy_text(struct arena *arena, const char *text, const char **out,
+                             struct error *err)
+{
+    *out = arena_strdup(arena, text, strlen(text));
+    return *out ? ST_OK : exhausted(err);
+}
 
 static enum status copy_steps(struct build *build, struct error *err)
 {
@@ -283,15 +180,18 @@ static enum status copy_steps(struct build *build, struct error *err)
     struct rt_pipeline *pipeline = build->pipeline;
     struct arena *arena = &pipeline->arena;
     const char **names = arena_array(arena, desc->step_count, sizeof(*names));
+    const char **models = arena_array(arena, desc->step_count, sizeof(*models));
     struct rt_method **methods = arena_array(arena, desc->step_count, sizeof(*methods));
-    pipeline->plan.name = arena_strdup(arena, desc->name, strlen(desc->name));
-    if (!names || !methods || !pipeline->plan.name) {
+    pipeline->counters = arena_array(arena, desc->step_count, sizeof(*pipeline->counters));
+    if (!names || !models || !methods || !pipeline->counters) {
         return exhausted(err);
     }
+    TRY(copy_text(arena, desc->name, &pipeline->plan.name, err));
     for (uint32_t i = 0; i < desc->step_count; i++) {
-        names[i] = arena_strdup(arena, desc->steps[i].name, strlen(desc->steps[i].name));
-        if (!names[i]) {
-            return exhausted(err);
+        TRY(copy_text(arena, desc->steps[i].name, &names[i], err));
+        models[i] = names[i];
+        if (desc->models) {
+            TRY(copy_text(arena, desc->models[i], &models[i], err));
         }
     }
     for (uint32_t i = 0; i < desc->step_count; i++) {
@@ -299,8 +199,35 @@ static enum status copy_steps(struct build *build, struct error *err)
         rt_program_ref(rt_method_program(methods[i]));
     }
     pipeline->names = names;
+    pipeline->models = models;
     pipeline->methods = methods;
     pipeline->layout.step_count = desc->step_count;
+    return ST_OK;
+}
+
+/* What a call of it is in all: an invocation for each step, however deep, and what feeds them. */
+static enum status count_all(struct rt_pipeline *pipeline, struct error *err)
+{
+    pipeline->all_sources = pipeline->layout.edge_count + pipeline->input_count;
+    pipeline->depth = 1;
+    for (uint32_t i = 0; i < pipeline->layout.step_count; i++) {
+        const struct rt_pipeline *inner = pipeline->methods[i]->pipeline;
+        pipeline->all_steps += rt_method_call_count(pipeline->methods[i]);
+        pipeline->all_sources += inner ? inner->all_sources : 0;
+        if (inner && inner->depth >= pipeline->depth) {
+            pipeline->depth = inner->depth + 1;
+        }
+    }
+    if (pipeline->all_steps > RT_PIPELINE_ALL_STEPS_MAX ||
+        pipeline->all_sources > RT_PIPELINE_ALL_SOURCES_MAX ||
+        pipeline->depth > RT_PIPELINE_DEPTH_MAX) {
+        return error_set(err, ST_INVALID,
+                         "expected at most %d steps with %d inputs, in pipelines at most %d deep, "
+                         "all steps of its steps counted; got %u, %u and %u",
+                         RT_PIPELINE_ALL_STEPS_MAX, RT_PIPELINE_ALL_SOURCES_MAX,
+                         RT_PIPELINE_DEPTH_MAX, pipeline->all_steps, pipeline->all_sources,
+                         pipeline->depth);
+    }
     return ST_OK;
 }
 
@@ -313,11 +240,9 @@ static enum status make(struct build *build, struct error *err)
         }
     }
     TRY(add_sources(build, err));
+    TRY(count_all(build->pipeline, err));
     TRY(add_outputs(build, err));
-    TRY(describe_inputs(build, err));
-    TRY(describe_results(build, err));
-    return rt_signature_make(build->method, &build->method->signature_arena,
-                             &build->method->signature, err);
+    return rt_pipeline_describe(build->method, build->desc, err);
 }
 
 enum status rt_pipeline_new(const struct rt_pipeline_desc *desc, struct rt_program **out_program,
@@ -403,4 +328,58 @@ enum status rt_pipeline_measure(const struct rt_method *method, const struct sha
 bool rt_method_is_pipeline(const struct rt_method *method)
 {
     return method->pipeline != NULL;
+}
+
+uint32_t rt_method_call_count(const struct rt_method *method)
+{
+    return 1 + (method->pipeline ? method->pipeline->all_steps : 0);
+}
+
+uint32_t rt_pipeline_step_count(const struct rt_method *method)
+{
+    return method->pipeline ? method->pipeline->layout.step_count : 0;
+}
+
+/* ---- counts ---------------------------------------------------------------------------------- */
+
+static void add(atomic_uint_fast64_t *counter, uint64_t more)
+{
+    atomic_fetch_add_explicit(counter, more, memory_order_relaxed);
+}
+
+static uint64_t look(const atomic_uint_fast64_t *counter)
+{
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+void rt_pipeline_count(struct rt_pipeline *pipeline, const struct rt_cascade *cascade,
+                       uint32_t failed)
+{
+    uint64_t ns[RT_CASCADE_STEPS_MAX];
+    rt_cascade_times(cascade, ns);
+    for (uint32_t i = 0; i < pipeline->layout.step_count; i++) {
+        struct rt_step_counter *counter = &pipeline->counters[i];
+        if (rt_cascade_status(cascade, i) == ST_OK) {
+            add(&counter->count, 1);
+            add(&counter->ns, ns[i]);
+        } else if (i == failed) {
+            add(&counter->failed_count, 1);
+            add(&counter->failed_ns, ns[i]);
+        }
+    }
+}
+
+struct rt_step_counts rt_pipeline_step_counts(const struct rt_method *method, uint32_t step)
+{
+    const struct rt_pipeline *pipeline = method->pipeline;
+    must(step < pipeline->layout.step_count);
+    const struct rt_step_counter *counter = &pipeline->counters[step];
+    return (struct rt_step_counts){
+        .name = pipeline->names[step],
+        .model = pipeline->models[step],
+        .count = look(&counter->count),
+        .ns = look(&counter->ns),
+        .failed_count = look(&counter->failed_count),
+        .failed_ns = look(&counter->failed_ns),
+    };
 }

@@ -3,6 +3,8 @@
 #ifndef PTED_RUNTIME_PIPELINE_PRIV_H
 #define PTED_RUNTIME_PIPELINE_PRIV_H
 
+#include <stdatomic.h>
+
 #include "runtime/cascade.h"
 #include "runtime/method.h"
 #include "runtime/pipeline.h"
@@ -17,10 +19,19 @@ struct rt_pipeline_output {
     uint32_t step, output;
 };
 
+/* See struct rt_step_counts. */
+struct rt_step_counter {
+    atomic_uint_fast64_t count, ns, failed_count, failed_ns;
+};
+
 struct rt_pipeline {
     struct pte_plan plan; /* what a method without a file has for one: name and counts */
     struct arena arena;   /* of all that follows */
     const char *const *names;
+    const char *const *models;
+    struct rt_step_counter *counters; /* by step */
+    uint32_t all_steps, all_sources;  /* with those of pipelines among the steps */
+    uint32_t depth;                   /* 1: none of them is a pipeline */
     struct rt_method *const *methods; /* by step; their programs: refs held */
     struct rt_cascade_layout layout;
     const struct rt_pipeline_input *inputs;
@@ -30,6 +41,15 @@ struct rt_pipeline {
 };
 
 void rt_pipeline_free(struct rt_pipeline *pipeline); /* NULL is fine */
+
+/* runtime/pipeline_describe.c: the inputs and results of |method|, whose pipeline knows its steps
+ * and who takes what; their structure and their names. */
+MUST_CHECK enum status rt_pipeline_describe(struct rt_method *method,
+                                            const struct rt_pipeline_desc *desc, struct error *err);
+
+/* A call is over: counts its steps. |failed|: the one that ended it, or UINT32_MAX. */
+void rt_pipeline_count(struct rt_pipeline *pipeline, const struct rt_cascade *cascade,
+                       uint32_t failed);
 
 /* Puts "step 2 (topk): " before the text in |err|. */
 enum status rt_pipeline_prefix(const struct rt_pipeline *pipeline, uint32_t step,

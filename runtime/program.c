@@ -180,7 +180,8 @@ struct rt_method *rt_program_default_method(const struct rt_program *program)
 static void print_ios(const struct rt_io *ios, uint32_t count, struct buf *out)
 {
     for (uint32_t i = 0; i < count; i++) {
-        buf_printf(out, "  %s: ", ios[i].name);
+        bool has_name = ios[i].name != ios[i].alias;
+        buf_printf(out, has_name ? "  %s (%s): " : "  %s: ", ios[i].name, ios[i].alias);
         rt_io_print(&ios[i], out);
         buf_add_str(out, ios[i].is_fixed ? ", fixed\n" : "\n");
     }

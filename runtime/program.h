@@ -75,7 +75,10 @@ enum rt_io_kind { RT_IO_NONE, RT_IO_TENSOR, RT_IO_INT, RT_IO_FLOAT, RT_IO_BOOL, 
 /* One raw input or result, as the file declares it. */
 struct rt_io {
     enum rt_io_kind kind;
-    const char *name;      /* "input_0", "output_0": the raw index counts all kinds */
+    const char *name;      /* unique among the method's inputs or results: see runtime/names.h */
+    const char *alias;     /* "input_0", "output_0": the raw index, which counts all kinds */
+    const char *label;     /* for messages: "input 'mask'" */
+    const char *path;      /* the same to callers that know arguments: kwargs["mask"] */
     enum dtype dtype;      /* of a tensor; I64, F64 and BOOL for scalars */
     struct shape shape;    /* upper bounds; rank 0 for scalars */
     uint32_t dynamic_dims; /* bit d is set: dim d may be anything up to shape.dims[d] */
@@ -102,6 +105,9 @@ uint32_t rt_method_input_count(const struct rt_method *method);
 uint32_t rt_method_result_count(const struct rt_method *method);
 const struct rt_io *rt_method_input(const struct rt_method *method, uint32_t index);
 const struct rt_io *rt_method_result(const struct rt_method *method, uint32_t index);
+
+/* Is |name| its name or its alias? Not more than one input, and one result, of a method is. */
+bool rt_io_is_called(const struct rt_io *io, struct span name);
 
 /*
  * The bytes of result |index| as an invocation would give them, if they are the same for every call

@@ -17,13 +17,21 @@
 #include "runtime/plan/plan.h"
 #include "runtime/state_priv.h"
 
+/* What messages call input |index|. */
+static const char *label_of(const struct rt_method *method, bool says_paths, uint32_t index)
+{
+    const struct rt_io *io = rt_method_input(method, index);
+    return says_paths ? io->path : io->label;
+}
+
 static enum status check_inputs(const struct rt_method *method, const struct shape *const *inputs,
-                                struct error *err)
+                                bool says_paths, struct error *err)
 {
     for (uint32_t i = 0; i < rt_method_input_count(method); i++) {
         const struct rt_io *io = rt_method_input(method, i);
         if (io->kind == RT_IO_TENSOR && !inputs[i]) {
-            return rt_io_missing(io, err); /* before what is wrong with others */
+            return rt_io_missing(io, label_of(method, says_paths, i),
+                                 err); /* before what is wrong with others */
         }
     }
     for (uint32_t i = 0; i < rt_method_input_count(method); i++) {
@@ -35,7 +43,7 @@ static enum status check_inputs(const struct rt_method *method, const struct sha
         }
         given = (struct rt_buffer_desc){.dtype = io->dtype, .shape = *inputs[i]};
         if (rt_oracle(io, method->device, &given, &wanted, &bytes, err) == RT_ORACLE_UNSUPPORTED) {
-            return error_prefix(err, "input '%s': ", io->name);
+            return error_prefix(err, "%s: ", label_of(method, says_paths, i));
         }
     }
     return ST_OK;
@@ -205,8 +213,8 @@ static enum status count_bytes(const struct rt_method *method, const struct rt_b
 }
 
 static enum status evaluate(struct rt_method *method, const struct shape *const *inputs,
-                            int64_t *values, struct rt_result_info *out_infos, size_t *out_bytes,
-                            struct error *err)
+                            bool says_paths, int64_t *values, struct rt_result_info *out_infos,
+                            size_t *out_bytes, struct error *err)
 {
     struct rt_block *entry = method->code.blocks[0];
     struct rt_block_input *given = calloc((size_t)entry->graph.input_count + 1, sizeof(*given));
@@ -215,7 +223,10 @@ static enum status evaluate(struct rt_method *method, const struct shape *const 
     }
     enum status status = ST_OK;
     for (uint32_t i = 0; i < rt_method_input_count(method); i++) {
-        given[i].shape = inputs[i];
+        given[i] = (struct rt_block_input){
+            .shape = inputs[i],
+            .label = label_of(method, says_paths, i),
+        };
     }
     status = rt_block_eval(entry, given, values, err);
     if (status == ST_OK) {
@@ -232,12 +243,12 @@ static enum status evaluate(struct rt_method *method, const struct shape *const 
     return status;
 }
 
-enum status rt_method_measure(struct rt_method *method, const struct shape *const *inputs,
-                              struct rt_result_info *out_infos, size_t *out_bytes,
-                              struct error *err)
+static enum status measure(struct rt_method *method, const struct shape *const *inputs,
+                           bool says_paths, struct rt_result_info *out_infos, size_t *out_bytes,
+                           struct error *err)
 {
     must(method->failure.code == ST_OK);
-    TRY(check_inputs(method, inputs, err));
+    TRY(check_inputs(method, inputs, says_paths, err));
     if (method->pipeline) {
         return rt_pipeline_measure(method, inputs, out_infos, out_bytes, err);
     }
@@ -245,15 +256,28 @@ enum status rt_method_measure(struct rt_method *method, const struct shape *cons
     if (!values) {
         return error_set(err, ST_EXHAUSTED, "no memory for the sizes of a method");
     }
-    enum status status = evaluate(method, inputs, values, out_infos, out_bytes, err);
+    enum status status = evaluate(method, inputs, says_paths, values, out_infos, out_bytes, err);
     free(values);
     return status;
+}
+
+enum status rt_method_measure(struct rt_method *method, const struct shape *const *inputs,
+                              struct rt_result_info *out_infos, size_t *out_bytes,
+                              struct error *err)
+{
+    return measure(method, inputs, false, out_infos, out_bytes, err);
 }
 
 enum status rt_method_result_shapes(struct rt_method *method, const struct shape *const *inputs,
                                     struct rt_result_info *out_infos, struct error *err)
 {
-    return rt_method_measure(method, inputs, out_infos, NULL, err);
+    return measure(method, inputs, false, out_infos, NULL, err);
+}
+
+enum status rt_method_call_shapes(struct rt_method *method, const struct shape *const *inputs,
+                                  struct rt_result_info *out_infos, struct error *err)
+{
+    return measure(method, inputs, true, out_infos, NULL, err);
 }
 
 /* ---- the allocator --------------------------------------------------------------------------- */

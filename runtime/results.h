@@ -31,10 +31,15 @@ MUST_CHECK enum status rt_method_result_shapes(struct rt_method *method,
                                                const struct shape *const *inputs,
                                                struct rt_result_info *out_infos, struct error *err);
 
+/* The same for a caller that knows the inputs as arguments, as rt_invocation_say_paths(). */
+MUST_CHECK enum status rt_method_call_shapes(struct rt_method *method,
+                                             const struct shape *const *inputs,
+                                             struct rt_result_info *out_infos, struct error *err);
+
 /*
- * The same, and unless |out_bytes| is NULL the pool memory that a call takes beside its inputs:
- * results and intermediate values of known size, what it writes of mutable buffers. At least, where
- * sizes depend on data.
+ * As rt_method_result_shapes(), and unless |out_bytes| is NULL the pool memory that a call takes
+ * beside its inputs: results and intermediate values of known size, what it writes of mutable
+ * buffers. At least, where sizes depend on data.
  */
 MUST_CHECK enum status rt_method_measure(struct rt_method *method,
                                          const struct shape *const *inputs,

@@ -73,9 +73,10 @@ static enum status keep(struct buf *buf, struct arena *arena, const char **out, 
     return *out ? ST_OK : exhausted(err);
 }
 
-static enum status make_raw(const struct rt_method *method, struct arena *arena, struct buf *text,
-                            struct rt_signature *out, struct error *err)
+static enum status make_raw(struct rt_method *method, struct buf *text, struct error *err)
 {
+    struct arena *arena = &method->signature_arena;
+    struct rt_signature *out = &method->signature;
     struct rawsig sig = {
         .input_count = rt_method_input_count(method),
         .result_count = rt_method_result_count(method),
@@ -97,37 +98,56 @@ static enum status make_raw(const struct rt_method *method, struct arena *arena,
     return ST_OK;
 }
 
-static enum status make_structure(const struct rt_method *method, struct arena *arena,
-                                  struct buf *text, struct rt_signature *out, struct error *err)
+static enum status read_structure(struct rt_method *method, struct error *err)
 {
     uint32_t inputs = rt_method_input_count(method), results = rt_method_result_count(method);
     const struct pytree_source source = {
         .inputs = span_str(method->plan->encoded_inputs),
         .results = span_str(method->plan->encoded_outputs),
     };
+    struct rt_signature *out = &method->signature;
+    struct arena *arena = &method->signature_arena;
+    TRY(pytree_parse_method(&source, inputs, results, arena, &out->structure, err));
+    return sip_bind(&out->structure, inputs, results, arena, &out->leaves, err);
+}
+
+enum status rt_signature_make_structure(struct rt_method *method, const struct sip *given,
+                                        struct error *err)
+{
+    uint32_t inputs = rt_method_input_count(method), results = rt_method_result_count(method);
+    struct rt_signature *out = &method->signature;
+    struct arena *arena = &method->signature_arena;
     struct error why;
-    out->is_positional =
-        pytree_parse_method(&source, inputs, results, arena, &out->structure, &why) != ST_OK ||
-        sip_bind(&out->structure, inputs, results, arena, &out->leaves, &why) != ST_OK;
-    if (out->is_positional) {
-        TRY(pytree_positional(inputs, results, arena, &out->structure, err));
-        TRY(sip_bind(&out->structure, inputs, results, arena, &out->leaves, err));
+    *out = (struct rt_signature){0};
+    if (given) {
+        out->structure = *given;
+        return sip_bind(&out->structure, inputs, results, arena, &out->leaves, err);
     }
+    out->is_positional = read_structure(method, &why) != ST_OK;
+    if (!out->is_positional) {
+        return ST_OK;
+    }
+    TRY(pytree_positional(inputs, results, arena, &out->structure, err));
+    return sip_bind(&out->structure, inputs, results, arena, &out->leaves, err);
+}
+
+static enum status make_texts(struct rt_method *method, struct buf *text, struct error *err)
+{
+    struct arena *arena = &method->signature_arena;
+    struct rt_signature *out = &method->signature;
     sip_mangle(&out->structure, text);
     TRY(keep(text, arena, &out->sip, err));
     sip_print_signature(&out->structure, text);
     return keep(text, arena, &out->readable_sip, err);
 }
 
-enum status rt_signature_make(const struct rt_method *method, struct arena *arena,
-                              struct rt_signature *out, struct error *err)
+enum status rt_signature_make(struct rt_method *method, struct error *err)
 {
     struct buf text;
-    *out = (struct rt_signature){0};
     buf_init(&text, TEXT_BYTES_MAX);
-    enum status status = make_raw(method, arena, &text, out, err);
+    enum status status = make_raw(method, &text, err);
     if (status == ST_OK) {
-        status = make_structure(method, arena, &text, out, err);
+        status = make_texts(method, &text, err);
     }
     buf_fini(&text);
     return status;

@@ -24,8 +24,13 @@ struct rt_signature {
 
 const struct rt_signature *rt_method_signature(const struct rt_method *method);
 
-/* For rt_method_compile(): |arena| gets all storage. */
-MUST_CHECK enum status rt_signature_make(const struct rt_method *method, struct arena *arena,
-                                         struct rt_signature *out, struct error *err);
+/*
+ * For those who make methods, in this order: the structure, which needs the counts of inputs and
+ * results alone, and the rest, once it is known which sizes vary. |given|, whose storage lives as
+ * long as the method, is the structure of a method that has no file, or NULL.
+ */
+MUST_CHECK enum status rt_signature_make_structure(struct rt_method *method,
+                                                   const struct sip *given, struct error *err);
+MUST_CHECK enum status rt_signature_make(struct rt_method *method, struct error *err);
 
 #endif

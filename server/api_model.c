@@ -191,7 +191,12 @@ static enum status print_stats(struct request *request, const char *name, uint32
             before = ",";
         }
     }
-    buf_add_str(&request->out, "]}");
+    buf_add_char(&request->out, ']');
+    if (!name) {
+        buf_add_str(&request->out, ",\"memory\":");
+        stats_print_memory(&request->out, request->server);
+    }
+    buf_add_char(&request->out, '}');
     return api_check_printed(request, err);
 }
 

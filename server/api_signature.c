@@ -113,8 +113,8 @@ static enum status take_outputs(const struct model *model, const struct oip_outp
         const struct model_io *io =
             model_find_io(model->outputs, model->output_count, output->name);
         if (!io) {
-            return error_set(err, ST_INVALID, "outputs[%zu].name: model '%s' has no output '%.*s'",
-                             output->index, model->name, SPAN_FMT(output->name));
+            model_refuse_name(model, RT_RESULT, output->name, err);
+            return error_prefix(err, "outputs[%zu].name: ", output->index);
         }
         if (output->has_shape && io->kind == RT_IO_TENSOR) {
             query->extents[io->index] = &output->shape;
@@ -147,13 +147,10 @@ static enum status read_oip_shapes(struct request *request, const struct model *
     const struct oip_limits limits = infer_limits(request);
     struct oip_request *oip = &request->infer.call.oip;
     TRY(oip_parse_shapes(body_span(&request->body), &limits, &request->infer.arena, oip, err));
+    TRY(infer_check_names(&request->infer.arena, model, oip, false, err));
     for (size_t i = 0; i < oip->input_count; i++) {
         const struct oip_request_input *input = &oip->inputs[i];
         const struct model_io *io = model_find_io(model->inputs, model->input_count, input->name);
-        if (!io) {
-            return error_set(err, ST_INVALID, "inputs[%zu].name: model '%s' has no input '%.*s'", i,
-                             model->name, SPAN_FMT(input->name));
-        }
         if (io->kind == RT_IO_TENSOR) {
             query->inputs[io->index] = &input->shape;
         }
@@ -161,8 +158,8 @@ static enum status read_oip_shapes(struct request *request, const struct model *
     return take_outputs(model, &oip->outputs, query, err);
 }
 
-static enum status read_shapes(struct request *request, const struct model *model,
-                               struct shape_query *query, struct error *err)
+static enum status init_query(struct request *request, const struct model *model,
+                              struct shape_query *query, struct error *err)
 {
     struct arena *arena = &request->infer.arena;
     uint32_t inputs = model->call.input_count, results = model->call.result_count;
@@ -173,8 +170,7 @@ static enum status read_shapes(struct request *request, const struct model *mode
         return api_no_memory(err);
     }
     fill_static(model->method, query->inputs);
-    return call_is_form(body_span(&request->body)) ? read_call_shapes(request, model, query, err)
-                                                   : read_oip_shapes(request, model, query, err);
+    return ST_OK;
 }
 
 static enum status take_extents(const struct model *model, const struct shape_query *query,
@@ -188,6 +184,22 @@ static enum status take_extents(const struct model *model, const struct shape_qu
         }
     }
     return ST_OK;
+}
+
+/* The request comes in one of two forms, and is answered in its language. */
+static enum status find_results(struct request *request, const struct model *model,
+                                struct shape_query *query, struct rt_result_info *infos,
+                                struct error *err)
+{
+    TRY(init_query(request, model, query, err));
+    if (call_is_form(body_span(&request->body))) {
+        TRY(read_call_shapes(request, model, query, err));
+        TRY(rt_method_call_shapes(model->method, query->inputs, infos, err));
+    } else {
+        TRY(read_oip_shapes(request, model, query, err));
+        TRY(rt_method_result_shapes(model->method, query->inputs, infos, err));
+    }
+    return take_extents(model, query, infos, err);
 }
 
 /* A tensor's shape, and its bytes; -1 is a dim that depends on data, which has a bound. */
@@ -240,9 +252,7 @@ enum status api_shape(struct request *request, struct error *err)
     if (!infos) {
         return api_no_memory(err);
     }
-    TRY(read_shapes(request, model, &query, err));
-    TRY(rt_method_result_shapes(model->method, query.inputs, infos, err));
-    TRY(take_extents(model, &query, infos, err));
+    TRY(find_results(request, model, &query, infos, err));
     buf_add_str(out, "{\"model_name\":");
     json_print_string(out, span_str(model->name));
     print_member(out, "model_version", model->version_text);

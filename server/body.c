@@ -23,10 +23,11 @@ void body_fini(struct body *body)
 
 void body_reset(struct body *body)
 {
+    body_unpromise(body);
     hal_buffer_unref(body->buffer);
     body->buffer = NULL;
     body->ptr = NULL;
-    body->len = body->capacity = body->announced = 0;
+    body->len = body->capacity = body->announced = body->pad = 0;
 }
 
 static enum status use_small(struct body *body, struct error *err)
@@ -42,27 +43,6 @@ static enum status use_small(struct body *body, struct error *err)
     return ST_OK;
 }
 
-/* Moves what is there into a reservation of |capacity| bytes that begin |pad| bytes into it. */
-static enum status use_ring(struct body *body, size_t capacity, size_t pad, struct error *err)
-{
-    struct hal_buffer *buffer;
-    if (!body->pool) {
-        return error_set(err, ST_UNAVAILABLE, "request body: the device was lost");
-    }
-    if (hal_pool_reserve(body->pool, capacity + pad, &buffer, err) != ST_OK) {
-        return error_prefix(err, "request body: ");
-    }
-    uint8_t *ptr = (uint8_t *)hal_buffer_map(buffer) + pad;
-    if (body->len) {
-        memcpy(ptr, body->ptr, body->len);
-    }
-    hal_buffer_unref(body->buffer);
-    body->buffer = buffer;
-    body->ptr = ptr;
-    body->capacity = capacity;
-    return ST_OK;
-}
-
 static enum status check_max(const struct body *body, size_t len, struct error *err)
 {
     if (len > body->max_bytes) {
@@ -72,16 +52,109 @@ static enum status check_max(const struct body *body, size_t len, struct error *
     return ST_OK;
 }
 
-enum status body_reserve(struct body *body, size_t len, size_t json_bytes, struct error *err)
+enum status body_announce(struct body *body, size_t len, size_t json_bytes, struct error *err)
 {
     must(body->len == 0 && !body->buffer);
     TRY(check_max(body, len, err));
     body->announced = len;
-    if (len <= BODY_SMALL_BYTES) {
-        return use_small(body, err);
-    }
-    return use_ring(body, len, (BODY_ALIGN - json_bytes % BODY_ALIGN) % BODY_ALIGN, err);
+    body->pad = (BODY_ALIGN - json_bytes % BODY_ALIGN) % BODY_ALIGN;
+    return ST_OK;
 }
+
+/* The most that the body may come to. */
+static size_t final_bytes(const struct body *body)
+{
+    return body->announced ? body->announced : body->max_bytes;
+}
+
+/* ---- growing in the pool --------------------------------------------------------------------- */
+
+/* To another place, where the body has |capacity| bytes and may grow further. */
+static enum status move(struct body *body, size_t capacity, size_t promised, struct error *err)
+{
+    struct hal_buffer *buffer;
+    size_t replaced = body->buffer ? hal_buffer_size(body->buffer) : 0;
+    TRY(hal_pool_reserve_growing(body->pool, body->pad + capacity, final_bytes(body) - capacity,
+                                 replaced + promised, &buffer, err));
+    uint8_t *ptr = (uint8_t *)hal_buffer_map(buffer) + body->pad;
+    if (body->len) {
+        memcpy(ptr, body->ptr, body->len);
+    }
+    hal_buffer_unref(body->buffer);
+    body->buffer = buffer;
+    body->ptr = ptr;
+    return ST_OK;
+}
+
+static enum status resize(struct body *body, size_t capacity, struct error *err)
+{
+    size_t more = capacity - (body->buffer ? body->capacity : 0);
+    size_t promised = more < body->promised ? more : body->promised;
+    enum status status = body->buffer
+                             ? hal_pool_resize(body->buffer, body->pad + capacity, promised, err)
+                             : ST_EXHAUSTED;
+    if (status == ST_EXHAUSTED) {
+        status = move(body, capacity, promised + (body->buffer ? 0 : body->pad), err);
+    }
+    if (status == ST_OK) {
+        body->capacity = capacity;
+        body->promised -= promised;
+        hal_pool_discharge(body->pool, promised);
+    }
+    return status;
+}
+
+/* At least |len| bytes in all, and a step more where the pool has that. */
+static enum status grow(struct body *body, size_t len, struct error *err)
+{
+    size_t wanted = len + BODY_STEP_BYTES;
+    if (wanted > final_bytes(body)) {
+        wanted = final_bytes(body);
+    }
+    if (!body->pool) {
+        return error_set(err, ST_UNAVAILABLE, "request body: the device was lost");
+    }
+    enum status status = resize(body, wanted, err);
+    if (status == ST_EXHAUSTED && wanted > len) {
+        status = resize(body, len, err);
+    }
+    return status == ST_OK ? ST_OK : error_prefix(err, "request body: ");
+}
+
+bool body_promise(struct body *body, bool is_forced)
+{
+    size_t reserved = body->buffer ? body->capacity : 0;
+    must(body->announced > reserved && body->promised == 0);
+    size_t bytes = body->announced - reserved;
+    if (!body->pool || (!is_forced && !hal_pool_promise(body->pool, bytes))) {
+        return false;
+    }
+    if (is_forced) {
+        hal_pool_charge(body->pool, bytes);
+    }
+    body->promised = bytes;
+    return true;
+}
+
+void body_unpromise(struct body *body)
+{
+    if (body->promised) {
+        hal_pool_discharge(body->pool, body->promised);
+        body->promised = 0;
+    }
+}
+
+/* |len| bytes in all, with those that have been announced. */
+static enum status make_room(struct body *body, size_t len, struct error *err)
+{
+    if (len <= body->capacity) {
+        return ST_OK;
+    }
+    bool is_small = len <= BODY_SMALL_BYTES && !body->buffer && !body->promised;
+    return is_small ? use_small(body, err) : grow(body, len, err);
+}
+
+/* ---- arriving -------------------------------------------------------------------------------- */
 
 enum status body_expect(const struct body *body, uint64_t bytes, struct error *err)
 {
@@ -92,21 +165,43 @@ enum status body_expect(const struct body *body, uint64_t bytes, struct error *e
 enum status body_add(struct body *body, struct span bytes, struct error *err)
 {
     size_t len;
-    if (!add_size(body->len, bytes.len, &len)) {
-        len = SIZE_MAX;
-    }
-    TRY(check_max(body, len, err));
-    if (len > body->capacity) {
-        if (len <= BODY_SMALL_BYTES) {
-            TRY(use_small(body, err));
-        } else {
-            size_t twice = len > body->max_bytes / 2 ? body->max_bytes : len * 2;
-            TRY(use_ring(body, twice, 0, err));
-        }
-    }
+    TRY(body_expect(body, bytes.len, err));
+    len = body->len + bytes.len;
+    must(!body->announced || len <= body->announced);
+    TRY(make_room(body, len, err));
     if (bytes.len && bytes.ptr != body->ptr + body->len) {
         memcpy(body->ptr + body->len, bytes.ptr, bytes.len);
     }
     body->len = len;
     return ST_OK;
+}
+
+uint8_t *body_room(struct body *body, size_t *out_len)
+{
+    struct error err;
+    must(body->len < body->announced);
+    *out_len = 0;
+    if (make_room(body, body->len + 1, &err) != ST_OK) {
+        return NULL;
+    }
+    size_t end = body->capacity < body->announced ? body->capacity : body->announced;
+    *out_len = end - body->len;
+    return body->ptr + body->len;
+}
+
+enum status body_settle(struct body *body, struct hal_pool *pool, struct error *err)
+{
+    if (!body->buffer) {
+        return ST_OK;
+    }
+    body_unpromise(body);
+    TRY(hal_pool_resize(body->buffer, body->pad + body->len, 0, err));
+    body->capacity = body->len;
+    return hal_pool_move(body->buffer, pool, err) == ST_OK ? ST_OK
+                                                           : error_prefix(err, "request body: ");
+}
+
+size_t body_pool_bytes(const struct body *body)
+{
+    return body->buffer ? body->pad + body->capacity : 0;
 }

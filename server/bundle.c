@@ -37,21 +37,22 @@ static struct bundle_call *call_of(const struct bundle *bundle, uint32_t step)
 
 /* ---- edges ----------------------------------------------------------------------------------- */
 
-/* The result that is promised; the only one where none is named. */
+/* The result that is promised. */
 static enum status find_output(const struct bundle_promise *promise, const struct model *model,
                                const struct model_io **out, struct error *err)
 {
-    const struct oip_promise *said = promise->said;
-    *out = said->has_output ? model_find_io(model->outputs, model->output_count, said->output)
-                            : &model->outputs[0];
-    if (!said->has_output && model->output_count != 1) {
-        return error_set(err, ST_INVALID,
-                         "%s: member \"output\" is missing, model '%s' has %u outputs",
-                         promise->place, model->name, model->output_count);
+    uint32_t index, i = 0;
+    if (rt_method_pick_result(model->method, &promise->said->output, &index, err) != ST_OK) {
+        return error_prefix(err, "%s.output: model '%s': ", promise->place, model->name);
     }
-    return *out ? ST_OK
-                : error_set(err, ST_INVALID, "%s.output: model '%s' has no output '%.*s'",
-                            promise->place, model->name, BUNDLE_ID(said->output));
+    while (i < model->output_count && model->outputs[i].index != index) {
+        i++;
+    }
+    *out = &model->outputs[i];
+    return i < model->output_count
+               ? ST_OK
+               : error_set(err, ST_INVALID, "%s.output: model '%s': output %u is None",
+                           promise->place, model->name, index);
 }
 
 static enum status find_input(const struct infer_call *call, const struct bundle_promise *promise,
@@ -64,8 +65,8 @@ static enum status find_input(const struct infer_call *call, const struct bundle
     }
     const struct model_io *io = model_find_io(model->inputs, model->input_count, promise->name);
     if (!io) {
-        return error_set(err, ST_INVALID, "%s: model '%s' has no input '%.*s'", promise->place,
-                         model->name, BUNDLE_ID(promise->name));
+        model_refuse_name(model, RT_INPUT, promise->name, err);
+        return error_prefix(err, "%s: ", promise->place);
     }
     *out_index = io->index;
     return ST_OK;
@@ -89,7 +90,7 @@ static enum status make_edge(const struct bundle *bundle, const struct infer_cal
                              struct error *err)
 {
     const struct infer_call *from = &bundle->calls[promise->from].call;
-    const struct model_io *output;
+    const struct model_io *output = NULL;
     TRY(find_output(promise, from->model, &output, err));
     TRY(find_input(to, promise, &edge->input, err));
     TRY(check_type(promise, output, err));
@@ -156,7 +157,7 @@ static enum status decode_call(struct request *request, struct bundle_call *call
     if (call->err.code != ST_OK) {
         return ST_OK;
     }
-    enum status status = rt_invocation_new(inner->model->method, request->serving->pool,
+    enum status status = rt_invocation_new(inner->model->method, request->infer.pool,
                                            &inner->invocation, &call->err);
     if (status == ST_OK) {
         status = inner->form->decode(request, inner, &call->err);
@@ -229,11 +230,14 @@ static void fill_cascade(struct bundle *bundle)
     }
 }
 
-static void free_invocations(struct bundle *bundle)
+static void undo(struct request *request)
 {
+    struct bundle *bundle = request->infer.bundle;
     for (uint32_t i = 0; i < bundle->count; i++) {
-        rt_invocation_free(bundle->calls[i].call.invocation);
-        bundle->calls[i].call.invocation = NULL;
+        struct infer_call *call = &bundle->calls[i].call;
+        rt_invocation_free(call->invocation);
+        call->invocation = NULL;
+        call->output_count = 0;
     }
 }
 
@@ -243,16 +247,23 @@ static enum status decode(struct request *request, struct error *err)
     size_t binary_count = 0;
     TRY(make_edges(request, err));
     for (uint32_t i = 0; i < bundle->count; i++) {
-        if (decode_call(request, &bundle->calls[i], &binary_count) != ST_OK) {
-            *err = bundle->calls[i].err;
-            free_invocations(bundle);
+        struct bundle_call *call = &bundle->calls[i];
+        if (decode_call(request, call, &binary_count) != ST_OK) {
+            *err = call->err;
+            call->err.code = ST_OK;
             return bundle_prefix(i, ": ", err);
         }
     }
+    return ST_OK;
+}
+
+static enum status open_states(struct request *request, struct error *err)
+{
+    struct bundle *bundle = request->infer.bundle;
     enum status status = open_sequences(request, err);
     bundle->cascade = status == ST_OK ? rt_cascade_new(&bundle->layout, true) : NULL;
     if (!bundle->cascade) {
-        free_invocations(bundle);
+        undo(request);
         return error_set(err, ST_EXHAUSTED, "no memory for a list of requests");
     }
     fill_cascade(bundle);
@@ -269,7 +280,7 @@ static bool is_planned(struct request *request)
     return status != ST_OK || rt_cascade_is_prepared(bundle->cascade);
 }
 
-static enum status prepare(struct request *request, size_t *out_demand, struct error *err)
+static enum status prepare(struct request *request, struct error *err)
 {
     struct bundle *bundle = request->infer.bundle;
     uint32_t step;
@@ -279,15 +290,22 @@ static enum status prepare(struct request *request, size_t *out_demand, struct e
     }
     if (status != ST_OK) {
         *err = bundle->unprepared;
-        *out_demand = rt_cascade_demand(bundle->cascade);
+        bundle->demand = rt_cascade_demand(bundle->cascade);
         rt_cascade_reset(bundle->cascade);
     }
     return status;
 }
 
+static size_t demand(const struct request *request)
+{
+    const struct bundle *bundle = request->infer.bundle;
+    return bundle ? bundle->demand : 0;
+}
+
 static size_t held_bytes(const struct request *request)
 {
-    return rt_cascade_bytes(request->infer.bundle->cascade);
+    const struct bundle *bundle = request->infer.bundle;
+    return bundle && bundle->cascade ? rt_cascade_bytes(bundle->cascade) : 0;
 }
 
 /* ---- RUN ------------------------------------------------------------------------------------- */
@@ -312,12 +330,13 @@ static void on_cascade_done(struct rt_cascade *cascade, enum status status, void
     rt_sched_finished(&request->job, status);
 }
 
-static void start(struct request *request, enum hal_caller caller)
+static bool start(struct request *request, enum hal_caller caller)
 {
     const struct bundle *bundle = request->infer.bundle;
     bool is_long = bundle->count > QUICK_CALLS_MAX;
     rt_cascade_submit(bundle->cascade, NULL, 0, is_long ? HAL_CALLER_BUSY : caller, on_cascade_done,
                       request);
+    return true;
 }
 
 static bool cancel(struct request *request)
@@ -351,7 +370,7 @@ static void explain(const struct request *request, uint32_t step, bool is_late)
     }
     error_set(&call->err, why.code,
               "takes a result that depends on request '%.*s', which failed: %s",
-              BUNDLE_ID(first->id), why.text);
+              SPAN_SHORT(first->id), why.text);
 }
 
 /* What is late before it has begun is late as a whole. */
@@ -365,6 +384,7 @@ static enum status finish(struct request *request, enum status status, struct er
     for (uint32_t step = 0; step < bundle->count; step++) {
         const struct infer_call *call = &call_of(bundle, step)->call;
         if (rt_cascade_status(bundle->cascade, step) == ST_OK) {
+            call_of(bundle, step)->call.sample_count = stats_sample_count(call);
             infer_end_sequence(call);
         } else {
             explain(request, step, status == ST_TIMEOUT);
@@ -448,6 +468,18 @@ static enum status print(struct request *request, struct error *err)
     return oip_encode_end(&request->out, encoded, err);
 }
 
+static void release(struct request *request)
+{
+    struct bundle *bundle = request->infer.bundle;
+    rt_cascade_free(bundle->cascade);
+    bundle->cascade = NULL;
+}
+
+static enum status hand_over(struct request *request, struct hal_pool *pool, struct error *err)
+{
+    return rt_cascade_move_results(request->infer.bundle->cascade, pool, err);
+}
+
 /* Each call is a request to its model, with the times of the whole. */
 static void count(const struct request *request, uint64_t now_ns)
 {
@@ -464,8 +496,11 @@ static void count(const struct request *request, uint64_t now_ns)
 const struct infer_ops bundle_ops = {
     .parse = bundle_read,
     .decode = decode,
+    .open_states = open_states,
+    .undo = undo,
     .is_planned = is_planned,
     .prepare = prepare,
+    .demand = demand,
     .held_bytes = held_bytes,
     .enter = enter,
     .start = start,
@@ -473,5 +508,7 @@ const struct infer_ops bundle_ops = {
     .finish = finish,
     .encode_bytes = encode_bytes,
     .print = print,
+    .release = release,
+    .hand_over = hand_over,
     .count = count,
 };

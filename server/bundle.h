@@ -19,9 +19,6 @@
 
 #define BUNDLE_CALLS_MAX RT_CASCADE_STEPS_MAX
 
-/* An id in a message, which has little room, for "%.*s". */
-#define BUNDLE_ID(id) (id).len > 64 ? 64 : (int)(id).len, (const char *)(id).ptr
-
 /* An input that is a result of call |from|. */
 struct bundle_promise {
     uint32_t from;
@@ -55,6 +52,7 @@ struct bundle {
     struct rt_cascade_layout layout;
     struct rt_cascade *cascade; /* owned; has the invocations once they are made */
     struct error unprepared;    /* why preparing stopped on the way, if it did */
+    size_t demand;              /* with that: memory that all of it takes at least */
 };
 
 extern const struct infer_ops bundle_ops; /* bundle.c */

@@ -177,7 +177,7 @@ static enum status check_ids(const struct reader *r)
         uint32_t other = call->has_id ? find_call(bundle, i, call->id, i) : i;
         if (other != i) {
             return error_set(r->err, ST_INVALID, "[%u].id: repeats the id of [%u], '%.*s'", i,
-                             other, BUNDLE_ID(call->id));
+                             other, SPAN_SHORT(call->id));
         }
     }
     return ST_OK;
@@ -194,7 +194,7 @@ static enum status find_model(const struct reader *r, struct bundle_call *call)
     }
     if (call->has_version && !route_parse_version(call->model_version, &version)) {
         return error_set(&call->err, ST_INVALID, "model_version: expected a version, got '%.*s'",
-                         BUNDLE_ID(call->model_version));
+                         SPAN_SHORT(call->model_version));
     }
     const struct model *model =
         models_find(&r->request->serving->models, name, version, &call->err);
@@ -220,16 +220,35 @@ static enum status parse_call(struct reader *r, struct bundle_call *call)
     return ST_OK;
 }
 
+/* A call of a pipeline is one for each of its steps, too. */
+static enum status count_calls(struct reader *r, const struct bundle_call *call, uint32_t index,
+                               uint32_t *count)
+{
+    if (call->call.model) {
+        *count += rt_method_call_count(call->call.model->method);
+    }
+    if (*count > INFER_CALLS_MAX) {
+        error_set(r->err, ST_TOO_LARGE,
+                  "expected at most %d calls in a list, those of pipelines' steps counted, got %u",
+                  INFER_CALLS_MAX, *count);
+        return bundle_prefix(index, ": ", r->err);
+    }
+    return ST_OK;
+}
+
 /* Whose share of the binary data is whose is known only as long as all can be read. */
 static enum status parse_calls(struct reader *r)
 {
+    uint32_t count = 0;
     for (uint32_t i = 0; i < r->bundle->count; i++) {
         struct bundle_call *call = &r->bundle->calls[i];
         if (parse_call(r, call) != ST_OK && r->parts->binary.len > 0) {
             *r->err = call->err;
             return bundle_prefix(i, ": ", r->err);
         }
+        TRY(count_calls(r, call, i, &count));
     }
+    r->request->offload |= count > INFER_CALLS_INLINE_MAX;
     return r->binary.len == 0
                ? ST_OK
                : error_set(r->err, ST_INVALID, "%zu bytes behind the last tensor's binary data",
@@ -259,7 +278,7 @@ static enum status add_promise(struct reader *r, uint32_t index, struct bundle_p
     promise.from = find_call(bundle, bundle->count, id, bundle->count);
     if (promise.from == bundle->count) {
         error_set(r->err, ST_INVALID, "%s.id: no request has the id '%.*s'", promise.place,
-                  BUNDLE_ID(id));
+                  SPAN_SHORT(id));
         return bundle_prefix(index, ".", r->err);
     }
     bundle->promise_count++;
@@ -363,7 +382,7 @@ static enum status refuse_circle(const struct reader *r, const bool *is_placed)
         at = steps < bundle->count ? back->from : at;
     }
     error_set(r->err, ST_INVALID, "%s: '%.*s' takes a result that depends on its own: a circle",
-              back->place, BUNDLE_ID(bundle->calls[at].id));
+              back->place, SPAN_SHORT(bundle->calls[at].id));
     return bundle_prefix(at, ".", r->err);
 }
 

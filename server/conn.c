@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Bytes reach the parser (conn_message.c) from on_read() or, when they were read ahead, from
- * resume(); both go through parse().
+ * conn_go_on(); both go through parse().
  *
  * Requests usually end inside the call that completed them. conn_answered() then only changes the
  * state and parse() goes on with the next message; it is a loop, never a recursion.
@@ -27,6 +27,9 @@
 #define DIRECT_BYTES_MIN 4096
 #define DIRECT_BYTES_MAX (1 << 20)
 
+/* An answer of which no more is left is copied, so that a slow client keeps no request. */
+#define UNSENT_BYTES_MAX (64 << 10)
+
 static void on_close(uv_handle_t *handle)
 {
     struct conn *conn;
@@ -35,6 +38,8 @@ static void on_close(uv_handle_t *handle)
     list_remove(&conn->link);
     server->conn_count--;
     buf_fini(&conn->ahead);
+    clients_update(conn);
+    must(!conn->unsent && conn->charged_bytes == 0);
     conn->magic = 0;
     free(conn);
     server_check_drained(server);
@@ -44,6 +49,8 @@ static void close_now(struct conn *conn)
 {
     if (conn->state != CONN_CLOSING) {
         conn->state = CONN_CLOSING;
+        list_remove(&conn->want_link);
+        list_remove(&conn->turn_link);
         uv_close(&conn->io.handle, on_close);
     }
 }
@@ -68,6 +75,86 @@ void conn_enter(struct conn *conn, enum conn_state state, uint64_t ms)
     must(conn->state != CONN_CLOSING);
     conn->state = state;
     conn_set_deadline(conn, ms);
+    if (state == CONN_BODY) {
+        pace_begin(&conn->pace, uv_now(&conn->server->loop));
+    }
+}
+
+/* ---- what is up to the client ---------------------------------------------------------------- */
+
+/* The answer is on its way: all that is left to do is the client's. */
+static bool is_answering(const struct conn *conn)
+{
+    return conn->state == CONN_FLUSH ||
+           (conn->state == CONN_BUSY && !request_is_waited_for(conn->request));
+}
+
+bool conn_is_paced(const struct conn *conn)
+{
+    return conn->state == CONN_BODY || is_answering(conn);
+}
+
+bool conn_is_parked(const struct conn *conn)
+{
+    return conn->state == CONN_BUSY && request_is_parked(conn->request);
+}
+
+size_t conn_heap_bytes(const struct conn *conn)
+{
+    size_t bytes = conn->ahead.capacity + conn->unsent_bytes;
+    const struct request *request = conn->request;
+    if (conn->state == CONN_BODY) {
+        bytes += request->body.buffer ? 0 : request->body.len;
+    } else if (request && is_answering(conn)) {
+        bytes += request_answer_heap_bytes(request);
+    }
+    return bytes;
+}
+
+size_t conn_held_bytes(const struct conn *conn)
+{
+    size_t bytes = conn_heap_bytes(conn);
+    if (conn->state == CONN_BODY || conn_is_parked(conn)) {
+        bytes += body_pool_bytes(&conn->request->body);
+    } else if (conn->request && is_answering(conn)) {
+        bytes += request_answer_pool_bytes(conn->request);
+    }
+    return bytes;
+}
+
+/* The message will not be complete: |status| says why, unless it has been refused before. */
+static void give_up_reading(struct conn *conn, enum status code, const char *why, int http_status)
+{
+    struct request *request = conn->request;
+    if (!request->http_status) {
+        const char *what = conn->state == CONN_HEAD ? "head" : "body";
+        error_set(&request->err, code, "request %s: %s", what, why);
+        request_refuse(request, http_status);
+    }
+    conn_message_refuse(conn);
+}
+
+void conn_evict(struct conn *conn)
+{
+    list_remove(&conn->want_link);
+    if (conn_is_parked(conn)) {
+        request_give_up(conn->request);
+    } else if (conn->state == CONN_BODY) {
+        give_up_reading(conn, ST_EXHAUSTED, "too slow while others need its memory", 429);
+    } else {
+        conn_abort(conn);
+    }
+}
+
+/* How much of the answer the client has taken since the last look. */
+static void note_taken(struct conn *conn)
+{
+    size_t queued = conn->io.stream.write_queue_size;
+    if (queued < conn->queued_bytes) {
+        pace_move(&conn->pace, conn->queued_bytes - queued, uv_now(&conn->server->loop));
+        conn->queued_bytes = queued;
+        conn_set_deadline(conn, conn_params(conn)->write_timeout);
+    }
 }
 
 static void start_reading(struct conn *conn);
@@ -134,6 +221,9 @@ static size_t parse(struct conn *conn, struct span bytes)
     conn->is_parsing = true;
     size_t used = 0;
     while (used < bytes.len && is_reading_message(conn)) {
+        if (conn->state == CONN_IDLE && !turns_may_begin(conn)) {
+            break;
+        }
         used += conn_message_feed(conn, span_of(bytes.ptr + used, bytes.len - used));
     }
     conn->is_parsing = false;
@@ -145,19 +235,41 @@ static size_t parse(struct conn *conn, struct span bytes)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
+static bool is_reading_body(const struct conn *conn)
+{
+    return conn->state == CONN_BODY && !conn->request->http_status;
+}
+
+/* Once in a turn, and again while it has time: libuv goes on as long as a buffer is filled. */
+static bool has_read_enough(struct conn *conn)
+{
+    struct server *server = conn->server;
+    return conn->read_turn == server->turns.number && !turns_has_time(server);
+}
+
+/* Bytes have come. None are read while there is no memory for them. */
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
     (void)suggested;
     struct conn *conn;
     OBJ_CAST(conn, handle->data, CONN_MAGIC);
-    struct server *server = conn->server;
-    *buf = uv_buf_init((char *)server->read_buffer, SERVER_READ_BYTES);
-    size_t len = conn_message_missing(conn);
-    if (len >= DIRECT_BYTES_MIN) {
-        struct body *body = &conn->request->body;
-        must(in_range(body->len, len, body->capacity));
-        *buf = uv_buf_init((char *)body->ptr + body->len,
-                           len > DIRECT_BYTES_MAX ? DIRECT_BYTES_MAX : (unsigned)len);
+    if (has_read_enough(conn)) {
+        *buf = uv_buf_init(NULL, 0);
+        return;
+    }
+    conn->read_turn = conn->server->turns.number;
+    *buf = uv_buf_init((char *)conn->server->read_buffer, SERVER_READ_BYTES);
+    if (!is_reading_body(conn)) {
+        return;
+    }
+    size_t missing = conn_message_missing(conn);
+    if (!clients_may_send(conn)) {
+        *buf = uv_buf_init(NULL, 0);
+    } else if (missing >= DIRECT_BYTES_MIN) {
+        size_t len;
+        uint8_t *room = body_room(&conn->request->body, &len);
+        must(len <= missing);
+        *buf = uv_buf_init((char *)room, len > DIRECT_BYTES_MAX ? DIRECT_BYTES_MAX : (unsigned)len);
     }
 }
 
@@ -170,15 +282,33 @@ static void start_reading(struct conn *conn)
     conn->is_stopped = false;
 }
 
-/* Bytes behind an unanswered request; when there are too many, the client has to wait. */
+static void stop_reading(struct conn *conn)
+{
+    uv_read_stop(&conn->io.stream);
+    conn->is_stopped = true;
+}
+
+/* With a request that is complete, or with the answer to one. */
+static bool is_busy(const struct conn *conn)
+{
+    return conn->state == CONN_BUSY || conn->state == CONN_FLUSH;
+}
+
+/* What has come is not looked at until others have had their turn. */
+static bool is_waiting(const struct conn *conn)
+{
+    return !list_is_empty(&conn->turn_link);
+}
+
+/* Bytes behind an unanswered request, or before their turn; when there are too many, the client has
+ * to wait. */
 static void keep_ahead(struct conn *conn, struct span bytes)
 {
     buf_add(&conn->ahead, bytes.ptr, bytes.len);
     if (buf_failed(&conn->ahead)) {
         conn_abort(conn);
     } else if (conn->ahead.len >= conn_params(conn)->pipeline_bytes_max) {
-        uv_read_stop(&conn->io.stream);
-        conn->is_stopped = true;
+        stop_reading(conn);
     }
 }
 
@@ -192,9 +322,10 @@ static void on_bytes(struct conn *conn, struct span bytes)
         return;
     }
     size_t used = parse(conn, bytes);
-    if (used < bytes.len && conn->state == CONN_BUSY) {
+    if (used < bytes.len && (is_busy(conn) || is_waiting(conn))) {
         keep_ahead(conn, span_of(bytes.ptr + used, bytes.len - used));
     }
+    clients_update(conn);
 }
 
 /*
@@ -204,8 +335,17 @@ static void on_bytes(struct conn *conn, struct span bytes)
 static void on_eof(struct conn *conn)
 {
     conn->is_eof = true;
-    if (conn->state != CONN_BUSY || request_is_waited_for(conn->request)) {
+    if (!is_answering(conn) && !is_waiting(conn)) {
         conn_abort(conn);
+    }
+}
+
+/* Behind a pause in on_alloc(). */
+static void on_no_buffer(struct conn *conn)
+{
+    if (!has_read_enough(conn)) {
+        stop_reading(conn);
+        clients_want(conn);
     }
 }
 
@@ -217,47 +357,139 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
         on_bytes(conn, span_of(buf->base, (size_t)count));
     } else if (count == UV_EOF) {
         on_eof(conn);
+    } else if (count == UV_ENOBUFS) { /* on_alloc() had none */
+        on_no_buffer(conn);
     } else if (count < 0) {
         conn_abort(conn);
     }
 }
 
+/* The body of |conn| waits for memory: it is read on when there is some, or refused in the end. */
+static bool retry_body(struct conn *conn)
+{
+    uint64_t now_ms = uv_now(&conn->server->loop);
+    bool is_last = now_ms - conn->want_ms >= CLIENTS_WANT_MS_MAX;
+    if (clients_may_send(conn)) {
+        pace_resume(&conn->pace, conn->want_ms, now_ms);
+        start_reading(conn);
+        return true;
+    }
+    if (is_last) {
+        give_up_reading(conn, ST_EXHAUSTED, "there is no memory for it now", 429);
+    }
+    return is_last;
+}
+
+bool conn_retry(struct conn *conn)
+{
+    must(conn->state != CONN_CLOSING);
+    switch (conn->state) {
+    case CONN_BODY:
+        return retry_body(conn);
+    case CONN_BUSY:
+        return request_retry(conn->request);
+    case CONN_FLUSH:
+        return !clients_are_over(conn) || !clients_evict_slowest(conn->server, NULL, false);
+    default:
+        return true; /* it has been answered meanwhile */
+    }
+}
+
 /* ---- answering ------------------------------------------------------------------------------- */
 
-bool conn_write(struct conn *conn, const uv_buf_t *bufs, unsigned count, uv_write_t *write,
+/* The client takes an answer from now on. */
+static void begin_flushing(struct conn *conn)
+{
+    conn->queued_bytes = conn->io.stream.write_queue_size;
+    pace_begin(&conn->pace, uv_now(&conn->server->loop));
+    conn_set_deadline(conn, conn_params(conn)->write_timeout);
+}
+
+static void go_on(struct conn *conn, bool is_keep_alive);
+
+static void on_flushed(uv_write_t *write, int uv_status)
+{
+    struct conn *conn;
+    OBJ_CAST(conn, write->data, CONN_MAGIC);
+    free(conn->unsent);
+    conn->unsent = NULL;
+    conn->unsent_bytes = 0;
+    conn->is_broken |= uv_status < 0;
+    clients_update(conn);
+    if (conn->state == CONN_FLUSH) {
+        go_on(conn, conn->is_keep_alive);
+    }
+}
+
+/* Copies what is left of an answer, |bytes| in all: its request need not wait for the client.
+ * False: no memory. */
+static bool keep_rest(struct conn *conn, const uv_buf_t *bufs, unsigned count, size_t bytes)
+{
+    must(!conn->unsent);
+    conn->unsent = malloc(bytes);
+    if (!conn->unsent) {
+        return false;
+    }
+    for (unsigned i = 0; i < count; i++) {
+        memcpy(conn->unsent + conn->unsent_bytes, bufs[i].base, bufs[i].len);
+        conn->unsent_bytes += bufs[i].len;
+    }
+    must(conn->unsent_bytes == bytes);
+    uv_buf_t rest = uv_buf_init((char *)conn->unsent, (unsigned)bytes);
+    conn->flush.data = conn;
+    if (uv_write(&conn->flush, &conn->io.stream, &rest, 1, on_flushed) < 0) {
+        free(conn->unsent);
+        conn->unsent = NULL;
+        conn->unsent_bytes = 0;
+        conn->is_broken = true;
+    }
+    return true;
+}
+
+/* Drops the first |done| bytes of |bufs|; returns how many bytes are left. */
+static size_t advance(uv_buf_t *bufs, unsigned *count, size_t done)
+{
+    size_t left = 0;
+    unsigned first = 0;
+    while (first < *count && done >= bufs[first].len) {
+        done -= bufs[first++].len;
+    }
+    *count -= first;
+    memmove(bufs, bufs + first, *count * sizeof(bufs[0]));
+    if (*count) {
+        bufs[0].base += done;
+        bufs[0].len -= done;
+    }
+    for (unsigned i = 0; i < *count; i++) {
+        left += bufs[i].len;
+    }
+    return left;
+}
+
+bool conn_write(struct conn *conn, uv_buf_t *bufs, unsigned count, uv_write_t *write,
                 uv_write_cb on_write)
 {
     uv_stream_t *stream = &conn->io.stream;
     int rc = uv_try_write(stream, bufs, count);
-    size_t done = rc > 0 ? (size_t)rc : 0;
     if (rc < 0 && rc != UV_EAGAIN) {
         conn->is_broken = true;
         return true;
     }
-    while (count && done >= bufs->len) {
-        done -= bufs->len;
-        bufs++;
-        count--;
-    }
-    if (count == 0) {
+    size_t left = advance(bufs, &count, rc > 0 ? (size_t)rc : 0);
+    if (left == 0) {
         return true;
     }
-    uv_buf_t rest[INFER_SPANS_MAX + 1];
-    must(count <= INFER_SPANS_MAX + 1);
-    memcpy(rest, bufs, count * sizeof(rest[0]));
-    rest[0].base += done;
-    rest[0].len -= done;
-    if (uv_write(write, stream, rest, count, on_write) < 0) {
+    bool is_kept = left <= UNSENT_BYTES_MAX && keep_rest(conn, bufs, count, left);
+    if (!is_kept && uv_write(write, stream, bufs, count, on_write) < 0) {
         conn->is_broken = true;
         return true;
     }
-    conn->queued_bytes = stream->write_queue_size;
-    conn_set_deadline(conn, conn_params(conn)->write_timeout);
-    return false;
+    begin_flushing(conn);
+    return is_kept;
 }
 
 /* Goes on with what was read ahead, then with the socket. */
-static void resume(struct conn *conn)
+void conn_go_on(struct conn *conn)
 {
     size_t used = parse(conn, buf_span(&conn->ahead));
     if (conn->state == CONN_LINGER || conn->state == CONN_CLOSING) {
@@ -269,20 +501,17 @@ static void resume(struct conn *conn)
     } else {
         buf_fini(&conn->ahead); /* an idle connection is small */
     }
-    if (conn->is_eof && conn->state != CONN_BUSY) {
+    clients_update(conn);
+    if (conn->is_eof && !is_busy(conn) && !is_waiting(conn)) {
         conn_abort(conn);
     } else if (conn->is_stopped && conn->ahead.len < conn_params(conn)->pipeline_bytes_max) {
         start_reading(conn);
     }
 }
 
-void conn_answered(struct conn *conn, bool is_keep_alive)
+/* The answer is out. */
+static void go_on(struct conn *conn, bool is_keep_alive)
 {
-    must(conn->request);
-    conn->request = NULL;
-    if (conn->state == CONN_CLOSING) {
-        return;
-    }
     if (!is_keep_alive || conn->is_broken) {
         linger(conn);
         return;
@@ -292,9 +521,29 @@ void conn_answered(struct conn *conn, bool is_keep_alive)
         return;
     }
     if (conn->ahead.len || conn->is_eof) {
-        resume(conn);
+        conn_go_on(conn);
     } else if (conn->server->is_grace_over) {
         conn_drain(conn);
+    }
+}
+
+void conn_answered(struct conn *conn, bool is_keep_alive)
+{
+    must(conn->request);
+    conn->request = NULL;
+    list_remove(&conn->want_link);
+    if (conn->state == CONN_CLOSING) {
+        return;
+    }
+    if (conn->unsent) {
+        conn->is_keep_alive = is_keep_alive;
+        conn->state = CONN_FLUSH;
+        clients_update(conn);
+        if (clients_are_over(conn)) {
+            clients_want(conn);
+        }
+    } else {
+        go_on(conn, is_keep_alive);
     }
 }
 
@@ -362,6 +611,8 @@ void conn_accept(struct server *server, int fd, bool is_unix)
     }
     conn->magic = CONN_MAGIC;
     conn->server = server;
+    list_init(&conn->want_link);
+    list_init(&conn->turn_link);
     int rc = open_stream(conn, fd, is_unix);
     conn->io.handle.data = conn;
     buf_init(&conn->ahead, server->params->pipeline_bytes_max + SERVER_READ_BYTES);
@@ -384,47 +635,46 @@ void conn_accept(struct server *server, int fd, bool is_unix)
     }
 }
 
-/* The head or the body did not come in time. */
-static void time_out_reading(struct conn *conn)
+/* A request that is not complete: its time is up, or the client sends too little. */
+static void check_reading(struct conn *conn, uint64_t now_ms)
 {
-    struct request *request = conn->request;
-    if (!request->http_status) {
-        error_set(&request->err, ST_TIMEOUT, "request %s: not complete in time",
-                  conn->state == CONN_HEAD ? "head" : "body");
-        request_refuse(request, 408);
+    if (now_ms >= conn->deadline_ms || now_ms >= conn->server->incomplete_until_ms) {
+        give_up_reading(conn, ST_TIMEOUT, "not complete in time", 408);
+    } else if (conn->state == CONN_BODY &&
+               pace_is_too_slow(&conn->pace, conn_params(conn), now_ms)) {
+        give_up_reading(conn, ST_TIMEOUT, "fewer bytes a second than --rate-min", 408);
     }
-    conn_message_refuse(conn);
 }
 
-static void time_out_busy(struct conn *conn)
+static void check_busy(struct conn *conn, uint64_t now_ms)
 {
-    size_t queued = conn->io.stream.write_queue_size;
-    if (request_is_waited_for(conn->request)) {
-        conn_set_deadline(conn, conn_params(conn)->request_timeout); /* the scheduler sees to it */
-    } else if (queued < conn->queued_bytes) { /* the client takes its answer, if slowly */
-        conn->queued_bytes = queued;
-        conn_set_deadline(conn, conn_params(conn)->write_timeout);
-    } else {
-        conn_abort(conn);
+    if (is_answering(conn)) {
+        note_taken(conn);
+        if (now_ms >= conn->deadline_ms ||
+            pace_is_too_slow(&conn->pace, conn_params(conn), now_ms)) {
+            conn_abort(conn);
+        }
+    } else if (now_ms >= conn->deadline_ms) { /* the scheduler sees to it */
+        conn_set_deadline(conn, conn_params(conn)->request_timeout);
     }
 }
 
 void conn_check_deadline(struct conn *conn, uint64_t now_ms)
 {
-    if (now_ms < conn->deadline_ms) {
-        return;
-    }
     switch (conn->state) {
     case CONN_HEAD:
     case CONN_BODY:
-        time_out_reading(conn);
+        check_reading(conn, now_ms);
         break;
     case CONN_BUSY:
-        time_out_busy(conn);
+    case CONN_FLUSH:
+        check_busy(conn, now_ms);
         break;
     case CONN_IDLE:
     case CONN_LINGER:
-        close_now(conn);
+        if (now_ms >= conn->deadline_ms) {
+            close_now(conn);
+        }
         break;
     case CONN_CLOSING:
         break;
@@ -440,7 +690,7 @@ static bool has_unread(const struct conn *conn)
 
 void conn_drain(struct conn *conn)
 {
-    if (conn->state == CONN_IDLE && !has_unread(conn)) {
+    if (conn->state == CONN_IDLE && !is_waiting(conn) && !has_unread(conn)) {
         linger(conn);
     }
 }

@@ -228,8 +228,7 @@ static bool take_data(struct conn *conn, struct span bytes)
         conn->discarded_bytes += bytes.len;
         return conn->discarded_bytes <= CONN_DISCARD_BYTES_MAX;
     }
-    enum status status = body_add(&request->body, bytes, &request->err);
-    return settle(request, status == ST_OK ? 0 : http_status_of(status));
+    return settle(request, request_add_body(request, bytes));
 }
 
 static bool take_refusal(struct conn *conn, struct span bytes)

@@ -32,14 +32,21 @@
 /* Below this an answer is not worth compressing. */
 #define DEFLATE_BYTES_MIN 1024
 
-void infer_init(struct request *request)
+enum status infer_init(struct request *request, const struct params *params, struct error *err)
 {
     struct infer *infer = &request->infer;
-    const struct params *params = request->server->params;
     *infer = (struct infer){0};
     arena_init(&infer->arena, ARENA_BYTES_MAX);
     body_init(&infer->inflated, NULL, params->body_bytes_max);
     buf_init(&infer->deflated, params->answer_bytes_max);
+    enum status status = hal_pool_member_new(&infer->pool, err);
+    if (status == ST_OK) {
+        status = hal_pool_member_new(&infer->run_pool, err);
+    }
+    if (status != ST_OK) {
+        hal_pool_free(infer->pool);
+    }
+    return status;
 }
 
 void infer_fini(struct request *request)
@@ -49,6 +56,8 @@ void infer_fini(struct request *request)
     arena_fini(&infer->arena);
     body_fini(&infer->inflated);
     buf_fini(&infer->deflated);
+    hal_pool_free(infer->pool);
+    hal_pool_free(infer->run_pool);
 }
 
 void infer_end_sequence(const struct infer_call *call)
@@ -76,15 +85,55 @@ static void reset_call(struct request *request, struct infer_call *call)
     *call = (struct infer_call){0};
 }
 
+/* What a request makes us allocate counts, beyond what every request has. */
+static enum status count_arena(struct infer *infer, struct error *err)
+{
+    size_t bytes = infer->arena.used_bytes;
+    if (bytes <= ARENA_KEEP_BYTES || bytes <= infer->charged_bytes) {
+        return ST_OK;
+    }
+    if (!hal_pool_promise(infer->pool, bytes - infer->charged_bytes)) {
+        return error_set(err, ST_EXHAUSTED, "no memory now for a request of so many parts");
+    }
+    infer->charged_bytes = bytes;
+    return ST_OK;
+}
+
+static void join_pools(struct request *request)
+{
+    struct infer *infer = &request->infer;
+    const struct serving *serving = request->serving;
+    if (!infer->share) {
+        infer->share = infer->ops == &bundle_ops ? serving->lists : infer->call.model->pool;
+        hal_pool_join(infer->pool, infer->share);
+        hal_pool_join(infer->run_pool, serving->running);
+    }
+}
+
+static void leave_pools(struct infer *infer)
+{
+    if (infer->share) {
+        hal_pool_discharge(infer->pool, infer->charged_bytes);
+        infer->charged_bytes = 0;
+        hal_pool_leave(infer->pool);
+        hal_pool_leave(infer->run_pool);
+        infer->share = NULL;
+    }
+}
+
 void infer_reset(struct request *request)
 {
     struct infer *infer = &request->infer;
     reset_call(request, &infer->call);
     bundle_free(request);
     infer->ops = NULL;
+    infer->is_short = false;
+    infer->body = NULL;
+    infer->bound_bytes = 0;
     infer->encoded = (struct oip_encoded){0};
     infer->coding = CODING_IDENTITY;
     body_reset(&infer->inflated);
+    leave_pools(infer);
     buf_fini(&infer->deflated);
     if (infer->arena.used_bytes > ARENA_KEEP_BYTES) {
         arena_fini(&infer->arena);
@@ -162,6 +211,45 @@ int infer_begin(struct request *request)
     return read_timeout(&request->head, &infer->timeout_us, &request->err) ? 200 : 400;
 }
 
+/* Of memory for requests. */
+static size_t body_bytes(const struct request *request)
+{
+    return body_pool_bytes(&request->body) + body_pool_bytes(&request->infer.inflated);
+}
+
+enum status infer_refuse_memory(struct request *request, size_t demand, struct error *err)
+{
+    struct hal_pool_stats stats;
+    size_t size = hal_pool_size(request->infer.pool), bodies = body_bytes(request);
+    hal_pool_stats(request->infer.pool, &stats);
+    if (!add_size(demand, bodies, &demand)) {
+        demand = SIZE_MAX;
+    }
+    bool is_alone = stats.used_bytes <= infer_held_bytes(request) + request->infer.charged_bytes;
+    request->infer.is_short = demand <= size && !is_alone;
+    return request->infer.is_short
+               ? err->code
+               : error_set(err, ST_TOO_LARGE,
+                           "the request takes %zu bytes or more at a time, the memory for requests "
+                           "has %zu",
+                           demand, size);
+}
+
+static enum status check_memory(struct request *request, enum status status, struct error *err)
+{
+    return status == ST_EXHAUSTED
+               ? infer_refuse_memory(request, request->infer.ops->demand(request), err)
+               : status;
+}
+
+enum status infer_settle(struct request *request, struct error *err)
+{
+    struct infer *infer = &request->infer;
+    join_pools(request);
+    infer->inflated.pool = infer->pool;
+    return check_memory(request, body_settle(&request->body, infer->pool, err), err);
+}
+
 /* ---- PARSE ----------------------------------------------------------------------------------- */
 
 static enum status remove_coding(struct request *request, struct error *err)
@@ -175,7 +263,9 @@ static enum status remove_coding(struct request *request, struct error *err)
         return ST_OK;
     }
     infer->body = &infer->inflated;
-    return coding_inflate(coding, body_span(&request->body), &infer->inflated, err);
+    body_reset(&infer->inflated); /* there may have been no memory for all of it before */
+    return check_memory(
+        request, coding_inflate(coding, body_span(&request->body), &infer->inflated, err), err);
 }
 
 struct oip_limits infer_limits(const struct request *request)
@@ -210,7 +300,8 @@ enum status infer_parse(struct request *request, struct error *err)
     bool has_length = head_has(&request->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH);
     struct oip_body parts;
     TRY(oip_split_body(body_span(infer->body), has_length ? &length : NULL, &parts, err));
-    return infer->ops->parse(request, &parts, err);
+    TRY(infer->ops->parse(request, &parts, err));
+    return count_arena(infer, err);
 }
 
 /* ---- DECODE ---------------------------------------------------------------------------------- */
@@ -231,7 +322,7 @@ static struct rt_buffer_desc describe(enum dtype dtype, const struct shape *shap
     return desc;
 }
 
-enum status infer_bind(const struct infer *infer, struct infer_call *call, uint32_t index,
+enum status infer_bind(struct infer *infer, struct infer_call *call, uint32_t index,
                        enum dtype dtype, const struct shape *shape, const struct oip_layout *layout,
                        struct span bytes, struct error *err)
 {
@@ -240,6 +331,7 @@ enum status infer_bind(const struct infer *infer, struct infer_call *call, uint3
     struct rt_buffer_desc given = describe(dtype, shape, layout);
     given.buffer = body->buffer;
     given.offset += (size_t)(bytes.ptr - base);
+    infer->bound_bytes += bytes.len;
     return rt_invocation_bind_input(call->invocation, index, &given, err);
 }
 
@@ -295,9 +387,26 @@ enum status infer_open_sequence(struct request *request, struct infer_call *call
     return ST_OK;
 }
 
+/* Inputs have their own memory now, or keep the body's; nothing else borrows from it. */
+static void drop_bodies(struct request *request)
+{
+    body_reset(&request->body);
+    body_reset(&request->infer.inflated);
+}
+
 enum status infer_decode(struct request *request, struct error *err)
 {
-    return request->infer.ops->decode(request, err);
+    struct infer *infer = &request->infer;
+    enum status status = check_memory(request, infer->ops->decode(request, err), err);
+    if (status != ST_OK) {
+        infer->ops->undo(request);
+        infer->bound_bytes = 0;
+        return status;
+    }
+    TRY(count_arena(infer, err));
+    TRY(infer->ops->open_states(request, err));
+    drop_bodies(request);
+    return ST_OK;
 }
 
 bool infer_is_planned(struct request *request)
@@ -305,38 +414,14 @@ bool infer_is_planned(struct request *request)
     return request->infer.ops->is_planned(request);
 }
 
-/* Of the ring. */
-static size_t body_bytes(const struct request *request)
-{
-    const struct body *inflated = &request->infer.inflated;
-    return (request->body.buffer ? request->body.capacity : 0) +
-           (inflated->buffer ? inflated->capacity : 0);
-}
-
 /* ---- PREPARE, RUN ---------------------------------------------------------------------------- */
-
-/* The ring is full: for now, or is it too small for this request whatever else is in flight? */
-static enum status refuse_memory(const struct request *request, size_t demand, struct error *err)
-{
-    struct hal_pool_stats ring;
-    hal_pool_stats(request->serving->pool, &ring);
-    if (!add_size(demand, body_bytes(request), &demand)) {
-        demand = SIZE_MAX;
-    }
-    return demand > ring.size_bytes
-               ? error_set(
-                     err, ST_TOO_LARGE,
-                     "the request takes at least %zu bytes of the ring at one time, which has "
-                     "%zu",
-                     demand, ring.size_bytes)
-               : err->code;
-}
 
 enum status infer_prepare(struct request *request, struct error *err)
 {
-    size_t demand = 0;
-    enum status status = request->infer.ops->prepare(request, &demand, err);
-    return status == ST_EXHAUSTED ? refuse_memory(request, demand, err) : status;
+    struct infer *infer = &request->infer;
+    enum status status = check_memory(request, infer->ops->prepare(request, err), err);
+    infer->is_short &= infer->bundle == NULL; /* its calls have gone, their bodies before them */
+    return status;
 }
 
 void infer_explain(const struct infer_call *call, const struct error *why,
@@ -373,7 +458,8 @@ uint64_t infer_time_limit_ns(const struct request *request)
 
 size_t infer_held_bytes(const struct request *request)
 {
-    return request->infer.ops->held_bytes(request) + body_bytes(request);
+    return request->infer.ops->held_bytes(request) + request->infer.bound_bytes +
+           body_bytes(request);
 }
 
 /* ---- ENCODE ---------------------------------------------------------------------------------- */
@@ -413,8 +499,29 @@ static enum status compress(struct request *request, struct error *err)
                           &infer->deflated, err);
 }
 
+/* Is the answer, or its end, the memory of results? */
+static bool has_results(const struct infer *infer)
+{
+    return infer->encoded.has_binary && infer->coding == CODING_IDENTITY;
+}
+
 enum status infer_encode(struct request *request, struct error *err)
 {
-    TRY(request->infer.ops->print(request, err));
-    return compress(request, err);
+    struct infer *infer = &request->infer;
+    TRY(infer->ops->print(request, err));
+    TRY(compress(request, err));
+    if (infer->coding != CODING_IDENTITY) {
+        buf_fini(&request->out);
+    }
+    if (!has_results(infer)) {
+        infer->ops->release(request);
+    }
+    return ST_OK;
+}
+
+bool infer_hand_over(struct request *request)
+{
+    struct error err;
+    return !has_results(&request->infer) ||
+           request->infer.ops->hand_over(request, request->serving->clients, &err) == ST_OK;
 }

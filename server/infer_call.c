@@ -67,13 +67,14 @@ static enum status list_outputs(struct arena *arena, struct infer_call *call, bo
                                         ? find_output(call->model, tree->nodes[node].raw_index)
                                         : NULL;
         if (io) {
-            call->outputs[call->output_count++] = (struct infer_output){io, is_binary};
+            call->outputs[call->output_count++] =
+                (struct infer_output){io, io->meta.name, is_binary};
         }
     }
     return ST_OK;
 }
 
-static enum status decode_tensor(const struct infer *infer, struct infer_call *call, uint32_t index,
+static enum status decode_tensor(struct infer *infer, struct infer_call *call, uint32_t index,
                                  const struct call_leaf *leaf, struct error *err)
 {
     const struct call_method *method = &call->model->call;
@@ -108,7 +109,7 @@ static enum status decode_scalar(struct infer_call *call, uint32_t index,
                : call_prefix(method, index, ": ", err);
 }
 
-static enum status decode_input(const struct infer *infer, struct infer_call *call, uint32_t index,
+static enum status decode_input(struct infer *infer, struct infer_call *call, uint32_t index,
                                 struct error *err)
 {
     const struct call_leaf *leaf = &call->tree.leaves[index];
@@ -136,6 +137,7 @@ static enum status decode(struct request *request, struct infer_call *call, stru
     bool is_binary = call->parameters->binary_data_output ||
                      route_query_has(head_target(&request->head), "binary=1");
     call->nan = oip_request_nan(call->parameters);
+    rt_invocation_say_paths(call->invocation);
     TRY(list_outputs(&request->infer.arena, call, is_binary, err));
     for (uint32_t i = 0; i < call->model->call.input_count; i++) {
         TRY(decode_input(&request->infer, call, i, err));

@@ -57,14 +57,10 @@ static enum status parse(struct request *request, struct infer_call *call,
 
 /* ---- DECODE ---------------------------------------------------------------------------------- */
 
-static void add_output(struct infer_call *call, const struct model_io *io, bool is_binary)
+static void add_output(struct infer_call *call, const struct model_io *io, const char *name,
+                       bool is_binary)
 {
-    for (size_t i = 0; i < call->output_count; i++) {
-        if (call->outputs[i].io == io) {
-            return; /* named twice: once is enough */
-        }
-    }
-    call->outputs[call->output_count++] = (struct infer_output){io, is_binary};
+    call->outputs[call->output_count++] = (struct infer_output){io, name, is_binary};
 }
 
 /* The results that the client named, or all: settled before anything runs. */
@@ -79,22 +75,24 @@ static enum status choose_outputs(struct arena *arena, struct infer_call *call, 
                          INFER_OUTPUTS_MAX, count);
     }
     for (uint32_t i = 0; oip->outputs.count == 0 && i < model->output_count; i++) {
-        add_output(call, &model->outputs[i], oip->parameters.binary_data_output);
+        const struct model_io *io = &model->outputs[i];
+        add_output(call, io, io->meta.name, oip->parameters.binary_data_output);
     }
     for (size_t i = 0; i < oip->outputs.count; i++) {
         const struct oip_request_output *output = &oip->outputs.items[i];
         const struct model_io *io =
             model_find_io(model->outputs, model->output_count, output->name);
         if (!io) {
-            return error_set(err, ST_INVALID, "outputs[%zu].name: model '%s' has no output '%.*s'",
-                             output->index, model->name, SPAN_FMT(output->name));
+            model_refuse_name(model, RT_RESULT, output->name, err);
+            return error_prefix(err, "outputs[%zu].name: ", output->index);
         }
         if (output->class_count) {
             return error_set(err, ST_INVALID,
                              "outputs[%zu].parameters.classification: not supported",
                              output->index);
         }
-        add_output(call, io, output->is_binary);
+        bool is_name = span_is(output->name, io->meta.name);
+        add_output(call, io, is_name ? io->meta.name : io->io->alias, output->is_binary);
     }
     return ST_OK;
 }
@@ -105,7 +103,7 @@ static enum status place_input(enum status status, const struct oip_request_inpu
 {
     return status == ST_OK ? ST_OK
                            : error_prefix(err, "inputs[%zu] '%.*s'%s", input->index,
-                                          SPAN_FMT(input->name), behind);
+                                          SPAN_SHORT(input->name), behind);
 }
 
 static enum status name_input(const struct infer_call *call, uint32_t index, const char *behind,
@@ -122,7 +120,7 @@ static enum status name_input(const struct infer_call *call, uint32_t index, con
     return err->code;
 }
 
-static enum status decode_tensor(const struct infer *infer, struct infer_call *call,
+static enum status decode_tensor(struct infer *infer, struct infer_call *call,
                                  const struct oip_request_input *input, uint32_t index,
                                  struct error *err)
 {
@@ -163,6 +161,7 @@ static enum status decode_input(struct infer *infer, struct infer_call *call,
 {
     const struct model *model = call->model;
     const struct model_io *io = model_find_io(model->inputs, model->input_count, input->name);
+    must(io); /* infer_check_names() has looked */
     TRY(oip_verify_input(input, &io->meta, err));
     switch (io->kind) {
     case RT_IO_TENSOR:
@@ -179,31 +178,38 @@ static enum status decode_input(struct infer *infer, struct infer_call *call,
     unreachable();
 }
 
-/* What is not there is told before what is wrong with the rest. */
-static enum status check_names(struct arena *arena, const struct infer_call *call,
-                               struct error *err)
+static enum status refuse_missing(const struct oip_tensor_meta *meta, struct error *err)
 {
-    const struct model *model = call->model;
-    bool *is_given = arena_array(arena, model->input_count, sizeof(*is_given));
     char shape[SHAPE_TEXT_MAX];
-    if (!is_given) {
+    return error_set(err, ST_INVALID, "input '%s' is missing, expected %s %.80s", meta->name,
+                     oip_type_name(meta->type), shape_print(&meta->shape, shape));
+}
+
+enum status infer_check_names(struct arena *arena, const struct model *model,
+                              const struct oip_request *oip, bool needs_all, struct error *err)
+{
+    const struct oip_request_input **given = arena_array(arena, model->input_count, sizeof(*given));
+    if (!given) {
         return error_set(err, ST_EXHAUSTED, "inputs: out of memory");
     }
-    for (size_t i = 0; i < call->oip.input_count; i++) {
-        const struct oip_request_input *input = &call->oip.inputs[i];
+    for (size_t i = 0; i < oip->input_count; i++) {
+        const struct oip_request_input *input = &oip->inputs[i];
         const struct model_io *io = model_find_io(model->inputs, model->input_count, input->name);
         if (!io) {
-            return error_set(err, ST_INVALID, "inputs[%zu].name: model '%s' has no input '%.*s'",
-                             input->index, model->name, SPAN_FMT(input->name));
+            model_refuse_name(model, RT_INPUT, input->name, err);
+            return error_prefix(err, "inputs[%zu].name: ", input->index);
         }
-        is_given[io - model->inputs] = true;
+        const struct oip_request_input **first = &given[io - model->inputs];
+        if (*first) {
+            return error_set(err, ST_INVALID, "inputs[%zu].name: '%.*s' is inputs[%zu] '%.*s'",
+                             input->index, SPAN_SHORT(input->name), (*first)->index,
+                             SPAN_SHORT((*first)->name));
+        }
+        *first = input;
     }
-    for (uint32_t i = 0; i < model->input_count; i++) {
-        const struct oip_tensor_meta *meta = &model->inputs[i].meta;
-        if (!is_given[i] && !meta->is_optional) {
-            return error_set(err, ST_INVALID, "input '%s' is missing, expected %s %.80s",
-                             meta->name, oip_type_name(meta->type),
-                             shape_print(&meta->shape, shape));
+    for (uint32_t i = 0; needs_all && i < model->input_count; i++) {
+        if (!given[i] && !model->inputs[i].meta.is_optional) {
+            return refuse_missing(&model->inputs[i].meta, err);
         }
     }
     return ST_OK;
@@ -213,7 +219,7 @@ static enum status decode(struct request *request, struct infer_call *call, stru
 {
     struct infer *infer = &request->infer;
     call->nan = oip_request_nan(call->parameters);
-    TRY(check_names(&infer->arena, call, err));
+    TRY(infer_check_names(&infer->arena, call->model, &call->oip, true, err));
     TRY(choose_outputs(&infer->arena, call, err));
     for (size_t i = 0; i < call->oip.input_count; i++) {
         if (!call->oip.inputs[i].is_promise) {
@@ -229,7 +235,7 @@ static struct oip_result result_of(const struct infer_call *call, const struct i
 {
     const struct rt_result *result = rt_invocation_result(call->invocation, output->io->index);
     return (struct oip_result){
-        .name = span_str(output->io->meta.name),
+        .name = span_str(output->name),
         .type = output->io->meta.type,
         .shape = output->io->kind == RT_IO_STRING ? output->io->meta.shape : result->shape,
         .is_binary = output->is_binary,

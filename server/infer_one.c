@@ -17,15 +17,43 @@ static enum status parse(struct request *request, const struct oip_body *parts, 
     struct infer_call *call = &request->infer.call;
     TRY(call->form->parse(request, call, parts, NULL, err));
     infer_take_parameters(&request->infer, call->parameters);
+    request->offload |= rt_method_call_count(call->model->method) > INFER_CALLS_INLINE_MAX;
+    return ST_OK;
+}
+
+/* What the answer says of the request stays when its body goes. */
+static enum status keep_id(struct infer *infer, struct error *err)
+{
+    struct oip_request *oip = &infer->call.oip;
+    const char *copy = oip->has_id ? arena_strdup(&infer->arena, oip->id.ptr, oip->id.len) : "";
+    if (!copy) {
+        return error_set(err, ST_EXHAUSTED, "id: out of memory");
+    }
+    oip->id = span_of(copy, oip->id.len);
     return ST_OK;
 }
 
 static enum status decode(struct request *request, struct error *err)
 {
     struct infer_call *call = &request->infer.call;
-    TRY(rt_invocation_new(call->model->method, request->serving->pool, &call->invocation, err));
+    struct infer *infer = &request->infer;
+    TRY(rt_invocation_new(call->model->method, infer->pool, &call->invocation, err));
+    rt_invocation_run_in(call->invocation, infer->run_pool);
     TRY(call->form->decode(request, call, err));
-    return infer_open_sequence(request, call, err);
+    return keep_id(infer, err);
+}
+
+static enum status open_states(struct request *request, struct error *err)
+{
+    return infer_open_sequence(request, &request->infer.call, err);
+}
+
+static void undo(struct request *request)
+{
+    struct infer_call *call = &request->infer.call;
+    rt_invocation_free(call->invocation);
+    call->invocation = NULL;
+    call->output_count = 0;
 }
 
 static bool is_planned(struct request *request)
@@ -33,17 +61,21 @@ static bool is_planned(struct request *request)
     return rt_invocation_is_planned(request->infer.call.invocation);
 }
 
-static enum status prepare(struct request *request, size_t *out_demand, struct error *err)
+static enum status prepare(struct request *request, struct error *err)
 {
-    struct infer_call *call = &request->infer.call;
-    enum status status = rt_invocation_prepare(call->invocation, err);
-    *out_demand = status == ST_EXHAUSTED ? rt_invocation_demand(call->invocation) : 0;
-    return status;
+    return rt_invocation_plan(request->infer.call.invocation, err);
+}
+
+static size_t demand(const struct request *request)
+{
+    const struct rt_invocation *invocation = request->infer.call.invocation;
+    return invocation ? rt_invocation_demand(invocation) : 0;
 }
 
 static size_t held_bytes(const struct request *request)
 {
-    return rt_invocation_bytes(request->infer.call.invocation);
+    const struct rt_invocation *invocation = request->infer.call.invocation;
+    return invocation ? rt_invocation_bytes(invocation) : 0;
 }
 
 /* ---- RUN ------------------------------------------------------------------------------------- */
@@ -66,22 +98,36 @@ static void on_run_done(struct rt_invocation *invocation, enum status status, vo
     rt_sched_finished(arg, status);
 }
 
-static void start(struct request *request, enum hal_caller caller)
+static bool start(struct request *request, enum hal_caller caller)
 {
-    rt_invocation_submit(request->infer.call.invocation, caller, on_run_done, &request->job);
+    struct rt_invocation *invocation = request->infer.call.invocation;
+    struct error *err = &request->err;
+    err->code = ST_OK; /* there may have been no memory before */
+    if (rt_invocation_prepare(invocation, err) == ST_OK) {
+        rt_invocation_submit(invocation, caller, on_run_done, &request->job);
+        return true;
+    }
+    if (err->code == ST_EXHAUSTED) {
+        return false;
+    }
+    rt_sched_finished(&request->job, err->code);
+    return true;
 }
 
 _Static_assert(RT_SCHED_BATCH_MAX <= RT_BATCH_CALLS_MAX, "each batch can be submitted");
 
-void infer_start_batch(struct rt_sched_job *const *jobs, uint32_t count)
+bool infer_start_batch(struct rt_sched_job *const *jobs, uint32_t count)
 {
     struct rt_invocation *parts[RT_SCHED_BATCH_MAX];
     void *args[RT_SCHED_BATCH_MAX];
+    struct error err;
+    must(count > 0 && count <= RT_SCHED_BATCH_MAX);
     for (uint32_t i = 0; i < count; i++) {
         parts[i] = request_of(jobs[i])->infer.call.invocation;
         args[i] = jobs[i];
+        request_of(jobs[i])->err.code = ST_OK;
     }
-    rt_batch_submit(parts, args, count, on_run_done);
+    return rt_batch_submit(parts, args, count, on_run_done, &err) == ST_OK;
 }
 
 bool infer_fits(struct rt_sched_job *a, struct rt_sched_job *b)
@@ -98,18 +144,21 @@ static bool cancel(struct request *request)
 static enum status finish(struct request *request, enum status status, struct error *err)
 {
     struct infer_call *call = &request->infer.call;
+    bool is_refused = err->code == status; /* by start(), which has said why */
+    if (status == ST_OK) {
+        infer_end_sequence(call);
+        return ST_OK;
+    }
     if (status == ST_TIMEOUT) {
         infer_fail_late(request, err);
-    } else if (status != ST_OK) {
+    } else if (!is_refused) {
         infer_explain(call, rt_invocation_error(call->invocation),
                       rt_invocation_culprit(call->invocation), err);
         err->code = status;
+    } else if (status == ST_EXHAUSTED) {
+        infer_refuse_memory(request, demand(request), err);
     }
-    if (status != ST_OK) {
-        return error_prefix(err, "model '%s': ", call->model->name);
-    }
-    infer_end_sequence(call);
-    return ST_OK;
+    return error_prefix(err, "model '%s': ", call->model->name);
 }
 
 /* ---- ENCODE ---------------------------------------------------------------------------------- */
@@ -124,6 +173,7 @@ static enum status print(struct request *request, struct error *err)
     struct infer *infer = &request->infer;
     struct infer_call *call = &infer->call;
     struct oip_encoded *encoded = &infer->encoded;
+    call->sample_count = stats_sample_count(call);
     encoded->spans = arena_array(&infer->arena, call->output_count + 1, sizeof(struct span));
     if (!encoded->spans) {
         return error_set(err, ST_EXHAUSTED, "answer: out of memory");
@@ -142,6 +192,17 @@ static enum status print(struct request *request, struct error *err)
     return oip_encode_end(&request->out, encoded, err);
 }
 
+static void release(struct request *request)
+{
+    rt_invocation_free(request->infer.call.invocation);
+    request->infer.call.invocation = NULL;
+}
+
+static enum status hand_over(struct request *request, struct hal_pool *pool, struct error *err)
+{
+    return rt_invocation_move_results(request->infer.call.invocation, pool, err);
+}
+
 static void count(const struct request *request, uint64_t now_ns)
 {
     bool is_ok = request->http_status == 0;
@@ -151,8 +212,11 @@ static void count(const struct request *request, uint64_t now_ns)
 const struct infer_ops infer_ops_one = {
     .parse = parse,
     .decode = decode,
+    .open_states = open_states,
+    .undo = undo,
     .is_planned = is_planned,
     .prepare = prepare,
+    .demand = demand,
     .held_bytes = held_bytes,
     .enter = enter,
     .start = start,
@@ -160,5 +224,7 @@ const struct infer_ops infer_ops_one = {
     .finish = finish,
     .encode_bytes = encode_bytes,
     .print = print,
+    .release = release,
+    .hand_over = hand_over,
     .count = count,
 };

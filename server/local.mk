@@ -14,6 +14,7 @@ SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(PROTOCOL_LIBS)
 	%D%/body.c %D%/body.h \
 	%D%/bundle.c %D%/bundle.h \
 	%D%/bundle_read.c \
+	%D%/clients.c %D%/clients.h \
 	%D%/coding.c %D%/coding.h \
 	%D%/conn.c %D%/conn.h %D%/conn_priv.h \
 	%D%/conn_message.c \
@@ -37,7 +38,7 @@ SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(PROTOCOL_LIBS)
 	%D%/npy.c %D%/npy.h \
 	%D%/offload.c %D%/offload.h \
 	%D%/options.c %D%/options.h %D%/params.def \
-	%D%/pipelines.c %D%/pipelines.h \
+	%D%/pipelines.c %D%/pipelines.h %D%/pipelines_priv.h %D%/pipelines_read.c \
 	%D%/placement.c %D%/placement.h \
 	%D%/pte.c %D%/pte.h \
 	%D%/pte_devices.c \
@@ -58,6 +59,8 @@ SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(PROTOCOL_LIBS)
 	%D%/serving.c %D%/serving.h \
 	%D%/standard.c %D%/standard.h \
 	%D%/stats.c %D%/stats.h \
+	%D%/trim.c %D%/trim.h \
+	%D%/turns.c %D%/turns.h \
 	%D%/stream.h \
 	%D%/version.c %D%/version.h \
 	%D%/watchdog.c %D%/watchdog.h

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hal/pool.h"
 #include "runtime/sched/sched.h"
 #include "server/log.h"
 #include "server/model_priv.h"
@@ -16,18 +17,45 @@
 #define MODELS_ARENA_MAX (64 << 20)
 #define MODELS_MAX 65536
 
-void models_init(struct models *models, struct hal_device *device, struct rt_sched *sched)
+void models_init(struct models *models, struct hal_device *device, struct hal_pool *pool,
+                 struct rt_sched *sched)
 {
-    *models = (struct models){.device = device, .sched = sched};
+    *models = (struct models){.device = device, .pool = pool, .sched = sched};
     arena_init(&models->arena, MODELS_ARENA_MAX);
+}
+
+struct rt_step_counts model_step_counts(const struct model *model, uint32_t step)
+{
+    struct rt_step_counts counts = {0};
+    const struct rt_step_counts *before = &model->steps_before[step];
+    if (model->method) {
+        counts = rt_pipeline_step_counts(model->method, step);
+    }
+    counts.count += before->count;
+    counts.ns += before->ns;
+    counts.failed_count += before->failed_count;
+    counts.failed_ns += before->failed_ns;
+    return counts;
+}
+
+/* The method goes, its counts stay; their names go with it. */
+static void keep_counts(struct model *model)
+{
+    for (uint32_t i = 0; i < model->step_count; i++) {
+        model->steps_before[i] = model_step_counts(model, i);
+        model->steps_before[i].name = model->steps_before[i].model = NULL;
+    }
 }
 
 void models_close(struct models *models)
 {
     for (uint32_t i = 0; i < models->item_count; i++) {
         struct model *model = &models->items[i];
+        keep_counts(model);
         rt_sched_queue_free(model->queue);
         rt_program_unref(model->program);
+        hal_pool_free(model->pool);
+        model->pool = NULL;
         model->queue = NULL;
         model->program = NULL;
         model->method = NULL;
@@ -41,8 +69,10 @@ void models_fini(struct models *models)
         free(models->items[i].stats);
     }
     free(models->items);
+    free(models->addresses);
     models->items = NULL;
-    models->item_count = 0;
+    models->addresses = NULL;
+    models->item_count = models->address_count = 0;
     arena_fini(&models->arena);
 }
 
@@ -61,7 +91,23 @@ bool model_name_is_valid(struct span name)
     return true;
 }
 
-enum status models_add(struct models *models, struct span name, uint32_t version,
+static enum status grow(struct models *models, struct error *err)
+{
+    if (models->item_count < models->item_capacity) {
+        return ST_OK;
+    }
+    uint32_t capacity = models->item_capacity ? models->item_capacity * 2 : 16;
+    struct model *items =
+        capacity > MODELS_MAX ? NULL : realloc(models->items, capacity * sizeof(*items));
+    if (!items) {
+        return error_set(err, ST_EXHAUSTED, "models: no room for more than %u", models->item_count);
+    }
+    models->items = items;
+    models->item_capacity = capacity;
+    return ST_OK;
+}
+
+enum status models_add(struct models *models, struct span file, struct span name, uint32_t version,
                        struct model **out_model, struct error *err)
 {
     if (!model_name_is_valid(name)) {
@@ -69,19 +115,13 @@ enum status models_add(struct models *models, struct span name, uint32_t version
                          "model name '%.*s': expected 1 to %d of A-Z a-z 0-9 . _ -, no dot first",
                          SPAN_FMT(name), ROUTE_MODEL_MAX);
     }
-    if (models->item_count == models->item_capacity) {
-        uint32_t capacity = models->item_capacity ? models->item_capacity * 2 : 16;
-        struct model *items =
-            capacity > MODELS_MAX ? NULL : realloc(models->items, capacity * sizeof(*items));
-        if (!items) {
-            return error_set(err, ST_EXHAUSTED, "models: no room for more than %u",
-                             models->item_count);
-        }
-        models->items = items;
-        models->item_capacity = capacity;
+    TRY(grow(models, err));
+    const char *copy = arena_strdup(&models->arena, file.ptr, file.len);
+    if (!copy) {
+        return error_set(err, ST_EXHAUSTED, "models: out of memory");
     }
     struct model *model = &models->items[models->item_count++];
-    *model = (struct model){.version = version};
+    *model = (struct model){.version = version, .file = copy};
     memcpy(model->name, name.ptr, name.len);
     snprintf(model->version_text, sizeof(model->version_text), "%u", version);
     *out_model = model;
@@ -105,6 +145,41 @@ static enum status refuse_twins(const struct model *a, const struct model *b, st
                      b->path ? b->path : "a pipeline");
 }
 
+static int compare_addresses(const void *a, const void *b)
+{
+    const struct model_address *left = a, *right = b;
+    int order = strcmp(left->name, right->name);
+    if (order == 0 && left->is_alias != right->is_alias) {
+        return left->is_alias ? 1 : -1;
+    }
+    if (order == 0 && left->model->version != right->model->version) {
+        return left->model->version > right->model->version ? -1 : 1;
+    }
+    return order;
+}
+
+static enum status list_addresses(struct models *models, struct error *err)
+{
+    models->addresses = calloc((size_t)models->item_count + 1, 2 * sizeof(models->addresses[0]));
+    if (!models->addresses) {
+        return error_set(err, ST_EXHAUSTED, "models: out of memory");
+    }
+    for (uint32_t i = 0; i < models->item_count; i++) {
+        const struct model *model = &models->items[i];
+        models->addresses[models->address_count++] =
+            (struct model_address){.name = model->name, .model = model};
+        if (model->alias) {
+            models->addresses[models->address_count++] =
+                (struct model_address){.name = model->alias, .model = model, .is_alias = true};
+        }
+    }
+    if (models->address_count) {
+        qsort(models->addresses, models->address_count, sizeof(models->addresses[0]),
+              compare_addresses);
+    }
+    return ST_OK;
+}
+
 enum status models_sort(struct models *models, struct error *err)
 {
     if (models->item_count) {
@@ -115,15 +190,22 @@ enum status models_sort(struct models *models, struct error *err)
             return refuse_twins(&models->items[i - 1], &models->items[i], err);
         }
     }
-    return ST_OK;
+    return list_addresses(models, err);
 }
 
-const struct model *models_find_any(const struct models *models, const char *name, uint32_t version)
+static bool is_called(const struct model *model, const char *name, bool by_alias)
+{
+    return by_alias ? model->alias && strcmp(model->alias, name) == 0
+                    : strcmp(model->name, name) == 0;
+}
+
+static const struct model *find_best(const struct models *models, const char *name,
+                                     uint32_t version, bool by_alias)
 {
     const struct model *best = NULL;
     for (uint32_t i = 0; i < models->item_count; i++) {
         const struct model *model = &models->items[i];
-        if (strcmp(model->name, name) != 0 || (version && model->version != version)) {
+        if (!is_called(model, name, by_alias) || (version && model->version != version)) {
             continue;
         }
         bool is_better =
@@ -132,6 +214,12 @@ const struct model *models_find_any(const struct models *models, const char *nam
         best = is_better ? model : best;
     }
     return best;
+}
+
+const struct model *models_find_any(const struct models *models, const char *name, uint32_t version)
+{
+    const struct model *named = find_best(models, name, version, false);
+    return named ? named : find_best(models, name, version, true);
 }
 
 void models_keep_stats(struct models *models, const struct models *from)
@@ -143,16 +231,19 @@ void models_keep_stats(struct models *models, const struct models *from)
         if (model->stats && old && old->stats) {
             *model->stats = *old->stats;
         }
+        for (uint32_t k = 0; old && k < model->step_count && k < old->step_count; k++) {
+            model->steps_before[k] = model_step_counts(old, k);
+        }
     }
 }
 
 /* The first of |name|'s versions, which is the highest; or where it would be. */
 static uint32_t lower_bound(const struct models *models, const char *name)
 {
-    uint32_t low = 0, high = models->item_count;
+    uint32_t low = 0, high = models->address_count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (strcmp(models->items[middle].name, name) < 0) {
+        if (strcmp(models->addresses[middle].name, name) < 0) {
             low = middle + 1;
         } else {
             high = middle;
@@ -166,9 +257,11 @@ const struct model *models_find(const struct models *models, const char *name, u
 {
     uint32_t first = lower_bound(models, name);
     const struct model *highest = NULL;
-    for (uint32_t i = first; i < models->item_count; i++) {
-        const struct model *model = &models->items[i];
-        if (strcmp(model->name, name) != 0) {
+    for (uint32_t i = first; i < models->address_count; i++) {
+        const struct model_address *address = &models->addresses[i];
+        const struct model *model = address->model;
+        if (strcmp(address->name, name) != 0 ||
+            address->is_alias != models->addresses[first].is_alias) {
             break;
         }
         if (version ? model->version == version : model_is_ready(model)) {
@@ -219,9 +312,18 @@ enum status model_verify_ready(const struct model *model, struct error *err)
 const struct model_io *model_find_io(const struct model_io *ios, uint32_t count, struct span name)
 {
     for (uint32_t i = 0; i < count; i++) {
-        if (span_is(name, ios[i].meta.name)) {
+        if (rt_io_is_called(ios[i].io, name)) {
             return &ios[i];
         }
     }
     return NULL;
+}
+
+enum status model_refuse_name(const struct model *model, enum rt_side side, struct span name,
+                              struct error *err)
+{
+    char names[RT_NAMES_TEXT_MAX];
+    return error_set(err, ST_INVALID, "model '%s' has no %s '%.*s', expected %s", model->name,
+                     side == RT_INPUT ? "input" : "output", SPAN_SHORT(name),
+                     rt_names_print(model->method, side, names));
 }

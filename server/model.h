@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is served, by name and version. A file gives its default method under its own name and each
- * of several methods as NAME.METHOD. A pipeline is a model like any other. What did not load is
- * kept with the reason. Filled at start; afterwards any thread may look at what is not the loop's,
- * and nothing changes it but model_fail().
+ * What is served, by name and version. Each method of a file is one model: the default method has
+ * the file's name, and NAME.METHOD for an alias; the others are called NAME.METHOD. Lists and
+ * answers have a model's name; requests may use either, and a name goes before an alias that reads
+ * the same. A pipeline is a model like any other. What did not load is kept with the reason. Filled
+ * at start; afterwards any thread may look at what is not the loop's, and nothing changes it but
+ * model_fail().
  */
 #ifndef PTED_SERVER_MODEL_H
 #define PTED_SERVER_MODEL_H
@@ -16,6 +18,8 @@
 #include "base/status.h"
 #include "protocol/call.h"
 #include "protocol/oip.h"
+#include "runtime/names.h"
+#include "runtime/pipeline.h"
 #include "runtime/program.h"
 #include "server/options.h"
 #include "server/route.h"
@@ -30,27 +34,33 @@ struct rt_sched_queue;
 struct model_io {
     uint32_t index; /* the method's raw one, which counts None too */
     enum rt_io_kind kind;
+    const struct rt_io *io; /* borrowed from the method */
     struct oip_tensor_meta meta;
     const struct shape *example; /* of an input whose dims vary: struct model's; else NULL */
 };
 
 struct model {
     char name[ROUTE_MODEL_MAX + 1];
+    const char *alias; /* another address of it, or NULL; like |file| in the arena */
+    const char *file;  /* the name that its file, or pipeline, was given */
     char version_text[12];
     uint32_t version;
-    atomic_bool has_failed;            /* the model cannot be called */
-    struct error failure;              /* why not, then; constant from then on */
-    struct rt_program *program;        /* shared: ref held; NULL when the file did not load */
-    struct rt_method *method;          /* borrowed from |program| */
-    const char *path;                  /* of its file, in the arena; NULL: a pipeline */
-    uint64_t load_ns;                  /* that the file took to load */
-    struct params params;              /* the daemon's, with what was said of this model */
-    struct rt_sched_queue *queue;      /* owned, like |stats|; NULL when it cannot be called */
-    int64_t rows_form;                 /* that may be tried as one, see server/proving.h */
-    int64_t rows_max;                  /* the loop's: that may run as one; 1: each runs alone */
-    struct error why_alone;            /* the loop's: why 1 */
-    int64_t batch_size_max;            /* of a request; 0: dim 0 does not count samples */
-    struct model_stats *stats;         /* the loop's */
+    atomic_bool has_failed;              /* the model cannot be called */
+    struct error failure;                /* why not, then; constant from then on */
+    struct rt_program *program;          /* shared: ref held; NULL when the file did not load */
+    struct rt_method *method;            /* borrowed from |program| */
+    const char *path;                    /* of its file, in the arena; NULL: a pipeline */
+    uint64_t load_ns;                    /* that the file took to load */
+    struct params params;                /* the daemon's, with what was said of this model */
+    struct rt_sched_queue *queue;        /* owned, like |stats|; NULL when it cannot be called */
+    struct hal_pool *pool;               /* likewise: of the inputs of calls that wait */
+    int64_t rows_form;                   /* that may be tried as one, see server/proving.h */
+    int64_t rows_max;                    /* the loop's: that may run as one; 1: each runs alone */
+    struct error why_alone;              /* the loop's: why 1 */
+    int64_t batch_size_max;              /* of a request; 0: dim 0 does not count samples */
+    struct model_stats *stats;           /* the loop's */
+    struct rt_step_counts *steps_before; /* of a pipeline's steps, with earlier devices: arena */
+    uint32_t step_count;
     struct model_io *inputs, *outputs; /* in the arena of struct models */
     uint32_t input_count, output_count;
     const char *constants;       /* JSON of the values of the program's constant methods, or NULL */
@@ -59,17 +69,28 @@ struct model {
     const struct shape *example; /* by raw input: rt_example_shapes(); NULL: there are none */
 };
 
+/* A name or an alias. */
+struct model_address {
+    const char *name;
+    const struct model *model;
+    bool is_alias;
+};
+
 struct models {
     const struct options *options; /* borrowed while loading: which data files are whose */
     struct arena arena;            /* of the inputs and outputs */
-    struct hal_device *device;     /* borrowed from struct serving, like |sched| */
+    struct hal_device *device;     /* borrowed from struct serving, like the next two */
+    struct hal_pool *pool;         /* whose memory the pools of models share */
     struct rt_sched *sched;
     struct model *items; /* owned; sorted by name, then by version, highest first */
     uint32_t item_count, item_capacity;
-    uint32_t found_count; /* while loading: .pte files that folders have had */
+    uint32_t found_count;            /* while loading: .pte files that folders have had */
+    struct model_address *addresses; /* owned; sorted likewise, aliases behind equal names */
+    uint32_t address_count;
 };
 
-void models_init(struct models *models, struct hal_device *device, struct rt_sched *sched);
+void models_init(struct models *models, struct hal_device *device, struct hal_pool *pool,
+                 struct rt_sched *sched);
 /* Nothing of it can be called any more; names and descriptions stay. */
 void models_close(struct models *models);
 void models_fini(struct models *models);
@@ -84,13 +105,13 @@ void models_keep_stats(struct models *models, const struct models *from);
 MUST_CHECK enum status models_load(struct models *models, const struct options *options,
                                    struct error *err);
 
-/* The highest version when |version| is 0. NULL with ST_NOT_FOUND in |err|. */
+/* By name or alias; the highest version when |version| is 0. NULL with ST_NOT_FOUND in |err|. */
 const struct model *models_find(const struct models *models, const char *name, uint32_t version,
                                 struct error *err);
 
 /* While loading: |program|'s methods as models, which take references; and the version of |name|,
  * or the highest one that can be called, or any. NULL: there is none. */
-MUST_CHECK enum status models_add_program(struct models *models, struct span name, uint32_t version,
+MUST_CHECK enum status models_add_program(struct models *models, struct span file, uint32_t version,
                                           struct rt_program *program, struct error *err);
 const struct model *models_find_any(const struct models *models, const char *name,
                                     uint32_t version);
@@ -104,8 +125,16 @@ void models_verify_files(struct models *models);
 /* ST_UNAVAILABLE with the reason when the model cannot be called. */
 MUST_CHECK enum status model_verify_ready(const struct model *model, struct error *err);
 
-/* Of a model's inputs or outputs the one with this name, or NULL. */
+/* Of a model's inputs or outputs the one with this name or alias, or NULL. */
 const struct model_io *model_find_io(const struct model_io *ios, uint32_t count, struct span name);
+
+/* ST_INVALID: "model 'm' has no input 'x', expected one of image and mask". */
+enum status model_refuse_name(const struct model *model, enum rt_side side, struct span name,
+                              struct error *err);
+
+/* What step |step| of a pipeline has cost, with all devices that it had; the names with the last.
+ */
+struct rt_step_counts model_step_counts(const struct model *model, uint32_t step);
 
 static inline bool model_is_ready(const struct model *model)
 {

@@ -13,7 +13,9 @@
 #include <uv.h>
 
 #include "hal/device.h"
+#include "hal/pool.h"
 #include "runtime/batch.h"
+#include "runtime/pipeline.h"
 #include "runtime/sched/sched.h"
 #include "server/log.h"
 #include "server/model_log.h"
@@ -116,7 +118,7 @@ static enum status load_named(struct models *models, struct span name, const cha
     }
     if (!model_name_is_valid(name)) {
         struct model *model;
-        return models_add(models, name, 1, &model, err); /* says why */
+        return models_add(models, name, name, 1, &model, err); /* says why */
     }
     enum status status = load(models, name, 1, path, err);
     if (status == ST_OK) {
@@ -148,7 +150,7 @@ static enum status load_found(struct models *models, struct span name, uint32_t 
         rt_program_unref(models->items[--models->item_count].program);
     }
     struct model *model;
-    TRY(models_add(models, name, version, &model, err));
+    TRY(models_add(models, name, name, version, &model, err));
     model_fail(model, &failure);
     note_origin(models, models->item_count - 1, path, 0);
     return ST_OK;
@@ -226,11 +228,11 @@ static enum status scan(struct models *models, const char *root, struct error *e
 
 /* ---- queues and settings --------------------------------------------------------------------- */
 
-/* Is a model of |program|, or of its method "program.method"? */
-static bool is_of(const char *model, struct span program)
+/* Is |name| one of the model, or of the file that it is from? */
+static bool is_meant(const struct model *model, struct span name)
 {
-    return strncmp(model, (const char *)program.ptr, program.len) == 0 &&
-           (model[program.len] == '\0' || model[program.len] == '.');
+    return span_is(name, model->name) || span_is(name, model->file) ||
+           (model->alias && span_is(name, model->alias));
 }
 
 static struct params params_of(const struct model *model, const struct options *options)
@@ -238,7 +240,7 @@ static struct params params_of(const struct model *model, const struct options *
     struct params params = options->params;
     for (uint32_t i = 0; i < options->setting_count; i++) {
         const struct option_setting *setting = &options->settings[i];
-        if (is_of(model->name, span_of(setting->name, setting->name_len))) {
+        if (is_meant(model, span_of(setting->name, setting->name_len))) {
             options_apply(setting, &params);
         }
     }
@@ -284,6 +286,7 @@ static enum status open_queues(struct models *models, const struct options *opti
         };
         rt_method_set_weight(model->method, (uint32_t)params->weight);
         TRY(rt_sched_queue_new(models->sched, &queue, &model->queue, err));
+        TRY(hal_pool_share(models->pool, &model->pool, err));
         model->stats = calloc(1, sizeof(*model->stats));
         if (!model->stats) {
             return error_set(err, ST_EXHAUSTED, "model statistics: out of memory");
@@ -292,29 +295,45 @@ static enum status open_queues(struct models *models, const struct options *opti
     return ST_OK;
 }
 
-/* What is said of a model that is not there is a mistake, not a no-op. */
-static enum status check_name(const struct models *models, const char *option, const char *value,
-                              uint32_t name_len, struct error *err)
+static bool has_file(const struct model *model)
 {
-    struct span name = span_of(value, name_len);
+    return !model->method || !rt_method_is_pipeline(model->method);
+}
+
+/* What is said of a model, or of data of a file, that is not there is a mistake, not a no-op. */
+static enum status check_data(const struct models *models, const struct option_model *data,
+                              struct error *err)
+{
+    struct span name = span_of(data->name, data->name_len);
     for (uint32_t i = 0; i < models->item_count; i++) {
-        if (is_of(models->items[i].name, name)) {
+        if (has_file(&models->items[i]) && span_is(name, models->items[i].file)) {
             return ST_OK;
         }
     }
-    return error_set(err, ST_INVALID, "--%s %s: no model '%.*s'", option, value, SPAN_FMT(name));
+    return error_set(err, ST_INVALID, "--data %s: no model file is served as '%.*s'", data->name,
+                     SPAN_SHORT(name));
+}
+
+static enum status check_setting(const struct models *models, const struct option_setting *setting,
+                                 struct error *err)
+{
+    struct span name = span_of(setting->name, setting->name_len);
+    for (uint32_t i = 0; i < models->item_count; i++) {
+        if (is_meant(&models->items[i], name)) {
+            return ST_OK;
+        }
+    }
+    return error_set(err, ST_INVALID, "--set %s: no model '%.*s'", setting->name, SPAN_SHORT(name));
 }
 
 static enum status check_names(const struct models *models, const struct options *options,
                                struct error *err)
 {
     for (uint32_t i = 0; i < options->data_count; i++) {
-        const struct option_model *data = &options->data[i];
-        TRY(check_name(models, "data", data->name, data->name_len, err));
+        TRY(check_data(models, &options->data[i], err));
     }
     for (uint32_t i = 0; i < options->setting_count; i++) {
-        const struct option_setting *setting = &options->settings[i];
-        TRY(check_name(models, "set", setting->name, setting->name_len, err));
+        TRY(check_setting(models, &options->settings[i], err));
     }
     return ST_OK;
 }

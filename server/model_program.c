@@ -9,6 +9,7 @@
 #include "protocol/json.h"
 #include "protocol/number.h"
 #include "runtime/example.h"
+#include "runtime/pipeline.h"
 #include "runtime/signature.h"
 #include "server/model_priv.h"
 #include "server/placement.h"
@@ -52,6 +53,7 @@ static enum status describe(struct models *models, const struct rt_method *metho
             ios[used++] = (struct model_io){
                 .index = i,
                 .kind = io->kind,
+                .io = io,
                 .meta = {.name = io->name,
                          .type = type_of(io),
                          .shape = shape_of(io),
@@ -144,13 +146,19 @@ static enum status choose_example(struct models *models, struct model *model, st
     return ST_OK;
 }
 
-static enum status add_method(struct models *models, struct span name, uint32_t version,
-                              struct rt_method *method, struct error *err)
+static enum status add_method(struct models *models, struct span file, struct span name,
+                              uint32_t version, struct rt_method *method, struct error *err)
 {
     struct model *model;
-    TRY(models_add(models, name, version, &model, err));
+    TRY(models_add(models, file, name, version, &model, err));
     model->program = rt_program_ref(rt_method_program(method));
     model->method = method;
+    model->step_count = rt_pipeline_step_count(method);
+    model->steps_before =
+        arena_array(&models->arena, model->step_count, sizeof(*model->steps_before));
+    if (!model->steps_before) {
+        return error_set(err, ST_EXHAUSTED, "model description: out of memory");
+    }
     const struct error *failure = rt_method_failure(method);
     if (failure) {
         model_fail(model, failure);
@@ -211,20 +219,44 @@ static const char *print_constants(struct models *models, uint32_t count)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-enum status models_add_program(struct models *models, struct span name, uint32_t version,
+/* "NAME.METHOD". */
+static struct span name_method(struct span file, const struct rt_method *method,
+                               char text[2 * ROUTE_MODEL_MAX])
+{
+    int len =
+        snprintf(text, 2 * ROUTE_MODEL_MAX, "%.*s.%s", SPAN_FMT(file), rt_method_name(method));
+    must(len > 0);
+    return span_of(text, (size_t)len < 2 * ROUTE_MODEL_MAX ? (size_t)len : 2 * ROUTE_MODEL_MAX - 1);
+}
+
+/* The method has the file's name, and its own for an alias, if that is an address at all. */
+static enum status add_default(struct models *models, struct span file, uint32_t version,
+                               struct rt_method *method, struct error *err)
+{
+    char text[2 * ROUTE_MODEL_MAX];
+    struct span alias = name_method(file, method, text);
+    TRY(add_method(models, file, file, version, method, err));
+    if (rt_method_is_pipeline(method) || !model_name_is_valid(alias)) {
+        return ST_OK;
+    }
+    struct model *model = &models->items[models->item_count - 1];
+    model->alias = arena_strdup(&models->arena, alias.ptr, alias.len);
+    return model->alias ? ST_OK : error_set(err, ST_EXHAUSTED, "models: out of memory");
+}
+
+enum status models_add_program(struct models *models, struct span file, uint32_t version,
                                struct rt_program *program, struct error *err)
 {
     uint32_t count = rt_program_method_count(program), first = models->item_count;
-    struct rt_method *method = rt_program_default_method(program);
-    if (method) {
-        TRY(add_method(models, name, version, method, err));
-    }
-    for (uint32_t i = 0; i < count && count > 1; i++) {
+    const struct rt_method *by_default = rt_program_default_method(program);
+    for (uint32_t i = 0; i < count; i++) {
         char text[2 * ROUTE_MODEL_MAX];
-        method = rt_program_method(program, i);
-        int len = snprintf(text, sizeof(text), "%.*s.%s", SPAN_FMT(name), rt_method_name(method));
-        must(len > 0);
-        TRY(add_method(models, span_of(text, (size_t)len), version, method, err));
+        struct rt_method *method = rt_program_method(program, i);
+        if (method == by_default) {
+            TRY(add_default(models, file, version, method, err));
+        } else {
+            TRY(add_method(models, file, name_method(file, method, text), version, method, err));
+        }
     }
     const char *constants = print_constants(models, count);
     for (uint32_t i = first; i < models->item_count; i++) {

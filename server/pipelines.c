@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* From documents to models: what a document names is found among the models, steps and inputs. */
 #include "config.h"
 
 #include "server/pipelines.h"
@@ -8,23 +9,25 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "protocol/json.h"
-#include "runtime/pipeline.h"
+#include "runtime/names.h"
 #include "server/file.h"
 #include "server/model.h"
+#include "server/pipelines_priv.h"
 
 #define FILE_BYTES_MAX (16 << 20)
 #define ARENA_BYTES_MAX (4 << 20)
 
-/* One pipeline of the file while it is read; all in |arena|. */
-struct reader {
+/* One pipeline of the file while it is made. */
+struct maker {
     struct models *models;
-    struct arena arena;
-    struct json in;
-    const char *pipeline; /* its name, for messages */
+    const char *name;
+    const struct pipelines_document *document;
+    struct arena *arena;
     struct rt_pipeline_step *steps;
-    struct rt_source *outputs;
-    uint32_t step_count, output_count;
+    const char **step_models;
+    const char *inputs[RT_PIPELINE_INPUTS_MAX]; /* names, listed or as they first came */
+    uint32_t input_count;
+    bool has_numbers; /* some input is given by its number alone */
 };
 
 static enum status exhausted(struct error *err)
@@ -32,266 +35,344 @@ static enum status exhausted(struct error *err)
     return error_set(err, ST_EXHAUSTED, "no memory for a pipeline");
 }
 
-/* ---- values ---------------------------------------------------------------------------------- */
-
-static enum status keep(struct reader *r, const struct json_string *string, const char **out,
-                        struct error *err)
-{
-    char *text = arena_alloc(&r->arena, string->bytes + 1);
-    if (!text) {
-        return exhausted(err);
-    }
-    json_string_decode(string, (uint8_t *)text);
-    text[string->bytes] = '\0';
-    *out = text;
-    return strlen(text) == string->bytes
-               ? ST_OK
-               : json_fail(&r->in, err, ST_INVALID, "expected text without NUL");
-}
-
-static enum status read_text(struct reader *r, const char **out, struct error *err)
-{
-    struct json_string string;
-    TRY(json_read_string(&r->in, &string, err));
-    return keep(r, &string, out, err);
-}
-
-static enum status read_number(struct reader *r, uint32_t *out, struct error *err)
-{
-    uint64_t value;
-    TRY(json_read_u64(&r->in, &value, err));
-    if (value > UINT32_MAX) {
-        return json_fail(&r->in, err, ST_INVALID, "expected a number below 2^32");
-    }
-    *out = (uint32_t)value;
-    return ST_OK;
-}
-
 /* What is wrong with the text has its place in the text; what is wrong with the graph has this. */
-static enum status name_pipeline(const struct reader *r, struct error *err)
+static enum status name_pipeline(const char *name, struct error *err)
 {
-    return error_prefix(err, "pipeline '%.100s': ", r->pipeline);
+    return error_prefix(err, "pipeline '%.100s': ", name);
 }
 
-static enum status refuse_member(struct reader *r, const char *expected, struct error *err)
+static enum status name_step(const struct maker *m, uint32_t step, struct error *err)
 {
-    return json_fail(&r->in, err, ST_INVALID, "unknown member, expected %s", expected);
+    return error_prefix(err, "step %u (%.64s): ", step, m->steps[step].name);
 }
 
-/* ---- steps ----------------------------------------------------------------------------------- */
+/* ---- models ---------------------------------------------------------------------------------- */
 
-/* {"input": n}, {"from": step, "output": n}, or null. */
-static enum status read_source(struct reader *r, struct rt_source *out, struct error *err)
-{
-    struct json_string key;
-    bool has_input = false, has_from = false, has_output = false;
-    uint32_t input = 0;
-    *out = (struct rt_source){.kind = RT_SOURCE_NONE};
-    if (json_peek(&r->in) == JSON_NULL) {
-        return json_read_null(&r->in, err);
-    }
-    TRY(json_object(&r->in, err));
-    while (true) {
-        TRY(json_member(&r->in, &key, err));
-        if (r->in.is_closed) {
-            break;
-        }
-        if (json_string_is(&key, "input")) {
-            has_input = true;
-            TRY(read_number(r, &input, err));
-        } else if (json_string_is(&key, "from")) {
-            has_from = true;
-            TRY(read_number(r, &out->step, err));
-        } else if (json_string_is(&key, "output")) {
-            has_output = true;
-            TRY(read_number(r, &out->index, err));
-        } else {
-            return refuse_member(r, "input, or from and output", err);
-        }
-    }
-    if (has_input == has_from || has_from != has_output) {
-        return json_fail(&r->in, err, ST_INVALID, "expected input, or from and output");
-    }
-    out->kind = has_input ? RT_SOURCE_INPUT : RT_SOURCE_STEP;
-    out->index = has_input ? input : out->index;
-    return ST_OK;
-}
-
-static enum status read_sources(struct reader *r, uint32_t max, struct rt_source **out,
-                                uint32_t *out_count, struct error *err)
-{
-    struct rt_source *sources = arena_array(&r->arena, max, sizeof(*sources));
-    uint32_t count = 0;
-    if (!sources) {
-        return exhausted(err);
-    }
-    TRY(json_array(&r->in, err));
-    while (true) {
-        TRY(json_element(&r->in, err));
-        if (r->in.is_closed) {
-            break;
-        }
-        if (count == max) {
-            return json_fail(&r->in, err, ST_INVALID, "expected at most %u", max);
-        }
-        TRY(read_source(r, &sources[count++], err));
-    }
-    *out = sources;
-    *out_count = count;
-    return ST_OK;
-}
-
-/* A method's own model is NAME.METHOD where its program has several, else NAME. */
-static const struct model *find_model(const struct reader *r, const char *name, uint32_t version,
-                                      const char *method)
+/* A method is a model of its own: NAME.METHOD is its name or its alias. */
+static const struct model *find_model(const struct maker *m, const struct pipelines_step *step)
 {
     char full[2 * ROUTE_MODEL_MAX];
-    const struct model *found = NULL;
-    if (!method) {
-        return models_find_any(r->models, name, version);
-    }
-    int len = snprintf(full, sizeof(full), "%s.%s", name, method);
-    if (len > 0 && (size_t)len < sizeof(full)) {
-        found = models_find_any(r->models, full, version);
-    }
-    if (!found) {
-        found = models_find_any(r->models, name, version);
-        bool is_it = found && found->method && strcmp(rt_method_name(found->method), method) == 0;
-        found = is_it ? found : NULL;
-    }
-    return found;
+    int len =
+        snprintf(full, sizeof(full), step->method ? "%s.%s" : "%s", step->model, step->method);
+    bool fits = len > 0 && (size_t)len < sizeof(full);
+    return fits ? models_find_any(m->models, full, step->version) : NULL;
 }
 
-static enum status find_method(struct reader *r, const char *name, uint32_t version,
-                               const char *method, struct rt_method **out, struct error *err)
+static enum status find_method(struct maker *m, uint32_t index, struct error *err)
 {
-    const struct model *found = find_model(r, name, version, method);
+    const struct pipelines_step *step = &m->document->steps[index];
+    const struct model *found = find_model(m, step);
     if (!found) {
-        return error_set(err, ST_INVALID, "step %u: no model '%s'%s%s%s%s", r->step_count, name,
-                         method ? " with a method '" : "", method ? method : "", method ? "'" : "",
-                         version ? " of that version" : "");
+        return error_set(err, ST_INVALID, "step %u: no model '%.64s'%s%.64s%s%s", index,
+                         step->model, step->method ? " with a method '" : "",
+                         step->method ? step->method : "", step->method ? "'" : "",
+                         step->version ? " of that version" : "");
     }
     if (!model_is_ready(found)) {
-        return error_set(err, ST_INVALID, "step %u: model '%s' cannot be called: %s", r->step_count,
-                         name, found->failure.text);
+        return error_set(err, ST_INVALID, "step %u: model '%s' cannot be called: %s", index,
+                         found->name, found->failure.text);
     }
-    *out = found->method;
-    return ST_OK;
-}
-
-static enum status read_step(struct reader *r, struct error *err)
-{
-    struct rt_pipeline_step *step = &r->steps[r->step_count];
-    const char *method = NULL;
-    struct rt_source *sources = NULL;
-    struct json_string key;
-    uint32_t version = 0;
-    *step = (struct rt_pipeline_step){0};
-    TRY(json_object(&r->in, err));
-    while (true) {
-        TRY(json_member(&r->in, &key, err));
-        if (r->in.is_closed) {
-            break;
-        }
-        if (json_string_is(&key, "model")) {
-            TRY(read_text(r, &step->name, err));
-        } else if (json_string_is(&key, "method")) {
-            TRY(read_text(r, &method, err));
-        } else if (json_string_is(&key, "version")) {
-            TRY(read_number(r, &version, err));
-        } else if (json_string_is(&key, "inputs")) {
-            TRY(read_sources(r, RT_PIPELINE_INPUTS_MAX, &sources, &step->source_count, err));
-        } else {
-            return refuse_member(r, "model, version, method or inputs", err);
-        }
-    }
-    if (!step->name || !sources) {
-        return json_fail(&r->in, err, ST_INVALID, "expected model and inputs");
-    }
-    step->sources = sources;
-    if (find_method(r, step->name, version, method, &step->method, err) != ST_OK) {
-        return name_pipeline(r, err);
-    }
-    r->step_count++;
-    return ST_OK;
-}
-
-static enum status read_steps(struct reader *r, struct error *err)
-{
-    r->steps = arena_array(&r->arena, RT_PIPELINE_STEPS_MAX, sizeof(*r->steps));
-    if (!r->steps) {
+    m->step_models[index] = arena_strdup(m->arena, found->name, strlen(found->name));
+    if (!m->step_models[index]) {
         return exhausted(err);
     }
-    TRY(json_array(&r->in, err));
-    while (true) {
-        TRY(json_element(&r->in, err));
-        if (r->in.is_closed) {
-            return ST_OK;
+    m->steps[index].name = step->name ? step->name : step->model;
+    m->steps[index].method = found->method;
+    return ST_OK;
+}
+
+/* The step of that name, or UINT32_MAX. */
+static uint32_t find_step(const struct maker *m, const char *name)
+{
+    for (uint32_t i = 0; i < m->document->step_count; i++) {
+        const char *given = m->document->steps[i].name;
+        if (given && strcmp(given, name) == 0) {
+            return i;
         }
-        if (r->step_count == RT_PIPELINE_STEPS_MAX) {
-            return json_fail(&r->in, err, ST_INVALID, "expected at most %d steps",
-                             RT_PIPELINE_STEPS_MAX);
-        }
-        TRY(read_step(r, err));
     }
+    return UINT32_MAX;
+}
+
+static enum status check_step_name(const struct maker *m, uint32_t index, struct error *err)
+{
+    const char *name = m->document->steps[index].name;
+    if (!name) {
+        return ST_OK;
+    }
+    if (!rt_name_is_valid(span_str(name), RT_RESULT)) {
+        return error_set(err, ST_INVALID,
+                         "step %u: expected a name of 1 to %d of A-Z a-z 0-9 _ - . :, got '%.64s'",
+                         index, RT_NAME_BYTES_MAX, name);
+    }
+    uint32_t first = find_step(m, name);
+    return first == index
+               ? ST_OK
+               : error_set(err, ST_INVALID, "step %u: repeats the name '%.64s' of step %u", index,
+                           name, first);
+}
+
+static enum status find_methods(struct maker *m, struct error *err)
+{
+    uint32_t count = m->document->step_count;
+    m->steps = arena_array(m->arena, (size_t)count + 1, sizeof(*m->steps));
+    m->step_models = arena_array(m->arena, (size_t)count + 1, sizeof(*m->step_models));
+    if (!m->steps || !m->step_models) {
+        return exhausted(err);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        TRY(check_step_name(m, i, err));
+        TRY(find_method(m, i, err));
+    }
+    return ST_OK;
+}
+
+/* ---- inputs of the pipeline ------------------------------------------------------------------ */
+
+static uint32_t find_input(const struct maker *m, const char *name)
+{
+    uint32_t i = 0;
+    while (i < m->input_count && strcmp(m->inputs[i], name) != 0) {
+        i++;
+    }
+    return i;
+}
+
+/* By name: a listed one, its alias, or, where none are listed, one that may be new. */
+static enum status take_name(struct maker *m, const char *name, uint32_t *out, struct error *err)
+{
+    uint32_t index = find_input(m, name);
+    if (index == m->input_count && rt_alias_index(span_str(name), RT_INPUT, out)) {
+        m->has_numbers = true;
+        return ST_OK;
+    }
+    if (index == m->input_count && m->document->inputs) {
+        return error_set(err, ST_INVALID, "\"inputs\" of the pipeline do not list '%.64s'", name);
+    }
+    if (index == RT_PIPELINE_INPUTS_MAX) {
+        return error_set(err, ST_INVALID, "expected at most %d inputs of the pipeline",
+                         RT_PIPELINE_INPUTS_MAX);
+    }
+    if (index == m->input_count) {
+        m->inputs[m->input_count++] = name;
+    }
+    *out = index;
+    return ST_OK;
+}
+
+static enum status take_input(struct maker *m, const struct pipelines_ref *ref,
+                              struct rt_source *out, struct error *err)
+{
+    out->kind = RT_SOURCE_INPUT;
+    out->index = ref->number;
+    if (ref->name) {
+        TRY(take_name(m, ref->name, &out->index, err));
+    } else {
+        m->has_numbers = true;
+    }
+    if (m->document->inputs && out->index >= m->input_count) {
+        return error_set(err, ST_INVALID, "input %u: the pipeline lists %u", out->index,
+                         m->input_count);
+    }
+    return ST_OK;
+}
+
+/* A number says nothing of which name it is. */
+static enum status check_inputs(const struct maker *m, struct error *err)
+{
+    return m->document->inputs || !m->has_numbers || m->input_count == 0
+               ? ST_OK
+               : error_set(err, ST_INVALID,
+                           "inputs of the pipeline are given by number and by name ('%.64s'), "
+                           "expected one of both, or \"inputs\" that list their names",
+                           m->inputs[0]);
+}
+
+/* ---- sources --------------------------------------------------------------------------------- */
+
+/* A result of a step; one that comes too late is left for rt_pipeline_new() to refuse. */
+static enum status take_result(const struct maker *m, const struct pipelines_source *source,
+                               uint32_t before, struct rt_source *out, struct error *err)
+{
+    uint32_t step = source->from.name ? find_step(m, source->from.name) : source->from.number;
+    if (source->from.name && step == UINT32_MAX) {
+        return error_set(err, ST_INVALID, "no step is called '%.64s'", source->from.name);
+    }
+    *out = (struct rt_source){.kind = RT_SOURCE_STEP, .step = step};
+    if (step >= before) {
+        return step < m->document->step_count ? ST_OK
+                                              : error_set(err, ST_INVALID, "step %u: there are %u",
+                                                          step, m->document->step_count);
+    }
+    return rt_method_pick_result(m->steps[step].method, &source->output, &out->index, err) == ST_OK
+               ? ST_OK
+               : error_prefix(err, "output of step %u (%.64s): ", step, m->steps[step].name);
+}
+
+static enum status take_source(struct maker *m, const struct pipelines_source *source,
+                               uint32_t step, struct rt_source *out, struct error *err)
+{
+    switch (source->kind) {
+    case RT_SOURCE_INPUT:
+        return take_input(m, &source->from, out, err);
+    case RT_SOURCE_STEP:
+        return take_result(m, source, step, out, err);
+    case RT_SOURCE_NONE:
+        break;
+    }
+    *out = (struct rt_source){.kind = RT_SOURCE_NONE};
+    return ST_OK;
+}
+
+/* The raw input of the step that source |index| is for. */
+static enum status find_slot(const struct rt_method *method, const struct pipelines_source *source,
+                             uint32_t index, uint32_t *out, struct error *err)
+{
+    uint32_t count = rt_method_input_count(method), i = 0;
+    char names[RT_NAMES_TEXT_MAX];
+    *out = index;
+    if (!source->slot) {
+        return ST_OK; /* rt_pipeline_new() compares how many there are */
+    }
+    while (i < count && !rt_io_is_called(rt_method_input(method, i), span_str(source->slot))) {
+        i++;
+    }
+    *out = i;
+    return i < count ? ST_OK
+                     : error_set(err, ST_INVALID, "there is no input '%.64s', expected %s",
+                                 source->slot, rt_names_print(method, RT_INPUT, names));
+}
+
+/* By name those that are not mentioned are nothing; each is mentioned once. */
+static enum status take_sources(struct maker *m, uint32_t index, struct error *err)
+{
+    const struct pipelines_step *step = &m->document->steps[index];
+    const struct rt_method *method = m->steps[index].method;
+    bool is_object = step->source_count > 0 && step->sources[0].slot;
+    uint32_t inputs = rt_method_input_count(method);
+    uint32_t count = is_object ? inputs : step->source_count;
+    struct rt_source *sources = arena_array(m->arena, (size_t)count + 1, sizeof(*sources));
+    bool *is_given = arena_array(m->arena, (size_t)count + 1, sizeof(*is_given));
+    if (!sources || !is_given) {
+        return exhausted(err);
+    }
+    for (uint32_t i = 0; i < step->source_count; i++) {
+        uint32_t slot;
+        TRY(find_slot(method, &step->sources[i], i, &slot, err));
+        const char *label = slot < inputs ? rt_method_input(method, slot)->label : "input";
+        if (is_given[slot]) {
+            return error_set(err, ST_INVALID, "%s is given twice", label);
+        }
+        is_given[slot] = true;
+        if (take_source(m, &step->sources[i], index, &sources[slot], err) != ST_OK) {
+            return error_prefix(err, "%s: ", label);
+        }
+    }
+    m->steps[index].sources = sources;
+    m->steps[index].source_count = count;
+    return ST_OK;
+}
+
+static enum status take_outputs(const struct maker *m, struct rt_source **out_sources,
+                                const char *const **out_names, struct error *err)
+{
+    uint32_t count = m->document->output_count;
+    struct rt_source *sources = arena_array(m->arena, (size_t)count + 1, sizeof(*sources));
+    const char **names = arena_array(m->arena, (size_t)count + 1, sizeof(*names));
+    bool has_names = false;
+    if (!sources || !names) {
+        return exhausted(err);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const struct pipelines_source *source = &m->document->outputs[i];
+        if (take_result(m, source, m->document->step_count, &sources[i], err) != ST_OK) {
+            return error_prefix(err, "outputs[%u]: ", i);
+        }
+        names[i] = source->name;
+        has_names |= source->name != NULL;
+    }
+    *out_sources = sources;
+    *out_names = has_names ? names : NULL;
+    return ST_OK;
 }
 
 /* ---- pipelines ------------------------------------------------------------------------------- */
 
-static enum status read_pipeline(struct reader *r, struct error *err)
+static enum status describe(struct maker *m, struct rt_pipeline_desc *out, struct error *err)
 {
-    struct json_string key;
-    r->steps = NULL;
-    r->outputs = NULL;
-    r->step_count = r->output_count = 0;
-    TRY(json_object(&r->in, err));
-    while (true) {
-        TRY(json_member(&r->in, &key, err));
-        if (r->in.is_closed) {
-            break;
-        }
-        if (json_string_is(&key, "steps")) {
-            TRY(read_steps(r, err));
-        } else if (json_string_is(&key, "outputs")) {
-            TRY(read_sources(r, RT_PIPELINE_OUTPUTS_MAX, &r->outputs, &r->output_count, err));
-        } else {
-            TRY(json_skip(&r->in, err));
+    struct rt_source *outputs = NULL;
+    const char *const *output_names = NULL;
+    TRY(find_methods(m, err));
+    for (uint32_t i = 0; i < m->document->input_count; i++) {
+        m->inputs[m->input_count++] = m->document->inputs[i];
+    }
+    for (uint32_t i = 0; i < m->document->step_count; i++) {
+        if (take_sources(m, i, err) != ST_OK) {
+            return name_step(m, i, err);
         }
     }
-    return r->steps ? ST_OK : json_fail(&r->in, err, ST_INVALID, "expected steps");
+    TRY(check_inputs(m, err));
+    TRY(take_outputs(m, &outputs, &output_names, err));
+    *out = (struct rt_pipeline_desc){
+        .name = m->name,
+        .steps = m->steps,
+        .models = m->step_models,
+        .step_count = m->document->step_count,
+        .input_names = m->input_count ? m->inputs : NULL,
+        .input_name_count = m->input_count,
+        .outputs = outputs,
+        .output_names = output_names,
+        .output_count = m->document->output_count,
+    };
+    return ST_OK;
 }
 
-static enum status add_pipeline(struct reader *r, struct error *err)
+static enum status add_pipeline(struct models *models, const char *name, struct arena *arena,
+                                const struct pipelines_document *document, struct error *err)
 {
-    const struct rt_pipeline_desc desc = {
-        .name = r->pipeline,
-        .steps = r->steps,
-        .step_count = r->step_count,
-        .outputs = r->outputs,
-        .output_count = r->output_count,
-    };
+    struct maker m = {.models = models, .name = name, .document = document, .arena = arena};
+    struct rt_pipeline_desc desc;
     struct rt_program *program;
+    TRY(describe(&m, &desc, err));
     TRY(rt_pipeline_new(&desc, &program, err));
-    enum status status = models_add_program(r->models, span_str(r->pipeline), 1, program, err);
+    enum status status = models_add_program(models, span_str(name), 1, program, err);
     rt_program_unref(program);
     return status;
 }
 
-static enum status read_all(struct reader *r, struct error *err)
+static enum status read_all(struct models *models, struct json *in, struct arena *arena,
+                            struct error *err)
 {
     struct json_string key;
-    TRY(json_object(&r->in, err));
+    TRY(json_object(in, err));
     while (true) {
-        TRY(json_member(&r->in, &key, err));
-        if (r->in.is_closed) {
-            return json_end(&r->in, err);
+        struct pipelines_document document;
+        const char *name;
+        TRY(json_member(in, &key, err));
+        if (in->is_closed) {
+            return json_end(in, err);
         }
-        TRY(keep(r, &key, &r->pipeline, err));
-        TRY(read_pipeline(r, err));
-        if (add_pipeline(r, err) != ST_OK) {
-            return name_pipeline(r, err);
+        arena_reset(arena);
+        TRY(pipelines_keep(in, arena, &key, &name, err));
+        TRY(pipelines_read(in, arena, &document, err));
+        if (add_pipeline(models, name, arena, &document, err) != ST_OK) {
+            return name_pipeline(name, err);
         }
     }
+}
+
+static enum status load(struct models *models, struct span text, struct error *err)
+{
+    struct json *in = malloc(sizeof(*in));
+    struct arena arena;
+    if (!in) {
+        return exhausted(err);
+    }
+    json_init(in, text);
+    arena_init(&arena, ARENA_BYTES_MAX);
+    enum status status = read_all(models, in, &arena, err);
+    arena_fini(&arena);
+    free(in);
+    return status;
 }
 
 enum status pipelines_load(struct models *models, const char *path, struct error *err)
@@ -299,18 +380,9 @@ enum status pipelines_load(struct models *models, const char *path, struct error
     struct buf text;
     buf_init(&text, FILE_BYTES_MAX);
     enum status status = file_read(path, &text, err);
-    struct reader *r = status == ST_OK ? calloc(1, sizeof(*r)) : NULL;
-    if (status == ST_OK && !r) {
-        status = exhausted(err);
-    }
     if (status == ST_OK) {
-        r->models = models;
-        arena_init(&r->arena, ARENA_BYTES_MAX);
-        json_init(&r->in, buf_span(&text));
-        status = read_all(r, err);
-        arena_fini(&r->arena);
+        status = load(models, buf_span(&text), err);
     }
-    free(r);
     buf_fini(&text);
     return status == ST_OK ? ST_OK : error_prefix(err, "--pipeline %s: ", path);
 }

@@ -179,11 +179,6 @@ bool inspect_is_default(const struct inspected *it, const struct rt_method *meth
     return rt_program_default_method(it->program) == method;
 }
 
-bool inspect_is_qualified(const struct inspected *it)
-{
-    return rt_program_method_count(it->program) > 1;
-}
-
 /* "dir/name.pte" is called "name", as a daemon calls it. */
 static struct span name_of(const char *path)
 {

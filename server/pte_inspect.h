@@ -31,9 +31,8 @@ void call_memory_fini(struct call_memory *memory);
 /* Does the method take nothing and give what the exporter stored? */
 bool inspect_is_constant(const struct rt_method *method);
 
-/* Is it served under the program's own name, and under NAME.METHOD? */
+/* Is it served under the program's own name, and not as NAME.METHOD? */
 bool inspect_is_default(const struct inspected *it, const struct rt_method *method);
-bool inspect_is_qualified(const struct inspected *it);
 
 /* A page for people; all of it as JSON for programs. */
 MUST_CHECK enum status inspect_print_text(const struct inspected *it, struct buf *out,

@@ -213,16 +213,13 @@ static void print_served(const struct inspected *it, const struct rt_method *met
                          struct buf *out)
 {
     const struct error *failure = rt_method_failure(method);
-    bool is_default = inspect_is_default(it, method);
     buf_add_str(out, ",\"served_as\":[");
-    if (!failure && is_default) {
+    if (!failure && inspect_is_default(it, method)) {
         json_print_string(out, it->name);
-    }
-    if (!failure && inspect_is_qualified(it)) {
+    } else if (!failure) {
         struct buf name;
         buf_init(&name, 4096);
         buf_printf(&name, "%.*s.%s", SPAN_FMT(it->name), rt_method_name(method));
-        buf_add_str(out, is_default ? "," : "");
         json_print_string(out, buf_span(&name));
         out->failed |= buf_failed(&name);
         buf_fini(&name);

@@ -433,14 +433,9 @@ static void print_served(const struct inspected *it, const struct rt_method *met
         add_words(&line, failure->text);
     } else {
         bool is_default = inspect_is_default(it, method);
-        snprintf(text, sizeof(text), "as %.*s", is_default ? (int)it->name.len : 0,
-                 (const char *)it->name.ptr);
+        snprintf(text, sizeof(text), "as %.*s%s%s", SPAN_FMT(it->name), is_default ? "" : ".",
+                 is_default ? "" : rt_method_name(method));
         add_words(&line, text);
-        if (inspect_is_qualified(it)) {
-            snprintf(text, sizeof(text), "%s%.*s.%s", is_default ? "and " : "", SPAN_FMT(it->name),
-                     rt_method_name(method));
-            add_words(&line, text);
-        }
     }
     end_line(&line);
 }

@@ -21,6 +21,7 @@
 #include "protocol/json.h"
 #include "runtime/example.h"
 #include "runtime/invocation.h"
+#include "runtime/names.h"
 #include "runtime/program.h"
 #include "server/args.h"
 #include "server/npy.h"
@@ -35,7 +36,6 @@
 #define RUN_RING_BYTES ((size_t)4 << 30)
 #define RUN_TEXT_BYTES_MAX ((size_t)1 << 30)
 #define RUN_WARM_UPS 3
-#define NAMES_TEXT_MAX 160 /* of the inputs, in an error */
 
 struct run_options {
     const char *path, *method, *output, *device, *cpu_level;
@@ -148,36 +148,21 @@ static enum status find_method(struct run *run, struct error *err)
                    : ST_OK;
 }
 
-/* "input_0, input_1", as many as there is room for. */
-static const char *list_names(const struct rt_method *method, char *text, size_t size)
-{
-    size_t len = 0;
-    text[0] = '\0';
-    for (uint32_t i = 0; i < rt_method_input_count(method) && len < size; i++) {
-        len += (size_t)snprintf(text + len, size - len, "%s%s", i ? ", " : "",
-                                rt_method_input(method, i)->name);
-    }
-    if (len >= size) {
-        snprintf(text + size - 4, 4, "...");
-    }
-    return text;
-}
-
-/* The input that |option|, NAME=X, is about, and X; |form| is how X looks. */
+/* The input that |option|, NAME=X, is about, by name or alias, and X; |form| is how X looks. */
 static enum status find_input(const struct run *run, const char *option, const char *form,
                               struct run_input **out_input, const char **out_value,
                               struct error *err)
 {
-    char names[NAMES_TEXT_MAX];
+    char names[RT_NAMES_TEXT_MAX];
     uint32_t count = rt_method_input_count(run->method), index = 0;
     const char *equals = strchr(option, '=');
     struct span name = span_of(option, equals ? (size_t)(equals - option) : strlen(option));
-    while (index < count && !span_is(name, rt_method_input(run->method, index)->name)) {
+    while (index < count && !rt_io_is_called(rt_method_input(run->method, index), name)) {
         index++;
     }
     if (!equals || index == count) {
-        return error_set(err, ST_INVALID, "'%.60s': expected NAME=%s; the inputs are %s", option,
-                         form, list_names(run->method, names, sizeof(names)));
+        return error_set(err, ST_INVALID, "%.64s: expected NAME=%s, where NAME is %s", option, form,
+                         rt_names_print(run->method, RT_INPUT, names));
     }
     *out_input = &run->inputs[index];
     *out_value = equals + 1;
@@ -193,8 +178,13 @@ static enum status assign_inputs(struct run *run, struct error *err)
         return error_set(err, ST_EXHAUSTED, "out of memory");
     }
     for (uint32_t i = 0; i < run->options->input_count; i++) {
-        if (find_input(run, run->options->inputs[i], "X", &input, &value, err) != ST_OK) {
+        const char *option = run->options->inputs[i];
+        if (find_input(run, option, "X", &input, &value, err) != ST_OK) {
             return error_prefix(err, "--input ");
+        }
+        if (input->text) {
+            return error_set(err, ST_INVALID, "--input %.64s: %s is given twice", option,
+                             rt_method_input(run->method, (uint32_t)(input - run->inputs))->label);
         }
         input->text = value;
     }
@@ -203,8 +193,13 @@ static enum status assign_inputs(struct run *run, struct error *err)
         if (find_input(run, option, "2x3x4", &input, &value, err) != ST_OK) {
             return error_prefix(err, "--shape ");
         }
-        if (rt_method_input(run->method, (uint32_t)(input - run->inputs))->kind != RT_IO_TENSOR) {
+        const struct rt_io *io = rt_method_input(run->method, (uint32_t)(input - run->inputs));
+        if (io->kind != RT_IO_TENSOR) {
             return error_set(err, ST_INVALID, "--shape %s: the input is no tensor", option);
+        }
+        if (input->has_shape) {
+            return error_set(err, ST_INVALID, "--shape %.64s: %s is given twice", option,
+                             io->label);
         }
         if (pte_input_parse_dims(value, &input->shape, err) != ST_OK) {
             return error_prefix(err, "--shape %s: ", option);

@@ -12,7 +12,9 @@
 
 #include "base/check.h"
 #include "hal/device.h"
+#include "hal/pool.h"
 #include "server/api.h"
+#include "server/clients.h"
 #include "server/conn.h"
 #include "server/http.h"
 #include "server/log.h"
@@ -28,6 +30,9 @@
 
 /* A client that is told to come back later than this would not believe it. */
 #define RETRY_AFTER_S_MAX 60
+
+/* Memory that others wait for is taken from any client when they have waited for so long. */
+#define PRESSING_MS 1000
 
 /* Body of a request that no model gets. */
 #define CONTROL_BYTES_MAX (256 << 10)
@@ -76,14 +81,20 @@ const char *request_step_name(enum request_step step)
 
 static struct request *request_new(struct server *server)
 {
+    struct error err;
     struct request *request = calloc(1, sizeof(*request));
+    if (request && (hal_pool_member_new(&request->upload_pool, &err) != ST_OK ||
+                    infer_init(request, server->params, &err) != ST_OK)) {
+        hal_pool_free(request->upload_pool);
+        free(request);
+        return NULL;
+    }
     if (request) {
         request->magic = REQUEST_MAGIC;
         request->server = server;
         head_init(&request->head, server->params);
         body_init(&request->body, NULL, server->params->body_bytes_max);
         buf_init(&request->out, server->params->answer_bytes_max);
-        infer_init(request);
         list_init(&request->link);
     }
     return request;
@@ -97,6 +108,7 @@ void request_free(struct request *request)
         buf_fini(&request->out);
         body_fini(&request->body);
         head_fini(&request->head);
+        hal_pool_free(request->upload_pool);
         free(request);
     }
 }
@@ -117,37 +129,54 @@ struct request *request_take(struct server *server, struct conn *conn)
     server->busy_request_count++;
     request->step = STEP_READ;
     request->serving = server_hold_serving(server);
-    request->body.pool = request->infer.inflated.pool = request->serving->pool;
+    if (request->serving->clients) { /* else the device was lost */
+        hal_pool_join(request->upload_pool, request->serving->clients);
+        request->body.pool = request->upload_pool;
+    }
     request->conn = conn;
     request->http_status = 0;
     request->err.code = ST_OK;
     request->is_head_only = request->is_http_1_0 = request->offload = request->is_on_worker = false;
-    request->is_run_done = false;
-    request->sent_bytes = 0;
+    request->is_run_done = request->is_unreleased = false;
+    request->body_bytes = request->sent_bytes = 0;
     request->method = NULL;
     request->retry_after_s = 0;
-    request->arrived_ns = 0;
+    request->arrived_ns = request->want_ms = 0;
     request->match.allow = NULL;
     request->match.model[0] = '\0';
     return request;
+}
+
+/* The results of the job are gone, or are the client's. */
+static void release_job(struct request *request)
+{
+    if (request->is_unreleased) {
+        request->is_unreleased = false;
+        rt_sched_released(request->serving->sched);
+    }
 }
 
 /* Drops what belongs to this use and keeps the memory, most recently used first. */
 static void give_back(struct request *request)
 {
     struct server *server = request->server;
-    infer_reset(request);
     body_reset(&request->body);
+    infer_reset(request);
+    release_job(request);
     head_reset(&request->head);
     if (request->out.capacity > KEEP_BYTES_MAX) {
         buf_fini(&request->out);
     }
     buf_reset(&request->out);
+    if (request->body.pool) {
+        hal_pool_leave(request->upload_pool);
+    }
     request->body.pool = request->infer.inflated.pool = NULL;
     server_let_go_serving(server, request->serving);
     request->serving = NULL;
     request->conn = NULL;
     server->busy_request_count--;
+    trim_note_use(server);
     if (server->idle_request_count < SERVER_IDLE_REQUESTS_MAX) {
         list_push_front(&server->idle_requests, &request->link);
         server->idle_request_count++;
@@ -181,7 +210,7 @@ static size_t announced_json_bytes(const struct request *request)
     return bytes;
 }
 
-static enum status reserve_body(struct request *request, const struct request_framing *framing)
+static enum status announce_body(struct request *request, const struct request_framing *framing)
 {
     /* What a handler parses on the loop is small. */
     size_t max = request->server->params->body_bytes_max;
@@ -195,8 +224,20 @@ static enum status reserve_body(struct request *request, const struct request_fr
     if (!has_body(framing)) {
         return ST_OK;
     }
-    return body_reserve(&request->body, (size_t)framing->content_length,
-                        announced_json_bytes(request), &request->err);
+    return body_announce(&request->body, (size_t)framing->content_length,
+                         announced_json_bytes(request), &request->err);
+}
+
+int request_add_body(struct request *request, struct span bytes)
+{
+    struct body *body = &request->body;
+    pace_move(&request->conn->pace, bytes.len, uv_now(&request->server->loop));
+    if (body->len == 0 && body->announced > BODY_SMALL_BYTES) {
+        clients_may_send(request->conn); /* so that the first bytes need not be moved */
+    }
+    enum status status = body_add(body, bytes, &request->err);
+    request->body_bytes = body->len;
+    return status == ST_OK ? 0 : http_status_of(status);
 }
 
 bool request_begin(struct request *request, const struct request_framing *framing)
@@ -207,8 +248,8 @@ bool request_begin(struct request *request, const struct request_framing *framin
     int status =
         route_find(head_target(&request->head), framing->method, &request->match, &request->err);
     if (status == 200) {
-        enum status reserved = reserve_body(request, framing);
-        status = reserved == ST_OK ? 200 : http_status_of(reserved);
+        enum status announced = announce_body(request, framing);
+        status = announced == ST_OK ? 200 : http_status_of(announced);
     }
     if (status == 200 && !handlers[request->match.id]) {
         status = infer_begin(request);
@@ -227,10 +268,13 @@ static void go(struct request *request, enum request_step next)
     request->step = next;
 }
 
-/* On to |next|, or to the answer that says why not. */
+/* On to |next|, or to wait for memory, or to the answer that says why not. */
 static enum step_result advance(struct request *request, enum status status, enum request_step next)
 {
-    if (status != ST_OK) {
+    if (status == ST_EXHAUSTED && request->infer.is_short) {
+        request->wanted = request->step;
+        next = STEP_WANT;
+    } else if (status != ST_OK) {
         must(request->err.code == status);
         request_refuse(request, http_status_of(status));
         next = STEP_WRITE;
@@ -273,11 +317,8 @@ static void on_work_done(uv_work_t *work, int uv_status)
     OBJ_CAST(request, work->data, REQUEST_MAGIC);
     must(uv_status == 0 || !request->conn); /* only request_abandon() cancels */
     offload_end(request->server, OFFLOAD_REQUEST);
-    request->is_on_worker = request->offload = false;
-    if (!request->conn) {
-        go(request, STEP_DONE);
-    }
-    run_steps(request);
+    request->next = NULL;
+    turns_add(request->server, request);
 }
 
 void request_run(struct request *request, bool is_keep_alive)
@@ -291,16 +332,25 @@ void request_run(struct request *request, bool is_keep_alive)
 
 /* ---- steps, in their order ------------------------------------------------------------------- */
 
+/* What is decoded takes long, or may do: nobody knows what a body with a coding becomes. */
+static bool is_long(const struct request *request)
+{
+    return request->body.len > request->server->params->inline_bytes_max ||
+           head_has(&request->head, HTTP_CONTENT_ENCODING);
+}
+
 static enum step_result step_read(struct request *request)
 {
     if (request->http_status) {
         go(request, STEP_WRITE);
-    } else {
-        request->offload = !handlers[request->match.id] &&
-                           request->body.len > request->server->params->inline_bytes_max;
-        go(request, STEP_PARSE);
+        return STEP_NEXT;
     }
-    return STEP_NEXT;
+    if (handlers[request->match.id]) {
+        go(request, STEP_PARSE);
+        return STEP_NEXT;
+    }
+    request->offload = is_long(request);
+    return advance(request, infer_settle(request, &request->err), STEP_PARSE);
 }
 
 static enum step_result step_parse(struct request *request)
@@ -333,10 +383,10 @@ struct request *request_of(struct rt_sched_job *job)
     return request;
 }
 
-static void start_job(struct rt_sched_job *job, bool may_run_inline)
+static bool start_job(struct rt_sched_job *job, bool may_run_inline)
 {
     struct request *request = request_of(job);
-    request->infer.ops->start(request, may_run_inline ? HAL_CALLER_QUICK : HAL_CALLER_BUSY);
+    return request->infer.ops->start(request, may_run_inline ? HAL_CALLER_QUICK : HAL_CALLER_BUSY);
 }
 
 static bool cancel_job(struct rt_sched_job *job)
@@ -350,6 +400,7 @@ static void on_job_done(struct rt_sched_job *job, enum status status)
 {
     struct request *request = request_of(job);
     request->run_status = status;
+    request->is_unreleased = job->started_ns != 0;
     uv_thread_t self = uv_thread_self();
     if (uv_thread_equal(&self, &request->server->thread) && request->is_submitting) {
         request->is_run_done = true;
@@ -419,16 +470,37 @@ static enum step_result step_run(struct request *request)
     return STEP_WAIT;
 }
 
-void request_completed(struct request *request)
+void request_go_on(struct request *request)
 {
-    must(request->step == STEP_RUN);
-    look_for_loss(request);
-    if (request->conn) {
-        finish_run(request);
-    } else {
+    bool has_run = !request->is_on_worker;
+    must(!has_run || request->step == STEP_RUN);
+    request->is_on_worker = request->offload = false;
+    if (has_run) {
+        look_for_loss(request);
+    }
+    if (!request->conn) {
         go(request, STEP_DONE);
+    } else if (has_run) {
+        finish_run(request);
     }
     run_steps(request);
+}
+
+/* Only memory that the pools are short of is waited for: see struct infer. */
+static enum step_result step_want(struct request *request)
+{
+    struct conn *conn = request->conn;
+    uint64_t now_ms = uv_now(&request->server->loop);
+    request->infer.is_short = false;
+    if (request->want_ms == 0) {
+        request->want_ms = now_ms;
+    }
+    if (now_ms - request->want_ms >= CLIENTS_WANT_MS_MAX) {
+        return advance(request, request->err.code, STEP_WRITE);
+    }
+    clients_want(conn);
+    conn->want_ms = request->want_ms;
+    return STEP_WAIT;
 }
 
 static enum step_result step_encode(struct request *request)
@@ -460,16 +532,14 @@ static struct http_head answer_head(struct request *request)
         .keep_alive = request->is_http_1_0,
     };
     const struct infer *infer = &request->infer;
-    if (infer->encoded.span_count) {
+    if (infer->encoded.has_binary) {
         head.content_length = infer->encoded.total_bytes;
-        if (infer->encoded.has_binary) {
-            head.content_type = "application/octet-stream";
-            head.json_bytes = infer->encoded.json_bytes;
-        }
-        if (infer->coding != CODING_IDENTITY) {
-            head.content_length = infer->deflated.len;
-            head.content_encoding = coding_name(infer->coding);
-        }
+        head.content_type = "application/octet-stream";
+        head.json_bytes = infer->encoded.json_bytes;
+    }
+    if (infer->coding != CODING_IDENTITY) {
+        head.content_length = infer->deflated.len;
+        head.content_encoding = coding_name(infer->coding);
     }
     return head;
 }
@@ -496,15 +566,27 @@ static const struct span *answer_spans(const struct request *request, struct spa
 {
     const struct infer *infer = &request->infer;
     *out_count = 1;
-    if (!infer->encoded.span_count) {
-        *whole = buf_span(&request->out);
-    } else if (infer->coding != CODING_IDENTITY) {
+    if (infer->coding != CODING_IDENTITY) {
         *whole = buf_span(&infer->deflated);
-    } else {
+    } else if (infer->encoded.has_binary) {
         *out_count = infer->encoded.span_count;
         return infer->encoded.spans;
+    } else {
+        *whole = buf_span(&request->out);
     }
     return whole;
+}
+
+size_t request_answer_heap_bytes(const struct request *request)
+{
+    return request->out.capacity + request->infer.deflated.capacity;
+}
+
+size_t request_answer_pool_bytes(const struct request *request)
+{
+    const struct infer *infer = &request->infer;
+    bool has_results = infer->encoded.has_binary && infer->coding == CODING_IDENTITY;
+    return has_results ? infer->encoded.total_bytes - infer->encoded.json_bytes : 0;
 }
 
 /* The whole answer as buffers, so that it goes out in one call; returns how many there are. */
@@ -526,12 +608,24 @@ static unsigned gather(struct request *request, uv_buf_t bufs[INFER_SPANS_MAX + 
     return 1 + (unsigned)count;
 }
 
+/* The client takes the answer at its pace: its memory must be no other's. */
+static bool hand_over(struct request *request)
+{
+    bool is_done = infer_hand_over(request);
+    if (is_done) {
+        release_job(request);
+    }
+    return is_done && !clients_are_over(request->conn);
+}
+
 static enum step_result step_write(struct request *request)
 {
     if (request->err.code != ST_OK) {
-        request->infer.encoded.span_count = 0;
+        request->infer.encoded.has_binary = false;
+        request->infer.coding = CODING_IDENTITY;
         print_error(request);
     }
+    body_reset(&request->body);
     uv_buf_t bufs[INFER_SPANS_MAX + 1];
     unsigned count = gather(request, bufs);
     for (unsigned i = 0; i < count; i++) {
@@ -539,6 +633,10 @@ static enum step_result step_write(struct request *request)
     }
     request->encoded_ns = request->infer.ops ? uv_hrtime() : 0;
     if (!conn_write(request->conn, bufs, count, &request->write, on_written)) {
+        clients_update(request->conn);
+        if (!hand_over(request)) {
+            clients_want(request->conn);
+        }
         return STEP_WAIT;
     }
     go(request, STEP_DONE);
@@ -575,7 +673,7 @@ void request_abandon(struct request *request)
              request->is_on_worker ? "of a worker" : request_step_name(request->step));
     if (request->is_on_worker) {
         uv_cancel((uv_req_t *)&request->work); /* too late when it has begun: it comes back */
-    } else if (request->step == STEP_READ) {
+    } else if (request->step == STEP_READ || request->step == STEP_WANT) {
         go(request, STEP_DONE);
         run_steps(request);
     } else if (request->step == STEP_RUN) {
@@ -585,5 +683,60 @@ void request_abandon(struct request *request)
 
 bool request_is_waited_for(const struct request *request)
 {
-    return request->is_on_worker || request->step == STEP_RUN;
+    return request->is_on_worker || request->step == STEP_RUN || request->step == STEP_WANT;
+}
+
+/* ---- waiting for memory ---------------------------------------------------------------------- */
+
+static bool is_pressing(const struct request *request)
+{
+    return uv_now(&request->server->loop) - request->conn->want_ms >= PRESSING_MS;
+}
+
+/* What the client has yet to take is too much, or still where it was computed, where other calls
+ * wait for room. */
+static bool retry_hand_over(struct request *request)
+{
+    int tries = 0;
+    while (request->conn && !hand_over(request)) {
+        if (tries++ == CLIENTS_EVICTIONS_MAX ||
+            !clients_evict_slowest(request->server, NULL, is_pressing(request))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The step that found no memory, again. */
+static void retry_step(struct request *request)
+{
+    clients_evict_slowest(request->server, request->conn, is_pressing(request));
+    request->err.code = ST_OK;
+    request->is_run_done = false;
+    request->offload = is_long(request);
+    go(request, request->wanted);
+    run_steps(request);
+}
+
+bool request_is_parked(const struct request *request)
+{
+    return !request->is_on_worker && request->step == STEP_WANT && request->wanted == STEP_READ;
+}
+
+void request_give_up(struct request *request)
+{
+    must(request_is_parked(request));
+    enum step_result result = advance(request, request->err.code, STEP_WRITE);
+    must(result == STEP_NEXT);
+    run_steps(request);
+}
+
+bool request_retry(struct request *request)
+{
+    if (request->step == STEP_WRITE) {
+        return retry_hand_over(request);
+    }
+    must(request->step == STEP_WANT);
+    retry_step(request);
+    return true;
 }

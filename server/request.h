@@ -44,7 +44,7 @@ struct request {
     struct serving *serving; /* held from its being taken to its being given back */
     struct conn *conn;       /* borrowed; NULL once the client has gone */
     struct list link;        /* in server->idle_requests */
-    struct request *next;    /* in server->completed */
+    struct request *next;    /* in server->completed, or server->turns.requests */
 
     struct head head;
     const char *method; /* as the client wrote it; NULL: not known yet */
@@ -53,10 +53,12 @@ struct request {
     bool is_http_1_0;
     bool is_keep_alive;
     struct body body;
+    struct hal_pool *upload_pool; /* owned; a member of the clients' pool: of |body| as it comes */
 
     int http_status; /* of the answer; 0 while it is open */
     struct error err;
     struct buf out;    /* the answer's JSON */
+    size_t body_bytes; /* that have come */
     size_t sent_bytes; /* of the answer, its head included; 0: it has not begun */
     bool offload;      /* much to do: the next ANYWHERE steps run on a worker */
     bool is_on_worker; /* the loop's: they were queued and are not back; |step| is the worker's */
@@ -66,8 +68,11 @@ struct request {
     uint64_t encoded_ns; /* when the answer was */
     uint32_t retry_after_s;
     struct rt_sched_job job;
-    bool is_submitting; /* below rt_sched_submit() on the loop */
-    bool is_run_done;   /* ...which ran it inline, or ended it */
+    enum request_step wanted; /* in WANT: the step that found no memory */
+    uint64_t want_ms;         /* when a step found none for the first time; 0: none has */
+    bool is_unreleased;       /* the job has run, and the scheduler waits for rt_sched_released() */
+    bool is_submitting;       /* below rt_sched_submit() on the loop */
+    bool is_run_done;         /* ...which ran it inline, or ended it */
     enum status run_status;
 
     uv_work_t work;
@@ -93,14 +98,30 @@ struct request *request_of(struct rt_sched_job *job);
 /* The head is complete: route, limits, memory. False: |http_status| and |err| say what is wrong. */
 MUST_CHECK bool request_begin(struct request *request, const struct request_framing *framing);
 
+/* More of the body. 0, or the HTTP status to refuse it with, which |err| explains. */
+MUST_CHECK int request_add_body(struct request *request, struct span bytes);
+
+/* A complete request whose connection waits for memory, see clients_want(): to go on, or to keep
+ * its answer. True: it does not any more. */
+MUST_CHECK bool request_retry(struct request *request);
+
+/* Its body waits to be taken by the pool of its model; it is refused instead. */
+bool request_is_parked(const struct request *request);
+void request_give_up(struct request *request);
+
+/* Memory that an answer which is being written keeps: on the heap; in the pool. */
+size_t request_answer_heap_bytes(const struct request *request);
+size_t request_answer_pool_bytes(const struct request *request);
+
 /* The answer is settled to be an error; |err| is set. */
 void request_refuse(struct request *request, int http_status);
 
 /* The message is complete, or has been refused: runs as many steps as there are without waiting. */
 void request_run(struct request *request, bool is_keep_alive);
 
-/* Loop half of server_complete(). */
-void request_completed(struct request *request);
+/* Its call has ended, see server_complete(), or a thread has done the steps that were handed over:
+ * runs on from there. */
+void request_go_on(struct request *request);
 
 /* The client has gone. The one way out of any step before its time; ends the request now or as soon
  * as the worker that has it gives it back. */

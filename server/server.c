@@ -53,16 +53,18 @@ static struct server *server_of(const uv_handle_t *handle)
 /* ---- stopping -------------------------------------------------------------------------------- */
 
 /* All handles but those of sockets. */
-#define HANDLE_COUNT 11
+#define HANDLE_COUNT 15
 static void list_handles(struct server *server, uv_handle_t *handles[HANDLE_COUNT])
 {
     uv_handle_t *all[HANDLE_COUNT] = {
-        (uv_handle_t *)&server->wake,      (uv_handle_t *)&server->deadline,
-        (uv_handle_t *)&server->sweep,     (uv_handle_t *)&server->watchdog.timer,
-        (uv_handle_t *)&server->drain,     (uv_handle_t *)&server->recovery.timer,
-        (uv_handle_t *)&server->sigterm,   (uv_handle_t *)&server->sigint,
-        (uv_handle_t *)&server->sighup,    (uv_handle_t *)&server->accept_retry,
-        (uv_handle_t *)&server->log_flush,
+        (uv_handle_t *)&server->wake,       (uv_handle_t *)&server->deadline,
+        (uv_handle_t *)&server->sweep,      (uv_handle_t *)&server->watchdog.timer,
+        (uv_handle_t *)&server->drain,      (uv_handle_t *)&server->recovery.timer,
+        (uv_handle_t *)&server->sigterm,    (uv_handle_t *)&server->sigint,
+        (uv_handle_t *)&server->sighup,     (uv_handle_t *)&server->accept_retry,
+        (uv_handle_t *)&server->log_flush,  (uv_handle_t *)&server->clients.timer,
+        (uv_handle_t *)&server->trim.timer, (uv_handle_t *)&server->turns.prepare,
+        (uv_handle_t *)&server->turns.idle,
     };
     memcpy(handles, all, sizeof(all));
 }
@@ -137,6 +139,7 @@ static void on_signal(uv_signal_t *signal, int number)
     log_line(LOG_NOTICE, "stopping: %u connections are open", server->conn_count);
     notify_send(&server->notify, "STOPPING=1\nSTATUS=finishing %u connections", server->conn_count);
     server->is_draining = true;
+    server->incomplete_until_ms = uv_now(&server->loop) + server->params->drain_incomplete_timeout;
     uv_timer_start(&server->drain, on_accept_queue_empty, ACCEPT_QUEUE_MS, 0);
 }
 
@@ -171,8 +174,13 @@ static void on_sweep(uv_timer_t *timer)
 /* Often enough that the shortest limit is at most a quarter late. */
 static uint64_t sweep_interval_ms(const struct params *params)
 {
-    const uint64_t limits[] = {params->idle_timeout, params->header_timeout, params->body_timeout,
-                               params->write_timeout, params->linger_timeout};
+    const uint64_t limits[] = {params->idle_timeout,
+                               params->header_timeout,
+                               params->body_timeout,
+                               params->write_timeout,
+                               params->linger_timeout,
+                               params->rate_window,
+                               params->drain_incomplete_timeout};
     uint64_t interval = SWEEP_MS_MAX;
     for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
         interval = limits[i] / 4 < interval ? limits[i] / 4 : interval;
@@ -280,10 +288,8 @@ static void on_wake(uv_poll_t *poll, int uv_status, int events)
         oldest = stack;
         stack = next;
     }
-    while (oldest) {
-        struct request *next = oldest->next;
-        request_completed(oldest);
-        oldest = next;
+    if (oldest) {
+        turns_add(server, oldest);
     }
 }
 
@@ -316,7 +322,9 @@ void server_let_go_serving(struct server *server, struct serving *serving)
 void server_replace_serving(struct server *server, struct serving *fresh)
 {
     struct serving *old = server->serving;
+    clients_leave_pool(server);
     server->serving = fresh;
+    clients_enter_pool(server);
     models_keep_stats(&fresh->models, &old->models);
     fresh->older = old;
     if (old->users == 0) {
@@ -376,6 +384,9 @@ static enum status init_handles(struct server *server, struct error *err)
     uv_timer_init(&server->loop, &server->accept_retry);
     uv_timer_init(&server->loop, &server->drain);
     recovery_init(server);
+    clients_init(server);
+    trim_init(server);
+    turns_init(server);
     watchdog_init(server);
     uv_signal_init(&server->loop, &server->sigterm);
     uv_signal_init(&server->loop, &server->sigint);
@@ -440,6 +451,7 @@ enum status server_init(struct server *server, const struct options *options, st
         .options = options,
         .params = &options->params,
         .deadline_ns = RT_SCHED_NEVER,
+        .incomplete_until_ms = UINT64_MAX,
         .spare_fd = -1,
         .wake_fd = -1,
         .deadline_fd = -1,

@@ -14,12 +14,15 @@
 
 #include "base/list.h"
 #include "base/status.h"
+#include "server/clients.h"
 #include "server/log_limit.h"
 #include "server/notify.h"
 #include "server/offload.h"
 #include "server/options.h"
 #include "server/proving.h"
 #include "server/recovery.h"
+#include "server/trim.h"
+#include "server/turns.h"
 #include "server/watchdog.h"
 
 struct request;
@@ -37,6 +40,8 @@ struct server {
         *serving; /* owned; also those that requests hold are freed with the last of them */
     struct recovery recovery;
     struct proving proving;
+    struct trim trim;
+    struct turns turns;
     struct notify notify;
     struct offload offload;
     struct watchdog watchdog;
@@ -45,7 +50,9 @@ struct server {
     struct list listeners;
     struct list conns;
     uint32_t conn_count;
-    struct list idle_requests; /* to be used again */
+    struct clients clients;
+    uint64_t incomplete_until_ms; /* requests that are not complete then are given up */
+    struct list idle_requests;    /* to be used again */
     uint32_t idle_request_count;
     uint32_t connection_count_max; /* the parameter's, or what open files allow */
     uint32_t busy_request_count;   /* also those whose client has gone */

@@ -42,9 +42,22 @@ static enum status open_device(struct serving *serving, const struct options *op
     };
     TRY(hal_device_open(name, &device, &serving->device, err));
     const struct hal_device_props *props = hal_device_props(serving->device);
-    TRY(hal_pool_new(serving->device, ring_bytes(serving, &options->params), &serving->pool, err));
+    size_t bytes = ring_bytes(serving, &options->params);
+    TRY(hal_pool_new(serving->device, bytes, &serving->clients, err));
+    TRY(hal_pool_share(serving->clients, &serving->running, err));
+    TRY(hal_pool_share(serving->clients, &serving->lists, err));
     log_line(LOG_INFO, "device %s: %s", props->name, props->description);
     return ST_OK;
+}
+
+static void close_device(struct serving *serving)
+{
+    hal_pool_free(serving->lists);
+    hal_pool_free(serving->running);
+    hal_pool_free(serving->clients);
+    hal_device_unref(serving->device);
+    serving->lists = serving->running = serving->clients = NULL;
+    serving->device = NULL;
 }
 
 /* A device that is not there, or that has not enough memory left to begin with, is done without. */
@@ -56,8 +69,7 @@ static enum status open_device_or_cpu(struct serving *serving, const struct opti
         return status;
     }
     log_line(LOG_WARNING, "%s; the CPU computes", err->text);
-    hal_device_unref(serving->device);
-    serving->device = NULL;
+    close_device(serving);
     return open_device(serving, options, "cpu", err);
 }
 
@@ -97,7 +109,7 @@ enum status serving_new(const struct options *options, const char *device_name, 
         return error_set(err, ST_EXHAUSTED, "no memory to serve models");
     }
     enum status status = init_memory(serving, options, device_name, or_cpu, err);
-    models_init(&serving->models, serving->device, serving->sched);
+    models_init(&serving->models, serving->device, serving->clients, serving->sched);
     if (status == ST_OK) {
         status = models_load(&serving->models, options, err);
     }
@@ -117,13 +129,10 @@ void serving_shed(struct serving *serving)
     models_close(&serving->models);
     rt_sched_queue_free(serving->bundles);
     rt_sched_free(serving->sched);
-    hal_pool_free(serving->pool);
-    hal_device_unref(serving->device);
+    close_device(serving);
     serving->sequences = NULL;
     serving->bundles = NULL;
     serving->sched = NULL;
-    serving->pool = NULL;
-    serving->device = NULL;
 }
 
 void serving_free(struct serving *serving)

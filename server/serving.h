@@ -22,11 +22,14 @@ struct rt_sched_queue;
 struct rt_sequences;
 
 struct serving {
-    uint32_t users;                 /* requests that hold it */
-    struct serving *older;          /* that requests still hold; NULL: there is none */
-    struct hal_device *device;      /* shared: ref held; NULL once shed, like the next three */
-    struct hal_pool *pool;          /* owned */
-    struct rt_sched *sched;         /* owned */
+    uint32_t users;            /* requests that hold it */
+    struct serving *older;     /* that requests still hold; NULL: there is none */
+    struct hal_device *device; /* shared: ref held; NULL once shed, like the next six */
+    struct hal_pool *clients;  /* owned: of bodies that come and answers that go; all share
+                                  one memory, --ring-bytes */
+    struct hal_pool *running;  /* owned: of calls on the device, and of their results */
+    struct hal_pool *lists;    /* owned: of lists of calls, from their bodies to their answers */
+    struct rt_sched *sched;    /* owned */
     struct rt_sched_queue *bundles; /* owned: where lists of calls wait */
     struct rt_sequences *sequences; /* owned */
     struct models models;

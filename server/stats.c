@@ -13,12 +13,15 @@
 #include <uv.h>
 
 #include "base/buf.h"
+#include "hal/pool.h"
 #include "protocol/json.h"
 #include "runtime/invocation.h"
 #include "runtime/program.h"
 #include "runtime/sched/sched.h"
 #include "server/model.h"
 #include "server/request.h"
+#include "server/server.h"
+#include "server/serving.h"
 
 /* What the monotone clock showed at |ns| in ms since 1970; 0 where it is 0. */
 static uint64_t wall_ms(uint64_t ns)
@@ -35,8 +38,7 @@ static void add(struct stats_phase *phase, uint64_t ns)
     phase->ns += ns;
 }
 
-/* Samples of a call that has run. */
-static int64_t sample_count(const struct infer_call *call)
+int64_t stats_sample_count(const struct infer_call *call)
 {
     bool has_samples = call->model->batch_size_max > 0;
     return has_samples ? rt_invocation_result(call->invocation, 0)->shape.dims[0] : 1;
@@ -72,7 +74,7 @@ void stats_add(struct model_stats *stats, const struct request *request,
     }
     uint64_t decode = job->queued_ns - request->arrived_ns;
     uint64_t encode = request->encoded_ns - job->finished_ns;
-    int64_t samples = sample_count(call);
+    int64_t samples = call->sample_count;
     stats->inference_count += (uint64_t)samples;
     add(&stats->ok, now_ns - request->arrived_ns);
     add(&stats->decode, decode);
@@ -128,8 +130,51 @@ static void print_phases(struct buf *out, const struct model_stats *stats)
     print_phase(out, ",", "batch_wait", &stats->batch_wait);
 }
 
+static void print_pool(struct buf *out, const char *name, const struct hal_pool_stats *pool)
+{
+    buf_printf(out, ",\"%s\":{\"held\":%zu,\"peak\":%zu}", name, pool->held_bytes,
+               pool->held_peak_bytes);
+}
+
+void stats_print_memory(struct buf *out, const struct server *server)
+{
+    const struct serving *serving = server->serving;
+    struct hal_pool_stats clients, running, lists;
+    if (!serving->clients) {
+        buf_add_str(out, "null"); /* the device was lost */
+        return;
+    }
+    hal_pool_stats(serving->clients, &clients);
+    hal_pool_stats(serving->running, &running);
+    hal_pool_stats(serving->lists, &lists);
+    buf_printf(out, "{\"bytes\":%zu,\"used\":%zu,\"peak\":%zu,\"evicted\":%" PRIu64,
+               clients.size_bytes, clients.used_bytes, clients.used_peak_bytes,
+               server->clients.evicted_count);
+    print_pool(out, "clients", &clients);
+    print_pool(out, "running", &running);
+    print_pool(out, "lists", &lists);
+    buf_add_char(out, '}');
+}
+
+/* What the steps of a pipeline have cost, whoever called it: not in the protocol. */
+static void print_steps(struct buf *out, const struct model *model)
+{
+    for (uint32_t i = 0; i < model->step_count; i++) {
+        const struct rt_step_counts counts = model_step_counts(model, i);
+        buf_add_str(out, i ? ",{\"name\":" : ",\"steps\":[{\"name\":");
+        json_print_string(out, span_str(counts.name));
+        buf_add_str(out, ",\"model\":");
+        json_print_string(out, span_str(counts.model));
+        print_phase(out, ",", "success", &(struct stats_phase){counts.count, counts.ns});
+        print_phase(out, ",", "fail", &(struct stats_phase){counts.failed_count, counts.failed_ns});
+        buf_add_str(out, i + 1 < model->step_count ? "}" : "}]");
+    }
+}
+
 void stats_print(struct buf *out, const struct model *model)
 {
+    struct hal_pool_stats waiting;
+    hal_pool_stats(model->pool, &waiting);
     const struct model_stats *stats = model->stats;
     const struct rt_input_stats inputs = rt_method_input_stats(model->method);
     const struct rt_sched_load load = rt_sched_load(model->queue);
@@ -148,8 +193,11 @@ void stats_print(struct buf *out, const struct model *model)
         buf_add_str(out, ",\"batch_refusal\":");
         json_print_string(out, span_str(model->why_alone.text));
     }
+    print_steps(out, model);
     buf_printf(out,
                ",\"memory_usage\":[],\"inputs\":{\"in_place\":%" PRIu64 ",\"converted\":%" PRIu64
-               "},\"load\":{\"waiting\":%u,\"waiting_bytes\":%zu,\"running\":%u}}",
+               "},\"load\":{\"waiting\":%u,\"waiting_bytes\":%zu,\"running\":%u}",
                inputs.in_place, inputs.converted, load.waiting, load.waiting_bytes, load.running);
+    print_pool(out, "memory", &waiting);
+    buf_add_char(out, '}');
 }

@@ -13,6 +13,7 @@ struct buf;
 struct infer_call;
 struct model;
 struct request;
+struct server;
 
 #define STATS_BATCH_MAX 128 /* larger batches count as this one */
 
@@ -41,9 +42,15 @@ struct model_stats {
     struct stats_batch batches[STATS_BATCH_MAX]; /* of 1, 2, ... samples */
 };
 
+/* Samples of a call that has run and whose results are still there. */
+int64_t stats_sample_count(const struct infer_call *call);
+
 /* |request| is over, and with it |call| of a model, well or not. */
 void stats_add(struct model_stats *stats, const struct request *request,
                const struct infer_call *call, bool is_ok, uint64_t now_ns);
+
+/* "memory": what requests hold of --ring-bytes, and for what. */
+void stats_print_memory(struct buf *out, const struct server *server);
 
 /* A row of "model_stats" in the protocol's statistics extension. */
 void stats_print(struct buf *out, const struct model *model);

@@ -75,7 +75,7 @@ include_rules() {
                 return "^(config\\.h$|base/|runtime/sched/|runtime/(program|state)\\.h$)"
             if (file ~ /^runtime\//)
                 return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|runtime/|" \
-                    "protocol/(rawsig|sip|sig|pytree)\\.h$)"
+                    "protocol/(rawsig|sip|sig|sip_build|pytree|pick)\\.h$)"
             if (file ~ /^server\//)
                 return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|runtime/(sched/)?[a-z_]+\\.h$|" \
                     "protocol/|server/)"

@@ -54,19 +54,22 @@ def leaves(tree):
     return pytree.tree_leaves(tree, is_leaf=lambda leaf: leaf is None)
 
 
+def export_method(method):
+    return export(method.module, method.args, method.kwargs, dynamic_shapes=method.dynamic)
+
+
 def prepare(model):
     """Makes the modules what is exported and what the expected outputs come from."""
     for method in model.methods.values():
         method.module.eval().requires_grad_(False)
         if method.quantize:
-            graph = export(method.module, method.args, dynamic_shapes=method.dynamic)
+            graph = export_method(method)
             method.module = method.quantize(graph.module())
 
 
 def lower(model):
     """Exports every method into one program; returns it with the exported graphs."""
-    graphs = {name: export(method.module, method.args, dynamic_shapes=method.dynamic)
-              for name, method in model.methods.items()}
+    graphs = {name: export_method(method) for name, method in model.methods.items()}
     edge = to_edge_transform_and_lower(graphs, partitioner=PARTITIONERS[model.backend](model),
                                        constant_methods=model.constants or None,
                                        compile_config=EdgeCompileConfig(_check_ir_validity=False))
@@ -109,7 +112,7 @@ def describe_method(graph, method):
                               graph.range_constraints) for arg in args]
     return {"inputs": describe(graph.graph_signature.input_specs),
             "outputs": describe(graph.graph_signature.output_specs),
-            "inputs_tree": call_tree(method.args)}
+            "inputs_tree": call_tree(method.args, method.kwargs)}
 
 
 def describe_constant(value):
@@ -127,8 +130,9 @@ def tree(value, counter):
     return {"type": "leaf", "index": counter[0] - 1}
 
 
-def call_tree(args):
-    return {"args": tree(list(args), [0]), "kwargs": {"type": "dict", "items": {}}}
+def call_tree(args, kwargs):
+    counter = [0]
+    return {"args": tree(list(args), counter), "kwargs": tree(kwargs, counter)}
 
 
 def operators(program):
@@ -169,7 +173,7 @@ def same(got, want, model):
 
 def replay(loaded, model, case, want):
     """Runs a case in ExecuTorch's runtime; raises when it disagrees with eager PyTorch."""
-    got = leaves(loaded[case.method].execute(leaves(case.args)))
+    got = leaves(loaded[case.method].execute(leaves((case.args, case.kwargs))))
     for index, (ours, theirs) in enumerate(zip(got, want, strict=True)):
         if not same(ours, theirs, model):
             raise ValueError(f"{model.name}, {case.method}, output {index}: the program gives "
@@ -190,16 +194,16 @@ def write_cases(model, untouched, blob, folder):
             result = model.constants[case.method]
         else:
             with torch.no_grad():
-                result = methods[case.method].module(*case.args)
+                result = methods[case.method].module(*case.args, **case.kwargs)
         if model.is_replayed:
             replay(loaded, model, case, leaves(result))
         records.append({
             "method": case.method, "state": "fresh" if case.fresh else "continue",
             "inputs": [write_leaf(leaf, folder, f"{number:02d}.in{i}")
-                       for i, leaf in enumerate(leaves(case.args))],
+                       for i, leaf in enumerate(leaves((case.args, case.kwargs)))],
             "outputs": [write_leaf(leaf, folder, f"{number:02d}.out{i}")
                         for i, leaf in enumerate(leaves(result))],
-            "outputs_tree": tree(result, [0]), "inputs_tree": call_tree(case.args),
+            "outputs_tree": tree(result, [0]), "inputs_tree": call_tree(case.args, case.kwargs),
             **case.extra})
     return records
 

@@ -28,8 +28,9 @@ def model(function):
 class Method:
     module: nn.Module
     args: tuple                      # example inputs
-    dynamic: tuple | None = None     # dynamic_shapes of torch.export
+    dynamic: tuple | dict | None = None     # dynamic_shapes of torch.export
     quantize: object = None          # a function from the exported module to a quantized one
+    kwargs: dict = field(default_factory=dict)    # more example inputs
 
 
 @dataclass
@@ -38,6 +39,7 @@ class Case:
     method: str = "forward"
     fresh: bool = True               # a new instance; otherwise state carries on
     extra: dict = field(default_factory=dict)
+    kwargs: dict = field(default_factory=dict)
 
 
 @dataclass
@@ -142,6 +144,14 @@ def deep():
 
 
 @model
+def wide():
+    """Much to send and little to compute: what tests of memory and slow clients wait for."""
+    return forward("a sum of a tensor and a number, dynamic rows 1 to 65536",
+                   Function(lambda x: x + 1), [(torch.randn(n, 64),) for n in (3, 1)],
+                   ({0: Dim("rows", min=1, max=65536)},))
+
+
+@model
 def methods():
     class Encode(nn.Module):
         def __init__(self, linear):
@@ -198,6 +208,59 @@ def zero_batch():
     return forward("a dynamic batch of 0 to 4 rows", net,
                    [(torch.randn(n, 6),) for n in (3, 0, 1, 4)],
                    ({0: Dim("batch", min=0, max=4)},))
+
+
+@model
+def keywords():
+    """What a structure names: two tensors of one type that only names tell apart."""
+    class Net(nn.Module):
+        def forward(self, x, batch, *, mask, features):
+            low, high = features["scales"]
+            hidden = (x + batch["ids"].unsqueeze(1) * 2 - batch["positions"].unsqueeze(1)) * low
+            kept = torch.where(mask.unsqueeze(1), hidden, high)
+            image = features["image"] * 0.5
+            return {"logits": kept, "boxes": [image.sum(1), image.flatten(1) - x],
+                    "kept": mask.to(torch.int64)}
+
+    def inputs(n):
+        integers = torch.randint(0, 9, (2, n))
+        return ((torch.randn(n, 4), {"ids": integers[0], "positions": integers[1]}),
+                {"mask": torch.rand(n) > 0.5,
+                 "features": {"image": torch.randn(n, 2, 2),
+                              "scales": (torch.randn(4), torch.randn(4))}})
+    rows = {0: Dim("rows", min=1, max=8)}
+    dynamic = {"x": rows, "batch": {"ids": rows, "positions": rows}, "mask": rows,
+               "features": {"image": rows, "scales": (None, None)}}
+    args, kwargs = inputs(3)
+    return Model("keyword arguments, dicts among the arguments, a dict of results, dynamic rows",
+                 {"forward": Method(Net(), args, dynamic, kwargs=kwargs)},
+                 [Case(args, kwargs=kwargs)] + [Case(a, kwargs=k) for a, k in map(inputs, (1, 8))])
+
+
+ODD_KEYS = ("plain", "", "a.b", "two words", "gr\u00f6\u00dfe", "input_3", "output_2", "input_6",
+            "../up", "x/y", "name=1", "-first", ".hidden", "end.", "\u001b[2J", "\u202eback",
+            'quo"te', "k" * 128, "l" * 129, 7, "07")
+
+
+@model
+def odd_keys():
+    """Keys that are no names, and names that several would like to have."""
+    class Odd(nn.Module):
+        def forward(self, data, *, a):
+            results = {key: value + 1 for key, value in data.items()}
+            return {**results, "a": {"b": a["b"] * 2}}
+
+    class Pairs(nn.Module):
+        def forward(self, left, right, *, image):
+            return [{"boxes": left["image"] + 1, "only": right["image"] * image},
+                    {"boxes": right["image"] - 1, "1.boxes": image}]
+    odd, b = {key: torch.randn(2) for key in ODD_KEYS}, {"b": torch.randn(2)}
+    images = [torch.randn(3) for _ in range(3)]
+    pair, last = ({"image": images[0]}, {"image": images[1]}), {"image": images[2]}
+    return Model("keys that no name can be made of, and keys that several values have",
+                 {"forward": Method(Odd(), (odd,), kwargs={"a": b}),
+                  "pairs": Method(Pairs(), pair, kwargs=last)},
+                 [Case((odd,), kwargs={"a": b}), Case(pair, "pairs", kwargs=last)])
 
 
 # ---- operator families --------------------------------------------------------------------------

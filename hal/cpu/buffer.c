@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
+#include "base/bytes.h"
 #include "base/check.h"
 #include "hal/cpu/device.h"
 
@@ -91,4 +93,16 @@ void hal_cpu_buffer_free(struct hal_buffer *base)
         break;
     }
     free(buffer);
+}
+
+/* Whole pages only, of a mapping of our own. */
+void hal_cpu_buffer_discard(struct hal_buffer *base, size_t offset, size_t size)
+{
+    const struct cpu_buffer *buffer = (struct cpu_buffer *)base;
+    must(in_range(offset, size, base->size));
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t begin = align_up(offset, page), end = (offset + size) & ~(page - 1);
+    if (buffer->origin == MAPPED && begin < end) {
+        must(madvise((char *)base->host + begin, end - begin, MADV_DONTNEED) == 0);
+    }
 }

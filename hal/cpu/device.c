@@ -36,6 +36,7 @@ static const struct hal_device_ops ops = {
     .buffer_new = hal_cpu_buffer_new,
     .buffer_import = hal_cpu_buffer_import,
     .buffer_free = hal_cpu_buffer_free,
+    .buffer_discard = hal_cpu_buffer_discard,
     .command_compile = command_compile,
     .submit = hal_cpu_queue_submit,
     .progress = hal_cpu_queue_progress,

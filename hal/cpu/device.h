@@ -37,6 +37,7 @@ enum status hal_cpu_buffer_new(struct hal_device *device, size_t size, enum hal_
 enum status hal_cpu_buffer_import(struct hal_device *device, void *ptr, size_t size, bool is_final,
                                   struct hal_buffer **out_buffer, struct error *err);
 void hal_cpu_buffer_free(struct hal_buffer *buffer);
+void hal_cpu_buffer_discard(struct hal_buffer *buffer, size_t offset, size_t size);
 
 /* hal/cpu/queue.c */
 MUST_CHECK enum status hal_cpu_queue_init(struct hal_cpu_device *device, struct error *err);

@@ -51,12 +51,22 @@ void rt_queue_add(struct rt_sched_queue *queue, struct rt_sched_job *job)
     queue->waiting_bytes += job->bytes;
 }
 
+static void count_ready(struct rt_sched_queue *queue, const struct rt_sched_job *job)
+{
+    queue->levels |= 1u << level_of(job);
+    queue->ready_rows += job->rows;
+}
+
 void rt_queue_ready(struct rt_sched_queue *queue, struct rt_sched_job *job)
 {
-    uint32_t level = level_of(job);
-    list_push_back(&queue->ready[level], &job->link);
-    queue->levels |= 1u << level;
-    queue->ready_rows += job->rows;
+    list_push_back(&queue->ready[level_of(job)], &job->link);
+    count_ready(queue, job);
+}
+
+void rt_queue_ready_again(struct rt_sched_queue *queue, struct rt_sched_job *job)
+{
+    list_push_front(&queue->ready[level_of(job)], &job->link);
+    count_ready(queue, job);
 }
 
 void rt_queue_remove(struct rt_sched_queue *queue, struct rt_sched_job *job)
@@ -108,6 +118,13 @@ void rt_queue_started(struct rt_sched_queue *queue, struct rt_sched_run *run)
     queue->running_count++;
     run->charged_ns = queue->run_ns * run->size / queue->options.weight;
     queue->used_ns += run->charged_ns;
+}
+
+void rt_queue_unstarted(struct rt_sched_queue *queue, const struct rt_sched_run *run)
+{
+    must(queue->running_count > 0 && queue->used_ns >= run->charged_ns);
+    queue->running_count--;
+    queue->used_ns -= run->charged_ns;
 }
 
 void rt_queue_finished(struct rt_sched_queue *queue, const struct rt_sched_run *run,

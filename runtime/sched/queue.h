@@ -28,6 +28,7 @@ struct rt_sched_queue {
     uint32_t waiting_count, running_count;  /* jobs; runs */
     size_t waiting_bytes;
     int64_t ready_rows;
+    bool is_starved;  /* its first job found no memory: not before some has become free */
     uint64_t open_ns; /* since when it only waits for jobs to be joined; 0: it does not */
     uint64_t used_ns; /* of the device, over the weight; comparable between queues */
     uint64_t run_ns;  /* what a job usually takes of the device; 0: none has finished */
@@ -44,6 +45,9 @@ MUST_CHECK enum status rt_queue_admit(const struct rt_sched_queue *queue,
 void rt_queue_add(struct rt_sched_queue *queue, struct rt_sched_job *job);
 void rt_queue_ready(struct rt_sched_queue *queue, struct rt_sched_job *job);
 
+/* It is ready again, before all others of its priority. */
+void rt_queue_ready_again(struct rt_sched_queue *queue, struct rt_sched_job *job);
+
 /* It waits no more, ready or behind others in a lane. */
 void rt_queue_remove(struct rt_sched_queue *queue, struct rt_sched_job *job);
 
@@ -58,6 +62,9 @@ uint64_t rt_queue_due_ns(const struct rt_sched_queue *queue);
 void rt_queue_started(struct rt_sched_queue *queue, struct rt_sched_run *run);
 void rt_queue_finished(struct rt_sched_queue *queue, const struct rt_sched_run *run,
                        uint64_t now_ns, enum status status);
+
+/* The device took it in vain. */
+void rt_queue_unstarted(struct rt_sched_queue *queue, const struct rt_sched_run *run);
 
 /* See rt_sched_drain_ns(); |depth| jobs run at a time. */
 uint64_t rt_queue_drain_ns(const struct rt_sched_queue *queue, uint32_t depth);

@@ -25,11 +25,15 @@ enum { STARTING, OVER, OVER_AND_IDLE };
 struct rt_sched {
     struct rt_sched_options options;
     pthread_mutex_t lock;
-    struct list ready; /* queues in which something may start */
+    struct list ready; /* queues in which something is ready */
     struct rt_deadlines deadlines;
     struct list free_runs; /* of |depth| and one a queue: see may_start() */
     uint32_t running_count, queue_count;
     uint64_t used_ns; /* of the queue that was served last: what a queue begins with */
+    /* Of these three a thread that changes one looks at the next: see starve(). */
+    atomic_uint unreleased_count; /* jobs that have run: rt_sched_released() is still to come */
+    atomic_uint starved_count;    /* queues */
+    atomic_uint release_count;    /* how often memory may have become free; it wraps */
 };
 
 /* With the lock held, or before anybody else knows |sched|. */
@@ -175,11 +179,32 @@ static void enqueue(struct rt_sched *sched, struct rt_sched_job *job)
     }
 }
 
-static void dequeue(struct rt_sched_job *job)
+/* Another job, or none, is the first of its queue. */
+static void feed(struct rt_sched *sched, struct rt_sched_queue *queue)
 {
+    if (queue->is_starved) {
+        queue->is_starved = false;
+        atomic_fetch_sub(&sched->starved_count, 1);
+    }
+}
+
+static void dequeue(struct rt_sched *sched, struct rt_sched_job *job)
+{
+    feed(sched, job->queue);
     rt_queue_remove(job->queue, job);
     if (!job->queue->levels) {
         list_remove(&job->queue->link);
+    }
+}
+
+/* Memory may have become free: what waits for it may be tried again. */
+static void feed_all(struct rt_sched *sched)
+{
+    if (atomic_load(&sched->starved_count) == 0) {
+        return;
+    }
+    for (struct list *l = sched->ready.next; l != &sched->ready; l = l->next) {
+        feed(sched, LIST_ENTRY(l, struct rt_sched_queue, link));
     }
 }
 
@@ -228,7 +253,7 @@ static struct rt_sched_queue *choose(const struct rt_sched *sched, uint64_t now)
     struct rt_sched_queue *best = NULL;
     for (struct list *l = sched->ready.next; l != &sched->ready; l = l->next) {
         struct rt_sched_queue *queue = LIST_ENTRY(l, struct rt_sched_queue, link);
-        if (!may_start(sched, queue)) {
+        if (queue->is_starved || !may_start(sched, queue)) {
             queue->open_ns = 0;
         } else if (rt_queue_due_ns(queue) > now) {
             queue->open_ns = queue->open_ns ? queue->open_ns : now;
@@ -248,10 +273,11 @@ struct start {
     struct rt_sched_job *jobs[RT_SCHED_BATCH_MAX];
 };
 
-static void set_running(struct start *start, struct rt_sched_job *job, uint64_t now)
+static void set_running(struct rt_sched *sched, struct start *start, struct rt_sched_job *job,
+                        uint64_t now)
 {
     uint64_t open_ns = job->queue->open_ns;
-    dequeue(job);
+    dequeue(sched, job);
     job->state = RT_SCHED_RUNNING;
     job->started_ns = now;
     if (open_ns) {
@@ -264,7 +290,8 @@ static void set_running(struct start *start, struct rt_sched_job *job, uint64_t 
 }
 
 /* Those of the queue that may run together with the one that is there already. */
-static void gather(struct start *start, struct rt_sched_queue *queue, uint64_t now)
+static void gather(struct rt_sched *sched, struct start *start, struct rt_sched_queue *queue,
+                   uint64_t now)
 {
     struct rt_sched_job *head = start->jobs[0];
     int64_t rows_max = queue->options.rows_max;
@@ -279,7 +306,7 @@ static void gather(struct start *start, struct rt_sched_queue *queue, uint64_t n
             }
             if (job->rows > 0 && job->turn_count == 0 && job->rows <= rows_max - start->rows &&
                 head->ops->fits(head, job)) {
-                set_running(start, job, now);
+                set_running(sched, start, job, now);
             }
         }
     }
@@ -298,9 +325,9 @@ static bool take_next(struct rt_sched *sched, uint64_t now, struct start *start)
     struct rt_sched_run *run = start->run = take_run(sched);
     sched->used_ns = queue->used_ns;
     sched->running_count++;
-    set_running(start, job, now);
+    set_running(sched, start, job, now);
     if (queue->options.rows_max > 1 && job->rows > 0 && job->turn_count == 0) {
-        gather(start, queue, now);
+        gather(sched, start, queue, now);
     }
     queue->open_ns = 0;
     for (uint32_t i = 0; i < start->count; i++) {
@@ -317,6 +344,133 @@ static bool take_next(struct rt_sched *sched, uint64_t now, struct start *start)
 
 /* ---- starting -------------------------------------------------------------------------------- */
 
+static enum status outcome(const struct rt_sched_job *job, enum status status)
+{
+    /* What was done in time, or nearly, is an answer. */
+    return job->is_expired && status == ST_CANCELLED ? ST_TIMEOUT : status;
+}
+
+/*
+ * |job|, which the device took in vain, is the first of its queue again. False: it is not wanted
+ * any more, and is over.
+ */
+static bool put_back(struct rt_sched *sched, struct rt_sched_job *job)
+{
+    list_remove(&job->link);
+    job->run = NULL;
+    job->started_ns = job->joining_ns = 0;
+    if (job->is_cancelled || job->is_expired) {
+        return false;
+    }
+    job->state = RT_SCHED_WAITING;
+    rt_queue_add(job->queue, job);
+    if (!job->queue->levels) {
+        list_push_back(&sched->ready, &job->queue->link);
+    }
+    rt_queue_ready_again(job->queue, job);
+    return true;
+}
+
+/* A waiting job leaves without having run; done() is the caller's to call, outside the lock. */
+static void withdraw(struct rt_sched *sched, struct rt_sched_job *job, uint64_t now)
+{
+    dequeue(sched, job);
+    leave_lanes(sched, job);
+    rt_deadlines_remove(&sched->deadlines, job);
+    job->finished_ns = now;
+    job->state = RT_SCHED_IDLE;
+}
+
+/* Calls done() without the lock, which is held before and after. */
+static void tell_outside(struct rt_sched *sched, struct rt_sched_job *job, enum status status)
+{
+    pthread_mutex_unlock(&sched->lock);
+    job->ops->done(job, status);
+    pthread_mutex_lock(&sched->lock);
+}
+
+/* A job that put_back() did not take: it is over without having run. */
+static void drop(struct rt_sched *sched, struct rt_sched_job *job)
+{
+    rt_deadlines_remove(&sched->deadlines, job);
+    leave_lanes(sched, job);
+    job->finished_ns = sched->options.clock();
+    job->state = RT_SCHED_IDLE;
+    tell_outside(sched, job, outcome(job, ST_CANCELLED));
+}
+
+/* The jobs of |start| behind the first, which is to be tried alone, wait again. */
+static void put_rest_back(struct rt_sched *sched, struct start *start)
+{
+    struct rt_sched_job *first = start->jobs[0];
+    pthread_mutex_lock(&sched->lock);
+    while (start->count > 1) {
+        struct rt_sched_job *job = start->jobs[--start->count];
+        if (!put_back(sched, job)) {
+            drop(sched, job);
+        }
+    }
+    rt_queue_unstarted(first->queue, start->run);
+    start->run->size = first->batch_size = 1;
+    first->batch_rows = start->rows = first->rows;
+    rt_queue_started(first->queue, start->run);
+    pthread_mutex_unlock(&sched->lock);
+}
+
+/* The queue's first job waits for memory: set before the counts below are looked at. */
+static void set_starved(struct rt_sched *sched, struct rt_sched_queue *queue)
+{
+    if (!queue->is_starved) {
+        queue->is_starved = true;
+        atomic_fetch_add(&sched->starved_count, 1);
+    }
+}
+
+/*
+ * There is no memory for the one job of |start|. It waits for jobs that run, and for those that
+ * have run and keep their results until they are text. Memory that is released without the lock is
+ * counted before starved queues are looked for: so what was released since |releases| was read is
+ * either seen here, or its thread sees the queue and feeds it.
+ */
+static void starve(struct rt_sched *sched, struct start *start, unsigned releases)
+{
+    struct rt_sched_job *job = start->jobs[0];
+    struct rt_sched_queue *queue = job->queue;
+    sched->running_count--;
+    rt_queue_unstarted(queue, start->run);
+    list_push_front(&sched->free_runs, &start->run->link);
+    set_starved(sched, queue);
+    bool is_changed = atomic_load(&sched->release_count) != releases;
+    bool is_hopeless =
+        !is_changed && sched->running_count == 0 && atomic_load(&sched->unreleased_count) == 0;
+    bool is_waiting = put_back(sched, job);
+    if (is_hopeless) {
+        feed_all(sched); /* other queues may wait for this very job */
+    }
+    if (is_changed || !is_waiting) {
+        feed(sched, queue);
+    }
+    if (is_hopeless && is_waiting) {
+        withdraw(sched, job, sched->options.clock());
+        tell_outside(sched, job, ST_EXHAUSTED);
+    } else if (!is_waiting) {
+        drop(sched, job);
+    }
+}
+
+/* True: it runs, or has run. */
+static bool start_taken(struct rt_sched *sched, struct start *start, const struct rt_sched_job *own)
+{
+    struct rt_sched_job *job = start->jobs[0];
+    if (start->count > 1) {
+        if (job->ops->start_batch(start->jobs, start->count)) {
+            return true;
+        }
+        put_rest_back(sched, start);
+    }
+    return job->ops->start(job, job == own);
+}
+
 /*
  * Starts what |start| has taken, and whatever else may start. |own| is the job of the caller, who
  * may run it itself, or NULL.
@@ -324,18 +478,17 @@ static bool take_next(struct rt_sched *sched, uint64_t now, struct start *start)
 static void start_all(struct rt_sched *sched, struct start *start, const struct rt_sched_job *own)
 {
     while (start->count > 0) {
-        struct rt_sched_job *job = start->jobs[0];
-        if (start->count > 1) {
-            job->ops->start_batch(start->jobs, start->count);
-        } else {
-            job->ops->start(job, job == own);
-        }
-        if (atomic_load_explicit(&start->state, memory_order_relaxed) == OVER_AND_IDLE) {
+        unsigned releases = atomic_load(&sched->release_count);
+        bool is_started = start_taken(sched, start, own);
+        if (is_started &&
+            atomic_load_explicit(&start->state, memory_order_relaxed) == OVER_AND_IDLE) {
             return; /* the usual case of a small model: no need to look */
         }
         uint64_t now = sched->options.clock();
         pthread_mutex_lock(&sched->lock);
-        if (atomic_load_explicit(&start->state, memory_order_relaxed) == STARTING) {
+        if (!is_started) {
+            starve(sched, start, releases);
+        } else if (atomic_load_explicit(&start->state, memory_order_relaxed) == STARTING) {
             start->run->in_start = NULL; /* from now on its end starts the next one */
         }
         take_next(sched, now, start);
@@ -376,12 +529,6 @@ enum status rt_sched_submit(struct rt_sched_queue *queue, struct rt_sched_job *j
 
 /* ---- ending ---------------------------------------------------------------------------------- */
 
-static enum status outcome(const struct rt_sched_job *job, enum status status)
-{
-    /* What was done in time, or nearly, is an answer. */
-    return job->is_expired && status == ST_CANCELLED ? ST_TIMEOUT : status;
-}
-
 /* A job that ran is over. */
 static void end(struct rt_sched *sched, struct rt_sched_job *job, uint64_t now)
 {
@@ -391,6 +538,7 @@ static void end(struct rt_sched *sched, struct rt_sched_job *job, uint64_t now)
     list_remove(&job->link);
     job->state = RT_SCHED_IDLE;
     leave_lanes(sched, job);
+    atomic_fetch_add(&sched->unreleased_count, 1);
 }
 
 /* The last job of |run| is over, with |status|: the device has room for another one. */
@@ -399,6 +547,8 @@ static void end_run(struct rt_sched *sched, struct rt_sched_queue *queue, struct
 {
     rt_queue_finished(queue, run, now, status);
     sched->running_count--;
+    atomic_fetch_add(&sched->release_count, 1);
+    feed_all(sched);
     list_push_front(&sched->free_runs, &run->link);
     if (run->in_start) {
         bool is_idle = list_is_empty(&sched->ready);
@@ -428,14 +578,20 @@ void rt_sched_finished(struct rt_sched_job *job, enum status status)
     job->ops->done(job, status);
 }
 
-/* A waiting job leaves without having run; done() is the caller's to call, outside the lock. */
-static void withdraw(struct rt_sched *sched, struct rt_sched_job *job, uint64_t now)
+void rt_sched_released(struct rt_sched *sched)
 {
-    dequeue(job);
-    leave_lanes(sched, job);
-    rt_deadlines_remove(&sched->deadlines, job);
-    job->finished_ns = now;
-    job->state = RT_SCHED_IDLE;
+    unsigned before = atomic_fetch_sub(&sched->unreleased_count, 1);
+    must(before > 0);
+    atomic_fetch_add(&sched->release_count, 1);
+    if (atomic_load(&sched->starved_count) == 0) {
+        return;
+    }
+    struct start start;
+    pthread_mutex_lock(&sched->lock);
+    feed_all(sched);
+    take_next(sched, sched->options.clock(), &start);
+    pthread_mutex_unlock(&sched->lock);
+    start_all(sched, &start, NULL);
 }
 
 /* A job that runs is not wanted any more. True: it has left those that it ran with. */

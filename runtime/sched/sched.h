@@ -44,13 +44,17 @@ struct rt_sched_job_ops {
     /*
      * The device has room: run, and call rt_sched_finished() once, from any thread, also before
      * this returns. |may_run_inline|: on the thread that submits the job, which may do it itself.
+     * False: there is no memory to run it now. It waits for memory then, before all others of its
+     * priority, while there is a job that runs or has not been released yet; else it is done with
+     * ST_EXHAUSTED.
      */
-    void (*start)(struct rt_sched_job *job, bool may_run_inline);
+    bool (*start)(struct rt_sched_job *job, bool may_run_inline);
     /*
      * (optional, with fits) The same for jobs that run as one. Each is finished for itself, in any
-     * order; the device has room again when the last one is.
+     * order; the device has room again when the last one is. False: there is no memory to run them
+     * as one. The first is started alone then, and the others wait again.
      */
-    void (*start_batch)(struct rt_sched_job *const *jobs, uint32_t count);
+    bool (*start_batch)(struct rt_sched_job *const *jobs, uint32_t count);
     /* Both have rows: may they run as one? Must neither block nor call back. */
     bool (*fits)(struct rt_sched_job *a, struct rt_sched_job *b);
     /*
@@ -153,6 +157,12 @@ MUST_CHECK enum status rt_sched_submit(struct rt_sched_queue *queue, struct rt_s
 
 /* By whoever runs |job|: it is over, and the device has room. |job| may be gone afterwards. */
 void rt_sched_finished(struct rt_sched_job *job, enum status status);
+
+/*
+ * Any thread, once for each job that done() was called for with a |started_ns|: its results are
+ * gone, or are kept for as long as a client likes. Jobs that wait for memory are tried again.
+ */
+void rt_sched_released(struct rt_sched *sched);
 
 /*
  * The caller does not want |job| any more. One that waits, or leaves others that it runs with, is

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A table of chains under one mutex. Those that nobody holds are also in a list by the time of
- * their last use, so that the first of it is the next to be forgotten. A sequence that has ended,
- * or has been started anew by somebody else, is out of the table and lives only for those that hold
- * it.
+ * A table of chains under one mutex. A sequence that nobody holds is also in a list by the time of
+ * its last use, so that the first of a list is the next to be forgotten. There are two such lists:
+ * one of the sequences that went on after their first request, and one of the others, which give
+ * way to new sequences when the table is full. So a client that only starts sequences displaces its
+ * own. A sequence that has ended, or has been started anew by another request, is out of the table
+ * and lives until its last holder closes it.
  */
 #include "config.h"
 
@@ -22,7 +24,7 @@
 struct rt_sequence {
     struct rt_sequences *sequences; /* borrowed */
     struct rt_sequence *next;       /* in its chain, while |is_listed| */
-    struct list link;               /* in sequences->idle while nobody holds it */
+    struct list link;               /* in a list of |sequences| while nobody holds it */
     struct rt_program *program;     /* kept alive by |state| */
     struct rt_state *state;         /* ref held */
     struct rt_sched_lane lane;
@@ -31,6 +33,7 @@ struct rt_sequence {
     uint64_t number;
     uint32_t holder_count;
     bool is_listed;
+    bool has_gone_on; /* has had more than one request */
     uint32_t name_len;
     uint8_t name[RT_SEQUENCE_NAME_MAX];
 };
@@ -39,8 +42,9 @@ struct rt_sequences {
     struct rt_sequences_options options;
     pthread_mutex_t lock;
     struct rt_sequence *chains[CHAINS];
-    struct list idle; /* the one that has been idle longest first */
-    uint32_t count;   /* with those that are out of the table */
+    struct list idle;    /* have gone on; the one that has been idle longest first */
+    struct list started; /* have had one request; in the same order */
+    uint32_t count;      /* with those that are out of the table */
     size_t bytes;
 };
 
@@ -54,6 +58,7 @@ enum status rt_sequences_new(const struct rt_sequences_options *options,
     sequences->options = *options;
     must(pthread_mutex_init(&sequences->lock, NULL) == 0);
     list_init(&sequences->idle);
+    list_init(&sequences->started);
     *out_sequences = sequences;
     return ST_OK;
 }
@@ -119,10 +124,15 @@ static void unlist(struct rt_sequence *sequence)
     }
 }
 
-static uint64_t expire(struct rt_sequences *sequences, uint64_t now)
+static struct rt_sequence *first_of(struct list *list)
 {
-    while (!list_is_empty(&sequences->idle)) {
-        struct rt_sequence *first = LIST_ENTRY(sequences->idle.next, struct rt_sequence, link);
+    return LIST_ENTRY(list->next, struct rt_sequence, link);
+}
+
+static uint64_t expire_list(struct rt_sequences *sequences, struct list *list, uint64_t now)
+{
+    while (!list_is_empty(list)) {
+        struct rt_sequence *first = first_of(list);
         if (now - first->used_ns < sequences->options.idle_ns) {
             return first->used_ns + sequences->options.idle_ns;
         }
@@ -131,15 +141,45 @@ static uint64_t expire(struct rt_sequences *sequences, uint64_t now)
     return RT_SCHED_NEVER;
 }
 
+static uint64_t expire(struct rt_sequences *sequences, uint64_t now)
+{
+    uint64_t idle = expire_list(sequences, &sequences->idle, now);
+    uint64_t started = expire_list(sequences, &sequences->started, now);
+    return idle < started ? idle : started;
+}
+
+static bool is_full(const struct rt_sequences *sequences, size_t bytes)
+{
+    const struct rt_sequences_options *options = &sequences->options;
+    return sequences->count >= options->count_max || bytes > options->bytes_max ||
+           sequences->bytes > options->bytes_max - bytes;
+}
+
+/* Forgets sequences that have only been started until there is room for |bytes|, or none is left.
+ */
+static void make_room(struct rt_sequences *sequences, size_t bytes)
+{
+    while (is_full(sequences, bytes) && !list_is_empty(&sequences->started)) {
+        unlist(first_of(&sequences->started));
+    }
+}
+
 static enum status add(struct rt_sequences *sequences, const struct rt_sequence_key *key,
                        struct rt_sequence **out_sequence, struct error *err)
 {
-    const struct rt_sequences_options *options = &sequences->options;
     size_t bytes = rt_program_state_bytes(key->program);
-    if (sequences->count >= options->count_max || bytes > options->bytes_max ||
-        sequences->bytes > options->bytes_max - bytes) {
-        return error_set(err, ST_EXHAUSTED, "%u sequences with %zu bytes are open already",
-                         sequences->count, sequences->bytes);
+    if (bytes > sequences->options.bytes_max) {
+        return error_set(err, ST_TOO_LARGE,
+                         "a sequence of this model needs %zu bytes, more than all sequences may "
+                         "have (%zu)",
+                         bytes, sequences->options.bytes_max);
+    }
+    make_room(sequences, bytes);
+    if (is_full(sequences, bytes)) {
+        return error_set(err, ST_EXHAUSTED,
+                         "%u sequences with %zu bytes are open already, of at most %u with %zu",
+                         sequences->count, sequences->bytes, sequences->options.count_max,
+                         sequences->options.bytes_max);
     }
     struct rt_sequence *sequence = calloc(1, sizeof(*sequence));
     if (!sequence) {
@@ -178,12 +218,14 @@ static enum status find_or_add(struct rt_sequences *sequences, const struct rt_s
         found = NULL;
     }
     if (found) {
+        found->has_gone_on = true;
         *out_sequence = found;
         return ST_OK;
     }
     if (!is_start) {
         return error_set(err, ST_INVALID,
-                         "this sequence is not open: its first request has to say sequence_start");
+                         "this sequence is not open, or not any more: its first request has to say "
+                         "sequence_start");
     }
     return add(sequences, key, out_sequence, err);
 }
@@ -241,7 +283,8 @@ void rt_sequence_close(struct rt_sequence *sequence)
     must(sequence->holder_count > 0);
     if (--sequence->holder_count == 0) {
         sequence->used_ns = now;
-        list_push_back(&sequences->idle, &sequence->link);
+        list_push_back(sequence->has_gone_on ? &sequences->idle : &sequences->started,
+                       &sequence->link);
         if (!sequence->is_listed) {
             destroy(sequence);
         }
@@ -262,7 +305,10 @@ void rt_sequences_free(struct rt_sequences *sequences)
 {
     if (sequences) {
         while (!list_is_empty(&sequences->idle)) {
-            unlist(LIST_ENTRY(sequences->idle.next, struct rt_sequence, link));
+            unlist(first_of(&sequences->idle));
+        }
+        while (!list_is_empty(&sequences->started)) {
+            unlist(first_of(&sequences->started));
         }
         must(sequences->count == 0);
         pthread_mutex_destroy(&sequences->lock);

@@ -2,11 +2,12 @@
 /*
  * Sequences: rows of requests to one program that share its mutable buffers (runtime/state.h). A
  * sequence has an id of the client's, a number or a name, which is known within its program only:
- * all methods of a program see the same sequence, and two sequences never see each other.
- *
- * The first request of a sequence says so; a request for one that is not there is refused, because
- * its state has been lost. Starting one that is there begins anew. The one that says it is the last
- * frees the state when it has run, and so does a sequence's being idle for too long.
+ * all methods of a program see the same sequence, and two sequences never see each other. The first
+ * request of a sequence says so; a request for one that is not there is refused, because its state
+ * has been lost. A request that starts an open sequence begins it anew. The last request of a
+ * sequence says so, too, and frees the state when it has run; the state of a sequence that has been
+ * idle for too long is freed as well. When there is no room for a new sequence, sequences with only
+ * one request so far give way: first the one that has been idle longest.
  *
  * A request holds the sequence from rt_sequences_open() to rt_sequence_close(); its job runs in the
  * sequence's lane, so that they follow each other. Any thread.
@@ -47,8 +48,8 @@ void rt_sequences_free(struct rt_sequences *sequences); /* nobody holds one; NUL
 
 /*
  * The sequence |key|, which the caller holds until it closes it; new when |is_start|. ST_INVALID
- * when it is not there and has not been started; ST_TOO_LARGE for a name; ST_EXHAUSTED when there
- * are too many.
+ * when it is not there and has not been started; ST_TOO_LARGE for a name, or for a
+ * state that is larger than all may have; ST_EXHAUSTED when there are too many.
  */
 MUST_CHECK enum status rt_sequences_open(struct rt_sequences *sequences,
                                          const struct rt_sequence_key *key, bool is_start,

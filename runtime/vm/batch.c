@@ -20,6 +20,7 @@
 
 #include "base/check.h"
 #include "hal/buffer.h"
+#include "hal/pool.h"
 #include "runtime/vm/invocation_priv.h"
 
 /* APART: joining has failed, or the joined call has, and the parts run alone. */
@@ -40,6 +41,7 @@ struct batch {
     uint32_t count, here;         /* parts, and those that have not left */
     int64_t rows;                 /* of all of them */
     struct rt_method *method;     /* borrowed from the parts; the last one does not leave */
+    struct hal_pool *pool;        /* owned; a member of the parts' run pool while it is in use */
     struct rt_invocation *joined; /* owned; NULL while the parts run alone */
     rt_invocation_done_f *done;
     atomic_uint left; /* parts that run alone */
@@ -52,12 +54,31 @@ void rt_batch_destroy(struct list *link)
 {
     struct batch *batch = LIST_ENTRY(link, struct batch, link);
     list_remove(link);
+    hal_pool_free(batch->pool);
     pthread_mutex_destroy(&batch->lock);
     free(batch);
 }
 
-/* One that has been used before, or a new one; NULL without memory. */
-static struct batch *take_batch(struct rt_method *method)
+static struct batch *new_batch(struct rt_method *method)
+{
+    struct batch *batch = calloc(1, sizeof(*batch));
+    struct error err;
+    if (!batch || hal_pool_member_new(&batch->pool, &err) != ST_OK) {
+        free(batch);
+        return NULL;
+    }
+    list_init(&batch->link);
+    must(pthread_mutex_init(&batch->lock, NULL) == 0);
+    for (uint32_t i = 0; i < RT_BATCH_CALLS_MAX; i++) {
+        batch->parts[i].batch = batch;
+    }
+    batch->method = method;
+    return batch;
+}
+
+/* One that has been used before, or a new one; NULL without memory. Its joined call takes memory
+ * beside that of |pool|'s other parties. */
+static struct batch *take_batch(struct rt_method *method, struct hal_pool *pool)
 {
     struct batch *batch = NULL;
     pthread_mutex_lock(&method->mutex);
@@ -66,17 +87,9 @@ static struct batch *take_batch(struct rt_method *method)
         list_remove(&batch->link);
     }
     pthread_mutex_unlock(&method->mutex);
-    if (!batch) {
-        batch = calloc(1, sizeof(*batch));
-        if (!batch) {
-            return NULL;
-        }
-        list_init(&batch->link);
-        must(pthread_mutex_init(&batch->lock, NULL) == 0);
-        for (uint32_t i = 0; i < RT_BATCH_CALLS_MAX; i++) {
-            batch->parts[i].batch = batch;
-        }
-        batch->method = method;
+    batch = batch ? batch : new_batch(method);
+    if (batch) {
+        hal_pool_join(batch->pool, pool);
     }
     return batch;
 }
@@ -85,6 +98,7 @@ static struct batch *take_batch(struct rt_method *method)
 static void give_back(struct batch *batch)
 {
     struct rt_method *method = batch->method;
+    hal_pool_leave(batch->pool);
     pthread_mutex_lock(&method->mutex);
     list_push_front(&method->batches, &batch->link);
     pthread_mutex_unlock(&method->mutex);
@@ -210,7 +224,7 @@ static bool is_same_row(const struct shape *a, const struct shape *b)
 int64_t rt_batch_rows(const struct rt_invocation *inv)
 {
     int64_t rows = 0;
-    must(inv->step == STEP_PREPARED);
+    must(inv->plan);
     if (inv->conversion_count > 0 || inv->wait_count > 0 || inv->is_awaited) {
         return 0;
     }
@@ -299,7 +313,7 @@ static enum status check_results(const struct batch *batch, struct error *err)
 static enum status join(struct batch *batch, struct error *err)
 {
     struct rt_invocation *first = batch->parts[0].invocation;
-    TRY(rt_batch_joined_new(first->method, first->pool, &batch->joined, err));
+    TRY(rt_batch_joined_new(first->method, batch->pool, &batch->joined, err));
     for (uint32_t i = 0; i < rt_method_input_count(first->method); i++) {
         if (is_tensor(first, i)) {
             TRY(join_input(batch, i, err));
@@ -422,6 +436,17 @@ static void on_alone_done(struct rt_invocation *inv, enum status status, void *a
     }
 }
 
+/* A part that was to get its results from the joined call needs memory to run in. */
+static void submit_alone(struct rt_batch_part *part)
+{
+    struct rt_invocation *inv = part->invocation;
+    if (rt_invocation_place_arena(inv, &inv->error) == ST_OK) {
+        rt_invocation_submit(inv, HAL_CALLER_BUSY, on_alone_done, part);
+    } else {
+        rt_invocation_refuse(inv, ST_EXHAUSTED, on_alone_done, part);
+    }
+}
+
 static void run_alone(struct batch *batch)
 {
     end_together(batch, APART);
@@ -432,7 +457,7 @@ static void run_alone(struct batch *batch)
         struct rt_batch_part *part = &batch->parts[i];
         if (part->invocation) {
             left--;
-            rt_invocation_submit(part->invocation, HAL_CALLER_BUSY, on_alone_done, part);
+            submit_alone(part);
         }
     }
 }
@@ -475,24 +500,61 @@ static void fill(struct batch *batch, struct rt_invocation *const *parts, void *
     pthread_mutex_unlock(&batch->lock);
 }
 
-void rt_batch_submit(struct rt_invocation *const *parts, void *const *args, uint32_t count,
-                     rt_invocation_done_f *done)
+static void unprepare_parts(struct rt_invocation *const *parts, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        rt_invocation_unprepare(parts[i]);
+    }
+}
+
+/* All of the parts get memory for their results, or none does. */
+static enum status prepare_parts(struct rt_invocation *const *parts, uint32_t count,
+                                 struct error *err)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (rt_invocation_prepare_results(parts[i], err) != ST_OK) {
+            unprepare_parts(parts, i);
+            return err->code;
+        }
+    }
+    return ST_OK;
+}
+
+/* The parts are their caller's again, planned as they were. */
+static void dissolve(struct batch *batch, struct rt_invocation *const *parts)
+{
+    uint32_t count = batch->count;
+    end_together(batch, OVER);
+    free_joined(batch);
+    for (uint32_t i = 0; i < count; i++) {
+        atomic_store(&parts[i]->part, NULL);
+    }
+    give_back(batch);
+    unprepare_parts(parts, count);
+}
+
+enum status rt_batch_submit(struct rt_invocation *const *parts, void *const *args, uint32_t count,
+                            rt_invocation_done_f *done, struct error *err)
 {
     must(count > 0 && count <= RT_BATCH_CALLS_MAX);
-    struct batch *batch = take_batch(parts[0]->method);
-    if (!batch) { /* they are still calls like others */
-        for (uint32_t i = 0; i < count; i++) {
-            rt_invocation_submit(parts[i], HAL_CALLER_BUSY, done, args[i]);
-        }
-        return;
+    TRY(prepare_parts(parts, count, err));
+    struct batch *batch = take_batch(parts[0]->method, parts[0]->run_pool);
+    if (!batch) {
+        unprepare_parts(parts, count);
+        return error_set(err, ST_EXHAUSTED, "no memory for a batch");
     }
     fill(batch, parts, args, count);
     batch->done = done;
-    struct error err;
-    if (join(batch, &err) != ST_OK) {
+    enum status status = join(batch, err);
+    if (status == ST_EXHAUSTED) {
+        dissolve(batch, parts);
+        return status;
+    }
+    if (status != ST_OK) {
         run_alone(batch);
-        return;
+        return ST_OK;
     }
     begin_together(batch);
     rt_invocation_submit(batch->joined, HAL_CALLER_BUSY, on_joined_done, batch);
+    return ST_OK;
 }

@@ -259,6 +259,7 @@ static enum status race_prepared(struct rt_invocation **calls, uint32_t count, b
     void *args[RT_BATCH_CALLS_MAX];
     TRY(hal_semaphore_new(0, &race.semaphore, err));
     atomic_init(&race.left, count);
+    enum status status = ST_OK;
     uint64_t begin = now_ns();
     for (uint32_t i = 0; i < count; i++) {
         args[i] = &race;
@@ -267,13 +268,15 @@ static enum status race_prepared(struct rt_invocation **calls, uint32_t count, b
         }
     }
     if (is_joined) {
-        rt_batch_submit(calls, args, count, on_finish);
+        status = rt_batch_submit(calls, args, count, on_finish, err);
     }
-    enum status status = hal_semaphore_wait(race.semaphore, 1, UINT64_MAX);
-    must(status == ST_OK);
-    *out_ns = now_ns() - begin;
+    if (status == ST_OK) {
+        status = hal_semaphore_wait(race.semaphore, 1, UINT64_MAX);
+        must(status == ST_OK);
+        *out_ns = now_ns() - begin;
+    }
     hal_semaphore_unref(race.semaphore);
-    return ST_OK;
+    return status;
 }
 
 /* The same for |count| calls of one row that are made for it. */

@@ -25,7 +25,11 @@ static enum status gather(struct rt_invocation *inv, const struct rt_block *bloc
         if (is_needed && value->kind != v->kind) {
             return error_set(&inv->error, ST_INVALID, "a value is read before anything wrote it");
         }
-        vm->given[i] = (struct rt_block_input){&value->shape, value->number};
+        vm->given[i] = (struct rt_block_input){
+            .shape = &value->shape,
+            .number = value->number,
+            .label = i < block->given_count ? inv->given[i].label : NULL,
+        };
         vm->slots[RT_SLOT_INPUT + i] =
             value->memory ? value->memory->binding : (struct hal_binding){0};
     }

@@ -88,6 +88,7 @@ static struct rt_invocation *allocate(struct rt_method *method)
     list_init(&inv->link);
     for (uint32_t i = 0; i < inputs; i++) {
         inv->given[i].shape = &inv->inputs[i].shape;
+        inv->given[i].label = method->inputs[i].label;
     }
     inv->bound_count = outputs;
     if (!allocate_parts(inv)) {
@@ -112,6 +113,25 @@ void rt_invocation_destroy(struct list *link)
     hal_semaphore_unref(inv->semaphore);
     inv->magic = 0;
     free_parts(inv);
+}
+
+const char *rt_invocation_label(const struct rt_invocation *inv, uint32_t index)
+{
+    return inv->given[index].label;
+}
+
+static void say(struct rt_invocation *inv, bool paths)
+{
+    for (uint32_t i = 0; i < rt_method_input_count(inv->method) && inv->says_paths != paths; i++) {
+        const struct rt_io *io = rt_method_input(inv->method, i);
+        inv->given[i].label = paths ? io->path : io->label;
+    }
+    inv->says_paths = paths;
+}
+
+void rt_invocation_say_paths(struct rt_invocation *inv)
+{
+    say(inv, true);
 }
 
 static struct rt_invocation *recycle(struct rt_method *method)
@@ -143,11 +163,12 @@ enum status rt_invocation_new(struct rt_method *method, struct hal_pool *pool,
         }
     }
     rt_program_ref(method->program);
-    inv->pool = pool;
+    inv->pool = inv->run_pool = pool;
     inv->entry = method->pipeline ? NULL : method->code.blocks[0];
     inv->step = STEP_FILLING;
     inv->bytes = 0;
     inv->conversion_count = 0;
+    say(inv, false);
     inv->error.code = ST_OK;
     inv->culprit.is_known = false;
     inv->is_awaited = false;
@@ -207,6 +228,12 @@ void rt_invocation_free(struct rt_invocation *inv)
         rt_invocation_destroy(&inv->link);
     }
     rt_program_unref(program);
+}
+
+void rt_invocation_run_in(struct rt_invocation *inv, struct hal_pool *pool)
+{
+    must(inv->step == STEP_FILLING);
+    inv->run_pool = inv->cascade ? inv->pool : pool;
 }
 
 struct rt_method *rt_invocation_method(const struct rt_invocation *inv)
@@ -379,6 +406,16 @@ static void end_without(struct rt_invocation *inv, enum status status)
 {
     fail_own(inv, status);
     rt_invocation_end(inv, status);
+}
+
+void rt_invocation_refuse(struct rt_invocation *inv, enum status status, rt_invocation_done_f *done,
+                          void *arg)
+{
+    must(inv->step == STEP_PREPARED && !inv->state && status == inv->error.code);
+    inv->done = done;
+    inv->arg = arg;
+    inv->step = STEP_RUNNING;
+    end_without(inv, status);
 }
 
 void rt_invocation_give_up(struct rt_invocation *inv, enum status status)

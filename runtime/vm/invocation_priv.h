@@ -35,7 +35,8 @@ struct rt_invocation {
     enum step step;
     struct list link;                /* in the method's free list */
     struct rt_method *method;        /* its program: ref held while not free */
-    struct hal_pool *pool;           /* borrowed from the caller */
+    struct hal_pool *pool;           /* borrowed from the caller: of the inputs */
+    struct hal_pool *run_pool;       /* likewise: of all else */
     struct rt_state *state;          /* ref held while not free, or NULL: initial contents */
     struct rt_block *entry;          /* borrowed: what runs first; NULL: a pipeline */
     struct rt_plan *plan;            /* ref held from prepare on */
@@ -56,7 +57,9 @@ struct rt_invocation {
     struct rt_culprit culprit;
     rt_invocation_done_f *done;
     void *arg;
-    size_t bytes;
+    size_t bytes;                  /* of the pool */
+    size_t input_bytes;            /* of them, those of the inputs, once prepare has begun */
+    bool says_paths;               /* see rt_invocation_say_paths() */
     uint32_t conversion_count;     /* inputs that have a |source| */
     struct rt_bound_input *inputs; /* the arrays lie behind the struct */
     struct rt_block_input *given;  /* by graph input of the entry */
@@ -69,6 +72,9 @@ struct rt_invocation {
     struct vm *vm;              /* owned; NULL: the method is one block, or a pipeline */
     struct rt_cascade *cascade; /* owned; NULL: the method is no pipeline */
 };
+
+/* What messages call input |index|. */
+const char *rt_invocation_label(const struct rt_invocation *invocation, uint32_t index);
 
 /* ---- inputs.c -------------------------------------------------------------------------------- */
 
@@ -89,8 +95,20 @@ MUST_CHECK enum status rt_invocation_convert(struct rt_invocation *invocation,
 /* Result |index|, a scalar, is |number| (as in struct rt_scalar) unless the file fixes it. */
 void rt_invocation_give_scalar(struct rt_invocation *invocation, uint32_t index, int64_t number);
 
-/* Gives back what prepare took, the caller's memory for results included. */
+/* Gives back what plan and prepare took, the caller's memory for results included. */
 void rt_invocation_release_results(struct rt_invocation *invocation);
+
+/*
+ * As rt_invocation_prepare(), but for the arena: for a call whose results another one computes.
+ * Nothing where that has been done. rt_invocation_place_arena() makes it a call of its own.
+ */
+MUST_CHECK enum status rt_invocation_prepare_results(struct rt_invocation *invocation,
+                                                     struct error *err);
+MUST_CHECK enum status rt_invocation_place_arena(struct rt_invocation *invocation,
+                                                 struct error *err);
+
+/* What prepare took goes back, the plan stays. */
+void rt_invocation_unprepare(struct rt_invocation *invocation);
 
 /* ---- states.c -------------------------------------------------------------------------------- */
 
@@ -108,6 +126,10 @@ void rt_invocation_leave_states(struct rt_invocation *invocation, enum status st
 
 /* The call is over: |done| is called, which may free the invocation. */
 void rt_invocation_end(struct rt_invocation *invocation, enum status status);
+
+/* A prepared call ends with |status| instead of running: |done| is called. |error| has been set. */
+void rt_invocation_refuse(struct rt_invocation *invocation, enum status status,
+                          rt_invocation_done_f *done, void *arg);
 
 /* A prepared call that will not be submitted: whoever waits for its timepoint gets |status|. */
 void rt_invocation_give_up(struct rt_invocation *invocation, enum status status);

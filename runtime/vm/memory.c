@@ -66,10 +66,10 @@ enum status vm_allocate(struct rt_invocation *inv, size_t bytes, struct vm_memor
     struct vm_memory *memory = bytes ? take_idle(vm, size) : NULL;
     struct hal_buffer *buffer = NULL;
     if (!memory && bytes) {
-        enum status status = hal_pool_reserve(inv->pool, size, &buffer, &inv->error);
+        enum status status = hal_pool_reserve(inv->run_pool, size, &buffer, &inv->error);
         if (status == ST_EXHAUSTED && vm->idle) {
             drop_idle(vm);
-            status = hal_pool_reserve(inv->pool, size, &buffer, &inv->error);
+            status = hal_pool_reserve(inv->run_pool, size, &buffer, &inv->error);
         }
         if (status != ST_OK) {
             return status;

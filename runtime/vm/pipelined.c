@@ -69,8 +69,7 @@ static enum status fill_cascade(struct rt_invocation *inv, struct error *err)
     }
     for (uint32_t i = 0; i < pipeline->input_count; i++) {
         if (pass_input(inv, &pipeline->inputs[i], err) != ST_OK) {
-            error_prefix(
-                err, "input '%s': ", rt_method_input(inv->method, pipeline->inputs[i].from)->name);
+            error_prefix(err, "%s: ", rt_invocation_label(inv, pipeline->inputs[i].from));
             return rt_pipeline_prefix(pipeline, pipeline->inputs[i].step, err);
         }
     }
@@ -125,19 +124,34 @@ static struct rt_culprit find_culprit(const struct rt_invocation *inv, uint32_t 
     return culprit;
 }
 
+/* Something that the call had to wait for has failed: none of its steps is to blame. */
+static bool is_forsaken(const struct rt_invocation *inv)
+{
+    uint64_t value;
+    for (uint32_t i = 0; i < inv->wait_count; i++) {
+        if (hal_semaphore_query(inv->waits[i].semaphore, &value) != ST_OK) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void on_cascade_done(struct rt_cascade *cascade, enum status status, void *arg)
 {
     struct rt_invocation *inv = arg;
-    const struct rt_pipeline *pipeline = inv->method->pipeline;
+    struct rt_pipeline *pipeline = inv->method->pipeline;
+    uint32_t failed = UINT32_MAX;
     must(inv->magic == INVOCATION_MAGIC && inv->step == STEP_RUNNING);
     if (status == ST_OK) {
         describe_results(inv);
     } else {
-        uint32_t failed = rt_cascade_failed_step(cascade);
+        failed = rt_cascade_failed_step(cascade);
         inv->error = *rt_cascade_error(cascade, failed);
         inv->culprit = find_culprit(inv, failed);
         rt_pipeline_prefix(pipeline, failed, &inv->error);
     }
+    bool is_cut = status == ST_CANCELLED || is_forsaken(inv);
+    rt_pipeline_count(pipeline, cascade, is_cut ? UINT32_MAX : failed);
     rt_cascade_keep(cascade, pipeline->output_steps);
     rt_invocation_end(inv, status);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a call needs before it can be submitted, all of it or nothing: the plan for its dims, memory
- * for its results, its mutable buffers and its arena. See invocation.h.
+ * What a call needs before it can be submitted: the plan for its dims, then memory for its results,
+ * its mutable buffers and its arena, all of it or none. See invocation.h.
  */
 #include "config.h"
 
@@ -57,13 +57,13 @@ enum status rt_invocation_bind_result(struct rt_invocation *inv, uint32_t index,
     const struct hal_device *device = inv->method->device;
     must(inv->step == STEP_FILLING);
     if (io->kind != RT_IO_TENSOR || inv->bound[index].buffer) {
-        return error_set(err, ST_INVALID, "result '%s' %s", io->name,
+        return error_set(err, ST_INVALID, "%s %s", io->label,
                          io->kind == RT_IO_TENSOR ? "has memory already" : "is not a tensor");
     }
     size_t element = dtype_bytes(io->dtype), align = hal_device_props(device)->offset_align;
     if (hal_buffer_device(buffer) != device || offset % element != 0 || offset % align != 0) {
-        return error_set(err, ST_UNSUPPORTED,
-                         "result '%s': memory of another device, or at an odd offset", io->name);
+        return error_set(err, ST_UNSUPPORTED, "%s: memory of another device, or at an odd offset",
+                         io->label);
     }
     inv->bound[index] = (struct hal_binding){.buffer = hal_buffer_ref(buffer), .offset = offset};
     return ST_OK;
@@ -76,11 +76,11 @@ static enum status place_result(struct rt_invocation *inv, uint32_t index, struc
     bound->length = inv->plan->results[index].bytes;
     if (!bound->buffer) {
         inv->bytes += bound->length;
-        return hal_pool_reserve(inv->pool, bound->length, &bound->buffer, err);
+        return hal_pool_reserve(inv->run_pool, bound->length, &bound->buffer, err);
     }
     if (!in_range(bound->offset, bound->length, hal_buffer_size(bound->buffer))) {
-        return error_set(err, ST_INVALID, "result '%s' needs %zu bytes at %zu, its memory has %zu",
-                         rt_method_result(inv->method, index)->name, bound->length, bound->offset,
+        return error_set(err, ST_INVALID, "%s needs %zu bytes at %zu, its memory has %zu",
+                         rt_method_result(inv->method, index)->label, bound->length, bound->offset,
                          hal_buffer_size(bound->buffer));
     }
     return ST_OK;
@@ -100,14 +100,32 @@ static enum status place_results(struct rt_invocation *inv, struct error *err)
         inv->results[i].bytes =
             span_of(base ? base + inv->bound[i].offset : NULL, plan->results[i].bytes);
     }
-    TRY(rt_invocation_place_states(inv, err));
-    if (plan->arena_bytes == 0) {
+    return rt_invocation_place_states(inv, err);
+}
+
+enum status rt_invocation_place_arena(struct rt_invocation *inv, struct error *err)
+{
+    const struct rt_plan *plan = inv->plan;
+    if (!plan || plan->arena_bytes == 0 || inv->arena) {
         return ST_OK; /* a lock less for the smallest methods */
     }
+    TRY(rt_plan_has_words(plan)
+            ? hal_pool_reserve(inv->run_pool, plan->arena_bytes, &inv->arena, err)
+            : hal_pool_reserve_transient(inv->run_pool, plan->arena_bytes, &inv->arena, err));
     inv->bytes += plan->arena_bytes;
-    return rt_plan_has_words(plan)
-               ? hal_pool_reserve(inv->pool, plan->arena_bytes, &inv->arena, err)
-               : hal_pool_reserve_transient(inv->pool, plan->arena_bytes, &inv->arena, err);
+    return ST_OK;
+}
+
+enum status rt_invocation_move_results(struct rt_invocation *inv, struct hal_pool *pool,
+                                       struct error *err)
+{
+    must(inv->step >= STEP_PREPARED);
+    for (uint32_t i = 0; i < rt_method_result_count(inv->method); i++) {
+        if (inv->bound[i].buffer && rt_method_result(inv->method, i)->kind == RT_IO_TENSOR) {
+            TRY(hal_pool_move(inv->bound[i].buffer, pool, err));
+        }
+    }
+    return inv->cascade ? rt_cascade_move_results(inv->cascade, pool, err) : ST_OK;
 }
 
 const struct rt_result *rt_invocation_result(const struct rt_invocation *inv, uint32_t index)
@@ -116,17 +134,25 @@ const struct rt_result *rt_invocation_result(const struct rt_invocation *inv, ui
     return &inv->results[index];
 }
 
-void rt_invocation_release_results(struct rt_invocation *inv)
+/* Gives back what prepare took, the caller's memory for results included; the plan stays. */
+static void release_memory(struct rt_invocation *inv)
 {
     for (uint32_t i = 0; i < inv->bound_count; i++) {
         hal_buffer_unref(inv->bound[i].buffer);
         inv->bound[i] = (struct hal_binding){0};
     }
-    rt_plan_unref(inv->plan);
-    inv->plan = NULL;
+    hal_buffer_unref(inv->arena);
+    inv->arena = NULL;
     if (inv->cascade) {
         rt_cascade_reset(inv->cascade);
     }
+}
+
+void rt_invocation_release_results(struct rt_invocation *inv)
+{
+    release_memory(inv);
+    rt_plan_unref(inv->plan);
+    inv->plan = NULL;
 }
 
 /* ---- preparing ------------------------------------------------------------------------------- */
@@ -136,22 +162,18 @@ static enum status check_complete(const struct rt_invocation *inv, struct error 
     for (uint32_t i = 0; i < rt_method_input_count(inv->method); i++) {
         const struct rt_io *io = rt_method_input(inv->method, i);
         if (io->kind == RT_IO_TENSOR && !inv->inputs[i].is_given) {
-            return rt_io_missing(io, err);
+            return rt_io_missing(io, rt_invocation_label(inv, i), err);
         }
     }
     return ST_OK;
 }
 
 /* Of several steps: only whether the entry takes the inputs; sizes and memory come with them. */
-static enum status prepare_steps(struct rt_invocation *inv, struct error *err)
+static enum status plan_steps(struct rt_invocation *inv, struct error *err)
 {
     const struct rt_code *code = &inv->method->code;
     struct rt_plan *plan;
     uint32_t inputs = rt_method_input_count(inv->method);
-    for (uint32_t i = 0; i < rt_method_result_count(inv->method); i++) {
-        inv->results[i] = (struct rt_result){.shape = rt_method_result(inv->method, i)->shape};
-    }
-    TRY(rt_invocation_place_states(inv, err));
     if (code->steps[0].kind != RT_STEP_BLOCK || code->steps[0].target != 0 ||
         code->blocks[0]->graph.input_count != inputs) {
         return ST_OK;
@@ -178,35 +200,99 @@ bool rt_invocation_is_planned(struct rt_invocation *inv)
     return inv->plan != NULL;
 }
 
-enum status rt_invocation_plan(struct rt_invocation *inv, struct error *err)
+/* What prepare takes from the pool for a call of one block. */
+static size_t planned_bytes(const struct rt_invocation *inv)
 {
-    must(inv->step == STEP_FILLING);
-    TRY(check_complete(inv, err));
-    if (inv->vm || inv->cascade || inv->plan) {
-        return ST_OK;
+    uint32_t result = rt_method_result_count(inv->method);
+    size_t bytes = inv->plan->arena_bytes;
+    for (uint32_t i = 0; i < result; i++) {
+        bool is_ours = rt_method_result(inv->method, i)->kind == RT_IO_TENSOR;
+        bytes += is_ours && !inv->bound[i].buffer ? inv->plan->results[i].bytes : 0;
     }
-    return rt_block_plan(inv->entry, inv->given, inv->words, &inv->plan, err);
+    for (uint32_t i = 0; !inv->state && i < inv->method->state_count; i++) {
+        bytes += inv->method->states[i].is_written ? inv->plan->results[result++].bytes : 0;
+    }
+    return bytes;
 }
 
-static enum status prepare(struct rt_invocation *inv, struct error *err)
+/* The plan of a call of one block, which has to fit the memory that there is. */
+static enum status plan_block(struct rt_invocation *inv, struct error *err)
 {
-    TRY(rt_invocation_plan(inv, err));
+    size_t bytes, size = hal_pool_size(inv->run_pool);
+    if (inv->plan) {
+        return ST_OK;
+    }
+    TRY(rt_block_plan(inv->entry, inv->given, inv->words, &inv->plan, err));
+    if (!add_size(inv->bytes, planned_bytes(inv), &bytes) || bytes > size) {
+        return error_set(err, ST_TOO_LARGE,
+                         "the call takes %zu bytes, the memory for requests has %zu", bytes, size);
+    }
+    return ST_OK;
+}
+
+static enum status plan(struct rt_invocation *inv, struct error *err)
+{
+    TRY(check_complete(inv, err));
     if (inv->cascade) {
         return rt_pipelined_prepare(inv, false, err);
     }
-    return inv->vm ? prepare_steps(inv, err) : place_results(inv, err);
+    if (inv->vm) {
+        return plan_steps(inv, err);
+    }
+    return plan_block(inv, err);
+}
+
+enum status rt_invocation_plan(struct rt_invocation *inv, struct error *err)
+{
+    must(inv->step == STEP_FILLING);
+    TRY(plan(inv, err));
+    if (inv->cascade) {
+        inv->step = STEP_PREPARED;
+    }
+    return ST_OK;
+}
+
+/* Of several steps results have their memory when they are there. */
+static enum status place(struct rt_invocation *inv, struct error *err)
+{
+    if (!inv->vm) {
+        return inv->cascade ? ST_OK : place_results(inv, err);
+    }
+    for (uint32_t i = 0; i < rt_method_result_count(inv->method); i++) {
+        inv->results[i] = (struct rt_result){.shape = rt_method_result(inv->method, i)->shape};
+    }
+    return rt_invocation_place_states(inv, err);
+}
+
+void rt_invocation_unprepare(struct rt_invocation *inv)
+{
+    release_memory(inv);
+    inv->bytes = inv->input_bytes;
+    inv->step = STEP_FILLING;
+}
+
+enum status rt_invocation_prepare_results(struct rt_invocation *inv, struct error *err)
+{
+    if (inv->step == STEP_PREPARED) {
+        return ST_OK;
+    }
+    must(inv->step == STEP_FILLING);
+    inv->input_bytes = inv->bytes;
+    if (plan(inv, err) != ST_OK || place(inv, err) != ST_OK) {
+        rt_invocation_unprepare(inv);
+        return err->code;
+    }
+    inv->step = STEP_PREPARED;
+    return ST_OK;
 }
 
 enum status rt_invocation_prepare(struct rt_invocation *inv, struct error *err)
 {
-    size_t input_bytes = inv->bytes;
-    must(inv->step == STEP_FILLING);
-    if (prepare(inv, err) != ST_OK) {
-        rt_invocation_release_results(inv);
-        inv->bytes = input_bytes;
+    TRY(rt_invocation_prepare_results(inv, err));
+    if (rt_invocation_place_arena(inv, err) != ST_OK) {
+        rt_invocation_unprepare(inv);
         return err->code;
     }
-    inv->step = STEP_PREPARED;
     return ST_OK;
 }
 
@@ -217,12 +303,15 @@ size_t rt_invocation_bytes(const struct rt_invocation *inv)
 
 size_t rt_invocation_demand(const struct rt_invocation *inv)
 {
+    size_t bytes;
+    if (inv->plan) {
+        return add_size(inv->bytes, planned_bytes(inv), &bytes) ? bytes : SIZE_MAX;
+    }
     uint32_t inputs = rt_method_input_count(inv->method);
     uint32_t results = rt_method_result_count(inv->method);
     struct rt_result_info *infos = calloc((size_t)results + 1, sizeof(*infos));
     const struct shape **shapes = calloc((size_t)inputs + 1, sizeof(struct shape *));
     struct error err;
-    size_t bytes;
     must(inv->step == STEP_FILLING);
     for (uint32_t i = 0; shapes && i < inputs; i++) {
         shapes[i] = inv->inputs[i].is_given ? &inv->inputs[i].shape : NULL;

@@ -25,9 +25,8 @@ static enum status give_tensor(struct rt_invocation *inv, uint32_t index, struct
     size_t bytes;
     TRY(shape_bytes(&value->shape, io->dtype, &bytes, &inv->error));
     if (bound->buffer && !in_range(bound->offset, bytes, hal_buffer_size(bound->buffer))) {
-        return error_set(&inv->error, ST_INVALID,
-                         "result '%s' needs %zu bytes at %zu, its memory has %zu", io->name, bytes,
-                         bound->offset, hal_buffer_size(bound->buffer));
+        return error_set(&inv->error, ST_INVALID, "%s needs %zu bytes at %zu, its memory has %zu",
+                         io->label, bytes, bound->offset, hal_buffer_size(bound->buffer));
     }
     bool is_kept = value->memory->owner == VM_OWNER_POOL || value->memory->owner == VM_OWNER_INPUT;
     if (!bound->buffer && is_kept) {
@@ -57,7 +56,7 @@ enum status vm_give_results(struct rt_invocation *inv)
         bool is_tensor = io->kind == RT_IO_TENSOR;
         if ((is_tensor || code->results[i].is_computed) &&
             value->kind != code->registers[code->results[i].reg].kind) {
-            return error_set(&inv->error, ST_INVALID, "result '%s' was never written", io->name);
+            return error_set(&inv->error, ST_INVALID, "%s was never written", io->label);
         }
         if (is_tensor) {
             TRY(give_tensor(inv, i, value));

@@ -33,7 +33,7 @@ enum status rt_invocation_place_states(struct rt_invocation *inv, struct error *
             struct hal_binding *bound = &inv->bound[result];
             bound->length = inv->plan->results[result].bytes;
             inv->bytes += bound->length;
-            TRY(hal_pool_reserve(inv->pool, bound->length, &bound->buffer, err));
+            TRY(hal_pool_reserve(inv->run_pool, bound->length, &bound->buffer, err));
         }
         result += use->is_written;
     }

@@ -30,6 +30,9 @@ BENCHES += %D%/bare_server
 %C%_bare_server_LDADD = $(LLHTTP_ARCHIVE) $(BASE_LIBS) $(UV_LIBS) $(LLHTTP_LIBS)
 EXTRA_DIST += %D%/http.sh
 
+# How long steps of the loop are; loop_turns.py compiles the library that it preloads.
+EXTRA_DIST += %D%/loop_turns.c %D%/loop_turns.py
+
 # Allocations of a warm request.
 BENCHES += %D%/count_malloc
 %C%_count_malloc_SOURCES = %D%/count_malloc.c %D%/bench_call.c %D%/bench_call.h

@@ -240,7 +240,7 @@ post /v2/models/joined/shape {"inputs":[{"name":"input_0","shape":[3,4]}],"outpu
 json {"error": "outputs[0] 'output_0': dim 1 is 5, expected 4"}
 post /v2/models/joined/shape {"inputs":[{"name":"input_0","shape":[3,4]}],"outputs":[{"name":"nope","shape":[6,5]}]}
 < 400
-json {"error": "outputs[0].name: model 'joined' has no output 'nope'"}
+json {"error": "outputs[0].name: model 'joined' has no output 'nope', expected one of output_0, output_1, output_2 and output_3"}
 post /v2/models/joined/shape {"inputs":[{"name":"input_0","shape":[3,4]}],"outputs":[{"name":"output_2","shape":[-1,2]}]}
 < 400
 body .*outputs\[0\].shape\[0\]: expected 0 or more, got -1.*
@@ -259,7 +259,7 @@ post /v2/models/add/shape {"inputs":[{"name":"input_0","shape":[2,4]}]}
 json {"error": "input 'input_0': expected float32[2,3], got float32[2,4]"}
 post /v2/models/add/shape {"inputs":[{"name":"other","shape":[2,4]}]}
 < 400
-json {"error": "inputs[0].name: model 'add' has no input 'other'"}
+json {"error": "inputs[0].name: model 'add' has no input 'other', expected one of input_0 and input_1"}
 post /v2/models/mlp/shape {"inputs":[]}
 < 400
 json {"error": "input 'input_0' is missing, expected float32[?,12]"}

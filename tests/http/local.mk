@@ -2,7 +2,7 @@
 # Plays against a real daemon (run_http.py says how they are written), and what concerns the process:
 # start, stop, signals, systemd.
 HTTP_TESTS = %D%/run_batch.py %D%/run_changed_files.py %D%/run_clients.py %D%/run_http.py \
-	%D%/run_daemon.py %D%/run_devices.py %D%/run_layouts.py \
+	%D%/run_daemon.py %D%/run_devices.py %D%/run_layouts.py %D%/run_memory.py \
 	%D%/run_pipelines.py %D%/run_pte.py %D%/run_sched.py %D%/run_sequences.py \
 	%D%/run_watchdog.py
 TESTS += $(HTTP_TESTS)
@@ -10,10 +10,12 @@ EXTRA_DIST += $(HTTP_TESTS) \
 	%D%/00_basic.t \
 	%D%/10_connection.t \
 	%D%/20_routes.t \
+	%D%/25_addresses.t \
 	%D%/30_framing.t \
 	%D%/35_strict.t \
 	%D%/40_limits.t \
 	%D%/50_infer.t \
+	%D%/55_names.t \
 	%D%/60_binary.t \
 	%D%/70_coding.t \
 	%D%/80_call.t \

@@ -146,7 +146,7 @@ def never_enough():
             large = send_chain(daemon, rows)
             expect("too many for three", large.answer(), 413)
             text = json.loads(large.body)["error"]
-            expect(text, text.endswith(f"of the ring at one time, which has {rows * 1536}"), True)
+            expect(text, text.endswith(f"the memory for requests has {rows * 1536}"), True)
             client = send_chain(daemon, 64)
             expect("few", client.answer(), 200)
 

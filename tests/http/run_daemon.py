@@ -8,6 +8,7 @@ import json
 import os
 import re
 import resource
+import select
 import shutil
 import signal
 import socket
@@ -93,10 +94,12 @@ def bad_model_files():
         expect_exit(66, "--models", "--listen", "127.0.0.1:0", "--models", f"{folder}/none")
         expect_exit(66, "none.ptd", "--listen", "127.0.0.1:0", "--data", f"add={folder}/none.ptd",
                     str(MODELS / "add.pte"))
-        expect_exit(64, "no model 'sub'", "--listen", "127.0.0.1:0", "--data", "sub=x.ptd",
-                    str(MODELS / "add.pte"))
-        expect_exit(64, "no model 'sub'", "--listen", "127.0.0.1:0", "--set", "sub:weight=2",
-                    str(MODELS / "add.pte"))
+        for name in ("sub", "ad", "add.forward"):    # data files are those of a program
+            expect_exit(64, f"no model file is served as '{name}'", "--listen", "127.0.0.1:0",
+                        "--data", f"{name}=x.ptd", str(MODELS / "add.pte"))
+        for name in ("sub", "ad", "add.backward"):
+            expect_exit(64, f"no model '{name}'", "--listen", "127.0.0.1:0", "--set",
+                        f"{name}:weight=2", str(MODELS / "add.pte"))
 
 
 def folder_of_models():
@@ -482,23 +485,24 @@ def too_many_connections():
 
 
 def ring_exhausted():
-    """Bodies that together exceed the ring: the last one is told to come again, and may."""
+    """Bodies that have come fill the memory: one more waits, is told to come again, and may."""
     with Daemon([DIGITS, "--ring-bytes=1M"]) as daemon:
         waiting = []
         for _ in range(2):
             client = Client(daemon.port)
             client.send(b"POST /v2/models/digits/infer HTTP/1.1\r\nHost: a\r\n"
-                        b"Content-Length: 450000\r\n\r\n{")
+                        b"Content-Length: 450000\r\n\r\n" + b" " * 400000)
             waiting.append(client)
-        time.sleep(0.1)
         third = Client(daemon.port)
         third.send(b"POST /v2/models/digits/infer HTTP/1.1\r\nHost: a\r\n"
-                   b"Content-Length: 450000\r\n\r\n")
-        expect("the third", third.answer(), 429)
-        expect("Retry-After", third.field("retry-after"), "1")
-        for client in waiting:
+                   b"Content-Length: 450000\r\n\r\n" + b" " * 449999)
+        refused = waiting + [third]
+        ready, _, _ = select.select([client.socket for client in refused], [], [], TIMEOUT_S)
+        client = next(client for client in refused if client.socket in ready)
+        expect("one of them", client.answer(), 429)
+        expect("Retry-After", client.field("retry-after"), "1")
+        for client in refused:
             client.reset()
-        time.sleep(0.1)
         expect("later", infer(Client(daemon.port), "digits", digits_body(10)), 200)
 
 

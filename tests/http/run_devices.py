@@ -210,7 +210,7 @@ def not_ready_meanwhile():
         expect("index", client.answer(), 200)
         expect("row", json.loads(client.body),
                [{"name": "add", "version": "1", "state": "UNAVAILABLE", "reason": why}])
-        client.send(build_request("POST", "/v2/models/digits/infer", b" " * 100000))
+        client.send(build_request("POST", "/v2/models/add/infer", b" " * 100000))
         expect("a large body", client.answer(), 503)
         wait_until_ready(daemon)
         expect("afterwards", call(daemon)[0], 200)

@@ -15,13 +15,14 @@ from pathlib import Path
 import load
 from load import ADD, DEEP, FOUND, SIZES, in_threads, ring_option, send, wait_until
 from run_daemon import expect_exit
-from run_http import Client, Daemon, Failure, Report, build_request, expect
+from run_http import MODELS, Client, Daemon, Failure, Report, build_request, expect
 
 THREE_DEEP = {"three": {"steps": [
     {"model": "deep", "inputs": [{"input": 0}]},
     {"model": "deep", "inputs": [{"from": 0, "output": 0}]},
     {"model": "deep", "inputs": [{"from": 1, "output": 0}]}]}}
 STATUSES = {200, 429, 504}
+KEYWORDS, FAULTS = str(MODELS / "keywords.pte"), str(MODELS / "faults.pte")
 
 
 class Pipelines(tempfile.TemporaryDirectory):
@@ -62,17 +63,34 @@ def wrong_documents():
             ("expected at most 64 steps", {"p": {"steps": [step("add", IN0, IN1)] * 65}}),
             ("expected model and inputs", {"p": {"steps": [{"model": "add"}]}}),
             ("expected model and inputs", {"p": {"steps": [{"inputs": []}]}}),
-            ("unknown member, expected model, version, method or inputs",
+            ("p.steps[0].more: unknown member 'more', expected name, model, method, version or "
+             "inputs",
              {"p": {"steps": [step("add", IN0, IN1, more=1)]}}),
-            ("unknown member, expected input, or from and output",
+            ("p.steps[0].inputs[0].in: unknown member 'in', expected input, or from and output",
              {"p": {"steps": [step("add", {"in": 0}, IN1)]}}),
             ("expected input, or from and output",
              {"p": {"steps": [step("add", {"input": 0, "output": 0}, IN1)]}}),
             ("expected input, or from and output", {"p": {"steps": [step("add", {}, IN1)]}}),
-            ("expected input, or from and output", {"p": {"steps": [step("add", {"from": 0})]}}),
             ("p.steps[0].inputs[0].input: ", {"p": {"steps": [step("add", {"input": -1}, IN1)]}}),
             ("p.steps[0].inputs[1].input: expected a number below 2^32",
-             {"p": {"steps": [step("add", IN0, {"input": 1 << 32})]}})):
+             {"p": {"steps": [step("add", IN0, {"input": 1 << 32})]}}),
+            # A typo must not serve other results.
+            ("pipelines.json: p.output: unknown member 'output', expected inputs, steps, outputs "
+             "or description", {"p": {"steps": [step("add", IN0, IN1)], "output": []}}),
+            ("p.outputs[0].nam: unknown member 'nam', expected from, output or name",
+             {"p": {"steps": [step("add", IN0, IN1)], "outputs": [{**FROM0, "nam": "x"}]}}),
+            ("p.outputs[0].input: unknown member 'input'",
+             {"p": {"steps": [step("add", IN0, IN1)], "outputs": [IN0]}}),
+            ("p.steps[0].inputs[1].name: unknown member 'name', expected input, or from and output",
+             {"p": {"steps": [step("add", IN0, {"input": 1, "name": "x"})]}}),
+            ("p.steps[0].inputs.input_0.in: unknown member 'in'",
+             {"p": {"steps": [{"model": "add", "inputs": {"input_0": {"in": 0}}}]}}),
+            ("p.inputs[1]: expected a string, got a number",
+             {"p": {"inputs": ["x", 1], "steps": [step("add", IN0, IN1)]}}),
+            ("p.steps[1].inputs[0].output: expected an output's number, its name or its path, got "
+             "null", {"p": {"steps": [step("add", IN0, IN1),
+                                      step("add", {"from": 0, "output": None}, IN1)]}}),
+            ("p.steps: the key repeats in its object", '{"p": {"steps": [], "steps": []}}')):
         refuse(text, document, ADD)
 
 
@@ -83,15 +101,74 @@ def wrong_graphs():
             ("step 0: no model 'add' with a method 'backward'",
              [step("add", IN0, IN1, method="backward")]),
             ("pipeline 'p': step 0 (add): expected 2 inputs, got 1", [step("add", IN0)]),
-            ("pipeline 'p': step 1 (add): input 0: takes a result of step 1, which is itself",
+            ("pipeline 'p': step 1 (add): input 'input_0': takes a result of step 1, which is "
+             "itself",
              [step("add", IN0, IN1), step("add", {"from": 1, "output": 0}, IN1)]),
-            ("pipeline 'p': step 1 (add): input 1: step 9: there are 2",
+            ("pipeline 'p': step 1 (add): input 'input_1': step 9: there are 2",
              [step("add", IN0, IN1), step("add", IN0, {"from": 9, "output": 0})]),
-            ("pipeline 'p': step 1 (deep): input 0: expected float32[?,4], got float32[2,3]",
+            ("pipeline 'p': step 1 (deep): input 'input_0': expected float32[?,4], got "
+             "float32[2,3]",
              [step("add", IN0, IN1), step("deep", FROM0)]),
             ("pipeline 'p': no step takes input 0, but one takes input 1",
              [step("deep", IN1)])):
         refuse(text, {"p": {"steps": steps}}, ADD, DEEP)
+
+
+def named(steps, **members):
+    return {"p": {"steps": steps, **members}}
+
+
+X, Y = {"input": "x"}, {"input": "y"}
+
+
+def wrong_references():
+    """What a name in the document does not lead to, and what there is instead."""
+    first = {"name": "first", **step("add", X, Y)}
+    for text, document in (
+            ("pipeline 'p': step 0 (add): there is no input 'b', expected one of input_0 and "
+             "input_1", named([{"model": "add", "inputs": {"b": X}}])),
+            ("pipeline 'p': step 0 (keywords): input 'ids' is given twice",
+             named([{"model": "keywords", "inputs": {"ids": X, "input_1": Y}}])),
+            ("pipeline 'p': step 0 (keywords): input 'positions': expected sint64[?], got nothing",
+             named([{"model": "keywords", "inputs": {"ids": X, "input_0": Y}}])),
+            ("pipeline 'p': step 1 (add): input 'input_0': no step is called 'frist'",
+             named([first, step("add", {"from": "frist"}, Y)])),
+            ("pipeline 'p': step 1 (add): input 'input_0': output of step 0 (first): there is no "
+             "output 'sum', expected output_0",
+             named([first, step("add", {"from": "first", "output": "sum"}, Y)])),
+            ("pipeline 'p': step 1 (add): input 'input_1': output of step 0 (keywords): there is "
+             "no [2]: result[\"boxes\"] is a list of 2",
+             named([step("keywords", *({"input": i} for i in range(7))),
+                    step("add", IN0, {"from": 0, "output": ["boxes", 2]})])),
+            ("pipeline 'p': outputs[1]: output of step 0 (keywords): no output is named, expected "
+             "one of logits, boxes.0, boxes.1 and kept",
+             named([step("keywords", *({"input": i} for i in range(7)))],
+                   outputs=[{"from": 0, "output": 3}, {"from": 0}])),
+            ("pipeline 'p': outputs[0]: step 4294967295: there are 1",
+             named([first], outputs=[{"from": 4294967295}])),
+            ("pipeline 'p': outputs[0]: no step is called ''", named([first],
+                                                                    outputs=[{"from": ""}])),
+            ("pipeline 'p': inputs of the pipeline are given by number and by name ('x'), expected "
+             "one of both", named([step("add", X, IN1)])),
+            ("pipeline 'p': inputs of the pipeline are given by number and by name ('x')",
+             named([step("add", X, {"input": "input_1"})])),
+            ("pipeline 'p': step 0 (first): input 'input_1': \"inputs\" of the pipeline do not "
+             "list 'y'", named([first], inputs=["x", "z"])),
+            ("step 0 (add): input 'input_1': input 2: the pipeline lists 2",
+             named([step("add", X, {"input": 2})], inputs=["x", "y"])),
+            ("pipeline 'p': no step takes input 'z'", named([first], inputs=["x", "y", "z"])),
+            ("pipeline 'p': input 1: repeats the name 'x' of input 0",
+             named([first], inputs=["x", "x", "y"])),
+            ("pipeline 'p': input 'two words': expected a name of 1 to 128",
+             named([step("add", X, {"input": "two words"})])),
+            ("pipeline 'p': output 1: repeats the name 'a' of output 0",
+             named([first], outputs=[{"from": 0, "name": "a"}, {"from": 0, "name": "a"}])),
+            ("pipeline 'p': output 'output_5': expected a name",
+             named([first], outputs=[{"from": 0, "name": "output_5"}])),
+            ("pipeline 'p': step 1: repeats the name 'first' of step 0", named([first, first])),
+            ("pipeline 'p': step 0: expected a name of 1 to 128 of A-Z a-z 0-9 _ - . :, got 'a b'",
+             named([{**first, "name": "a b"}]))):
+        refuse(text, document, ADD, KEYWORDS)
 
 
 def wrong_names():
@@ -114,7 +191,7 @@ def never_enough():
             large = send(daemon, rows, model="three")
             expect("too many for three", large.answer(), 413)
             text = json.loads(large.body)["error"]
-            expect(text, text.endswith(f"of the ring at one time, which has {rows * 1536}"), True)
+            expect(text, text.endswith(f"the memory for requests has {rows * 1536}"), True)
             expect("one of them", send(daemon, rows).answer(), 200)
             expect("few", send(daemon, 64, model="three").answer(), 200)
 
@@ -201,8 +278,160 @@ def late_steps():
                 expect("shape", shapes[1], [count])
 
 
-CHECKS = (wrong_documents, wrong_graphs, wrong_names, never_enough, enough_later, cut_while_running,
-          one_job, random_requests, late_steps)
+# ---- names and structure ------------------------------------------------------------------------
+
+ONES, STEPS = [[1.0] * 3] * 2, [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+ROW = {"input_0": [[1, 2, 3, 4]], "ids": [1], "positions": [2], "mask": [True],
+       "features.image": [[[2, 4], [6, 8]]], "features.scales.0": [1] * 4,
+       "features.scales.1": [0] * 4}
+BY_NAME = {
+    # (right + left) + left, and the sum in the middle
+    "named": {
+        "description": "inputs, steps and outputs have names",
+        "inputs": ["left", "right"],
+        "steps": [{"name": "first", "model": "add.forward",
+                   "inputs": {"input_1": {"input": "left"}, "input_0": {"input": "input_1"}}},
+                  step("add", {"from": "first"}, {"input": 0})],
+        "outputs": [{"name": "sum", "from": 1, "output": "output_0"},
+                    {"name": "middle", "from": "first", "output": []}]},
+    "passed_on": {"steps": [
+        {"model": "keywords", "inputs": {name: {"input": i} for i, name in enumerate(ROW)}}]},
+    "nested": {"steps": [
+        {"name": "inner", "model": "passed_on",
+         "inputs": {**{name: {"input": i} for i, name in enumerate(ROW)}}},
+        {"model": "keywords",
+         "inputs": {**{name: {"input": i} for i, name in enumerate(ROW)},
+                    "input_0": {"from": "inner", "output": ["boxes", 1]},
+                    "ids": {"from": "inner", "output": "kept"}}}]},
+}
+
+
+def ask(client, path, body=None):
+    request = build_request("POST", path, json.dumps(body).encode()) if body is not None \
+        else build_request("GET", path)
+    client.send(request)
+    expect(f"{path}: {client.body[:300]}", client.answer(), 200)
+    return json.loads(client.body)
+
+
+def names_of(client, model):
+    meta = ask(client, f"/v2/models/{model}")
+    return [[entry["name"] for entry in meta[side]] for side in ("inputs", "outputs")]
+
+
+def names_and_structure():
+    """By name, by alias and by structure; the structure of the last step passes through."""
+    results = ["logits", "boxes.0", "boxes.1", "kept"]
+    with Pipelines(BY_NAME, ADD, KEYWORDS) as arguments, Daemon(arguments) as daemon:
+        client = Client(daemon.port)
+        expect("named", names_of(client, "named"), [["left", "right"], ["sum", "middle"]])
+        for names in (("left", "right"), ("input_0", "input_1")):
+            answer = ask(client, "/v2/models/named/infer", {"inputs": [
+                {"name": name, "datatype": "FP32", "shape": [2, 3], "data": data}
+                for name, data in zip(names, (STEPS, ONES))]})
+            expect("outputs", [(entry["name"], entry["data"]) for entry in answer["outputs"]],
+                   [("sum", [3.0, 5.0, 7.0, 9.0, 11.0, 13.0]),
+                    ("middle", [2.0, 3.0, 4.0, 5.0, 6.0, 7.0])])
+        answer = ask(client, "/v2/models/named/call", {"kwargs": {"left": STEPS, "right": ONES}})
+        expect("members", sorted(answer["result"]), ["middle", "sum"])
+        expect("passed on", names_of(client, "passed_on"), [list(ROW), results])
+        expect("nested", names_of(client, "nested"), [list(ROW), results])
+        row = list(ROW.values())
+        want = ask(client, "/v2/models/keywords/call", {
+            "args": [ROW["input_0"], {"ids": [1], "positions": [2]}],
+            "kwargs": {"mask": [True], "features": {"image": ROW["features.image"],
+                                                    "scales": [[1] * 4, [0] * 4]}}})
+        expect("structure", ask(client, "/v2/models/passed_on/call", {"args": row}), want)
+        expect("structure of both", sorted(ask(client, "/v2/models/nested/call",
+                                               {"args": row})["result"]),
+               ["boxes", "kept", "logits"])
+        answer = ask(client, "/v2/batch", [
+            {"id": "a", "model_name": "nested", "args": row, "answer": False},
+            {"model_name": "keywords", "args": [{"$from": {"id": "a", "output": ["boxes", 1]}},
+                                                {"ids": {"$from": {"id": "a", "output": "kept"}},
+                                                 "positions": [1]}],
+             "kwargs": {"mask": [True], "features": {"image": ROW["features.image"],
+                                                     "scales": [[1] * 4, [0] * 4]}}}])
+        expect("list", [call["status"] for call in answer], [200, 200])
+
+
+def errors_by_name():
+    """What a step says of its inputs, and what the pipeline says of its own."""
+    with Pipelines(BY_NAME, ADD, KEYWORDS) as arguments, Daemon(arguments) as daemon:
+        client = Client(daemon.port)
+        for path, body, text in (
+                ("infer", {"inputs": [{"name": "left", "datatype": "FP32", "shape": [2, 3],
+                                       "data": STEPS}]}, "input 'right' is missing"),
+                ("infer", {"inputs": [{"name": name, "datatype": "FP32", "shape": [2, 3],
+                                       "data": STEPS} for name in ("left", "right", "input_1")]},
+                 "inputs[2].name: 'input_1' is inputs[1] 'right'"),
+                ("call", {"kwargs": {"left": STEPS}}, 'kwargs["right"]: missing'),
+                ("call", {"args": [STEPS, ONES]}, "args: the method takes none")):
+            client.send(build_request("POST", f"/v2/models/named/{path}",
+                                      json.dumps(body).encode()))
+            expect(path, client.answer(), 400)
+            error = json.loads(client.body)["error"]
+            expect(error, text in error, True)
+
+
+# ---- steps --------------------------------------------------------------------------------------
+
+def steps_are_counted():
+    """Each step has its calls and their time, whoever called the pipeline; failures likewise."""
+    faulty = {"inner": {"steps": [{"name": "divide", "model": "faults", "method": "divide",
+                                   "inputs": [IN0, IN1]}]},
+              "outer": {"steps": [step("inner", IN0, IN1),
+                                  {"name": "again", **step("inner", FROM0, IN1)}]}}
+    with Pipelines(faulty, FAULTS) as arguments, Daemon(arguments) as daemon:
+        client = Client(daemon.port)
+        for divisor, status in ((1, 200), (2, 200), (0, 400)):
+            body = {"args": [[8, 8, 8, 8], [divisor] * 4]}
+            client.send(build_request("POST", "/v2/models/outer/call", json.dumps(body).encode()))
+            expect(f"by {divisor}", client.answer(), status)
+        rows = {}
+        for model in ("inner", "outer", "faults.divide"):
+            row = ask(client, f"/v2/models/{model}/stats")["model_stats"][0]
+            rows[model] = [(one["name"], one["model"], one["success"]["count"],
+                            one["fail"]["count"]) for one in row.get("steps", ())]
+            if not all(one["success"]["ns"] > 0 for one in row.get("steps", ())):
+                raise Failure(f"no time: {row}")
+        expect("steps", rows, {
+            "faults.divide": [], "inner": [("divide", "faults.divide", 4, 1)],
+            "outer": [("inner", "inner", 2, 1), ("again", "inner", 2, 0)]})
+
+
+def nests():
+    """What pipelines in pipelines come to is bounded before it is built."""
+    chain = [step("deep", IN0)] + [step("deep", {"from": i, "output": 0}) for i in range(62)]
+
+    def wrap(inner, count):
+        return {"steps": [step(inner, IN0)] + [step(inner, {"from": i, "output": 0})
+                                               for i in range(count - 1)]}
+    good = {"p0": {"steps": chain}, "p1": wrap("p0", 4)}
+    with Pipelines(good, DEEP) as arguments, Daemon(arguments) as daemon:
+        expect("256 steps", send(daemon, 2, model="p1").answer(), 200)
+        call = {"model_name": "p1", "args": [[[1, 2, 3, 4]]]}
+        client = Client(daemon.port)
+        expect("a list", [one["status"] for one in ask(client, "/v2/batch", [call])], [200])
+        client.send(build_request("POST", "/v2/batch", json.dumps([call, call]).encode()))
+        expect("a longer list", client.answer(), 413)
+        expect("its text", json.loads(client.body)["error"],
+               "[1]: expected at most 512 calls in a list, those of pipelines' steps counted, got "
+               "514")
+    refuse("pipeline 'p2': expected at most 256 steps with 4096 inputs, in pipelines at most 16 "
+           "deep, all steps of its steps counted; got 16448, 16448 and 3",
+           {**good, "p1": wrap("p0", 4), "p2": wrap("p1", 64)}, DEEP)
+    levels = {"l0": {"steps": [step("deep", IN0)]}}
+    levels.update({f"l{i}": wrap(f"l{i - 1}", 1) for i in range(1, 17)})
+    refuse("pipeline 'l16': expected at most 256 steps", levels, DEEP)
+    levels.pop("l16")
+    with Pipelines(levels, DEEP) as arguments, Daemon(arguments) as daemon:
+        expect("16 deep", send(daemon, 2, model="l15").answer(), 200)
+
+
+CHECKS = (wrong_documents, wrong_graphs, wrong_references, wrong_names, never_enough, enough_later,
+          cut_while_running, one_job, random_requests, late_steps, names_and_structure,
+          errors_by_name, steps_are_counted, nests)
 
 
 def main():

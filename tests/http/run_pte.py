@@ -63,8 +63,11 @@ def usage_errors():
     expect(64, "--repeat: expected 1 to", "run", ADD, "--repeat", "0")
     for option, form in (("--input", "X"), ("--shape", "2x3x4")):
         for given in ("x=1", "input_0"):
-            expect(64, f"{option} '{given}': expected NAME={form}; "
-                   "the inputs are input_0, input_1\n", "run", ADD, option, given)
+            expect(64, f"{option} {given}: expected NAME={form}, "
+                   "where NAME is one of input_0 and input_1\n", "run", ADD, option, given)
+    for option, given in (("--input", "input_0=[1,2,3,4,5,6]"), ("--shape", "input_0=2x3")):
+        expect(64, f"{option} {re.escape(given)}: .*input_0.* is given twice", "run", ADD, option,
+               given, option, given)
     expect(64, r"usage: pte run .*; see pte run --help\n$", "run", ADD, "--nope")
     expect(64, "devices takes no arguments", "devices", "x")
 

@@ -302,8 +302,8 @@ def sequences():
         expect("forgotten", total(client), [0, 0, 0])
         expect("not open", enter(client, 0, 1, sequence_id=5), 400)
         expect("text", json.loads(client.body)["error"],
-               "parameters.sequence_id: this sequence is not open: its first request has to say "
-               "sequence_start")
+               "parameters.sequence_id: this sequence is not open, or not any more: its first "
+               "request has to say sequence_start")
         expect("no id", enter(client, 0, 1, sequence_start=True), 400)
         for number, who in ((5, client), ("five", other)):
             expect("start", enter(who, 0, 1, sequence_id=number, sequence_start=True), 200)

@@ -25,6 +25,7 @@ EXTRA_DIST += %D%/run_models.py %D%/run_pipelines.py %D%/vulkan.sh %D%/vulkan_sp
 	%D%/found.pte %D%/found.json %D%/found.cases \
 	%D%/int64_exact.pte %D%/int64_exact.json %D%/int64_exact.cases \
 	%D%/joined.pte %D%/joined.json %D%/joined.cases \
+	%D%/keywords.pte %D%/keywords.json %D%/keywords.cases \
 	%D%/ledger.pte %D%/ledger.json %D%/ledger.cases \
 	%D%/linear.pte %D%/linear.json %D%/linear.cases \
 	%D%/lists.pte %D%/lists.json %D%/lists.cases \
@@ -32,6 +33,7 @@ EXTRA_DIST += %D%/run_models.py %D%/run_pipelines.py %D%/vulkan.sh %D%/vulkan_sp
 	%D%/methods.pte %D%/methods.json %D%/methods.cases \
 	%D%/mlp.pte %D%/mlp.json %D%/mlp.cases \
 	%D%/mobile.pte %D%/mobile.json %D%/mobile.cases \
+	%D%/odd_keys.pte %D%/odd_keys.json %D%/odd_keys.cases \
 	%D%/pointwise.pte %D%/pointwise.json %D%/pointwise.cases \
 	%D%/pointwise_types.pte %D%/pointwise_types.json %D%/pointwise_types.cases \
 	%D%/pt2e.pte %D%/pt2e.json %D%/pt2e.cases \
@@ -48,6 +50,7 @@ EXTRA_DIST += %D%/run_models.py %D%/run_pipelines.py %D%/vulkan.sh %D%/vulkan_sp
 	%D%/tally.pte %D%/tally.json %D%/tally.cases \
 	%D%/traced.pte %D%/traced.json %D%/traced.cases \
 	%D%/unet.pte %D%/unet.json %D%/unet.cases \
+	%D%/wide.pte %D%/wide.json %D%/wide.cases \
 	%D%/view_ops.pte %D%/view_ops.json %D%/view_ops.cases \
 	%D%/view_types.pte %D%/view_types.json %D%/view_types.cases \
 	%D%/vk_caches.pte %D%/vk_caches.json %D%/vk_caches.cases \

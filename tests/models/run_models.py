@@ -5,7 +5,9 @@
 A description NAME.json (contrib/export/README.md) names the inputs and the outputs that PyTorch
 gave. Each case runs five ways: pte with files, HTTP with JSON tensors, HTTP with binary tensors,
 and both again as calls by structure, whose answers must have the shapes that /shape says;
-every output must have its type and shape and be within the model's tolerance. Cases that go on
+every output must have its type and shape and be within the model's tolerance. Its name must be the
+one that the structure of the case gives; inputs are given by name in one way and by alias in
+another. Cases that go on
 where the one before them ended run as sequences, two at a time and in turns. Models with labels
 must also classify as many images rightly as PyTorch did.
 
@@ -83,6 +85,65 @@ def read_leaf(folder, leaf):
     return Tensor(dtype, [], struct.pack("<" + TYPES[dtype][2], leaf["value"]))
 
 
+# ---- names --------------------------------------------------------------------------------------
+
+NAME = re.compile(r"(?!-)[A-Za-z0-9_:-]+(\.[A-Za-z0-9_:-]+)*", re.ASCII)
+NAME_BYTES_MAX = 128
+
+
+def find_paths(tree, path=()):
+    """(raw index, keys and positions) of each leaf of a case's tree."""
+    if tree["type"] == "leaf":
+        yield tree["index"], path
+    elif isinstance(tree["items"], dict):
+        for key, part in tree["items"].items():
+            yield from find_paths(part, (*path, key))
+    else:
+        for position, part in enumerate(tree["items"]):
+            yield from find_paths(part, (*path, position))
+
+
+def join_path(path, prefix):
+    """The path as a name; None where it is none."""
+    name = ".".join(map(str, path))
+    is_alias = name.startswith(prefix) and name[len(prefix):].isdigit()
+    return name if NAME.fullmatch(name) and len(name) <= NAME_BYTES_MAX and not is_alias else None
+
+
+def name_leaves(paths, prefix):
+    """Raw index: name. The rule of runtime/names.h, once more."""
+    first_keys = {i: next((n for n, key in enumerate(path) if isinstance(key, str)), len(path))
+                  for i, path in paths.items()}
+    names = {i: join_path(path[first_keys[i]:], prefix) for i, path in paths.items()}
+    taken = list(names.values())
+    names = {i: name and (name if taken.count(name) == 1 else join_path(paths[i], prefix))
+             for i, name in names.items()}
+    taken = list(names.values())
+    return {i: name if name and taken.count(name) == 1 else f"{prefix}{i}"
+            for i, name in names.items()}
+
+
+def input_names(case):
+    """By raw index; a constant method has no tree. Cases of pipelines say their names."""
+    if "input_names" in case:
+        return case["input_names"]
+    tree = case.get("inputs_tree")
+    if not tree:
+        return [f"input_{i}" for i in range(len(case["inputs"]))]
+    paths = {**dict(find_paths(tree["args"])), **dict(find_paths(tree["kwargs"]))}
+    names = name_leaves(paths, "input_")
+    return [names[i] for i in range(len(case["inputs"]))]
+
+
+def output_names(case):
+    """Likewise."""
+    if "output_names" in case:
+        return case["output_names"]
+    names = name_leaves(dict(find_paths(case["outputs_tree"])), "output_") \
+        if "outputs_tree" in case else {}
+    return [names.get(i, f"output_{i}") for i in range(len(case["outputs"]))]
+
+
 # ---- comparing ----------------------------------------------------------------------------------
 
 def close(got, want, rtol, atol):
@@ -117,7 +178,8 @@ def compare(name, got, want, tolerance):
 
 def compare_all(got, case, folder, tolerance):
     """got: name of an output to (type name, shape, values)."""
-    expected = {f"output_{i}": read_leaf(folder, leaf) for i, leaf in enumerate(case["outputs"])}
+    expected = dict(zip(output_names(case), (read_leaf(folder, leaf) for leaf in case["outputs"]),
+                        strict=True))
     expected = {name: leaf for name, leaf in expected.items() if leaf is not None}
     if list(got) != list(expected):
         raise Failure(f"outputs {list(got)}, expected {list(expected)}")
@@ -161,26 +223,27 @@ def read_npy(path):
     return TYPES[dtype][0], list(header["shape"]), Tensor(dtype, header["shape"], raw).values
 
 
-def pte_input(folder, index, leaf):
+def pte_input(folder, name, leaf):
     """The argument of --input: a raw file with its dims, or JSON text where there are none."""
     tensor = read_leaf(folder, leaf)
     if not tensor.shape:
-        return f"input_{index}={json.dumps(tensor.values[0])}"
-    return f"input_{index}={folder / leaf['file']}:{'x'.join(map(str, tensor.shape))}"
+        return f"{name}={json.dumps(tensor.values[0])}"
+    return f"{name}={folder / leaf['file']}:{'x'.join(map(str, tensor.shape))}"
 
 
 def run_pte(program, case, folder):
     command = [PTE, "run", str(program), "--method", case["method"]]
-    for index, leaf in enumerate(case["inputs"]):
+    for name, leaf in zip(input_names(case), case["inputs"], strict=True):
         if leaf["kind"] != "none":
-            command += ["--input", pte_input(folder, index, leaf)]
+            command += ["--input", pte_input(folder, name, leaf)]
     with tempfile.TemporaryDirectory() as output:
         done = subprocess.run(command + ["--output", output], stdin=subprocess.DEVNULL,
                               capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
         if done.returncode != 0:
             raise Failure(f"exit status {done.returncode}: {done.stderr.strip()}")
-        files = sorted(Path(output).iterdir(), key=lambda path: int(path.stem.split("_")[1]))
-        return {path.stem: read_npy(path) for path in files}
+        names = output_names(case)
+        files = sorted(Path(output).iterdir(), key=lambda path: names.index(path.name[:-4]))
+        return {path.name[:-4]: read_npy(path) for path in files}
 
 
 # ---- the daemon ---------------------------------------------------------------------------------
@@ -233,12 +296,13 @@ class Daemon:
         return answer, content
 
 
-def describe_inputs(case, folder):
+def describe_inputs(case, folder, by_alias=False):
     """(entry without data, tensor, leaf) of each argument that a request can carry."""
+    names = input_names(case)
     for index, leaf in enumerate(case["inputs"]):
         tensor = read_leaf(folder, leaf)
         if tensor is not None:
-            yield {"name": f"input_{index}", "shape": tensor.shape,
+            yield {"name": f"input_{index}" if by_alias else names[index], "shape": tensor.shape,
                    "datatype": TYPES[tensor.dtype][0]}, tensor, leaf
 
 
@@ -257,7 +321,7 @@ def infer_json(daemon, model, case, folder, parameters=None):
 
 def infer_binary(daemon, model, case, folder, parameters=None):
     """Scalars are left out: the program's own value is meant then."""
-    given = [(entry, tensor.raw) for entry, tensor, leaf in describe_inputs(case, folder)
+    given = [(entry, tensor.raw) for entry, tensor, leaf in describe_inputs(case, folder, True)
              if leaf["kind"] == "tensor"]
     head = json.dumps({
         "inputs": [{**entry, "parameters": {"binary_data_size": len(raw)}} for entry, raw in given],
@@ -351,6 +415,7 @@ def read_structure(daemon, model):
 def call(daemon, model, case, folder, is_binary):
     inputs, results, has_kwargs = read_structure(daemon, model)
     shapes = infer_shapes(daemon, model, case, folder)
+    names = output_names(case)
     given = [read_leaf(folder, leaf) for leaf in case["inputs"]]
     blobs = []
 
@@ -376,11 +441,11 @@ def call(daemon, model, case, folder, is_binary):
     end = int(answer.getheader("Inference-Header-Content-Length", len(content)))
     found, behind = {}, content[end:]
     for index, value in pair_leaves(results, json.loads(content[:end])["result"]):
-        if f"output_{index}" not in shapes:
+        if names[index] not in shapes:
             if value is not None:
                 raise Failure(f"result {index} is {value}, expected null")
             continue
-        datatype, shape = shapes[f"output_{index}"]
+        datatype, shape = shapes[names[index]]
         if -1 in shape:    # depends on data: the answer's own, which must fit
             shape = fit_shape(shape, value)
         if isinstance(value, dict):
@@ -392,7 +457,7 @@ def call(daemon, model, case, folder, is_binary):
             found[index] = datatype, shape, flatten(value, [] if datatype == "BYTES" else shape)
     if behind:
         raise Failure(f"{len(behind)} bytes after the last result")
-    return {f"output_{index}": found[index] for index in sorted(found)}
+    return {names[index]: found[index] for index in sorted(found)}
 
 
 def call_json(daemon, model, case, folder):

@@ -110,8 +110,17 @@ def check_facts(daemon, name):
         raise Failure(f"index {index}")
 
 
+def read_names(daemon, name):
+    """Those of its metadata; tests/http/run_pipelines.py knows what they must be."""
+    meta = json.loads(daemon.request("GET", f"/v2/models/{name}")[1])
+    return {"input_names": [entry["name"] for entry in meta["inputs"]],
+            "output_names": [entry["name"] for entry in meta["outputs"]]}
+
+
 def check_pipeline(report, daemon, name, pipeline, folder):
+    names = read_names(daemon, name)
     for number, case in enumerate(pipeline["cases"]):
+        case.update(names)
         for way, infer in WAYS:
             report.run(f"{name} case {number} {way}", check_case, daemon, name, pipeline, case,
                        folder, infer)

@@ -225,7 +225,8 @@ static bool check_together(struct world *w, uint32_t count)
         done[i] = (struct done)DONE_INIT;
         args[i] = &done[i];
     }
-    rt_batch_submit(calls, args, count, on_done);
+    struct error err;
+    must(rt_batch_submit(calls, args, count, on_done, &err) == ST_OK);
     bool is_right = true;
     for (uint32_t i = 0; i < count; i++) {
         struct outcome got = take(calls[i], await_done(&done[i]));

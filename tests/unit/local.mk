@@ -3,7 +3,8 @@
 if HAVE_CMOCKA
 UNIT_BASE_TESTS = %D%/test_arena %D%/test_buf %D%/test_shape %D%/test_status
 
-UNIT_PROTOCOL_TESTS = %D%/test_call %D%/test_json %D%/test_number %D%/test_oip %D%/test_tensor_text
+UNIT_PROTOCOL_TESTS = %D%/test_call %D%/test_json %D%/test_number %D%/test_oip %D%/test_pick \
+	%D%/test_tensor_text
 
 check_PROGRAMS += $(UNIT_BASE_TESTS) $(UNIT_PROTOCOL_TESTS)
 TESTS += $(UNIT_BASE_TESTS) $(UNIT_PROTOCOL_TESTS)
@@ -25,8 +26,15 @@ TESTS += $(UNIT_BASE_TESTS) $(UNIT_PROTOCOL_TESTS)
 %C%_test_call_LDADD = $(PROTOCOL_LIBS) $(CMOCKA_LIBS)
 %C%_test_oip_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_oip_LDADD = $(PROTOCOL_LIBS) $(CMOCKA_LIBS)
+%C%_test_pick_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_pick_LDADD = $(PROTOCOL_LIBS) $(CMOCKA_LIBS)
 %C%_test_tensor_text_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_tensor_text_LDADD = $(PROTOCOL_LIBS) $(CMOCKA_LIBS)
+
+check_PROGRAMS += %D%/test_suballoc
+TESTS += %D%/test_suballoc
+%C%_test_suballoc_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_suballoc_LDADD = $(HAL_LIBS) $(CMOCKA_LIBS)
 
 # sig_support.c has the vectors, and what is random.
 UNIT_SIG_TESTS = %D%/test_sig %D%/test_rawsig %D%/test_sip %D%/test_pytree
@@ -108,12 +116,14 @@ TESTS += $(UNIT_SCHED_TESTS)
 %C%_test_sequence_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_sequence_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 
-UNIT_SERVER_TESTS = %D%/test_address %D%/test_coding %D%/test_framing %D%/test_http %D%/test_log \
-	%D%/test_log_limit %D%/test_npy %D%/test_options %D%/test_pte_print %D%/test_route \
-	%D%/test_watchdog
+UNIT_SERVER_TESTS = %D%/test_address %D%/test_body %D%/test_coding %D%/test_framing %D%/test_http \
+	%D%/test_log %D%/test_log_limit %D%/test_npy %D%/test_options %D%/test_pte_print \
+	%D%/test_route %D%/test_turns %D%/test_watchdog
 check_PROGRAMS += $(UNIT_SERVER_TESTS)
 TESTS += $(UNIT_SERVER_TESTS)
 
+%C%_test_body_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_body_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_address_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_address_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_address_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=getaddrinfo,--wrap=freeaddrinfo
@@ -135,13 +145,16 @@ TESTS += $(UNIT_SERVER_TESTS)
 %C%_test_pte_print_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_route_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_route_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_turns_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_turns_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_turns_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=uv_hrtime,--wrap=conn_go_on,--wrap=request_go_on
 
 %C%_test_watchdog_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_watchdog_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 
 # From sizes to calls: the graph, its passes, plans.
 UNIT_RUNTIME_TESTS = %D%/test_batch %D%/test_bind %D%/test_cascade %D%/test_chain %D%/test_cut %D%/test_dim %D%/test_invocation \
-	%D%/test_halves %D%/test_oracle %D%/test_passes %D%/test_forms %D%/test_permute %D%/test_ptd \
+	%D%/test_halves %D%/test_names %D%/test_oracle %D%/test_passes %D%/test_forms %D%/test_permute %D%/test_ptd \
 	%D%/test_example %D%/test_pipeline %D%/test_pipeline_state %D%/test_quantize %D%/test_random %D%/test_release %D%/test_signature \
 	%D%/test_state %D%/test_vm %D%/test_xnnpack
 check_PROGRAMS += $(UNIT_RUNTIME_TESTS)
@@ -211,6 +224,8 @@ TESTS += $(UNIT_RUNTIME_TESTS)
 %C%_test_random_SOURCES = %D%/test_random.c %D%/call_support.c %D%/call_support.h
 %C%_test_random_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_random_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS) -lm
+%C%_test_names_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_names_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_signature_SOURCES = %D%/test_signature.c %D%/pte_sample.c
 %C%_test_signature_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_signature_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)

@@ -213,7 +213,8 @@ static void close_world(struct world *w)
     hal_device_unref(w->device);
 }
 
-static struct rt_invocation *call(struct world *w, uint32_t number)
+/* As a batch takes it. */
+static struct rt_invocation *planned_call(struct world *w, uint32_t number)
 {
     struct rt_invocation *inv;
     assert_ok(w->err, rt_invocation_new(w->method, w->pool, &inv, &w->err));
@@ -233,6 +234,13 @@ static struct rt_invocation *call(struct world *w, uint32_t number)
             }
         }
     }
+    assert_ok(w->err, rt_invocation_plan(inv, &w->err));
+    return inv;
+}
+
+static struct rt_invocation *call(struct world *w, uint32_t number)
+{
+    struct rt_invocation *inv = planned_call(w, number);
     assert_ok(w->err, rt_invocation_prepare(inv, &w->err));
     return inv;
 }
@@ -261,11 +269,10 @@ static void run_together(struct world *w, struct rt_invocation *calls[CALLS])
         done[i] = (struct done)DONE_INIT;
         args[i] = &done[i];
     }
-    rt_batch_submit(calls, args, CALLS, on_done);
+    assert_ok(w->err, rt_batch_submit(calls, args, CALLS, on_done, &w->err));
     for (uint32_t i = 0; i < CALLS; i++) {
         assert_int_equal(await_done(&done[i]), ST_OK);
     }
-    (void)w;
 }
 
 /* Alone and together, by one worker and by several: always the same bytes. */
@@ -289,7 +296,7 @@ static void check_model(const char *model)
         }
         assert_memory_not_equal(wanted[0], wanted[1], length);
         for (uint32_t i = 0; i < CALLS; i++) {
-            calls[i] = call(&w, i);
+            calls[i] = i % 2 ? call(&w, i) : planned_call(&w, i);
         }
         run_together(&w, calls);
         for (uint32_t i = 0; i < CALLS; i++) {
@@ -377,7 +384,7 @@ struct batch_of {
 static void make_batch(struct batch_of *batch, struct world *w)
 {
     for (uint32_t i = 0; i < CALLS; i++) {
-        batch->calls[i] = call(w, i);
+        batch->calls[i] = planned_call(w, i);
         batch->done[i] = (struct done)DONE_INIT;
         batch->args[i] = &batch->done[i];
     }
@@ -403,7 +410,7 @@ static void some_leave(void **state)
     shut_gate(&w);
     make_batch(&b, &w);
     assert_false(rt_batch_leave(b.calls[2])); /* before it is submitted */
-    rt_batch_submit(b.calls, b.args, CALLS, on_done);
+    assert_ok(w.err, rt_batch_submit(b.calls, b.args, CALLS, on_done, &w.err));
     assert_int_equal(await_done(&b.done[2]), ST_CANCELLED);
     rt_invocation_free(b.calls[2]);
     assert_true(rt_batch_leave(b.calls[0]));
@@ -433,7 +440,7 @@ static void all_leave(void **state)
         for (uint32_t i = 0; i < CALLS && early; i++) {
             assert_false(rt_batch_leave(b.calls[i]));
         }
-        rt_batch_submit(b.calls, b.args, CALLS, on_done);
+        assert_ok(w.err, rt_batch_submit(b.calls, b.args, CALLS, on_done, &w.err));
         for (uint32_t i = 0; i < CALLS && !early; i++) {
             assert_int_equal(rt_batch_leave(b.calls[i]), i + 1 < CALLS);
         }
@@ -449,33 +456,59 @@ static void all_leave(void **state)
     close_world(&w);
 }
 
-/* Where a joined call finds no memory each runs alone, and is cut for itself. */
-static void leaving_without_memory(void **state)
+static size_t used_bytes(struct hal_pool *pool)
 {
-    (void)state;
-    struct world w;
-    struct batch_of b;
-    struct hal_buffer *rest[64];
+    struct hal_pool_stats stats;
+    hal_pool_stats(pool, &stats);
+    return stats.used_bytes;
+}
+
+/* Takes memory until |left| bytes are the most that can be had; returns how many pieces it took. */
+static uint32_t take_memory(struct world *w, size_t left, struct hal_buffer *pieces[64])
+{
     uint32_t count = 0;
-    open_world(&w, "digits", 1);
-    shut_gate(&w);
-    make_batch(&b, &w);
-    for (size_t bytes = POOL_BYTES; bytes >= 64;) {
+    for (size_t bytes = POOL_BYTES; bytes > left;) {
         assert_true(count < 64);
-        if (hal_pool_reserve(w.pool, bytes, &rest[count], &w.err) == ST_OK) {
+        if (hal_pool_reserve(w->pool, bytes, &pieces[count], &w->err) == ST_OK) {
             count++;
         } else {
             bytes /= 2;
         }
     }
-    rt_batch_submit(b.calls, b.args, CALLS, on_done);
-    assert_false(rt_batch_leave(b.calls[3]));
+    return count;
+}
+
+static void give_memory(struct hal_buffer *pieces[64], uint32_t count)
+{
+    while (count > 0) {
+        hal_buffer_unref(pieces[--count]);
+    }
+}
+
+/* With memory for no results, or for the results of all but no joined call, nothing is submitted:
+ * the calls are as they were. */
+static void without_memory(void **state)
+{
+    static const size_t left[] = {32, 1024};
+    (void)state;
+    struct world w;
+    struct batch_of b;
+    struct hal_buffer *pieces[64];
+    open_world(&w, "digits", 1);
+    make_batch(&b, &w);
+    for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++) {
+        uint32_t count = take_memory(&w, left[i], pieces);
+        size_t used = used_bytes(w.pool);
+        assert_int_equal(rt_batch_submit(b.calls, b.args, CALLS, on_done, &w.err), ST_EXHAUSTED);
+        assert_int_equal(used_bytes(w.pool), used);
+        assert_false(rt_batch_leave(b.calls[3]));
+        give_memory(pieces, count);
+    }
+    shut_gate(&w);
+    assert_ok(w.err, rt_batch_submit(b.calls, b.args, CALLS, on_done, &w.err));
     open_gate();
     for (uint32_t i = 0; i < CALLS; i++) {
         assert_int_equal(await_done(&b.done[i]), i == 3 ? ST_CANCELLED : ST_OK);
-    }
-    while (count > 0) {
-        hal_buffer_unref(rest[--count]);
     }
     rt_invocation_free(b.calls[3]);
     for (uint32_t i = 0; i < CALLS; i++) {
@@ -520,7 +553,7 @@ int main(void)
         cmocka_unit_test(models_that_run_alone),
         cmocka_unit_test(some_leave),
         cmocka_unit_test(all_leave),
-        cmocka_unit_test(leaving_without_memory),
+        cmocka_unit_test(without_memory),
         cmocka_unit_test(calls_with_timepoints),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

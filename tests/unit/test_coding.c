@@ -136,38 +136,6 @@ static void acceptance(void **state)
     }
 }
 
-/* A body in the ring is placed so that the first tensor behind the JSON is aligned. */
-static void bodies_are_aligned_behind_their_json(void **state)
-{
-    (void)state;
-    for (size_t json = 0; json < 200; json++) {
-        struct error err;
-        struct body body;
-        body_init(&body, pool, BODY_BYTES_MAX);
-        assert_ok(err, body_reserve(&body, 100000, json, &err));
-        assert_int_equal((uintptr_t)(body.ptr + json) % BODY_ALIGN, 0);
-        assert_ok(err, body_add(&body, span_of(plain, 100000), &err));
-        assert_memory_equal(body.ptr, plain, 100000);
-        body_fini(&body);
-    }
-}
-
-static void bodies_grow_to_their_maximum(void **state)
-{
-    (void)state;
-    struct error err;
-    struct body body;
-    body_init(&body, pool, PLAIN_BYTES);
-    for (size_t at = 0; at < PLAIN_BYTES; at += 1000) {
-        assert_ok(err, body_add(&body, span_of(plain + at, 1000), &err));
-    }
-    assert_true(span_equal(body_span(&body), span_of(plain, PLAIN_BYTES)));
-    assert_fails(err, body_add(&body, span_of(plain, 1), &err), ST_TOO_LARGE, "at most 300000");
-    body_reset(&body);
-    assert_fails(err, body_reserve(&body, PLAIN_BYTES + 1, 0, &err), ST_TOO_LARGE, "300001");
-    body_fini(&body);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -175,8 +143,6 @@ int main(void)
         cmocka_unit_test(gzip_of_several_members),
         cmocka_unit_test(a_bomb_stops_at_the_maximum),
         cmocka_unit_test(acceptance),
-        cmocka_unit_test(bodies_are_aligned_behind_their_json),
-        cmocka_unit_test(bodies_grow_to_their_maximum),
     };
     return cmocka_run_group_tests(tests, open_pool, close_pool);
 }

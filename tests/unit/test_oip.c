@@ -597,9 +597,10 @@ static void test_verify_input(void **state)
 {
     (void)state;
     struct error err;
-    struct oip_request_input input = {.type = {.dtype = DT_F32},
-                                      .shape = {.rank = 2, .dims = {5, 3}}};
-    struct oip_tensor_meta meta = {"x", {.dtype = DT_F32}, {.rank = 2, .dims = {-1, 3}}, false};
+    struct oip_request_input input = {
+        .name = span_str("x"), .type = {.dtype = DT_F32}, .shape = {.rank = 2, .dims = {5, 3}}};
+    struct oip_tensor_meta meta = {
+        "known as x", {.dtype = DT_F32}, {.rank = 2, .dims = {-1, 3}}, false};
     assert_ok(err, oip_verify_input(&input, &meta, &err));
     input.shape.dims[1] = 4;
     assert_fails(err, oip_verify_input(&input, &meta, &err), ST_INVALID,
@@ -642,9 +643,9 @@ static void test_promises(void **state)
     const struct oip_request_input *inputs = f.request.inputs;
     assert_true(span_is(rest, "567") && span_is(inputs[1].data, "1234"));
     assert_true(inputs[0].is_promise && !inputs[1].is_promise && inputs[2].is_promise);
-    assert_true(span_is(inputs[0].promise.id, "a") && span_is(inputs[0].promise.output, "y"));
+    assert_true(span_is(inputs[0].promise.id, "a") && span_is(inputs[0].promise.output.name, "y"));
     assert_true(!inputs[0].promise.has_shape && !inputs[0].promise.has_type);
-    assert_true(!inputs[2].promise.has_output && inputs[2].promise.has_shape &&
+    assert_true(inputs[2].promise.output.kind == PICK_ONLY && inputs[2].promise.has_shape &&
                 inputs[2].promise.has_type);
     assert_true(inputs[2].shape.rank == 2 && inputs[2].type.dtype == DT_I8);
     assert_fails(f.err, oip_parse_infer(&body, &listed, &f.arena, &f.request, NULL, &f.err),

@@ -41,9 +41,10 @@ static void every_param_is_an_option_within_its_limits(void **state)
         const char *name;
         uint64_t preset, min, max;
         size_t offset;
+        enum option_unit unit;
     } rows[] = {
 #define PARAM(name, preset, min, max, unit, doc)                                                   \
-    {#name, preset, min, max, offsetof(struct params, name)},
+    {#name, preset, min, max, offsetof(struct params, name), OPTION_##unit},
 #include "server/params.def"
 #undef PARAM
     };
@@ -53,7 +54,7 @@ static void every_param_is_an_option_within_its_limits(void **state)
         for (size_t c = 0; rows[i].name[c]; c++) {
             name[2 + c] = rows[i].name[c] == '_' ? '-' : rows[i].name[c];
         }
-        bool is_time = strstr(rows[i].name, "_timeout") != NULL;
+        bool is_time = rows[i].unit == OPTION_MS;
         struct error err;
         snprintf(value, sizeof(value), "%llu%s", (unsigned long long)rows[i].max,
                  is_time ? "ms" : "");

@@ -176,7 +176,7 @@ static void a_pipeline_is_a_method(void **state)
     assert_int_equal(rt_method_result_count(method), 1);
     assert_string_equal(signature->f, "I15!B5!d2d3B5!d2d3R8!B5!d2d3");
     assert_null(signature->fbr);
-    assert_true(signature->is_positional);
+    assert_false(signature->is_positional);
     struct rt_input_stats before = rt_method_input_stats(method_of(w.add));
     struct rt_invocation *inv = begin(&w, program);
     assert_int_equal(submit_and_wait(inv, false), ST_OK);
@@ -575,26 +575,225 @@ static void what_cannot_fit_is_refused(void **state)
     const struct rt_pipeline_step ok = {"a", add, good, 2};
 #define REFUSED(last, text)                                                                        \
     assert_refused(&w, (const struct rt_pipeline_step[]){ok, {"b", add, last, 2}}, 2, NULL, text)
-    REFUSED(later, "step 1 (b): input 0: takes a result of step 1, which is itself");
-    REFUSED(nowhere, "step 1 (b): input 0: step 9: there are 2");
-    REFUSED(output, "step 1 (b): input 0: output 1: there are 1");
+    REFUSED(later, "step 1 (b): input 'input_0': takes a result of step 1, which is itself");
+    REFUSED(nowhere, "step 1 (b): input 'input_0': step 9: there are 2");
+    REFUSED(output, "step 1 (b): input 'input_0': output 1: there are 1");
     REFUSED(gap, "no step takes input 2, but one takes input 3");
-    REFUSED(nothing, "step 1 (b): input 0: expected float32[2,3], got nothing");
-    REFUSED(far, "step 1 (b): input 0: input 256: there are 256");
+    REFUSED(nothing, "step 1 (b): input 'input_0': expected float32[2,3], got nothing");
+    REFUSED(far, "step 1 (b): input 'input_0': input 256: there are 256");
     assert_refused(&w, &(struct rt_pipeline_step){"a", add, self, 2}, 1, NULL,
-                   "step 0 (a): input 0: takes a result of step 0, which is itself");
+                   "step 0 (a): input 'input_0': takes a result of step 0, which is itself");
     assert_refused(&w, &(struct rt_pipeline_step){"a", add, one, 1}, 1, NULL,
                    "step 0 (a): expected 2 inputs, got 1");
     assert_refused(&w, (const struct rt_pipeline_step[]){{"a", add, later, 2}, ok}, 2, NULL,
-                   "step 0 (a): input 0: takes a result of step 1, which comes later");
+                   "step 0 (a): input 'input_0': takes a result of step 1, which comes later");
     assert_refused(&w, &ok, 1, &past, "outputs: output 3: there are 1");
     assert_refused(&w, &ok, 0, NULL, "expected 1 to 64 steps, got 0");
     assert_refused(&w, (const struct rt_pipeline_step[]){ok, {"b", div, dims, 2}}, 2, NULL,
-                   "step 1 (b): input 0: expected sint64[4], got float32[2,3]");
+                   "step 1 (b): input 'input_0': expected sint64[4], got float32[2,3]");
     assert_refused(&w, (const struct rt_pipeline_step[]){ok, {"b", mlp, rank, 1}}, 2, NULL,
-                   "step 1 (b): input 0: expected float32[?,12], got float32[2,3]");
+                   "step 1 (b): input 'input_0': expected float32[?,12], got float32[2,3]");
     assert_refused(&w, (const struct rt_pipeline_step[]){ok, {"b", div, good, 2}}, 2, NULL,
-                   "step 1 (b): input 0: expected sint64[4], got float32[2,3]");
+                   "step 1 (b): input 'input_0': expected sint64[4], got float32[2,3]");
+    close_world(&w);
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static void assert_names(const struct rt_method *method, const char *const *inputs,
+                         const char *const *results)
+{
+    for (uint32_t i = 0; i < rt_method_input_count(method); i++) {
+        assert_string_equal(rt_method_input(method, i)->name, inputs[i]);
+    }
+    for (uint32_t i = 0; i < rt_method_result_count(method); i++) {
+        assert_string_equal(rt_method_result(method, i)->name, results[i]);
+    }
+}
+
+#define NAMES(...) ((const char *const[]){__VA_ARGS__})
+
+/* Model "keywords": (x, {ids, positions}, *, mask, {image, scales}) -> {logits, boxes, kept}. */
+static void names_follow_the_steps(void **state)
+{
+    static const struct rt_source first[] = {IN(0), IN(1), IN(2), IN(3), IN(4), IN(5), IN(6)},
+                                  second[] = {FROM(0, 0), FROM(0, 3), IN(1), IN(3),
+                                              IN(4),      IN(5),      IN(5)},
+                                  chosen[] = {FROM(1, 0), FROM(0, 0), FROM(0, 2), FROM(0, 1)};
+    struct world w;
+    (void)state;
+    open_world(&w);
+    const struct rt_program_options options = {.device = w.device};
+    struct rt_program *keywords = load_model("keywords", &options);
+    const struct rt_pipeline_step steps[] = {{"a", method_of(keywords), first, 7},
+                                             {"b", method_of(keywords), second, 7}};
+    struct rt_pipeline_desc desc = {.name = "both", .steps = steps, .step_count = 2};
+    struct rt_program *program = make_pipeline(&desc);
+    struct rt_method *method = method_of(program);
+    /* Input 1 is called ids and positions; 5 is scales.0 and scales.1. */
+    const char *const inputs[] = {"input_0",        "input_1", "positions",        "mask",
+                                  "features.image", "input_5", "features.scales.1"};
+    assert_names(method, inputs, NAMES("logits", "boxes.0", "boxes.1", "kept"));
+    assert_string_equal(rt_method_signature(method)->readable_sip,
+                        "[r0, r1, r2, r3, r4, r5, r6] -> "
+                        "{\"boxes\": [r1, r2], \"kept\": r3, \"logits\": r0}");
+    assert_string_equal(rt_method_input(method, 3)->path, "args[3]");
+    rt_program_unref(program);
+    desc.outputs = chosen;
+    desc.output_count = 4;
+    program = make_pipeline(&desc);
+    assert_names(method_of(program), inputs, NAMES("output_0", "output_1", "boxes.1", "boxes.0"));
+    assert_string_equal(rt_method_signature(method_of(program))->readable_sip,
+                        "[r0, r1, r2, r3, r4, r5, r6] -> [r0, r1, r2, r3]");
+    rt_program_unref(program);
+    rt_program_unref(keywords);
+    close_world(&w);
+}
+
+static void names_may_be_given(void **state)
+{
+    static const struct rt_source sources[] = {IN(1), IN(0)}, outputs[] = {FROM(0, 0), FROM(0, 0)};
+    struct world w;
+    (void)state;
+    open_world(&w);
+    const struct rt_pipeline_step step = {"a", method_of(w.add), sources, 2};
+    struct rt_pipeline_desc desc = {
+        .name = "named",
+        .steps = &step,
+        .step_count = 1,
+        .input_names = NAMES("left", "right.1"),
+        .input_name_count = 2,
+        .outputs = outputs,
+        .output_names = NAMES("sum", "again"),
+        .output_count = 2,
+    };
+    struct rt_program *program = make_pipeline(&desc);
+    struct rt_method *method = method_of(program);
+    assert_names(method, desc.input_names, desc.output_names);
+    assert_string_equal(rt_method_signature(method)->readable_sip,
+                        "{\"left\": r0, \"right.1\": r1} -> {\"again\": r1, \"sum\": r0}");
+    assert_string_equal(rt_method_input(method, 1)->path, "kwargs[\"right.1\"]");
+    rt_program_unref(program);
+    desc.output_names = NAMES(NULL, "sum"); /* what has no name has a position */
+    program = make_pipeline(&desc);
+    assert_names(method_of(program), desc.input_names, NAMES("output_0", "sum"));
+    assert_string_equal(rt_method_signature(method_of(program))->readable_sip,
+                        "{\"left\": r0, \"right.1\": r1} -> [r0, r1]");
+    rt_program_unref(program);
+    close_world(&w);
+}
+
+static void given_names_are_checked(void **state)
+{
+    static const struct rt_source sources[] = {IN(0), IN(1)}, output = FROM(0, 0);
+    static const struct rt_source outputs[] = {FROM(0, 0), FROM(0, 0)};
+    struct world w;
+    (void)state;
+    open_world(&w);
+    const struct rt_pipeline_step step = {"a", method_of(w.add), sources, 2};
+    const struct {
+        const char *const *inputs, *const *outputs;
+        uint32_t input_count, output_count;
+        const char *text;
+    } cases[] = {
+        {NAMES("a", "a b"), NULL, 2, 0, "input 'a b': expected a name of 1 to 128"},
+        {NAMES("a", "input_0"), NULL, 2, 0, "does not read like input_0"},
+        {NAMES("a", ""), NULL, 2, 0, "input '': expected"},
+        {NAMES("a", "a"), NULL, 2, 0, "input 1: repeats the name 'a' of input 0"},
+        {NAMES("a", "b", "c"), NULL, 3, 0, "no step takes input 'c'"},
+        {NULL, NAMES("output_1"), 0, 1, "output 'output_1': expected a name"},
+        {NULL, NAMES("x", "x"), 0, 2, "output 1: repeats the name 'x' of output 0"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct rt_pipeline_desc desc = {
+            .name = "bad",
+            .steps = &step,
+            .step_count = 1,
+            .input_names = cases[i].inputs,
+            .input_name_count = cases[i].input_count,
+            .outputs = cases[i].output_count == 1 ? &output : outputs,
+            .output_names = cases[i].outputs,
+            .output_count = cases[i].output_count,
+        };
+        struct rt_program *program;
+        assert_fails(w.err, rt_pipeline_new(&desc, &program, &w.err), ST_INVALID, cases[i].text);
+    }
+    close_world(&w);
+}
+
+/* ---- counts, and how much there may be ------------------------------------------------------- */
+
+static void steps_are_counted(void **state)
+{
+    struct world w;
+    (void)state;
+    open_world(&w);
+    struct rt_program *program = make_three(&w);
+    struct rt_method *method = method_of(program);
+    uint64_t sum_ns = 0;
+    assert_int_equal(rt_pipeline_step_count(method), 3);
+    assert_int_equal(rt_pipeline_step_count(method_of(w.add)), 0);
+    for (int call = 0; call < 5; call++) {
+        struct rt_invocation *inv = begin(&w, program);
+        assert_int_equal(submit_and_wait(inv, false), ST_OK);
+        rt_invocation_free(inv);
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        struct rt_step_counts counts = rt_pipeline_step_counts(method, i);
+        assert_int_equal(counts.count, 5);
+        assert_int_equal(counts.failed_count, 0);
+        assert_string_equal(counts.name, NAMES("a", "b", "c")[i]);
+        assert_string_equal(counts.model, counts.name);
+        sum_ns += counts.ns;
+    }
+    assert_true(sum_ns > 0);
+    rt_program_unref(program);
+    close_world(&w);
+}
+
+/* A chain of |count| calls of |method|, whose one input and result have the same type. */
+static enum status make_chain(struct world *w, struct rt_method *method, uint32_t count,
+                              struct rt_program **out)
+{
+    static struct rt_source sources[RT_PIPELINE_STEPS_MAX];
+    struct rt_pipeline_step steps[RT_PIPELINE_STEPS_MAX];
+    for (uint32_t i = 0; i < count; i++) {
+        sources[i] = i ? (struct rt_source)FROM(i - 1, 0) : (struct rt_source)IN(0);
+        steps[i] = (struct rt_pipeline_step){"s", method, &sources[i], 1};
+    }
+    const struct rt_pipeline_desc desc = {.name = "chain", .steps = steps, .step_count = count};
+    return rt_pipeline_new(&desc, out, &w->err);
+}
+
+/* As wide and as deep as may be, and one more of each. */
+static void nests_are_bounded(void **state)
+{
+    struct rt_program *programs[RT_PIPELINE_DEPTH_MAX + 1], *none;
+    struct world w;
+    (void)state;
+    open_world(&w);
+    const struct rt_program_options options = {.device = w.device};
+    struct rt_program *deep = load_model("deep", &options);
+    assert_ok(w.err, make_chain(&w, method_of(deep), 63, &programs[0]));
+    assert_int_equal(rt_method_call_count(method_of(deep)), 1);
+    assert_int_equal(rt_method_call_count(method_of(programs[0])), 64);
+    assert_ok(w.err, make_chain(&w, method_of(programs[0]), 4, &programs[1]));
+    assert_int_equal(rt_method_call_count(method_of(programs[1])), 257);
+    assert_fails(w.err, make_chain(&w, method_of(programs[0]), 5, &none), ST_INVALID,
+                 "expected at most 256 steps with 4096 inputs, in pipelines at most 16 deep, all "
+                 "steps of its steps counted; got 320, 320 and 2");
+    rt_program_unref(programs[1]);
+    rt_program_unref(programs[0]);
+    for (uint32_t i = 0; i < RT_PIPELINE_DEPTH_MAX; i++) {
+        struct rt_method *inner = method_of(i ? programs[i - 1] : deep);
+        assert_ok(w.err, make_chain(&w, inner, 1, &programs[i]));
+    }
+    assert_fails(w.err, make_chain(&w, method_of(programs[RT_PIPELINE_DEPTH_MAX - 1]), 1, &none),
+                 ST_INVALID, "got 17, 17 and 17");
+    for (uint32_t i = 0; i < RT_PIPELINE_DEPTH_MAX; i++) {
+        rt_program_unref(programs[i]);
+    }
+    rt_program_unref(deep);
     close_world(&w);
 }
 
@@ -611,6 +810,11 @@ int main(void)
         cmocka_unit_test(only_what_depends_on_data_waits),
         cmocka_unit_test(a_late_step_may_fail),
         cmocka_unit_test(what_cannot_fit_is_refused),
+        cmocka_unit_test(names_follow_the_steps),
+        cmocka_unit_test(names_may_be_given),
+        cmocka_unit_test(given_names_are_checked),
+        cmocka_unit_test(steps_are_counted),
+        cmocka_unit_test(nests_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

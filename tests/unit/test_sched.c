@@ -30,11 +30,13 @@ struct job {
     bool ends_in_start;
     bool leaves; /* those that it runs with, when it is cancelled */
     bool was_cancelled;
+    unsigned memory; /* that it takes to run, of |memory_left| */
     unsigned done_count;
     enum status status;
 };
 
-/* What happened: "+a" started, "-a" cancelled, "a=STATUS;" done. */
+/* What happened: "+a" started, "?a" not started for lack of memory, "-a" cancelled, "a=STATUS;"
+ * done. */
 static char events[4096];
 
 static void note(const char *before, char name, const char *after)
@@ -48,13 +50,20 @@ static struct job *job_of(struct rt_sched_job *sched)
     return LIST_ENTRY(sched, struct job, sched);
 }
 
-static void start(struct rt_sched_job *sched, bool may_run_inline)
+static unsigned memory_left;
+
+static bool start(struct rt_sched_job *sched, bool may_run_inline)
 {
     struct job *job = job_of(sched);
-    note("+", job->name, may_run_inline ? "!" : "");
-    if (job->ends_in_start) {
+    bool is_started = job->memory <= memory_left;
+    note(is_started ? "+" : "?", job->name, may_run_inline ? "!" : "");
+    if (is_started) {
+        memory_left -= job->memory;
+    }
+    if (is_started && job->ends_in_start) {
         rt_sched_finished(sched, ST_OK);
     }
+    return is_started;
 }
 
 static bool cancel(struct rt_sched_job *sched)
@@ -74,11 +83,21 @@ static void done(struct rt_sched_job *sched, enum status status)
 }
 
 /* "+[abc]": three that run as one. */
-static void start_batch(struct rt_sched_job *const *jobs, uint32_t count)
+static bool start_batch(struct rt_sched_job *const *jobs, uint32_t count)
 {
+    unsigned memory = 0;
     for (uint32_t i = 0; i < count; i++) {
-        note(i == 0 ? "+[" : "", job_of(jobs[i])->name, i + 1 == count ? "]" : "");
+        memory += job_of(jobs[i])->memory;
     }
+    bool is_started = memory <= memory_left;
+    for (uint32_t i = 0; i < count; i++) {
+        note(i > 0        ? ""
+             : is_started ? "+["
+                          : "?[",
+             job_of(jobs[i])->name, i + 1 == count ? "]" : "");
+    }
+    memory_left -= is_started ? memory : 0;
+    return is_started;
 }
 
 /* Capital letters do not go with small ones. */
@@ -688,11 +707,157 @@ static void test_cancel(void **state)
     rt_sched_free(sched);
 }
 
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+/* Gives its memory back as a call does at its end: before the scheduler hears of it. */
+static void finish_and_free(struct job *job)
+{
+    memory_left += job->memory;
+    finish(job);
+}
+
+static void test_a_job_waits_for_memory(void **state)
+{
+    (void)state;
+    struct rt_sched *sched = new_sched(3);
+    struct rt_sched_queue *large = new_queue(sched, 10, 0, 1), *small = new_queue(sched, 10, 0, 1);
+    struct job jobs[6];
+    init_jobs(jobs, 6);
+    memory_left = 10;
+    jobs[0].memory = jobs[1].memory = jobs[2].memory = 6;
+    submit_all(large, jobs, 3);
+    expect_events("+a?b");
+    jobs[3].memory = jobs[4].memory = 2;
+    submit_all(small, &jobs[3], 2); /* nobody else waits for the large one */
+    expect_events("+d+e");
+    assert_int_equal(rt_sched_load(large).waiting, 2);
+    finish_and_free(&jobs[3]);
+    expect_events("?bd=0;");
+    finish_and_free(&jobs[0]);
+    expect_events("+b?ca=0;");
+    assert_true(jobs[1].sched.started_ns > 0 && jobs[2].sched.started_ns == 0);
+    finish_and_free(&jobs[4]);
+    expect_events("?ce=0;");
+    finish_and_free(&jobs[1]);
+    finish_and_free(&jobs[2]);
+    expect_events("+cb=0;c=0;");
+    assert_int_equal(memory_left, 10);
+    rt_sched_queue_free(large);
+    rt_sched_queue_free(small);
+    rt_sched_free(sched);
+}
+
+/* Nothing runs that could give some back. */
+static void test_a_job_that_finds_no_memory_is_refused(void **state)
+{
+    (void)state;
+    struct rt_sched *sched = new_sched(2);
+    struct rt_sched_queue *queue = new_queue(sched, 10, 0, 1);
+    struct job jobs[3];
+    init_jobs(jobs, 3);
+    memory_left = 10;
+    jobs[0].memory = 11;
+    submit_all(queue, jobs, 1);
+    const char exhausted[] = {'?', 'a', 'a', '=', (char)('0' + ST_EXHAUSTED), ';', '\0'};
+    expect_events(exhausted);
+    assert_int_equal(jobs[0].sched.started_ns, 0);
+    jobs[1].memory = 10;
+    submit_all(queue, &jobs[1], 2);
+    finish_and_free(&jobs[1]);
+    finish_and_free(&jobs[2]);
+    expect_events("+b+cb=0;c=0;");
+    rt_sched_queue_free(queue);
+    rt_sched_free(sched);
+}
+
+/* What has run keeps its results until its owner has released them. */
+static void test_a_job_waits_for_results_to_go(void **state)
+{
+    (void)state;
+    struct rt_sched *sched = new_sched(2);
+    struct rt_sched_queue *queue = new_queue(sched, 10, 0, 1);
+    struct job jobs[3];
+    init_jobs(jobs, 3);
+    memory_left = 10;
+    jobs[0].memory = jobs[1].memory = jobs[2].memory = 6;
+    submit_all(queue, jobs, 2);
+    finish(&jobs[0]);
+    expect_events("+a?b?ba=0;");
+    memory_left += jobs[0].memory;
+    rt_sched_released(sched);
+    expect_events("+b");
+    finish(&jobs[1]);
+    expect_events("b=0;");
+    submit_all(queue, &jobs[2], 1);
+    expect_events("?c");
+    rt_sched_released(sched); /* but it was of a client's */
+    const char exhausted[] = {'?', 'c', 'c', '=', (char)('0' + ST_EXHAUSTED), ';', '\0'};
+    expect_events(exhausted);
+    rt_sched_queue_free(queue);
+    rt_sched_free(sched);
+}
+
+static void test_a_batch_without_memory_is_taken_apart(void **state)
+{
+    (void)state;
+    struct rt_sched *sched = new_sched(1);
+    struct rt_sched_queue *queue = new_queue(sched, 10, 0, 1);
+    struct job jobs[4];
+    init_jobs(jobs, 4);
+    memory_left = 10;
+    for (unsigned i = 0; i < 4; i++) {
+        jobs[i].sched.rows = 1;
+        jobs[i].memory = 4;
+    }
+    submit_all(queue, jobs, 4);
+    expect_events("+a");
+    finish_and_free(&jobs[0]);
+    expect_events("?[bcd]+ba=0;");
+    assert_int_equal(jobs[1].sched.batch_size, 1);
+    assert_int_equal(rt_sched_load(queue).waiting, 2);
+    finish_and_free(&jobs[1]);
+    expect_events("+[cd]b=0;"); /* in their order */
+    finish_and_free(&jobs[2]);
+    finish_and_free(&jobs[3]);
+    expect_events("c=0;d=0;");
+    rt_sched_queue_free(queue);
+    rt_sched_free(sched);
+}
+
+static void test_leaving_while_there_is_no_memory(void **state)
+{
+    (void)state;
+    struct rt_sched *sched = new_sched(2);
+    struct rt_sched_queue *queue = new_queue(sched, 10, 0, 1);
+    struct job jobs[4];
+    init_jobs(jobs, 4);
+    memory_left = 10;
+    for (unsigned i = 0; i < 4; i++) {
+        jobs[i].memory = 6;
+    }
+    jobs[2].sched.deadline_ns = SECOND + 10;
+    submit_all(queue, jobs, 4);
+    expect_events("+a?b");
+    rt_sched_cancel(&jobs[1].sched);
+    assert_int_equal(jobs[1].status, ST_CANCELLED);
+    assert_int_equal(jobs[1].sched.started_ns, 0);
+    atomic_store(&now_ns, SECOND + 10);
+    rt_sched_expire(sched);
+    assert_int_equal(jobs[2].status, ST_TIMEOUT);
+    events[0] = '\0';
+    finish_and_free(&jobs[0]);
+    expect_events("+da=0;");
+    finish_and_free(&jobs[3]);
+    expect_events("d=0;");
+    rt_sched_queue_free(queue);
+    rt_sched_free(sched);
+}
+
 /* ---- everything at once ---------------------------------------------------------------------- */
 
 /*
  * Four threads submit to three queues, a device of two threads ends jobs in any order, another
- * cancels, another lets time pass: each job that was taken ends exactly once.
+ * cancels, another lets time pass, and memory is short: each job that was taken ends exactly once.
  */
 enum { STRESS_JOBS = 10000, SUBMITTERS = 4, RUNNERS = 2 };
 
@@ -703,6 +868,7 @@ struct stress_job {
     struct stress_job *head; /* of those that it runs with */
     unsigned here;           /* of the head: how many of them are on the device */
     bool is_on_device;
+    bool has_left; /* the others that it ran with */
     atomic_bool is_cancelled;
     atomic_uint done_count;
 };
@@ -714,6 +880,31 @@ static pthread_mutex_t device_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct stress_job *device_jobs[64];
 static unsigned device_count;
 static atomic_uint stress_over;
+static struct rt_sched *stress_sched;
+static atomic_int stress_memory = 5; /* jobs may run or be unreleased at a time */
+
+static bool take_memory(uint32_t count)
+{
+    bool has_room = atomic_fetch_sub(&stress_memory, (int)count) >= (int)count;
+    if (!has_room) {
+        atomic_fetch_add(&stress_memory, (int)count);
+    }
+    return has_room;
+}
+
+/* Some give it back when they are over, others when they are released. */
+static bool is_freed_early(const struct rt_sched_job *job)
+{
+    return job->bytes % 3 == 0;
+}
+
+static void stress_finish(struct rt_sched_job *job, enum status status)
+{
+    if (is_freed_early(job)) {
+        atomic_fetch_add(&stress_memory, 1);
+    }
+    rt_sched_finished(job, status);
+}
 
 static struct stress_job *stress_job_of(struct rt_sched_job *job)
 {
@@ -739,15 +930,19 @@ static struct stress_job *take_off_device(unsigned at)
     return job;
 }
 
-static void stress_start(struct rt_sched_job *job, bool may_run_inline)
+static bool stress_start(struct rt_sched_job *job, bool may_run_inline)
 {
+    if (!take_memory(1)) {
+        return false;
+    }
     if (may_run_inline && job->bytes % 2) {
-        rt_sched_finished(job, ST_OK);
-        return;
+        stress_finish(job, ST_OK);
+        return true;
     }
     pthread_mutex_lock(&device_lock);
     put_on_device(stress_job_of(job), stress_job_of(job));
     pthread_mutex_unlock(&device_lock);
+    return true;
 }
 
 /* Some leave others that they run with. */
@@ -761,6 +956,7 @@ static bool stress_cancel(struct rt_sched_job *sched)
             take_off_device(i);
         }
     }
+    job->has_left = leaves;
     pthread_mutex_unlock(&device_lock);
     atomic_store(&job->is_cancelled, true);
     return leaves;
@@ -770,16 +966,25 @@ static void stress_done(struct rt_sched_job *job, enum status status)
 {
     (void)status;
     atomic_fetch_add(&stress_job_of(job)->done_count, 1);
+    if (job->started_ns) {
+        bool left_others = stress_job_of(job)->has_left;
+        atomic_fetch_add(&stress_memory, left_others || !is_freed_early(job));
+        rt_sched_released(stress_sched);
+    }
     atomic_fetch_add(&stress_over, 1);
 }
 
-static void stress_start_batch(struct rt_sched_job *const *jobs, uint32_t count)
+static bool stress_start_batch(struct rt_sched_job *const *jobs, uint32_t count)
 {
+    if (!take_memory(count)) {
+        return false;
+    }
     pthread_mutex_lock(&device_lock);
     for (uint32_t i = 0; i < count; i++) {
         put_on_device(stress_job_of(jobs[i]), stress_job_of(jobs[0]));
     }
     pthread_mutex_unlock(&device_lock);
+    return true;
 }
 
 static bool stress_fits(struct rt_sched_job *a, struct rt_sched_job *b)
@@ -807,7 +1012,7 @@ static void *run_device(void *arg)
         pthread_mutex_unlock(&device_lock);
         if (job) {
             bool cancelled = atomic_load(&job->is_cancelled);
-            rt_sched_finished(&job->sched, cancelled ? ST_CANCELLED : ST_OK);
+            stress_finish(&job->sched, cancelled ? ST_CANCELLED : ST_OK);
         }
     }
     return NULL;
@@ -860,7 +1065,7 @@ static void *pass_time(void *arg)
 static void test_stress(void **state)
 {
     (void)state;
-    struct rt_sched *sched = new_sched(4);
+    struct rt_sched *sched = stress_sched = new_sched(4);
     pthread_t threads[SUBMITTERS + RUNNERS + 1];
     for (unsigned i = 0; i < 3; i++) {
         stress_queues[i] = new_queue_delayed(sched, 50, i, 1 + i, i * 10);
@@ -911,6 +1116,11 @@ int main(void)
         cmocka_unit_test(test_drain_time),
         cmocka_unit_test(test_deadlines),
         cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_a_job_waits_for_memory),
+        cmocka_unit_test(test_a_job_that_finds_no_memory_is_refused),
+        cmocka_unit_test(test_a_job_waits_for_results_to_go),
+        cmocka_unit_test(test_a_batch_without_memory_is_taken_apart),
+        cmocka_unit_test(test_leaving_while_there_is_no_memory),
         cmocka_unit_test(test_stress),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

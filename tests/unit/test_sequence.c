@@ -116,6 +116,7 @@ static void test_limits(void **state)
     struct rt_sequence *sequence;
     for (uint64_t i = 1; i <= 3; i++) {
         rt_sequence_close(open_key(w, key_of(w, 0, i, ""), true));
+        rt_sequence_close(open_key(w, key_of(w, 0, i, ""), false));
     }
     key = key_of(w, 1, 1, "");
     assert_fails(w->err, rt_sequences_open(w->sequences, &key, true, &sequence, &w->err),
@@ -125,6 +126,28 @@ static void test_limits(void **state)
     key = key_of(w, 0, 0, name);
     assert_fails(w->err, rt_sequences_open(w->sequences, &key, true, &sequence, &w->err),
                  ST_TOO_LARGE, "128 bytes");
+}
+
+/* A client that only starts sequences displaces its own, whatever their number. */
+static void test_started_ones_give_way(void **state)
+{
+    struct world *w = *state;
+    rt_sequence_close(open_key(w, key_of(w, 0, 1, ""), true));
+    rt_sequence_close(open_key(w, key_of(w, 0, 1, ""), false));
+    struct rt_sequence *held = open_key(w, key_of(w, 0, 2, ""), true);
+    for (uint64_t i = 10; i < 30; i++) {
+        rt_sequence_close(open_key(w, key_of(w, 1, i, ""), true));
+    }
+    expect_unknown(w, key_of(w, 1, 28, ""));
+    rt_sequence_close(open_key(w, key_of(w, 1, 29, ""), false));
+    rt_sequence_close(open_key(w, key_of(w, 0, 1, ""), false));
+    struct rt_sequence_key key = key_of(w, 1, 30, "");
+    struct rt_sequence *sequence;
+    assert_fails(w->err, rt_sequences_open(w->sequences, &key, true, &sequence, &w->err),
+                 ST_EXHAUSTED, "3 sequences"); /* one is held, and two have gone on */
+    rt_sequence_close(held);
+    rt_sequence_close(open_key(w, key, true));
+    expect_unknown(w, key_of(w, 0, 2, ""));
 }
 
 static void test_idle_ones_are_forgotten(void **state)
@@ -155,6 +178,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_ids, open_world, close_world),
         cmocka_unit_test_setup_teardown(test_starting_anew, open_world, close_world),
         cmocka_unit_test_setup_teardown(test_limits, open_world, close_world),
+        cmocka_unit_test_setup_teardown(test_started_ones_give_way, open_world, close_world),
         cmocka_unit_test_setup_teardown(test_idle_ones_are_forgotten, open_world, close_world),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -128,7 +128,7 @@ static void test_depth(void **state)
     add_nested_sip(&text, SIP_DEPTH_MAX);
     assert_ok(f->err, parse(f, buf_span(&text)));
     assert_true(mangles_to(f, buf_span(&text)));
-    sip_print_path(&f->sip.inputs, f->sip.inputs.count - 1, &path);
+    sip_print_path(&f->sip.inputs, 0, f->sip.inputs.count - 1, &path);
     assert_int_equal(path.len, 3 * SIP_DEPTH_MAX);
     buf_reset(&text);
     add_nested_sip(&text, SIP_DEPTH_MAX + 1);

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "protocol/pick.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "protocol/json_priv.h"
+
+#define PATH_BYTES_MAX 120
+#define KEYS_BYTES_MAX 120
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static enum status read_text(struct json *in, size_t bytes_max, struct arena *arena,
+                             struct span *out, struct error *err)
+{
+    struct json_string text;
+    TRY(json_read_string(in, &text, err));
+    if (text.bytes > bytes_max) {
+        return json_fail(in, err, ST_TOO_LARGE, "expected at most %zu bytes of text, got %zu",
+                         bytes_max, text.bytes);
+    }
+    *out = text.raw;
+    if (text.raw.len != text.bytes) {
+        uint8_t *copy = arena_alloc(arena, text.bytes);
+        if (!copy) {
+            return json_fail(in, err, ST_TOO_LARGE, "more text than there is room for");
+        }
+        json_string_decode(&text, copy);
+        *out = span_of(copy, text.bytes);
+    }
+    return ST_OK;
+}
+
+/* A key of a dict, or a position in a list. */
+static enum status read_step(struct json *in, size_t bytes_max, struct arena *arena,
+                             struct sip_step *out, struct error *err)
+{
+    if (json_peek(in) != JSON_NUMBER) {
+        out->is_name = true;
+        return read_text(in, bytes_max, arena, &out->key.name, err);
+    }
+    TRY(json_read_i64(in, &out->key.position, err));
+    return out->key.position >= 0
+               ? ST_OK
+               : json_fail(in, err, ST_INVALID, "expected 0 or more, got %" PRId64,
+                           out->key.position);
+}
+
+static enum status read_path(struct json *in, size_t bytes_max, struct arena *arena,
+                             struct pick *out, struct error *err)
+{
+    struct sip_step steps[SIP_DEPTH_MAX];
+    TRY(json_array(in, err));
+    while (true) {
+        TRY(json_element(in, err));
+        if (in->is_closed) {
+            break;
+        }
+        if (out->depth == SIP_DEPTH_MAX) {
+            return json_fail(in, err, ST_TOO_LARGE, "expected a path of at most %d steps",
+                             SIP_DEPTH_MAX);
+        }
+        steps[out->depth] = (struct sip_step){.is_name = false};
+        TRY(read_step(in, bytes_max, arena, &steps[out->depth], err));
+        out->depth++;
+    }
+    struct sip_step *copy = arena_array(arena, (size_t)out->depth + 1, sizeof(*copy));
+    if (!copy) {
+        return json_fail(in, err, ST_TOO_LARGE, "more text than there is room for");
+    }
+    memcpy(copy, steps, out->depth * sizeof(*copy));
+    out->path = copy;
+    return ST_OK;
+}
+
+enum status pick_read(struct json *in, size_t text_bytes_max, struct arena *arena, struct pick *out,
+                      struct error *err)
+{
+    char next[JSON_NEXT_TEXT_MAX];
+    const char *got = json_next_text(in, next);
+    *out = (struct pick){.kind = PICK_PATH};
+    switch (json_peek(in)) {
+    case JSON_NUMBER:
+        out->kind = PICK_INDEX;
+        return json_read_u64(in, &out->index, err);
+    case JSON_STRING:
+        out->kind = PICK_NAME;
+        return read_text(in, text_bytes_max, arena, &out->name, err);
+    case JSON_ARRAY:
+        return read_path(in, text_bytes_max, arena, out, err);
+    default:
+        TRY(json_skip(in, err)); /* the message says where it is */
+        return json_fail(in, err, ST_INVALID,
+                         "expected an output's number, its name or its path, got %s", got);
+    }
+}
+
+/* ---- following a path ------------------------------------------------------------------------ */
+
+/* The member of |node| that |step| leads to, or SIP_NO_NODE. A number is an integer key as well. */
+static uint32_t find_member(const struct sip_tree *tree, uint32_t node, const struct sip_step *step)
+{
+    switch (tree->nodes[node].kind) {
+    case SIP_SEQUENCE:
+        return step->is_name ? SIP_NO_NODE : sip_find_position(tree, node, step->key.position);
+    case SIP_DICT:
+        if (!step->is_name) {
+            char digits[24];
+            snprintf(digits, sizeof(digits), "%" PRId64, step->key.position);
+            return sip_find_name(tree, node, span_str(digits));
+        }
+        return sip_find_name(tree, node, step->key.name);
+    default:
+        return SIP_NO_NODE;
+    }
+}
+
+/* Keys of |dict|, as many as there is room for. */
+static void print_keys(const struct sip_tree *tree, const struct sip_node *dict, struct buf *out)
+{
+    for (uint32_t i = 0; i < dict->count; i++) {
+        if (out->len > KEYS_BYTES_MAX) {
+            buf_printf(out, " and %" PRIu32 " more", dict->count - i);
+            return;
+        }
+        buf_add_str(out, i ? ", " : "");
+        json_print_string(out, tree->nodes[dict->first + i].key.name);
+    }
+}
+
+/* What there is at |node|. */
+static void print_node(const struct sip_tree *tree, uint32_t node, struct buf *out)
+{
+    const struct sip_node *n = &tree->nodes[node];
+    switch (n->kind) {
+    case SIP_LEAF:
+        buf_add_str(out, "one value");
+        break;
+    case SIP_SEQUENCE:
+        buf_printf(out, "a list of %" PRIu64, sip_length(tree, node));
+        break;
+    case SIP_DICT:
+        buf_add_str(out, "a dict of ");
+        print_keys(tree, n, out);
+        break;
+    case SIP_NOTHING:
+        buf_add_str(out, "nothing");
+        break;
+    }
+}
+
+/* |depth| steps of the path lead to |node|; the next one leads nowhere, or there is none. */
+static enum status refuse(const struct pick *pick, uint32_t depth, const struct sip_tree *tree,
+                          uint32_t node, struct error *err)
+{
+    struct buf before, there;
+    bool is_short = depth == pick->depth;
+    buf_init(&before, PATH_BYTES_MAX);
+    buf_init(&there, 2 * KEYS_BYTES_MAX);
+    buf_add_str(&before, "result");
+    sip_print_path(tree, 0, node, &before);
+    print_node(tree, node, &there);
+    if (is_short) {
+        error_set(err, ST_INVALID, "%.*s is %.*s, expected a path to one value",
+                  SPAN_FMT(buf_span(&before)), SPAN_FMT(buf_span(&there)));
+    } else {
+        struct buf step;
+        buf_init(&step, PATH_BYTES_MAX);
+        sip_print_key(pick->path[depth].is_name ? SIP_DICT : SIP_SEQUENCE, &pick->path[depth].key,
+                      &step);
+        error_set(err, ST_INVALID, "there is no %.*s: %.*s is %.*s", SPAN_FMT(buf_span(&step)),
+                  SPAN_FMT(buf_span(&before)), SPAN_FMT(buf_span(&there)));
+        buf_fini(&step);
+    }
+    buf_fini(&before);
+    buf_fini(&there);
+    return ST_INVALID;
+}
+
+enum status pick_follow(const struct pick *pick, const struct sip_tree *tree, uint32_t *out_index,
+                        struct error *err)
+{
+    uint32_t node = 0;
+    for (uint32_t depth = 0; depth < pick->depth; depth++) {
+        uint32_t member = find_member(tree, node, &pick->path[depth]);
+        if (member == SIP_NO_NODE) {
+            return refuse(pick, depth, tree, node, err);
+        }
+        node = member;
+    }
+    if (tree->nodes[node].kind != SIP_LEAF) {
+        return refuse(pick, pick->depth, tree, node, err);
+    }
+    *out_index = (uint32_t)tree->nodes[node].raw_index;
+    return ST_OK;
+}

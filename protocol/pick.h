@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which result of a method is meant, where another call takes it: the member "output" of a promise
+ * (POST /v2/batch) and of a pipeline's document.
+ *
+ *     2               a number: the raw index
+ *     "boxes.0"       a string: the name or the alias (runtime/names.h)
+ *     ["boxes", 0]    a list: the keys and positions that lead to it in the structure of the
+ * results
+ *
+ * Any thread.
+ */
+#ifndef PTED_PROTOCOL_PICK_H
+#define PTED_PROTOCOL_PICK_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/status.h"
+#include "protocol/sip_tree.h"
+
+struct json;
+
+enum pick_kind {
+    PICK_ONLY, /* nothing was said: the only result there is */
+    PICK_INDEX,
+    PICK_NAME,
+    PICK_PATH
+};
+
+/* By |kind|; texts borrow from what was read, or lie in the arena. */
+struct pick {
+    enum pick_kind kind;
+    uint64_t index;
+    struct span name;
+    const struct sip_step *path;
+    uint32_t depth; /* of |path| */
+};
+
+/* The value that comes next. ST_TOO_LARGE: a text longer than |text_bytes_max|, a path deeper than
+ * a structure can be, or a full arena. */
+MUST_CHECK enum status pick_read(struct json *in, size_t text_bytes_max, struct arena *arena,
+                                 struct pick *out, struct error *err);
+
+/* The raw index at |pick|'s path. ST_INVALID says how far the path leads, and what is there. */
+MUST_CHECK enum status pick_follow(const struct pick *pick, const struct sip_tree *tree,
+                                   uint32_t *out_index, struct error *err);
+
+#endif

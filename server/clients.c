@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "server/clients.h"
+
+#include "base/check.h"
+#include "hal/pool.h"
+#include "server/conn.h"
+#include "server/log.h"
+#include "server/options.h"
+#include "server/request.h"
+#include "server/server.h"
+#include "server/serving.h"
+
+/* Of bytes that moved at a time, half count after each of these times. */
+#define HALF_LIFE_MS 100
+#define NEXT_TO_NOTHING 4096
+#define LITTLE (16 << 10) /* some 100 KB a second */
+/* A client that has not moved a byte for so long while others wait has stopped. */
+#define PAUSE_MS 300
+/* An upload takes the memory of one that is so many times slower. */
+#define FAR_SLOWER 4
+#define RETRY_MS 20
+#define MS_PER_S 1000
+/* Where others hold less than one part of the memory in so many, a client is alone. */
+#define ALONE 64
+
+/* ---- how fast -------------------------------------------------------------------------------- */
+
+void pace_begin(struct pace *pace, uint64_t now_ms)
+{
+    *pace = (struct pace){.begun_ms = now_ms, .moved_ms = now_ms, .window_ms = now_ms};
+}
+
+static uint64_t recent_bytes(const struct pace *pace, uint64_t now_ms)
+{
+    uint64_t halvings = (now_ms - pace->moved_ms) / HALF_LIFE_MS;
+    return halvings < 64 ? pace->recent_bytes >> halvings : 0;
+}
+
+void pace_move(struct pace *pace, size_t bytes, uint64_t now_ms)
+{
+    pace->recent_bytes = recent_bytes(pace, now_ms) + bytes;
+    pace->moved_ms = now_ms;
+    pace->window_bytes += bytes;
+}
+
+void pace_resume(struct pace *pace, uint64_t since_ms, uint64_t now_ms)
+{
+    pace->begun_ms = now_ms;
+    pace->moved_ms += now_ms - since_ms;
+    pace->window_ms += now_ms - since_ms;
+}
+
+bool pace_is_too_slow(struct pace *pace, const struct params *params, uint64_t now_ms)
+{
+    uint64_t elapsed_ms = now_ms - pace->window_ms;
+    if (params->rate_min == 0 || elapsed_ms < params->rate_window) {
+        return false;
+    }
+    bool is_slow = pace->window_bytes * MS_PER_S < params->rate_min * elapsed_ms;
+    pace->window_ms = now_ms;
+    pace->window_bytes = 0;
+    return is_slow;
+}
+
+/* ---- how much -------------------------------------------------------------------------------- */
+
+static struct hal_pool *pool_of(const struct server *server)
+{
+    return server->serving ? server->serving->clients : NULL;
+}
+
+static void charge(struct server *server, size_t before, size_t bytes)
+{
+    struct hal_pool *pool = pool_of(server);
+    server->clients.heap_bytes += bytes;
+    server->clients.heap_bytes -= before;
+    if (pool && bytes > before) {
+        hal_pool_charge(pool, bytes - before);
+    } else if (pool && bytes < before) {
+        hal_pool_discharge(pool, before - bytes);
+    }
+}
+
+void clients_update(struct conn *conn)
+{
+    size_t heap_bytes = conn_heap_bytes(conn);
+    if (heap_bytes != conn->charged_bytes) {
+        charge(conn->server, conn->charged_bytes, heap_bytes);
+        conn->charged_bytes = heap_bytes;
+    }
+}
+
+void clients_leave_pool(struct server *server)
+{
+    if (pool_of(server)) {
+        hal_pool_discharge(pool_of(server), server->clients.heap_bytes);
+    }
+}
+
+void clients_enter_pool(struct server *server)
+{
+    if (pool_of(server)) {
+        hal_pool_charge(pool_of(server), server->clients.heap_bytes);
+    }
+}
+
+/* ---- whose turn it is to give memory back ---------------------------------------------------- */
+
+/* What has moved lately; false: it is not to be evicted. An upload that waits for memory has sent
+ * more than we have read: it is not slow. */
+static bool find_pace(const struct conn *conn, uint64_t now_ms, uint64_t *out_bytes)
+{
+    bool is_waiting = conn->state == CONN_BODY && !list_is_empty(&conn->want_link);
+    bool is_parked = conn_is_parked(conn), has_stopped = now_ms - conn->pace.moved_ms >= PAUSE_MS;
+    *out_bytes = is_parked || has_stopped ? 0 : recent_bytes(&conn->pace, now_ms);
+    return is_parked ||
+           (conn_is_paced(conn) && !is_waiting && now_ms - conn->pace.begun_ms >= HALF_LIFE_MS);
+}
+
+/* The slowest of those that hold memory, but |except|, below |limit| recent bytes; of several the
+ * one that holds most. NULL: there is none. */
+static struct conn *find_slowest(const struct server *server, const struct conn *except,
+                                 uint64_t limit, uint64_t now_ms)
+{
+    struct conn *slowest = NULL;
+    uint64_t lowest = limit;
+    size_t most = 0;
+    for (struct list *node = server->conns.next; node != &server->conns; node = node->next) {
+        struct conn *conn = LIST_ENTRY(node, struct conn, link);
+        uint64_t pace;
+        if (conn == except || !find_pace(conn, now_ms, &pace)) {
+            continue;
+        }
+        size_t held = conn_held_bytes(conn);
+        if (held > 0 && (pace < lowest || (slowest && pace == lowest && held > most))) {
+            slowest = conn;
+            lowest = pace;
+            most = held;
+        }
+    }
+    return slowest;
+}
+
+static void evict(struct conn *conn)
+{
+    if (server_may_log(conn->server, LOG_KIND_REFUSED)) {
+        log_line(LOG_INFO, "connection: %zu bytes are taken back, others need them",
+                 conn_held_bytes(conn));
+    }
+    conn->server->clients.evicted_count++;
+    conn_evict(conn);
+}
+
+static bool evict_below(struct server *server, const struct conn *except, uint64_t limit)
+{
+    struct conn *slowest = find_slowest(server, except, limit, uv_now(&server->loop));
+    if (slowest) {
+        evict(slowest);
+    }
+    return slowest != NULL;
+}
+
+/* For the upload of |conn|: one that is far slower, or moves next to nothing, gives way. */
+static bool make_room(struct conn *conn)
+{
+    uint64_t far_slower = recent_bytes(&conn->pace, uv_now(&conn->server->loop)) / FAR_SLOWER;
+    return evict_below(conn->server, conn,
+                       far_slower > NEXT_TO_NOTHING ? far_slower : NEXT_TO_NOTHING);
+}
+
+bool clients_evict_slowest(struct server *server, const struct conn *except, bool is_pressing)
+{
+    return evict_below(server, except, is_pressing ? LITTLE : NEXT_TO_NOTHING);
+}
+
+bool clients_are_over(const struct conn *conn)
+{
+    struct hal_pool *pool = pool_of(conn->server);
+    struct hal_pool_stats stats;
+    if (!pool || !hal_pool_is_over(pool)) {
+        return false;
+    }
+    hal_pool_stats(pool, &stats);
+    return stats.held_bytes - conn_held_bytes(conn) > stats.size_bytes / ALONE;
+}
+
+/* ---- waiting for memory ---------------------------------------------------------------------- */
+
+static void move_all(struct list *from, struct list *to)
+{
+    while (!list_is_empty(from)) {
+        struct list *link = from->next;
+        list_remove(link);
+        list_push_back(to, link);
+    }
+}
+
+static struct body *upload_of(const struct conn *conn)
+{
+    return conn->state == CONN_BODY ? &conn->request->body : NULL;
+}
+
+/* Nobody has a promise: one upload goes on, however large. */
+static bool is_only_upload(const struct server *server)
+{
+    for (struct list *node = server->conns.next; node != &server->conns; node = node->next) {
+        const struct body *body = upload_of(LIST_ENTRY(node, struct conn, link));
+        if (body && body->promised) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool promise(struct conn *conn)
+{
+    struct body *body = upload_of(conn);
+    for (int i = 0; i < CLIENTS_EVICTIONS_MAX; i++) {
+        if (body_promise(body, false)) {
+            return true;
+        }
+        if (!make_room(conn)) {
+            break;
+        }
+    }
+    return is_only_upload(conn->server) && body_promise(body, true);
+}
+
+bool clients_may_send(struct conn *conn)
+{
+    struct server *server = conn->server;
+    const struct body *body = upload_of(conn);
+    bool is_large = body->announced > BODY_SMALL_BYTES;
+    if (is_large && (body->promised || body->len < body->capacity)) {
+        return true;
+    }
+    if (server->clients.is_upload_waiting) {
+        return false;
+    }
+    if (is_large) {
+        return promise(conn);
+    }
+    for (int i = 0; i < CLIENTS_EVICTIONS_MAX && clients_are_over(conn); i++) {
+        if (!make_room(conn)) {
+            return false;
+        }
+    }
+    return !clients_are_over(conn);
+}
+
+static void take_promises_back(struct server *server)
+{
+    uint64_t now_ms = uv_now(&server->loop);
+    for (struct list *node = server->conns.next; node != &server->conns; node = node->next) {
+        struct conn *conn = LIST_ENTRY(node, struct conn, link);
+        struct body *body = upload_of(conn);
+        if (body && list_is_empty(&conn->want_link) && now_ms - conn->pace.moved_ms >= PAUSE_MS) {
+            body_unpromise(body);
+        }
+    }
+}
+
+/*
+ * Each once, also one that begins to wait again, as far as the turn has time for them; the others
+ * are first the next time. A retry may evict others, which leave the list.
+ */
+static void on_retry(uv_timer_t *timer)
+{
+    struct server *server = timer->data;
+    struct list *wanting = &server->clients.wanting, now;
+    list_init(&now);
+    move_all(wanting, &now);
+    bool was_upload_waiting = server->clients.is_upload_waiting;
+    if (was_upload_waiting) {
+        take_promises_back(server);
+    }
+    server->clients.is_upload_waiting = false;
+    do {
+        struct conn *conn = LIST_ENTRY(now.next, struct conn, want_link);
+        list_remove(&conn->want_link);
+        if (!conn_retry(conn)) {
+            list_push_back(wanting, &conn->want_link);
+            server->clients.is_upload_waiting |= conn->state == CONN_BODY;
+        }
+    } while (!list_is_empty(&now) && turns_has_time(server));
+    if (!list_is_empty(&now)) {
+        server->clients.is_upload_waiting |= was_upload_waiting;
+        move_all(wanting, &now);
+        move_all(&now, wanting);
+    }
+    if (list_is_empty(wanting)) {
+        uv_timer_stop(timer);
+    }
+}
+
+void clients_init(struct server *server)
+{
+    list_init(&server->clients.wanting);
+    uv_timer_init(&server->loop, &server->clients.timer);
+}
+
+void clients_want(struct conn *conn)
+{
+    struct clients *clients = &conn->server->clients;
+    must(list_is_empty(&conn->want_link));
+    conn->want_ms = uv_now(&conn->server->loop);
+    clients->is_upload_waiting |= conn->state == CONN_BODY;
+    list_push_back(&clients->wanting, &conn->want_link);
+    if (!uv_is_active((const uv_handle_t *)&clients->timer)) {
+        uv_timer_start(&clients->timer, on_retry, RETRY_MS, RETRY_MS);
+    }
+}

@@ -1,0 +1,344 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""How long steps of the event loop are, for requests that are made to lengthen them: within the
+default limits, each as bad as they allow. A line "name: us" each, of processor time. The library
+that is preloaded has the daemon take one socket's event at a time, so that what lies between two
+looks at the sockets is one step: nobody else is answered meanwhile. The goal is 2000 us.
+
+usage: loop_turns.py [CASE...]; top_srcdir and top_builddir as in make check.
+"""
+import gzip
+import json
+import mmap
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+BUILD = Path(os.environ.get("top_builddir", ".")).resolve()
+SOURCE = Path(os.environ.get("top_srcdir", Path(__file__).resolve().parents[2]))
+os.environ.setdefault("top_srcdir", str(SOURCE))
+sys.path.insert(0, str(SOURCE / "tests" / "http"))
+# pylint: disable=wrong-import-position
+from run_http import MODELS, Client, Daemon, build_request  # noqa: E402
+
+WIDE, ADD = str(MODELS / "wide.pte"), str(MODELS / "add.pte")
+MIB = 1 << 20
+CASES = []
+CHUNKED = b"POST /v2/models/%s/infer HTTP/1.1\r\nHost:a\r\nTransfer-Encoding: chunked\r\n%s\r\n"
+
+
+class Turns:
+    """The figures of a daemon, in the file that its preloaded library writes."""
+
+    def __init__(self, folder):
+        self.path = Path(folder) / "turns"
+        self.path.write_bytes(bytes(16))
+        with self.path.open("r+b") as file:
+            self.map = mmap.mmap(file.fileno(), 16)
+
+    def begin(self):
+        time.sleep(0.3)  # what is left of the case before
+        self.map[:16] = bytes(16)
+
+    def end(self):
+        return struct.unpack("<QQ", self.map[:16])
+
+
+def case(*arguments):
+    """A function (port) that sends the worst of its kind to a daemon with |arguments|."""
+    def add(function):
+        CASES.append((function.__name__, arguments, function))
+        return function
+    return add
+
+
+def tensor(name, shape, **members):
+    return {"name": name, "shape": shape, "datatype": "FP32", **members}
+
+
+def infer_json(inputs, **members):
+    return json.dumps({"inputs": inputs, **members}).encode()
+
+
+def post(target, body, *fields):
+    return build_request("POST", target, body, list(fields))
+
+
+def ask(port, request):
+    client = Client(port)
+    client.send(request)
+    client.status = client.answer()
+    return client
+
+
+def wide_json(rows):
+    row = "[" + ",".join(["1.2345678"] * 64) + "]"
+    return ('{"inputs":[{"name":"input_0","shape":[%d,64],"datatype":"FP32","data":[%s]}]}'
+            % (rows, ",".join([row] * rows))).encode()
+
+
+def wide_binary(content, *fields):
+    """Rows of 256 bytes in, and as many out."""
+    rows = len(content) // 256
+    head = infer_json([tensor("input_0", [rows, 64],
+                              parameters={"binary_data_size": len(content)})],
+                      parameters={"binary_data_output": "Accept-Encoding: gzip" not in fields})
+    return head + content, [f"Inference-Header-Content-Length: {len(head)}", *fields]
+
+
+def post_wide(content, *fields):
+    body, fields = wide_binary(content, *fields)
+    return post("/v2/models/wide/infer", body, *fields)
+
+
+ADD_BODY = infer_json([tensor(name, [2, 3], data=[1] * 6) for name in ("input_0", "input_1")])
+
+
+@case(WIDE)
+def body_inline(port):
+    """JSON of numbers, as long as is decoded on the loop."""
+    rows = (64 << 10) // (64 * 10 + 2) - 1
+    for _ in range(5):
+        ask(port, post("/v2/models/wide/infer", wide_json(rows)))
+
+
+@case(WIDE)
+def body_gzip_bomb(port):
+    """60 KiB that inflate to 60 MiB."""
+    bomb = gzip.compress(b" " * (60 << 20))
+    for _ in range(3):
+        ask(port, post("/v2/models/wide/infer", bomb, "Content-Encoding: gzip"))
+
+
+@case(WIDE)
+def body_gzip_small(port):
+    """Little that inflates to what is decoded on the loop, and an answer that is deflated."""
+    body = gzip.compress(wide_json(90))
+    for _ in range(5):
+        ask(port, post("/v2/models/wide/infer", body, "Content-Encoding: gzip",
+                       "Accept-Encoding: gzip"))
+
+
+@case(WIDE)
+def shape_gzip_bomb(port):
+    bomb = gzip.compress(b" " * (60 << 20))
+    for _ in range(3):
+        ask(port, post("/v2/models/wide/shape", bomb, "Content-Encoding: gzip"))
+        ask(port, post("/v2/batch", bomb, "Content-Encoding: gzip"))
+
+
+@case(WIDE)
+def answer_deflated(port):
+    """The longest answer that is encoded on the loop, and deflated."""
+    for rows in (1, 50, 100, 200):
+        numbers = os.urandom(rows * 256).replace(b"\x7f", b"\0").replace(b"\xff", b"\0")
+        ask(port, post_wide(numbers, "Accept-Encoding: gzip"))
+
+
+@case(WIDE)
+def call_fill(port):
+    """A short body that stands for many elements."""
+    for rows in (200, 1000, 100000):
+        body = json.dumps({"args": [{"dtype": "float32", "shape": [rows, 64], "fill": 1}]}).encode()
+        ask(port, post("/v2/models/wide/call?binary=1", body))
+
+
+@case(ADD)
+def pipelined_get(port):
+    client = Client(port)
+    request = b"GET /v2 HTTP/1.1\r\nHost:a\r\n\r\n"
+    count = (256 << 10) // len(request)
+    client.send(request * count)
+    for _ in range(count):
+        client.answer()
+
+
+@case(ADD)
+def pipelined_infer(port):
+    client = Client(port)
+    request = post("/v2/models/add/infer", ADD_BODY)
+    count = (256 << 10) // len(request)
+    client.send(request * count)
+    for _ in range(count):
+        client.answer()
+
+
+@case(ADD)
+def pipelined_by_many(port):
+    clients = [Client(port) for _ in range(64)]
+    request = post("/v2/models/add/infer", ADD_BODY)
+    count = (64 << 10) // len(request)
+    for client in clients:
+        client.send(request * count)
+    for client in clients:
+        for _ in range(count):
+            client.answer()
+
+
+@case(ADD)
+def pipelined_refused(port):
+    client = Client(port)
+    request = b"POST /v2/models/add/infer HTTP/1.1\r\nHost:a\r\nContent-Length:1\r\n\r\nx"
+    count = (128 << 10) // len(request)
+    client.send(request * count)
+    for _ in range(count):
+        client.answer()
+
+
+@case("--log-requests", "all", ADD)
+def pipelined_logged(port):
+    pipelined_refused(port)
+
+
+@case(ADD)
+def chunks_of_a_byte(port):
+    client = Client(port)
+    client.send(CHUNKED % (b"add", b"") + b"1\r\n \r\n" * (300 << 10) + b"0\r\n\r\n")
+    client.answer()
+
+
+@case(ADD)
+def heads(port):
+    """As many fields and as many bytes as a head may have."""
+    fields = [f"X-Field-{number}: " + "v" * 280 for number in range(90)]
+    for _ in range(5):
+        ask(port, build_request("GET", "/v2", b"", fields))
+
+
+@case("--connection-count-max", "20000", ADD)
+def connections(port):
+    clients = [Client(port) for _ in range(3000)]
+    for client in clients:
+        client.send(b"GET /v2 HTTP/1.1\r\nHost:a\r\n\r\n")
+    for client in clients:
+        client.answer()
+    time.sleep(2.5)  # the sweep looks at all of them
+    for client in clients:
+        client.socket.close()
+
+
+@case(WIDE)
+def upload_large(port):
+    """60 MiB, binary in both directions."""
+    for _ in range(2):
+        ask(port, post_wide(bytes(60 * MIB)))
+
+
+@case(WIDE)
+def upload_chunked(port):
+    """30 MiB in chunks of 1 MiB."""
+    body, fields = wide_binary(bytes(30 * MIB))
+    chunks = b"".join(b"%x\r\n%s\r\n" % (len(body[at:at + MIB]), body[at:at + MIB])
+                      for at in range(0, len(body), MIB))
+    client = Client(port)
+    client.send(CHUNKED % (b"wide", fields[0].encode() + b"\r\n") + chunks + b"0\r\n\r\n")
+    client.answer()
+
+
+@case("--ring-bytes", "8M", WIDE)
+def uploads_that_wait(port):
+    """1,500 clients want memory, and get a little."""
+    head = b"POST /v2/models/wide/infer HTTP/1.1\r\nHost:a\r\nContent-Length:4194304\r\n\r\n"
+    clients = [Client(port) for _ in range(1500)]
+    for client in clients:
+        client.send(head + bytes(70 << 10))
+    for _ in range(30):
+        for client in clients[::50]:
+            try:
+                client.send(bytes(100))
+            except OSError:
+                pass
+        time.sleep(0.1)
+
+
+@case("--ring-bytes", "16M", WIDE)
+def answers_that_wait(port):
+    """Answers of 1 MiB to 300 clients that do not read."""
+    clients = [Client(port) for _ in range(300)]
+    for client in clients:
+        client.socket.setblocking(False)
+        try:
+            client.socket.send(post_wide(bytes(MIB)))
+        except OSError:
+            pass
+    time.sleep(3)
+
+
+@case(ADD)
+def list_of_calls(port):
+    """As many calls in one list as its body has room for on the loop."""
+    item = {"model_name": "add", **json.loads(ADD_BODY)}
+    for count in (16, 64):
+        body = json.dumps([dict(item, id=f"r{n}") for n in range(count)]).encode()
+        ask(port, post("/v2/batch", body))
+
+
+@case(ADD)
+def gets(port):
+    for target in ("/v2", "/v2/models", "/v2/models/add", "/v2/models/stats",
+                   "/v2/models/add/signature", "/v2/models/add/config"):
+        ask(port, build_request("GET", target))
+    ask(port, post("/v2/repository/index", b"{}"))
+
+
+@case("MANY")
+def gets_of_many_models(port):
+    """1,000 models."""
+    for target in ("/v2/models", "/v2/models/stats"):
+        ask(port, build_request("GET", target))
+    ask(port, post("/v2/repository/index", b"{}"))
+
+
+@case("LARGE")
+def shape_and_signature(port):
+    """Of the largest program beside the tests."""
+    client = ask(port, build_request("GET", "/v2/models"))
+    name = json.loads(client.body)["models"][0]
+    ask(port, build_request("GET", f"/v2/models/{name}/signature"))
+    meta = json.loads(ask(port, build_request("GET", f"/v2/models/{name}")).body)
+    inputs = [{"name": i["name"], "datatype": i["datatype"],
+               "shape": [1 if d < 0 else d for d in i["shape"]]} for i in meta["inputs"]]
+    for _ in range(3):
+        ask(port, post(f"/v2/models/{name}/shape", json.dumps({"inputs": inputs}).encode()))
+
+
+def arguments_of(arguments, folder):
+    if arguments == ("MANY",):
+        models = Path(folder) / "models"
+        models.mkdir()
+        for number in range(1000):
+            shutil.copy(ADD, models / f"model_{number}.pte")
+        return ["--models", str(models)]
+    if arguments == ("LARGE",):
+        return [str(max(MODELS.glob("*.pte"), key=lambda path: path.stat().st_size))]
+    return list(arguments)
+
+
+def measure(name, arguments, function, library):
+    with tempfile.TemporaryDirectory() as folder:
+        turns = Turns(folder)
+        environment = {**os.environ, "LD_PRELOAD": library, "LOOP_TURNS": str(turns.path)}
+        with Daemon(arguments_of(arguments, folder), env=environment) as daemon:
+            turns.begin()
+            function(daemon.port)
+            longest_ns, count = turns.end()
+    print(f"{name}: {longest_ns / 1000:.0f} us ({count} turns)", flush=True)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        library = str(Path(folder) / "loop_turns.so")
+        subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-I", str(BUILD), "-o", library,
+                        str(SOURCE / "tests" / "bench" / "loop_turns.c"), "-ldl"], check=True)
+        for name, arguments, function in CASES:
+            if len(sys.argv) < 2 or name in sys.argv[1:]:
+                measure(name, arguments, function, library)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,296 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The memory for requests under clients that are slow, or that only announce: nobody else waits for
+them, nobody else is refused, and all of it comes back. Nothing depends on how long anything takes;
+a test waits for what it wants to see.
+"""
+import gzip
+import json
+import re
+import select
+import socket
+import struct
+import sys
+import threading
+from pathlib import Path
+
+import load
+from load import ADD, DEEP, deep_request, get_json, in_threads, send, wait_until
+from run_http import (MODELS, TIMEOUT_S, Client, Daemon, Failure, Report, build_request, expect)
+
+WIDE = str(MODELS / "wide.pte")
+MIB = 1 << 20
+HEAD = "POST /v2/models/{}/infer HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n"
+
+
+def wide_request(rows, is_binary=True):
+    """256 bytes a row in both directions, and an answer of 1.0 everywhere."""
+    tensor = {"name": "input_0", "shape": [rows, 64], "datatype": "FP32",
+              "parameters": {"binary_data_size": rows * 256}}
+    head = json.dumps({"inputs": [tensor],
+                       "parameters": {"binary_data_output": is_binary}}).encode()
+    return build_request("POST", "/v2/models/wide/infer", head + bytes(rows * 256),
+                         [f"Inference-Header-Content-Length: {len(head)}"])
+
+
+def ask_wide(client, rows):
+    client.send(wide_request(rows))
+    status = client.answer()
+    expect(f"{rows} rows: {client.body[:300]}", status, 200)
+    expect("the last number", client.body[-4:], struct.pack("<f", 1))
+
+
+def add_request(padding=0):
+    tensors = [{"name": name, "shape": [2, 3], "datatype": "FP32", "data": [1] * 6}
+               for name in ("input_0", "input_1")]
+    body = b" " * padding + json.dumps({"inputs": tensors}).encode()
+    return build_request("POST", "/v2/models/add/infer", body)
+
+
+def memory_of(daemon):
+    return get_json(Client(daemon.port), "/v2/models/stats")["memory"]
+
+
+def wait_until_empty(daemon):
+    wait_until("all memory is free", lambda: memory_of(daemon)["used"] == 0)
+
+
+def resident_mib(daemon):
+    status = Path(f"/proc/{daemon.process.pid}/status").read_text()
+    return int(re.search(r"VmRSS:\s*(\d+) kB", status)[1]) / 1024
+
+
+def deaf_client(daemon):
+    """A client that never reads, with the smallest buffer that there is."""
+    deaf = Client.__new__(Client)
+    deaf.socket = socket.socket()
+    deaf.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    deaf.socket.connect(("127.0.0.1", daemon.port))
+    deaf.socket.settimeout(TIMEOUT_S)
+    deaf.unread, deaf.fields, deaf.body = b"", [], b""
+    return deaf
+
+
+def ask_others(daemon, count=20):
+    """Requests of all sizes by clients that are in no way slow."""
+    client = Client(daemon.port)
+    for number in range(count):
+        ask_wide(client, (1, 100, 2000, 8000)[number % 4])
+
+
+# ---- what is only announced ---------------------------------------------------------------------
+
+def heads_without_bodies():
+    with Daemon([WIDE, "--ring-bytes=32M"]) as daemon:
+        clients = [Client(daemon.port) for _ in range(8)]
+        for client in clients:
+            client.send(HEAD.format("wide", 64 * MIB).encode())
+        ask_others(daemon)
+        expect("held", memory_of(daemon)["clients"]["held"], 0)
+        for client in clients:
+            client.reset()
+
+
+def a_body_that_stops_in_the_middle():
+    with Daemon([WIDE, "--ring-bytes=32M"]) as daemon:
+        client = Client(daemon.port)
+        client.send(HEAD.format("wide", 65537).encode() + b" " * 65000)
+        wait_until("it has come", lambda: memory_of(daemon)["clients"]["held"] >= 65000)
+        ask_others(daemon, 100)
+        expect("held", memory_of(daemon)["clients"]["held"] <= 2 * 65536 + (256 << 10), True)
+        client.reset()
+        wait_until_empty(daemon)
+
+
+# ---- what clients hold ---------------------------------------------------------------------------
+
+def an_answer_that_nobody_reads():
+    """While a client does not read, its request keeps neither inputs nor arena nor results."""
+    with Daemon([WIDE, "--ring-bytes=64M"]) as daemon:
+        for is_binary in (True, False):
+            deaf = deaf_client(daemon)
+            deaf.send(wide_request(32768, is_binary))
+            def is_written():
+                stats = get_json(Client(daemon.port), "/v2/models/stats")
+                memory, wide = stats["memory"], stats["model_stats"][0]
+                return (wide["memory"]["peak"] > 0 and memory["clients"]["held"] > MIB and
+                        memory["running"]["held"] == wide["memory"]["held"] == 0)
+            wait_until("only clients hold memory", is_written)
+            ask_others(daemon)
+            deaf.reset()
+            wait_until_empty(daemon)
+
+
+def small_answers_that_nobody_reads():
+    """A request is over when the rest of its answer is small: the connection keeps a copy of it."""
+    with Daemon([ADD]) as daemon:
+        deaf = deaf_client(daemon)
+        deaf.socket.setblocking(False)
+        request = add_request()
+        def has_stalled():
+            try:
+                while deaf.socket.send(request * 100):
+                    pass
+            except BlockingIOError:
+                return memory_of(daemon)["clients"]["held"] > 0
+        wait_until("its answers wait", has_stalled)
+        expect("little", memory_of(daemon)["clients"]["held"] < MIB, True)
+        deaf.socket.settimeout(TIMEOUT_S)
+        expect("the first answer", deaf.answer(), 200)
+        deaf.reset()
+        wait_until_empty(daemon)
+
+
+def the_slowest_gives_way():
+    """Bodies that stop fill what clients may hold; those that come quickly get their memory."""
+    with Daemon([WIDE, "--ring-bytes=16M"]) as daemon:
+        slow = [Client(daemon.port) for _ in range(6)]
+        for client in slow:
+            client.send(HEAD.format("wide", 4 * MIB).encode() + b" " * MIB)
+        wait_until("they hold memory", lambda: memory_of(daemon)["clients"]["held"] >= 4 * MIB)
+        in_threads(2, lambda _: ask_wide(Client(daemon.port), 16384))
+        expect("evicted", memory_of(daemon)["evicted"] > 0, True)
+        ready, _, _ = select.select([client.socket for client in slow], [], [], TIMEOUT_S)
+        client = next(client for client in slow if client.socket in ready)
+        expect("a slow one", client.answer(), 429)
+        expect("text", json.loads(client.body)["error"],
+               "request body: too slow while others need its memory")
+        for client in slow:
+            client.reset()
+        wait_until_empty(daemon)
+
+
+class Crowd:
+    """Clients that are slow in three ways, in a process that does nothing else for them."""
+
+    def __init__(self, daemon, count):
+        self.clients = []
+        for number in range(count):
+            client = deaf_client(daemon)
+            if number % 3 == 0:
+                client.send(wide_request(4096, number % 2 == 0))
+            elif number % 3 == 1:
+                client.send(HEAD.format("wide", MIB).encode() + b" " * (MIB // 2))
+            else:
+                client.send(HEAD.format("wide", 60000).encode() + b" " * 59999)
+            self.clients.append(client)
+
+    def close(self):
+        for client in self.clients:
+            client.reset()
+
+
+def slow_clients_beside_load():
+    """Hundreds of slow senders and readers, and queued large calls, beside full load on a small
+    ring: nobody else is refused."""
+    with Daemon([WIDE, DEEP, "--ring-bytes=32M", "--workers=2"]) as daemon:
+        crowds = []
+        large = [send(daemon, 1024) for _ in range(40)]
+        in_threads(3, lambda _: crowds.append(Crowd(daemon, 80)))
+        in_threads(4, lambda _: ask_others(daemon, 60))
+        for client in large:
+            status = client.answer()
+            expect(f"a large call: {client.body[:300]}", status, 200)
+        for crowd in crowds:
+            crowd.close()
+        wait_until_empty(daemon)
+
+
+# ---- how fast ------------------------------------------------------------------------------------
+
+def too_slow_a_body():
+    with Daemon([WIDE, "--rate-min=1M", "--rate-window=100ms"]) as daemon:
+        client = Client(daemon.port)
+        client.send(HEAD.format("wide", 4 * MIB).encode())
+        expect("status", client.answer(), 408)
+        expect("text", json.loads(client.body)["error"],
+               "request body: fewer bytes a second than --rate-min")
+        wait_until("closed", client.is_closed)
+
+
+def too_slow_a_reader():
+    with Daemon([WIDE, "--rate-min=1M", "--rate-window=100ms"]) as daemon:
+        deaf = deaf_client(daemon)
+        deaf.send(wide_request(65536))
+        wait_until_empty(daemon)
+        try:
+            while deaf.socket.recv(MIB):
+                pass
+        except ConnectionResetError:
+            pass
+        ask_others(daemon)
+
+
+# ---- what comes back -----------------------------------------------------------------------------
+
+def memory_goes_back():
+    """Within seconds the process is nearly as small as before it had much to do."""
+    with Daemon([WIDE]) as daemon:
+        ask_others(daemon)
+        before = resident_mib(daemon)
+        def ask_much(number):
+            client = Client(daemon.port)
+            for rows in (65536, 30000):
+                client.send(wide_request(rows, number % 2 == 0))
+                expect("status", client.answer(), 200)
+        in_threads(4, ask_much)
+        grown = memory_of(daemon)["peak"]
+        expect(f"{grown} bytes at the peak", grown > 32 * MIB, True)
+        wait_until("small again", lambda: resident_mib(daemon) < before + 20)
+        wait_until_empty(daemon)
+
+
+# ---- what takes long -----------------------------------------------------------------------------
+
+def bodies_that_inflate():
+    """Eight bodies of 60 KiB that become 60 MiB keep threads busy, and not the loop: a client that
+    asks behind all of them is answered before the last."""
+    bomb = build_request("POST", "/v2/models/add/infer", gzip.compress(bytes(60 * MIB)),
+                         ["Content-Encoding: gzip"])
+    with Daemon([ADD]) as daemon:
+        client, bombers = Client(daemon.port), [Client(daemon.port) for _ in range(8)]
+        for bomber in bombers:
+            bomber.send(bomb)
+        client.send(build_request("GET", "/v2/health/live"))
+        expect("live", client.answer(), 200)
+        answered, _, _ = select.select([bomber.socket for bomber in bombers], [], [], 0)
+        expect("some are still busy", len(answered) < len(bombers), True)
+        for bomber in bombers:
+            expect("a bomb", bomber.answer() in (400, 429), True)
+
+
+# ---- stopping ------------------------------------------------------------------------------------
+
+def requests_that_never_come():
+    """After SIGTERM a complete request is finished; incomplete ones have less time."""
+    with Daemon([DEEP, WIDE, "--drain-incomplete-timeout=200ms", "--workers=1"]) as daemon:
+        heads = Client(daemon.port)
+        heads.send(b"POST /v2/models/wide/infer HTTP/1.1\r\nHost: a\r\n")
+        body = Client(daemon.port)
+        body.send(HEAD.format("wide", 100000).encode() + b" " * 70000)
+        large = send(daemon, load.MANY_ROWS)
+        load.wait_for_load(daemon, 1, 0)
+        daemon.process.terminate()
+        expect("the head", heads.answer(), 408)
+        expect("the body", body.answer(), 408)
+        expect("text", json.loads(body.body)["error"], "request body: not complete in time")
+        expect("the complete one", large.answer(), 200)
+        expect("exit status", daemon.process.wait(TIMEOUT_S), 0)
+
+
+CHECKS = (
+    heads_without_bodies, a_body_that_stops_in_the_middle, an_answer_that_nobody_reads,
+    small_answers_that_nobody_reads, the_slowest_gives_way, slow_clients_beside_load,
+    too_slow_a_body, too_slow_a_reader, memory_goes_back, bodies_that_inflate,
+    requests_that_never_come)
+
+
+def main():
+    report = Report()
+    load.calibrate()
+    report.run_all(CHECKS)
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A loop whose clock says that each connection and each request takes half a turn. What is begun,
+ * and in which turn, is written down as text: a connection as a small letter, a request as a
+ * capital, the end of a turn as "|".
+ */
+#include "config.h"
+
+#include "tests/unit/unit.h"
+
+#include <string.h>
+
+#include "server/conn.h"
+#include "server/request.h"
+#include "server/server.h"
+#include "server/turns.h"
+
+#define CONNS 3
+#define REQUESTS 4
+
+uint64_t __wrap_uv_hrtime(void);
+void __wrap_conn_go_on(struct conn *conn);
+void __wrap_request_go_on(struct request *request);
+
+static struct server server;
+static struct conn conns[CONNS];
+static unsigned messages[CONNS]; /* that have come and are not begun */
+static struct request requests[REQUESTS];
+static uint64_t clock_ns;
+static char seen[64];
+
+uint64_t __wrap_uv_hrtime(void)
+{
+    return clock_ns;
+}
+
+static void see(char what)
+{
+    size_t len = strlen(seen);
+    assert_true(len + 1 < sizeof(seen));
+    seen[len] = what;
+}
+
+/* As parse() does it. */
+void __wrap_conn_go_on(struct conn *conn)
+{
+    size_t i = (size_t)(conn - conns);
+    while (messages[i] > 0 && turns_may_begin(conn)) {
+        messages[i]--;
+        see((char)('a' + i));
+        clock_ns += TURNS_NS / 2;
+    }
+}
+
+void __wrap_request_go_on(struct request *request)
+{
+    see((char)('A' + (request - requests)));
+    clock_ns += TURNS_NS / 2;
+}
+
+static void receive(size_t i, unsigned count)
+{
+    messages[i] += count;
+    __wrap_conn_go_on(&conns[i]);
+}
+
+/* |count| requests from |first| on have ended at once. */
+static void end_requests(size_t first, size_t count)
+{
+    for (size_t i = first; i < first + count; i++) {
+        requests[i].next = i + 1 < first + count ? &requests[i + 1] : NULL;
+    }
+    turns_add(&server, &requests[first]);
+}
+
+/* The loop does not sleep while something waits. */
+static bool run_turn(void)
+{
+    see('|');
+    uv_run(&server.loop, UV_RUN_NOWAIT);
+    return uv_is_active((const uv_handle_t *)&server.turns.idle);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    memset(&server, 0, sizeof(server));
+    memset(seen, 0, sizeof(seen));
+    clock_ns = 1;
+    uv_loop_init(&server.loop);
+    server.turns.prepare.data = server.turns.idle.data = &server;
+    turns_init(&server);
+    for (size_t i = 0; i < CONNS; i++) {
+        conns[i].server = &server;
+        list_init(&conns[i].turn_link);
+        messages[i] = 0;
+    }
+    uv_run(&server.loop, UV_RUN_NOWAIT);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    uv_close((uv_handle_t *)&server.turns.prepare, NULL);
+    uv_close((uv_handle_t *)&server.turns.idle, NULL);
+    uv_run(&server.loop, UV_RUN_DEFAULT);
+    return uv_loop_close(&server.loop);
+}
+
+static void a_message_alone_is_begun_at_once(void **state)
+{
+    (void)state;
+    receive(0, 1);
+    receive(1, 1);
+    assert_string_equal(seen, "ab");
+    assert_false(run_turn());
+    receive(0, 2);
+    assert_string_equal(seen, "ab|aa");
+    assert_false(run_turn());
+}
+
+static void many_messages_take_turns_with_others(void **state)
+{
+    (void)state;
+    receive(0, 6);
+    assert_string_equal(seen, "aa"); /* a turn is full */
+    receive(1, 2);
+    receive(2, 1);
+    while (run_turn()) {
+    }
+    /* A turn ends where the loop looks at its sockets; at "|" the first one has no time left. */
+    assert_string_equal(seen, "aa|a|bc|ab|aa");
+    assert_int_equal(messages[0] + messages[1] + messages[2], 0);
+}
+
+static void a_message_that_comes_does_not_pass_those_that_wait(void **state)
+{
+    (void)state;
+    receive(0, 5);
+    receive(1, 1);
+    assert_true(run_turn());
+    receive(2, 1);
+    while (run_turn()) {
+    }
+    assert_string_equal(seen, "aa|a|ba|ca");
+}
+
+static void requests_that_end_together_take_several_turns(void **state)
+{
+    (void)state;
+    end_requests(0, 3);
+    assert_string_equal(seen, "AB");
+    end_requests(3, 1);
+    assert_string_equal(seen, "AB");
+    while (run_turn()) {
+    }
+    assert_string_equal(seen, "AB|C|D");
+}
+
+static void both_rows_move_in_each_turn(void **state)
+{
+    (void)state;
+    end_requests(0, 4);
+    receive(0, 3);
+    while (run_turn()) {
+    }
+    assert_string_equal(seen, "AB|Ca|Da|a");
+}
+
+static void a_connection_that_closes_has_no_turn(void **state)
+{
+    (void)state;
+    receive(0, 3);
+    receive(1, 1);
+    list_remove(&conns[0].turn_link);
+    while (run_turn()) {
+    }
+    assert_string_equal(seen, "aa|b");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_message_alone_is_begun_at_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(many_messages_take_turns_with_others, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_message_that_comes_does_not_pass_those_that_wait, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(requests_that_end_together_take_several_turns, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(both_rows_move_in_each_turn, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_connection_that_closes_has_no_turn, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
