@@ -80,6 +80,9 @@ def help_and_version():
         done = run(option)
         if done.returncode != 0 or text not in done.stdout or done.stderr:
             raise Failure(f"{option}: {done}")
+        with open("/dev/full", "wb") as full:
+            expect(f"{option} to a full device",
+                   subprocess.run([PTED, option], stdout=full, check=False).returncode, 74)
 
 
 def bad_model_files():
