@@ -30,6 +30,7 @@ collection=${COLLECTION:-}
 [ $# -gt 0 ] || set -- "$models"/add.pte "$models"/mlp.pte "$models"/conv_ops.pte \
     "$models"/digits.pte "$models"/mobile.pte "$models"/residual.pte "$models"/unet.pte
 
+echo "load_at_start: $(cut -d ' ' -f 1 /proc/loadavg)"
 echo '-- tiny model over HTTP, and over a server that does nothing'
 if command -v wrk >/dev/null; then
     sh "$here/http.sh" 1

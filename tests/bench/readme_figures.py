@@ -118,9 +118,11 @@ def render(figures, machine, date):
         raise BadRun("nothing was measured")
     table = "".join(f"| {' | '.join(row)} |\n".replace("|  |", "| |").replace("|  |", "| |")
                     for row in [["figure", "pted", "beside it", "ratio"], ["---"] * 4, *rows])
-    return (wrap(f"`make bench` wrote this on {date}: {machine}. The two of a row took turns; the "
-                 "ratio of requests and of models is the median over the pairs, above 1 where pted "
-                 "does more or takes less.")
+    load = figures.get("load_at_start")
+    busy = f", load average {load[0]} before it began" if load else ""
+    return (wrap(f"`make bench` wrote this on {date}: {machine}{busy}. The two of a row took "
+                 "turns; the ratio of requests and of models is the median over the pairs, above 1 "
+                 "where pted does more or takes less.")
             + "\n" + table + "\n"
             + wrap("Beside it: a bare libuv and llhttp server that answers the same bytes to "
                    "anything; cJSON_Parse and snprintf; ExecuTorch's own runtime on the same file, "
