@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "runtime/cascade_priv.h"
+#include "runtime/pipeline.h"
 #include "runtime/vm/invocation_priv.h"
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -336,12 +337,26 @@ static void submit_step(struct rt_cascade *cascade, uint32_t index,
     rt_invocation_submit(step->invocation, caller, on_step_done, step);
 }
 
+/* Calls of methods that a caller with little time may make itself, each of them a small one. */
+#define QUICK_CALLS_MAX 4
+
+static bool is_long(const struct rt_cascade *cascade)
+{
+    uint32_t calls = 0;
+    for (uint32_t i = 0; i < cascade->layout->step_count; i++) {
+        const struct rt_invocation *inv = cascade->steps[i].invocation;
+        calls += inv ? rt_method_call_count(inv->method) : 0;
+    }
+    return calls > QUICK_CALLS_MAX;
+}
+
 void rt_cascade_submit(struct rt_cascade *cascade, const struct hal_timepoint *waits,
                        uint32_t wait_count, enum hal_caller caller, rt_cascade_done_f *done,
                        void *arg)
 {
     uint32_t count = cascade->layout->step_count;
     must(rt_cascade_is_prepared(cascade));
+    caller = caller == HAL_CALLER_QUICK && is_long(cascade) ? HAL_CALLER_BUSY : caller;
     cascade->done = done;
     cascade->arg = arg;
     cascade->submitted_ns = clock_ns(cascade);

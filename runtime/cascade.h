@@ -112,7 +112,8 @@ MUST_CHECK enum status rt_cascade_move_results(struct rt_cascade *cascade, struc
 /* Called once all steps are over; the cascade may be reset from here. */
 typedef void rt_cascade_done_f(struct rt_cascade *cascade, enum status status, void *arg);
 
-/* Steps without producers start after |waits|, whose semaphores live until then. */
+/* Steps without producers start after |waits|, whose semaphores live until then. A |caller| that is
+ * HAL_CALLER_QUICK runs no step itself if there are more than a few, steps of pipelines counted. */
 void rt_cascade_submit(struct rt_cascade *cascade, const struct hal_timepoint *waits,
                        uint32_t wait_count, enum hal_caller caller, rt_cascade_done_f *done,
                        void *arg);
