@@ -16,10 +16,14 @@
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
+size_t rt_cascade_heap_bytes(const struct rt_cascade_layout *layout)
+{
+    return sizeof(struct rt_cascade) + layout->step_count * sizeof(struct cascade_step);
+}
+
 struct rt_cascade *rt_cascade_new(const struct rt_cascade_layout *layout, bool is_partial)
 {
-    struct rt_cascade *cascade =
-        calloc(1, sizeof(*cascade) + layout->step_count * sizeof(struct cascade_step));
+    struct rt_cascade *cascade = calloc(1, rt_cascade_heap_bytes(layout));
     if (!cascade) {
         return NULL;
     }

@@ -64,6 +64,7 @@ MUST_CHECK enum status rt_cascade_verify_edge(const struct rt_io *result, const 
  * status is ST_OK; otherwise the first failure ends the whole. NULL: no memory.
  */
 struct rt_cascade *rt_cascade_new(const struct rt_cascade_layout *layout, bool is_partial);
+size_t rt_cascade_heap_bytes(const struct rt_cascade_layout *layout); /* without invocations */
 void rt_cascade_free(struct rt_cascade *cascade); /* not while submitted; NULL is fine */
 
 /* Frees all invocations and forgets what was prepared. */

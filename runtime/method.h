@@ -89,4 +89,8 @@ struct rt_state_slots *rt_program_state_slots(struct rt_program *program);
 void rt_invocation_destroy(struct list *link);
 void rt_batch_destroy(struct list *link);
 
+/* Of the heap, what one invocation of |method| takes; without the steps of a pipeline. */
+MUST_CHECK enum status rt_invocation_heap_bytes(struct rt_method *method, size_t *out_bytes,
+                                                struct error *err);
+
 #endif

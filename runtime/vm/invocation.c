@@ -41,9 +41,11 @@ static bool allocate_parts(struct rt_invocation *inv)
     const struct rt_method *method = inv->method;
     if (method->pipeline) {
         inv->cascade = rt_cascade_new(&method->pipeline->layout, false);
+        inv->heap_bytes += rt_cascade_heap_bytes(&method->pipeline->layout);
         return inv->cascade != NULL;
     }
     inv->vm = method->code.step_count > 0 ? vm_new(method) : NULL;
+    inv->heap_bytes += inv->vm ? inv->vm->heap_bytes : 0;
     return inv->vm || method->code.step_count == 0;
 }
 
@@ -78,6 +80,7 @@ static struct rt_invocation *allocate(struct rt_method *method)
     char *base = (char *)inv;
     inv->magic = INVOCATION_MAGIC;
     inv->method = method;
+    inv->heap_bytes = end;
     inv->inputs = (void *)(base + inputs_at);
     inv->given = (void *)(base + given_at);
     inv->slots = (void *)(base + slots_at);
@@ -103,6 +106,17 @@ static void free_parts(struct rt_invocation *inv)
     rt_cascade_free(inv->cascade);
     free(inv->vm);
     free(inv);
+}
+
+enum status rt_invocation_heap_bytes(struct rt_method *method, size_t *out_bytes, struct error *err)
+{
+    struct rt_invocation *inv = allocate(method);
+    if (!inv) {
+        return error_set(err, ST_EXHAUSTED, "no memory for a call");
+    }
+    *out_bytes = inv->heap_bytes;
+    free_parts(inv);
+    return ST_OK;
 }
 
 void rt_invocation_destroy(struct list *link)

@@ -34,6 +34,7 @@ struct rt_invocation {
     uint32_t magic;
     enum step step;
     struct list link;                /* in the method's free list */
+    size_t heap_bytes;               /* of this, the arrays behind it and its parts */
     struct rt_method *method;        /* its program: ref held while not free */
     struct hal_pool *pool;           /* borrowed from the caller: of the inputs */
     struct hal_pool *run_pool;       /* likewise: of all else */

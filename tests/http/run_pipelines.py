@@ -400,17 +400,49 @@ def steps_are_counted():
             "outer": [("inner", "inner", 2, 1), ("again", "inner", 2, 0)]})
 
 
-def nests():
-    """What pipelines in pipelines come to is bounded before it is built."""
-    chain = [step("deep", IN0)] + [step("deep", {"from": i, "output": 0}) for i in range(62)]
+def wrap(inner, count):
+    """A row of |count| steps, each of which takes the result of the one before."""
+    return {"steps": [step(inner, IN0)] + [step(inner, {"from": i, "output": 0})
+                                           for i in range(count - 1)]}
 
-    def wrap(inner, count):
-        return {"steps": [step(inner, IN0)] + [step(inner, {"from": i, "output": 0})
-                                               for i in range(count - 1)]}
-    good = {"p0": {"steps": chain}, "p1": wrap("p0", 4)}
-    with Pipelines(good, DEEP) as arguments, Daemon(arguments) as daemon:
-        expect("256 steps", send(daemon, 2, model="p1").answer(), 200)
-        call = {"model_name": "p1", "args": [[[1, 2, 3, 4]]]}
+
+def levels(*counts):
+    """Pipelines of pipelines, the innermost first; the outermost is called top."""
+    document, inner = {}, "deep"
+    for level, count in enumerate(counts, 1):
+        name = "top" if level == len(counts) else f"level{level}"
+        document[name] = wrap(inner, count)
+        inner = name
+    return document
+
+
+def nests():
+    """What pipelines in pipelines come to is bounded before anything is made of it."""
+    counted = "those of the pipelines in it counted, got"
+    for counts, name, got in (((64, 64), "top", 4160), ((64, 64, 64), "level2", 4160),
+                              ((4, 64, 64, 64), "level2", 320), ((2, 64, 2, 64, 64), "level3", 386),
+                              ((2, 3, 4, 5, 6, 7), "level5", 1236),
+                              ((64, 3, 1, 1, 1, 2), "top", 398), ((63, 4, 1), "top", 257)):
+        refuse(f"pipeline '{name}': expected at most 256 steps, {counted} {got}", levels(*counts),
+               DEEP)
+    inputs = [{"input": i} for i in range(252)]
+    many = {"l1": {"steps": [step("keywords", *inputs[i:i + 7]) for i in range(0, 252, 7)]}}
+    many.update({f"l{level}": {"steps": [step(f"l{level - 1}", *inputs)] * (1 + (level == 16))}
+                 for level in range(2, 17)})
+    refuse(f"pipeline 'l16': expected at most 4096 inputs of steps, {counted} 8064", many, KEYWORDS)
+    refuse("pipeline 'top': expected pipelines inside each other at most 16 deep, got 17",
+           levels(*[1] * 17), DEEP)
+    for counts in ((63, 4), (15, 3, 5), (7, 2, 3, 4), (3, 2, 2, 3, 4), (2, 2, 2, 2, 2, 4),
+                   (16, *[1] * 14, 8), [1] * 16):
+        with Pipelines(levels(*counts), DEEP) as arguments, Daemon(arguments) as daemon:
+            expect(f"{counts}", send(daemon, 2, model="top").answer(), 200)
+            expect(f"{counts} again", send(daemon, 2, model="top").answer(), 200)
+
+
+def nested_calls():
+    """The steps of pipelines count where a list is, and so does the memory that they take."""
+    with Pipelines(levels(63, 4), DEEP) as arguments, Daemon(arguments) as daemon:
+        call = {"model_name": "top", "args": [[[1, 2, 3, 4]]]}
         client = Client(daemon.port)
         expect("a list", [one["status"] for one in ask(client, "/v2/batch", [call])], [200])
         client.send(build_request("POST", "/v2/batch", json.dumps([call, call]).encode()))
@@ -418,20 +450,24 @@ def nests():
         expect("its text", json.loads(client.body)["error"],
                "[1]: expected at most 512 calls in a list, those of pipelines' steps counted, got "
                "514")
-    refuse("pipeline 'p2': expected at most 256 steps with 4096 inputs, in pipelines at most 16 "
-           "deep, all steps of its steps counted; got 16448, 16448 and 3",
-           {**good, "p1": wrap("p0", 4), "p2": wrap("p1", 64)}, DEEP)
-    levels = {"l0": {"steps": [step("deep", IN0)]}}
-    levels.update({f"l{i}": wrap(f"l{i - 1}", 1) for i in range(1, 17)})
-    refuse("pipeline 'l16': expected at most 256 steps", levels, DEEP)
-    levels.pop("l16")
-    with Pipelines(levels, DEEP) as arguments, Daemon(arguments) as daemon:
-        expect("16 deep", send(daemon, 2, model="l15").answer(), 200)
+    inputs = [{"input": i} for i in range(7)]
+    wide = {"inner": {"steps": [step("keywords", *inputs)] * 63},
+            "outer": {"steps": [step("inner", *inputs)] * 4}}
+    for ring, status in (("1M", 413), ("16M", 200)):
+        with Pipelines(wide, KEYWORDS, "--ring-bytes", ring) as arguments, \
+                Daemon(arguments) as daemon:
+            client = Client(daemon.port)
+            call = {"args": list(ROW.values())}
+            for path, body in (("models/outer/call", call),
+                               ("batch", [{"model_name": "outer", **call}])):
+                client.send(build_request("POST", f"/v2/{path}", json.dumps(body).encode()))
+                expect(f"{path} in {ring}", client.answer(), status)
 
 
 CHECKS = (wrong_documents, wrong_graphs, wrong_references, wrong_names, never_enough, enough_later,
           cut_while_running, one_job, random_requests, late_steps, names_and_structure,
-          errors_by_name, steps_are_counted, nests)
+          errors_by_name, steps_are_counted, nests,
+          nested_calls)
 
 
 def main():
