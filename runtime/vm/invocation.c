@@ -134,18 +134,25 @@ const char *rt_invocation_label(const struct rt_invocation *inv, uint32_t index)
     return inv->given[index].label;
 }
 
-static void say(struct rt_invocation *inv, bool paths)
+void rt_invocation_say(struct rt_invocation *inv, uint32_t index, const char *label)
 {
-    for (uint32_t i = 0; i < rt_method_input_count(inv->method) && inv->says_paths != paths; i++) {
-        const struct rt_io *io = rt_method_input(inv->method, i);
-        inv->given[i].label = paths ? io->path : io->label;
-    }
-    inv->says_paths = paths;
+    inv->given[index].label = label;
+    inv->has_other_labels = true;
 }
 
 void rt_invocation_say_paths(struct rt_invocation *inv)
 {
-    say(inv, true);
+    for (uint32_t i = 0; i < rt_method_input_count(inv->method); i++) {
+        rt_invocation_say(inv, i, rt_method_input(inv->method, i)->path);
+    }
+}
+
+static void say_names(struct rt_invocation *inv)
+{
+    for (uint32_t i = 0; inv->has_other_labels && i < rt_method_input_count(inv->method); i++) {
+        inv->given[i].label = rt_method_input(inv->method, i)->label;
+    }
+    inv->has_other_labels = false;
 }
 
 static struct rt_invocation *recycle(struct rt_method *method)
@@ -182,7 +189,7 @@ enum status rt_invocation_new(struct rt_method *method, struct hal_pool *pool,
     inv->step = STEP_FILLING;
     inv->bytes = 0;
     inv->conversion_count = 0;
-    say(inv, false);
+    say_names(inv);
     inv->error.code = ST_OK;
     inv->culprit.is_known = false;
     inv->is_awaited = false;

@@ -294,6 +294,9 @@ BY_NAME = {
                   step("add", {"from": "first"}, {"input": 0})],
         "outputs": [{"name": "sum", "from": 1, "output": "output_0"},
                     {"name": "middle", "from": "first", "output": []}]},
+    "renamed": {"steps": [
+        {"model": "keywords", "inputs": {name: {"input": f"my_{i}"}
+                                         for i, name in enumerate(ROW)}}]},
     "passed_on": {"steps": [
         {"model": "keywords", "inputs": {name: {"input": i} for i, name in enumerate(ROW)}}]},
     "nested": {"steps": [
@@ -355,6 +358,18 @@ def names_and_structure():
         expect("list", [call["status"] for call in answer], [200, 200])
 
 
+TENSORS = [{"datatype": kind, "shape": shape, "data": data} for (kind, shape), data in zip(
+    (("FP32", [1, 4]), ("INT64", [1]), ("INT64", [1]), ("BOOL", [1]), ("FP32", [1, 2, 2]),
+     ("FP32", [4]), ("FP32", [4])), ROW.values())]
+
+
+def refuse_call(client, path, body, text):
+    client.send(build_request("POST", f"/v2/models/{path}", json.dumps(body).encode()))
+    expect(path, client.answer(), 400)
+    error = json.loads(client.body)["error"]
+    expect(error, text in error, True)
+
+
 def errors_by_name():
     """What a step says of its inputs, and what the pipeline says of its own."""
     with Pipelines(BY_NAME, ADD, KEYWORDS) as arguments, Daemon(arguments) as daemon:
@@ -366,12 +381,24 @@ def errors_by_name():
                                        "data": STEPS} for name in ("left", "right", "input_1")]},
                  "inputs[2].name: 'input_1' is inputs[1] 'right'"),
                 ("call", {"kwargs": {"left": STEPS}}, 'kwargs["right"]: missing'),
-                ("call", {"args": [STEPS, ONES]}, "args: the method takes none")):
-            client.send(build_request("POST", f"/v2/models/named/{path}",
-                                      json.dumps(body).encode()))
-            expect(path, client.answer(), 400)
-            error = json.loads(client.body)["error"]
-            expect(error, text in error, True)
+                ("call", {"args": [STEPS, ONES]}, "args: the method takes none"),
+                ("call", {"kwargs": {"left": STEPS, "rigth": ONES}},
+                 'kwargs["rigth"]: unknown member, expected "left", "right"')):
+            refuse_call(client, f"named/{path}", body, text)
+        # What a step finds out is said with the names that the pipeline has for its inputs.
+        call = {f"my_{i}": value for i, value in enumerate(ROW.values())}
+        call["my_3"] = [True, False]
+        refuse_call(client, "renamed/call", {"kwargs": call},
+                    'step 0 (keywords): kwargs["my_3"]: dim 0 is 2, expected 1, as dim 0 of '
+                    'kwargs["my_4"]')
+        tensors = [{"name": f"my_{i}", **tensor} for i, tensor in enumerate(TENSORS)]
+        tensors[3].update(shape=[2], data=[True, False])
+        refuse_call(client, "renamed/infer", {"inputs": tensors},
+                    "step 0 (keywords): input 'my_3': dim 0 is 2, expected 1, as dim 0 of input "
+                    "'my_4'")
+        refuse_call(client, "keywords/infer", {"inputs": [
+            {**tensor, "name": name} for name, tensor in zip(ROW, tensors)]},
+                    "input 'mask': dim 0 is 2")  # what was said for a pipeline is forgotten
 
 
 # ---- steps --------------------------------------------------------------------------------------
