@@ -17,6 +17,7 @@
 #include "protocol/call_priv.h"
 
 #define PATH_BYTES_MAX 160
+#define MEMBERS_BYTES_MAX 1024
 
 /* ---- paths ----------------------------------------------------------------------------------- */
 
@@ -104,6 +105,18 @@ static enum status find_element(struct call_parser *p, uint32_t node, uint32_t *
                            position);
 }
 
+static enum status refuse_member(const struct call_parser *p, uint32_t node, struct span name)
+{
+    struct buf keys;
+    buf_init(&keys, MEMBERS_BYTES_MAX);
+    sip_print_keys(&p->method->structure->inputs, node, &keys);
+    call_fail(p, node, "[\"%.*s\"]: unknown member, expected %.*s",
+              name.len > 64 ? 64 : (int)name.len, (const char *)name.ptr,
+              SPAN_FMT(buf_span(&keys)));
+    buf_fini(&keys);
+    return ST_INVALID;
+}
+
 static enum status find_member(struct call_parser *p, uint32_t node, const struct json_string *key,
                                uint32_t *out_child)
 {
@@ -117,10 +130,7 @@ static enum status find_member(struct call_parser *p, uint32_t node, const struc
         name = span_of(copy, key->bytes);
     }
     *out_child = sip_find_name(&p->method->structure->inputs, node, name);
-    return *out_child != SIP_NO_NODE
-               ? ST_OK
-               : call_fail(p, node, "[\"%.*s\"]: the method has no such member",
-                           name.len > 64 ? 64 : (int)name.len, (const char *)name.ptr);
+    return *out_child != SIP_NO_NODE ? ST_OK : refuse_member(p, node, name);
 }
 
 /* To the next value inside |node|, or out of it (in.is_closed). SIP_NO_NODE: it was a null. */

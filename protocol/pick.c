@@ -10,7 +10,7 @@
 #include "protocol/json_priv.h"
 
 #define PATH_BYTES_MAX 120
-#define KEYS_BYTES_MAX 120
+#define NODE_BYTES_MAX 1024
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
@@ -119,19 +119,6 @@ static uint32_t find_member(const struct sip_tree *tree, uint32_t node, const st
     }
 }
 
-/* Keys of |dict|, as many as there is room for. */
-static void print_keys(const struct sip_tree *tree, const struct sip_node *dict, struct buf *out)
-{
-    for (uint32_t i = 0; i < dict->count; i++) {
-        if (out->len > KEYS_BYTES_MAX) {
-            buf_printf(out, " and %" PRIu32 " more", dict->count - i);
-            return;
-        }
-        buf_add_str(out, i ? ", " : "");
-        json_print_string(out, tree->nodes[dict->first + i].key.name);
-    }
-}
-
 /* What there is at |node|. */
 static void print_node(const struct sip_tree *tree, uint32_t node, struct buf *out)
 {
@@ -145,7 +132,7 @@ static void print_node(const struct sip_tree *tree, uint32_t node, struct buf *o
         break;
     case SIP_DICT:
         buf_add_str(out, "a dict of ");
-        print_keys(tree, n, out);
+        sip_print_keys(tree, node, out);
         break;
     case SIP_NOTHING:
         buf_add_str(out, "nothing");
@@ -160,7 +147,7 @@ static enum status refuse(const struct pick *pick, uint32_t depth, const struct 
     struct buf before, there;
     bool is_short = depth == pick->depth;
     buf_init(&before, PATH_BYTES_MAX);
-    buf_init(&there, 2 * KEYS_BYTES_MAX);
+    buf_init(&there, NODE_BYTES_MAX);
     buf_add_str(&before, "result");
     sip_print_path(tree, 0, node, &before);
     print_node(tree, node, &there);

@@ -13,6 +13,7 @@
 #include "protocol/json.h"
 
 #define GAP_SHOWN_MAX 4 /* positions without a value that are printed one by one */
+#define KEYS_BYTES_MAX 120
 
 uint64_t sip_length(const struct sip_tree *tree, uint32_t sequence)
 {
@@ -215,5 +216,19 @@ void sip_print_path(const struct sip_tree *tree, uint32_t from, uint32_t node, s
     while (depth > 0) {
         const struct sip_node *step = &tree->nodes[above[--depth]];
         sip_print_key(tree->nodes[step->parent].kind, &step->key, out);
+    }
+}
+
+void sip_print_keys(const struct sip_tree *tree, uint32_t node, struct buf *out)
+{
+    const struct sip_node *dict = &tree->nodes[node];
+    size_t begin = out->len;
+    for (uint32_t i = 0; i < dict->count; i++) {
+        if (out->len - begin > KEYS_BYTES_MAX) {
+            buf_printf(out, " and %" PRIu32 " more", dict->count - i);
+            return;
+        }
+        buf_add_str(out, i ? ", " : "");
+        json_print_string(out, tree->nodes[dict->first + i].key.name);
     }
 }

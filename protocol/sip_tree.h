@@ -89,4 +89,7 @@ void sip_print_key(enum sip_kind parent, const struct sip_key *key, struct buf *
 /* Where |node| is below |from|, which holds it: [0]["bar"]. The root is node 0. */
 void sip_print_path(const struct sip_tree *tree, uint32_t from, uint32_t node, struct buf *out);
 
+/* For people: the keys of dict |node| in quotes, or of many the first ones and how many more. */
+void sip_print_keys(const struct sip_tree *tree, uint32_t node, struct buf *out);
+
 #endif

@@ -11,14 +11,19 @@
 
 #include "base/check.h"
 #include "runtime/cascade_priv.h"
+#include "runtime/pipeline.h"
 #include "runtime/vm/invocation_priv.h"
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
+size_t rt_cascade_heap_bytes(const struct rt_cascade_layout *layout)
+{
+    return sizeof(struct rt_cascade) + layout->step_count * sizeof(struct cascade_step);
+}
+
 struct rt_cascade *rt_cascade_new(const struct rt_cascade_layout *layout, bool is_partial)
 {
-    struct rt_cascade *cascade =
-        calloc(1, sizeof(*cascade) + layout->step_count * sizeof(struct cascade_step));
+    struct rt_cascade *cascade = calloc(1, rt_cascade_heap_bytes(layout));
     if (!cascade) {
         return NULL;
     }
@@ -336,12 +341,26 @@ static void submit_step(struct rt_cascade *cascade, uint32_t index,
     rt_invocation_submit(step->invocation, caller, on_step_done, step);
 }
 
+/* Calls of methods that a caller with little time may make itself, each of them a small one. */
+#define QUICK_CALLS_MAX 4
+
+static bool is_long(const struct rt_cascade *cascade)
+{
+    uint32_t calls = 0;
+    for (uint32_t i = 0; i < cascade->layout->step_count; i++) {
+        const struct rt_invocation *inv = cascade->steps[i].invocation;
+        calls += inv ? rt_method_call_count(inv->method) : 0;
+    }
+    return calls > QUICK_CALLS_MAX;
+}
+
 void rt_cascade_submit(struct rt_cascade *cascade, const struct hal_timepoint *waits,
                        uint32_t wait_count, enum hal_caller caller, rt_cascade_done_f *done,
                        void *arg)
 {
     uint32_t count = cascade->layout->step_count;
     must(rt_cascade_is_prepared(cascade));
+    caller = caller == HAL_CALLER_QUICK && is_long(cascade) ? HAL_CALLER_BUSY : caller;
     cascade->done = done;
     cascade->arg = arg;
     cascade->submitted_ns = clock_ns(cascade);

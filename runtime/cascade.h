@@ -64,6 +64,7 @@ MUST_CHECK enum status rt_cascade_verify_edge(const struct rt_io *result, const 
  * status is ST_OK; otherwise the first failure ends the whole. NULL: no memory.
  */
 struct rt_cascade *rt_cascade_new(const struct rt_cascade_layout *layout, bool is_partial);
+size_t rt_cascade_heap_bytes(const struct rt_cascade_layout *layout); /* without invocations */
 void rt_cascade_free(struct rt_cascade *cascade); /* not while submitted; NULL is fine */
 
 /* Frees all invocations and forgets what was prepared. */
@@ -112,7 +113,8 @@ MUST_CHECK enum status rt_cascade_move_results(struct rt_cascade *cascade, struc
 /* Called once all steps are over; the cascade may be reset from here. */
 typedef void rt_cascade_done_f(struct rt_cascade *cascade, enum status status, void *arg);
 
-/* Steps without producers start after |waits|, whose semaphores live until then. */
+/* Steps without producers start after |waits|, whose semaphores live until then. A |caller| that is
+ * HAL_CALLER_QUICK runs no step itself if there are more than a few, steps of pipelines counted. */
 void rt_cascade_submit(struct rt_cascade *cascade, const struct hal_timepoint *waits,
                        uint32_t wait_count, enum hal_caller caller, rt_cascade_done_f *done,
                        void *arg);

@@ -93,4 +93,8 @@ const struct rt_method *rt_program_const_method(const struct rt_program *program
 void rt_invocation_destroy(struct list *link);
 void rt_batch_destroy(struct list *link);
 
+/* Of the heap, what one invocation of |method| takes; without the steps of a pipeline. */
+MUST_CHECK enum status rt_invocation_heap_bytes(struct rt_method *method, size_t *out_bytes,
+                                                struct error *err);
+
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/check.h"
 #include "runtime/cascade_sizes.h"
 #include "runtime/oracle.h"
@@ -205,34 +206,55 @@ static enum status copy_steps(struct build *build, struct error *err)
     return ST_OK;
 }
 
-/* What a call of it is in all: an invocation for each step, however deep, and what feeds them. */
-static enum status count_all(struct rt_pipeline *pipeline, struct error *err)
+/* |got| of a pipeline with those in it. */
+static enum status check_all(uint32_t got, uint32_t max, const char *what, struct error *err)
 {
-    pipeline->all_sources = pipeline->layout.edge_count + pipeline->input_count;
+    return got <= max ? ST_OK
+                      : error_set(err, ST_INVALID,
+                                  "expected at most %u %s, those of the pipelines in it counted, "
+                                  "got %u",
+                                  max, what, got);
+}
+
+/* What the pipeline is with those among its steps, before anything is made of it. */
+static enum status count_all(struct build *build, struct error *err)
+{
+    struct rt_pipeline *pipeline = build->pipeline;
     pipeline->depth = 1;
-    for (uint32_t i = 0; i < pipeline->layout.step_count; i++) {
-        const struct rt_pipeline *inner = pipeline->methods[i]->pipeline;
-        pipeline->all_steps += rt_method_call_count(pipeline->methods[i]);
-        pipeline->all_sources += inner ? inner->all_sources : 0;
+    for (uint32_t i = 0; i < build->desc->step_count; i++) {
+        const struct rt_pipeline_step *step = &build->desc->steps[i];
+        const struct rt_pipeline *inner = step->method->pipeline;
+        pipeline->all_steps += rt_method_call_count(step->method);
+        pipeline->all_sources += step->source_count + (inner ? inner->all_sources : 0);
         if (inner && inner->depth >= pipeline->depth) {
             pipeline->depth = inner->depth + 1;
         }
     }
-    if (pipeline->all_steps > RT_PIPELINE_ALL_STEPS_MAX ||
-        pipeline->all_sources > RT_PIPELINE_ALL_SOURCES_MAX ||
-        pipeline->depth > RT_PIPELINE_DEPTH_MAX) {
-        return error_set(err, ST_INVALID,
-                         "expected at most %d steps with %d inputs, in pipelines at most %d deep, "
-                         "all steps of its steps counted; got %u, %u and %u",
-                         RT_PIPELINE_ALL_STEPS_MAX, RT_PIPELINE_ALL_SOURCES_MAX,
-                         RT_PIPELINE_DEPTH_MAX, pipeline->all_steps, pipeline->all_sources,
-                         pipeline->depth);
+    TRY(check_all(pipeline->all_steps, RT_PIPELINE_ALL_STEPS_MAX, "steps", err));
+    TRY(check_all(pipeline->all_sources, RT_PIPELINE_ALL_SOURCES_MAX, "inputs of steps", err));
+    return pipeline->depth <= RT_PIPELINE_DEPTH_MAX
+               ? ST_OK
+               : error_set(err, ST_INVALID,
+                           "expected pipelines inside each other at most %d deep, got %u",
+                           RT_PIPELINE_DEPTH_MAX, pipeline->depth);
+}
+
+static enum status count_bytes(struct rt_pipeline *pipeline, struct error *err)
+{
+    for (uint32_t i = 0; i < pipeline->layout.step_count; i++) {
+        size_t bytes;
+        TRY(rt_invocation_heap_bytes(pipeline->methods[i], &bytes, err));
+        bytes += rt_method_steps_bytes(pipeline->methods[i]);
+        if (!add_size(pipeline->all_bytes, bytes, &pipeline->all_bytes)) {
+            return exhausted(err);
+        }
     }
     return ST_OK;
 }
 
 static enum status make(struct build *build, struct error *err)
 {
+    TRY(count_all(build, err));
     TRY(copy_steps(build, err));
     for (uint32_t i = 0; i < build->desc->step_count; i++) {
         if (check_step(build, i, err) != ST_OK) {
@@ -240,7 +262,7 @@ static enum status make(struct build *build, struct error *err)
         }
     }
     TRY(add_sources(build, err));
-    TRY(count_all(build->pipeline, err));
+    TRY(count_bytes(build->pipeline, err));
     TRY(add_outputs(build, err));
     return rt_pipeline_describe(build->method, build->desc, err);
 }
@@ -333,6 +355,11 @@ bool rt_method_is_pipeline(const struct rt_method *method)
 uint32_t rt_method_call_count(const struct rt_method *method)
 {
     return 1 + (method->pipeline ? method->pipeline->all_steps : 0);
+}
+
+size_t rt_method_steps_bytes(const struct rt_method *method)
+{
+    return method->pipeline ? method->pipeline->all_bytes : 0;
 }
 
 uint32_t rt_pipeline_step_count(const struct rt_method *method)

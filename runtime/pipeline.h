@@ -78,6 +78,9 @@ bool rt_method_is_pipeline(const struct rt_method *method);
  * counts them, and itself. */
 uint32_t rt_method_call_count(const struct rt_method *method);
 
+/* Bytes of heap that the steps of a call of |method| take, however deep; 0 if it is no pipeline. */
+size_t rt_method_steps_bytes(const struct rt_method *method);
+
 /* What the calls of one step have cost, whoever called the pipeline: from when the step's inputs
  * were there until its results were. */
 struct rt_step_counts {

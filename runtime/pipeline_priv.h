@@ -31,6 +31,7 @@ struct rt_pipeline {
     const char *const *models;
     struct rt_step_counter *counters; /* by step */
     uint32_t all_steps, all_sources;  /* with those of pipelines among the steps */
+    size_t all_bytes;                 /* of heap that a call's steps take */
     uint32_t depth;                   /* 1: none of them is a pipeline */
     struct rt_method *const *methods; /* by step; their programs: refs held */
     struct rt_cascade_layout layout;

@@ -15,9 +15,6 @@
 #include "server/serving.h"
 #include "server/stats.h"
 
-/* As many small calls as the loop may run before it looks at other requests. */
-#define QUICK_CALLS_MAX 4
-
 void bundle_free(struct request *request)
 {
     struct bundle *bundle = request->infer.bundle;
@@ -332,10 +329,7 @@ static void on_cascade_done(struct rt_cascade *cascade, enum status status, void
 
 static bool start(struct request *request, enum hal_caller caller)
 {
-    const struct bundle *bundle = request->infer.bundle;
-    bool is_long = bundle->count > QUICK_CALLS_MAX;
-    rt_cascade_submit(bundle->cascade, NULL, 0, is_long ? HAL_CALLER_BUSY : caller, on_cascade_done,
-                      request);
+    rt_cascade_submit(request->infer.bundle->cascade, NULL, 0, caller, on_cascade_done, request);
     return true;
 }
 

@@ -226,6 +226,7 @@ static enum status count_calls(struct reader *r, const struct bundle_call *call,
 {
     if (call->call.model) {
         *count += rt_method_call_count(call->call.model->method);
+        r->request->infer.steps_bytes += rt_method_steps_bytes(call->call.model->method);
     }
     if (*count > INFER_CALLS_MAX) {
         error_set(r->err, ST_TOO_LARGE,

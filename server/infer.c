@@ -86,17 +86,28 @@ static void reset_call(struct request *request, struct infer_call *call)
 }
 
 /* What a request makes us allocate counts, beyond what every request has. */
-static enum status count_arena(struct infer *infer, struct error *err)
+static enum status count_heap(struct infer *infer, size_t bytes, struct error *err)
 {
-    size_t bytes = infer->arena.used_bytes;
     if (bytes <= ARENA_KEEP_BYTES || bytes <= infer->charged_bytes) {
         return ST_OK;
     }
-    if (!hal_pool_promise(infer->pool, bytes - infer->charged_bytes)) {
+    if (bytes > hal_pool_size(infer->pool) || /* also where nobody else has any */
+        !hal_pool_promise(infer->pool, bytes - infer->charged_bytes)) {
         return error_set(err, ST_EXHAUSTED, "no memory now for a request of so many parts");
     }
     infer->charged_bytes = bytes;
     return ST_OK;
+}
+
+static enum status count_arena(struct infer *infer, struct error *err)
+{
+    return count_heap(infer, infer->arena.used_bytes, err);
+}
+
+/* Steps of pipelines get their memory one by one; all of it counts before the first. */
+static enum status count_steps(struct infer *infer, struct error *err)
+{
+    return count_heap(infer, infer->arena.used_bytes + infer->steps_bytes, err);
 }
 
 static void join_pools(struct request *request)
@@ -129,7 +140,7 @@ void infer_reset(struct request *request)
     infer->ops = NULL;
     infer->is_short = false;
     infer->body = NULL;
-    infer->bound_bytes = 0;
+    infer->bound_bytes = infer->steps_bytes = 0;
     infer->encoded = (struct oip_encoded){0};
     infer->coding = CODING_IDENTITY;
     body_reset(&infer->inflated);
@@ -222,7 +233,8 @@ enum status infer_refuse_memory(struct request *request, size_t demand, struct e
     struct hal_pool_stats stats;
     size_t size = hal_pool_size(request->infer.pool), bodies = body_bytes(request);
     hal_pool_stats(request->infer.pool, &stats);
-    if (!add_size(demand, bodies, &demand)) {
+    if (!add_size(demand, bodies, &demand) ||
+        !add_size(demand, request->infer.steps_bytes, &demand)) {
         demand = SIZE_MAX;
     }
     bool is_alone = stats.used_bytes <= infer_held_bytes(request) + request->infer.charged_bytes;
@@ -299,6 +311,7 @@ enum status infer_parse(struct request *request, struct error *err)
     struct span length = head_value(&request->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH);
     bool has_length = head_has(&request->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH);
     struct oip_body parts;
+    infer->steps_bytes = 0;
     TRY(oip_split_body(body_span(infer->body), has_length ? &length : NULL, &parts, err));
     TRY(infer->ops->parse(request, &parts, err));
     return count_arena(infer, err);
@@ -397,7 +410,11 @@ static void drop_bodies(struct request *request)
 enum status infer_decode(struct request *request, struct error *err)
 {
     struct infer *infer = &request->infer;
-    enum status status = check_memory(request, infer->ops->decode(request, err), err);
+    enum status status = count_steps(infer, err);
+    if (status == ST_OK) {
+        status = infer->ops->decode(request, err);
+    }
+    status = check_memory(request, status, err);
     if (status != ST_OK) {
         infer->ops->undo(request);
         infer->bound_bytes = 0;

@@ -127,7 +127,8 @@ struct infer {
     struct hal_pool *pool;       /* owned: of what the request holds before it runs, a member of */
     struct hal_pool *share;      /* ..the model's pool, or that of lists; NULL: of none yet */
     struct hal_pool *run_pool;   /* owned: of what it takes to run, likewise */
-    size_t charged_bytes;        /* of |arena|, to |pool| */
+    size_t steps_bytes;          /* of heap, for the steps of pipelines that it calls */
+    size_t charged_bytes;        /* of it and of |arena|, to |pool| */
     uint64_t timeout_us;         /* that the client asked for; 0: none */
     uint32_t priority;           /* likewise; 0: the default */
     struct rt_sched_turn turn;   /* of a call in a sequence */

@@ -17,6 +17,7 @@ static enum status parse(struct request *request, const struct oip_body *parts, 
     struct infer_call *call = &request->infer.call;
     TRY(call->form->parse(request, call, parts, NULL, err));
     infer_take_parameters(&request->infer, call->parameters);
+    request->infer.steps_bytes = rt_method_steps_bytes(call->model->method);
     request->offload |= rt_method_call_count(call->model->method) > INFER_CALLS_INLINE_MAX;
     return ST_OK;
 }

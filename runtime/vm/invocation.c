@@ -41,9 +41,11 @@ static bool allocate_parts(struct rt_invocation *inv)
     const struct rt_method *method = inv->method;
     if (method->pipeline) {
         inv->cascade = rt_cascade_new(&method->pipeline->layout, false);
+        inv->heap_bytes += rt_cascade_heap_bytes(&method->pipeline->layout);
         return inv->cascade != NULL;
     }
     inv->vm = method->code.step_count > 0 ? vm_new(method) : NULL;
+    inv->heap_bytes += inv->vm ? inv->vm->heap_bytes : 0;
     return inv->vm || method->code.step_count == 0;
 }
 
@@ -78,6 +80,7 @@ static struct rt_invocation *allocate(struct rt_method *method)
     char *base = (char *)inv;
     inv->magic = INVOCATION_MAGIC;
     inv->method = method;
+    inv->heap_bytes = end;
     inv->inputs = (void *)(base + inputs_at);
     inv->given = (void *)(base + given_at);
     inv->slots = (void *)(base + slots_at);
@@ -105,6 +108,17 @@ static void free_parts(struct rt_invocation *inv)
     free(inv);
 }
 
+enum status rt_invocation_heap_bytes(struct rt_method *method, size_t *out_bytes, struct error *err)
+{
+    struct rt_invocation *inv = allocate(method);
+    if (!inv) {
+        return error_set(err, ST_EXHAUSTED, "no memory for a call");
+    }
+    *out_bytes = inv->heap_bytes;
+    free_parts(inv);
+    return ST_OK;
+}
+
 void rt_invocation_destroy(struct list *link)
 {
     struct rt_invocation *inv = LIST_ENTRY(link, struct rt_invocation, link);
@@ -120,18 +134,25 @@ const char *rt_invocation_label(const struct rt_invocation *inv, uint32_t index)
     return inv->given[index].label;
 }
 
-static void say(struct rt_invocation *inv, bool paths)
+void rt_invocation_say(struct rt_invocation *inv, uint32_t index, const char *label)
 {
-    for (uint32_t i = 0; i < rt_method_input_count(inv->method) && inv->says_paths != paths; i++) {
-        const struct rt_io *io = rt_method_input(inv->method, i);
-        inv->given[i].label = paths ? io->path : io->label;
-    }
-    inv->says_paths = paths;
+    inv->given[index].label = label;
+    inv->has_other_labels = true;
 }
 
 void rt_invocation_say_paths(struct rt_invocation *inv)
 {
-    say(inv, true);
+    for (uint32_t i = 0; i < rt_method_input_count(inv->method); i++) {
+        rt_invocation_say(inv, i, rt_method_input(inv->method, i)->path);
+    }
+}
+
+static void say_names(struct rt_invocation *inv)
+{
+    for (uint32_t i = 0; inv->has_other_labels && i < rt_method_input_count(inv->method); i++) {
+        inv->given[i].label = rt_method_input(inv->method, i)->label;
+    }
+    inv->has_other_labels = false;
 }
 
 static struct rt_invocation *recycle(struct rt_method *method)
@@ -168,7 +189,7 @@ enum status rt_invocation_new(struct rt_method *method, struct hal_pool *pool,
     inv->step = STEP_FILLING;
     inv->bytes = 0;
     inv->conversion_count = 0;
-    say(inv, false);
+    say_names(inv);
     inv->error.code = ST_OK;
     inv->culprit.is_known = false;
     inv->is_awaited = false;

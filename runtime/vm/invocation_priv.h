@@ -34,6 +34,7 @@ struct rt_invocation {
     uint32_t magic;
     enum step step;
     struct list link;                /* in the method's free list */
+    size_t heap_bytes;               /* of this, the arrays behind it and its parts */
     struct rt_method *method;        /* its program: ref held while not free */
     struct hal_pool *pool;           /* borrowed from the caller: of the inputs */
     struct hal_pool *run_pool;       /* likewise: of all else */
@@ -59,7 +60,7 @@ struct rt_invocation {
     void *arg;
     size_t bytes;                  /* of the pool */
     size_t input_bytes;            /* of them, those of the inputs, once prepare has begun */
-    bool says_paths;               /* see rt_invocation_say_paths() */
+    bool has_other_labels;         /* some of |given| are not the method's */
     uint32_t conversion_count;     /* inputs that have a |source| */
     struct rt_bound_input *inputs; /* the arrays lie behind the struct */
     struct rt_block_input *given;  /* by graph input of the entry */
@@ -148,6 +149,9 @@ void rt_pipelined_submit(struct rt_invocation *invocation, enum hal_caller calle
 /* As rt_invocation_new(), for the form that takes several rows. */
 MUST_CHECK enum status rt_batch_joined_new(struct rt_method *method, struct hal_pool *pool,
                                            struct rt_invocation **out_joined, struct error *err);
+
+/* Messages call input |index| so, until the invocation is freed; |label| lives until then. */
+void rt_invocation_say(struct rt_invocation *invocation, uint32_t index, const char *label);
 
 /* ---- storage --------------------------------------------------------------------------------- */
 

@@ -14,7 +14,8 @@
 
 /* ---- what goes in ---------------------------------------------------------------------------- */
 
-/* Scalars are the exporter's: what was given has been compared with that already. */
+/* What a step says of such an input is said to who gave it: it is called as in the pipeline.
+ * Scalars are the exporter's: what was given has been compared with that already. */
 static enum status pass_input(struct rt_invocation *inv, const struct rt_pipeline_input *input,
                               struct error *err)
 {
@@ -24,6 +25,7 @@ static enum status pass_input(struct rt_invocation *inv, const struct rt_pipelin
     if (io->kind != RT_IO_TENSOR) {
         return ST_OK;
     }
+    rt_invocation_say(to, input->input, rt_invocation_label(inv, input->from));
     const struct rt_buffer_desc given = {
         .dtype = io->dtype,
         .shape = from->shape,

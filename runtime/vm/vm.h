@@ -61,6 +61,7 @@ struct vm_spare {
 
 struct vm {
     const struct rt_code *code;
+    size_t heap_bytes; /* of this and the arrays behind it */
     struct vm_value *registers;
     struct vm_value *frame;       /* by graph input of the running block */
     struct vm_memory **outputs;   /* by graph output, refs held */

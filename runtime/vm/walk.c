@@ -36,6 +36,7 @@ struct vm *vm_new(const struct rt_method *method)
     }
     char *base = (char *)vm;
     vm->code = code;
+    vm->heap_bytes = end;
     vm->registers = (void *)(base + registers_at);
     vm->frame = (void *)(base + frame_at);
     vm->outputs = (void *)(base + outputs_at);

@@ -294,6 +294,34 @@ def gets_of_many_models(port):
     ask(port, post("/v2/repository/index", b"{}"))
 
 
+def call_nested(port, name, inputs):
+    """First with plans to make, then without."""
+    tensors = [tensor(f"input_{i}", [2, 4], data=[1] * 8) for i in range(inputs)]
+    body = infer_json(tensors)
+    for _ in range(5):
+        client = ask(port, post(f"/v2/models/{name}/infer", body))
+        if client.status != 200:
+            sys.exit(f"status {client.status}: {client.body[:200]}")
+    for target in ("", "/signature", "/config", "/stats"):
+        ask(port, build_request("GET", f"/v2/models/{name}{target}"))
+    ask(port, post(f"/v2/models/{name}/shape", body))
+
+
+@case("NESTED", 63, 4)
+def pipeline_wide(port):
+    call_nested(port, "level_1", 1)
+
+
+@case("NESTED", 16, *[1] * 14, 8)
+def pipeline_deep(port):
+    call_nested(port, "level_15", 1)
+
+
+@case("NESTED", 3, 3, 3, 5)
+def pipeline_both(port):
+    call_nested(port, "level_3", 1)
+
+
 @case("LARGE")
 def shape_and_signature(port):
     """Of the largest program beside the tests."""
@@ -307,6 +335,19 @@ def shape_and_signature(port):
         ask(port, post(f"/v2/models/{name}/shape", json.dumps({"inputs": inputs}).encode()))
 
 
+def nested(model, inputs, widths):
+    """Pipelines in pipelines: the innermost has widths[0] steps of |model| in a row, each of which
+    takes the result of the one before; |inputs| is how many inputs it has."""
+    document, inner = {}, model
+    for level, width in enumerate(widths):
+        steps = [{"model": inner, "inputs": [{"from": at - 1, "output": 0} if at and not i else
+                                             {"input": i} for i in range(inputs)]}
+                 for at in range(width)]
+        inner = f"level_{level}"
+        document[inner] = {"steps": steps}
+    return document, inner
+
+
 def arguments_of(arguments, folder):
     if arguments == ("MANY",):
         models = Path(folder) / "models"
@@ -316,6 +357,10 @@ def arguments_of(arguments, folder):
         return ["--models", str(models)]
     if arguments == ("LARGE",):
         return [str(max(MODELS.glob("*.pte"), key=lambda path: path.stat().st_size))]
+    if arguments[0] == "NESTED":
+        path = Path(folder) / "pipelines.json"
+        path.write_text(json.dumps(nested("deep", 1, arguments[1:])[0]))
+        return [str(MODELS / "deep.pte"), "--pipeline", str(path)]
     return list(arguments)
 
 

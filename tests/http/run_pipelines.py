@@ -294,6 +294,9 @@ BY_NAME = {
                   step("add", {"from": "first"}, {"input": 0})],
         "outputs": [{"name": "sum", "from": 1, "output": "output_0"},
                     {"name": "middle", "from": "first", "output": []}]},
+    "renamed": {"steps": [
+        {"model": "keywords", "inputs": {name: {"input": f"my_{i}"}
+                                         for i, name in enumerate(ROW)}}]},
     "passed_on": {"steps": [
         {"model": "keywords", "inputs": {name: {"input": i} for i, name in enumerate(ROW)}}]},
     "nested": {"steps": [
@@ -355,6 +358,18 @@ def names_and_structure():
         expect("list", [call["status"] for call in answer], [200, 200])
 
 
+TENSORS = [{"datatype": kind, "shape": shape, "data": data} for (kind, shape), data in zip(
+    (("FP32", [1, 4]), ("INT64", [1]), ("INT64", [1]), ("BOOL", [1]), ("FP32", [1, 2, 2]),
+     ("FP32", [4]), ("FP32", [4])), ROW.values())]
+
+
+def refuse_call(client, path, body, text):
+    client.send(build_request("POST", f"/v2/models/{path}", json.dumps(body).encode()))
+    expect(path, client.answer(), 400)
+    error = json.loads(client.body)["error"]
+    expect(error, text in error, True)
+
+
 def errors_by_name():
     """What a step says of its inputs, and what the pipeline says of its own."""
     with Pipelines(BY_NAME, ADD, KEYWORDS) as arguments, Daemon(arguments) as daemon:
@@ -366,12 +381,24 @@ def errors_by_name():
                                        "data": STEPS} for name in ("left", "right", "input_1")]},
                  "inputs[2].name: 'input_1' is inputs[1] 'right'"),
                 ("call", {"kwargs": {"left": STEPS}}, 'kwargs["right"]: missing'),
-                ("call", {"args": [STEPS, ONES]}, "args: the method takes none")):
-            client.send(build_request("POST", f"/v2/models/named/{path}",
-                                      json.dumps(body).encode()))
-            expect(path, client.answer(), 400)
-            error = json.loads(client.body)["error"]
-            expect(error, text in error, True)
+                ("call", {"args": [STEPS, ONES]}, "args: the method takes none"),
+                ("call", {"kwargs": {"left": STEPS, "rigth": ONES}},
+                 'kwargs["rigth"]: unknown member, expected "left", "right"')):
+            refuse_call(client, f"named/{path}", body, text)
+        # What a step finds out is said with the names that the pipeline has for its inputs.
+        call = {f"my_{i}": value for i, value in enumerate(ROW.values())}
+        call["my_3"] = [True, False]
+        refuse_call(client, "renamed/call", {"kwargs": call},
+                    'step 0 (keywords): kwargs["my_3"]: dim 0 is 2, expected 1, as dim 0 of '
+                    'kwargs["my_4"]')
+        tensors = [{"name": f"my_{i}", **tensor} for i, tensor in enumerate(TENSORS)]
+        tensors[3].update(shape=[2], data=[True, False])
+        refuse_call(client, "renamed/infer", {"inputs": tensors},
+                    "step 0 (keywords): input 'my_3': dim 0 is 2, expected 1, as dim 0 of input "
+                    "'my_4'")
+        refuse_call(client, "keywords/infer", {"inputs": [
+            {**tensor, "name": name} for name, tensor in zip(ROW, tensors)]},
+                    "input 'mask': dim 0 is 2")  # what was said for a pipeline is forgotten
 
 
 # ---- steps --------------------------------------------------------------------------------------
@@ -400,17 +427,49 @@ def steps_are_counted():
             "outer": [("inner", "inner", 2, 1), ("again", "inner", 2, 0)]})
 
 
-def nests():
-    """What pipelines in pipelines come to is bounded before it is built."""
-    chain = [step("deep", IN0)] + [step("deep", {"from": i, "output": 0}) for i in range(62)]
+def wrap(inner, count):
+    """A row of |count| steps, each of which takes the result of the one before."""
+    return {"steps": [step(inner, IN0)] + [step(inner, {"from": i, "output": 0})
+                                           for i in range(count - 1)]}
 
-    def wrap(inner, count):
-        return {"steps": [step(inner, IN0)] + [step(inner, {"from": i, "output": 0})
-                                               for i in range(count - 1)]}
-    good = {"p0": {"steps": chain}, "p1": wrap("p0", 4)}
-    with Pipelines(good, DEEP) as arguments, Daemon(arguments) as daemon:
-        expect("256 steps", send(daemon, 2, model="p1").answer(), 200)
-        call = {"model_name": "p1", "args": [[[1, 2, 3, 4]]]}
+
+def levels(*counts):
+    """Pipelines of pipelines, the innermost first; the outermost is called top."""
+    document, inner = {}, "deep"
+    for level, count in enumerate(counts, 1):
+        name = "top" if level == len(counts) else f"level{level}"
+        document[name] = wrap(inner, count)
+        inner = name
+    return document
+
+
+def nests():
+    """What pipelines in pipelines come to is bounded before anything is made of it."""
+    counted = "those of the pipelines in it counted, got"
+    for counts, name, got in (((64, 64), "top", 4160), ((64, 64, 64), "level2", 4160),
+                              ((4, 64, 64, 64), "level2", 320), ((2, 64, 2, 64, 64), "level3", 386),
+                              ((2, 3, 4, 5, 6, 7), "level5", 1236),
+                              ((64, 3, 1, 1, 1, 2), "top", 398), ((63, 4, 1), "top", 257)):
+        refuse(f"pipeline '{name}': expected at most 256 steps, {counted} {got}", levels(*counts),
+               DEEP)
+    inputs = [{"input": i} for i in range(252)]
+    many = {"l1": {"steps": [step("keywords", *inputs[i:i + 7]) for i in range(0, 252, 7)]}}
+    many.update({f"l{level}": {"steps": [step(f"l{level - 1}", *inputs)] * (1 + (level == 16))}
+                 for level in range(2, 17)})
+    refuse(f"pipeline 'l16': expected at most 4096 inputs of steps, {counted} 8064", many, KEYWORDS)
+    refuse("pipeline 'top': expected pipelines inside each other at most 16 deep, got 17",
+           levels(*[1] * 17), DEEP)
+    for counts in ((63, 4), (15, 3, 5), (7, 2, 3, 4), (3, 2, 2, 3, 4), (2, 2, 2, 2, 2, 4),
+                   (16, *[1] * 14, 8), [1] * 16):
+        with Pipelines(levels(*counts), DEEP) as arguments, Daemon(arguments) as daemon:
+            expect(f"{counts}", send(daemon, 2, model="top").answer(), 200)
+            expect(f"{counts} again", send(daemon, 2, model="top").answer(), 200)
+
+
+def nested_calls():
+    """The steps of pipelines count where a list is, and so does the memory that they take."""
+    with Pipelines(levels(63, 4), DEEP) as arguments, Daemon(arguments) as daemon:
+        call = {"model_name": "top", "args": [[[1, 2, 3, 4]]]}
         client = Client(daemon.port)
         expect("a list", [one["status"] for one in ask(client, "/v2/batch", [call])], [200])
         client.send(build_request("POST", "/v2/batch", json.dumps([call, call]).encode()))
@@ -418,20 +477,24 @@ def nests():
         expect("its text", json.loads(client.body)["error"],
                "[1]: expected at most 512 calls in a list, those of pipelines' steps counted, got "
                "514")
-    refuse("pipeline 'p2': expected at most 256 steps with 4096 inputs, in pipelines at most 16 "
-           "deep, all steps of its steps counted; got 16448, 16448 and 3",
-           {**good, "p1": wrap("p0", 4), "p2": wrap("p1", 64)}, DEEP)
-    levels = {"l0": {"steps": [step("deep", IN0)]}}
-    levels.update({f"l{i}": wrap(f"l{i - 1}", 1) for i in range(1, 17)})
-    refuse("pipeline 'l16': expected at most 256 steps", levels, DEEP)
-    levels.pop("l16")
-    with Pipelines(levels, DEEP) as arguments, Daemon(arguments) as daemon:
-        expect("16 deep", send(daemon, 2, model="l15").answer(), 200)
+    inputs = [{"input": i} for i in range(7)]
+    wide = {"inner": {"steps": [step("keywords", *inputs)] * 63},
+            "outer": {"steps": [step("inner", *inputs)] * 4}}
+    for ring, status in (("1M", 413), ("16M", 200)):
+        with Pipelines(wide, KEYWORDS, "--ring-bytes", ring) as arguments, \
+                Daemon(arguments) as daemon:
+            client = Client(daemon.port)
+            call = {"args": list(ROW.values())}
+            for path, body in (("models/outer/call", call),
+                               ("batch", [{"model_name": "outer", **call}])):
+                client.send(build_request("POST", f"/v2/{path}", json.dumps(body).encode()))
+                expect(f"{path} in {ring}", client.answer(), status)
 
 
 CHECKS = (wrong_documents, wrong_graphs, wrong_references, wrong_names, never_enough, enough_later,
           cut_while_running, one_job, random_requests, late_steps, names_and_structure,
-          errors_by_name, steps_are_counted, nests)
+          errors_by_name, steps_are_counted, nests,
+          nested_calls)
 
 
 def main():

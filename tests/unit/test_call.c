@@ -125,7 +125,7 @@ static void mistakes_have_a_path(void **state)
         {"{\"args\":[{\"foo\":[[1,{},3]]," BAR_KW, "",
          "args[0][\"foo\"][0][1]: expected a number, got an object"},
         {"{\"args\":[{\"foo\":[[1,2,3]],\"baz\":1," BAR_KW, "",
-         "args[0][\"baz\"]: the method has no such member"},
+         "args[0][\"baz\"]: unknown member, expected \"bar\", \"foo\""},
         {"{\"args\":[{\"foo\":[[1,2,3]],\"bar\":[]}]}", "",
          "args[0][\"bar\"]: expected sint64[], got shape [0]"},
         {"{\"args\":[{\"foo\":true,", "", "args[0][\"foo\"]: expected float32[?,3], got a boolean"},

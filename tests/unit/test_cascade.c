@@ -595,6 +595,92 @@ static void any_graph_with_any_failures_ends_once(void **state)
     close_world(&w);
 }
 
+/* ---- whose thread ---------------------------------------------------------------------------- */
+
+/* The end of a call, on the thread of a worker, which stays in it until it is let go. */
+struct hold {
+    pthread_t submitter;
+    struct done entered, let_go;
+    atomic_bool is_held;
+};
+
+static void hold_worker(struct rt_invocation *inv, enum status status, void *arg)
+{
+    struct hold *hold = arg;
+    bool is_held = !pthread_equal(pthread_self(), hold->submitter);
+    atomic_store(&hold->is_held, is_held);
+    on_done(inv, status, &hold->entered);
+    if (is_held) {
+        await_done(&hold->let_go);
+    }
+}
+
+/* A call may be over before its submitter waits for it, which then sees the end: once more. */
+static void hold_the_worker(struct rt_method *add, struct hal_pool *pool, struct hold *hold)
+{
+    static const struct shape shape = {.rank = 2, .dims = {2, 3}};
+    const struct input inputs[] = {{DT_F32, shape, ones}, {DT_F32, shape, ones}};
+    struct error err;
+    while (!atomic_load(&hold->is_held)) {
+        struct rt_invocation *call = begin_call(add, pool, NULL, inputs, 2);
+        hold->entered = (struct done)DONE_INIT;
+        assert_ok(err, rt_invocation_prepare(call, &err));
+        rt_invocation_submit(call, HAL_CALLER_BUSY, hold_worker, hold);
+        await_done(&hold->entered);
+        rt_invocation_free(call);
+    }
+}
+
+/* Steps of |method| that have no edges, from a caller with little time while the worker is held:
+ * has all run when submit returns? */
+static bool runs_itself(struct world *w, struct hold *hold, struct rt_method *method,
+                        uint32_t count)
+{
+    const struct rt_cascade_layout layout = {NULL, 0, count};
+    struct rt_cascade *cascade = rt_cascade_new(&layout, false);
+    struct run run = RUN_INIT;
+    *hold = (struct hold){pthread_self(), DONE_INIT, DONE_INIT, false};
+    hold_the_worker(rt_program_default_method(w->add), w->pool, hold);
+    for (uint32_t i = 0; i < count; i++) {
+        struct rt_invocation *inv = set(w, cascade, i, method);
+        give(inv, 0, ones);
+        give(inv, 1, ones);
+    }
+    assert_ok(w->err, prepare(w, cascade));
+    rt_cascade_submit(cascade, NULL, 0, HAL_CALLER_QUICK, on_cascade_done, &run);
+    bool is_over = atomic_load(&run.ends) == 1;
+    on_done(NULL, ST_OK, &hold->let_go);
+    assert_int_equal(await_done(&run.done), ST_OK);
+    rt_cascade_free(cascade);
+    return is_over;
+}
+
+/* A caller with little time makes a few calls itself, and no more of them for being nested. */
+static void only_a_few_calls_take_the_callers_time(void **state)
+{
+    static const struct hal_device_options one_worker = {.workers = 1};
+    static struct hold holds[4]; /* the worker may look at one after it has been let go */
+    const struct rt_source sources[] = {IN(0), IN(1)};
+    struct world w = {0};
+    (void)state;
+    assert_ok(w.err, hal_device_open("cpu", &one_worker, &w.device, &w.err));
+    assert_ok(w.err, hal_pool_new(w.device, 1 << 20, &w.pool, &w.err));
+    const struct rt_program_options options = {.device = w.device};
+    w.add = load_model("add", &options);
+    struct rt_method *add = rt_program_default_method(w.add);
+    const struct rt_pipeline_step step = {"add", add, sources, 2};
+    const struct rt_pipeline_step steps[] = {step, step, step};
+    const struct rt_pipeline_desc desc = {.name = "three", .steps = steps, .step_count = 3};
+    struct rt_program *three = make_pipeline(&desc);
+    assert_true(runs_itself(&w, &holds[0], add, 4));
+    assert_false(runs_itself(&w, &holds[1], add, 5));
+    assert_true(runs_itself(&w, &holds[2], rt_program_default_method(three), 1));
+    assert_false(runs_itself(&w, &holds[3], rt_program_default_method(three), 2));
+    rt_program_unref(three);
+    rt_program_unref(w.add);
+    close_two_workers(w.device, w.pool);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -606,6 +692,7 @@ int main(void)
         cmocka_unit_test(memory_is_for_all_or_for_none),
         cmocka_unit_test(shapes_may_be_expected),
         cmocka_unit_test(any_graph_with_any_failures_ends_once),
+        cmocka_unit_test(only_a_few_calls_take_the_callers_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

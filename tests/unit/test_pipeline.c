@@ -780,8 +780,7 @@ static void nests_are_bounded(void **state)
     assert_ok(w.err, make_chain(&w, method_of(programs[0]), 4, &programs[1]));
     assert_int_equal(rt_method_call_count(method_of(programs[1])), 257);
     assert_fails(w.err, make_chain(&w, method_of(programs[0]), 5, &none), ST_INVALID,
-                 "expected at most 256 steps with 4096 inputs, in pipelines at most 16 deep, all "
-                 "steps of its steps counted; got 320, 320 and 2");
+                 "expected at most 256 steps, those of the pipelines in it counted, got 320");
     rt_program_unref(programs[1]);
     rt_program_unref(programs[0]);
     for (uint32_t i = 0; i < RT_PIPELINE_DEPTH_MAX; i++) {
@@ -789,7 +788,7 @@ static void nests_are_bounded(void **state)
         assert_ok(w.err, make_chain(&w, inner, 1, &programs[i]));
     }
     assert_fails(w.err, make_chain(&w, method_of(programs[RT_PIPELINE_DEPTH_MAX - 1]), 1, &none),
-                 ST_INVALID, "got 17, 17 and 17");
+                 ST_INVALID, "inside each other at most 16 deep, got 17");
     for (uint32_t i = 0; i < RT_PIPELINE_DEPTH_MAX; i++) {
         rt_program_unref(programs[i]);
     }
