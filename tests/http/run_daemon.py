@@ -571,7 +571,7 @@ def log_requests():
         expect("a wrong one", client.answer(), 400)
         daemon.wait_for(r"info: request .* status=400 .* model=add .* "
                         r'error=member "inputs" is missing\n')
-        expect("has one line", daemon.read_log().count("400"), 1)
+        expect("has one line", daemon.read_log().count("status=400"), 1)
         client.send(build_request("DELETE", "/v2/models/add"))
         expect("another method", client.answer(), 405)
         daemon.wait_for(r"method=DELETE path=/v2/models/add status=405 ")
