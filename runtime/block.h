@@ -18,6 +18,7 @@
 
 struct hal_device;
 struct rt_files;
+struct rt_graph_labels;
 struct rt_io;
 
 /* What a graph input is for one run: the shape of a tensor, or the 64 bits of a scalar. */
@@ -70,7 +71,8 @@ MUST_CHECK enum status rt_block_compile(struct rt_block *block, bool fuses, stru
  * nothing to fini, when that is not possible: why not (runtime/graph/batch.h).
  */
 MUST_CHECK enum status rt_block_batch(struct rt_block *block, const struct rt_block *from,
-                                      int64_t rows_max, struct error *err);
+                                      int64_t rows_max, const struct rt_graph_labels *labels,
+                                      struct error *err);
 
 /*
  * The plan for |inputs| (by graph input): from the cache, or made now; and what its run is told,

@@ -252,6 +252,22 @@ static uint32_t lower_bound(const struct models *models, const char *name)
     return low;
 }
 
+/* A file whose methods have their own names only has no model of its name. */
+static void refuse_address(const struct models *models, const char *name, struct error *err)
+{
+    char prefix[ROUTE_MODEL_MAX + 2];
+    size_t len = (size_t)snprintf(prefix, sizeof(prefix), "%s.", name);
+    uint32_t first = lower_bound(models, prefix);
+    bool has_methods = len < sizeof(prefix) && first < models->address_count &&
+                       strncmp(models->addresses[first].name, prefix, len) == 0;
+    if (has_methods) {
+        error_set(err, ST_NOT_FOUND, "no model '%s', but models of its methods, such as '%s'", name,
+                  models->addresses[first].name);
+    } else {
+        error_set(err, ST_NOT_FOUND, "no model '%s'", name);
+    }
+}
+
 const struct model *models_find(const struct models *models, const char *name, uint32_t version,
                                 struct error *err)
 {
@@ -275,7 +291,7 @@ const struct model *models_find(const struct models *models, const char *name, u
     if (highest) {
         error_set(err, ST_NOT_FOUND, "model '%s' has no version %u", name, version);
     } else {
-        error_set(err, ST_NOT_FOUND, "no model '%s'", name);
+        refuse_address(models, name, err);
     }
     return NULL;
 }

@@ -58,15 +58,26 @@ static const struct model *find_model(const struct maker *m, const struct pipeli
     return fits ? models_find_any(m->models, full, step->version) : NULL;
 }
 
+static enum status refuse_model(const struct pipelines_step *step, uint32_t index,
+                                struct error *err)
+{
+    if (!step->method && !step->version) {
+        return error_set(err, ST_INVALID,
+                         "step %u: no model '%.64s', expected one that is served, or a pipeline "
+                         "that stands before this one",
+                         index, step->model);
+    }
+    return error_set(err, ST_INVALID, "step %u: no model '%.64s'%s%.64s%s%s", index, step->model,
+                     step->method ? " with a method '" : "", step->method ? step->method : "",
+                     step->method ? "'" : "", step->version ? " of that version" : "");
+}
+
 static enum status find_method(struct maker *m, uint32_t index, struct error *err)
 {
     const struct pipelines_step *step = &m->document->steps[index];
     const struct model *found = find_model(m, step);
     if (!found) {
-        return error_set(err, ST_INVALID, "step %u: no model '%.64s'%s%.64s%s%s", index,
-                         step->model, step->method ? " with a method '" : "",
-                         step->method ? step->method : "", step->method ? "'" : "",
-                         step->version ? " of that version" : "");
+        return refuse_model(step, index, err);
     }
     if (!model_is_ready(found)) {
         return error_set(err, ST_INVALID, "step %u: model '%s' cannot be called: %s", index,
@@ -247,9 +258,8 @@ static enum status take_sources(struct maker *m, uint32_t index, struct error *e
 {
     const struct pipelines_step *step = &m->document->steps[index];
     const struct rt_method *method = m->steps[index].method;
-    bool is_object = step->source_count > 0 && step->sources[0].slot;
     uint32_t inputs = rt_method_input_count(method);
-    uint32_t count = is_object ? inputs : step->source_count;
+    uint32_t count = step->has_slots ? inputs : step->source_count;
     struct rt_source *sources = arena_array(m->arena, (size_t)count + 1, sizeof(*sources));
     bool *is_given = arena_array(m->arena, (size_t)count + 1, sizeof(*is_given));
     if (!sources || !is_given) {

@@ -20,7 +20,7 @@ struct pipelines_ref {
 /* Where a value comes from. */
 struct pipelines_source {
     enum rt_source_kind kind;
-    const char *slot; /* the step's input that takes it, where inputs are an object; else NULL */
+    const char *slot; /* the step's input that takes it, where inputs have names; else NULL */
     struct pipelines_ref from;
     struct pick output; /* of a step's results */
     const char *name;   /* of a result of the pipeline, or NULL */
@@ -31,6 +31,7 @@ struct pipelines_step {
     uint32_t version;                  /* 0: any */
     struct pipelines_source *sources;
     uint32_t source_count;
+    bool has_slots; /* the inputs are an object */
 };
 
 struct pipelines_document {
@@ -39,7 +40,7 @@ struct pipelines_document {
     struct pipelines_step *steps;
     uint32_t step_count;
     struct pipelines_source *outputs;
-    uint32_t output_count; /* 0: those of the last step */
+    uint32_t output_count; /* 0: not said, those of the last step */
 };
 
 /* The value that comes next in |in|. Errors have their place in the text. */

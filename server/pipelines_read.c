@@ -199,6 +199,7 @@ static enum status read_step_member(struct reader *r, const struct json_string *
         return read_number(r, &step->version, err);
     }
     if (json_string_is(key, "inputs")) {
+        step->has_slots = json_peek(r->in) == JSON_OBJECT;
         return read_sources(r, false, RT_PIPELINE_INPUTS_MAX, &step->sources, &step->source_count,
                             err);
     }
@@ -283,8 +284,13 @@ static enum status read_member(struct reader *r, const struct json_string *key, 
         return read_steps(r, err);
     }
     if (json_string_is(key, "outputs")) {
-        return read_sources(r, true, RT_PIPELINE_OUTPUTS_MAX, &document->outputs,
-                            &document->output_count, err);
+        TRY(read_sources(r, true, RT_PIPELINE_OUTPUTS_MAX, &document->outputs,
+                         &document->output_count, err));
+        return document->output_count > 0
+                   ? ST_OK
+                   : json_fail(r->in, err, ST_INVALID,
+                               "expected one result or more; without \"outputs\" the pipeline has "
+                               "those of its last step");
     }
     return is_passed_over(key)
                ? json_skip(r->in, err)

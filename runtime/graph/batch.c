@@ -14,6 +14,7 @@ struct making {
     struct rt_graph *graph;
     struct rt_dim rows;
     bool *has_rows; /* by value of |from|; no node adds a tensor */
+    const struct rt_graph_labels *labels;
     struct error *err;
 };
 
@@ -95,7 +96,8 @@ static enum status widen_input(const struct making *m, uint32_t index)
         return ST_OK;
     }
     if (v->rank == 0 || !rt_dim_is(v->dims[0], 1)) {
-        return error_set(m->err, ST_UNSUPPORTED, "dim 0 of input %u is not 1", index);
+        return error_set(m->err, ST_UNSUPPORTED, "dim 0 of %s is not 1",
+                         m->labels->inputs[index]);
     }
     return widen(m, value, &v->dims);
 }
@@ -189,20 +191,22 @@ static enum status check_outputs(const struct making *m)
     for (uint32_t i = 0; i < graph->output_count; i++) {
         uint32_t value = graph->outputs[i];
         if (!m->has_rows[value] || !rt_dim_same(graph->values[value].dims[0], m->rows)) {
-            return error_set(m->err, ST_UNSUPPORTED, "dim 0 of result %u is not the rows'", i);
+            return error_set(m->err, ST_UNSUPPORTED, "dim 0 of %s is not the rows'",
+                             m->labels->outputs[i]);
         }
     }
     return ST_OK;
 }
 
 enum status rt_graph_batch(struct rt_graph *graph, const struct rt_graph *from, int64_t rows_max,
-                           struct error *err)
+                           const struct rt_graph_labels *labels, struct error *err)
 {
     TRY(copy_graph(graph, from, err));
     struct making m = {
         .graph = graph,
         .rows = rt_dim_symbol(&graph->dims, rows_max),
         .has_rows = arena_array(&graph->arena, from->value_count, sizeof(bool)),
+        .labels = labels,
         .err = err,
     };
     TRY(rt_graph_check(graph, err));

@@ -11,11 +11,17 @@
 #include "base/status.h"
 #include "runtime/graph/graph.h"
 
+/* What messages call the inputs and outputs of a graph, by their number in it. */
+struct rt_graph_labels {
+    const char *const *inputs, *const *outputs;
+};
+
 /*
  * |graph| is initialised; it becomes a form of |from| for up to |rows_max| rows. It borrows from
  * |from|, which stays as it is and outlives it. ST_UNSUPPORTED with the node that is in the way.
  */
 MUST_CHECK enum status rt_graph_batch(struct rt_graph *graph, const struct rt_graph *from,
-                                      int64_t rows_max, struct error *err);
+                                      int64_t rows_max, const struct rt_graph_labels *labels,
+                                      struct error *err);
 
 #endif

@@ -21,6 +21,7 @@
 #include "base/check.h"
 #include "hal/buffer.h"
 #include "hal/pool.h"
+#include "runtime/graph/batch.h"
 #include "runtime/vm/invocation_priv.h"
 
 /* APART: joining has failed, or the joined call has, and the parts run alone. */
@@ -159,12 +160,13 @@ static enum status check_form(const struct rt_method *method, struct error *err)
     for (uint32_t i = 0; i < rt_method_input_count(method); i++) {
         const struct rt_io *io = rt_method_input(method, i);
         if (io->kind != RT_IO_TENSOR && io->kind != RT_IO_NONE && !io->is_fixed) {
-            return error_set(err, ST_UNSUPPORTED, "input %u is a number of the caller's", i);
+            return error_set(err, ST_UNSUPPORTED, "%s is a number of the caller's", io->label);
         }
     }
     for (uint32_t i = 0; i < rt_method_result_count(method); i++) {
-        if (rt_method_result(method, i)->kind != RT_IO_TENSOR) {
-            return error_set(err, ST_UNSUPPORTED, "result %u is no tensor", i);
+        const struct rt_io *io = rt_method_result(method, i);
+        if (io->kind != RT_IO_TENSOR) {
+            return error_set(err, ST_UNSUPPORTED, "%s is no tensor", io->label);
         }
     }
     return ST_OK;
@@ -180,6 +182,28 @@ int64_t rt_batch_size_max(const struct rt_method *method)
     return rows > 1 ? rows : 0;
 }
 
+/* |batched| becomes the form of |method| for several rows. */
+static enum status make_form(const struct rt_method *method, struct rt_block *batched,
+                             struct error *err)
+{
+    uint32_t inputs = rt_method_input_count(method), results = rt_method_result_count(method);
+    const char **labels = calloc((size_t)inputs + results + 1, sizeof(*labels));
+    if (!labels) {
+        return error_set(err, ST_EXHAUSTED, "no memory for a form with several rows");
+    }
+    for (uint32_t i = 0; i < inputs; i++) {
+        labels[i] = rt_method_input(method, i)->label;
+    }
+    for (uint32_t i = 0; i < results; i++) {
+        labels[inputs + i] = rt_method_result(method, i)->label;
+    }
+    const struct rt_graph_labels all = {labels, labels + inputs};
+    enum status status =
+        rt_block_batch(batched, method->code.blocks[0], RT_BATCH_CALLS_MAX, &all, err);
+    free(labels);
+    return status;
+}
+
 enum status rt_batch_open(struct rt_method *method, int64_t *out_rows_max, struct error *err)
 {
     TRY(check_form(method, err));
@@ -191,7 +215,7 @@ enum status rt_batch_open(struct rt_method *method, int64_t *out_rows_max, struc
     if (!batched) {
         return error_set(err, ST_EXHAUSTED, "no memory for a form with several rows");
     }
-    if (rt_block_batch(batched, method->code.blocks[0], RT_BATCH_CALLS_MAX, err) != ST_OK) {
+    if (make_form(method, batched, err) != ST_OK) {
         free(batched);
         return err->code;
     }
@@ -304,7 +328,8 @@ static enum status check_results(const struct batch *batch, struct error *err)
                                        row * (size_t)part->rows;
         }
         if (!is_whole) {
-            return error_set(err, ST_UNSUPPORTED, "result %u cannot be split", r);
+            return error_set(err, ST_UNSUPPORTED, "%s cannot be split",
+                             rt_method_result(batch->method, r)->label);
         }
     }
     return ST_OK;

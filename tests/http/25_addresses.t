@@ -52,7 +52,13 @@ get /v2/models/odd_keys
 body .*"name":"plain".*
 get /v2/models/methods
 < 404
-json {"error":"no model 'methods'"}
+json {"error":"no model 'methods', but models of its methods, such as 'methods.decode'"}
+get /v2/models/methods.
+< 404
+json {"error":"no model 'methods.'"}
+post /v2/models/method/infer {}
+< 404
+json {"error":"no model 'method'"}
 get /v2/models/add.
 < 404
 

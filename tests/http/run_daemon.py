@@ -167,7 +167,7 @@ def models_are_described():
         size = r"\d+(?:\.\d)? (?:[KM]i)?B"
         daemon.wait_for(r"info: model add: input_0 FP32\[2,3\], input_1 FP32\[2,3\] -> "
                         rf"output_0 FP32\[2,3\]; weights 0 B, a call up to 24 B; {times}; "
-                        r"requests run alone: dim 0 of input 0 is not 1\n")
+                        r"requests run alone: dim 0 of input 'input_0' is not 1\n")
         digits = (r"input_0 FP32\[<=360,1,<=8,<=8\] -> output_0 FP32\[<=360,10\]; "
                   rf"weights {size} \({size} in the file\), a call up to {size}; {times}; ")
         daemon.wait_for(rf"info: model digits: {digits}batches are being tried\n")

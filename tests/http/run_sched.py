@@ -247,7 +247,7 @@ def batches_of_one_row():
             expect("fewer runs", row["execution_count"] < answered, True)
         row, = get_json(Client(daemon.port), "/v2/models/add/stats")["model_stats"]
         expect("alone", (row["batch_rows_max"], row["batch_refusal"]),
-               (1, "dim 0 of input 0 is not 1"))
+               (1, "dim 0 of input 'input_0' is not 1"))
 
 
 def served_before_the_proof():

@@ -81,6 +81,9 @@ static uint32_t apply(struct fixture *f, const char *op, uint32_t count, const u
     return f->output;
 }
 
+static const char *const input_labels[] = {"input 'x'"}, *const output_labels[] = {"result 'y'"};
+static const struct rt_graph_labels labels = {input_labels, output_labels};
+
 /* The nodes of the form for up to 8 rows, or why there is none. */
 static void expect(struct fixture *f, const char *text)
 {
@@ -88,7 +91,7 @@ static void expect(struct fixture *f, const char *text)
     struct buf out;
     rt_graph_init(&batched, "m");
     buf_init(&out, 4096);
-    enum status status = rt_graph_batch(&batched, &f->graph, 8, &f->err);
+    enum status status = rt_graph_batch(&batched, &f->graph, 8, &labels, &f->err);
     if (status == ST_OK) {
         rt_graph_print(&batched, NULL, &out);
     } else {
@@ -145,14 +148,14 @@ static void refused_result(void **state)
 {
     struct fixture *f = *state;
     APPLY("view", INPUT(1, 4), LIST(4));
-    expect(f, "dim 0 of result 0 is not the rows'");
+    expect(f, "dim 0 of result 'y' is not the rows'");
 }
 
 static void refused_input(void **state)
 {
     struct fixture *f = *state;
     APPLY("relu", INPUT(2, 4));
-    expect(f, "dim 0 of input 0 is not 1");
+    expect(f, "dim 0 of input 'x' is not 1");
 }
 
 static void refused_operator(void **state)
@@ -330,8 +333,9 @@ static void models_that_run_alone(void **state)
     } all[] = {
         {"branches", "it has control flow"},
         {"running", "it has mutable buffers"},
-        {"scalars", "result 1 is no tensor"},
-        {"linear", "dim 0 of input 0 is not 1"},
+        {"scalars", "result 'output_1' is no tensor"},
+        {"linear", "dim 0 of input 'input_0' is not 1"},
+        {"odd_keys", "dim 0 of input 'plain' is not 1"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
