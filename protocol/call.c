@@ -169,6 +169,21 @@ static enum status read_tree(struct call_parser *p, uint32_t root)
     }
 }
 
+static enum status refuse_all(struct call_parser *p, const struct json_string *key)
+{
+    uint32_t kwargs = sip_kwargs(p->method->structure);
+    struct buf keys;
+    buf_init(&keys, MEMBERS_BYTES_MAX);
+    if (kwargs != SIP_NO_NODE) {
+        buf_add_str(&keys, ", expected kwargs: ");
+        sip_print_keys(&p->method->structure->inputs, kwargs, &keys);
+    }
+    error_set(p->err, ST_INVALID, "%.*s: the method takes none%.*s", SPAN_FMT(key->raw),
+              SPAN_FMT(buf_span(&keys)));
+    buf_fini(&keys);
+    return ST_INVALID;
+}
+
 /* "args" or "kwargs" of a method that takes none: null or empty. */
 static enum status read_nothing(struct call_parser *p, const struct json_string *key)
 {
@@ -176,9 +191,7 @@ static enum status read_nothing(struct call_parser *p, const struct json_string 
     struct json_string member;
     TRY(is_array ? json_array(&p->in, p->err) : json_object(&p->in, p->err));
     TRY(is_array ? json_element(&p->in, p->err) : json_member(&p->in, &member, p->err));
-    return p->in.is_closed
-               ? ST_OK
-               : error_set(p->err, ST_INVALID, "%.*s: the method takes none", SPAN_FMT(key->raw));
+    return p->in.is_closed ? ST_OK : refuse_all(p, key);
 }
 
 /* What the list that the request is in reads for itself. */

@@ -386,7 +386,8 @@ def errors_by_name():
                                        "data": STEPS} for name in ("left", "right", "input_1")]},
                  "inputs[2].name: 'input_1' is inputs[1] 'right'"),
                 ("call", {"kwargs": {"left": STEPS}}, 'kwargs["right"]: missing'),
-                ("call", {"args": [STEPS, ONES]}, "args: the method takes none"),
+                ("call", {"args": [STEPS, ONES]}, "args: the method takes none, expected kwargs: "
+                 '"left", "right"'),
                 ("call", {"kwargs": {"left": STEPS, "rigth": ONES}},
                  'kwargs["rigth"]: unknown member, expected "left", "right"')):
             refuse_call(client, f"named/{path}", body, text)

@@ -172,7 +172,8 @@ static void keywords_may_be_all(void **state)
     f.method = (struct call_method){&f.sip, inputs + 3, results, 1, 0};
     assert_ok(f.err, parse(&f, "{\"args\":[],\"kwargs\":{\"kw\":\"x\"}}", ""));
     assert_true(span_is(f.request.leaves[0].data, "x"));
-    assert_fails(f.err, parse(&f, "{\"args\":[1]}", ""), ST_INVALID, "args: the method takes none");
+    assert_fails(f.err, parse(&f, "{\"args\":[1]}", ""), ST_INVALID,
+                 "args: the method takes none, expected kwargs: \"kw\"");
     assert_fails(f.err, parse(&f, "{\"kwargs\":[]}", ""), ST_INVALID,
                  "kwargs: expected an object of 1, got an array");
     assert_fails(f.err, parse(&f, "{}", ""), ST_INVALID,
