@@ -16,6 +16,12 @@ const struct dtype_info dtype_infos[DTYPE_COUNT] = {
 #undef DTYPE
 };
 
+const char *dtype_name(enum dtype dtype)
+{
+    const char *name = dtype_infos[dtype].long_text; /* "sint64": signatures name the sign */
+    return dtype_infos[dtype].kind == DTYPE_INT ? name + 1 : name;
+}
+
 bool dtype_from_executorch(int number, enum dtype *out_dtype)
 {
     for (enum dtype d = 0; d < DTYPE_COUNT; d++) {

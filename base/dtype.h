@@ -44,6 +44,9 @@ static inline const char *dtype_text(enum dtype dtype)
     return dtype_infos[dtype].text;
 }
 
+/* As PyTorch and NumPy call it: "float32", "int64". */
+const char *dtype_name(enum dtype dtype);
+
 /* Can a request or an answer have tensors of it? */
 static inline bool dtype_is_public(enum dtype dtype)
 {

@@ -170,6 +170,7 @@ enum status hal_command_dispatch(struct hal_command *command, const struct hal_d
         .kernel = kernel,
         .writes = dispatch->writes,
         .label = dispatch->label ? dispatch->label : kernel->name,
+        .tag = dispatch->tag,
         .grid = {dispatch->grid[0], dispatch->grid[1], dispatch->grid[2]},
         .scratch_bytes = dispatch->scratch_bytes,
     };
@@ -324,13 +325,17 @@ static void print_dispatch(const struct hal_record *record, struct buf *out)
     }
 }
 
-void hal_command_print(const struct hal_command *command, struct buf *out)
+void hal_command_print(const struct hal_command *command, hal_note_f *note, const void *arg,
+                       struct buf *out)
 {
     static const char *const words[] = {
         [HAL_DISPATCH] = "dispatch", [HAL_FILL] = "fill",       [HAL_COPY] = "copy",
         [HAL_UPDATE] = "update",     [HAL_BARRIER] = "barrier",
     };
     for (const struct hal_record *record = command->records; record; record = record->next) {
+        if (note && record->kind == HAL_DISPATCH) {
+            note(arg, record->tag, out);
+        }
         buf_add_str(out, words[record->kind]);
         if (record->kind == HAL_DISPATCH) {
             print_dispatch(record, out);

@@ -50,6 +50,7 @@ struct hal_dispatch {
     size_t scratch_bytes;   /* what the kernel needs for each worker */
     uint64_t cost;          /* rough ns of all tiles on one core: whether waking others pays */
     const char *label;      /* on whose behalf, for faults; static. NULL: the kernel's name */
+    uint32_t tag;           /* the recorder's own, for hal_command_print() */
 };
 
 /* |slot_count| <= HAL_SLOTS_MAX. The caller owns a reference. */
@@ -106,7 +107,12 @@ void hal_command_list_hosted(const struct hal_command *command,
                              void (*fn)(void *arg, const char *label, enum hal_place place),
                              void *arg);
 
-/* One line a command, deterministic, for `pte inspect --plan` and golden tests. */
-void hal_command_print(const struct hal_command *command, struct buf *out);
+/* What the recorder has to say of a dispatch, in lines before its own. */
+typedef void hal_note_f(const void *arg, uint32_t tag, struct buf *out);
+
+/* One line a command, deterministic, for `pte inspect --plan` and golden tests. |note| may be NULL.
+ */
+void hal_command_print(const struct hal_command *command, hal_note_f *note, const void *arg,
+                       struct buf *out);
 
 #endif

@@ -29,6 +29,7 @@ struct hal_record {
     enum hal_place place; /* settled at the end */
     uint32_t writes;      /* bits by binding; 0: any may be written */
     const char *label;
+    uint32_t tag;
     uint32_t grid[3];
     size_t scratch_bytes;
 };

@@ -79,7 +79,7 @@ static void print_numbers(struct buf *out, const struct call_slot *slot, const s
 static void print_filled(struct buf *out, const struct call_slot *slot, const struct shape *shape)
 {
     char text[SHAPE_TEXT_MAX];
-    buf_printf(out, "{\"dtype\":\"%s\",\"shape\":%s,\"fill\":%s}", call_dtype_name(slot->dtype),
+    buf_printf(out, "{\"dtype\":\"%s\",\"shape\":%s,\"fill\":%s}", dtype_name(slot->dtype),
                shape_print(shape, text), example_number(slot->dtype));
 }
 
@@ -162,7 +162,7 @@ static void print_tensor_schema(struct buf *out, const struct call_slot *slot)
         buf_add_char(out, '}');
     }
     buf_printf(out, ",{\"type\":\"object\",\"properties\":{\"dtype\":{\"enum\":[\"%s\",\"%s\"",
-               call_dtype_name(slot->dtype), dtype_infos[slot->dtype].oip);
+               dtype_name(slot->dtype), dtype_infos[slot->dtype].oip);
     if (dtype_infos[slot->dtype].kind == DTYPE_INT) {
         buf_printf(out, ",\"%s\"", dtype_infos[slot->dtype].long_text);
     }

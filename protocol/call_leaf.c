@@ -13,18 +13,12 @@
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-const char *call_dtype_name(enum dtype dtype)
-{
-    const char *name = dtype_infos[dtype].long_text;
-    return dtype_infos[dtype].kind == DTYPE_INT ? name + 1 : name;
-}
-
 /* "int64", "sint64" and "INT64" are the same. */
 static bool find_dtype(struct span name, enum dtype *out_dtype)
 {
     for (int i = 0; i < DTYPE_COUNT; i++) {
-        if (dtype_is_public((enum dtype)i) && (span_is(name, dtype_infos[i].long_text) ||
-                                               span_is(name, call_dtype_name((enum dtype)i)))) {
+        if (dtype_is_public((enum dtype)i) &&
+            (span_is(name, dtype_infos[i].long_text) || span_is(name, dtype_name((enum dtype)i)))) {
             *out_dtype = (enum dtype)i;
             return true;
         }

@@ -24,9 +24,6 @@ struct call_parser {
 enum status call_fail(const struct call_parser *p, uint32_t node, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Name of an element type in typed leaves: "int64" for what signatures call "sint64". */
-const char *call_dtype_name(enum dtype dtype);
-
 /* What stands before a value in its array or object: a comma, a key, |gap| at each position that
  * the structure leaves out. */
 void call_print_key(const struct sip_tree *tree, const struct sip_node *node, const char *gap,

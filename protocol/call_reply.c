@@ -53,7 +53,7 @@ static void print_binary(struct printer *printer, const struct call_slot *slot,
 {
     char shape[SHAPE_TEXT_MAX];
     buf_printf(printer->out, "{\"dtype\":\"%s\",\"shape\":%s,\"binary_data_size\":%zu}",
-               call_dtype_name(slot->dtype), shape_print(&result->shape, shape), result->bytes.len);
+               dtype_name(slot->dtype), shape_print(&result->shape, shape), result->bytes.len);
     oip_encode_blob(printer->encoded, result->bytes);
 }
 

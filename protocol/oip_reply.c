@@ -28,9 +28,9 @@ void oip_print_member(struct buf *out, const char *name, const char *text)
     print_text(out, text);
 }
 
-static void print_shape(struct buf *out, const struct shape *shape)
+static void print_shape(struct buf *out, const char *name, const struct shape *shape)
 {
-    buf_add_str(out, "\"shape\":");
+    buf_printf(out, "\"%s\":", name);
     tensor_text_print(out, DT_I64, shape->dims, shape->rank, NUMBER_NAN_STRING);
 }
 
@@ -59,7 +59,7 @@ static void print_result(struct buf *out, const struct oip_result *result, enum 
     buf_add_char(out, ',');
     oip_print_member(out, "datatype", oip_type_name(result->type));
     buf_add_char(out, ',');
-    print_shape(out, &result->shape);
+    print_shape(out, "shape", &result->shape);
     if (result->is_binary) {
         size_t bytes = binary_bytes(result);
         buf_printf(out, ",\"parameters\":{\"binary_data_size\":%zu}", bytes);
@@ -167,8 +167,9 @@ static void print_texts(struct buf *out, const char *name, const char *const *te
     buf_add_char(out, ']');
 }
 
+/* |examples|, which inputs have and outputs do not, has a NULL where there is none. */
 static void print_tensors(struct buf *out, const char *name, const struct oip_tensor_meta *metas,
-                          size_t count)
+                          const struct shape *const *examples, size_t count)
 {
     print_text(out, name);
     buf_add_str(out, ":[");
@@ -178,7 +179,12 @@ static void print_tensors(struct buf *out, const char *name, const struct oip_te
         buf_add_char(out, ',');
         oip_print_member(out, "datatype", oip_type_name(metas[i].type));
         buf_add_char(out, ',');
-        print_shape(out, &metas[i].shape);
+        print_shape(out, "shape", &metas[i].shape);
+        if (examples && examples[i]) {
+            buf_add_char(out, ',');
+            print_shape(out, "example_shape", examples[i]);
+        }
+        buf_add_str(out, examples && metas[i].is_optional ? ",\"optional\":true" : "");
         buf_add_char(out, '}');
     }
     buf_add_char(out, ']');
@@ -204,9 +210,9 @@ void oip_print_model(struct buf *out, const struct oip_model_meta *meta)
     buf_add_char(out, ',');
     oip_print_member(out, "platform", meta->platform);
     buf_add_char(out, ',');
-    print_tensors(out, "inputs", meta->inputs, meta->input_count);
+    print_tensors(out, "inputs", meta->inputs, meta->examples, meta->input_count);
     buf_add_char(out, ',');
-    print_tensors(out, "outputs", meta->outputs, meta->output_count);
+    print_tensors(out, "outputs", meta->outputs, NULL, meta->output_count);
     if (meta->constants) {
         buf_printf(out, ",\"constants\":%s", meta->constants);
     }

@@ -22,6 +22,8 @@ struct oip_model_meta {
     const char *name, *platform;
     const char *const *versions;
     const struct oip_tensor_meta *inputs, *outputs;
+    /* By input: a shape without -1, which goes with those of the others; or NULL. */
+    const struct shape *const *examples;
     size_t version_count, input_count, output_count;
     const char *constants, *placement; /* JSON of extensions of our own, or NULL */
 };

@@ -30,6 +30,11 @@ void rt_code_fini(struct rt_code *code)
     arena_fini(&code->arena);
 }
 
+bool rt_code_reaches(const struct rt_code *code, uint32_t block)
+{
+    return code->step_count == 0 || code->blocks[block]->out_count > 0;
+}
+
 static void print_scalar_step(const struct rt_step *step, struct buf *out)
 {
     const char *separator = "";
@@ -100,10 +105,10 @@ static void print_register(const struct rt_code *code, uint32_t reg, struct buf 
     }
 }
 
-void rt_code_print(const struct rt_code *code, struct buf *out)
+void rt_code_print(const struct rt_code *code, const struct rt_notes *notes, struct buf *out)
 {
     if (code->step_count == 0) {
-        rt_graph_print(&code->blocks[0]->graph, out);
+        rt_graph_print(&code->blocks[0]->graph, notes, out);
         return;
     }
     buf_printf(out, "steps of %s\n", code->blocks[0]->graph.name);
@@ -121,9 +126,9 @@ void rt_code_print(const struct rt_code *code, struct buf *out)
     }
     buf_add_char(out, '\n');
     for (uint32_t i = 0; i < code->block_count; i++) {
-        if (code->blocks[i]->out_count > 0) {
+        if (rt_code_reaches(code, i)) {
             buf_printf(out, "block %u: ", i);
-            rt_graph_print(&code->blocks[i]->graph, out);
+            rt_graph_print(&code->blocks[i]->graph, notes, out);
         }
     }
 }

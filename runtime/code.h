@@ -78,7 +78,10 @@ struct rt_code {
 void rt_code_measure(struct rt_code *code);
 void rt_code_fini(struct rt_code *code);
 
+/* May a call run the block? What was cut out of code of several steps has no results. */
+bool rt_code_reaches(const struct rt_code *code, uint32_t block);
+
 /* All blocks and steps; deterministic. */
-void rt_code_print(const struct rt_code *code, struct buf *out);
+void rt_code_print(const struct rt_code *code, const struct rt_notes *notes, struct buf *out);
 
 #endif

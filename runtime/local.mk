@@ -19,6 +19,7 @@ noinst_LIBRARIES += %D%/libruntime.a
 	%D%/pte/ptd.c %D%/pte/ptd.h \
 	%D%/pte/pte.c %D%/pte/pte.h %D%/pte/pte_priv.h \
 	%D%/pte/schema.h \
+	%D%/pte/source.c \
 	%D%/pte/tensor.c \
 	%D%/pte/text.c %D%/pte/text.h \
 	%D%/pte/value.c \
@@ -35,8 +36,10 @@ noinst_LIBRARIES += %D%/libruntime.a
 	%D%/cascade_priv.h \
 	%D%/cascade_sizes.c %D%/cascade_sizes.h \
 	%D%/code.c %D%/code.h \
+	%D%/example.c %D%/example.h \
 	%D%/foresee.c %D%/foresee.h \
 	%D%/method.c %D%/method.h \
+	%D%/method_print.c \
 	%D%/names.c %D%/names.h \
 	%D%/operators.c %D%/operators.h \
 	%D%/oracle.c %D%/oracle.h \
@@ -47,6 +50,8 @@ noinst_LIBRARIES += %D%/libruntime.a
 	%D%/scalar.c %D%/scalar.def %D%/scalar.h \
 	%D%/signature.c %D%/signature.h \
 	%D%/state.c %D%/state.h %D%/state_priv.h \
+	%D%/summary.c %D%/summary.h \
+	%D%/weights.c %D%/weights.h \
 	%D%/import/delegate.h %D%/import/delegate.c %D%/import/delegates.c \
 	%D%/import/blocks.c \
 	%D%/import/control.c %D%/import/import_priv.h \

@@ -24,8 +24,13 @@
 
 /* ---- description ----------------------------------------------------------------------------- */
 
+/* One of an element type that this build lacks is nothing: the method has a failure. */
 static void describe_tensor(struct rt_io *io, const struct pte_tensor *t)
 {
+    enum dtype ignored;
+    if (!dtype_from_executorch(t->scalar_type, &ignored)) {
+        return;
+    }
     io->kind = RT_IO_TENSOR;
     io->dtype = t->dtype;
     io->shape = t->shape;
@@ -72,10 +77,10 @@ static enum status describe_all(struct rt_method *method, struct error *err)
     const struct pte_plan *plan = method->plan;
     TRY(rt_names_allocate(&method->inputs, plan->input_count, RT_INPUT, err));
     TRY(rt_names_allocate(&method->results, plan->output_count, RT_RESULT, err));
-    for (uint32_t i = 0; !plan->failure && i < plan->input_count; i++) {
+    for (uint32_t i = 0; i < plan->input_count; i++) {
         describe(&method->inputs[i], &plan->values[plan->inputs[i]]);
     }
-    for (uint32_t i = 0; !plan->failure && i < plan->output_count; i++) {
+    for (uint32_t i = 0; i < plan->output_count; i++) {
         describe(&method->results[i], &plan->values[plan->outputs[i]]);
     }
     return ST_OK;
@@ -235,6 +240,7 @@ static enum status compile(struct rt_method *method, bool fuses, struct error *e
     TRY(check_public(method->results, method->plan->output_count, err));
     TRY(rt_import_kernels(method->files, method->plan, method->device, code, &states, err));
     TRY(find_states(method, &states, err));
+    TRY(rt_weights_find(code, &code->arena, &method->weights, err));
     code->blocks[0]->given_count = method->plan->input_count;
     code->blocks[0]->result_count = code->step_count == 0 ? method->plan->output_count : 0;
     for (uint32_t i = 0; i < code->block_count; i++) {
@@ -386,46 +392,7 @@ void rt_method_set_weight(struct rt_method *method, uint32_t weight)
     method->weight = weight;
 }
 
-/* ---- text ------------------------------------------------------------------------------------ */
-
-enum status rt_method_print_graph(struct rt_method *method, struct buf *out, struct error *err)
-{
-    if (method->failure.code != ST_OK) {
-        *err = method->failure;
-        return err->code;
-    }
-    rt_code_print(&method->code, out);
-    return ST_OK;
-}
-
-/* A call may reach the block: what was cut out of code of several steps has no results. */
-static bool is_reached(const struct rt_code *code, uint32_t block)
-{
-    return code->step_count == 0 || code->blocks[block]->out_count > 0;
-}
-
-enum status rt_method_print_plan(struct rt_method *method, struct buf *out, struct error *err)
-{
-    const struct rt_code *code = &method->code;
-    if (method->failure.code != ST_OK) {
-        *err = method->failure;
-        return err->code;
-    }
-    buf_printf(out, "method %s\n", rt_method_name(method));
-    for (uint32_t i = 0; i < code->block_count; i++) {
-        struct rt_plan *plan;
-        if (!is_reached(code, i)) {
-            continue;
-        }
-        if (code->step_count > 0) {
-            buf_printf(out, "block %u\n", i);
-        }
-        TRY(rt_block_plan_bounds(code->blocks[i], &plan, err));
-        rt_plan_print(plan, out);
-        rt_plan_unref(plan);
-    }
-    return ST_OK;
-}
+/* ---- plans ----------------------------------------------------------------------------------- */
 
 enum status rt_method_place(struct rt_method *method,
                             void (*fn)(void *arg, const char *op, enum hal_place place), void *arg,
@@ -435,7 +402,7 @@ enum status rt_method_place(struct rt_method *method,
     *out_stats = (struct hal_command_stats){0};
     for (uint32_t i = 0; i < code->block_count; i++) {
         struct rt_plan *plan;
-        if (!is_reached(code, i)) {
+        if (!rt_code_reaches(code, i)) {
             continue;
         }
         TRY(rt_block_plan_bounds(code->blocks[i], &plan, err));

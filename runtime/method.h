@@ -16,6 +16,7 @@
 #include "runtime/program.h"
 #include "runtime/pte/pte.h"
 #include "runtime/signature.h"
+#include "runtime/weights.h"
 
 struct hal_device;
 struct rt_files;
@@ -44,6 +45,7 @@ struct rt_method {
     struct rt_code code;            /* meaningful without failure; empty for a pipeline */
     struct rt_block *batched;       /* owned; the entry for several rows, see rt_batch_prove() */
     struct rt_pipeline *pipeline;   /* owned; NULL: it is compiled from a file */
+    struct rt_weights weights;      /* likewise, in code.arena */
     struct rt_method_state *states; /* in code.arena: the program's buffers that it uses */
     uint32_t state_count;
     struct arena signature_arena;
@@ -81,8 +83,10 @@ MUST_CHECK enum status rt_program_new_empty(struct hal_device *device,
 MUST_CHECK enum status rt_program_verify_own_files(const struct rt_program *program,
                                                    struct error *err);
 
-/* The slots of a program's mutable buffers; runtime/program.c has them. */
+/* What a program has inside: the slots of its mutable buffers, its files, its methods. */
 struct rt_state_slots *rt_program_state_slots(struct rt_program *program);
+const struct rt_files *rt_program_files(const struct rt_program *program);
+const struct rt_method *rt_program_const_method(const struct rt_program *program, uint32_t index);
 
 /* Free an invocation or a batch for good; runtime/vm/ has them, the method calls them at its end.
  */

@@ -139,6 +139,17 @@ struct rt_state_slots *rt_program_state_slots(struct rt_program *program)
     return &program->state_slots;
 }
 
+const struct rt_files *rt_program_files(const struct rt_program *program)
+{
+    return &program->files;
+}
+
+const struct rt_method *rt_program_const_method(const struct rt_program *program, uint32_t index)
+{
+    must(index < program->method_count);
+    return &program->methods[index];
+}
+
 uint32_t rt_program_method_count(const struct rt_program *program)
 {
     return program->method_count;

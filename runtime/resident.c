@@ -8,6 +8,7 @@
 #include "hal/buffer.h"
 #include "runtime/method.h"
 
+/* The constants that nodes and results read, each once. */
 static void mark_used(const struct rt_graph *graph, bool *is_used)
 {
     for (uint32_t i = 0; i < graph->node_count; i++) {

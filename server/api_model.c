@@ -66,6 +66,15 @@ static struct oip_tensor_meta *copy_metas(struct arena *arena, const struct mode
     return metas;
 }
 
+static const struct shape **copy_examples(struct arena *arena, const struct model *model)
+{
+    const struct shape **examples = arena_array(arena, model->input_count, sizeof(*examples));
+    for (uint32_t i = 0; examples && i < model->input_count; i++) {
+        examples[i] = model->inputs[i].example;
+    }
+    return examples;
+}
+
 /* All versions of the model that can be called, or only the one that was asked for. */
 static const char **list_versions(struct request *request, const struct model *model,
                                   size_t *out_count)
@@ -102,11 +111,12 @@ enum status api_model(struct request *request, struct error *err)
         .platform = platform_of(model),
         .inputs = copy_metas(arena, model->inputs, model->input_count),
         .outputs = copy_metas(arena, model->outputs, model->output_count),
+        .examples = copy_examples(arena, model),
         .input_count = model->input_count,
         .output_count = model->output_count,
     };
     meta.versions = list_versions(request, model, &meta.version_count);
-    if (!meta.inputs || !meta.outputs || !meta.versions) {
+    if (!meta.inputs || !meta.outputs || !meta.examples || !meta.versions) {
         return api_no_memory(err);
     }
     meta.constants = model->constants;

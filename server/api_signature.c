@@ -25,48 +25,6 @@ static void print_member(struct buf *out, const char *name, const char *text)
 
 /* ---- GET /v2/models/{m}/signature ------------------------------------------------------------ */
 
-/* Dynamic dims as |extent|, but at most their bounds. */
-static void choose_shapes(const struct rt_method *method, int64_t extent, struct shape *shapes,
-                          const struct shape **pointers)
-{
-    for (uint32_t i = 0; i < rt_method_input_count(method); i++) {
-        const struct rt_io *io = rt_method_input(method, i);
-        shapes[i] = io->kind == RT_IO_TENSOR ? io->shape : (struct shape){.rank = 0};
-        pointers[i] = io->kind == RT_IO_TENSOR ? &shapes[i] : NULL;
-        for (uint8_t d = 0; d < shapes[i].rank; d++) {
-            if (io->dynamic_dims >> d & 1 && extent < shapes[i].dims[d]) {
-                shapes[i].dims[d] = extent;
-            }
-        }
-    }
-}
-
-/* Shapes that go together, small ones if there are any: the upper bounds always do. */
-static enum status find_shapes(struct request *request, const struct model *model,
-                               struct shape **out_shapes, struct error *err)
-{
-    static const int64_t extents[] = {1, 2, 4, 8, 16, 32, INT64_MAX};
-    struct arena *arena = &request->infer.arena;
-    struct call_method call = model->call;
-    struct shape *shapes = arena_array(arena, call.input_count, sizeof(*shapes));
-    const struct shape **pointers = arena_array(arena, call.input_count, sizeof(*pointers));
-    struct rt_result_info *infos = arena_array(arena, call.result_count, sizeof(*infos));
-    if (!shapes || !pointers || !infos) {
-        return api_no_memory(err);
-    }
-    struct error attempt = {.code = ST_INVALID};
-    for (size_t i = 0; i < sizeof(extents) / sizeof(extents[0]) && attempt.code == ST_INVALID;
-         i++) {
-        choose_shapes(model->method, extents[i], shapes, pointers);
-        if (rt_method_result_shapes(model->method, pointers, infos, &attempt) == ST_OK) {
-            *out_shapes = shapes;
-            return ST_OK;
-        }
-    }
-    *err = attempt; /* why the last one is refused */
-    return err->code;
-}
-
 static void print_slots(struct buf *out, const char *name, const struct call_slot *slots,
                         uint32_t count)
 {
@@ -98,11 +56,9 @@ enum status api_signature(struct request *request, struct error *err)
 {
     const struct model *model = api_find_ready(request, err);
     struct buf *out = &request->out;
-    struct shape *shapes = NULL;
     if (!model) {
         return err->code;
     }
-    TRY(find_shapes(request, model, &shapes, err));
     const struct rt_signature *signature = rt_method_signature(model->method);
     buf_add_str(out, "{\"name\":");
     json_print_string(out, span_str(model->name));
@@ -120,7 +76,11 @@ enum status api_signature(struct request *request, struct error *err)
     buf_add_str(out, ",\"schema\":");
     call_print_schema(&model->call, out);
     buf_add_str(out, ",\"example\":");
-    call_print_example(&model->call, shapes, out);
+    if (model->example) {
+        call_print_example(&model->call, model->example, out);
+    } else {
+        buf_add_str(out, "null");
+    }
     buf_add_char(out, '}');
     return api_check_printed(request, err);
 }

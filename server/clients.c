@@ -24,6 +24,8 @@
 #define MS_PER_S 1000
 /* Where others hold less than one part of the memory in so many, a client is alone. */
 #define ALONE 64
+/* That much of the memory, as a part, is for what connections hold beside the pool. */
+#define SMALL 8
 
 /* ---- how fast -------------------------------------------------------------------------------- */
 
@@ -228,19 +230,49 @@ static bool promise(struct conn *conn)
     return is_only_upload(conn->server) && body_promise(body, true);
 }
 
-bool clients_may_send(struct conn *conn)
+/* What has been promised may still be in use: by uploads that have paused since, for one. */
+static bool has_room(struct conn *conn)
 {
-    struct server *server = conn->server;
+    struct body *body = upload_of(conn);
+    size_t len;
+    for (int i = 0; i < CLIENTS_EVICTIONS_MAX; i++) {
+        if (body_room(body, &len)) {
+            return true;
+        }
+        if (!make_room(conn)) {
+            return false;
+        }
+    }
+    return false;
+}
+
+static bool may_send_large(struct conn *conn)
+{
     const struct body *body = upload_of(conn);
-    bool is_large = body->announced > BODY_SMALL_BYTES;
-    if (is_large && (body->promised || body->len < body->capacity)) {
+    if (body->len < body->capacity) {
         return true;
     }
-    if (server->clients.is_upload_waiting) {
+    if (!body->promised && (conn->server->clients.is_upload_waiting || !promise(conn))) {
         return false;
     }
-    if (is_large) {
-        return promise(conn);
+    return has_room(conn);
+}
+
+/* Small bodies have a part of the clients' share that large ones do not take from them. */
+static bool may_send_small(struct conn *conn)
+{
+    const struct hal_pool *pool = pool_of(conn->server);
+    size_t of_others = conn->server->clients.heap_bytes - conn->charged_bytes;
+    return !upload_of(conn)->buffer && (!pool || of_others < hal_pool_size(pool) / SMALL);
+}
+
+bool clients_may_send(struct conn *conn)
+{
+    if (upload_of(conn)->announced > BODY_SMALL_BYTES) {
+        return may_send_large(conn);
+    }
+    if (may_send_small(conn)) {
+        return true;
     }
     for (int i = 0; i < CLIENTS_EVICTIONS_MAX && clients_are_over(conn); i++) {
         if (!make_room(conn)) {
@@ -277,14 +309,16 @@ static void on_retry(uv_timer_t *timer)
         take_promises_back(server);
     }
     server->clients.is_upload_waiting = false;
-    do {
+    bool has_time = true;
+    while (has_time && !list_is_empty(&now)) {
         struct conn *conn = LIST_ENTRY(now.next, struct conn, want_link);
         list_remove(&conn->want_link);
         if (!conn_retry(conn)) {
             list_push_back(wanting, &conn->want_link);
             server->clients.is_upload_waiting |= conn->state == CONN_BODY;
         }
-    } while (!list_is_empty(&now) && turns_has_time(server));
+        has_time = turns_has_time(server);
+    }
     if (!list_is_empty(&now)) {
         server->clients.is_upload_waiting |= was_upload_waiting;
         move_all(wanting, &now);

@@ -8,7 +8,7 @@
  * (429), an answer is broken off. It takes some tenths of a second to see that a connection has
  * stopped. Until then others that need memory wait, for at most CLIENTS_WANT_MS_MAX: an upload that
  * goes on is not read, a complete request is not begun, and an answer that the client does not take
- * stays where it was computed.
+ * stays where it was computed. Small bodies do not wait for large ones.
  *
  * Loop thread.
  */

@@ -24,6 +24,8 @@ int exit_status_of(enum status status)
     case ST_EXHAUSTED:
     case ST_SYSTEM:
         return EX_OSERR;
+    case ST_UNWRITTEN:
+        return EX_IOERR;
     default:
         return EX_SOFTWARE;
     }

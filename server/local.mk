@@ -8,6 +8,7 @@ SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(PROTOCOL_LIBS)
 %C%_libserver_a_CFLAGS = $(SERVER_CFLAGS)
 %C%_libserver_a_SOURCES = \
 	%D%/address.c %D%/address.h \
+	%D%/amount.c %D%/amount.h \
 	%D%/api.h %D%/api_health.c %D%/api_model.c %D%/api_signature.c \
 	%D%/args.c %D%/args.h \
 	%D%/body.c %D%/body.h \
@@ -39,10 +40,16 @@ SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(PROTOCOL_LIBS)
 	%D%/options.c %D%/options.h %D%/params.def \
 	%D%/pipelines.c %D%/pipelines.h %D%/pipelines_priv.h %D%/pipelines_read.c \
 	%D%/placement.c %D%/placement.h \
+	%D%/pte.c %D%/pte.h \
+	%D%/pte_devices.c \
 	%D%/pte_input.c %D%/pte_input.h \
-	%D%/pte_ops.c %D%/pte_ops.h \
-	%D%/pte_run.c %D%/pte_run.h \
-	%D%/pte_sig.c %D%/pte_sig.h \
+	%D%/pte_inspect.c %D%/pte_inspect.h \
+	%D%/pte_inspect_json.c \
+	%D%/pte_inspect_text.c \
+	%D%/pte_ops.c \
+	%D%/pte_print.c %D%/pte_print.h \
+	%D%/pte_run.c \
+	%D%/pte_sig.c \
 	%D%/proving.c %D%/proving.h \
 	%D%/recovery.c %D%/recovery.h \
 	%D%/request.c %D%/request.def %D%/request.h \

@@ -15,6 +15,11 @@
 
 #define HELP_BYTES_MAX 16384
 
+static int finish_output(void)
+{
+    return fflush(stdout) == 0 && !ferror(stdout) ? EX_OK : EX_IOERR;
+}
+
 static int print_help(void)
 {
     struct buf text;
@@ -22,7 +27,7 @@ static int print_help(void)
     options_print_help(&text);
     fwrite(text.ptr, 1, text.len, stdout);
     buf_fini(&text);
-    return fflush(stdout) == 0 ? EX_OK : EX_IOERR;
+    return finish_output();
 }
 
 /* Whoever starts the daemon looks at stderr. */
@@ -65,7 +70,7 @@ int main(int argc, char *argv[])
         return print_help();
     case OPTIONS_VERSION:
         version_print("pted");
-        return EX_OK;
+        return finish_output();
     case OPTIONS_SERVE:
         return serve(&options);
     }

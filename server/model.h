@@ -36,6 +36,7 @@ struct model_io {
     enum rt_io_kind kind;
     const struct rt_io *io; /* borrowed from the method */
     struct oip_tensor_meta meta;
+    const struct shape *example; /* of an input whose dims vary: struct model's; else NULL */
 };
 
 struct model {
@@ -62,9 +63,10 @@ struct model {
     uint32_t step_count;
     struct model_io *inputs, *outputs; /* in the arena of struct models */
     uint32_t input_count, output_count;
-    const char *constants;   /* JSON of the values of the program's constant methods, or NULL */
-    const char *placement;   /* JSON of where it runs, or NULL: on the CPU */
-    struct call_method call; /* the same by raw index and structure; meaningful with |method| */
+    const char *constants;       /* JSON of the values of the program's constant methods, or NULL */
+    const char *placement;       /* JSON of where it runs, or NULL: on the CPU */
+    struct call_method call;     /* the same by raw index and structure; meaningful with |method| */
+    const struct shape *example; /* by raw input: rt_example_shapes(); NULL: there are none */
 };
 
 /* A name or an alias. */

@@ -13,6 +13,7 @@
 #include "runtime/pipeline.h"
 #include "runtime/resident.h"
 #include "runtime/results.h"
+#include "server/amount.h"
 #include "server/log.h"
 #include "server/model.h"
 
@@ -54,16 +55,10 @@ static void print_ios(const struct model *model, bool are_inputs, struct buf *ou
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* "13.5 MiB" */
 static void print_bytes(size_t bytes, struct buf *out)
 {
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    double value = (double)bytes;
-    unsigned unit = 0;
-    for (; value >= 1024 && unit + 1 < sizeof(units) / sizeof(units[0]); unit++) {
-        value /= 1024;
-    }
-    buf_printf(out, "%.*f %s", unit && value < 99.95 ? 1 : 0, value, units[unit]);
+    char text[AMOUNT_TEXT_MAX];
+    buf_add_str(out, amount_bytes(bytes, text));
 }
 
 /* Of the ring, for one call with inputs at their upper bounds. False: those exclude each other. */

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "protocol/json.h"
 #include "protocol/number.h"
+#include "runtime/example.h"
 #include "runtime/pipeline.h"
 #include "runtime/signature.h"
 #include "server/model_priv.h"
@@ -123,6 +124,28 @@ static enum status describe_call(struct models *models, const struct rt_method *
     return ST_OK;
 }
 
+/* Shapes that a call may have, for those who have none of their own. */
+static enum status choose_example(struct models *models, struct model *model, struct error *err)
+{
+    uint32_t count = rt_method_input_count(model->method);
+    struct shape *shapes = arena_array(&models->arena, count, sizeof(*shapes));
+    struct error ignored;
+    if (!shapes) {
+        return error_set(err, ST_EXHAUSTED, "model description: out of memory");
+    }
+    if (!model_is_ready(model) ||
+        rt_example_shapes(model->method, NULL, shapes, &ignored) != ST_OK) {
+        return ST_OK;
+    }
+    model->example = shapes;
+    for (uint32_t i = 0; i < model->input_count; i++) {
+        const struct model_io *io = &model->inputs[i];
+        bool is_dynamic = rt_method_input(model->method, io->index)->dynamic_dims != 0;
+        model->inputs[i].example = is_dynamic ? &shapes[io->index] : NULL;
+    }
+    return ST_OK;
+}
+
 static enum status add_method(struct models *models, struct span file, struct span name,
                               uint32_t version, struct rt_method *method, struct error *err)
 {
@@ -142,7 +165,8 @@ static enum status add_method(struct models *models, struct span file, struct sp
     }
     TRY(describe(models, method, true, &model->inputs, &model->input_count, err));
     TRY(describe(models, method, false, &model->outputs, &model->output_count, err));
-    return describe_call(models, method, &model->call, err);
+    TRY(describe_call(models, method, &model->call, err));
+    return choose_example(models, model, err);
 }
 
 /* ---- constant methods ------------------------------------------------------------------------ */

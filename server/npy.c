@@ -13,6 +13,7 @@ static const char magic[] = "\x93NUMPY";
 
 #define MAGIC_BYTES 6
 #define HEAD_ALIGN 64
+#define DESCR_TEXT_MAX 60 /* of an element type, in an error */
 
 /* ---- element types --------------------------------------------------------------------------- */
 
@@ -23,12 +24,16 @@ static const char *const descrs[DTYPE_COUNT] = {
     [DT_U32] = "<u4", [DT_U64] = "<u8", [DT_BOOL] = "|b1",
 };
 
-static bool find_dtype(struct span descr, enum dtype *out_dtype)
+/* The first letter says the byte order, which types of one byte and raw bytes do not have. */
+static bool find_dtype(struct span descr, struct npy *out)
 {
     for (int i = 0; i < DTYPE_COUNT; i++) {
-        if ((descrs[i] && span_is(descr, descrs[i])) ||
-            (i == DT_BF16 && span_is(descr, "|V2"))) { /* NumPy drops the byte order */
-            *out_dtype = (enum dtype)i;
+        const char *text = descrs[i];
+        bool is_same = text && descr.len == strlen(text) &&
+                       memcmp(descr.ptr + 1, text + 1, descr.len - 1) == 0;
+        if (is_same && memchr("<>|=", descr.ptr[0], 4)) {
+            out->dtype = (enum dtype)i;
+            out->is_big_endian = descr.ptr[0] == '>' && i != DT_BF16 && dtype_bytes(out->dtype) > 1;
             return true;
         }
     }
@@ -115,24 +120,61 @@ static enum status bad_head(struct error *err, const char *what)
     return error_set(err, ST_INVALID, ".npy header: %s", what);
 }
 
+/* What stands for an element type, up to the end of the line, for an error. */
+static struct span rest_of_descr(struct span rest)
+{
+    struct span text = rest;
+    while (text.len && text.ptr[0] == ' ') {
+        text = span_of(text.ptr + 1, text.len - 1);
+    }
+    const uint8_t *end = memchr(text.ptr, text.len && text.ptr[0] == '[' ? ']' : ',', text.len);
+    size_t len = end ? (size_t)(end - text.ptr) + (*end == ']') : text.len;
+    for (size_t i = 0; i < len; i++) {
+        if (text.ptr[i] < ' ' || text.ptr[i] > '~') {
+            len = i;
+        }
+    }
+    return span_of(text.ptr, len < DESCR_TEXT_MAX ? len : DESCR_TEXT_MAX);
+}
+
+static enum status read_descr(struct reader *in, struct npy *out, struct error *err)
+{
+    struct span descr, text = rest_of_descr(in->rest);
+    if (accept(in, "[")) {
+        return error_set(err, ST_INVALID,
+                         ".npy: a structured array, of elements %.*s: save one of its fields",
+                         SPAN_FMT(text));
+    }
+    if (!read_string(in, &descr) || !find_dtype(descr, out)) {
+        return error_set(err, ST_INVALID,
+                         ".npy: elements are %.*s, expected floats, integers or bools",
+                         SPAN_FMT(text));
+    }
+    return ST_OK;
+}
+
+static enum status read_order(struct reader *in, struct npy *out, struct error *err)
+{
+    out->is_fortran = accept(in, "True");
+    return out->is_fortran || accept(in, "False")
+               ? ST_OK
+               : bad_head(err, "fortran_order is neither True nor False");
+}
+
 /* One "key: value" of the dictionary. */
 static enum status read_member(struct reader *in, struct npy *out, unsigned *seen,
                                struct error *err)
 {
-    struct span key, descr;
+    struct span key;
     if (!read_string(in, &key) || !accept(in, ":")) {
         return bad_head(err, "expected 'key': value");
     }
     if (span_is(key, "descr")) {
         *seen |= 1;
-        if (!read_string(in, &descr) || !find_dtype(descr, &out->dtype)) {
-            return bad_head(err, "the element type is not a little-endian number or bool");
-        }
+        TRY(read_descr(in, out, err));
     } else if (span_is(key, "fortran_order")) {
         *seen |= 2;
-        if (!accept(in, "False")) {
-            return bad_head(err, "expected fortran_order False");
-        }
+        TRY(read_order(in, out, err));
     } else if (span_is(key, "shape")) {
         *seen |= 4;
         if (!read_shape(in, &out->shape)) {
@@ -162,9 +204,13 @@ static enum status parse_head(struct span text, struct npy *out, struct error *e
 
 enum status npy_parse(struct span file, struct npy *out, struct error *err)
 {
+    if (file.len >= 4 && memcmp(file.ptr, "PK\3\4", 4) == 0) {
+        return error_set(err, ST_INVALID, NPY_IS_NPZ);
+    }
     if (file.len < MAGIC_BYTES + 4 || memcmp(file.ptr, magic, MAGIC_BYTES) != 0) {
         return error_set(err, ST_INVALID, "not an .npy file");
     }
+    *out = (struct npy){0};
     bool is_long = file.ptr[MAGIC_BYTES] > 1; /* versions 2 and 3: four bytes of length */
     size_t fixed = MAGIC_BYTES + 2 + (is_long ? 4u : 2u);
     if (file.ptr[MAGIC_BYTES] < 1 || file.ptr[MAGIC_BYTES] > 3 || file.len < fixed) {
@@ -185,6 +231,46 @@ enum status npy_parse(struct span file, struct npy *out, struct error *err)
     }
     out->data = span_of(file.ptr + fixed + head, bytes);
     return ST_OK;
+}
+
+/* ---- elements -------------------------------------------------------------------------------- */
+
+static void copy_element(uint8_t *to, const uint8_t *from, size_t size, bool is_swapped)
+{
+    for (size_t i = 0; i < size; i++) {
+        to[i] = from[is_swapped ? size - 1 - i : i];
+    }
+}
+
+void npy_copy(const struct npy *array, void *dst)
+{
+    size_t size = dtype_bytes(array->dtype), count = array->data.len / size;
+    const struct shape *shape = &array->shape;
+    size_t strides[SHAPE_RANK_MAX], stride = 1, at = 0;
+    int64_t index[SHAPE_RANK_MAX] = {0};
+    if (!array->is_big_endian && (!array->is_fortran || shape->rank < 2)) {
+        if (array->data.len) {
+            memcpy(dst, array->data.ptr, array->data.len);
+        }
+        return;
+    }
+    for (int i = 0; i < shape->rank; i++) {
+        int d = array->is_fortran ? i : shape->rank - 1 - i;
+        strides[d] = stride;
+        stride *= (size_t)shape->dims[d];
+    }
+    for (size_t n = 0; n < count; n++) {
+        copy_element((uint8_t *)dst + n * size, array->data.ptr + at * size, size,
+                     array->is_big_endian);
+        for (int d = shape->rank - 1; d >= 0; d--) {
+            at += strides[d];
+            if (++index[d] < shape->dims[d]) {
+                break;
+            }
+            at -= strides[d] * (size_t)shape->dims[d];
+            index[d] = 0;
+        }
+    }
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "base/arena.h"
 #include "base/check.h"
 #include "protocol/json.h"
 #include "protocol/number.h"
@@ -25,26 +25,45 @@ static const struct rt_io *io_of(const struct rt_invocation *invocation, uint32_
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-static enum status set_bytes(struct rt_invocation *invocation, uint32_t index, enum dtype dtype,
-                             const struct shape *shape, struct span bytes, struct error *err)
+/* |text| as the caller gave it, and what it has to become. */
+struct setting {
+    struct rt_invocation *invocation;
+    uint32_t index;
+    const struct rt_io *io;
+    const struct shape *shape; /* it has to be this one; or NULL */
+    struct shape *out_shape;
+};
+
+static enum status check_shape(const struct setting *to, const struct shape *shape,
+                               struct error *err)
 {
-    size_t expected;
-    TRY(shape_bytes(shape, dtype, &expected, err));
-    if (bytes.len != expected) {
-        char text[SHAPE_TEXT_MAX];
-        return error_set(err, ST_INVALID, "expected %zu bytes for %s of %s, got %zu", expected,
-                         shape_print(shape, text), dtype_infos[dtype].long_text, bytes.len);
-    }
-    void *memory;
-    TRY(rt_invocation_input(invocation, index, dtype, shape, &memory, err));
-    if (expected) {
-        memcpy(memory, bytes.ptr, expected);
+    char wanted[SHAPE_TEXT_MAX], got[SHAPE_TEXT_MAX];
+    if (to->shape && !shape_equal(to->shape, shape)) {
+        return error_set(err, ST_INVALID, "--shape says %s, the file has %s",
+                         shape_print(to->shape, wanted), shape_print(shape, got));
     }
     return ST_OK;
 }
 
-/* "2x3x4". */
-static enum status parse_dims(const char *text, struct shape *out, struct error *err)
+static enum status set_bytes(const struct setting *to, const struct npy *array, struct error *err)
+{
+    size_t expected;
+    void *memory;
+    TRY(shape_bytes(&array->shape, array->dtype, &expected, err));
+    if (array->data.len != expected) {
+        char text[SHAPE_TEXT_MAX];
+        return error_set(err, ST_INVALID, "expected %zu bytes for %s of %s, got %zu", expected,
+                         shape_print(&array->shape, text), dtype_name(array->dtype),
+                         array->data.len);
+    }
+    TRY(check_shape(to, &array->shape, err));
+    TRY(rt_invocation_input(to->invocation, to->index, array->dtype, &array->shape, &memory, err));
+    npy_copy(array, memory);
+    *to->out_shape = array->shape;
+    return ST_OK;
+}
+
+enum status pte_input_parse_dims(const char *text, struct shape *out, struct error *err)
 {
     struct span rest = span_str(text);
     *out = (struct shape){0};
@@ -62,146 +81,109 @@ static enum status parse_dims(const char *text, struct shape *out, struct error 
 }
 
 /* Scalars, too, may come from a file with one element. */
-static enum status set_from_bytes(struct rt_invocation *invocation, uint32_t index,
-                                  const struct npy *array, struct error *err)
+static enum status set_from_array(const struct setting *to, const struct npy *array,
+                                  struct error *err)
 {
-    const struct rt_io *io = io_of(invocation, index);
+    const struct rt_io *io = to->io;
     if (io->kind == RT_IO_TENSOR) {
-        return set_bytes(invocation, index, array->dtype, &array->shape, array->data, err);
+        return set_bytes(to, array, err);
     }
-    int64_t i;
+    int64_t i = 0;
     double f;
+    if (io->kind == RT_IO_STRING || io->kind == RT_IO_NONE) {
+        return error_set(err, ST_INVALID, "no array, expected %s",
+                         io->kind == RT_IO_STRING ? "a string" : "nothing");
+    }
     if (array->dtype != io->dtype || array->data.len != dtype_bytes(io->dtype)) {
         return error_set(err, ST_INVALID, "expected one %s, got %zu bytes of %s",
-                         dtype_infos[io->dtype].long_text, array->data.len,
-                         dtype_infos[array->dtype].long_text);
+                         dtype_name(io->dtype), array->data.len, dtype_name(array->dtype));
     }
+    npy_copy(array, &i);
     switch (io->kind) {
     case RT_IO_INT:
-        memcpy(&i, array->data.ptr, sizeof(i));
-        return rt_invocation_int(invocation, index, i, err);
+        return rt_invocation_int(to->invocation, to->index, i, err);
     case RT_IO_FLOAT:
-        memcpy(&f, array->data.ptr, sizeof(f));
-        return rt_invocation_float(invocation, index, f, err);
-    case RT_IO_BOOL:
-        return rt_invocation_bool(invocation, index, array->data.ptr[0] != 0, err);
+        memcpy(&f, &i, sizeof(f));
+        return rt_invocation_float(to->invocation, to->index, f, err);
     default:
-        return error_set(err, ST_INVALID, "a string cannot come from an array file");
+        return rt_invocation_bool(to->invocation, to->index, i != 0, err);
     }
 }
 
-static enum status read_file(const char *path, struct buf *out, struct error *err)
+static enum status parse_npy(const struct setting *to, struct span file, struct error *err)
 {
-    return file_read(path, out, err) == ST_OK ? ST_OK : error_prefix(err, "%s: ", path);
+    struct npy array;
+    TRY(npy_parse(file, &array, err));
+    if (to->io->kind == RT_IO_TENSOR && array.dtype != to->io->dtype) {
+        return error_set(err, ST_INVALID, "expected %s, got %s: convert it by .astype('%s')",
+                         dtype_name(to->io->dtype), dtype_name(array.dtype),
+                         dtype_name(to->io->dtype));
+    }
+    return set_from_array(to, &array, err);
 }
 
-static enum status set_from_npy(struct rt_invocation *invocation, uint32_t index, const char *path,
+static enum status set_from_npy(const struct setting *to, const char *path, struct error *err)
+{
+    struct buf file;
+    buf_init(&file, FILE_BYTES_MAX);
+    enum status status = file_read(path, &file, err);
+    if (status == ST_OK) {
+        status = parse_npy(to, buf_span(&file), err);
+    }
+    buf_fini(&file);
+    return status == ST_OK ? ST_OK : error_prefix(err, "%s: ", path);
+}
+
+static enum status set_from_raw(const struct setting *to, const char *path, const char *dims,
                                 struct error *err)
 {
-    struct buf file;
-    struct npy array;
-    buf_init(&file, FILE_BYTES_MAX);
-    enum status status = read_file(path, &file, err);
-    if (status == ST_OK) {
-        status = npy_parse(buf_span(&file), &array, err);
-    }
-    if (status == ST_OK) {
-        status = set_from_bytes(invocation, index, &array, err);
-    }
-    buf_fini(&file);
-    return status;
-}
-
-static enum status set_from_raw(struct rt_invocation *invocation, uint32_t index, const char *path,
-                                const char *dims, struct error *err)
-{
-    const struct rt_io *io = io_of(invocation, index);
-    struct npy array = {.dtype = io->dtype, .shape = io->shape};
+    struct npy array = {.dtype = to->io->dtype, .shape = to->shape ? *to->shape : to->io->shape};
     if (dims) {
-        TRY(parse_dims(dims, &array.shape, err));
+        TRY(pte_input_parse_dims(dims, &array.shape, err));
     }
     struct buf file;
     buf_init(&file, FILE_BYTES_MAX);
-    enum status status = read_file(path, &file, err);
+    enum status status = file_read(path, &file, err);
     if (status == ST_OK) {
         array.data = buf_span(&file);
-        status = set_from_bytes(invocation, index, &array, err);
+        status = set_from_array(to, &array, err);
     }
     buf_fini(&file);
-    return status;
+    return status == ST_OK ? ST_OK : error_prefix(err, "%s: ", path);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-/* The number of elements of the array |text|, and the text of the first one. */
-static enum status count_elements(struct span text, int64_t *out_count, struct span *out_first,
-                                  struct error *err)
-{
-    struct json in;
-    json_init(&in, text);
-    TRY(json_array(&in, err));
-    *out_count = 0;
-    *out_first = span_of(NULL, 0);
-    while (true) {
-        TRY(json_element(&in, err));
-        if (in.is_closed) {
-            return json_end(&in, err);
-        }
-        json_peek(&in); /* passes the white space */
-        const uint8_t *start = in.at;
-        TRY(json_skip(&in, err));
-        if ((*out_count)++ == 0) {
-            *out_first = span_of(start, (size_t)(in.at - start));
-        }
-    }
-}
-
-/* What the nesting says: [[1,2,3],[4,5,6]] is [2,3]. */
-static enum status shape_of_json(struct span text, struct shape *out, struct error *err)
-{
-    *out = (struct shape){0};
-    while (text.len && text.ptr[0] == '[') {
-        if (out->rank == SHAPE_RANK_MAX) {
-            return error_set(err, ST_INVALID, "more than %d dims", SHAPE_RANK_MAX);
-        }
-        struct span first;
-        TRY(count_elements(text, &out->dims[out->rank++], &first, err));
-        text = first;
-    }
-    return ST_OK;
-}
-
-/* The declared shape where nothing is dynamic, so that flat arrays work; else the nesting's. */
-static enum status choose_shape(const struct rt_io *io, struct span text, struct shape *out,
+/* The nesting's, but the declared one where nothing is dynamic, so that flat arrays work. */
+static enum status choose_shape(const struct setting *to, struct span text, struct shape *out,
                                 struct error *err)
 {
-    if (io->dynamic_dims == 0) {
-        *out = io->shape;
+    *out = to->shape ? *to->shape : to->io->shape;
+    if (to->shape || to->io->dynamic_dims == 0) {
         return ST_OK;
     }
-    return shape_of_json(text, out, err);
+    return tensor_text_measure(text, out, err) == ST_OK ? ST_OK : error_prefix(err, "data");
 }
 
-static enum status set_tensor_json(struct rt_invocation *invocation, uint32_t index,
-                                   struct span text, struct error *err)
+static enum status set_tensor_json(const struct setting *to, struct span text, struct error *err)
 {
-    const struct rt_io *io = io_of(invocation, index);
+    enum dtype dtype = to->io->dtype;
     struct tensor_nan nan = {.takes_null = false};
     struct shape shape;
     size_t bytes;
     void *memory;
-    TRY(choose_shape(io, text, &shape, err));
-    TRY(shape_bytes(&shape, io->dtype, &bytes, err));
-    TRY(rt_invocation_input(invocation, index, io->dtype, &shape, &memory, err));
+    TRY(choose_shape(to, text, &shape, err));
+    TRY(shape_bytes(&shape, dtype, &bytes, err));
+    TRY(rt_invocation_input(to->invocation, to->index, dtype, &shape, &memory, err));
     bool is_bare = shape_numel(&shape) == 1 && text.len > 0 && text.ptr[0] != '[';
     enum status status = is_bare
-                             ? tensor_text_parse_element(text, io->dtype, &nan, memory, err)
-                             : tensor_text_parse(text, io->dtype, &shape, &nan, memory, bytes, err);
+                             ? tensor_text_parse_element(text, dtype, &nan, memory, err)
+                             : tensor_text_parse(text, dtype, &shape, &nan, memory, bytes, err);
+    *to->out_shape = shape;
     return status == ST_OK ? ST_OK : error_prefix(err, "data");
 }
 
-static enum status set_string_json(struct rt_invocation *invocation, uint32_t index,
-                                   struct json *in, struct error *err)
+static enum status set_string_json(const struct setting *to, struct json *in, struct error *err)
 {
     struct json_string string;
     TRY(json_read_string(in, &string, err));
@@ -214,37 +196,36 @@ static enum status set_string_json(struct rt_invocation *invocation, uint32_t in
         status = error_set(err, ST_EXHAUSTED, "out of memory");
     } else {
         json_string_decode(&string, room);
-        status = rt_invocation_string(invocation, index, span_of(room, string.bytes), err);
+        status = rt_invocation_string(to->invocation, to->index, span_of(room, string.bytes), err);
     }
     buf_fini(&text);
     return status;
 }
 
-static enum status set_json(struct rt_invocation *invocation, uint32_t index, struct span text,
-                            struct error *err)
+static enum status set_json(const struct setting *to, struct span text, struct error *err)
 {
     struct json in;
     int64_t i;
     double f;
     bool b;
     json_init(&in, text);
-    switch (io_of(invocation, index)->kind) {
+    switch (to->io->kind) {
     case RT_IO_TENSOR:
-        return set_tensor_json(invocation, index, text, err);
+        return set_tensor_json(to, text, err);
     case RT_IO_INT:
         TRY(json_read_i64(&in, &i, err));
         TRY(json_end(&in, err));
-        return rt_invocation_int(invocation, index, i, err);
+        return rt_invocation_int(to->invocation, to->index, i, err);
     case RT_IO_FLOAT:
         TRY(json_read_f64(&in, &f, err));
         TRY(json_end(&in, err));
-        return rt_invocation_float(invocation, index, f, err);
+        return rt_invocation_float(to->invocation, to->index, f, err);
     case RT_IO_BOOL:
         TRY(json_read_bool(&in, &b, err));
         TRY(json_end(&in, err));
-        return rt_invocation_bool(invocation, index, b, err);
+        return rt_invocation_bool(to->invocation, to->index, b, err);
     case RT_IO_STRING:
-        return set_string_json(invocation, index, &in, err);
+        return set_string_json(to, &in, err);
     case RT_IO_NONE:
         return error_set(err, ST_INVALID, "is None and takes no value");
     }
@@ -259,27 +240,40 @@ static bool ends_with(const char *text, const char *suffix)
     return len > tail && strcmp(text + len - tail, suffix) == 0;
 }
 
-enum status pte_input_set(struct rt_invocation *invocation, uint32_t index, const char *text,
-                          struct error *err)
+/* FILE.bin:2x3 */
+static enum status set_from_raw_with_dims(const struct setting *to, const char *text,
+                                          const char *colon, struct error *err)
 {
+    char *path = strndup(text, (size_t)(colon - text));
+    if (!path) {
+        return error_set(err, ST_EXHAUSTED, "out of memory");
+    }
+    enum status status = set_from_raw(to, path, colon + 1, err);
+    free(path);
+    return status;
+}
+
+enum status pte_input_set(struct rt_invocation *invocation, uint32_t index, const char *text,
+                          const struct shape *shape, struct shape *out_shape, struct error *err)
+{
+    const struct setting to = {invocation, index, io_of(invocation, index), shape, out_shape};
+    const char *colon = strrchr(text, ':');
     if (ends_with(text, ".npy")) {
-        return set_from_npy(invocation, index, text, err);
+        return set_from_npy(&to, text, err);
+    }
+    if (ends_with(text, ".npz")) {
+        return error_set(err, ST_INVALID, "%s: " NPY_IS_NPZ, text);
     }
     if (ends_with(text, ".bin")) {
-        return set_from_raw(invocation, index, text, NULL, err);
+        return set_from_raw(&to, text, NULL, err);
     }
-    const char *colon = strrchr(text, ':');
     if (colon && colon - text > 4 && memcmp(colon - 4, ".bin", 4) == 0) {
-        char *path = strdup(text);
-        if (!path) {
-            return error_set(err, ST_EXHAUSTED, "out of memory");
-        }
-        path[colon - text] = '\0';
-        enum status status = set_from_raw(invocation, index, path, colon + 1, err);
-        free(path);
-        return status;
+        return set_from_raw_with_dims(&to, text, colon, err);
     }
-    return set_json(invocation, index, span_str(text), err);
+    if (access(text, F_OK) == 0) {
+        return error_set(err, ST_INVALID, "%s: expected a file that ends in .npy or .bin", text);
+    }
+    return set_json(&to, span_str(text), err);
 }
 
 /* ---- the pattern ----------------------------------------------------------------------------- */
@@ -324,19 +318,23 @@ static void store(void *memory, enum dtype dtype, size_t i, double value)
     }
 }
 
-static enum status fill_tensor(struct rt_invocation *invocation, uint32_t index, struct error *err)
+static enum status fill_tensor(struct rt_invocation *invocation, uint32_t index,
+                               const struct shape *shape, struct error *err)
 {
     const struct rt_io *io = io_of(invocation, index);
+    size_t bytes;
     void *memory;
-    TRY(rt_invocation_input(invocation, index, io->dtype, &io->shape, &memory, err));
-    size_t count = (size_t)shape_numel(&io->shape);
+    TRY(shape_bytes(shape, io->dtype, &bytes, err));
+    TRY(rt_invocation_input(invocation, index, io->dtype, shape, &memory, err));
+    size_t count = (size_t)shape_numel(shape);
     for (size_t i = 0; i < count; i++) {
         store(memory, io->dtype, i, pattern(io->dtype, i));
     }
     return ST_OK;
 }
 
-enum status pte_input_fill(struct rt_invocation *invocation, uint32_t index, struct error *err)
+enum status pte_input_fill(struct rt_invocation *invocation, uint32_t index,
+                           const struct shape *shape, struct error *err)
 {
     const struct rt_io *io = io_of(invocation, index);
     if (io->is_fixed) {
@@ -344,7 +342,7 @@ enum status pte_input_fill(struct rt_invocation *invocation, uint32_t index, str
     }
     switch (io->kind) {
     case RT_IO_TENSOR:
-        return fill_tensor(invocation, index, err);
+        return fill_tensor(invocation, index, shape, err);
     case RT_IO_INT:
         return rt_invocation_int(invocation, index, 1, err);
     case RT_IO_FLOAT:

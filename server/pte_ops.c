@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
+/* The command `pte ops`: the operators that this build knows. */
 #include "config.h"
 
-#include "server/pte_ops.h"
-
-#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/dtype.h"
 #include "protocol/json.h"
 #include "runtime/operators.h"
+#include "server/pte.h"
 
 #define TEXT_BYTES_MAX ((size_t)4 << 20)
 
@@ -75,7 +74,7 @@ static void print_object(const struct rt_operator *op, void *arg)
     buf_add_str(out, "]}");
 }
 
-enum status pte_ops(int argc, char *const argv[], struct error *err)
+static enum status list(int argc, char *const argv[], struct error *err)
 {
     bool is_json = argc == 1 && strcmp(argv[0], "--json") == 0;
     struct buf out;
@@ -90,7 +89,28 @@ enum status pte_ops(int argc, char *const argv[], struct error *err)
     } else {
         rt_operators_each(print_line, &out);
     }
-    bool is_written = !buf_failed(&out) && fwrite(out.ptr, 1, out.len, stdout) == out.len;
+    enum status status = pte_write(&out, err);
     buf_fini(&out);
-    return is_written ? ST_OK : error_set(err, ST_SYSTEM, "the text cannot be printed");
+    return status;
 }
+
+static int run(int argc, char *const argv[])
+{
+    struct error err;
+    return pte_finish(&pte_ops_command, list(argc, argv, &err), &err);
+}
+
+const struct pte_command pte_ops_command = {
+    .name = "ops",
+    .usage = "ops [--json]",
+    .summary = "the operators that programs may use",
+    .help = "Lists the operators, one a line: the name in graphs, the kinds of its arguments and\n"
+            "results (letters, see runtime/ops/op.h), the devices that have kernels for it, the\n"
+            "element types of its first tensor, and the kernel calls of programs that mean it.\n"
+            "\n"
+            "  --json    an array of objects instead\n"
+            "\n"
+            "Example:\n"
+            "  pte ops | grep aten::softmax\n",
+    .run = run,
+};

@@ -5,8 +5,6 @@
  */
 #include "config.h"
 
-#include "server/pte_run.h"
-
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -21,28 +19,39 @@
 #include "hal/device.h"
 #include "hal/pool.h"
 #include "protocol/json.h"
-#include "protocol/tensor_text.h"
+#include "runtime/example.h"
 #include "runtime/invocation.h"
 #include "runtime/names.h"
 #include "runtime/program.h"
 #include "server/args.h"
 #include "server/npy.h"
 #include "server/options.h"
+#include "server/pte.h"
 #include "server/pte_input.h"
+#include "server/pte_print.h"
 
 #define RUN_INPUTS_MAX 256
 #define RUN_REPEAT_MAX 10000000
 #define RUN_WORKERS_MAX 1024
 #define RUN_RING_BYTES ((size_t)4 << 30)
-#define RUN_TEXT_BYTES_MAX ((size_t)4 << 30)
+#define RUN_TEXT_BYTES_MAX ((size_t)1 << 30)
 #define RUN_WARM_UPS 3
 
 struct run_options {
     const char *path, *method, *output, *device, *cpu_level;
     const char *inputs[RUN_INPUTS_MAX]; /* NAME=X */
+    const char *shapes[RUN_INPUTS_MAX]; /* NAME=2x3x4 */
     const char *data[RT_DATA_FILES_MAX];
-    uint32_t input_count, data_count;
-    uint64_t repeat, workers;
+    uint32_t input_count, shape_count, data_count;
+    uint64_t repeat, workers, top;
+    bool has_top;
+};
+
+/* What is said of an input, and what it is then. */
+struct run_input {
+    const char *text; /* X, or NULL: a pattern */
+    bool has_shape;   /* of --shape, or the content's */
+    struct shape shape;
 };
 
 struct run {
@@ -51,7 +60,8 @@ struct run {
     struct hal_pool *pool;            /* owned */
     struct rt_program *program;       /* shared: ref held */
     struct rt_method *method;         /* borrowed from |program| */
-    const char **texts;               /* owned; X of each input, or NULL */
+    struct run_input *inputs;         /* owned; by raw input */
+    bool is_chosen;                   /* all inputs have their shapes */
     struct rt_invocation *invocation; /* owned; the last one */
     uv_sem_t done;
     enum status done_status;
@@ -59,12 +69,12 @@ struct run {
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-static enum status take_number(struct args *args, const struct arg *arg, uint64_t max,
+static enum status take_number(struct args *args, const struct arg *arg, uint64_t min, uint64_t max,
                                uint64_t *out, struct error *err)
 {
     const char *text;
     TRY(args_value(args, arg, &text, err));
-    enum status status = options_parse_number(text, OPTION_COUNT, 1, max, out, err);
+    enum status status = options_parse_number(text, OPTION_COUNT, min, max, out, err);
     return status == ST_OK ? ST_OK : error_prefix(err, "%.*s: ", SPAN_FMT(arg->option));
 }
 
@@ -85,10 +95,14 @@ static enum status set_option(struct run_options *options, struct args *args, co
         }
     }
     if (span_is(arg->option, "--repeat")) {
-        return take_number(args, arg, RUN_REPEAT_MAX, &options->repeat, err);
+        return take_number(args, arg, 1, RUN_REPEAT_MAX, &options->repeat, err);
+    }
+    if (span_is(arg->option, "--top-k")) {
+        options->has_top = true;
+        return take_number(args, arg, 0, PTE_PRINT_TOP_MAX, &options->top, err);
     }
     if (span_is(arg->option, "--workers")) {
-        return take_number(args, arg, RUN_WORKERS_MAX, &options->workers, err);
+        return take_number(args, arg, 1, RUN_WORKERS_MAX, &options->workers, err);
     }
     if (span_is(arg->option, "--data")) {
         return args_add_value(args, arg, options->data, &options->data_count, RT_DATA_FILES_MAX,
@@ -96,6 +110,10 @@ static enum status set_option(struct run_options *options, struct args *args, co
     }
     if (span_is(arg->option, "--input")) {
         return args_add_value(args, arg, options->inputs, &options->input_count, RUN_INPUTS_MAX,
+                              err);
+    }
+    if (span_is(arg->option, "--shape")) {
+        return args_add_value(args, arg, options->shapes, &options->shape_count, RUN_INPUTS_MAX,
                               err);
     }
     return args_refuse(arg, err);
@@ -121,12 +139,8 @@ static enum status parse_options(int argc, char *const argv[], struct run_option
 
 static enum status find_method(struct run *run, struct error *err)
 {
-    const char *name = run->options->method;
-    run->method = name ? rt_program_find_method(run->program, span_str(name))
-                       : rt_program_default_method(run->program);
-    if (!run->method) {
-        return error_set(err, ST_NOT_FOUND, "%s: no method '%s'", run->options->path,
-                         name ? name : "forward");
+    if (pte_find_method(run->program, run->options->method, &run->method, err) != ST_OK) {
+        return error_prefix(err, "%s: ", run->options->path);
     }
     const struct error *failure = rt_method_failure(run->method);
     return failure ? error_set(err, failure->code, "method '%s': %s", rt_method_name(run->method),
@@ -134,9 +148,12 @@ static enum status find_method(struct run *run, struct error *err)
                    : ST_OK;
 }
 
-/* NAME=X to its input, by name or alias. */
-static enum status assign_input(struct run *run, const char *option, struct error *err)
+/* The input that |option|, NAME=X, is about, by name or alias, and X; |form| is how X looks. */
+static enum status find_input(const struct run *run, const char *option, const char *form,
+                              struct run_input **out_input, const char **out_value,
+                              struct error *err)
 {
+    char names[RT_NAMES_TEXT_MAX];
     uint32_t count = rt_method_input_count(run->method), index = 0;
     const char *equals = strchr(option, '=');
     struct span name = span_of(option, equals ? (size_t)(equals - option) : strlen(option));
@@ -144,26 +161,50 @@ static enum status assign_input(struct run *run, const char *option, struct erro
         index++;
     }
     if (!equals || index == count) {
-        char names[RT_NAMES_TEXT_MAX];
-        return error_set(err, ST_INVALID, "--input %.64s: expected NAME=X, where NAME is %s",
-                         option, rt_names_print(run->method, RT_INPUT, names));
+        return error_set(err, ST_INVALID, "%.64s: expected NAME=%s, where NAME is %s", option, form,
+                         rt_names_print(run->method, RT_INPUT, names));
     }
-    if (run->texts[index]) {
-        return error_set(err, ST_INVALID, "--input %.64s: %s is given twice", option,
-                         rt_method_input(run->method, index)->label);
-    }
-    run->texts[index] = equals + 1;
+    *out_input = &run->inputs[index];
+    *out_value = equals + 1;
     return ST_OK;
 }
 
 static enum status assign_inputs(struct run *run, struct error *err)
 {
-    run->texts = calloc(rt_method_input_count(run->method) + 1, sizeof(run->texts[0]));
-    if (!run->texts) {
+    struct run_input *input;
+    const char *value;
+    run->inputs = calloc((size_t)rt_method_input_count(run->method) + 1, sizeof(*run->inputs));
+    if (!run->inputs) {
         return error_set(err, ST_EXHAUSTED, "out of memory");
     }
     for (uint32_t i = 0; i < run->options->input_count; i++) {
-        TRY(assign_input(run, run->options->inputs[i], err));
+        const char *option = run->options->inputs[i];
+        if (find_input(run, option, "X", &input, &value, err) != ST_OK) {
+            return error_prefix(err, "--input ");
+        }
+        if (input->text) {
+            return error_set(err, ST_INVALID, "--input %.64s: %s is given twice", option,
+                             rt_method_input(run->method, (uint32_t)(input - run->inputs))->label);
+        }
+        input->text = value;
+    }
+    for (uint32_t i = 0; i < run->options->shape_count; i++) {
+        const char *option = run->options->shapes[i];
+        if (find_input(run, option, "2x3x4", &input, &value, err) != ST_OK) {
+            return error_prefix(err, "--shape ");
+        }
+        const struct rt_io *io = rt_method_input(run->method, (uint32_t)(input - run->inputs));
+        if (io->kind != RT_IO_TENSOR) {
+            return error_set(err, ST_INVALID, "--shape %s: the input is no tensor", option);
+        }
+        if (input->has_shape) {
+            return error_set(err, ST_INVALID, "--shape %.64s: %s is given twice", option,
+                             io->label);
+        }
+        if (pte_input_parse_dims(value, &input->shape, err) != ST_OK) {
+            return error_prefix(err, "--shape %s: ", option);
+        }
+        input->has_shape = true;
     }
     return ST_OK;
 }
@@ -198,14 +239,100 @@ static void on_done(struct rt_invocation *invocation, enum status status, void *
     uv_sem_post(&run->done);
 }
 
+static bool is_tensor(const struct run *run, uint32_t index)
+{
+    return rt_method_input(run->method, index)->kind == RT_IO_TENSOR;
+}
+
+static enum status prefix_input(const struct run *run, uint32_t index, struct error *err)
+{
+    return error_prefix(err, "%s: ", rt_method_input(run->method, index)->name);
+}
+
+/* " input_0=1x3x224x224" of all tensors, or of those whose shape is our choice. */
+static void print_shapes(const struct run *run, const struct shape *const *given, FILE *to)
+{
+    for (uint32_t i = 0; i < rt_method_input_count(run->method); i++) {
+        const struct rt_io *io = rt_method_input(run->method, i);
+        const struct shape *shape = &run->inputs[i].shape;
+        if (io->kind != RT_IO_TENSOR || (given && (given[i] || io->dynamic_dims == 0))) {
+            continue;
+        }
+        fprintf(to, " %s=", io->name);
+        for (uint8_t d = 0; d < shape->rank; d++) {
+            fprintf(to, "%s%lld", d ? "x" : "", (long long)shape->dims[d]);
+        }
+    }
+}
+
+/* Says which shapes are not the caller's, where others were possible. */
+static void note_choice(const struct run *run, const struct shape *const *given)
+{
+    bool has_choice = false;
+    for (uint32_t i = 0; i < rt_method_input_count(run->method); i++) {
+        has_choice |=
+            !given[i] && is_tensor(run, i) && rt_method_input(run->method, i)->dynamic_dims != 0;
+    }
+    if (has_choice) {
+        fputs("pte: shapes chosen:", stderr);
+        print_shapes(run, given, stderr);
+        fputs(" (--shape sets others)\n", stderr);
+    }
+}
+
+static enum status choose_with(struct run *run, const struct shape **given, struct shape *shapes,
+                               struct error *err)
+{
+    for (uint32_t i = 0; i < rt_method_input_count(run->method); i++) {
+        given[i] = run->inputs[i].has_shape ? &run->inputs[i].shape : NULL;
+    }
+    TRY(rt_example_shapes(run->method, given, shapes, err));
+    for (uint32_t i = 0; i < rt_method_input_count(run->method); i++) {
+        run->inputs[i].shape = shapes[i];
+    }
+    note_choice(run, given);
+    return ST_OK;
+}
+
+/* Shapes for the inputs that have none, to go with those that have one. */
+static enum status choose_shapes(struct run *run, struct error *err)
+{
+    uint32_t count = rt_method_input_count(run->method), open = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        open += is_tensor(run, i) && !(run->inputs[i].text && run->inputs[i].has_shape);
+    }
+    run->is_chosen = true;
+    if (open == 0) {
+        return ST_OK;
+    }
+    const struct shape **given = calloc((size_t)count + 1, sizeof(*given));
+    struct shape *shapes = calloc((size_t)count + 1, sizeof(*shapes));
+    enum status status = given && shapes ? choose_with(run, given, shapes, err)
+                                         : error_set(err, ST_EXHAUSTED, "out of memory");
+    free(given);
+    free(shapes);
+    return status;
+}
+
+/* What has a content first: the shapes of patterns go by it. */
 static enum status set_inputs(struct run *run, struct error *err)
 {
     for (uint32_t i = 0; i < rt_method_input_count(run->method); i++) {
-        const char *text = run->texts[i];
-        enum status status = text ? pte_input_set(run->invocation, i, text, err)
-                                  : pte_input_fill(run->invocation, i, err);
-        if (status != ST_OK) {
-            return error_prefix(err, "%s: ", rt_method_input(run->method, i)->name);
+        struct run_input *input = &run->inputs[i];
+        const struct shape *wanted = input->has_shape ? &input->shape : NULL;
+        if (!input->text) {
+            continue;
+        }
+        if (pte_input_set(run->invocation, i, input->text, wanted, &input->shape, err) != ST_OK) {
+            return prefix_input(run, i, err);
+        }
+        input->has_shape = is_tensor(run, i);
+    }
+    TRY(run->is_chosen ? ST_OK : choose_shapes(run, err));
+    for (uint32_t i = 0; i < rt_method_input_count(run->method); i++) {
+        if (!run->inputs[i].text &&
+            pte_input_fill(run->invocation, i, &run->inputs[i].shape, err) != ST_OK) {
+            return prefix_input(run, i, err);
         }
     }
     return ST_OK;
@@ -265,7 +392,9 @@ static enum status run_repeatedly(struct run *run, struct error *err)
     }
     if (status == ST_OK) {
         qsort(times, count, sizeof(times[0]), compare_ns);
-        printf("median_us: %.1f\n", quantile_us(times, count, 0.5));
+        fputs("shapes:", stdout);
+        print_shapes(run, NULL, stdout);
+        printf("\nmedian_us: %.1f\n", quantile_us(times, count, 0.5));
         printf("p10_us: %.1f\np90_us: %.1f\nmin_us: %.1f\nmax_us: %.1f\n",
                quantile_us(times, count, 0.1), quantile_us(times, count, 0.9),
                quantile_us(times, count, 0), quantile_us(times, count, 1));
@@ -287,7 +416,7 @@ static enum status write_file(const char *path, const struct buf *head, struct s
         saved = errno;
         is_ok = false;
     }
-    return is_ok ? ST_OK : error_set(err, ST_SYSTEM, "%s: %s", path, strerror(saved));
+    return is_ok ? ST_OK : error_set(err, ST_UNWRITTEN, "--output: %s: %s", path, strerror(saved));
 }
 
 static enum status write_result(const struct run *run, uint32_t index, struct error *err)
@@ -296,7 +425,7 @@ static enum status write_result(const struct run *run, uint32_t index, struct er
     const struct rt_result *result = rt_invocation_result(run->invocation, index);
     char path[PATH_MAX];
     if (snprintf(path, sizeof(path), "%s/%s.npy", run->options->output, io->name) >= PATH_MAX) {
-        return error_set(err, ST_INVALID, "--output: the path is too long");
+        return error_set(err, ST_UNWRITTEN, "--output: the path is too long");
     }
     struct buf head;
     buf_init(&head, 1024);
@@ -310,38 +439,49 @@ static enum status write_result(const struct run *run, uint32_t index, struct er
     return status;
 }
 
-/* "output_0: FP32 [2,3] [...]" */
 static enum status print_result(const struct run *run, uint32_t index, struct error *err)
 {
     const struct rt_io *io = rt_method_result(run->method, index);
     const struct rt_result *result = rt_invocation_result(run->invocation, index);
+    const struct pte_print_top top = {
+        .count = run->options->has_top ? (uint32_t)run->options->top : PTE_PRINT_TOP_DEFAULT,
+        .is_asked = run->options->has_top,
+    };
     struct buf out;
-    char shape[SHAPE_TEXT_MAX];
     buf_init(&out, RUN_TEXT_BYTES_MAX);
     if (io->kind == RT_IO_STRING) {
-        buf_printf(&out, "%s: BYTES [1] ", io->name);
+        buf_printf(&out, "%s: string ", io->name);
         json_print_string(&out, result->bytes);
+        buf_add_char(&out, '\n');
+    } else if (io->kind != RT_IO_TENSOR) {
+        pte_print_scalar(&out, io->name, io->dtype, result->bytes.ptr);
     } else {
-        buf_printf(&out, "%s: %s %s ", io->name, dtype_infos[io->dtype].oip,
-                   shape_print(&result->shape, shape));
-        tensor_text_print(&out, io->dtype, result->bytes.ptr,
-                          result->bytes.len / dtype_bytes(io->dtype), NUMBER_NAN_TOKEN);
+        pte_print_tensor(&out, io->name, io->dtype, &result->shape, result->bytes.ptr, &top);
     }
-    buf_add_char(&out, '\n');
-    bool is_ok = !buf_failed(&out) && fwrite(out.ptr, 1, out.len, stdout) == out.len;
+    enum status status = pte_write(&out, err);
     buf_fini(&out);
-    return is_ok ? ST_OK : error_set(err, ST_SYSTEM, "the result cannot be printed");
+    return status;
 }
 
 static enum status show_results(const struct run *run, struct error *err)
 {
-    if (run->options->output && mkdir(run->options->output, 0777) < 0 && errno != EEXIST) {
-        return error_set(err, ST_SYSTEM, "--output %s: %s", run->options->output, strerror(errno));
-    }
+    const char *folder = run->options->output;
     for (uint32_t i = 0; i < rt_method_result_count(run->method); i++) {
         if (rt_method_result(run->method, i)->kind != RT_IO_NONE) {
-            TRY(run->options->output ? write_result(run, i, err) : print_result(run, i, err));
+            TRY(folder ? write_result(run, i, err) : print_result(run, i, err));
         }
+    }
+    return ST_OK;
+}
+
+static enum status make_folder(const char *path, struct error *err)
+{
+    struct stat info;
+    if (mkdir(path, 0777) < 0 && errno != EEXIST) {
+        return error_set(err, ST_UNWRITTEN, "--output %s: %s", path, strerror(errno));
+    }
+    if (stat(path, &info) == 0 && !S_ISDIR(info.st_mode)) {
+        return error_set(err, ST_UNWRITTEN, "--output %s: is a file, expected a folder", path);
     }
     return ST_OK;
 }
@@ -349,6 +489,7 @@ static enum status show_results(const struct run *run, struct error *err)
 static enum status run_and_show(struct run *run, struct error *err)
 {
     TRY(load(run, err));
+    TRY(run->options->output ? make_folder(run->options->output, err) : ST_OK);
     if (run->options->repeat) {
         TRY(run_repeatedly(run, err));
         return run->options->output ? show_results(run, err) : ST_OK;
@@ -361,7 +502,7 @@ static enum status run_and_show(struct run *run, struct error *err)
 static void run_fini(struct run *run)
 {
     rt_invocation_free(run->invocation);
-    free(run->texts);
+    free(run->inputs);
     rt_program_unref(run->program);
     hal_pool_free(run->pool);
     if (run->device) {
@@ -370,7 +511,7 @@ static void run_fini(struct run *run)
     uv_sem_destroy(&run->done);
 }
 
-enum status pte_run(int argc, char *const argv[], struct error *err)
+static enum status run_once_or_more(int argc, char *const argv[], struct error *err)
 {
     static struct run_options options;
     TRY(parse_options(argc, argv, &options, err));
@@ -382,3 +523,42 @@ enum status pte_run(int argc, char *const argv[], struct error *err)
     run_fini(&run);
     return status;
 }
+
+static int run(int argc, char *const argv[])
+{
+    struct error err;
+    return pte_finish(&pte_run_command, run_once_or_more(argc, argv, &err), &err);
+}
+
+const struct pte_command pte_run_command = {
+    .name = "run",
+    .usage = "run [OPTION]... FILE.pte",
+    .summary = "run a method and print its results, or its time",
+    .help =
+        "Runs a method once and prints its results: small ones whole, large ones shortened, with\n"
+        "their range and, of scores, the classes with the largest ones.\n"
+        "\n"
+        "  --method NAME        the method (forward, or the only one)\n"
+        "  --input NAME=X       X is FILE.npy, FILE.bin:2x3x4 (raw little-endian and dims) or "
+        "JSON\n"
+        "                       text; repeatable; inputs that are not given are filled by a fixed\n"
+        "                       pattern\n"
+        "  --shape NAME=2x3x4   the shape of an input; repeatable (the content's; of a pattern: 1\n"
+        "                       for a batch, else what the file allows; printed)\n"
+        "  --top-k N            print the N largest values of each row of floats; 0: of none (5, "
+        "of\n"
+        "                       rows that look like scores)\n"
+        "  --output DIR         write NAME.npy for each result instead of printing it\n"
+        "  --repeat N           run N times, print the shapes, the median and the spread in us\n"
+        "  --data FILE          look for external weights in this .ptd file instead of beside\n"
+        "                       FILE.pte; repeatable\n"
+        "  --device NAME        cpu, vulkan, vulkan:N, or auto: a GPU if there is one (cpu)\n"
+        "  --workers N          threads that compute (as many as the process may use)\n"
+        "  --cpu LEVEL          highest instruction set: generic, avx2, avx512, ... (the best)\n"
+        "\n"
+        "Examples:\n"
+        "  pte run add.pte --input 'input_0=[[1,2,3],[4,5,6]]' --input input_1=b.npy\n"
+        "  pte run mobilenet.pte --input input_0=cat.npy --top-k 3\n"
+        "  pte run mobilenet.pte --shape input_0=8x3x224x224 --repeat 100 --workers 1\n",
+    .run = run,
+};

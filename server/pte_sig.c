@@ -5,19 +5,16 @@
  */
 #include "config.h"
 
-#include "server/pte_sig.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sysexits.h>
 
 #include "protocol/json.h"
 #include "protocol/pytree.h"
 #include "protocol/rawsig.h"
 #include "protocol/sig.h"
 #include "protocol/sip.h"
-#include "server/exit_status.h"
+#include "server/pte.h"
 
 #define TEXT_BYTES_MAX ((size_t)64 << 20)
 #define MEMORY_BYTES_MAX ((size_t)2 << 30)
@@ -194,15 +191,14 @@ static enum status explain(read_f *read, struct span text, struct error *err)
     return status;
 }
 
-int pte_sig(int argc, char *const argv[])
+static int run(int argc, char *const argv[])
 {
     read_f *read = argc == 2 ? find_kind(argv[0]) : NULL;
     struct buf input;
     struct error err;
     if (!read) {
-        fputs("usage: pte sig lex|f|sip|pytree STRING\n       STRING may be -: standard input\n",
-              stderr);
-        return EX_USAGE;
+        error_set(&err, ST_INVALID, "sig: expected lex, f, sip or pytree, and a signature");
+        return pte_finish(&pte_sig_command, ST_INVALID, &err);
     }
     buf_init(&input, TEXT_BYTES_MAX);
     bool is_stdin = strcmp(argv[1], "-") == 0;
@@ -211,10 +207,27 @@ int pte_sig(int argc, char *const argv[])
         status = explain(read, is_stdin ? buf_span(&input) : span_str(argv[1]), &err);
     }
     buf_fini(&input);
-    if (status != ST_OK) {
+    if (status == ST_INVALID || status == ST_TOO_LARGE) {
         fprintf(stderr, "pte: %s\n", err.text);
-        bool is_refused = status == ST_INVALID || status == ST_TOO_LARGE;
-        return is_refused ? EXIT_REFUSED : exit_status_of(status);
+        return EXIT_REFUSED;
     }
-    return fflush(stdout) == 0 ? EX_OK : EX_IOERR;
+    return pte_finish(&pte_sig_command, status, &err);
 }
+
+const struct pte_command pte_sig_command = {
+    .name = "sig",
+    .usage = "sig lex|f|sip|pytree STRING",
+    .summary = "check a function signature",
+    .help = "Prints the signature STRING for people and in its canonical spelling; exit status 1:\n"
+            "it is refused. A STRING of - is standard input.\n"
+            "\n"
+            "  lex       components of any signature\n"
+            "  f         raw types: what goes into a call and comes out of it\n"
+            "  sip       the structure of arguments and results\n"
+            "  pytree    what an exporter stored of the structure, a JSON object:\n"
+            "            {\"encoded_inp_str\": ..., \"encoded_out_str\": ...}\n"
+            "\n"
+            "Example:\n"
+            "  pte sig f 'I15!B5!d2d3B5!d2d3R8!B5!d2d3'\n",
+    .run = run,
+};

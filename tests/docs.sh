@@ -21,10 +21,13 @@ SOURCES='base protocol hal runtime server tests'
 report=$(mktemp) || exit 1
 trap 'rm -f "$report"' EXIT
 
-# mentioned REGEX: FILE:LINE:TEXT of each match in the documents.
+# mentioned REGEX: FILE:LINE:TEXT of each match in the documents, without what stands between code
+# fences.
 mentioned() {
-    # shellcheck disable=SC2086 # a list of words
-    grep -noE "$1" $DOCUMENTS
+    for document in $DOCUMENTS; do
+        awk '/^```/ { is_code = !is_code } { print is_code ? "" : $0 }' "$document" |
+            grep -noE "$1" | sed "s|^|$document:|"
+    done
 }
 
 # expect WHAT PATTERN: of lines FILE:LINE:NAME, those whose NAME, put for @, matches nowhere at the
@@ -78,11 +81,18 @@ expect() {
             grep -q "^    pte $command" README.md || echo "README.md:1: no pte $command"
             grep -qxF ".It Cm $command" contrib/man/pte.1 || echo "contrib/man/pte.1:1: no $command"
         done
-    echo "$PTE_HELP" | sed -nE 's/^  -(-[a-z]+ [A-Z=]+) .*/\1/p' |
+    # "  --name VALUE  text" and "  --name  text" in the help of each command.
+    echo "$PTE_HELP" | sed -nE 's/^  ([a-z]+) .*/\1/p' |
+        while read -r command; do
+            "$PTE" "$command" --help
+        done | sed -nE 's/^  -(-[a-z-]+( [A-Z][A-Za-z0-9=]*)?)  .*/\1/p' | sort -u |
         while read -r option; do
-            grep -qF "\`-$option\`" README.md || echo "README.md:1: no option -$option"
-            grep -qxF ".It Fl ${option% *} Ar ${option#* }" contrib/man/pte.1 ||
-                echo "contrib/man/pte.1:1: no option -$option"
+            grep -qF -- "-$option" README.md || echo "README.md:1: no option -$option"
+            case $option in
+            *\ *) item=".It Fl ${option% *} Ar ${option#* }" ;;
+            *) item=".Fl $option" ;;
+            esac
+            grep -qxF "$item" contrib/man/pte.1 || echo "contrib/man/pte.1:1: no option -$option"
         done
     # shellcheck disable=SC2086
     grep -nE '^.{101}' $DOCUMENTS | sed 's|^\([^:]*:[0-9]*\):.*|\1: more than 100 columns|'

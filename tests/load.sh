@@ -21,7 +21,7 @@ fail() {
 
 : >"$folder/log"
 "$pted" --listen 127.0.0.1:0 "$models/mlp.pte" "$models/pointwise_types.pte" \
-    2>"$folder/log" &
+    "$models/residual.pte" "$models/shapes.pte" "$models/scalars.pte" 2>"$folder/log" &
 server=$!
 tries=0
 until url=$(sed -n 's|.*listening on \(http://127\.0\.0\.1:[0-9]*\)$|\1|p' "$folder/log") &&
@@ -40,11 +40,46 @@ for model in mlp pointwise_types; do
     done
 done
 
+# Shapes: the server's choice, which is printed, unless one is given.
+body() {
+    curl -sf "$url/v2/models/$1" | awk -v shapes="$2" -f "$top_srcdir/contrib/load/body.awk" \
+        >"$folder/body" 2>"$folder/said"
+}
+expect_body() {
+    body "$1" "$2" || fail "no body of $1 with '$2': $(cat "$folder/said")"
+    got=$(grep -o '"shape":\[[0-9,]*\]' "$folder/body" | tr -d '\n')
+    [ "$got" = "$3" ] || fail "body of $1 with '$2': $got, expected $3"
+}
+expect_body residual '' '"shape":[1,3,33,33]'
+grep -qx "input_0: shape 1x3x33x33, the server's example (--shape sets another)" "$folder/said" ||
+    fail "body.awk says $(cat "$folder/said")"
+expect_body residual 'input_0=2x3x17x9' '"shape":[2,3,17,9]'
+[ ! -s "$folder/said" ] || fail "body.awk says $(cat "$folder/said")"
+expect_body shapes.recall '' '"shape":[1,5,6]"shape":[2,1,8]'
+expect_body scalars '' '"shape":[6]"shape":[]' # but for what the exporter fixed
+body residual 'x=1' && fail 'the shape of an input that is not there was taken'
+grep -q 'the model has no input x' "$folder/said" || fail "body.awk says $(cat "$folder/said")"
+for shape in 'input_0' 'input_0=2,3' 'input_0=2x'; do
+    body residual "$shape" && fail "the shape '$shape' was taken"
+    grep -q "shape '$shape': expected NAME=2x3x4" "$folder/said" ||
+        fail "body.awk says $(cat "$folder/said") of '$shape'"
+done
+"$load" residual --url "$url" --requests 4 --shape input_0=2x3x17x9 >"$folder/out" 2>&1 ||
+    fail "--shape: $(cat "$folder/out")"
+"$load" residual --url "$url" --requests 4 >"$folder/out" 2>&1 || fail "$(cat "$folder/out")"
+grep -q '^input_0: shape 1x3x33x33' "$folder/out" || fail "no shape: $(cat "$folder/out")"
+"$load" residual --url "$url" --shape input_0=1x4x1x1 >"$folder/out" 2>&1 &&
+    fail 'a shape that the model refuses was measured'
+"$load" residual --url "$url" --shape 2x3 >"$folder/out" 2>&1 && fail '--shape 2x3 was accepted'
+
 "$load" absent --url "$url" >"$folder/out" 2>&1 && fail 'a model that is not there was measured'
+grep -q '^load: absent: {"error":".*absent.*"}$' "$folder/out" ||
+    fail "load.sh says of a model that is not there $(cat "$folder/out")"
 "$load" mlp --url "$url" --parallel 0 >"$folder/out" 2>&1 && fail '--parallel 0 was accepted'
 "$load" >"$folder/out" 2>&1 && fail 'a call without a model was accepted'
 
-curl -sf "$url/v2/models/mlp" | awk -f "$top_srcdir/contrib/load/body.awk" >"$folder/body"
+curl -sf "$url/v2/models/mlp" | awk -f "$top_srcdir/contrib/load/body.awk" \
+    >"$folder/body" 2>"$folder/said"
 infer="${url#http://} /v2/models/mlp/infer"
 for gaps in '' --constant; do
     # shellcheck disable=SC2086 # lists of words

@@ -6,6 +6,7 @@ include tests/ops/local.mk
 include tests/sig/local.mk
 include tests/http/local.mk
 include tests/models/local.mk
+include tests/readme/local.mk
 include tests/fuzz/local.mk
 include tests/oom/local.mk
 include tests/systemd/local.mk

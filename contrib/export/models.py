@@ -4,6 +4,7 @@
 A function decorated with @model returns a Model; its name is the file's name. All use portable
 operators only (no delegate). Weights are random but for the trained `digits`.
 """
+import inspect
 from dataclasses import dataclass, field
 
 import torch
@@ -785,3 +786,72 @@ def sizes():
     return Model("arithmetic on sizes, with floats and negative numbers",
                  {"forward": Method(Function(run), args(5, 3), (({0: n}, {0: m}),))},
                  [Case(args(*size)) for size in ((5, 3), (3, 11), (9, 2))])
+
+
+@model
+def shapes():
+    class Step(nn.Module):
+        """Tokens of one sequence after the other, whose sum it keeps."""
+        def __init__(self):
+            super().__init__()
+            self.table = nn.Embedding(7, 4)
+            self.register_buffer("total", torch.zeros(4))
+
+        def forward(self, tokens):
+            rows = self.table(tokens)
+            self.total.add_(rows.sum((0, 1)))
+            return rows + self.total
+
+    class Recall(nn.Module):
+        """Its memory has the batch as dim 1, and a dim 0 of 2 that only looks as if it varied."""
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(6, 8)
+
+        def forward(self, x, memory):
+            first, second = memory.unbind(0)
+            return torch.relu(self.fc(x)) + first.reshape(x.shape[0], 1, 8), second * 2
+
+    batch, length = Dim("batch", min=1, max=6), Dim("length", min=1, max=5)
+
+    def recall(n):
+        return torch.randn(n, 5, 6), torch.randn(2, n, 8)
+    tokens = [torch.randint(0, 7, (1, n)) for n in (5, 1, 3)]
+    return Model("sizes that go together, and a call that takes one token",
+                 {"step": Method(Step(), (tokens[0],), ({1: length},)),
+                  "recall": Method(Recall(), recall(6), ({0: batch}, {1: batch}))},
+                 [Case((t,), method="step", fresh=i == 0) for i, t in enumerate(tokens)] +
+                 [Case(recall(n), method="recall") for n in (6, 1, 4)],
+                 config={"emit_mutable_buffer_names": True})
+
+
+@model
+def traced():
+    class Block(nn.Module):
+        def __init__(self, inputs, outputs):
+            super().__init__()
+            self.lin = nn.Linear(inputs, outputs)
+
+        def forward(self, x):
+            return torch.relu(self.lin(x))
+
+    class Traced(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.stem, self.head = Block(6, 8), nn.Linear(8, 3)
+
+        def forward(self, x):
+            x = self.stem(x)
+            return torch.softmax(self.head(x), -1)
+
+    def edit(program):
+        """Paths and lines of nobody's machine."""
+        first = inspect.getsourcelines(traced)[1]
+        for stack in program.execution_plan[0].chains[0].stacktrace:
+            for frame in stack.items:
+                is_own = frame.filename == __file__
+                frame.filename = "/src/net.py" if is_own else "/lib" + frame.filename[
+                    frame.filename.index("/torch/"):]
+                frame.lineno = frame.lineno - first if is_own else 1
+    return forward("a program that knows the lines of its source", Traced(),
+                   [(torch.randn(2, 6),)], config={"emit_stacktrace": True}, edit=edit)

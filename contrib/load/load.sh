@@ -8,10 +8,12 @@ set -eu
 
 usage() {
     cat <<'EOF'
-usage: contrib/load/load.sh MODEL [--url URL] [--parallel N] [--requests N]
-  --url URL      the server (default http://127.0.0.1:8000)
-  --parallel N   requests under way at once, 1 to 300 (default 16)
-  --requests N   requests in all (default 2000)
+usage: contrib/load/load.sh MODEL [OPTION]...
+  --shape NAME=2x3x4   shape of an input (default: example_shape in the model's metadata, which is
+                       printed); repeatable
+  --url URL            the server (default http://127.0.0.1:8000)
+  --parallel N         requests under way at once, 1 to 300 (default 16)
+  --requests N         requests in all (default 2000)
 EOF
 }
 
@@ -22,6 +24,7 @@ misuse() {
 
 here=$(dirname "$0")
 model=
+shapes=
 url=http://127.0.0.1:8000
 parallel=16
 requests=2000
@@ -29,9 +32,12 @@ requests=2000
 while [ $# -gt 0 ]; do
     case $1 in
     --help) usage; exit 0 ;;
-    --url | --parallel | --requests)
+    --shape | --url | --parallel | --requests)
         [ $# -ge 2 ] || misuse
         case $1=$2 in
+        --shape=*[[:space:]]*) misuse ;;
+        --shape=?*=?*) shapes="$shapes $2" ;;
+        --shape=*) misuse ;;
         --url=?*) url=${2%/} ;;
         --*=*[!0-9]* | --*=0* | --*=) misuse ;;
         --parallel=*) parallel=$2 ;;
@@ -53,8 +59,11 @@ trap 'rm -rf "$folder"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-curl -sSf "$url/v2/models/$model" >"$folder/metadata"
-awk -f "$here/body.awk" "$folder/metadata" >"$folder/body"
+curl -sS --fail-with-body "$url/v2/models/$model" >"$folder/metadata" || {
+    [ ! -s "$folder/metadata" ] || echo "load: $model: $(cat "$folder/metadata")" >&2
+    exit 1
+}
+awk -v shapes="$shapes" -f "$here/body.awk" "$folder/metadata" >"$folder/body"
 
 # One request first, with its answer: a load of refused requests measures nothing.
 status=$(curl -sS -o "$folder/answer" -w '%{http_code}' -H 'Content-Type: application/json' \

@@ -81,6 +81,19 @@ static bool outs_fit(struct fold *f, const struct rt_node *node, size_t bytes_in
     return true;
 }
 
+/* What is computed of a weight keeps its name. */
+static void keep_name(const struct fold *f, const struct rt_node *node)
+{
+    struct rt_tensors tensors = rt_node_arg_tensors(f->graph, node);
+    const char *name = NULL;
+    for (uint32_t value; !name && rt_tensors_next(&tensors, &value);) {
+        name = f->graph->values[value].name;
+    }
+    for (uint32_t i = 0; i < node->out_count; i++) {
+        rt_node_out(f->graph, node, i)->name = name;
+    }
+}
+
 /* Until then tensors are row-major, also those that the kernel reads and writes otherwise. */
 static bool waits_for_layout(const struct fold *f, const struct rt_node *node)
 {
@@ -105,6 +118,9 @@ static void find_foldable(struct fold *f)
                             args_are_known(f, node, &bytes_in) && outs_fit(f, node, bytes_in);
         for (uint32_t j = 0; f->is_foldable[i] && j < node->out_count; j++) {
             f->is_known[node->outs[j]] = true;
+        }
+        if (f->is_foldable[i]) {
+            keep_name(f, node);
         }
         f->count += f->is_foldable[i];
         f->out_count += f->is_foldable[i] ? node->out_count : 0;

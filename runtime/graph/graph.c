@@ -14,7 +14,7 @@
 
 void rt_graph_init(struct rt_graph *graph, const char *name)
 {
-    *graph = (struct rt_graph){.name = name};
+    *graph = (struct rt_graph){.name = name, .origin = {.instr = RT_NO_INSTR}};
     arena_init(&graph->arena, GRAPH_BYTES_MAX);
     rt_dims_init(&graph->dims, &graph->arena);
     /* Value 0 is a none: what building returns when memory is out, and harmless to look at. */
@@ -213,7 +213,7 @@ uint32_t rt_graph_node(struct rt_graph *graph, const struct rt_op *op, const uin
                                           .outs = out_copy,
                                           .arg_count = (uint16_t)arg_count,
                                           .out_count = (uint16_t)out_count,
-                                          .origin = UINT32_MAX};
+                                          .origin = graph->origin};
     claim_outs(graph, node);
     return node;
 }

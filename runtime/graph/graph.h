@@ -40,6 +40,14 @@ enum rt_kind {
 
 #define RT_NO_NODE UINT32_MAX
 
+/* What of the file a node comes from, for people. */
+struct rt_origin {
+    uint32_t instr;  /* number of the instruction, or RT_NO_INSTR */
+    uint32_t handle; /* the exporter's number of the node in a delegate's payload; 0: none */
+};
+
+#define RT_NO_INSTR UINT32_MAX
+
 struct rt_value {
     enum rt_kind kind;
     enum dtype dtype; /* TENSOR */
@@ -55,6 +63,7 @@ struct rt_value {
     const struct rt_dim *declared; /* TENSOR: constants that the file has for dims, or NULL */
     const uint8_t *order; /* TENSOR: dims from outermost to innermost in memory; NULL: row-major */
     struct span bytes;    /* constant TENSOR (in |order|), STRING */
+    const char *name;     /* what the file calls the TENSOR that it comes from; NULL: nothing */
     struct hal_buffer *buffer; /* owned: where |bytes| is, unless that is the file */
     union {
         struct rt_dim i;
@@ -73,7 +82,7 @@ struct rt_node {
     uint32_t *outs;
     uint16_t arg_count, out_count;
     bool is_dead;
-    uint32_t origin; /* instruction in the file, for messages; UINT32_MAX: a pass made it */
+    struct rt_origin origin; /* of a pass's node: that of the node which it looked at */
 };
 
 struct rt_graph {
@@ -86,6 +95,7 @@ struct rt_graph {
     uint32_t node_count, node_capacity;
     uint32_t *inputs, input_count; /* values, RT_NONE for inputs that are not used */
     uint32_t *outputs, output_count;
+    struct rt_origin origin;      /* of the nodes that are made from here on */
     const struct rt_files *files; /* borrowed: where constants without a buffer lie */
     bool failed;                  /* out of arena: checked once after a batch of changes */
 };
@@ -206,8 +216,26 @@ MUST_CHECK enum status rt_graph_compact(struct rt_graph *graph, struct error *er
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-/* Deterministic; constants by type and shape, other values with their content. */
-void rt_graph_print(const struct rt_graph *graph, struct buf *out);
+/* What a file knows of instruction |instr|, a line of the exported model's source: appended. False:
+ * nothing. */
+typedef bool rt_note_f(const void *arg, uint32_t instr, struct buf *out);
+
+struct rt_notes {
+    rt_note_f *note;
+    const void *arg;
+};
+
+/*
+ * Deterministic; constants by type, shape and name, other values with their content. Lines of the
+ * source stand before the nodes that come from them; |notes| may be NULL.
+ */
+void rt_graph_print(const struct rt_graph *graph, const struct rt_notes *notes, struct buf *out);
+
+/* |before| and the node's line of the source, and its handle, where there are any. */
+void rt_node_print_origin(const struct rt_node *node, const struct rt_notes *notes,
+                          const char *before, struct buf *out);
+/* The names of its arguments, each in quotes behind a blank. */
+void rt_node_print_names(const struct rt_graph *graph, const struct rt_node *node, struct buf *out);
 
 /* "f32[s1,8]" or "ints [2,2]". */
 void rt_value_print(const struct rt_graph *graph, uint32_t value, struct buf *out);

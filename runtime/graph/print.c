@@ -13,6 +13,8 @@
 #define PIECES_MAX 64 /* operands are shared: an expression can be longer than memory */
 #define DEPTH_MAX 128
 
+#define SOURCE_LINE_MAX 1024
+
 /* What is still to be printed: a text, and unless that is all, what comes behind it. */
 struct piece {
     const char *text;
@@ -80,6 +82,9 @@ static void print_tensor_type(const struct rt_graph *graph, const struct rt_valu
         for (uint8_t i = 0; i < v->rank; i++) {
             buf_printf(out, "%u", v->order[i]);
         }
+    }
+    if (v->name && v->node == RT_NO_NODE) {
+        buf_printf(out, " \"%s\"", v->name);
     }
 }
 
@@ -195,11 +200,69 @@ static void print_node(const struct rt_graph *graph, const struct rt_node *node,
         buf_add_str(out, i ? ", " : "");
         print_use(graph, node->args[i], out);
     }
-    buf_add_str(out, ")\n");
+    buf_add_char(out, ')');
+    if (node->origin.handle) {
+        buf_printf(out, "  # handle %u", node->origin.handle);
+    }
+    buf_add_char(out, '\n');
 }
 
-void rt_graph_print(const struct rt_graph *graph, struct buf *out)
+/* ---- where nodes come from ------------------------------------------------------------------- */
+
+void rt_node_print_names(const struct rt_graph *graph, const struct rt_node *node, struct buf *out)
 {
+    struct rt_tensors tensors = rt_node_arg_tensors(graph, node);
+    for (uint32_t value; rt_tensors_next(&tensors, &value);) {
+        const struct rt_value *v = &graph->values[value];
+        if (v->name && v->node == RT_NO_NODE) {
+            buf_printf(out, " \"%s\"", v->name);
+        }
+    }
+}
+
+static bool print_source(const struct rt_node *node, const struct rt_notes *notes, struct buf *out)
+{
+    return notes && notes->note && node->origin.instr != RT_NO_INSTR &&
+           notes->note(notes->arg, node->origin.instr, out);
+}
+
+void rt_node_print_origin(const struct rt_node *node, const struct rt_notes *notes,
+                          const char *before, struct buf *out)
+{
+    size_t start = out->len;
+    buf_add_str(out, before);
+    if (!print_source(node, notes, out) && !buf_failed(out)) {
+        out->len = start;
+    }
+    if (node->origin.handle) {
+        buf_printf(out, "%shandle %u", before, node->origin.handle);
+    }
+}
+
+/* A line of the source that has been printed: where in the text. */
+struct printed {
+    size_t at, len;
+};
+
+/* That of |node|, where the node before it comes from another one. */
+static void print_source_line(const struct rt_node *node, const struct rt_notes *notes,
+                              struct buf *out, struct printed *last)
+{
+    struct buf line;
+    buf_init(&line, SOURCE_LINE_MAX);
+    bool is_known = print_source(node, notes, &line) && !buf_failed(&line) && !buf_failed(out);
+    if (is_known && !span_equal(buf_span(&line), span_of(out->ptr + last->at, last->len))) {
+        buf_add_str(out, "  # ");
+        *last = (struct printed){out->len, line.len};
+        buf_add(out, line.ptr, line.len);
+        buf_add_char(out, '\n');
+    }
+    buf_fini(&line);
+}
+
+void rt_graph_print(const struct rt_graph *graph, const struct rt_notes *notes, struct buf *out)
+{
+    struct printed last = {0, 0};
     buf_printf(out, "method %s(", graph->name);
     for (uint32_t i = 0; i < graph->input_count; i++) {
         buf_printf(out, "%s%%%u:", i ? ", " : "", graph->inputs[i]);
@@ -208,6 +271,7 @@ void rt_graph_print(const struct rt_graph *graph, struct buf *out)
     buf_add_str(out, ")\n");
     for (uint32_t i = 0; i < graph->node_count; i++) {
         if (!graph->nodes[i].is_dead) {
+            print_source_line(&graph->nodes[i], notes, out, &last);
             print_node(graph, &graph->nodes[i], out);
         }
     }

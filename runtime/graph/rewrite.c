@@ -59,6 +59,7 @@ static uint32_t current(const struct rt_rewrite *rw, uint32_t value)
 struct rt_node *rt_rewrite_node(struct rt_rewrite *rw, uint32_t index)
 {
     struct rt_node *node = &rw->graph->nodes[index];
+    rw->graph->origin = node->origin;
     for (uint32_t i = 0; i < node->arg_count; i++) {
         node->args[i] = current(rw, node->args[i]);
         struct rt_value *v = rt_node_arg(rw->graph, node, i);

@@ -37,6 +37,7 @@ static enum status open_block(struct import *im)
     im->block = block;
     im->graph = &block->graph;
     im->graph_inputs_capacity = 0;
+    im->graph->origin = (struct rt_origin){.instr = im->position};
     return ST_OK;
 }
 
@@ -315,6 +316,7 @@ enum status import_begin(struct import *im)
 enum status import_arrive(struct import *im, uint32_t position)
 {
     im->position = position;
+    im->graph->origin = (struct rt_origin){.instr = position};
     if (!im->live.is_target[position]) {
         return ST_OK;
     }

@@ -307,7 +307,6 @@ static enum status import_call(struct import *im, const struct pte_instr *instr)
     uint32_t node =
         rt_graph_node(im->graph, im->op, call.args, call.arg_count, call.outs, call.out_count);
     TRY(rt_graph_check(im->graph, im->err));
-    im->graph->nodes[node].origin = im->position;
     TRY(rt_graph_infer(im->graph, node, im->err));
     return publish_call(im, instr, &call);
 }

@@ -167,6 +167,11 @@ enum status import_read_register(struct import *im, uint32_t index)
 {
     struct slot *slot = &im->slots[index];
     must(slot->place == PLACE_REGISTER && slot->reg);
+    const struct pte_value *v = &im->plan->values[index];
     import_touch(im, index);
-    return import_register(im, slot->reg - 1, &slot->current);
+    TRY(import_register(im, slot->reg - 1, &slot->current));
+    if (v->kind == PTE_TENSOR && *v->tensor->name) {
+        im->graph->values[slot->current].name = v->tensor->name;
+    }
+    return ST_OK;
 }

@@ -60,6 +60,7 @@ enum status import_constant(struct import *im, const struct pte_tensor *t, uint3
 {
     uint32_t value = rt_graph_constant(im->graph, t->dtype, &t->shape, t->bytes);
     TRY(rt_graph_check(im->graph, im->err));
+    im->graph->values[value].name = *t->name ? t->name : NULL;
     *out_value = value;
     bool is_aligned = (uintptr_t)t->bytes.ptr % CONSTANT_ALIGN == 0;
     if (t->byte_count == 0 || (is_row_major(t) && is_aligned)) {

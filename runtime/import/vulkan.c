@@ -451,6 +451,7 @@ static enum status import_call(struct vk_import *v, const struct vk_call *call)
 {
     const struct vk_row *row = vk_row_find(call->name);
     v->current = call;
+    v->graph->origin.handle = call->handle;
     if (!row) {
         return error_set(v->err, ST_UNSUPPORTED, "operator '%.*s' is not supported",
                          SPAN_FMT(call->name));

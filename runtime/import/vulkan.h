@@ -62,7 +62,8 @@ struct vk_value {
 
 struct vk_call {
     struct span name;
-    uint32_t *args; /* numbers of values: the schema's arguments, then the result */
+    uint32_t handle; /* what exporters call the node */
+    uint32_t *args;  /* numbers of values: the schema's arguments, then the result */
     uint32_t arg_count;
 };
 

@@ -24,6 +24,7 @@ FIELD(graph_values, 2, "values");
 FIELD(graph_inputs, 3, "input_ids");
 FIELD(graph_outputs, 4, "output_ids");
 FIELD(graph_constants, 5, "constants");
+FIELD(call_handle, 0, "node_id");
 FIELD(call_name, 1, "name");
 FIELD(call_args, 2, "args");
 FIELD(value_union, 0, "value");
@@ -320,6 +321,7 @@ static enum status read_call(struct reader *r, struct flatbuf_vector vector, uin
     struct flatbuf_table table;
     struct flatbuf_vector args;
     TRY(flatbuf_table_at(&r->fb, vector, index, &table, r->err));
+    TRY(flatbuf_u32(&r->fb, &table, call_handle, &call->handle, r->err));
     TRY(flatbuf_string(&r->fb, &table, call_name, &call->name, r->err));
     TRY(flatbuf_vector(&r->fb, &table, call_args, 4, &args, r->err));
     call->arg_count = args.count;

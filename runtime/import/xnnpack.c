@@ -130,6 +130,7 @@ static enum status import_all(struct xnn_import *x)
     }
     for (uint32_t i = 0; i < x->payload.node_count; i++) {
         const struct xnn_node *node = &x->payload.nodes[i];
+        x->graph->origin.handle = node->handle;
         if (node->row->import(x, node) != ST_OK) {
             return error_prefix(x->err, "node %" PRIu32 ": %s: ", i, node->row->name);
         }

@@ -112,6 +112,7 @@ struct xnn_node {
     float number;
     float min, max; /* of the output; infinite when there is no bound */
     uint32_t flags;
+    uint32_t handle; /* what exporters call the node */
 };
 
 struct xnn_graph {

@@ -19,6 +19,7 @@ XNN_FIELD(graph_externals, 3, "num_externs");
 XNN_FIELD(graph_buffers, 6, "constant_buffer");
 XNN_FIELD(graph_constants, 8, "constant_data");
 XNN_FIELD(node_union, 0, "xnode_union");
+XNN_FIELD(node_handle, 2, "debug_handle");
 XNN_FIELD(node_min_max, 3, "output_min_max");
 XNN_FIELD(bound_min, 0, "output_min");
 XNN_FIELD(bound_max, 1, "output_max");
@@ -178,6 +179,7 @@ static enum status read_node(struct xnn_reader *r, const struct id_entry *ids, u
     uint8_t tag = 0;
     TRY(flatbuf_table_at(&r->fb, vector, index, &outer, r->err));
     TRY(flatbuf_union(&r->fb, &outer, node_union, &tag, &inner, r->err));
+    TRY(flatbuf_u32(&r->fb, &outer, node_handle, &node->handle, r->err));
     node->row = xnn_row_find(tag);
     if (!node->row) {
         return error_set(r->err, tag ? ST_UNSUPPORTED : ST_CORRUPT,

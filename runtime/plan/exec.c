@@ -359,6 +359,7 @@ enum status rt_emit_dispatch(struct rt_emit *e, const struct hal_dispatch *dispa
     }
     struct hal_dispatch labelled = *dispatch;
     labelled.label = e->node->op->name;
+    labelled.tag = (uint32_t)(e->node - e->graph->nodes);
     labelled.writes = written_bindings(e, dispatch);
     return hal_command_dispatch(e->command, &labelled, err);
 }
@@ -565,7 +566,24 @@ static void print_stats(const struct rt_plan *plan, struct buf *out)
     }
 }
 
-void rt_plan_print(const struct rt_plan *plan, struct buf *out)
+struct plan_notes {
+    const struct rt_graph *graph;
+    const struct rt_notes *notes;
+};
+
+/* "# conv "stem.weight", model.py:12: x = self.stem(x)" */
+static void print_note(const void *arg, uint32_t tag, struct buf *out)
+{
+    const struct plan_notes *p = arg;
+    const struct rt_node *node = &p->graph->nodes[tag];
+    buf_printf(out, "# %s", node->op->name);
+    rt_node_print_names(p->graph, node, out);
+    rt_node_print_origin(node, p->notes, ", ", out);
+    buf_add_char(out, '\n');
+}
+
+void rt_plan_print(const struct rt_plan *plan, const struct rt_graph *graph,
+                   const struct rt_notes *notes, struct buf *out)
 {
     buf_printf(out, "arena %zu bytes\n", plan->arena_bytes);
     for (uint32_t i = 0; i < plan->result_count; i++) {
@@ -574,5 +592,6 @@ void rt_plan_print(const struct rt_plan *plan, struct buf *out)
                    plan->results[i].bytes);
     }
     print_stats(plan, out);
-    hal_command_print(plan->command, out);
+    const struct plan_notes p = {graph, notes};
+    hal_command_print(plan->command, print_note, &p, out);
 }

@@ -80,7 +80,8 @@ MUST_CHECK enum status rt_plan_new(const struct rt_flow *flow, struct hal_device
 struct rt_plan *rt_plan_ref(struct rt_plan *plan);
 void rt_plan_unref(struct rt_plan *plan); /* NULL is fine */
 
-/* Regions, dispatches and memory; deterministic. */
-void rt_plan_print(const struct rt_plan *plan, struct buf *out);
+/* Regions, dispatches and memory, with the nodes of |graph| that they are for; deterministic. */
+void rt_plan_print(const struct rt_plan *plan, const struct rt_graph *graph,
+                   const struct rt_notes *notes, struct buf *out);
 
 #endif

@@ -185,6 +185,19 @@ typedef enum status pte_lookup_f(void *user, const char *key,
 MUST_CHECK enum status pte_link(struct pte_program *program, pte_lookup_f *lookup, void *user,
                                 struct error *err);
 
+/* A line of the exported model's source; text for a terminal, borrowed from the program. */
+struct pte_source {
+    struct span file, text;
+    int32_t line;
+};
+
+/*
+ * The line that instruction |instr| of plan |plan| comes from, the innermost that is not PyTorch's.
+ * False: the exporter kept none.
+ */
+bool pte_find_source(const struct pte_program *program, uint32_t plan, uint32_t instr,
+                     struct pte_source *out_source);
+
 const char *pte_kind_name(enum pte_kind kind);
 
 /* A listing for people, the same for the same bytes: container, segments, methods. */

@@ -37,7 +37,7 @@ THEIRS_S = 0.3
 
 try:
     import torch
-    from executorch.extension.pybindings import _portable_lib as executorch
+    from executorch.extension.pybindings import portable_lib as executorch
 except ImportError as missing:
     print(f"executorch_time: only pted is measured: {missing}", file=sys.stderr)
     executorch = None

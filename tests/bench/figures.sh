@@ -5,6 +5,8 @@
 # "name: value". The figures that compare do so within the run, so that a slow or busy machine hits
 # both sides; the others are as good as the machine is quiet.
 #
+# The last line is "done: all". `make bench` gives all of it to readme_figures.py.
+#
 # usage: figures.sh [MODEL.pte...]; top_builddir and top_srcdir as in make check. The models are
 # timed on one thread and with ExecuTorch beside it where Python has it; PYTHON names the one that
 # does. Without arguments they are those of this source tree, and where COLLECTION names a folder of
@@ -28,6 +30,7 @@ collection=${COLLECTION:-}
 [ $# -gt 0 ] || set -- "$models"/add.pte "$models"/mlp.pte "$models"/conv_ops.pte \
     "$models"/digits.pte "$models"/mobile.pte "$models"/residual.pte "$models"/unet.pte
 
+echo "load_at_start: $(cut -d ' ' -f 1 /proc/loadavg)"
 echo '-- tiny model over HTTP, and over a server that does nothing'
 if command -v wrk >/dev/null; then
     sh "$here/http.sh" 1
@@ -55,3 +58,4 @@ echo "stripped_bytes: $(wc -c <"$work/stripped")"
 echo '-- allocations of 100 warm requests in runtime and hal'
 "$built/count_malloc" "$models"/add.pte "$models"/digits.pte "$models"/mobile.pte \
     "$models"/residual.pte "$models"/unet.pte "$models"/scalars.pte
+echo 'done: all'

@@ -45,10 +45,15 @@ BENCHES += %D%/bench_calls
 %C%_bench_calls_SOURCES = %D%/bench_calls.c %D%/bench_call.c %D%/bench_call.h
 %C%_bench_calls_LDADD = $(RUNTIME_LIBS)
 
-# All of them, and those that are scripts, in one table.
-EXTRA_DIST += %D%/figures.sh %D%/sched.py %D%/start_time.py %D%/executorch_time.py
+# All of them, and those that are scripts, in one table; those of this source tree's own models go
+# into README.md.
+EXTRA_DIST += %D%/figures.sh %D%/readme_figures.py %D%/sched.py %D%/start_time.py \
+	%D%/executorch_time.py
+CLEANFILES += figures.txt
 # Not `all`: that is a make of its own, which would write the same archives at the same time.
 bench: all-am $(BENCHES)
 	top_srcdir='$(abs_top_srcdir)' top_builddir='$(abs_top_builddir)' \
-		sh $(abs_top_srcdir)/%D%/figures.sh $(MODELS)
+		sh $(abs_top_srcdir)/%D%/figures.sh $(MODELS) | tee figures.txt
+	test -n '$(MODELS)$(COLLECTION)' || \
+		python3 $(abs_top_srcdir)/%D%/readme_figures.py figures.txt $(abs_top_srcdir)/README.md
 .PHONY: bench

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
 #include <time.h>
@@ -13,11 +14,13 @@
 #include "base/check.h"
 #include "hal/device.h"
 #include "hal/pool.h"
+#include "runtime/example.h"
 #include "runtime/invocation.h"
 #include "runtime/cascade.h"
 #include "runtime/pipeline.h"
 #include "runtime/program.h"
 #include "runtime/state.h"
+#include "runtime/summary.h"
 #include "tests/fuzz/program_mutate.h"
 
 /* A damaged jump makes an endless loop: enough steps for any loop that was meant. */
@@ -336,6 +339,43 @@ static void print(struct rt_program *program, struct rt_method *method)
     buf_fini(&text);
 }
 
+static void look_at_weight(void *arg, const struct rt_weight_info *weight)
+{
+    (void)arg;
+    sink ^= (uint8_t)(weight->count ^ weight->shape.rank);
+}
+
+static void look_at_callee(void *arg, const struct rt_callee *callee)
+{
+    (void)arg;
+    sink ^= (uint8_t)(callee->calls ^ callee->bytes);
+}
+
+/* What `pte inspect` and a daemon ask of each method, and the example that they choose. */
+static void examine(struct rt_program *program, struct rt_method *method)
+{
+    struct error err;
+    struct rt_weight_sum sum;
+    struct rt_resident resident;
+    char name[RT_DIM_NAME_MAX];
+    must(rt_program_sum_weights(program, method, &sum, &err) == ST_OK);
+    must(rt_method_resident(method, &resident, &err) == ST_OK);
+    must(rt_method_each_callee(method, look_at_callee, NULL, &err) == ST_OK);
+    rt_method_each_weight(method, look_at_weight, NULL);
+    for (uint32_t i = 0; i < rt_method_result_count(method); i++) {
+        const struct rt_io *io = rt_method_result(method, i);
+        for (uint8_t d = 0; io->kind == RT_IO_TENSOR && d < io->shape.rank; d++) {
+            sink ^= rt_method_dim_name(method, false, i, d, name) != NULL;
+        }
+    }
+    struct shape *shapes = calloc((size_t)rt_method_input_count(method) + 1, sizeof(*shapes));
+    must(shapes);
+    if (!rt_method_failure(method)) {
+        sink ^= rt_example_shapes(method, NULL, shapes, &err) == ST_OK;
+    }
+    free(shapes);
+}
+
 enum status caller_init(struct caller *caller, struct error *err)
 {
     static const struct hal_device_options options = {.workers = 2};
@@ -372,6 +412,7 @@ enum status call_program(struct caller *caller, const char *path, struct call_co
         struct rt_method *method = rt_program_method(program, i);
         if (caller->prints) {
             print(program, method);
+            examine(program, method);
         }
         counts.methods++;
         if (rt_method_failure(method)) {

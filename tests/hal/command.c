@@ -360,7 +360,7 @@ static void test_print(void **state)
     assert_ok(err, hal_command_copy(command, bindings[0], cts_slot(1, 64, 64), &err));
     cts_command_end(command);
     buf_init(&text, 4096);
-    hal_command_print(command, &text);
+    hal_command_print(command, NULL, NULL, &text);
     buf_add_char(&text, '\0');
     assert_string_equal((char *)text.ptr,
                         "fill pattern 01ff01ff01ff01ff slot1+0:6\n"

@@ -6,6 +6,7 @@ model mlp
 model ledger
 model sizes
 model joined
+model shapes
 
 play nested arrays in, nested arrays out
 post /v2/models/add/call {"args":[[[1,2,3],[4,5,6]],[[10,20,30],[40,50,60]]]}
@@ -187,6 +188,20 @@ get /v2/models/nope/signature
 < 404
 post /v2/models/add/signature {}
 < 405
+
+play the same shapes where nobody says which
+get /v2/models/shapes.recall/signature
+< 200
+body .*"example":\{"args":\[\[\[\[0(,0){5}\](,\[0(,0){5}\]){4}\]\],\[\[\[0(,0){7}\]\],\[\[0(,0){7}\]\]\]\]\}\}
+get /v2/models/shapes.recall
+< 200
+body .*"shape":\[-1,-1,-1\],"example_shape":\[1,5,6\]\},.*"shape":\[-1,-1,-1\],"example_shape":\[2,1,8\]\}\],"outputs".*
+get /v2/models/shapes.step
+< 200
+body .*"shape":\[1,-1\],"example_shape":\[1,1\]\}.*
+get /v2/models/add
+< 200
+json {"name":"add","versions":["1"],"platform":"executorch_pte","inputs":[{"name":"input_0","datatype":"FP32","shape":[2,3]},{"name":"input_1","datatype":"FP32","shape":[2,3]}],"outputs":[{"name":"output_0","datatype":"FP32","shape":[2,3]}]}
 
 play shapes that do not depend on data, though others do
 post /v2/models/sizes/shape {"inputs":[{"name":"input_0","shape":[3]},{"name":"input_1","shape":[9]}]}

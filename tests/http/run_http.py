@@ -108,11 +108,12 @@ class Daemon:
         if status != 0:
             raise Failure(f"exit status {status}: {self.read_log().strip()}")
 
-    def __exit__(self, kind, *_):
+    def __exit__(self, kind, why, _):
         if self.process.poll() is None:
             self.stop()
-        elif self.process.returncode != 0 and not kind:
-            raise Failure(f"died with {self.process.returncode}: {self.read_log().strip()}")
+        elif self.process.returncode != 0:  # which explains |why|
+            raise Failure(f"died with {self.process.returncode}: {self.read_log().strip()}"
+                          + (f"; {why}" if kind else ""))
 
 
 class Client:

@@ -7,6 +7,7 @@ usage: run_pte.py, with top_srcdir and top_builddir in the environment.
 import json
 import os
 import re
+import resource
 import struct
 import subprocess
 import sys
@@ -20,6 +21,8 @@ ADD = str(MODELS / "add.pte")
 DIGITS = str(MODELS / "digits.pte")
 METHODS = str(MODELS / "methods.pte")
 SCALARS = str(MODELS / "scalars.pte")
+SHAPES = str(MODELS / "shapes.pte")
+TRACED = str(MODELS / "traced.pte")
 ONES = "[1,1,1,1,1,1]"
 
 
@@ -58,13 +61,33 @@ def usage_errors():
     expect(64, "unknown option '--nope'", "inspect", ADD, "--nope")
     expect(64, "one FILE only", "run", ADD, ADD)
     expect(64, "--repeat: expected 1 to", "run", ADD, "--repeat", "0")
-    expect(64, "expected NAME=X, where NAME is one of input_0 and input_1", "run", ADD, "--input",
-           "x=1")
+    for option, form in (("--input", "X"), ("--shape", "2x3x4")):
+        for given in ("x=1", "input_0"):
+            expect(64, f"{option} {given}: expected NAME={form}, "
+                   "where NAME is one of input_0 and input_1\n", "run", ADD, option, given)
+    for option, given in (("--input", "input_0=[1,2,3,4,5,6]"), ("--shape", "input_0=2x3")):
+        expect(64, f"{option} {re.escape(given)}: .*input_0.* is given twice", "run", ADD, option,
+               given, option, given)
+    expect(64, r"usage: pte run .*; see pte run --help\n$", "run", ADD, "--nope")
     expect(64, "devices takes no arguments", "devices", "x")
 
 
+COMMANDS = {"inspect": "--json", "run": "--top-k", "devices": "--device", "ops": "--json",
+            "sig": "pytree"}
+
+
 def help_version_devices():
-    expect(0, "usage: pte inspect", "--help")
+    text = expect(0, "usage: pte inspect", "--help")
+    for name, word in COMMANDS.items():
+        if not re.search(rf"^  {name} +\w", text, re.M):
+            raise Failure(f"{name} is not in the list of {text!r}")
+        for option in ("--help", "-h"):
+            own = expect(0, rf"^usage: pte {name}\b[^\0]*Examples?:\n  pte {name}", name, option)
+            if word not in own:
+                raise Failure(f"pte {name} --help does not speak of {word}: {own!r}")
+            if any(len(line) > 100 for line in own.splitlines()):
+                raise Failure(f"pte {name} --help has lines of more than 100 columns")
+    expect(66, "--help: No such file", "run", "--", "--help")
     expect(0, r"^pte \d+\.\d+\.\d+\n", "--version")
     expect(0, "cpu", "devices")
 
@@ -78,6 +101,13 @@ def data_files():
             expect(66, "missing.ptd", command, "--data", f"{folder}/missing.ptd", ADD)
     expect(64, "given more than 64 times", "run", *["--data", "x"] * 65, ADD)
     expect(64, "given more than 64 times", "inspect", *["--data", "x"] * 65, ADD)
+
+
+def signatures():
+    expect(0, r"^readable: \(float32\[2,3\]", "sig", "f", "I15!B5!d2d3B5!d2d3R8!B5!d2d3")
+    expect(1, "^pte: byte 0: expected 'I', got 'x'\n$", "sig", "f", "xyz")
+    expect(64, "usage: pte sig", "sig")
+    expect(64, "usage: pte sig", "sig", "nope", "x")
 
 
 def operators():
@@ -101,29 +131,163 @@ def bad_files():
         for command in ("run", "inspect"):
             expect(65, "bad.pte", command, str(bad))
             expect(66, "missing.pte", command, f"{folder}/missing.pte")
-    expect(66, "no method 'nope'", "run", ADD, "--method", "nope")
-    expect(66, "no method 'forward'", "run", METHODS)
+    expect(66, "no method 'nope'; the methods are forward", "run", ADD, "--method", "nope")
+    expect(66, "no method 'forward', expected --method NAME; the methods are decode, encode, ",
+           "run", METHODS)
+
+
+ADD_PAGE = """\
+add: ExecuTorch program of 1.0 KiB, 1 method, 0 parameters
+
+forward
+  inputs      input_0  float32  [2, 3]
+              input_1  float32  [2, 3]
+  results     output_0  float32  [2, 3]
+  served      as add
+  delegate    none: 1 call of 1 operator
+  parameters  none
+  state       none
+  memory      weights 0 B
+              a call 72 B
+"""
+SHAPES_PAGE = """\
+shapes: ExecuTorch program of 6.5 KiB, 2 methods, 85 parameters
+
+recall
+  inputs      input_0  float32  [batch<=6, s2<=5, s3<=6]
+              input_1  float32  [s4<=2, s5<=6, s6<=8]
+  results     output_0  float32  [s5, 5, 8]
+              output_1  float32  [s5, s6]
+  served      as shapes.recall
+  delegate    none: 15 calls of 11 operators
+  parameters  57 in 232 B
+  precision   float32 98 %, int64 1.8 %
+  state       none
+  memory      weights \\S+ B, 32 B of them where they are in the file
+              a call 440 B for 1x5x6 and 2x1x8, at most 2.4 KiB for 6x5x6 and 2x6x8
+
+step
+  inputs      input_0  int64    [1, s1<=5]
+  results     output_0  float32  [1, s1, 4]
+  served      as shapes.step
+  delegate    none: 5 calls of 4 operators
+  parameters  28 in 112 B
+  precision   float32
+  state       kept from call to call of a sequence
+  memory      weights 112 B, 112 B of them where they are in the file
+              a call 104 B for 1x1, at most 200 B for 1x5
+              a sequence 32 B
+"""
+
+
+def page_pattern(page):
+    """A page as it stands, but for \\S+, which depends on the processor."""
+    return "^" + r"\S+".join(re.escape(part) for part in page.split("\\S+")) + "$"
+
+
+def inspect_page():
+    expect(0, page_pattern(ADD_PAGE), "inspect", ADD)
+    expect(0, page_pattern(SHAPES_PAGE), "inspect", SHAPES)
+    expect(0, r'\nconstant methods\n  values      get_name ".*", get_width 10, get_scale 0.1, '
+           r"is_trained false,\n              get_shape 10,4, get_table int64\[5\]\n$",
+           "inspect", METHODS)
+    expect(0, r"\n  inputs .*\n +input_1  int, only 4\n +input_2  float, only 0.5\n"
+           r" +input_3  bool, only true\n +input_4  nothing\n", "inspect", SCALARS)
+    expect(0, r"\n  delegate    XnnpackBackend\n[^\0]*\n  precision   int8 94 %, float32 5.5 %; "
+           "activations of 8 bits, by scales of each row as it comes\n",
+           "inspect", str(MODELS / "xnn_rows.pte"))
+    expect(0, r"\n  precision   int4 53 %, ", "inspect", str(MODELS / "xnn_int4.pte"))
+    for path in MODELS.glob("*.pte"):
+        for line in expect(0, "^", "inspect", str(path)).splitlines():
+            if len(line) > 100:
+                raise Failure(f"{path}: a line of more than 100 columns: {line!r}")
+
+
+def unknown_operator():
+    """What cannot be served says so in its place, and why."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "odd.pte"
+        path.write_bytes(Path(ADD).read_bytes().replace(b"aten::add", b"odd:::add"))
+        page = expect(0, r"\n  served      no: .*operator 'odd:::add.out' is not supported\n",
+                      "inspect", str(path))
+        if "input_1  float32  [2, 3]" not in page or "memory" in page:
+            raise Failure(f"of a method that cannot be called: {page}")
+        method = json.loads(expect(0, "^", "inspect", "--json", str(path)))["methods"][0]
+        if method["served_as"] or "not supported" not in method["failure"]:
+            raise Failure(f"{method}")
+        expect(69, "method 'forward': .*operator 'odd:::add.out' is not supported", "run",
+               str(path))
+
+
+def inspect_json():
+    """The same in JSON: members that pte(1) names, of the types that it names."""
+    for path in MODELS.glob("*.pte"):
+        json.loads(expect(0, "^", "inspect", "--json", str(path)))
+    program = json.loads(expect(0, "^", "inspect", "--json", SHAPES))
+    recall = program["methods"][0]
+    for got, wanted in (
+            (program["format"], 1), (program["name"], "shapes"), (program["bytes"], 6624),
+            (program["state_bytes"], 32), (program["parameters"]["count"], 85),
+            (recall["served_as"], ["shapes.recall"]), (recall["failure"], None),
+            (recall["inputs"][1], {
+                "name": "input_1", "kind": "tensor", "dtype": "float32", "shape": [-1, -1, -1],
+                "max_shape": [2, 6, 8], "dim_names": ["s4", "s5", "s6"],
+                "example_shape": [2, 1, 8]}),
+            (recall["results"][1]["dim_names"], ["s5", "s6"]),
+            (recall["signature"]["sip"], "I12!S9!k0_0k1_1R12!S9!k0_0k1_1"),
+            (recall["memory"]["call_example"], 440), (recall["memory"]["call_largest"], 2448),
+            (program["methods"][1]["has_state"], True)):
+        if got != wanted:
+            raise Failure(f"got {got!r}, expected {wanted!r}")
+    methods = json.loads(expect(0, "^", "inspect", "--json", METHODS))["methods"]
+    values = {method["name"]: [result.get("value") for result in method["results"]]
+              for method in methods if method["is_constant"]}
+    if values["get_shape"] != [10, 4] or values["is_trained"] != [False] or \
+            values["get_table"] != [[0, 3, 6, 9, 12]]:
+        raise Failure(f"constants are {values}")
+    page = (Path(os.environ.get("top_srcdir", ".")) / "contrib/man/pte.1").read_text()
+    for name in sorted(members(program)):
+        if f"Sq {name}\n" not in page and f"Sq {name} " not in page:
+            raise Failure(f"pte(1) does not describe the member {name}")
+
+
+def members(value):
+    if isinstance(value, dict):
+        return set(value) | set().union(*map(members, value.values()))
+    return set().union(*map(members, value)) if isinstance(value, list) else set()
 
 
 def inspect():
-    expect(0, 'method "forward"', "inspect", ADD)
+    expect(0, '\\nmethod "forward"\\n', "inspect", "--all", ADD)
+    expect(64, "expected one of --all, --json, --graph and --plan", "inspect", "--all", "--json",
+           ADD)
     for option in ("--graph", "--plan"):
         first = expect(0, "^method forward", "inspect", option, ADD)
         if first != expect(0, "^method forward", "inspect", option, ADD):
             raise Failure(f"{option} prints another text the second time")
         expect(0, r"^method encode\b", "inspect", option, "--method", "encode", METHODS)
-        expect(66, "no method 'nope'", "inspect", option, "--method", "nope", METHODS)
-    expect(0, r"\nfusion makes 6 dispatches of 17, 5 barriers of 16\n$",
-           "inspect", "--plan", DIGITS)
+        expect(66, "no method 'nope'; the methods are decode, ", "inspect", option, "--method",
+               "nope", METHODS)
+    expect(0, r"\nfusion makes 6 dispatches of 17, 5 barriers of 16\n# the file names neither "
+           r"layers nor weights\n$", "inspect", "--plan", DIGITS)
+    expect(0, r"\n# conv\ndispatch ", "inspect", "--plan", DIGITS)
+    expect(0, r"= conv\(.*\)  # handle [1-9]", "inspect", "--graph",
+           str(MODELS / "xnn_images.pte"))
+    expect(0, r"\n  # net.py:8: return torch.relu\(self.lin\(x\)\)\n  %\d+:\S+ = gemm\([^\n]*\n"
+           r"  # net.py:17: return torch.softmax\(self.head\(x\), -1\)\n  [^\n]*gemm[^\n]*\n"
+           r"  [^\n#]*softmax\([^#]*$", "inspect", "--graph", TRACED)
+    expect(0, r"\n# softmax, net.py:17: return torch.softmax\(self.head\(x\), -1\)\ndispatch ",
+           "inspect", "--plan", TRACED)
+    expect(0, r'%\d+:f32\[4\] "total"\)\n[^#]*$', "inspect", "--graph", "--method", "step", SHAPES)
 
 
 def json_inputs():
-    expect(0, r"^output_0: FP32 \[2,3\] \[2.0,3.0,4.0,5.0,6.0,7.0\]\n$", "run", ADD,
+    expect(0, r"^output_0: float32\[2,3\] \[\[2.0, 3.0, 4.0\], \[5.0, 6.0, 7.0\]\]\n$", "run", ADD,
            "--input", "input_0=[[1,2,3],[4,5,6]]", "--input", f"input_1={ONES}")
-    expect(0, r"^output_0: FP32 \[3,4\] ", "run", METHODS, "--method", "encode",
+    expect(0, r"^output_0: float32\[3,4\]", "run", METHODS, "--method", "encode",
            "--input", f"input_0={[[0.5] * 10] * 3}")
-    expect(0, r'^output_0: BYTES \[1\] "[^"]+"\n$', "run", METHODS, "--method", "get_name")
-    expect(0, r"output_1: INT64 \[\] \[", "run", SCALARS, "--input", "input_1=4",
+    expect(0, r'^output_0: string "[^"]+"\n$', "run", METHODS, "--method", "get_name")
+    expect(0, r"\noutput_1: int 4\n", "run", SCALARS, "--input", "input_1=4",
            "--input", "input_2=0.5", "--input", "input_3=true")
     expect(64, "input_1: .*4", "run", SCALARS, "--input", "input_1=5")
     expect(64, r"input_0: data\[1\]\[0\]: ", "run", ADD, "--input", 'input_0=[[1,2,3],["x",5,6]]')
@@ -131,6 +295,8 @@ def json_inputs():
            "--input", "input_0=[1,2,3]")
     expect(64, "input_0: data: expected an array, got 'z'", "run", ADD, "--input", "input_0=zz")
     expect(64, "input_0: ", "run", ADD, "--input", "input_0=")
+    expect(64, r"input_0: data\[1\]: ", "run", METHODS, "--method", "encode", "--input",
+           "input_0=[[1],[1,2]]")
     expect(64, "input_0: ", "run", METHODS, "--method", "encode", "--input", "input_0=[[[[")
     expect(64, "input_0: ", "run", METHODS, "--method", "encode",
            "--input", f"input_0={[[0.5] * 10] * 9}")
@@ -149,16 +315,113 @@ def file_inputs_and_outputs():
             want = npy("<f4", "(2,3,)", struct.pack("<6f", *(2 * i for i in range(6))))
             if (folder / "out/output_0.npy").read_bytes() != want:
                 raise Failure(f"{(folder / 'out/output_0.npy').read_bytes()!r}, expected {want!r}")
-        expect(0, r"\[1.0,3.0,5.0,7.0,9.0,11.0\]", "run", ADD,
+        expect(0, r"\[\[1.0, 3.0, 5.0\], \[7.0, 9.0, 11.0\]\]", "run", ADD,
                "--input", f"input_0={name}/out/output_0.npy", "--input", f"input_1={ONES}")
         expect(64, "expected 20 bytes", "run", ADD, "--input", f"input_0={name}/b.bin:5")
         expect(64, "dims: expected something like", "run", ADD,
                "--input", f"input_0={name}/b.bin:2y3")
         expect(66, "none.npy", "run", ADD, "--input", f"input_0={name}/none.npy")
-        (folder / "c.npy").write_bytes(npy("<f8", "(2, 3)", raw + raw))
-        expect(64, "input_0: ", "run", ADD, "--input", f"input_0={name}/c.npy")
-        (folder / "c.npy").write_bytes(raw)
-        expect(64, "not an .npy file", "run", ADD, "--input", f"input_0={name}/c.npy")
+        expect(66, "input_0: .*/none.bin: No such file", "run", ADD, "--input",
+               f"input_0={name}/none.bin")
+        (folder / "d.txt").write_text("1 2 3")
+        expect(64, "d.txt: expected a file that ends in .npy or .bin", "run", ADD, "--input",
+               f"input_0={name}/d.txt")
+
+
+def numpy_files():
+    """What NumPy writes: other orders are taken, other types are explained."""
+    elements = list(range(6))
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "c.npy"
+        given = ("run", ADD, "--input", f"input_0={path}", "--input", "input_1=[0,0,0,0,0,0]")
+        by_columns = [elements[row * 3 + column] for column in range(3) for row in range(2)]
+        for descr, order, values in (("<f4", "False", elements), (">f4", "False", elements),
+                                     ("<f4", "True ", by_columns), (">f4", "True ", by_columns)):
+            raw = struct.pack(f"{descr[0]}6f", *values)
+            path.write_bytes(npy(descr, "(2, 3)", raw).replace(b"False", order.encode()))
+            expect(0, r"\[\[0.0, 1.0, 2.0\], \[3.0, 4.0, 5.0\]\]", *given)
+        for content, text in (
+                (npy("<f8", "(2, 3)", bytes(48)),
+                 r"expected float32, got float64: convert it by .astype\('float32'\)"),
+                (npy("<f4", "(3, 2)", bytes(24)), r"expected float32\[2,3\], got float32\[3,2\]"),
+                (npy("<U1", "(2, 3)", bytes(24)), "elements are '<U1', expected floats, integers"),
+                (npy("<c8", "(2, 3)", bytes(48)), "elements are '<c8', expected floats, integers"),
+                (npy("<f4", "(2, 3)", bytes(24)).replace(b"'<f4'", b"[('a', '<f4')]"),
+                 "a structured array, of elements .*: save one of its fields"),
+                (npy("<f4", "(2, 3)", bytes(20)), "expected 24 bytes of elements, got 20"),
+                (b"PK\3\4" + bytes(60), r"an .npz archive .* numpy.save\(\)"),
+                (bytes(24), "not an .npy file")):
+            path.write_bytes(content)
+            expect(64, f"^pte: input_0: .*c.npy: .*{text}", *given)
+        expect(64, r"x.npz: an .npz archive holds several arrays: write the one that is meant as "
+               r".npy, by numpy.save\(\)", "run", ADD, "--input", f"input_0={name}/x.npz")
+
+
+def shapes():
+    """Chosen, given, or the content's; what is left goes with those."""
+    done = run("run", SHAPES, "--method", "recall")
+    if (done.returncode, done.stderr) != (0, "pte: shapes chosen: input_0=1x5x6 input_1=2x1x8 "
+                                          "(--shape sets others)\n"):
+        raise Failure(f"{done}")
+    recall = ("run", SHAPES, "--method", "recall")
+    expect(0, r"^output_0: float32\[3,5,8\]", *recall, "--shape", "input_0=3x5x6")
+    expect(0, r"^output_0: float32\[4,5,8\]", *recall, "--shape=input_1=2x4x8")
+    with tempfile.TemporaryDirectory() as name:
+        (Path(name) / "x.bin").write_bytes(bytes(2 * 30 * 4))
+        content = f"input_0={name}/x.bin"
+        expect(0, r"^output_0: float32\[2,5,8\]", *recall, "--input", f"{content}:2x5x6")
+        expect(0, r"^output_0: float32\[2,5,8\]", *recall, "--input", content, "--shape",
+               "input_0=2x5x6")
+        expect(64, r"input_0: .*x.bin: --shape says \[1,5,6\], the file has \[2,5,6\]", *recall,
+               "--input", f"{content}:2x5x6", "--shape", "input_0=1x5x6")
+    rows = ("run", METHODS, "--method", "encode", "--input", f"input_0={[0.5] * 20}")
+    expect(0, r"^output_0: float32\[2,4\]", *rows, "--shape", "input_0=2x10")
+    expect(64, "input_0: data: expected 30 elements", *rows, "--shape", "input_0=3x10")
+    expect(64, r"expected float32\[\?,10\], got float32\[2,9\]", "run", METHODS, "--method",
+           "encode", "--shape", "input_0=2x9")
+    expect(64, "dim 0 is 9, expected at most 8", "run", METHODS, "--method", "encode", "--shape",
+           "input_0=9x10")
+    expect(64, "--shape input_0=2x: dims: expected something like 2x3x4, got '2x'", "run", ADD,
+           "--shape", "input_0=2x")
+    expect(64, "--shape input_1=1: the input is no tensor", "run", SCALARS, "--shape", "input_1=1")
+    if run("run", ADD).stderr:
+        raise Failure("a choice is printed where there is none")
+
+
+def results():
+    expect(0, r"^output_0: float32\[1,10\]\n[^\0]*\n  top 5: \d: \S+, ", "run", DIGITS)
+    expect(0, r"\n  top 2: \d: \S+, \d: \S+\n$", "run", DIGITS, "--top-k", "2")
+    large = expect(0, r"^output_0: float32\[60,10\], min \S+, max \S+, mean \S+\n", "run",
+                   DIGITS, "--shape", "input_0=60x1x8x8")
+    if len(large.splitlines()) > 20 or "..." not in large:
+        raise Failure(f"not shortened: {large}")
+    if "top" in expect(0, "^output_0", "run", DIGITS, "--top-k=0"):
+        raise Failure("--top-k 0 prints the largest values")
+    expect(0, r"\n  top 1 of row 1: \d: ", "run", ADD, "--top-k", "1")
+    expect(64, "--top-k: expected 0 to 1000", "run", ADD, "--top-k", "1001")
+
+
+def unwritten():
+    """74 whatever the reason is."""
+    with tempfile.TemporaryDirectory() as name:
+        file = Path(name) / "file"
+        file.write_text("")
+        expect(74, "--output .*/file: is a file, expected a folder", "run", ADD, "--output",
+               str(file))
+        expect(74, "--output .*/file/x: Not a directory", "run", ADD, "--output", f"{file}/x")
+        expect(74, "--output .*/no/such: No such file", "run", ADD, "--output", f"{name}/no/such")
+        (Path(name) / "out" / "output_0.npy").mkdir(parents=True)
+        expect(74, "--output: .*/output_0.npy: Is a directory", "run", ADD, "--output",
+               f"{name}/out")
+    for arguments in (("run", ADD), ("inspect", ADD), ("inspect", "--graph", ADD), ("devices",),
+                      ("ops",), ("ops", "--json"), ("sig", "lex", "t1"), ("--help",),
+                      ("run", "--help"), ("--version",)):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([PTE, *arguments], stdin=subprocess.DEVNULL, stdout=full,
+                                  stderr=subprocess.PIPE, text=True, timeout=TIMEOUT_S,
+                                  check=False)
+        if done.returncode != 74 or "No space left" not in done.stderr:
+            raise Failure(f"pte {' '.join(arguments)} to a full device: {done}")
 
 
 def pattern_is_fixed():
@@ -169,7 +432,8 @@ def pattern_is_fixed():
 
 
 def repeat():
-    text = expect(0, r"^median_us: \d+\.\d\n", "run", ADD, "--repeat", "20", "--workers", "1")
+    text = expect(0, r"^shapes: input_0=2x3 input_1=2x3\nmedian_us: \d+\.\d\n", "run", ADD,
+                  "--repeat", "20", "--workers", "1")
     figures = dict(re.findall(r"(\w+)_us: (\d+\.\d)\n", text))
     names = ["min", "p10", "median", "p90", "max"]
     if sorted(figures) != sorted(names):
@@ -179,8 +443,67 @@ def repeat():
         raise Failure(f"{text!r} is out of order")
 
 
-CHECKS = (usage_errors, help_version_devices, bad_files, data_files, operators, inspect,
-          json_inputs, file_inputs_and_outputs, pattern_is_fixed, repeat)
+def truncated_files():
+    """Wherever a file ends, every command says that it is damaged, which one, and why."""
+    whole = Path(DIGITS).read_bytes()
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "cut.pte"
+        for size in (0, 7, 40, 64, 3000, 20000, len(whole) - 1):
+            path.write_bytes(whole[:size])
+            for command in (("run",), ("inspect",), ("inspect", "--json"), ("inspect", "--graph")):
+                expect(65, r"^pte: .*/cut.pte: \w.+\n$", *command, str(path))
+
+
+def damaged_sources():
+    """What is wrong with the lines of the source is no reason to refuse the program."""
+    whole = Path(TRACED).read_bytes()
+    start = whole.index(b"/src/net.py")
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "odd.pte"
+        for at in range(start - 8, start + 12):
+            for byte in (0, 1, 0x1b, 0x80, 0xff):
+                path.write_bytes(whole[:at] + bytes([byte]) + whole[at + 1:])
+                text = expect(0, "^method forward", "inspect", "--graph", str(path))
+                if "\x1b" in text:
+                    raise Failure(f"byte {at} := {byte} reaches the terminal: {text!r}")
+
+
+def no_permission():
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o755)
+        path = Path(name) / "secret.pte"
+        path.write_bytes(Path(ADD).read_bytes())
+        path.chmod(0)
+        user = {"user": 65534, "group": 65534, "extra_groups": []} if os.getuid() == 0 else {}
+        try:
+            subprocess.run([PTE, "--version"], capture_output=True, check=True, **user)
+        except (OSError, subprocess.SubprocessError):
+            return # nobody may not run it where it lies
+        for command in ("run", "inspect"):
+            done = subprocess.run([PTE, command, str(path)], capture_output=True, text=True,
+                                  timeout=TIMEOUT_S, check=False, **user)
+            if done.returncode != 77 or "secret.pte: Permission denied" not in done.stderr:
+                raise Failure(f"pte {command} without permission: {done}")
+
+
+def no_memory():
+    """71: the operating system refuses. AddressSanitizer wants more address space than anybody."""
+    if "sanitizers: none" not in run("--version").stdout:
+        return
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_AS, (40 << 20, 40 << 20))
+    done = subprocess.run([PTE, "run", ADD, "--workers", "64"], capture_output=True, text=True,
+                          timeout=TIMEOUT_S, check=False, preexec_fn=limit)
+    if done.returncode != 71:
+        raise Failure(f"pte run with 40 MiB of address space: {done}")
+
+
+CHECKS = (usage_errors, help_version_devices, bad_files, data_files, signatures, operators, inspect,
+          inspect_page, inspect_json, unknown_operator, truncated_files, damaged_sources,
+          no_permission, no_memory,
+          json_inputs, file_inputs_and_outputs, numpy_files, shapes, results, unwritten,
+          pattern_is_fixed, repeat)
 
 
 def main():

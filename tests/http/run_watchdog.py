@@ -139,7 +139,7 @@ def stuck_device():
 def stuck_pool():
     with Watched([DIGITS, "--inline-bytes-max=1K", "--max-batch=1"]) as watched:
         pool = threads_of(watched.daemon, False)
-        expect("threads of the pool", len(pool), 3)
+        expect("threads of the pool", len(pool) >= 3, True)  # a sanitizer may have one, too
         goes_silent(watched, pool, 360, STUCK_POOL)
 
 

@@ -45,8 +45,10 @@ EXTRA_DIST += %D%/run_models.py %D%/run_pipelines.py %D%/vulkan.sh %D%/vulkan_sp
 	%D%/scalars.pte %D%/scalars.json %D%/scalars.cases \
 	%D%/scroll.pte %D%/scroll.json %D%/scroll.cases \
 	%D%/select_ops.pte %D%/select_ops.json %D%/select_ops.cases \
+	%D%/shapes.pte %D%/shapes.json %D%/shapes.cases \
 	%D%/sizes.pte %D%/sizes.json %D%/sizes.cases \
 	%D%/tally.pte %D%/tally.json %D%/tally.cases \
+	%D%/traced.pte %D%/traced.json %D%/traced.cases \
 	%D%/unet.pte %D%/unet.json %D%/unet.cases \
 	%D%/wide.pte %D%/wide.json %D%/wide.cases \
 	%D%/view_ops.pte %D%/view_ops.json %D%/view_ops.cases \

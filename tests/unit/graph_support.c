@@ -72,7 +72,7 @@ void assert_graph(const struct fixture *f, const char *expected)
     struct buf text;
     char got[8192];
     buf_init(&text, sizeof(got) - 1);
-    rt_graph_print(&f->graph, &text);
+    rt_graph_print(&f->graph, NULL, &text);
     assert_false(buf_failed(&text));
     snprintf(got, sizeof(got), "%.*s", SPAN_FMT(buf_span(&text)));
     assert_string_equal(got, expected);

@@ -117,8 +117,8 @@ TESTS += $(UNIT_SCHED_TESTS)
 %C%_test_sequence_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 
 UNIT_SERVER_TESTS = %D%/test_address %D%/test_body %D%/test_coding %D%/test_framing %D%/test_http \
-	%D%/test_log %D%/test_log_limit %D%/test_npy %D%/test_options %D%/test_route %D%/test_turns \
-	%D%/test_watchdog
+	%D%/test_log %D%/test_log_limit %D%/test_npy %D%/test_options %D%/test_pte_print \
+	%D%/test_route %D%/test_turns %D%/test_watchdog
 check_PROGRAMS += $(UNIT_SERVER_TESTS)
 TESTS += $(UNIT_SERVER_TESTS)
 
@@ -141,6 +141,8 @@ TESTS += $(UNIT_SERVER_TESTS)
 %C%_test_npy_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_options_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_options_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_pte_print_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_pte_print_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_route_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_route_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_turns_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
@@ -153,7 +155,7 @@ TESTS += $(UNIT_SERVER_TESTS)
 # From sizes to calls: the graph, its passes, plans.
 UNIT_RUNTIME_TESTS = %D%/test_batch %D%/test_bind %D%/test_cascade %D%/test_chain %D%/test_cut %D%/test_dim %D%/test_invocation \
 	%D%/test_halves %D%/test_names %D%/test_oracle %D%/test_passes %D%/test_forms %D%/test_permute %D%/test_ptd \
-	%D%/test_pipeline %D%/test_pipeline_state %D%/test_quantize %D%/test_random %D%/test_release %D%/test_signature \
+	%D%/test_example %D%/test_pipeline %D%/test_pipeline_state %D%/test_quantize %D%/test_random %D%/test_release %D%/test_signature \
 	%D%/test_state %D%/test_vm %D%/test_xnnpack
 check_PROGRAMS += $(UNIT_RUNTIME_TESTS)
 TESTS += $(UNIT_RUNTIME_TESTS)
@@ -190,6 +192,9 @@ TESTS += $(UNIT_RUNTIME_TESTS)
 %C%_test_invocation_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_invocation_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc \
 	-Wl,--wrap=aligned_alloc
+%C%_test_example_SOURCES = %D%/test_example.c %D%/call_support.c %D%/call_support.h
+%C%_test_example_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_example_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_pipeline_SOURCES = %D%/test_pipeline.c %D%/call_support.c %D%/call_support.h
 %C%_test_pipeline_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_pipeline_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)

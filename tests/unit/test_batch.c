@@ -90,7 +90,7 @@ static void expect(struct fixture *f, const char *text)
     buf_init(&out, 4096);
     enum status status = rt_graph_batch(&batched, &f->graph, 8, &f->err);
     if (status == ST_OK) {
-        rt_graph_print(&batched, &out);
+        rt_graph_print(&batched, NULL, &out);
     } else {
         assert_int_equal(status, ST_UNSUPPORTED);
         buf_add_str(&out, f->err.text);

@@ -3,6 +3,7 @@
 
 #include "tests/unit/unit.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,9 +76,18 @@ static void bad_heads(void **state)
         {"{", "'key': value"},
         {"{}", "expected descr"},
         {"{'descr': '<f4', 'shape': (2,)}", "expected descr"},
-        {"{'descr': '>f4', 'fortran_order': False, 'shape': (2,)}", "element type"},
-        {"{'descr': 'O', 'fortran_order': False, 'shape': (2,)}", "element type"},
-        {"{'descr': '<f4', 'fortran_order': True, 'shape': (2,)}", "fortran_order"},
+        {"{'descr': '?f4', 'fortran_order': False, 'shape': (2,)}",
+         "elements are '?f4', expected floats, integers or bools"},
+        {"{'descr': '|O', 'fortran_order': False, 'shape': (2,)}",
+         "elements are '|O', expected floats, integers or bools"},
+        {"{'descr': '<U5', 'shape': (2,)}", "elements are '<U5', expected floats"},
+        {"{'descr': '<c8', 'shape': (2,)}", "elements are '<c8', expected floats"},
+        {"{'descr': '', 'shape': (2,)}", "elements are '', expected floats"},
+        {"{'descr': 7}", "elements are 7}, expected floats"},
+        {"{'descr': [('a', '<f4'), ('b', '<i8')], 'fortran_order': False, 'shape': (2,)}",
+         "a structured array, of elements [('a', '<f4'), ('b', '<i8')]: save one of its fields"},
+        {"{'descr': [('a\n', '<f4')]}", "of elements [('a: save"},
+        {"{'descr': '<f4', 'fortran_order': 1, 'shape': (2,)}", "neither True nor False"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': 2}", "tuple"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (-2,)}", "tuple"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (2", "tuple"},
@@ -138,6 +148,50 @@ static void versions(void **state)
     assert_fails(err, npy_parse(buf_span(&file), &array, &err), ST_INVALID, "longer than");
 }
 
+/* [[0,1,2],[3,4,5]] in every order of dims and of bytes. */
+static void orders_are_undone(void **state)
+{
+    (void)state;
+    static const uint8_t rows[] = {0, 1, 2, 3, 4, 5}, columns[] = {0, 3, 1, 4, 2, 5};
+    for (int which = 0; which < 4; which++) {
+        bool is_fortran = which & 1, is_big = which & 2;
+        struct error err;
+        struct npy array;
+        int16_t got[6];
+        char head[128];
+        snprintf(head, sizeof(head), "{'descr': '%ci2', 'fortran_order': %s, 'shape': (2, 3), }",
+                 is_big ? '>' : '<', is_fortran ? "True" : "False");
+        make(head, 12);
+        for (size_t i = 0; i < 6; i++) {
+            file.ptr[file.len - 12 + 2 * i + is_big] = (is_fortran ? columns : rows)[i];
+        }
+        assert_ok(err, npy_parse(buf_span(&file), &array, &err));
+        npy_copy(&array, got);
+        for (int i = 0; i < 6; i++) {
+            assert_int_equal(got[i], i);
+        }
+    }
+}
+
+static void arrays_without_elements_are_copied(void **state)
+{
+    (void)state;
+    struct error err;
+    struct npy array;
+    make("{'descr': '>f8', 'fortran_order': True, 'shape': (2, 0, 3), }", 0);
+    assert_ok(err, npy_parse(buf_span(&file), &array, &err));
+    npy_copy(&array, NULL);
+}
+
+static void archives_are_named(void **state)
+{
+    (void)state;
+    struct error err;
+    struct npy array;
+    assert_fails(err, npy_parse(span_of("PK\3\4....", 8), &array, &err), ST_INVALID,
+                 "an .npz archive holds several arrays");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -146,6 +200,9 @@ int main(void)
         cmocka_unit_test(bad_heads),
         cmocka_unit_test(every_truncation_is_refused),
         cmocka_unit_test(versions),
+        cmocka_unit_test(orders_are_undone),
+        cmocka_unit_test(arrays_without_elements_are_copied),
+        cmocka_unit_test(archives_are_named),
     };
     buf_init(&file, 4096);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -239,6 +239,23 @@ static void only_kernels_are_folded(void **state)
 }
 
 /* What wants the channels of a pixel side by side has them only behind layout. */
+/* What is computed of a weight is called like it, however often; what is no weight's is not. */
+static void folded_weights_keep_their_names(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t x = INPUT(2, 3), w = WEIGHTS(3, 2), plain = WEIGHTS(2, 3);
+    f->graph.values[w].name = "fc.weight";
+    uint32_t turned_args[] = {w, INTS(1, 0)};
+    uint32_t turned = apply(f, "permute", turned_args, 2);
+    give(f, add(f, x, add(f, relu(f, turned), plain)));
+    give(f, add(f, x, relu(f, plain)));
+    assert_ok(f->err, rt_pass_fold(&f->graph, f->device, &f->err));
+    assert_graph(f, "method m(%5:f32[2,3])\n"
+                    "  %12:f32[2,3] = add(%5, %11:f32[2,3] \"fc.weight\", 1)\n"
+                    "  %14:f32[2,3] = add(%5, %13:f32[2,3], 1)\n"
+                    "  return %12, %14\n");
+}
+
 static void images_are_folded_when_they_lie_as_they_should(void **state)
 {
     struct fixture *f = *state;
@@ -686,6 +703,7 @@ int main(void)
         TEST(sizes_become_expressions),
         TEST(constants_are_computed),
         TEST(only_kernels_are_folded),
+        TEST(folded_weights_keep_their_names),
         TEST(images_are_folded_when_they_lie_as_they_should),
         TEST(folding_in_steps_is_bounded),
         TEST(batch_norm_goes_into_the_weights),

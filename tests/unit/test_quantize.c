@@ -526,7 +526,7 @@ static void integers_stay_integers(void **state)
     set_output(&f, quantize(&f, convolve(&f, x, &plain), 2.0, 90));
     compile(&f, true);
     buf_init(&text, 4096);
-    rt_graph_print(&f.graph, &text);
+    rt_graph_print(&f.graph, NULL, &text);
     assert_int_equal(count(&f, "q_conv"), 2);
     assert_int_equal(count(&f, "quantize") + count(&f, "dequantize"), 0);
     assert_memory_equal(text.ptr, want, sizeof(want) - 1);

@@ -166,6 +166,11 @@ static void test_missing_data(void **state)
     struct rt_method *forward = rt_program_find_method(program, span_str("forward"));
     assert_int_equal(rt_method_failure(forward)->code, ST_NOT_FOUND);
     assert_non_null(strstr(rt_method_failure(forward)->text, "no data file has 'module.state'"));
+    /* What goes in and comes out is known all the same. */
+    assert_int_equal(rt_method_input_count(forward), 1);
+    assert_int_equal(rt_method_input(forward, 0)->kind, RT_IO_TENSOR);
+    assert_int_equal(rt_method_input(forward, 0)->dtype, DT_F32);
+    assert_int_equal(strncmp(rt_method_signature(forward)->readable, "(float32[", 9), 0);
     rt_program_unref(program);
     hal_device_unref(device);
 }

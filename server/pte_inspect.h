@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of `pte inspect` share: the facts of a program, as text and as JSON. One thread.
+ */
+#ifndef PTED_SERVER_PTE_INSPECT_H
+#define PTED_SERVER_PTE_INSPECT_H
+
+#include "base/buf.h"
+#include "base/status.h"
+#include "runtime/program.h"
+#include "runtime/summary.h"
+
+/* A program and what it is called. */
+struct inspected {
+    struct rt_program *program;
+    const char *path;
+    struct span name; /* the model's that a daemon serves it as; in |path| */
+};
+
+/* A call at given shapes: its inputs, results and intermediate values. */
+struct call_memory {
+    bool has_shapes, is_known; /* false: sizes exclude each other; depend on data */
+    size_t bytes;
+    struct shape *shapes; /* owned; by raw input */
+};
+
+/* At the shapes that rt_example_shapes() chooses, or at the largest. To be freed. */
+MUST_CHECK enum status call_memory_measure(struct rt_method *method, bool is_largest,
+                                           struct call_memory *out, struct error *err);
+void call_memory_fini(struct call_memory *memory);
+
+/* Does the method take nothing and give what the exporter stored? */
+bool inspect_is_constant(const struct rt_method *method);
+
+/* Is it served under the program's own name, and not as NAME.METHOD? */
+bool inspect_is_default(const struct inspected *it, const struct rt_method *method);
+
+/* A page for people; all of it as JSON for programs. */
+MUST_CHECK enum status inspect_print_text(const struct inspected *it, struct buf *out,
+                                          struct error *err);
+MUST_CHECK enum status inspect_print_json(const struct inspected *it, struct buf *out,
+                                          struct error *err);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Results of `pte run` for people: small tensors whole, large ones as NumPy shortens them, with
+ * their range and the places of their largest values. Any thread.
+ */
+#ifndef PTED_SERVER_PTE_PRINT_H
+#define PTED_SERVER_PTE_PRINT_H
+
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/shape.h"
+
+#define PTE_PRINT_WHOLE_MAX 100 /* elements */
+
+/* The largest values of each row, a row being what the last dim runs over. */
+struct pte_print_top {
+    uint32_t count;
+    bool is_asked; /* of every tensor of floats; else of rows that look like scores of classes */
+};
+
+#define PTE_PRINT_TOP_DEFAULT 5
+#define PTE_PRINT_TOP_MAX 1000
+
+/* Appends lines that begin with |name|, for |bytes| of |shape|, row-major. */
+void pte_print_tensor(struct buf *out, const char *name, enum dtype dtype,
+                      const struct shape *shape, const void *bytes,
+                      const struct pte_print_top *top);
+
+/* A line for a number or a bool that is no tensor. */
+void pte_print_scalar(struct buf *out, const char *name, enum dtype dtype, const void *bytes);
+
+#endif
