@@ -15,6 +15,7 @@
 #include "hal/pool.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/bytes.h"
@@ -66,7 +67,7 @@ struct hal_pool {
     size_t held_bytes[ZONE_COUNT];
     size_t charged_bytes;   /* of those of SHARED */
     size_t held_peak_bytes; /* of SHARED */
-    uint32_t member_count;
+    atomic_uint member_count; /* no lock: it is only looked at when there have to be none */
 };
 
 struct reservation {
@@ -213,20 +214,17 @@ enum status hal_pool_member_new(struct hal_pool **out_member, struct error *err)
 void hal_pool_join(struct hal_pool *member, struct hal_pool *pool)
 {
     must(!member->store);
-    *member = (struct hal_pool){.store = pool->store, .share = pool->share};
-    pthread_mutex_lock(&pool->store->lock);
-    member->share->member_count++;
-    pthread_mutex_unlock(&pool->store->lock);
+    member->store = pool->store;
+    member->share = pool->share;
+    member->charged_bytes = member->held_peak_bytes = 0;
+    atomic_fetch_add_explicit(&member->share->member_count, 1, memory_order_relaxed);
 }
 
 void hal_pool_leave(struct hal_pool *member)
 {
-    struct store *store = member->store;
     must(member->share != member);
     must(member->held_bytes[SHARED] == 0 && member->held_bytes[TRANSIENT] == 0);
-    pthread_mutex_lock(&store->lock);
-    member->share->member_count--;
-    pthread_mutex_unlock(&store->lock);
+    atomic_fetch_sub_explicit(&member->share->member_count, 1, memory_order_relaxed);
     member->store = NULL;
 }
 
@@ -238,7 +236,7 @@ void hal_pool_free(struct hal_pool *pool)
     struct store *store = pool->store;
     must(!store || pool->share == pool);
     must(pool->held_bytes[SHARED] == 0 && pool->held_bytes[TRANSIENT] == 0);
-    must(pool->member_count == 0);
+    must(atomic_load_explicit(&pool->member_count, memory_order_relaxed) == 0);
     free(pool);
     if (!store) {
         return;

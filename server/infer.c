@@ -202,12 +202,19 @@ static int check_codings(const struct head *head, struct error *err)
     return 200;
 }
 
+/* A list may name any models; while none is served it has no memory to be read into. */
+static int find_lists(struct request *request)
+{
+    return serving_verify(request->serving, &request->err) == ST_OK ? 200 : 503;
+}
+
 int infer_begin(struct request *request)
 {
     struct infer *infer = &request->infer;
     enum route_id route = request->match.id;
     const struct model *model = NULL;
-    int status = route == ROUTE_BATCH ? 200 : find_model(request, &model, &request->err);
+    int status =
+        route == ROUTE_BATCH ? find_lists(request) : find_model(request, &model, &request->err);
     if (status == 200) {
         status = check_codings(&request->head, &request->err);
     }

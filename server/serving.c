@@ -144,6 +144,11 @@ void serving_free(struct serving *serving)
     }
 }
 
+enum status serving_verify(const struct serving *serving, struct error *err)
+{
+    return serving->device ? ST_OK : error_set(err, ST_UNAVAILABLE, "the device was lost");
+}
+
 void serving_refuse(struct serving *serving, const struct error *why)
 {
     for (uint32_t i = 0; i < serving->models.item_count; i++) {

@@ -49,6 +49,9 @@ void serving_free(struct serving *serving);
 /* No request holds it: gives up everything but the names of the models. */
 void serving_shed(struct serving *serving);
 
+/* It has a device and memory; ST_UNAVAILABLE: it was shed, because the device was lost. */
+MUST_CHECK enum status serving_verify(const struct serving *serving, struct error *err);
+
 /* No model can be called any more, and |why|. */
 void serving_refuse(struct serving *serving, const struct error *why);
 

@@ -212,6 +212,10 @@ def not_ready_meanwhile():
                [{"name": "add", "version": "1", "state": "UNAVAILABLE", "reason": why}])
         client.send(build_request("POST", "/v2/models/add/infer", b" " * 100000))
         expect("a large body", client.answer(), 503)
+        client = Client(daemon.port)
+        client.send(build_request("POST", "/v2/batch", b'[{"model_name": "add", "inputs": []}]'))
+        expect("a list", client.answer(), 503)
+        expect("its text", json.loads(client.body)["error"], "the device was lost")
         wait_until_ready(daemon)
         expect("afterwards", call(daemon)[0], 200)
 
