@@ -65,8 +65,8 @@ struct hal_pool {
     struct hal_pool *share; /* of a member: its pool; else the pool itself */
     /* Under the store's lock; of a pool with what its members hold. */
     size_t held_bytes[ZONE_COUNT];
-    size_t charged_bytes;   /* of those of SHARED */
-    size_t held_peak_bytes; /* of SHARED */
+    size_t charged_bytes;     /* of those of SHARED */
+    size_t held_peak_bytes;   /* of SHARED */
     atomic_uint member_count; /* no lock: it is only looked at when there have to be none */
 };
 

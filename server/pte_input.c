@@ -176,9 +176,8 @@ static enum status set_tensor_json(const struct setting *to, struct span text, s
     TRY(shape_bytes(&shape, dtype, &bytes, err));
     TRY(rt_invocation_input(to->invocation, to->index, dtype, &shape, &memory, err));
     bool is_bare = shape_numel(&shape) == 1 && text.len > 0 && text.ptr[0] != '[';
-    enum status status = is_bare
-                             ? tensor_text_parse_element(text, dtype, &nan, memory, err)
-                             : tensor_text_parse(text, dtype, &shape, &nan, memory, bytes, err);
+    enum status status = is_bare ? tensor_text_parse_element(text, dtype, &nan, memory, err)
+                                 : tensor_text_parse(text, dtype, &shape, &nan, memory, bytes, err);
     *to->out_shape = shape;
     return status == ST_OK ? ST_OK : error_prefix(err, "data");
 }
