@@ -158,17 +158,14 @@ static enum status describe_registers(const struct rt_method *method,
     return status;
 }
 
-/* What the block that a method is needs for intermediate values: as its plan says, or would. */
-static enum status arena_bytes(struct rt_block *block, const struct rt_block_input *given,
+/* What the block that a method is needs for intermediate values: as |plan| says, or one would. */
+static enum status arena_bytes(const struct rt_block *block, const struct rt_plan *plan,
                                const int64_t *values, size_t *out_bytes, struct error *err)
 {
     struct arena scratch;
     struct rt_alloc alloc;
-    struct rt_plan *plan;
-    TRY(rt_block_find_plan(block, given, NULL, &plan, err));
     if (plan) {
         *out_bytes = plan->arena_bytes;
-        rt_plan_unref(plan);
         return ST_OK;
     }
     arena_init(&scratch, RT_PLAN_SCRATCH_MAX);
@@ -197,13 +194,13 @@ static size_t state_bytes(const struct rt_method *method)
 }
 
 /* Several blocks run one after the other, with sizes that they find out: only results count. */
-static enum status count_bytes(const struct rt_method *method, const struct rt_block_input *given,
+static enum status count_bytes(const struct rt_method *method, const struct rt_plan *plan,
                                const int64_t *values, const struct rt_result_info *infos,
                                size_t *out_bytes, struct error *err)
 {
     *out_bytes = 0;
     if (method->code.step_count == 0) {
-        TRY(arena_bytes(method->code.blocks[0], given, values, out_bytes, err));
+        TRY(arena_bytes(method->code.blocks[0], plan, values, out_bytes, err));
     }
     *out_bytes = add_bytes(*out_bytes, state_bytes(method));
     for (uint32_t i = 0; i < rt_method_result_count(method); i++) {
@@ -212,11 +209,21 @@ static enum status count_bytes(const struct rt_method *method, const struct rt_b
     return ST_OK;
 }
 
+/* The plan for |given|, if there is one, in whose making all sizes have been found small enough;
+ * otherwise that is found out now. */
+static enum status find_plan(struct rt_block *block, const struct rt_block_input *given,
+                             const int64_t *values, struct rt_plan **out_plan, struct error *err)
+{
+    TRY(rt_block_find_plan(block, given, NULL, out_plan, err));
+    return *out_plan ? ST_OK : rt_alloc_measure(&block->flow, values, NULL, err);
+}
+
 static enum status evaluate(struct rt_method *method, const struct shape *const *inputs,
                             bool says_paths, int64_t *values, struct rt_result_info *out_infos,
                             size_t *out_bytes, struct error *err)
 {
     struct rt_block *entry = method->code.blocks[0];
+    struct rt_plan *plan = NULL;
     struct rt_block_input *given = calloc((size_t)entry->graph.input_count + 1, sizeof(*given));
     if (!given) {
         return error_set(err, ST_EXHAUSTED, "no memory for the sizes of a method");
@@ -230,15 +237,16 @@ static enum status evaluate(struct rt_method *method, const struct shape *const 
     }
     status = rt_block_eval(entry, given, values, err);
     if (status == ST_OK) {
-        status = rt_alloc_measure(&entry->flow, values, NULL, err);
+        status = find_plan(entry, given, values, &plan, err);
     }
     if (status == ST_OK) {
         status = method->code.step_count == 0 ? describe_outputs(method, values, out_infos, err)
                                               : describe_registers(method, inputs, out_infos, err);
     }
     if (status == ST_OK && out_bytes) {
-        status = count_bytes(method, given, values, out_infos, out_bytes, err);
+        status = count_bytes(method, plan, values, out_infos, out_bytes, err);
     }
+    rt_plan_unref(plan);
     free(given);
     return status;
 }

@@ -332,9 +332,13 @@ void request_run(struct request *request, bool is_keep_alive)
 
 /* ---- steps, in their order ------------------------------------------------------------------- */
 
-/* What is decoded takes long, or may do: nobody knows what a body with a coding becomes. */
+/* What is decoded takes long, or may do: nobody knows what a body with a coding becomes. Sizes are
+ * found out for each step of a pipeline. */
 static bool is_long(const struct request *request)
 {
+    if (handlers[request->match.id]) {
+        return request->match.id == ROUTE_SHAPE || request->match.id == ROUTE_VERSION_SHAPE;
+    }
     return request->body.len > request->server->params->inline_bytes_max ||
            head_has(&request->head, HTTP_CONTENT_ENCODING);
 }
@@ -345,11 +349,11 @@ static enum step_result step_read(struct request *request)
         go(request, STEP_WRITE);
         return STEP_NEXT;
     }
+    request->offload = is_long(request);
     if (handlers[request->match.id]) {
         go(request, STEP_PARSE);
         return STEP_NEXT;
     }
-    request->offload = is_long(request);
     return advance(request, infer_settle(request, &request->err), STEP_PARSE);
 }
 

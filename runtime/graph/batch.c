@@ -96,8 +96,7 @@ static enum status widen_input(const struct making *m, uint32_t index)
         return ST_OK;
     }
     if (v->rank == 0 || !rt_dim_is(v->dims[0], 1)) {
-        return error_set(m->err, ST_UNSUPPORTED, "dim 0 of %s is not 1",
-                         m->labels->inputs[index]);
+        return error_set(m->err, ST_UNSUPPORTED, "dim 0 of %s is not 1", m->labels->inputs[index]);
     }
     return widen(m, value, &v->dims);
 }

@@ -307,6 +307,9 @@ def call_nested(port, name, inputs):
     ask(port, post(f"/v2/models/{name}/shape", body))
 
 
+NESTED = {"NESTED": ("deep", True), "NESTED_MOBILE": ("mobile", False)}  # model, is it a row
+
+
 @case("NESTED", 63, 4)
 def pipeline_wide(port):
     call_nested(port, "level_1", 1)
@@ -322,6 +325,16 @@ def pipeline_both(port):
     call_nested(port, "level_3", 1)
 
 
+@case("NESTED_MOBILE", 62, 4)
+def pipeline_shape(port):
+    """Sizes for each step, of a model with many operators."""
+    body = infer_json([tensor("input_0", [1, 3, 32, 32])])
+    for _ in range(5):
+        client = ask(port, post("/v2/models/level_1/shape", body))
+        if client.status != 200:
+            sys.exit(f"status {client.status}: {client.body[:200]}")
+
+
 @case("LARGE")
 def shape_and_signature(port):
     """Of the largest program beside the tests."""
@@ -335,14 +348,14 @@ def shape_and_signature(port):
         ask(port, post(f"/v2/models/{name}/shape", json.dumps({"inputs": inputs}).encode()))
 
 
-def nested(model, inputs, widths):
-    """Pipelines in pipelines: the innermost has widths[0] steps of |model| in a row, each of which
-    takes the result of the one before; |inputs| is how many inputs it has."""
+def nested(model, inputs, widths, is_row):
+    """Pipelines in pipelines: the innermost has widths[0] steps of |model|, in a row if each takes
+    the result of the one before; |inputs| is how many inputs it has."""
     document, inner = {}, model
     for level, width in enumerate(widths):
-        steps = [{"model": inner, "inputs": [{"from": at - 1, "output": 0} if at and not i else
-                                             {"input": i} for i in range(inputs)]}
-                 for at in range(width)]
+        steps = [{"model": inner,
+                  "inputs": [{"from": at - 1, "output": 0} if is_row and at and not i else
+                             {"input": i} for i in range(inputs)]} for at in range(width)]
         inner = f"level_{level}"
         document[inner] = {"steps": steps}
     return document, inner
@@ -357,10 +370,11 @@ def arguments_of(arguments, folder):
         return ["--models", str(models)]
     if arguments == ("LARGE",):
         return [str(max(MODELS.glob("*.pte"), key=lambda path: path.stat().st_size))]
-    if arguments[0] == "NESTED":
+    if arguments[0] in NESTED:
+        model, is_row = NESTED[arguments[0]]
         path = Path(folder) / "pipelines.json"
-        path.write_text(json.dumps(nested("deep", 1, arguments[1:])[0]))
-        return [str(MODELS / "deep.pte"), "--pipeline", str(path)]
+        path.write_text(json.dumps(nested(model, 1, arguments[1:], is_row)[0]))
+        return [str(MODELS / f"{model}.pte"), "--pipeline", str(path)]
     return list(arguments)
 
 
