@@ -89,12 +89,13 @@ enum status rt_block_compile(struct rt_block *block, bool fuses, struct error *e
 }
 
 enum status rt_block_batch(struct rt_block *block, const struct rt_block *from, int64_t rows_max,
-                           const struct rt_graph_labels *labels, struct error *err)
+                           const char *const *labels, struct error *err)
 {
     rt_block_init(block, from->graph.name, from->device, NULL);
     block->given_count = from->given_count;
     block->result_count = from->result_count;
-    enum status status = rt_graph_batch(&block->graph, &from->graph, rows_max, labels, err);
+    const struct rt_graph_labels all = {labels, labels + from->graph.input_count};
+    enum status status = rt_graph_batch(&block->graph, &from->graph, rows_max, &all, err);
     if (status == ST_OK) {
         status = make_flow(block, err);
     }

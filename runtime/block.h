@@ -18,7 +18,6 @@
 
 struct hal_device;
 struct rt_files;
-struct rt_graph_labels;
 struct rt_io;
 
 /* What a graph input is for one run: the shape of a tensor, or the 64 bits of a scalar. */
@@ -68,10 +67,11 @@ MUST_CHECK enum status rt_block_compile(struct rt_block *block, bool fuses, stru
 /*
  * |block|, which is not initialised, becomes |from| for up to |rows_max| rows along dim 0 of all
  * that goes in and comes out, where |from| has one. It borrows from |from|. ST_UNSUPPORTED, and
- * nothing to fini, when that is not possible: why not (runtime/graph/batch.h).
+ * nothing to fini, when that is not possible: why not (runtime/graph/batch.h). |labels| are what
+ * messages call the inputs of |from|'s graph and, behind these, its outputs.
  */
 MUST_CHECK enum status rt_block_batch(struct rt_block *block, const struct rt_block *from,
-                                      int64_t rows_max, const struct rt_graph_labels *labels,
+                                      int64_t rows_max, const char *const *labels,
                                       struct error *err);
 
 /*

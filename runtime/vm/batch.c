@@ -21,7 +21,6 @@
 #include "base/check.h"
 #include "hal/buffer.h"
 #include "hal/pool.h"
-#include "runtime/graph/batch.h"
 #include "runtime/vm/invocation_priv.h"
 
 /* APART: joining has failed, or the joined call has, and the parts run alone. */
@@ -182,24 +181,29 @@ int64_t rt_batch_size_max(const struct rt_method *method)
     return rows > 1 ? rows : 0;
 }
 
+/* The graph may have more inputs and outputs than the method: those of the host. */
+static const char *label(const struct rt_io *ios, uint32_t count, uint32_t index)
+{
+    return index < count ? ios[index].label : "a value";
+}
+
 /* |batched| becomes the form of |method| for several rows. */
 static enum status make_form(const struct rt_method *method, struct rt_block *batched,
                              struct error *err)
 {
-    uint32_t inputs = rt_method_input_count(method), results = rt_method_result_count(method);
-    const char **labels = calloc((size_t)inputs + results + 1, sizeof(*labels));
+    const struct rt_block *one = method->code.blocks[0];
+    uint32_t inputs = one->graph.input_count, outputs = one->graph.output_count;
+    const char **labels = calloc((size_t)inputs + outputs + 1, sizeof(*labels));
     if (!labels) {
         return error_set(err, ST_EXHAUSTED, "no memory for a form with several rows");
     }
     for (uint32_t i = 0; i < inputs; i++) {
-        labels[i] = rt_method_input(method, i)->label;
+        labels[i] = label(method->inputs, rt_method_input_count(method), i);
     }
-    for (uint32_t i = 0; i < results; i++) {
-        labels[inputs + i] = rt_method_result(method, i)->label;
+    for (uint32_t i = 0; i < outputs; i++) {
+        labels[inputs + i] = label(method->results, rt_method_result_count(method), i);
     }
-    const struct rt_graph_labels all = {labels, labels + inputs};
-    enum status status =
-        rt_block_batch(batched, method->code.blocks[0], RT_BATCH_CALLS_MAX, &all, err);
+    enum status status = rt_block_batch(batched, one, RT_BATCH_CALLS_MAX, labels, err);
     free(labels);
     return status;
 }

@@ -59,7 +59,7 @@ def wrong_documents():
             ("pipelines.json: ", '{"p": {"steps": []}} x'),
             ("pipelines.json: p: expected ", {"p": 1}),
             ("pipelines.json: p: expected steps", {"p": {"inputs": []}}),
-            ("p.outputs: expected one result or more; without \"outputs\" the pipeline has those of "
+            ('p.outputs: expected one result or more; without "outputs" the pipeline has those of '
              "its last step", {"p": {"steps": [step("add", IN0, IN1)], "outputs": []}}),
             ("pipeline 'p': step 0 (add): input 'input_0': expected float32[2,3], got nothing",
              {"p": {"steps": [{"model": "add", "inputs": {}}]}}),
@@ -100,8 +100,8 @@ def wrong_documents():
 
 def wrong_graphs():
     for text, steps in (
-            ("pipeline 'p': step 0: no model 'sub', expected one that is served, or a pipeline that "
-             "stands before this one", [step("sub", IN0)]),
+            ("pipeline 'p': step 0: no model 'sub', expected one that is served, or a pipeline "
+             "that stands before this one", [step("sub", IN0)]),
             ("step 0: no model 'add' of that version", [step("add", IN0, IN1, version=2)]),
             ("step 0: no model 'add' with a method 'backward'",
              [step("add", IN0, IN1, method="backward")]),
