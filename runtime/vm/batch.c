@@ -126,18 +126,30 @@ static bool has_rows(const struct rt_graph *graph, uint32_t id, uint32_t *symbol
     return v->dims[0].expr == *symbol;
 }
 
-/* Rows that the entry of a method takes as it was exported; 1 where it has no symbol for them. */
-static int64_t own_rows(const struct rt_method *method)
+/* The graph may have more inputs and outputs than the method: those of the host. */
+static const char *label(const struct rt_io *ios, uint32_t count, uint32_t index)
+{
+    return index < count ? ios[index].label : "a value";
+}
+
+/*
+ * Rows that the entry of a method takes as it was exported; 1 where it has no symbol for them. If
+ * it has one for some of its inputs, |*out_other| is what does not have it.
+ */
+static int64_t own_rows(const struct rt_method *method, const char **out_other)
 {
     const struct rt_graph *graph = &method->code.blocks[0]->graph;
     uint32_t symbol = 0;
+    *out_other = NULL;
     for (uint32_t i = 0; i < graph->input_count; i++) {
         if (!has_rows(graph, graph->inputs[i], &symbol)) {
+            *out_other = symbol ? label(method->inputs, rt_method_input_count(method), i) : NULL;
             return 1;
         }
     }
     for (uint32_t i = 0; i < graph->output_count; i++) {
         if (!has_rows(graph, graph->outputs[i], &symbol)) {
+            *out_other = symbol ? label(method->results, rt_method_result_count(method), i) : NULL;
             return 1;
         }
     }
@@ -173,18 +185,13 @@ static enum status check_form(const struct rt_method *method, struct error *err)
 
 int64_t rt_batch_size_max(const struct rt_method *method)
 {
+    const char *other;
     struct error err;
     if (check_form(method, &err) != ST_OK) {
         return 0;
     }
-    int64_t rows = own_rows(method);
+    int64_t rows = own_rows(method, &other);
     return rows > 1 ? rows : 0;
-}
-
-/* The graph may have more inputs and outputs than the method: those of the host. */
-static const char *label(const struct rt_io *ios, uint32_t count, uint32_t index)
-{
-    return index < count ? ios[index].label : "a value";
 }
 
 /* |batched| becomes the form of |method| for several rows. */
@@ -210,10 +217,14 @@ static enum status make_form(const struct rt_method *method, struct rt_block *ba
 
 enum status rt_batch_open(struct rt_method *method, int64_t *out_rows_max, struct error *err)
 {
+    const char *other;
     TRY(check_form(method, err));
-    *out_rows_max = own_rows(method);
+    *out_rows_max = own_rows(method, &other);
     if (*out_rows_max > 1) {
         return ST_OK;
+    }
+    if (other) {
+        return error_set(err, ST_UNSUPPORTED, "dim 0 of %s is not the rows'", other);
     }
     struct rt_block *batched = malloc(sizeof(*batched));
     if (!batched) {

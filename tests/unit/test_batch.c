@@ -334,7 +334,8 @@ static void models_that_run_alone(void **state)
         {"branches", "it has control flow"},
         {"running", "it has mutable buffers"},
         {"scalars", "result 'output_1' is no tensor"},
-        {"linear", "dim 0 of input 'input_0' is not 1"},
+        {"linear", "dim 0 of input 'input_1' is not the rows'"},
+        {"keywords", "dim 0 of input 'features.scales.0' is not the rows'"},
         {"odd_keys", "dim 0 of input 'plain' is not 1"},
     };
     (void)state;
