@@ -487,8 +487,8 @@ def no_permission():
 
 
 def no_memory():
-    """71: the operating system refuses. AddressSanitizer wants more address space than anybody."""
-    if "sanitizers: none" not in run("--version").stdout:
+    """71: the operating system refuses. Sanitizers want more address space than anybody."""
+    if "sanitizers: none\n" not in run("--version").stdout:
         return
 
     def limit():
