@@ -486,6 +486,17 @@ def nested_calls():
     inputs = [{"input": i} for i in range(7)]
     wide = {"inner": {"steps": [step("keywords", *inputs)] * 63},
             "outer": {"steps": [step("inner", *inputs)] * 4}}
+    with Pipelines(levels(63, 4), DEEP) as arguments, Daemon(arguments) as daemon:
+        client = Client(daemon.port)
+        for rows in (3, 1, 3):  # before there is a plan and behind it
+            sizes = {"inputs": [{"name": "input_0", "datatype": "FP32", "shape": [rows, 4]}]}
+            answer = ask(client, "/v2/models/top/shape", sizes)
+            expect("shape", [one["shape"] for one in answer["outputs"]], [[rows, 4]])
+            expect("call", ask(client, "/v2/models/top/call",
+                               {"args": [[[1, 2, 3, 4]] * rows]}).keys(), {"result"})
+        client.send(build_request("POST", "/v2/models/top/shape", json.dumps(
+            {"args": [{"dtype": "float32", "shape": [3, 5]}]}).encode()))
+        expect("a wrong shape", client.answer(), 400)
     for ring, status in (("1M", 413), ("16M", 200)):
         with Pipelines(wide, KEYWORDS, "--ring-bytes", ring) as arguments, \
                 Daemon(arguments) as daemon:
