@@ -31,18 +31,20 @@
 
 void pace_begin(struct pace *pace, uint64_t now_ms)
 {
-    *pace = (struct pace){.begun_ms = now_ms, .moved_ms = now_ms, .window_ms = now_ms};
+    *pace = (struct pace){
+        .begun_ms = now_ms, .moved_ms = now_ms, .halved_ms = now_ms, .window_ms = now_ms};
 }
 
 static uint64_t recent_bytes(const struct pace *pace, uint64_t now_ms)
 {
-    uint64_t halvings = (now_ms - pace->moved_ms) / HALF_LIFE_MS;
+    uint64_t halvings = (now_ms - pace->halved_ms) / HALF_LIFE_MS;
     return halvings < 64 ? pace->recent_bytes >> halvings : 0;
 }
 
 void pace_move(struct pace *pace, size_t bytes, uint64_t now_ms)
 {
     pace->recent_bytes = recent_bytes(pace, now_ms) + bytes;
+    pace->halved_ms = now_ms - (now_ms - pace->halved_ms) % HALF_LIFE_MS;
     pace->moved_ms = now_ms;
     pace->window_bytes += bytes;
 }
@@ -51,6 +53,7 @@ void pace_resume(struct pace *pace, uint64_t since_ms, uint64_t now_ms)
 {
     pace->begun_ms = now_ms;
     pace->moved_ms += now_ms - since_ms;
+    pace->halved_ms += now_ms - since_ms;
     pace->window_ms += now_ms - since_ms;
 }
 

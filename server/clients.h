@@ -38,7 +38,8 @@ struct pace {
     uint64_t begun_ms;
     uint64_t moved_ms;     /* when bytes moved last */
     uint64_t recent_bytes; /* that have moved until then: those of long ago count less and less */
-    uint64_t window_ms;    /* when the window began in which the rate is measured now */
+    uint64_t halved_ms; /* when they were halved last, or when that was due and there were none */
+    uint64_t window_ms; /* when the window began in which the rate is measured now */
     uint64_t window_bytes;
 };
 
