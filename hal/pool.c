@@ -475,6 +475,14 @@ static void recycle(struct hal_buffer *buffer)
     pthread_mutex_unlock(&store->lock);
 }
 
+enum status hal_pool_verify(const struct hal_pool *pool, size_t size, struct error *err)
+{
+    size_t all = hal_pool_size(pool); /* each zone has as many */
+    return size <= all ? ST_OK
+                       : error_set(err, ST_TOO_LARGE,
+                                   "%zu bytes wanted: the memory for requests has %zu", size, all);
+}
+
 static enum status reserve(struct hal_pool *pool, struct zone *zone, size_t size,
                            const struct growing *growing, struct hal_buffer **out_buffer,
                            struct error *err)
@@ -482,10 +490,7 @@ static enum status reserve(struct hal_pool *pool, struct zone *zone, size_t size
     struct store *store = pool->store;
     struct hal_buffer *memory = zone->memory;
     struct reservation *reservation = NULL;
-    if (size > zone->size_bytes) {
-        return error_set(err, ST_TOO_LARGE, "%zu bytes wanted: the memory for requests has %zu",
-                         size, zone->size_bytes);
-    }
+    TRY(hal_pool_verify(pool, size, err));
     pthread_mutex_lock(&store->lock);
     enum status status =
         reserve_locked(pool, zone, align_up(size, store->align), growing, &reservation, err);
@@ -568,10 +573,7 @@ enum status hal_pool_resize(struct hal_buffer *buffer, size_t size, size_t excus
     struct reservation *reservation = reservation_of(buffer);
     struct store *store = reservation->pool->store;
     must(reservation->range && size > 0);
-    if (size > reservation->zone->size_bytes) {
-        return error_set(err, ST_TOO_LARGE, "%zu bytes wanted: the memory for requests has %zu",
-                         size, reservation->zone->size_bytes);
-    }
+    TRY(hal_pool_verify(reservation->pool, size, err));
     pthread_mutex_lock(&store->lock);
     enum status status = resize_locked(reservation, align_up(size, store->align), excused, err);
     pthread_mutex_unlock(&store->lock);

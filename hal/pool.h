@@ -63,9 +63,12 @@ void hal_pool_leave(struct hal_pool *member);
  * memory with it. NULL is fine. */
 void hal_pool_free(struct hal_pool *pool);
 
+/* ST_TOO_LARGE: so many bytes can never be reserved, they exceed the memory. */
+MUST_CHECK enum status hal_pool_verify(const struct hal_pool *pool, size_t size, struct error *err);
+
 /*
  * |size| bytes (0 allowed) aligned to the device's buffer_align, contents undefined. ST_EXHAUSTED:
- * not now; ST_TOO_LARGE: never, it exceeds the memory.
+ * not now; ST_TOO_LARGE: never, as above.
  */
 MUST_CHECK enum status hal_pool_reserve(struct hal_pool *pool, size_t size,
                                         struct hal_buffer **out_buffer, struct error *err);

@@ -49,6 +49,10 @@ static enum status check_max(const struct body *body, size_t len, struct error *
         return error_set(err, ST_TOO_LARGE, "request body: %zu bytes, expected at most %zu", len,
                          body->max_bytes);
     }
+    if (len > BODY_SMALL_BYTES && body->pool &&
+        hal_pool_verify(body->pool, len, err) != ST_OK) { /* nobody waits for it */
+        return error_prefix(err, "request body: ");
+    }
     return ST_OK;
 }
 

@@ -44,7 +44,7 @@ void body_reset(struct body *body);
 
 /*
  * |len| bytes are going to come, |json_bytes| of them before the first tensor. No memory is taken
- * yet. ST_TOO_LARGE beyond the maximum.
+ * yet. ST_TOO_LARGE beyond the maximum, or beyond all the memory for requests.
  */
 MUST_CHECK enum status body_announce(struct body *body, size_t len, size_t json_bytes,
                                      struct error *err);

@@ -91,11 +91,21 @@ def heads_without_bodies():
     with Daemon([WIDE, "--ring-bytes=32M"]) as daemon:
         clients = [Client(daemon.port) for _ in range(8)]
         for client in clients:
-            client.send(HEAD.format("wide", 64 * MIB).encode())
+            client.send(HEAD.format("wide", 24 * MIB).encode())
         ask_others(daemon)
         expect("held", memory_of(daemon)["clients"]["held"], 0)
         for client in clients:
             client.reset()
+
+
+def a_body_for_which_there_is_never_room():
+    """It is refused at once: as long as it came, others would wait for it."""
+    with Daemon([WIDE, "--ring-bytes=4M"]) as daemon:
+        client = Client(daemon.port)
+        client.send(HEAD.format("wide", 5 * MIB).encode())
+        expect("status", client.answer(), 413)
+        expect("text", json.loads(client.body)["error"],
+               "request body: 5242880 bytes wanted: the memory for requests has 4194304")
 
 
 def a_body_that_stops_in_the_middle():
@@ -334,8 +344,9 @@ def requests_that_never_come():
 
 
 CHECKS = (
-    heads_without_bodies, a_body_that_stops_in_the_middle, an_answer_that_nobody_reads,
-    small_answers_that_nobody_reads, the_slowest_gives_way, slow_clients_beside_load,
+    heads_without_bodies, a_body_for_which_there_is_never_room, a_body_that_stops_in_the_middle,
+    an_answer_that_nobody_reads, small_answers_that_nobody_reads, the_slowest_gives_way,
+    slow_clients_beside_load,
     too_slow_a_body, too_slow_a_reader, clients_that_wait_go, small_bodies_pass,
     memory_goes_back, bodies_that_inflate,
     requests_that_never_come)

@@ -117,8 +117,8 @@ TESTS += $(UNIT_SCHED_TESTS)
 %C%_test_sequence_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 
 UNIT_SERVER_TESTS = %D%/test_address %D%/test_body %D%/test_clients %D%/test_coding \
-	%D%/test_framing %D%/test_http %D%/test_log %D%/test_log_limit %D%/test_npy %D%/test_options %D%/test_pte_print \
-	%D%/test_route %D%/test_turns %D%/test_watchdog
+	%D%/test_framing %D%/test_http %D%/test_log %D%/test_log_limit %D%/test_npy \
+	%D%/test_options %D%/test_pte_print %D%/test_route %D%/test_turns %D%/test_watchdog
 check_PROGRAMS += $(UNIT_SERVER_TESTS)
 TESTS += $(UNIT_SERVER_TESTS)
 
