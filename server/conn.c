@@ -126,6 +126,7 @@ size_t conn_held_bytes(const struct conn *conn)
 static void give_up_reading(struct conn *conn, enum status code, const char *why, int http_status)
 {
     struct request *request = conn->request;
+    list_remove(&conn->want_link); /* the answer may have to wait, too */
     if (!request->http_status) {
         const char *what = conn->state == CONN_HEAD ? "head" : "body";
         error_set(&request->err, code, "request %s: %s", what, why);
@@ -380,6 +381,13 @@ static bool retry_body(struct conn *conn)
     return is_last;
 }
 
+/* What the client has yet to take is too much. The slowest may be |conn|, which then is gone. */
+static bool retry_flush(struct conn *conn)
+{
+    bool is_over = clients_are_over(conn) && clients_evict_slowest(conn->server, NULL, false);
+    return !is_over || conn->state == CONN_CLOSING;
+}
+
 bool conn_retry(struct conn *conn)
 {
     must(conn->state != CONN_CLOSING);
@@ -389,7 +397,7 @@ bool conn_retry(struct conn *conn)
     case CONN_BUSY:
         return request_retry(conn->request);
     case CONN_FLUSH:
-        return !clients_are_over(conn) || !clients_evict_slowest(conn->server, NULL, false);
+        return retry_flush(conn);
     default:
         return true; /* it has been answered meanwhile */
     }
@@ -417,6 +425,7 @@ static void on_flushed(uv_write_t *write, int uv_status)
     conn->is_broken |= uv_status < 0;
     clients_update(conn);
     if (conn->state == CONN_FLUSH) {
+        list_remove(&conn->want_link);
         go_on(conn, conn->is_keep_alive);
     }
 }
@@ -638,9 +647,10 @@ void conn_accept(struct server *server, int fd, bool is_unix)
 /* A request that is not complete: its time is up, or the client sends too little. */
 static void check_reading(struct conn *conn, uint64_t now_ms)
 {
+    bool may_send = list_is_empty(&conn->want_link);
     if (now_ms >= conn->deadline_ms || now_ms >= conn->server->incomplete_until_ms) {
         give_up_reading(conn, ST_TIMEOUT, "not complete in time", 408);
-    } else if (conn->state == CONN_BODY &&
+    } else if (conn->state == CONN_BODY && may_send &&
                pace_is_too_slow(&conn->pace, conn_params(conn), now_ms)) {
         give_up_reading(conn, ST_TIMEOUT, "fewer bytes a second than --rate-min", 408);
     }

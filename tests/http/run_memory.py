@@ -177,6 +177,81 @@ def the_slowest_gives_way():
         wait_until_empty(daemon)
 
 
+class Stalling:
+    """A client that asks for small answers, one behind the other, and never reads."""
+    many = build_request("GET", "/v2/models/wide/signature") * 20000
+
+    def __init__(self, daemon):
+        self.client = deaf_client(daemon)
+        self.client.socket.setblocking(False)
+        self.sent = 0
+
+    def ask(self):
+        """True: the daemon takes no more, as it cannot write."""
+        try:
+            self.sent += self.client.socket.send(self.many[self.sent % len(self.many):][:65536])
+        except BlockingIOError:
+            return True
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        return False
+
+
+def upload_on(daemon, is_over):
+    """Nearly all of the memory is promised to an upload that goes on."""
+    client = Client(daemon.port)
+    client.send(HEAD.format("wide", 7 * MIB).encode())
+    for _ in range(6 * MIB // 8192):
+        client.send(b" " * 8192)
+        if is_over.wait(0.02):
+            break
+    client.reset()
+
+
+def readers_that_give_way_to_each_other():
+    """Small answers that nobody reads are more than clients may hold beside an upload: each reader
+    that stalls has the slowest give way, which in the end is itself."""
+    with Daemon([WIDE, "--ring-bytes=8M"]) as daemon:
+        is_over = threading.Event()
+        crowd = [Stalling(daemon) for _ in range(16)]
+        def hold(least):
+            for stalling in crowd:
+                stalling.ask()
+            return memory_of(daemon)["clients"]["held"] >= least
+        wait_until("they hold memory", lambda: hold(12 * 131072))
+        upload = threading.Thread(target=upload_on, args=(daemon, is_over))
+        upload.start()
+        def give_way():
+            crowd.append(Stalling(daemon))
+            hold(0)
+            return memory_of(daemon)["evicted"] >= 16
+        try:
+            wait_until("they give way", give_way)
+        finally:
+            is_over.set()
+            upload.join()
+        for stalling in crowd:
+            stalling.client.reset()
+        wait_until_empty(daemon)
+
+
+def waiting_is_not_slow():
+    """A body that waits for memory is not said to come too slowly."""
+    with Daemon([WIDE, "--ring-bytes=8M", "--rate-min=1", "--rate-window=100ms"]) as daemon:
+        is_over = threading.Event()
+        upload = threading.Thread(target=upload_on, args=(daemon, is_over))
+        upload.start()
+        try:
+            wait_until("it holds memory", lambda: memory_of(daemon)["clients"]["held"] >= 4 * MIB)
+            client = Client(daemon.port)
+            client.send(wide_request(8000))
+            status = client.answer()
+            expect(f"{status}: {client.body[:200]}", status in (200, 429), True)
+        finally:
+            is_over.set()
+            upload.join()
+
+
 class Crowd:
     """Clients that are slow in three ways, in a process that does nothing else for them."""
 
@@ -346,7 +421,7 @@ def requests_that_never_come():
 CHECKS = (
     heads_without_bodies, a_body_for_which_there_is_never_room, a_body_that_stops_in_the_middle,
     an_answer_that_nobody_reads, small_answers_that_nobody_reads, the_slowest_gives_way,
-    slow_clients_beside_load,
+    readers_that_give_way_to_each_other, waiting_is_not_slow, slow_clients_beside_load,
     too_slow_a_body, too_slow_a_reader, clients_that_wait_go, small_bodies_pass,
     memory_goes_back, bodies_that_inflate,
     requests_that_never_come)
