@@ -235,6 +235,23 @@ def readers_that_give_way_to_each_other():
         wait_until_empty(daemon)
 
 
+def waiting_is_not_slow():
+    """A body that waits for memory is not said to come too slowly."""
+    with Daemon([WIDE, "--ring-bytes=8M", "--rate-min=1", "--rate-window=100ms"]) as daemon:
+        is_over = threading.Event()
+        upload = threading.Thread(target=upload_on, args=(daemon, is_over))
+        upload.start()
+        try:
+            wait_until("it holds memory", lambda: memory_of(daemon)["clients"]["held"] >= 4 * MIB)
+            client = Client(daemon.port)
+            client.send(wide_request(8000))
+            status = client.answer()
+            expect(f"{status}: {client.body[:200]}", status in (200, 429), True)
+        finally:
+            is_over.set()
+            upload.join()
+
+
 class Crowd:
     """Clients that are slow in three ways, in a process that does nothing else for them."""
 
@@ -404,7 +421,7 @@ def requests_that_never_come():
 CHECKS = (
     heads_without_bodies, a_body_for_which_there_is_never_room, a_body_that_stops_in_the_middle,
     an_answer_that_nobody_reads, small_answers_that_nobody_reads, the_slowest_gives_way,
-    readers_that_give_way_to_each_other, slow_clients_beside_load,
+    readers_that_give_way_to_each_other, waiting_is_not_slow, slow_clients_beside_load,
     too_slow_a_body, too_slow_a_reader, clients_that_wait_go, small_bodies_pass,
     memory_goes_back, bodies_that_inflate,
     requests_that_never_come)

@@ -116,9 +116,9 @@ TESTS += $(UNIT_SCHED_TESTS)
 %C%_test_sequence_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_sequence_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 
-UNIT_SERVER_TESTS = %D%/test_address %D%/test_body %D%/test_coding %D%/test_framing %D%/test_http \
-	%D%/test_log %D%/test_log_limit %D%/test_npy %D%/test_options %D%/test_pte_print \
-	%D%/test_route %D%/test_turns %D%/test_watchdog
+UNIT_SERVER_TESTS = %D%/test_address %D%/test_body %D%/test_clients %D%/test_coding \
+	%D%/test_framing %D%/test_http %D%/test_log %D%/test_log_limit %D%/test_npy \
+	%D%/test_options %D%/test_pte_print %D%/test_route %D%/test_turns %D%/test_watchdog
 check_PROGRAMS += $(UNIT_SERVER_TESTS)
 TESTS += $(UNIT_SERVER_TESTS)
 
@@ -127,6 +127,8 @@ TESTS += $(UNIT_SERVER_TESTS)
 %C%_test_address_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_address_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_address_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=getaddrinfo,--wrap=freeaddrinfo
+%C%_test_clients_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_clients_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_coding_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_coding_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_framing_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
