@@ -381,10 +381,16 @@ static bool retry_body(struct conn *conn)
     return is_last;
 }
 
-/* What the client has yet to take is too much. The slowest may be |conn|, which then is gone. */
+/*
+ * What clients have yet to take is too much: the slowest gives way. It may be |conn|, which then is
+ * gone; where nobody is slow yet, somebody is soon.
+ */
 static bool retry_flush(struct conn *conn)
 {
-    bool is_over = clients_are_over(conn) && clients_evict_slowest(conn->server, NULL, false);
+    bool is_over = clients_are_over(conn);
+    if (is_over) {
+        clients_evict_slowest(conn->server, NULL, false);
+    }
     return !is_over || conn->state == CONN_CLOSING;
 }
 

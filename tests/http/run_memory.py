@@ -187,46 +187,47 @@ class Stalling:
         self.sent = 0
 
     def ask(self):
-        """True: the daemon takes no more, as it cannot write."""
+        """False: the daemon has closed the connection."""
         try:
             self.sent += self.client.socket.send(self.many[self.sent % len(self.many):][:65536])
         except BlockingIOError:
-            return True
-        except (BrokenPipeError, ConnectionResetError):
             pass
-        return False
+        except (BrokenPipeError, ConnectionResetError):
+            return False
+        return True
 
 
 def upload_on(daemon, is_over):
-    """Nearly all of the memory is promised to an upload that goes on."""
-    client = Client(daemon.port)
-    client.send(HEAD.format("wide", 7 * MIB).encode())
-    for _ in range(6 * MIB // 8192):
-        client.send(b" " * 8192)
-        if is_over.wait(0.02):
-            break
-    client.reset()
+    """Nearly all of the memory is promised to an upload that goes on, and then to the next one."""
+    while not is_over.is_set():
+        client = Client(daemon.port)
+        try:
+            client.send(HEAD.format("wide", 7 * MIB).encode())
+            for _ in range(6 * MIB // 4096):
+                client.send(b" " * 4096)
+                if is_over.wait(0.05):
+                    break
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        client.reset()
 
 
 def readers_that_give_way_to_each_other():
     """Small answers that nobody reads are more than clients may hold beside an upload: each reader
     that stalls has the slowest give way, which in the end is itself."""
-    with Daemon([WIDE, "--ring-bytes=8M"]) as daemon:
+    with Daemon([WIDE, "--ring-bytes=8M", "--write-timeout=10m"]) as daemon:
         is_over = threading.Event()
         crowd = [Stalling(daemon) for _ in range(16)]
-        def hold(least):
-            for stalling in crowd:
-                stalling.ask()
-            return memory_of(daemon)["clients"]["held"] >= least
-        wait_until("they hold memory", lambda: hold(12 * 131072))
+        def held():
+            for i, stalling in enumerate(crowd):
+                if not stalling.ask():
+                    crowd[i] = Stalling(daemon)
+            return memory_of(daemon)["clients"]["held"]
+        wait_until("they hold memory", lambda: held() >= 12 * 131072)
         upload = threading.Thread(target=upload_on, args=(daemon, is_over))
         upload.start()
-        def give_way():
-            crowd.append(Stalling(daemon))
-            hold(0)
-            return memory_of(daemon)["evicted"] >= 16
         try:
-            wait_until("they give way", give_way)
+            wait_until("they give way", lambda: held() and memory_of(daemon)["evicted"] >= 16)
         finally:
             is_over.set()
             upload.join()
