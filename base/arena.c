@@ -58,7 +58,7 @@ void arena_reset(struct arena *arena)
     arena->used_bytes = 0;
 }
 
-/* Doubles, so that the number of chunks stays logarithmic in what is allocated. */
+/* Chunk sizes double, so the number of chunks grows with the logarithm of the bytes. */
 static struct arena_chunk *grow(struct arena *arena, size_t size)
 {
     size_t want = arena->chunks ? arena->chunks->size : ARENA_CHUNK_MIN / 2;

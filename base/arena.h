@@ -22,11 +22,11 @@ struct arena {
 void arena_init(struct arena *arena, size_t max_bytes);
 void arena_fini(struct arena *arena);
 
-/* Forgets every allocation but keeps the largest chunk, so that a warmed-up
- * arena does not malloc. */
+/* Frees all allocations but keeps the largest chunk, so that an arena that is used again and again
+ * stops calling malloc(). */
 void arena_reset(struct arena *arena);
 
-/* |size| zeroed bytes aligned to 16, or NULL when the maximum or the heap is exhausted. */
+/* |size| zeroed bytes aligned to 16; NULL: the maximum or the heap is exhausted. */
 void *arena_alloc(struct arena *arena, size_t size);
 
 /* As arena_alloc() for |count| elements of |size| bytes; the product cannot wrap. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Growable bytes with a mandatory maximum. Appending beyond it, or running out of memory, marks the
- * buffer failed: it stays readable, further appends do nothing, and one buf_failed() at the end of
- * a print replaces a check behind every append.
+ * A growable byte buffer with a mandatory maximum. If an append exceeds the maximum, or the heap is
+ * exhausted, the buffer is marked as failed: it stays readable and ignores further appends. So code
+ * that prints calls buf_failed() once, at the end, and does not check each append.
  */
 #ifndef PTED_BASE_BUF_H
 #define PTED_BASE_BUF_H
@@ -23,7 +23,7 @@ struct buf {
 void buf_init(struct buf *buf, size_t max_bytes);
 void buf_fini(struct buf *buf);
 
-/* Empties, keeps the memory and clears the failure. */
+/* Empties the buffer, keeps its memory and clears the failure. */
 void buf_reset(struct buf *buf);
 
 static inline bool buf_failed(const struct buf *buf)
@@ -36,7 +36,7 @@ static inline struct span buf_span(const struct buf *buf)
     return span_of(buf->ptr, buf->len);
 }
 
-/* Room for |len| more bytes at the end, or NULL; commit what was written with buf_commit(). */
+/* Room for |len| more bytes at the end, or NULL. Write there, then call buf_commit(). */
 uint8_t *buf_reserve(struct buf *buf, size_t len);
 void buf_commit(struct buf *buf, size_t len);
 
@@ -51,7 +51,7 @@ static inline void buf_add_char(struct buf *buf, char c)
     }
 }
 
-/* |count| times |c|. */
+/* Appends |c| |count| times. */
 void buf_add_fill(struct buf *buf, char c, size_t count);
 void buf_printf(struct buf *buf, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

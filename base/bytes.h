@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Bytes that somebody else owns; not terminated, may hold any value. */
+/* Borrowed bytes: another object owns them. They are not terminated and may have any value. */
 struct span {
     const uint8_t *ptr;
     size_t len;
@@ -32,7 +32,7 @@ static inline bool span_equal(struct span a, struct span b)
     return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
 }
 
-/* By bytes, as memcmp(); a beginning before what continues it. */
+/* Compares byte by byte, as memcmp() does; a prefix sorts first. */
 static inline int span_compare(struct span a, struct span b)
 {
     size_t common = a.len < b.len ? a.len : b.len;
@@ -45,10 +45,10 @@ static inline bool span_is(struct span a, const char *text)
     return span_equal(a, span_str(text));
 }
 
-/* For printf's "%.*s": SPAN_FMT(span). */
+/* The two arguments for printf's "%.*s"; cuts the text after 4096 bytes. */
 #define SPAN_FMT(s) (int)((s).len > 4096 ? 4096 : (s).len), (const char *)(s).ptr
 
-/* The same for a message, which has little room: at most 64 bytes of it. */
+/* The same for messages, which have little room: cuts the text after 64 bytes. */
 #define SPAN_SHORT(s) (int)((s).len > 64 ? 64 : (s).len), (const char *)(s).ptr
 
 /* Does [off, off+len) lie in [0, size)? Subtraction form: off+len is never computed. */
@@ -57,7 +57,7 @@ static inline bool in_range(uint64_t off, uint64_t len, uint64_t size)
     return off <= size && len <= size - off;
 }
 
-/* Each stores the result and returns true, or returns false when it does not fit. */
+/* Each function stores the result and returns true, or returns false if the result does not fit. */
 static inline bool add_size(size_t a, size_t b, size_t *out)
 {
     return !__builtin_add_overflow(a, b, out);
@@ -83,7 +83,7 @@ static inline bool sub_i64(int64_t a, int64_t b, int64_t *out)
     return !__builtin_sub_overflow(a, b, out);
 }
 
-/* |align| is a power of two; the caller knows that |n| is far from the end of the range. */
+/* |align| is a power of two. The caller guarantees that |n| + |align| cannot wrap. */
 static inline size_t align_up(size_t n, size_t align)
 {
     return (n + align - 1) & ~(align - 1);

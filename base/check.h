@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Invariants. must() stays on in every build: it states what this program guarantees itself, never
- * what a file or a socket contains. Objects that travel through a void pointer carry a magic word
- * and come back through OBJ_CAST, so that a wrong pointer stops at once and by name.
+ * Invariants. must() is active in every build. It states what this program itself guarantees, and
+ * never depends on the contents of a file or a socket. An object that passes through a void pointer
+ * carries a magic number, and OBJ_CAST checks it: a wrong pointer aborts at once, with file and
+ * line.
  */
 #ifndef PTED_BASE_CHECK_H
 #define PTED_BASE_CHECK_H

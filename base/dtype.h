@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Element types of tensors; every fact about them is a row of dtype.def.
- * Shaders (HAL_SHADER) see the numbers. */
+/* Element types of tensors. Each type is one row of dtype.def, with all facts about it. Shaders
+ * (HAL_SHADER) use the enum only. */
 #ifndef PTED_BASE_DTYPE_H
 #define PTED_BASE_DTYPE_H
 
@@ -47,13 +47,13 @@ static inline const char *dtype_text(enum dtype dtype)
 /* As PyTorch and NumPy call it: "float32", "int64". */
 const char *dtype_name(enum dtype dtype);
 
-/* Can a request or an answer have tensors of it? */
+/* May tensors of this type appear in requests and answers? */
 static inline bool dtype_is_public(enum dtype dtype)
 {
     return dtype_infos[dtype].kind != DTYPE_COMPLEX;
 }
 
-/* Each finds the element type or returns false. */
+/* Each function looks an element type up; false: there is none. */
 bool dtype_from_executorch(int number, enum dtype *out_dtype);
 bool dtype_from_oip(struct span name, enum dtype *out_dtype);
 bool dtype_from_signature(int64_t code, enum dtype *out_dtype);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An intrusive doubly linked ring. The head is a node of its own; an empty list points to itself,
- * and so does a node that is in no list, which makes list_remove() safe to repeat.
+ * An intrusive, circular, doubly linked list. The head is a node without an object. An empty list
+ * points to itself; so does a node that is in no list, so list_remove() may be called twice.
  */
 #ifndef PTED_BASE_LIST_H
 #define PTED_BASE_LIST_H

@@ -70,7 +70,7 @@ bool shape_reach(const struct shape *shape, const int64_t strides[SHAPE_RANK_MAX
     return true;
 }
 
-/* A dim of one element has a stride that nobody takes. */
+/* The stride of a dim of size 1 is never used. */
 bool shape_is_packed(const struct shape *shape, const int64_t strides[SHAPE_RANK_MAX], int64_t unit)
 {
     int64_t packed[SHAPE_RANK_MAX];

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Concrete shapes: at most SHAPE_RANK_MAX dims, each >= 0. A value type; copying it is cheap enough
- * everywhere but in kernels. Products are checked, also behind a zero dim, so that 0 x huge is
- * refused rather than believed.
+ * Concrete shapes: at most SHAPE_RANK_MAX dims, each >= 0. A value type: copy it freely, except in
+ * kernels. Products are checked even after a dim of 0, so a shape of 0 x huge is refused.
  */
 #ifndef PTED_BASE_SHAPE_H
 #define PTED_BASE_SHAPE_H
@@ -23,10 +22,10 @@ struct shape {
 
 bool shape_equal(const struct shape *a, const struct shape *b);
 
-/* Number of elements; 1 for rank 0. The dims are known to be valid (shape_bytes() said so). */
+/* Number of elements; 1 for rank 0. The caller has checked the dims with shape_bytes(). */
 int64_t shape_numel(const struct shape *shape);
 
-/* Bytes of a packed tensor; ST_INVALID for a negative dim, ST_TOO_LARGE when a product wraps. */
+/* Bytes of a packed tensor. ST_INVALID: a dim is negative. ST_TOO_LARGE: the product overflows. */
 MUST_CHECK enum status shape_bytes(const struct shape *shape, enum dtype dtype, size_t *out_bytes,
                                    struct error *err);
 
@@ -34,18 +33,19 @@ MUST_CHECK enum status shape_bytes(const struct shape *shape, enum dtype dtype, 
 void shape_strides(const struct shape *shape, int64_t strides[SHAPE_RANK_MAX]);
 
 /*
- * How far the elements of a tensor that has some lie from the first one, whose indices are all 0:
- * from |*out_low|, which is 0 or less, to |*out_high|, in the unit of |strides|, which may have any
- * sign. False: beyond what can be counted.
+ * The range of offsets that the elements of a tensor reach, relative to the element whose indices
+ * are all 0: from |*out_low| (<= 0) to |*out_high| (>= 0), in the unit of |strides|. Strides may be
+ * negative. The tensor has at least one element. False: the range overflows 64 bits.
  */
 bool shape_reach(const struct shape *shape, const int64_t strides[SHAPE_RANK_MAX], int64_t *out_low,
                  int64_t *out_high);
 
-/* Are |strides| those of a packed, row-major tensor of elements that are |unit| of them apart? */
+/* Are |strides| the strides of a packed, row-major tensor whose neighbouring elements are |unit|
+ * apart? */
 bool shape_is_packed(const struct shape *shape, const int64_t strides[SHAPE_RANK_MAX],
                      int64_t unit);
 
-/* "[2,3]" into |text|, terminated, cut when it does not fit; returns |text|. */
+/* Writes "[2,3]" into |text|, terminated, and cut if it does not fit. Returns |text|. */
 #define SHAPE_TEXT_MAX 344
 const char *shape_print(const struct shape *shape, char text[SHAPE_TEXT_MAX]);
 #endif

@@ -27,23 +27,24 @@ struct error {
 
 #define MUST_CHECK __attribute__((warn_unused_result))
 
-/* Says |code| and why; returns |code|. |err| may be NULL when nobody wants the text. */
+/* Stores |code| and the formatted reason in |err|; returns |code|. |err| may be NULL. */
 enum status error_set(struct error *err, enum status code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 enum status error_setv(struct error *err, enum status code, const char *fmt, va_list args)
     __attribute__((format(printf, 3, 0)));
 
-/* Puts a formatted text before the one that is there; returns the code that is there. */
+/* Puts a formatted prefix in front of the text in |err|; returns the code in |err|. */
 enum status error_prefix(struct error *err, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* What an errno of the C library comes to. */
+/* The status that stands for an errno of the C library. */
 enum status status_of_errno(int number);
 
-/* What |code| is called where there is nothing better to say. */
+/* A general text for |code|, for callers that have no better one. */
 const char *status_text(enum status code);
 
-/* Leaves the function with the status of |expr| unless it is ST_OK. Only where nothing is held. */
+/* Returns from the function if |expr| is not ST_OK. Use it only where there is nothing to clean up.
+ */
 #define TRY(expr)                                                                                  \
     do {                                                                                           \
         enum status try_status_ = (expr);                                                          \

@@ -7,7 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The length of the well-formed sequence at |p|, which is not ASCII; 0 if there is none. */
+/* The length of the well-formed sequence at |p|, where a byte above 0x7f stands; 0: there is none.
+ */
 static inline size_t utf8_sequence(const uint8_t *p, const uint8_t *end)
 {
     size_t len = *p >= 0xf0 ? 4 : *p >= 0xe0 ? 3 : 2;

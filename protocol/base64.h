@@ -6,13 +6,13 @@
 #include "base/bytes.h"
 #include "base/status.h"
 
-/* Characters that encode |bytes| bytes; |bytes| is far from the end of the range. */
+/* How many characters encode |bytes| bytes. The caller guarantees that this cannot overflow. */
 static inline size_t base64_text_bytes(size_t bytes)
 {
     return (bytes + 2) / 3 * 4;
 }
 
-/* Bytes that |text| encodes, if it encodes any. */
+/* How many bytes |text| encodes if it is valid. */
 size_t base64_bytes(struct span text);
 
 /* Writes |bytes| bytes from the base64_text_bytes() characters of |text|. Errors begin with ": ".

@@ -24,7 +24,7 @@
  * Two phases as in oip.h: call_parse() finds each leaf's text, type and shape and checks everything
  * but the elements; call_decode_leaf() then writes one leaf into the caller's memory. Errors begin
  * with the path: args[0]["bar"]: expected float32[?,128], got a string. Members that the structure
- * lacks are refused.
+ * does not have are refused.
  *
  * Loop thread or worker: no state is shared.
  */
@@ -98,10 +98,10 @@ MUST_CHECK enum status call_parse(const struct oip_body *body, const struct call
                                   struct call_request *out, struct span *out_rest,
                                   struct error *err);
 
-/* Does a request come in the method's structure, not in the Open Inference Protocol's? */
+/* Is the body a call in the method's own structure, rather than an Open Inference request? */
 bool call_is_form(struct span json);
 
-/* Writes leaf->stored bytes of |dtype|. Errors begin with what goes behind a path. */
+/* Decodes |leaf| into leaf->stored bytes of |dtype|. The error text continues a path. */
 MUST_CHECK enum status call_decode_leaf(const struct call_leaf *leaf, enum dtype dtype,
                                         struct tensor_nan *nan, void *dst, struct error *err);
 
@@ -124,7 +124,7 @@ MUST_CHECK enum status call_print(const struct call_method *method,
                                   enum number_nan nan, struct buf *out, struct oip_encoded *encoded,
                                   struct error *err);
 
-/* The results alone, as they stand behind "result": text only. |out| has failed without room. */
+/* Prints only the value of "result", without binary data. If |out| has no room, it fails. */
 void call_print_value(const struct call_method *method, const struct call_result *results,
                       struct buf *out);
 

@@ -93,14 +93,14 @@ MUST_CHECK enum status json_read_null(struct json *in, struct error *err);
 /* Passes over one value of any type, checking it as strictly as if it were read. */
 MUST_CHECK enum status json_skip(struct json *in, struct error *err);
 
-/* Passes over an array by its brackets and strings alone, several bytes at a time, for an array
- * that somebody checks later. |out| is its text with the brackets. */
+/* Skips an array quickly: only brackets and strings are recognised, several bytes at a time. The
+ * caller must check the elements later. |out| is the array's text with its brackets. */
 MUST_CHECK enum status json_array_text(struct json *in, struct span *out, struct error *err);
 
 /* Nothing but white space is left. */
 MUST_CHECK enum status json_end(struct json *in, struct error *err);
 
-/* The caller's own complaint about the value read last: path and offset are added. */
+/* Reports an error of the caller's about the value read last; adds its path and offset. */
 enum status json_fail(const struct json *in, struct error *err, enum status code, const char *fmt,
                       ...) __attribute__((format(printf, 4, 5)));
 
@@ -110,12 +110,12 @@ void json_string_decode(const struct json_string *string, uint8_t *dst);
 /* Do they decode to the same bytes? */
 bool json_string_equal(const struct json_string *a, const struct json_string *b);
 
-/* Is it |text|, one of our own names, in which nothing would be escaped? */
+/* Is the string equal to |text|, a literal of ours that needs no escapes? */
 static inline bool json_string_is(const struct json_string *string, const char *text)
 {
     const struct span name = span_str(text);
     if (string->bytes != name.len) {
-        return false; /* nearly always: the length of a literal is known when it is compiled */
+        return false; /* most strings have no escapes; the compiler knows the length of a literal */
     }
     return string->raw.len == name.len
                ? span_equal(string->raw, name)

@@ -5,8 +5,8 @@
 
 #include "protocol/json.h"
 
-/* Checks the string whose opening quote is at |*at| and passes it. Returns NULL, or what is wrong
- * with the byte that |*at| then points to. */
+/* Checks the string that opens at |*at| and moves |*at| behind it. Returns NULL; or the error, and
+ * then |*at| points to the bad byte. */
 const char *json_string_scan(const uint8_t **at, const uint8_t *end, struct json_string *out);
 
 /* "an array", or what else |in| comes to next, for "expected ..., got ...". */

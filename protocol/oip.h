@@ -132,9 +132,8 @@ struct oip_body {
 MUST_CHECK enum status oip_split_body(struct span body, const struct span *json_bytes,
                                       struct oip_body *out, struct error *err);
 
-/* |out_rest|: what is left of the binary data, for the next request of a list; NULL: nothing may
- * be.
- */
+/* |out_rest| gets the binary data that this request does not use, for the next request of a list.
+ * If it is NULL, unused binary data is an error. */
 MUST_CHECK enum status oip_parse_infer(const struct oip_body *body, const struct oip_limits *limits,
                                        struct arena *arena, struct oip_request *out,
                                        struct span *out_rest, struct error *err);
@@ -150,7 +149,7 @@ MUST_CHECK enum status oip_parse_raw(struct span binary, const struct oip_tensor
                                      const struct oip_limits *limits, struct arena *arena,
                                      struct oip_request *out, struct error *err);
 
-/* The input's type and shape are ones that the model takes. */
+/* Checks that the model accepts the input's type and shape. */
 MUST_CHECK enum status oip_verify_input(const struct oip_request_input *input,
                                         const struct oip_tensor_meta *meta, struct error *err);
 
@@ -159,17 +158,16 @@ struct tensor_nan oip_request_nan(const struct oip_parameters *parameters);
 enum number_nan oip_answer_nan(const struct oip_parameters *parameters,
                                const struct tensor_nan *request);
 
-/* What an input takes in memory before it is packed: its bytes, or all that came if it has a
- * layout.
- */
+/* Bytes that an input occupies before it is packed: the bytes of its elements or, if it has a
+ * layout, all bytes that the client sent for it. */
 size_t oip_input_stored_bytes(const struct oip_request_input *input);
 
-/* Writes so many |bytes| to |dst|; not for BYTES. Binary BOOLs become 0 or 1. */
+/* Writes |bytes| bytes to |dst|; not for BYTES. Each binary BOOL becomes 0 or 1. */
 MUST_CHECK enum status oip_decode_input(const struct oip_request_input *input,
                                         struct tensor_nan *nan, void *dst, size_t bytes,
                                         struct error *err);
 
-/* Is |input->data| the tensor's content as it is, so that it need not be decoded? */
+/* Is |input->data| already the tensor's content, with nothing to decode? */
 bool oip_input_is_direct(const struct oip_request_input *input);
 
 /* The elements of a BYTES input; they borrow from the body or live in |arena|. */

@@ -30,7 +30,7 @@ struct oip_model_config {
     uint64_t sequence_timeout_us; /* of a sequence without a request */
 };
 
-/* Does not fail but for the size of the buffer, which buf_failed() tells. */
+/* Fails only if the buffer is too small; then buf_failed() is true. */
 void oip_print_config(struct buf *out, const struct oip_model_config *config);
 
 #endif

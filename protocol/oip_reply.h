@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What we answer in the Open Inference Protocol v2: plain structs in, bytes out. Printing does not
- * fail but for the size of the buffer, which buf_failed() tells. Tensors that go out in binary are
- * not copied: the reply is a list of spans, the JSON first and then the results' own memory.
+ * Answers of the Open Inference Protocol v2: plain structs in, bytes out. Printing fails only if
+ * the buffer is too small, and buf_failed() tells so. Binary tensors are not copied: the reply is a
+ * list of spans, the JSON first and then the memory of the results.
  *
  * Loop thread or worker: no state is shared.
  */

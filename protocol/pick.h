@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which result of a method is meant, where another call takes it: the member "output" of a promise
- * (POST /v2/batch) and of a pipeline's document.
+ * Selects one result of a method as the input of another call. This is the value of "output" in a
+ * promise (POST /v2/batch) and in a pipeline's document:
  *
  *     2               a number: the raw index
  *     "boxes.0"       a string: the name or the alias (runtime/names.h)
@@ -21,7 +21,7 @@
 struct json;
 
 enum pick_kind {
-    PICK_ONLY, /* nothing was said: the only result there is */
+    PICK_ONLY, /* not given: the method's only result */
     PICK_INDEX,
     PICK_NAME,
     PICK_PATH
@@ -41,7 +41,8 @@ struct pick {
 MUST_CHECK enum status pick_read(struct json *in, size_t text_bytes_max, struct arena *arena,
                                  struct pick *out, struct error *err);
 
-/* The raw index at |pick|'s path. ST_INVALID says how far the path leads, and what is there. */
+/* The raw index that |pick|'s path leads to. The text of ST_INVALID says how far the path leads and
+ * what is found there. */
 MUST_CHECK enum status pick_follow(const struct pick *pick, const struct sip_tree *tree,
                                    uint32_t *out_index, struct error *err);
 

@@ -13,9 +13,9 @@
  * They become the sequence of the arguments, the dict of the keyword arguments, the sequence with
  * the dict as one more element, or nothing. The empty string is a method without leaves.
  *
- * The strings are hostile. ST_INVALID for whatever is not one of the encodings, a dict whose keys
- * are not as many as its members, and a key that repeats; nesting is limited to SIP_DEPTH_MAX.
- * Whoever is refused falls back to pytree_positional(). Any thread.
+ * The strings are hostile. ST_INVALID: a text in neither encoding, a dict with more or fewer keys
+ * than members, a repeated key, or nesting deeper than SIP_DEPTH_MAX. After an error callers use
+ * pytree_positional(). Any thread.
  */
 #ifndef PTED_PROTOCOL_PYTREE_H
 #define PTED_PROTOCOL_PYTREE_H

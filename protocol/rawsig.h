@@ -4,9 +4,9 @@
  *
  *     I15!B11!d10d128d64R6!S3!t6    (float32[10,128,64]) -> (sint32)
  *
- * The signature has no code for bool: it is written as sint8, and whoever made the struct from a
- * file keeps the difference in |dtype|, which parsing cannot bring back. Dims are 64 bits wide and
- * the rank has no bound but the text's length.
+ * The signature has no code for bool and writes it as sint8. A struct made from a file keeps the
+ * difference in |dtype|; a struct parsed from a text cannot. Dims have 64 bits. Only the length of
+ * the text limits the rank.
  *
  * Refused with ST_INVALID and a position: whatever is not I and then R, a type code other than
  * 0..11 in exactly that spelling, a code behind a dim, a dim below -1, content in O or U, and what

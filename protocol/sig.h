@@ -58,7 +58,7 @@ MUST_CHECK enum status sig_end(const struct sig_reader *in, struct error *err);
 /* Reads the components in |span|, which |in| handed out. */
 struct sig_reader sig_inside(const struct sig_reader *in, const struct sig_item *span);
 
-/* The caller's own complaint about the byte at |where|. */
+/* Reports an error of the caller's about the byte at |where|. */
 enum status sig_fail(const struct sig_reader *in, const uint8_t *where, struct error *err,
                      const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 

@@ -57,7 +57,7 @@ struct sip_tree {
     uint32_t leaf_count;
 };
 
-/* Elements of the array that a sequence stands for: the last position and 1, or 0. */
+/* The length of a sequence as an array: its last position + 1, or 0 if it is empty. */
 uint64_t sip_length(const struct sip_tree *tree, uint32_t sequence);
 
 /* A member of a sequence or dict, or SIP_NO_NODE. */
@@ -89,7 +89,7 @@ void sip_print_key(enum sip_kind parent, const struct sip_key *key, struct buf *
 /* Where |node| is below |from|, which holds it: [0]["bar"]. The root is node 0. */
 void sip_print_path(const struct sip_tree *tree, uint32_t from, uint32_t node, struct buf *out);
 
-/* For people: the keys of dict |node| in quotes, or of many the first ones and how many more. */
+/* For messages: the keys of dict |node| in quotes; of many keys the first ones and a count. */
 void sip_print_keys(const struct sip_tree *tree, uint32_t node, struct buf *out);
 
 #endif

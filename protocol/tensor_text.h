@@ -9,8 +9,7 @@
  * begin with the index path, "[3][1]: expected a number, got a string", for the caller to put a
  * name before.
  *
- * A text whose shape nobody has said is measured first: tensor_text_measure() takes the shape from
- * the nesting.
+ * If the shape is not known, tensor_text_measure() finds it from the nesting of the brackets.
  *
  * Any thread; workers for big tensors.
  */
@@ -34,7 +33,7 @@ struct tensor_nan {
 /* Fewest bytes of JSON that can hold |count| elements; saturates. */
 size_t tensor_text_bytes_min(int64_t count);
 
-/* How many elements an array has, whatever is wrong with it: for errors. */
+/* Counts the elements of an array even if it is malformed; for error texts. */
 size_t tensor_text_count(struct span text);
 
 /* |text| is the whole array with its brackets. |dst| has exactly |bytes| = shape x dtype and may
@@ -51,8 +50,8 @@ MUST_CHECK enum status tensor_text_parse_element(struct span text, enum dtype dt
 /* Is |text| one of the words for floats, in quotes? */
 bool tensor_text_is_word(struct span text);
 
-/* The shape that the nesting of |text| says; ST_INVALID where arrays of one depth differ in length
- * ("[1]: ragged at depth 1: ..."). Elements are counted and not read: parse them afterwards. */
+/* Finds the shape of |text| from its nesting. ST_INVALID: two arrays of the same depth differ in
+ * length ("[1]: ragged at depth 1: ..."). Counts the elements without reading them. */
 MUST_CHECK enum status tensor_text_measure(struct span text, struct shape *out_shape,
                                            struct error *err);
 
