@@ -35,7 +35,7 @@ static uint32_t digit_of(uint8_t c)
     return c == '+' ? 62 : c == '/' ? 63 : NO_DIGIT;
 }
 
-/* |count| bytes, 1 to 3, from four characters; false for what does not encode so many. */
+/* Decodes four characters to |count| bytes, 1 to 3. False: they do not encode |count| bytes. */
 static bool decode_group(const uint8_t *text, uint8_t *dst, size_t count)
 {
     uint32_t bits = 0;

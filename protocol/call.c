@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The walk over a request's structure. The text leads and the method's tree follows: for each array
- * or object that is open in the text the walk stands at one node, so that its stack is the
- * reader's.
+ * Walks a request's structure. The text leads and the method's tree follows: each array or object
+ * that is open in the text corresponds to one node of the tree. So the walk needs no stack beside
+ * the JSON reader's.
  */
 #include "config.h"
 
@@ -59,8 +59,8 @@ enum status call_prefix(const struct call_method *method, uint32_t index, const 
 
 /* ---- the structure --------------------------------------------------------------------------- */
 
-/* How many values |node| has in the text; the dict of the keyword arguments has a place of its own
- * there and is not one of the arguments. */
+/* How many values |node| has in the text. The dict of keyword arguments is not counted: it has its
+ * own member, "kwargs", and is not an element of "args". */
 static int64_t value_count(const struct call_parser *p, uint32_t node)
 {
     const struct sip_tree *tree = &p->method->structure->inputs;
@@ -85,7 +85,7 @@ static enum status open_node(struct call_parser *p, uint32_t node)
     return is_dict ? json_object(&p->in, p->err) : json_array(&p->in, p->err);
 }
 
-/* The element at hand; positions between those that mean something are null. */
+/* Reads the current element. Positions that the structure leaves out must be null. */
 static enum status find_element(struct call_parser *p, uint32_t node, uint32_t *out_child)
 {
     const struct sip_tree *tree = &p->method->structure->inputs;
@@ -133,7 +133,8 @@ static enum status find_member(struct call_parser *p, uint32_t node, const struc
     return *out_child != SIP_NO_NODE ? ST_OK : refuse_member(p, node, name);
 }
 
-/* To the next value inside |node|, or out of it (in.is_closed). SIP_NO_NODE: it was a null. */
+/* Moves to the next value inside |node|, or out of it (then in.is_closed). Returns the value's
+ * node; SIP_NO_NODE if the position is left out by the structure. */
 static enum status next_child(struct call_parser *p, uint32_t node, uint32_t *out_child)
 {
     struct json_string key;
@@ -184,7 +185,7 @@ static enum status refuse_all(struct call_parser *p, const struct json_string *k
     return ST_INVALID;
 }
 
-/* "args" or "kwargs" of a method that takes none: null or empty. */
+/* Reads "args" or "kwargs" of a method that takes none: the value must be null or empty. */
 static enum status read_nothing(struct call_parser *p, const struct json_string *key)
 {
     bool is_array = json_peek(&p->in) == JSON_ARRAY;
@@ -194,7 +195,7 @@ static enum status read_nothing(struct call_parser *p, const struct json_string 
     return p->in.is_closed ? ST_OK : refuse_all(p, key);
 }
 
-/* What the list that the request is in reads for itself. */
+/* Members that belong to the list around this request; the list reads them itself. */
 static bool is_of_list(const struct call_parser *p, const struct json_string *key)
 {
     return p->limits->oip.is_listed &&
@@ -240,7 +241,7 @@ static bool has_dynamic_dim(const struct call_slot *slot)
     return is_dynamic;
 }
 
-/* Inputs that nobody gave and that have no value of their own. */
+/* Refuses a call that misses an input which has no default. */
 static enum status check_missing(const struct call_parser *p)
 {
     for (uint32_t i = 0; i < p->method->input_count; i++) {

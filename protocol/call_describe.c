@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a request of a method looks like: a JSON Schema (draft 2020-12), and one request that works.
- * Both follow the structure of the inputs, whose root is spread over "args" and "kwargs".
+ * Describes the requests of a method: a JSON Schema (draft 2020-12) and one example that works.
+ * Both follow the structure of the inputs; its root is split into "args" and "kwargs".
  */
 #include "config.h"
 
@@ -13,7 +13,7 @@
 struct describer {
     const struct call_method *method;
     const struct shape *shapes; /* of the example */
-    const char *gap;            /* what stands at a position that means nothing */
+    const char *gap;            /* the value at a position that the structure leaves out */
     struct buf *out;
     uint32_t args, kwargs; /* nodes */
 };
@@ -40,7 +40,7 @@ static bool is_optional(const struct call_slot *slot)
 
 /* ---- the example ----------------------------------------------------------------------------- */
 
-/* Integers are 1: an index of most tables, and nothing that divides by it or masks all. */
+/* Integers are 1: a valid index of most tables, harmless as a divisor, and not an empty mask. */
 static const char *example_number(enum dtype dtype)
 {
     enum dtype_kind kind = dtype_infos[dtype].kind;
@@ -73,7 +73,7 @@ static void print_numbers(struct buf *out, const struct call_slot *slot, const s
     }
 }
 
-/* A tensor of more is written with "fill". */
+/* A tensor with more elements is written with "fill". */
 #define EXAMPLE_NUMBERS_MAX 64
 
 static void print_filled(struct buf *out, const struct call_slot *slot, const struct shape *shape)
@@ -215,13 +215,13 @@ static void open_schema(struct buf *out, const struct sip_node *node)
                                             : "{\"type\":\"array\",\"prefixItems\":[");
 }
 
-/* Members of |node| that every request has: all but single values that may be left out. */
+/* Prints the required members of |node|: all except single values that have a default. */
 static bool is_required(const struct describer *d, const struct sip_node *node)
 {
     return node->kind != SIP_LEAF || !is_optional(&d->method->inputs[node->raw_index]);
 }
 
-/* Has "args" or "kwargs", at |root|, a member that every request gives? */
+/* Does "args" or "kwargs", at |root|, have a required member? */
 static bool needs_any(const struct describer *d, uint32_t root)
 {
     bool is_needed = false;
@@ -246,7 +246,7 @@ static void close_dict_schema(struct describer *d, const struct sip_node *node)
     buf_add_str(d->out, "],\"additionalProperties\":false}");
 }
 
-/* Elements from the first on that every request has; the last ones may be left out. */
+/* The number of required elements. Only elements after these may be left out. */
 static void close_sequence_schema(struct describer *d, const struct sip_node *node)
 {
     int64_t max = 0, min = 0;
@@ -296,7 +296,7 @@ static void visit(struct describer *d, const struct sip_visitor *visitor)
 {
     struct error err;
     if (sip_visit(&d->method->structure->inputs, visitor, d, &err) != ST_OK) {
-        d->out->failed = true; /* no callback fails: there was no memory for the walk */
+        d->out->failed = true; /* no callback fails, so the walk ran out of memory */
     }
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Leaves of a call: which text or bytes they are, of which shape, and how they become a tensor. */
+/* Leaves of a call: finds each leaf's text or bytes and its shape, and decodes it to a tensor. */
 #include "config.h"
 
 #include <inttypes.h>
@@ -72,7 +72,8 @@ static bool shape_fits(const struct shape *shape, const struct shape *wanted)
     return true;
 }
 
-/* Nesting cannot say what lies behind an empty dim: the method does, as far as it knows. */
+/* Nesting cannot show the dims after an empty one; they come from the method, where it knows them.
+ */
 static void complete_empty(struct shape *shape, const struct shape *wanted)
 {
     if (shape->rank == 0 || shape->dims[shape->rank - 1] != 0) {
@@ -84,7 +85,7 @@ static void complete_empty(struct shape *shape, const struct shape *wanted)
     }
 }
 
-/* |named|: the leaf says its type itself. */
+/* |named|: the leaf gives its type itself. */
 static enum status verify_shape(const struct call_parser *p, uint32_t node,
                                 const struct call_slot *slot, struct call_leaf *leaf,
                                 const char *named)
@@ -172,7 +173,7 @@ static enum status check_layout(struct call_parser *p, uint32_t node, enum dtype
                : call_prefix(p->method, (uint32_t)n->raw_index, "", p->err);
 }
 
-/* The tensor's bytes, whose number the type and shape say unless there is a layout. */
+/* Takes the tensor's bytes. Type and shape give their number, unless there is a layout. */
 static enum status take_binary(struct call_parser *p, uint32_t node, const struct typed *typed,
                                struct call_leaf *leaf)
 {
@@ -224,7 +225,8 @@ static enum status take_base64(struct call_parser *p, uint32_t node, const struc
     return leaf->layout.is_given ? check_layout(p, node, typed->dtype, leaf) : ST_OK;
 }
 
-/* The result of another request says itself what it is; what is said here is compared with that. */
+/* A result of another request has its own type and shape. If the leaf gives them too, they are
+ * compared. */
 static enum status finish_promise(struct call_parser *p, uint32_t node, const struct typed *typed,
                                   struct call_leaf *leaf)
 {
@@ -287,7 +289,7 @@ static enum status finish_typed(struct call_parser *p, uint32_t node, const stru
 static enum status read_typed(struct call_parser *p, uint32_t node, struct call_leaf *leaf)
 {
     struct typed typed = {.has_dtype = false};
-    p->in.indexed_depth = p->in.depth; /* what is in it is not of the method's structure */
+    p->in.indexed_depth = p->in.depth; /* its members are not part of the method's structure */
     TRY(json_object(&p->in, p->err));
     while (true) {
         struct json_string key;
@@ -383,7 +385,7 @@ static void make_bools(uint8_t *bytes, size_t count)
     }
 }
 
-/* The one element, then as many again until there are enough. */
+/* Decodes one element, then doubles the filled part until |dst| is full. */
 static enum status decode_fill(const struct call_leaf *leaf, enum dtype dtype,
                                struct tensor_nan *nan, void *dst, struct error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The answer of a call, printed along the structure of the results. Tensors that go out in binary
- * are not copied: the answer is the JSON and then the results' own memory.
+ * Prints the answer of a call along the structure of its results. Binary tensors are not copied:
+ * the answer is the JSON followed by the memory of the results.
  */
 #include "config.h"
 
@@ -121,7 +121,7 @@ void call_print_value(const struct call_method *method, const struct call_result
     struct printer printer = {method, results, false, NUMBER_NAN_STRING, out, NULL};
     struct error err;
     if (print_results(&printer, &err) != ST_OK) {
-        out->failed = true; /* no callback fails: there was no memory for the walk */
+        out->failed = true; /* no callback fails, so the walk ran out of memory */
     }
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The pull reader. What has to be remembered of the text is one level for each open bracket and the
- * keys of the open objects, so its memory is fixed and nothing recurses.
+ * The pull reader. It remembers one level for each open bracket, and the keys of the open objects.
+ * So its memory has a fixed size, and no function recurses.
  */
 #include "config.h"
 
@@ -31,7 +31,7 @@ void json_init(struct json *in, struct span text)
     in->depth_max = JSON_DEPTH_MAX;
 }
 
-/* The key at which |level| stands; NULL in an array and before the first key. */
+/* The current key of |level|; NULL in an array and before the first key. */
 static const struct json_string *current_key(const struct json *in, unsigned level)
 {
     unsigned end = level + 1 < in->depth ? in->levels[level + 1].key_base : in->key_count;
@@ -146,7 +146,7 @@ const char *json_next_text(struct json *in, char text[JSON_NEXT_TEXT_MAX])
     return text;
 }
 
-/* Says what is there instead of |wanted|. */
+/* Sets the error "expected |wanted|, got ...". */
 static enum status fail_type(struct json *in, struct error *err, const char *wanted)
 {
     char text[JSON_NEXT_TEXT_MAX];
@@ -184,7 +184,8 @@ enum status json_array(struct json *in, struct error *err)
                                        : fail_type(in, err, "an array");
 }
 
-/* To the next item of the innermost level, over a comma unless it is the first; or out of it. */
+/* Moves to the next item of the innermost level, across a comma unless the item is the first; or
+ * out of the level if it ends. */
 static enum status next_item(struct json *in, char closing, struct error *err)
 {
     must(in->depth > 0);
@@ -212,7 +213,7 @@ enum status json_element(struct json *in, struct error *err)
     return next_item(in, ']', err);
 }
 
-/* The string whose opening quote is at in->at. */
+/* Reads the string whose opening quote is at in->at. */
 static enum status read_quoted(struct json *in, struct json_string *out, struct error *err)
 {
     const char *wrong = json_string_scan(&in->at, in->end, out);
@@ -344,7 +345,7 @@ enum status json_read_null(struct json *in, struct error *err)
     return take_word(in, "null") ? ST_OK : fail_here(in, err, "expected null, got another word");
 }
 
-/* A scalar as a whole, or the opening bracket of the others. */
+/* Skips a whole scalar, or only the opening bracket of an array or object. */
 static enum status skip_one(struct json *in, struct error *err)
 {
     struct json_string string;

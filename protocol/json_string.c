@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Strings of JSON. One is checked once, by json_string_scan() when it is met; whoever decodes or
- * compares it later trusts its escapes and its UTF-8.
+ * JSON strings. json_string_scan() checks a string once, when the reader meets it. Functions that
+ * decode or compare it later rely on valid escapes and valid UTF-8.
  */
 #include "config.h"
 
@@ -66,8 +66,8 @@ static int32_t read_unicode_escape(const uint8_t **p, const uint8_t *end)
     return 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
 }
 
-/* How many of these eight bytes, first in memory first, are ASCII that stands for itself in a
- * string, before one that is not? A borrow only reaches what is behind such a byte. */
+/* How many of these eight bytes, in the order of memory, are ASCII characters that need no escape,
+ * before the first byte that is not? A borrow can only reach bytes behind that first one. */
 static unsigned count_plain_ascii(const uint8_t *p)
 {
     const uint64_t ones = 0x0101010101010101u, highs = 0x8080808080808080u;
@@ -77,7 +77,8 @@ static unsigned count_plain_ascii(const uint8_t *p)
     return marks ? (unsigned)__builtin_ctzll(marks) / 8 : 8;
 }
 
-/* A byte after a backslash as what it stands for; 0 for 'u' and for what is no escape. */
+/* The byte that an escape stands for, from the byte after the backslash; 0 for 'u' and for bytes
+ * that form no escape. */
 static uint8_t unescape(uint8_t c)
 {
     switch (c) {
@@ -100,8 +101,8 @@ static uint8_t unescape(uint8_t c)
     }
 }
 
-/* Passes the escape at |*at| and adds the bytes it stands for; says what is wrong with it, or NULL.
- */
+/* Moves |*at| behind the escape there and adds the length of its decoded bytes. Returns NULL or the
+ * error. */
 static const char *check_escape(const uint8_t **at, const uint8_t *end, size_t *bytes)
 {
     const uint8_t *p = *at + 1;
@@ -165,7 +166,7 @@ const char *json_string_scan(const uint8_t **at, const uint8_t *end, struct json
     return NULL;
 }
 
-/* What one character or escape of a checked string stands for: 1 to 4 bytes. */
+/* Decodes one character or escape of a checked string to 1 to 4 bytes. */
 static unsigned decode_one(const uint8_t **p, const uint8_t *end, uint8_t out[4])
 {
     uint8_t c = *(*p)++;

@@ -10,10 +10,10 @@
  * table's error of a tie (D. Lemire, "Number parsing at a gigabyte per second", 2021);
  *   3. whole numbers of any length, in number_exact.c.
  *
- * What costs time in the first way are mispredicted branches: signs and lengths of tensor elements
- * are random. So digits are taken eight at a time without asking how many there are.
+ * The first way spends its time in mispredicted branches, because the signs and lengths of tensor
+ * elements are random. So it takes digits eight at a time, without a branch on their number.
  *
- * Assumes round to nearest, which nobody here changes.
+ * Assumes the rounding mode "to nearest", which this program never changes.
  */
 #include "config.h"
 
@@ -70,8 +70,8 @@ static bool is_digit(uint8_t c)
     return (uint8_t)(c - '0') < 10;
 }
 
-/* How many of the eight characters in |word|, first in the lowest byte, are digits before the first
- * that is not? A byte that is none carries upwards only, so that the lowest mark is right. */
+/* How many of the eight characters in |word|, lowest byte first, are digits before the first that
+ * is not? A non-digit carries only into higher bytes, so the lowest mark is always right. */
 static inline unsigned count_digits(uint64_t word)
 {
     uint64_t value = word ^ 0x3030303030303030u;
@@ -79,8 +79,8 @@ static inline unsigned count_digits(uint64_t word)
     return marks ? (unsigned)__builtin_ctzll(marks) / 8 : 8;
 }
 
-/* The value of the first |count| characters of |word|, 0 to 8, all digits: they move to the high
- * end, zeros fill up, and neighbours are joined in pairs three times. */
+/* The value of the first |count| characters of |word|, 0 to 8 digits. The digits are shifted to the
+ * high end behind zeros; then neighbours are combined in pairs, three times. */
 static inline uint64_t join_digits(uint64_t word, unsigned count)
 {
     uint64_t v = word ^ 0x3030303030303030u;
@@ -135,7 +135,7 @@ static const uint8_t *read_exponent(const uint8_t *p, const uint8_t *end, int64_
     return p;
 }
 
-/* One token of JSON's number grammar; the place behind it, or NULL. */
+/* Reads one token of JSON's number grammar. Returns the place behind it, or NULL. */
 static const uint8_t *scan(const uint8_t *p, const uint8_t *end, struct token *token)
 {
     token->is_negative = p < end && *p == '-';
@@ -234,8 +234,8 @@ static struct product multiply_pow10(uint64_t w, int q, const struct float_forma
     return out;
 }
 
-/* The bits of the float nearest to w x 10^q; |*certain| turns false when it may be the
- * neighbour of the nearest. */
+/* The bits of the float nearest to w x 10^q. |*certain| becomes false if the result may be a
+ * neighbour of the nearest float. */
 static uint64_t round_product(uint64_t w, int64_t q64, const struct float_format *format,
                               bool *certain)
 {
@@ -290,7 +290,7 @@ static uint64_t convert(struct token *token, const struct float_format *format)
 /* Multiplied instead of chosen: no branch. */
 static const float signs[] = {1, -1};
 
-/* Any token, as the bits of its float. NULL when it is none, or beyond the largest float. */
+/* Reads any number token to the bits of its float. NULL: it is malformed, or too large. */
 static const uint8_t *read_bits(const uint8_t *at, const uint8_t *end,
                                 const struct float_format *format, uint64_t *out)
 {
@@ -343,7 +343,8 @@ const uint8_t *number_read_f32(const uint8_t *at, const uint8_t *end, float *out
     return behind;
 }
 
-/* The double by one division of exact ones, or by the table; false when neither is certain. */
+/* Finds the double by one division of exact doubles, or with the table. False: neither is certain.
+ */
 static inline bool divide_f64(const struct plain *plain, double *out)
 {
     if (FLT_EVAL_METHOD == 0 && plain->mantissa <= (uint64_t)1 << 53) {

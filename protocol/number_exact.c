@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The float nearest to a decimal of any length, by comparing whole numbers.
+ * Finds the float nearest to a decimal of any length by comparing whole numbers.
  *
- * Reached by texts that lie within the error of the 128 bit tables of a tie between two floats:
- * almost never by chance, always by somebody who looks for it. So it is bounded instead of fast:
- * digits behind DIGITS_MAX count only as "and a bit more", no float having a tie with that many
- * (the longest, of a double, has 767), and every number here is below 2^(32 x LIMBS_MAX).
+ * This code runs only if a decimal is so close to the middle of two floats that the 128 bit tables
+ * cannot decide. That almost never happens by chance, but an attacker can cause it. So the code is
+ * bounded rather than fast: digits after DIGITS_MAX count only as "and a bit more" (no middle of
+ * two floats has that many; the longest, of doubles, has 767), and every number here is below
+ * 2^(32 x LIMBS_MAX).
  */
 #include "config.h"
 
@@ -142,7 +143,7 @@ uint64_t number_parse_exact(const struct decimal *decimal, const struct float_fo
     if (exponent > MAGNITUDE_MAX) {
         return infinity;
     }
-    /* The guess is a step or two away at most; a tie goes to the even neighbour. */
+    /* The guess is at most a few floats away; a tie goes to the even neighbour. */
     uint64_t bits = guess < infinity ? guess : infinity - 1;
     while (bits < infinity) {
         int order = compare_to_middle(&digits, exponent, bits, format);

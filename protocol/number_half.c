@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The 16 bit floats. Widening is exact. Narrowing starts from a double, so that a text that was
- * read as a double is rounded as its sender's library would round that double, and to nearest even.
+ * The 16 bit floats. Widening is exact. Narrowing rounds a double to nearest even, as the libraries
+ * of clients do, so a text that is read as a double gives the same 16 bits there and here.
  */
 #include "config.h"
 

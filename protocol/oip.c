@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The envelope of an inference request. Members may come in any order, so everything that depends
- * on two of them (sizes, binary spans, forms of outputs, repeated names) is settled in oip_input.c
- * and finish_outputs() after the text has been read. A null counts as an absent member where the
- * member is optional, because some client libraries write their unset fields so.
+ * The envelope of an inference request. Members may come in any order. So whatever depends on two
+ * members (sizes, binary spans, forms of outputs, repeated names) is settled after the text has
+ * been read, in oip_input.c and finish_outputs(). For an optional member null means absent, because
+ * some client libraries write unset fields as null.
  */
 #include "config.h"
 

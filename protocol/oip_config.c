@@ -62,7 +62,7 @@ static void print_outputs(struct buf *out, const struct oip_model_config *config
     buf_add_char(out, ']');
 }
 
-/* No size is better than the others below the largest. */
+/* All batch sizes up to the largest are equally good. */
 static void print_batching(struct buf *out, const struct oip_model_config *config)
 {
     buf_printf(out,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Inputs of a request: their sizes, where their bytes are, and how these become tensors. */
+/* Inputs of a request: finds their sizes and their bytes, and decodes them to tensors. */
 #include "config.h"
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 
 #define STRING_PREFIX_BYTES 4
 
-/* From the shape; the product is checked whatever the type. */
+/* Computes the bytes from the shape; the product is checked for every type, BYTES too. */
 static enum status measure_input(struct oip_request_input *input, const struct oip_limits *limits,
                                  struct error *err)
 {
@@ -32,7 +32,7 @@ static enum status measure_input(struct oip_request_input *input, const struct o
     return ST_OK;
 }
 
-/* Nothing is reserved for a shape that the text cannot fill. */
+/* Refuses a shape with more elements than the text can hold, before memory is reserved. */
 static enum status verify_text(const struct oip_request_input *input, struct error *err)
 {
     int64_t count = shape_numel(&input->shape);
@@ -89,7 +89,7 @@ static enum status take_binary(struct oip_request_input *input, struct span *bin
     return ST_OK;
 }
 
-/* An input without "data" and "binary_data_size": there may be one if there are bytes for it. */
+/* An input without "data" and without "binary_data_size" takes the binary data, if there is any. */
 static enum status settle_source(struct oip_request *request, struct oip_request_input *input,
                                  size_t binary_bytes, struct error *err)
 {
@@ -149,7 +149,7 @@ enum status oip_finish_inputs(struct oip_request *request, struct span *binary,
     for (size_t i = 0; i < request->input_count; i++) {
         struct oip_request_input *input = &request->inputs[i];
         if (!input->is_binary && !input->data.ptr && !input->is_promise) {
-            /* In a list only those that say so take their share. */
+            /* In a list of requests, only inputs with "binary_data_size" take binary data. */
             TRY(settle_source(request, input, limits->is_listed ? 0 : binary_bytes, err));
         }
     }
@@ -161,7 +161,7 @@ enum status oip_finish_inputs(struct oip_request *request, struct span *binary,
     return ST_OK;
 }
 
-/* The one dim that the bytes decide; |unit| bytes are what the other dims make. */
+/* Finds the one open dim from the number of bytes; the other dims make |unit| bytes. */
 static enum status deduce_dim(struct shape *shape, int unknown, size_t bytes, enum dtype dtype,
                               struct error *err)
 {

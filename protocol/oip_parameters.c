@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What requests of every form share: strings that are kept, parameters, promised results. */
+/* Parts that all forms of requests share: stored strings, parameters, promised results. */
 #include "config.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ enum status oip_fail_memory(const struct arena *arena, struct error *err)
                      arena->max_bytes);
 }
 
-/* Room for one more behind |count| items: doubles at powers of two, NULL when the arena is full. */
+/* Makes room for one more item after |count|: doubles at powers of two. NULL: the arena is full. */
 void *oip_grow(struct arena *arena, void *items, size_t count, size_t size)
 {
     if (count != 0 && (count < 4 || (count & (count - 1)) != 0)) {

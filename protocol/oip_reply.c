@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Printing of replies. A binary tensor stays where it is and goes out as a span. Strings have no
- * such memory: their prefixed form is appended behind the JSON in the same buffer, and their spans,
- * as that of the JSON, get their address at the end, when the buffer does not move any more.
+ * Prints replies. A binary tensor stays where it is and is sent as a span. Strings have no memory
+ * in wire format: they are appended, with their lengths, behind the JSON in the same buffer. The
+ * spans of the JSON and of the strings get their addresses at the end, because the buffer may move
+ * until then.
  */
 #include "config.h"
 

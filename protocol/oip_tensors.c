@@ -47,7 +47,7 @@ static enum status parse_datatype(struct oip_parser *p, struct oip_type *type)
     return ST_OK;
 }
 
-/* Of an input or output: what has no meaning here is passed over. */
+/* Reads the "parameters" of an input or output; skips parameters without a meaning here. */
 static enum status pass_parameter(const struct oip_reader *r, const struct json_string *key)
 {
     return json_string_is(key, "shared_memory_region")
@@ -114,7 +114,7 @@ static enum status parse_input_member(struct oip_parser *p, const struct json_st
     return json_skip(&p->in, p->err);
 }
 
-/* An input without data needs a name and no more; what else it says of the result is compared. */
+/* An input without data needs only a name; if it has a type or a shape, they are compared. */
 static enum status check_promise(struct oip_parser *p, struct oip_request_input *input,
                                  const struct input_members *members)
 {
@@ -246,7 +246,7 @@ static enum status read_output(const struct oip_reader *r, struct oip_request_ou
     return has_name ? ST_OK : json_fail(r->in, r->err, ST_INVALID, "member \"name\" is missing");
 }
 
-/* A name that was listed before is folded into its first entry. */
+/* A repeated name is merged into its first entry. */
 static bool is_listed(const struct oip_outputs *outputs, struct span name)
 {
     for (size_t i = 0; i < outputs->count; i++) {

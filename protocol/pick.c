@@ -101,7 +101,8 @@ enum status pick_read(struct json *in, size_t text_bytes_max, struct arena *aren
 
 /* ---- following a path ------------------------------------------------------------------------ */
 
-/* The member of |node| that |step| leads to, or SIP_NO_NODE. A number is an integer key as well. */
+/* The member of |node| that |step| selects, or SIP_NO_NODE. A number also selects an integer key.
+ */
 static uint32_t find_member(const struct sip_tree *tree, uint32_t node, const struct sip_step *step)
 {
     switch (tree->nodes[node].kind) {
@@ -140,7 +141,7 @@ static void print_node(const struct sip_tree *tree, uint32_t node, struct buf *o
     }
 }
 
-/* |depth| steps of the path lead to |node|; the next one leads nowhere, or there is none. */
+/* Reports a path whose first |depth| steps lead to |node|, and which then ends or leads nowhere. */
 static enum status refuse(const struct pick *pick, uint32_t depth, const struct sip_tree *tree,
                           uint32_t node, struct error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From stored structures to signatures: which encoding it is, and what becomes of arguments. */
+/* Turns stored structures into signatures: detects the encoding and arranges the arguments. */
 #include "config.h"
 
 #include "protocol/pytree.h"
@@ -28,7 +28,7 @@ static enum status read_values(struct span text, struct sip_builder *builder,
                             : pytree_read_compact(text, builder, out_root, err);
 }
 
-/* A key comes twice only in a dict; positions are ours. */
+/* Only a dict can repeat a key: positions are numbered here. */
 static enum status build(const struct sip_builder *builder, const struct sip_value *root,
                          struct sip_tree *out, struct error *err)
 {
@@ -47,7 +47,7 @@ static bool is_args_and_kwargs(const struct sip_value *root)
            root->first->kind == SIP_SEQUENCE && root->last->kind == SIP_DICT;
 }
 
-/* What a caller writes, of the stored tuple of positional and keyword arguments. */
+/* Makes the structure that callers write, from the stored tuple (positional, keyword). */
 static struct sip_value *unwrap_arguments(struct sip_value *root, bool *out_has_kwargs)
 {
     *out_has_kwargs = false;

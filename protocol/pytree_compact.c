@@ -6,8 +6,8 @@
  *     kind   = "T" | "L" | "N" | "D" | "C(" type ")"
  *     member = node, in a D with its key before: ("'" name "'" | integer) ":" node
  *
- * There are as many members, and each has as many leaves, as the head of a node says. Names have no
- * escapes. Nothing recurses; errors name the byte.
+ * The head of a node gives the number of its members and the number of leaves of each. Names have
+ * no escapes. No function recurses; errors name the byte.
  */
 #include "config.h"
 
@@ -82,7 +82,7 @@ static enum status read_count(struct compact *in, uint32_t *out, struct error *e
     return ST_OK;
 }
 
-/* Passes what stands up to the next |c|, and it. */
+/* Moves behind the next |c|. */
 static enum status read_until(struct compact *in, char c, struct span *out, struct error *err)
 {
     const uint8_t *end = memchr(in->at, c, (size_t)(in->end - in->at));
@@ -113,7 +113,8 @@ static enum status read_key(struct compact *in, struct span *out, struct error *
     return expect(in, ':', err);
 }
 
-/* The number of members and, for each, "#" and the number of leaves, which are read again then. */
+/* Reads the number of members and skips "#leaves" of each; members are compared with these later.
+ */
 static enum status read_layout(struct compact *in, struct frame *frame, struct error *err)
 {
     uint32_t unused;
@@ -154,7 +155,7 @@ static enum status read_kind(struct compact *in, enum sip_kind *out, struct erro
     return ST_OK;
 }
 
-/* Reads a leaf, or the head of a node that then is the innermost open one. */
+/* Reads a leaf, or the head of a node, which becomes the innermost open node. */
 static enum status read_node(struct compact *in, struct sip_value *parent, uint64_t leaf_count_due,
                              struct sip_value **out, struct error *err)
 {

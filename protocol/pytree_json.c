@@ -4,10 +4,10 @@
  *
  *     SPEC = {"type": TYPE, "context": CONTEXT, "children_spec": [SPEC...]}
  *
- * with its members in any order. TYPE is null for a leaf. CONTEXT is, in a string of its own, JSON
- * again: for a dict the list of its keys, for a registered type often [[field...], [field...]],
- * the fields that are children and those that are not. What a type means is only known when its
- * object ends, so that a value is a sequence until then. Nothing recurses.
+ * with its members in any order. TYPE is null for a leaf. CONTEXT is a string that contains JSON:
+ * for a dict the list of its keys; for a registered type often [[field...], [field...]], the fields
+ * that are children and the fields that are not. The meaning of a type is known only at the end of
+ * its object, so each value is a sequence until then. No function recurses.
  */
 #include "config.h"
 
@@ -77,7 +77,7 @@ static enum status expect_element(struct json *in, struct error *err)
     return in->is_closed ? json_fail(in, err, ST_INVALID, "expected another element") : ST_OK;
 }
 
-/* Goes out of an array that must end here, with nothing behind it. */
+/* Checks that the array ends here, and leaves it. */
 static enum status expect_end(struct json *in, struct error *err)
 {
     TRY(json_element(in, err));
@@ -118,7 +118,7 @@ static enum status read_dict(struct span context, struct arena *arena, struct si
     return json_end(&in, err);
 }
 
-/* The context of a defaultdict: an object with the keys and what makes new members. */
+/* Reads the context of a defaultdict: an object with the keys and the default factory. */
 static enum status read_default_dict(struct span context, struct arena *arena,
                                      struct sip_value *value, struct error *err)
 {
@@ -143,7 +143,7 @@ static enum status read_default_dict(struct span context, struct arena *arena,
     return has_keys ? ST_OK : json_fail(&in, err, ST_INVALID, "expected a member dict_context");
 }
 
-/* The context of a registered type, if it names the fields that its children are. */
+/* Reads the context of a registered type, if it names the fields of its children. */
 static enum status read_fields(struct span context, struct arena *arena, struct sip_value *value,
                                struct error *err)
 {
@@ -171,7 +171,7 @@ static bool is_sequence(const struct json_string *type)
     return false;
 }
 
-/* Finds out what |frame|'s value is, and names its members. */
+/* Decides the kind of |frame|'s value and names its members. */
 static enum status name_members(struct reader *reader, struct frame *frame, struct error *err)
 {
     struct arena *arena = reader->builder->arena;
@@ -239,7 +239,7 @@ static enum status read_type(struct json *in, struct frame *frame, struct error 
     return frame->is_leaf ? json_read_null(in, err) : json_read_string(in, &frame->type, err);
 }
 
-/* The JSON in a string, or the value itself, which is how a defaultdict has it. */
+/* The JSON inside a string; or the value itself, as defaultdict stores it. */
 static enum status read_context(struct reader *reader, struct frame *frame, struct error *err)
 {
     struct json *in = &reader->in;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The types of a raw signature. Each list is passed over twice: to count, so that one array of the
- * right size is allocated, and to fill it. A type takes 3 bytes of text and a dim 2, so memory is
- * at most a small multiple of the text, and the arena's maximum holds whatever the text says.
+ * Types of a raw signature. Each list is read twice: first to count its types, then to fill one
+ * array of exactly that size. A type needs at least 3 bytes of text and a dim 2, so the memory is
+ * at most a small multiple of the text. The arena's maximum bounds it in any case.
  */
 #include "config.h"
 
@@ -58,7 +58,7 @@ static enum status read_dtype(struct sig_reader *in, enum dtype *out, struct err
         return ST_OK;
     }
     TRY(sig_next(in, &item, err));
-    /* Codes are words of the grammar: t06 is not one of them. */
+    /* Codes are words, not numbers: t06 is refused. */
     if (item.text.len != sig_integer_bytes(item.value) || !dtype_from_signature(item.value, out)) {
         return sig_fail(in, item.text.ptr, err, "expected an element type t0 to t11, got '%.*s'",
                         SPAN_FMT(item.text));
@@ -135,7 +135,7 @@ enum status rawsig_parse(struct span text, struct arena *arena, struct rawsig *o
     return ST_OK;
 }
 
-/* What the signature calls |dtype|; bool has no name there and travels as bytes with a sign. */
+/* The signature's code for |dtype|. Signatures have no bool: it is written as sint8. */
 static int64_t dtype_code(enum dtype dtype)
 {
     return dtype_infos[dtype == DT_BOOL ? DT_I8 : dtype].signature;

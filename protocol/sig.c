@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Components of signatures, read in one pass and written in one spelling. Every byte is looked at
- * once on each level of nesting, and every failure leaves the reader where it was.
+ * Components of signatures. There is one spelling for writing. Reading looks at each byte once for
+ * each level of nesting; an error leaves the reader where it was.
  */
 #include "config.h"
 
@@ -15,7 +15,7 @@
 
 void sig_init(struct sig_reader *in, struct span text)
 {
-    /* An empty text may have no address, and nothing may be added to that. */
+    /* The pointer of an empty text may be NULL, and arithmetic on NULL is undefined. */
     const uint8_t *end = text.len ? text.ptr + text.len : text.ptr;
     *in = (struct sig_reader){text.ptr, text.ptr, end};
 }
@@ -50,7 +50,7 @@ static bool is_digit(const uint8_t *at, const uint8_t *end)
     return at < end && *at >= '0' && *at <= '9';
 }
 
-/* Passes the digits at |*at|; false when their value is above |max|. */
+/* Reads the digits at |*at|. False: the value is above |max|. */
 static bool pass_digits(const uint8_t **at, const uint8_t *end, uint64_t max, uint64_t *out)
 {
     uint64_t value = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The text of structured signatures: read with a stack of the open spans, written by one walk over
- * the tree, which knows the length of every span beforehand.
+ * The text of structured signatures. Reading keeps a stack of the open spans. Writing is one walk
+ * over the tree; the length of every span is computed before.
  */
 #include "config.h"
 
@@ -54,7 +54,7 @@ static enum status open_frame(struct parse *parse, const struct sig_reader *in,
     return ST_OK;
 }
 
-/* Reads a leaf, or opens a frame for what is inside. */
+/* Reads a leaf, or opens a frame for a sequence or dict. */
 static enum status read_value(struct parse *parse, struct sig_reader *in, struct sip_value *parent,
                               struct sip_value **out, struct error *err)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Building trees. Values are first linked as they come, then laid out level by level: the members
- * of one value become neighbours, are sorted, and a key that is there twice meets itself.
+ * Builds trees. Values are first linked in the order in which they come, then laid out level by
+ * level. The members of one value become neighbours and are sorted, so a repeated key is found as
+ * two equal neighbours.
  */
 #include "config.h"
 
@@ -64,7 +65,8 @@ static int compare_names(const void *a, const void *b)
                         (*(const struct sip_value *const *)b)->key.name);
 }
 
-/* The members of |value| in the order of their keys; returns one whose key is there before it. */
+/* Sorts the members of |value| by key. Returns a member whose key repeats an earlier one, or NULL.
+ */
 static const struct sip_value *sort_members(const struct sip_value *value,
                                             const struct sip_value **members)
 {
@@ -84,7 +86,7 @@ static const struct sip_value *sort_members(const struct sip_value *value,
     return NULL;
 }
 
-/* From the last node to the first, so that members are done before what holds them. */
+/* Goes from the last node to the first: members come before the value that holds them. */
 static void sum_content_bytes(struct sip_node *nodes, uint32_t count)
 {
     for (uint32_t i = count - 1; i > 0; i--) {
@@ -147,7 +149,7 @@ static int compare_steps(const struct sip_step *a, const struct sip_step *b)
     return (a->key.position > b->key.position) - (a->key.position < b->key.position);
 }
 
-/* Steps from the root that two paths share. */
+/* The number of leading steps that two paths share. */
 static uint32_t count_common(const struct sip_assignment *a, const struct sip_assignment *b)
 {
     uint32_t common = 0, depth = a->depth < b->depth ? a->depth : b->depth;
@@ -157,7 +159,7 @@ static uint32_t count_common(const struct sip_assignment *a, const struct sip_as
     return common;
 }
 
-/* In the order of their paths; a path before everything that continues it. */
+/* Orders by path; a path sorts before its own continuations. */
 static int compare_assignments(const void *left, const void *right)
 {
     const struct sip_assignment *a = *(const struct sip_assignment *const *)left;
@@ -206,7 +208,7 @@ static enum status verify_assignment(const struct sip_assignment *assignment, st
     return ST_OK;
 }
 
-/* |last| precedes |next| in order: can both be in one tree? */
+/* |last| sorts directly before |next|. Can one tree hold both? */
 static enum status verify_neighbours(const struct sip_assignment *last,
                                      const struct sip_assignment *next, struct error *err)
 {
@@ -220,7 +222,7 @@ static enum status verify_neighbours(const struct sip_assignment *last,
     return ST_OK;
 }
 
-/* What has to be at |depth| on the way to |assignment|. */
+/* The kind of value at |depth| on the path to |assignment|. */
 static enum sip_kind kind_at(const struct sip_assignment *assignment, uint32_t depth)
 {
     if (depth == assignment->depth) {
@@ -229,7 +231,7 @@ static enum sip_kind kind_at(const struct sip_assignment *assignment, uint32_t d
     return assignment->path[depth].is_name ? SIP_DICT : SIP_SEQUENCE;
 }
 
-/* Adds the values below open[common] that lead to |assignment|, and it. */
+/* Adds |assignment|, and the values between open[common] and it. */
 static bool add_branch(struct sip_builder *builder, const struct sip_assignment *assignment,
                        uint32_t common, struct sip_value **open)
 {

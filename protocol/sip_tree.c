@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading trees. Members lie side by side, so that a walk in depth-first order needs no stack: up
- * is the parent, onward is the next node.
+ * Reads trees. Members are neighbours, so a depth-first walk needs no stack: it goes up to the
+ * parent, and on to the next node of the array.
  */
 #include "config.h"
 
@@ -114,7 +114,7 @@ struct printer {
     struct buf *out;
 };
 
-/* As Python would: text where the name is text, else bytes. */
+/* Prints a name as Python does: as text if it is valid UTF-8, otherwise as bytes. */
 static void print_name(struct span name, struct buf *out)
 {
     if (json_is_utf8(name)) {
@@ -141,7 +141,7 @@ static void print_gap(int64_t count, struct buf *out)
     }
 }
 
-/* What stands before a value: a separator, and its name or the positions left out before it. */
+/* Prints the separator before a value, then its name or the positions left out before it. */
 static void print_key(const struct printer *printer, const struct sip_node *node)
 {
     if (node->parent == SIP_NO_NODE) {

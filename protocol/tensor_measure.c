@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shapes from nesting. The first array of a depth says how long all arrays of that depth are, and
- * the first innermost one how deep the nesting is. What separates elements is not looked at: the
- * text is read strictly afterwards, into memory of the size found here, and a shape never has more
- * elements than the text has bytes.
+ * Finds shapes from nesting. The first array of each depth fixes the length of all arrays of that
+ * depth; the first innermost array fixes the rank. Separators are not checked here: the text is
+ * read strictly afterwards, into memory of the size found here. A shape never has more elements
+ * than the text has bytes.
  */
 #include "config.h"
 
@@ -24,7 +24,7 @@ struct measure {
     int64_t dims[SHAPE_RANK_MAX];   /* UNKNOWN until an array of that depth was closed */
 };
 
-/* The place of the array at |depth|: "[0][3]". */
+/* Prints the path of the array at |depth|: "[0][3]". */
 static const char *print_path(const struct measure *m, unsigned depth, char text[PATH_TEXT_MAX])
 {
     size_t len = 0;
@@ -44,7 +44,7 @@ static enum status fail_element(const struct measure *m, struct error *err)
                      print_path(m, m->depth, path), json_next_text(&in, next));
 }
 
-/* The element at m->at is a number among arrays, or an array among numbers. */
+/* Reports that the element at m->at is a number among arrays, or an array among numbers. */
 static enum status fail_depth(const struct measure *m, struct error *err)
 {
     char path[PATH_TEXT_MAX], next[JSON_NEXT_TEXT_MAX];
@@ -92,7 +92,7 @@ static enum status close_array(struct measure *m, struct error *err)
     return ST_OK;
 }
 
-/* Everything up to what may separate elements, and at least one byte. */
+/* Skips at least one byte, and all bytes up to the next separator or bracket. */
 static enum status pass_element(struct measure *m, struct error *err)
 {
     double number;

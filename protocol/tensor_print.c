@@ -9,8 +9,8 @@
 #include "protocol/json.h"
 #include "protocol/number.h"
 
-/* Room is reserved for this many elements at a time, so near its maximum a buffer counts as full
- * ELEMENTS x (NUMBER_TEXT_MAX + 1) bytes early at most. */
+/* Room is reserved for this many elements at a time. So a buffer may be reported as full when up to
+ * ELEMENTS x (NUMBER_TEXT_MAX + 1) bytes are left. */
 #define ELEMENTS 64
 
 /* Writes the element at |src|, of any alignment, and returns the bytes it took. */
@@ -143,7 +143,8 @@ static void print_brackets(struct buf *out, unsigned count)
     }
 }
 
-/* An odometer over all but the innermost dim; behind an empty dim there is nothing to nest. */
+/* Counts through all dims but the innermost, like an odometer. Dims after an empty dim are not
+ * printed. */
 void tensor_text_print_nested(struct buf *out, enum dtype dtype, const struct shape *shape,
                               const void *src, enum number_nan nan)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The elements of JSON arrays. What is fast here is a run: a loop over the elements of an innermost
- * array that is compiled once for each element type and only says how far it came. Why it stopped
- * is found out afterwards, by tensor_text.c.
+ * Reads the elements of JSON arrays. The fast part is a run: a loop over the elements of one
+ * innermost array, compiled once for each element type. It only returns how far it came;
+ * tensor_text.c finds out afterwards why it stopped.
  */
 #include "config.h"
 
@@ -15,7 +15,7 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are little-endian on the wire");
 
-/* Reads the element at |at| into |dst|; the place behind it, or NULL. */
+/* Reads the element at |at| into |dst|. Returns the place behind it, or NULL. */
 typedef const uint8_t *read_element_f(const uint8_t *at, const uint8_t *end, void *dst);
 
 static inline const uint8_t *read_f32(const uint8_t *at, const uint8_t *end, void *dst)
@@ -38,7 +38,7 @@ static inline const uint8_t *read_f64(const uint8_t *at, const uint8_t *end, voi
     return behind;
 }
 
-/* A 16 bit float is rounded from the nearest double, as the libraries of our clients do it. */
+/* A 16 bit float is rounded from the nearest double, as the libraries of clients do. */
 static inline const uint8_t *read_narrow(const uint8_t *at, const uint8_t *end, void *dst,
                                          uint16_t narrow(double), uint16_t infinity)
 {
@@ -140,7 +140,7 @@ static inline const uint8_t *read_bool(const uint8_t *at, const uint8_t *end, vo
     return read_unsigned(at, end, dst, 1, 1);
 }
 
-/* Over the comma in front of element |i| to the element; NULL when the comma is missing. */
+/* Moves across the comma before element |i|. NULL: there is no comma. */
 static inline const uint8_t *step(const uint8_t *at, const uint8_t *end, size_t i)
 {
     at = tensor_skip_space(at, end);
@@ -200,7 +200,7 @@ static void store_bf16(void *dst, double value)
     memcpy(dst, &(uint16_t){number_to_bf16(value)}, sizeof(uint16_t));
 }
 
-/* What a float may be besides a number: rare, so numbers do not pay for it. */
+/* The values of a float that are not numbers; they are rare and kept out of the fast path. */
 __attribute__((noinline, cold)) static const uint8_t *read_word(struct tensor_nan *nan,
                                                                 const uint8_t *at,
                                                                 const uint8_t *end,
@@ -223,7 +223,7 @@ __attribute__((noinline, cold)) static const uint8_t *read_word(struct tensor_na
 
 /* ---- runs ------------------------------------------------------------------------------------ */
 
-/* The one loop, compiled for each element type; |store| is NULL for those that have no NaN. */
+/* The loop, compiled for each element type. |store| is NULL for types without NaN. */
 __attribute__((always_inline)) static inline size_t read_run(struct tensor_walk *walk, size_t count,
                                                              read_element_f *read_element,
                                                              size_t bytes, store_word_f *store)

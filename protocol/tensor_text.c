@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * JSON arrays -> typed memory. A walk over the brackets finds the innermost arrays; each is a run
- * of elements of known count, read by a loop made for its element type. A flat array is a walk with
- * a single run.
+ * JSON arrays -> typed memory. A walk over the brackets finds the innermost arrays. Each of these
+ * is a run: a known number of elements, read by a loop made for their type. A flat array has a
+ * single run.
  */
 #include "config.h"
 
@@ -25,7 +25,7 @@ static bool is_next(struct tensor_walk *walk, char c)
 
 #define PATH_TEXT_MAX 160
 
-/* "[3][1]: " for the first |count| indices, or nothing. */
+/* Prints the first |count| indices as "[3][1]: "; prints nothing if |count| is 0. */
 static const char *print_path(const struct tensor_walk *walk, unsigned count,
                               char text[PATH_TEXT_MAX])
 {
@@ -60,8 +60,8 @@ static enum status fail_short(const struct tensor_walk *walk, size_t done, size_
 }
 
 /*
- * How many items stand before the bracket that closes the array at |at|, or before the end:
- * elements and arrays of that array, or, if |is_deep|, elements at any depth.
+ * Counts the items of the array at |at|, up to its closing bracket or the end of the text: its own
+ * elements and arrays or, if |is_deep|, the elements at any depth.
  */
 static size_t count_items(const uint8_t *at, const uint8_t *end, bool is_deep)
 {
@@ -91,7 +91,7 @@ size_t tensor_text_count(struct span text)
     return text.len > 0 ? count_items(text.ptr + 1, text.ptr + text.len, true) : 0;
 }
 
-/* Something else than the closing bracket behind the last of |count| elements. */
+/* Reports that there is no closing bracket after |count| elements. */
 static enum status fail_long(struct tensor_walk *walk, size_t count, struct error *err)
 {
     char path[PATH_TEXT_MAX], shape[SHAPE_TEXT_MAX];
@@ -105,7 +105,7 @@ static enum status fail_long(struct tensor_walk *walk, size_t count, struct erro
                     : fail_next(walk, walk->level, "']'", err);
 }
 
-/* The string at walk->at was not read: it is malformed, or there was no memory to decode it. */
+/* Reports why the string at walk->at was not read: it is malformed, or memory ran out. */
 static enum status fail_string(const struct tensor_walk *walk, const char *path, struct error *err)
 {
     struct json_string string;
@@ -139,7 +139,7 @@ static enum status fail_number(const struct tensor_walk *walk, const char *path,
     }
 }
 
-/* Why the element at walk->at, whose index is set, was not read. */
+/* Reports why the element at walk->at, whose index is set, was not read. */
 static enum status fail_element(const struct tensor_walk *walk, struct error *err)
 {
     char path[PATH_TEXT_MAX];
@@ -162,7 +162,8 @@ static enum status fail_element(const struct tensor_walk *walk, struct error *er
     return fail_next(walk, walk->level + 1, walk->element->wanted, err);
 }
 
-/* An innermost array of |count| elements, from behind its bracket to behind its closing one. */
+/* Reads an innermost array of |count| elements, from behind its opening bracket to behind its
+ * closing one. */
 static enum status walk_run(struct tensor_walk *walk, size_t count, struct error *err)
 {
     size_t done = walk->element->read_run(walk, count);
@@ -178,7 +179,7 @@ static enum status walk_run(struct tensor_walk *walk, size_t count, struct error
     return ST_OK;
 }
 
-/* To the next array inside the one at walk->level, or out of that one when it is complete. */
+/* Enters the next array inside the one at walk->level, or leaves that one if it is complete. */
 static enum status walk_brackets(struct tensor_walk *walk, bool *is_inside, struct error *err)
 {
     int64_t done = walk->index[walk->level], count = walk->shape->dims[walk->level];
