@@ -47,7 +47,7 @@ static uint64_t multiply_to_odd(struct pow10 g, uint64_t cp)
  * float below is at half the distance, because c is the first of its binade. */
 static struct shortest find_shortest(uint64_t c, int q, bool is_lopsided)
 {
-    bool is_odd = c & 1; /* the ends of the interval round to the even neighbour, not to this float */
+    bool is_odd = c & 1; /* then the ends of the interval round to other floats */
     int k = (q * 1262611 - (is_lopsided ? 524031 : 0)) >> 22;
     int shift = q + floor_log2_pow10(-k) + 1;
     struct pow10 g = pow10_ceil(-k);
