@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gather, scatter and scatter_reduce: an index tensor says, element by element, which place along
- * one dim of a table is meant. The index, and the list that is gathered or scattered, have the
- * table's rank; along the other dims they are at most as long as the table.
+ * gather, scatter and scatter_reduce: each element of an index tensor names a place along one dim
+ * of a table. The index and the list (the tensor that is gathered or scattered) have the table's
+ * rank; along the other dims they are at most as long as the table.
  *
- * A place outside of the table is a fault, negative ones too, as in PyTorch. A tile of a scatter
- * owns a part of the other dims and goes through its index in order, so the last of several to one
- * place stays, and sums have one order.
+ * A place outside the table, also a negative one, is a fault, as in PyTorch. A tile of a scatter
+ * owns a part of the other dims and walks its index in order, so that the last of several values
+ * for one place stays and sums have a fixed order.
  */
 #include "config.h"
 
@@ -26,7 +26,7 @@
 #include "runtime/ops/shaders/scatter_reduce.h"
 #include "runtime/ops/view_priv.h"
 
-#define SEARCHES_MAX (1 << 20) /* of a column, to reduce it without memory of its own */
+#define SEARCHES_MAX (1 << 20) /* of a column: reducing it needs no further memory */
 
 /* A part of a row: columns [begin, begin + count) of the inner dim. */
 struct along_row {
@@ -90,7 +90,7 @@ static void gather_row(const struct rt_along_constants *c, const struct along_ro
     }
 }
 
-/* Finds row |r|; false when the index has it not. Offsets in elements. */
+/* Finds row |r|; false when the index does not have that row. Offsets in elements. */
 static bool find_row(const struct rt_along_constants *c, int64_t r, int64_t *table, int64_t *index,
                      int64_t *list)
 {
@@ -163,7 +163,8 @@ static void scatter_row(const struct rt_along_constants *c, const struct along_r
     }
 }
 
-/* A column of the table, in the class that it is reduced in; RT_ALONG_MEAN counts, too. */
+/* A column of the table, in the class that the reduction computes in; RT_ALONG_MEAN also counts the
+ * values. */
 union along_column {
     float *f32;
     double *f64;
@@ -171,7 +172,7 @@ union along_column {
     void *any;
 };
 
-/* NaN wins, and stays. */
+/* a NaN wins and stays */
 #define DEFINE_REDUCE(class, type, is_nan, low, high)                                              \
     static void begin_##class(const struct rt_along_constants *c, type *at)                        \
     {                                                                                              \
@@ -240,7 +241,7 @@ static void divide(const struct rt_along_constants *c, enum rt_class class,
     for (int64_t n = 0; n < c->along.table_size; n++) {
         int64_t count = counts[n] + c->has_self;
         if (count == 0) {
-            continue; /* nothing came, and what is there stays */
+            continue; /* no value came: the table keeps its content */
         }
         if (class == RT_CLASS_F32) {
             column.f32[n] /= (float)count;
@@ -252,7 +253,8 @@ static void divide(const struct rt_along_constants *c, enum rt_class class,
     }
 }
 
-/* Column |i| of a row: first what takes a value forgets its own, unless that is one of them. */
+/* Column |i| of a row. A place that receives a value first forgets its own, unless the reduction
+ * includes it. */
 static void reduce_column(const struct rt_along_constants *c, const struct along_row *row,
                           int64_t i)
 {
@@ -334,7 +336,7 @@ static const struct hal_kernel kernel_reduce = {
 static const struct hal_kernel kernel_reduce_host = {.name = "scatter_reduce",
                                                      .cpu = along_scatter};
 
-/* Shaders do not add doubles and complex numbers. */
+/* Shaders do not add doubles or complex numbers. */
 static const struct hal_kernel *scatter_kernel(enum rt_along_mode mode, enum dtype dtype)
 {
     bool is_wide = dtype == DT_F64 || dtype_infos[dtype].kind == DTYPE_COMPLEX;
@@ -344,7 +346,7 @@ static const struct hal_kernel *scatter_kernel(enum rt_along_mode mode, enum dty
     return mode == RT_ALONG_ADD && is_wide ? &kernel_scatter_host : &kernel_scatter;
 }
 
-/* Shaders look through a column's index for each element of the table: through few. */
+/* For each element of the table a shader searches a column's index: only short ones. */
 static bool is_too_deep(const struct rt_along_constants *c)
 {
     return c->mode >= RT_ALONG_SUM &&
@@ -354,7 +356,7 @@ static bool is_too_deep(const struct rt_along_constants *c)
 /* ---- shapes ------------------------------------------------------------------------------------
  */
 
-/* A tensor of rank 0 is as one of rank 1 here. */
+/* A tensor of rank 0 is treated as one of rank 1 here. */
 static uint8_t rank_of(const struct rt_value *value)
 {
     return value->rank ? value->rank : 1;
@@ -403,7 +405,7 @@ static enum status scatter_shape(struct rt_shape_call *call)
     return rt_set_out_like(call, 0, 0);
 }
 
-/* Which reduction argument |index| names, or RT_ALONG_GATHER: none. */
+/* The reduction that argument |index| names; without the argument, RT_ALONG_GATHER. */
 static enum rt_along_mode find_reduction(const struct rt_value *name)
 {
     static const char *const names[] = {[RT_ALONG_SUM] = "sum",
@@ -452,7 +454,7 @@ static struct rt_along_dim dim_of(const struct rt_tensor *table, const struct rt
                                  index->strides[d], list->strides[d]};
 }
 
-/* The index fits into the table but along |dim|, and into the list. */
+/* The index fits into the table, except along |dim|, and into the list. */
 static enum status check_sizes(const struct rt_tensor *table, const struct rt_tensor *index,
                                const struct rt_tensor *list, uint8_t dim, struct error *err)
 {
@@ -487,7 +489,7 @@ static void fill_constants(struct rt_along_constants *c, const struct rt_tensor 
     }
 }
 
-/* Wide rows are cut across where there are not rows enough. */
+/* Wide rows are cut across when there are too few rows. */
 static void cut(struct rt_along_constants *c, const struct rt_machine *machine,
                 struct hal_dispatch *dispatch)
 {
@@ -538,7 +540,7 @@ static enum status gather_emit(struct rt_emit *emit, struct error *err)
     return rt_emit_dispatch(emit, &dispatch, err);
 }
 
-/* |source| is the index itself where a single value is scattered: it is not read. */
+/* When a single value is scattered |source| is the index itself and is not read. */
 static enum status emit_scatter(struct rt_emit *emit, struct rt_along_constants *c,
                                 const struct rt_tensor *source, struct error *err)
 {
@@ -562,7 +564,7 @@ static enum status emit_scatter(struct rt_emit *emit, struct rt_along_constants 
         dispatch.scratch_bytes = (size_t)table.dims[dim] * 2 * sizeof(int64_t);
     }
     if (index.numel == 0) {
-        /* Only the table is kept; an index of no elements has no row to find. */
+        /* Only the table is kept: an index without elements has no row to find. */
         fill_constants(c, &table, &table, &table, dim);
         c->along.index_size = 0;
     } else {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Resampling of images with a triangle filter as wide as the input pixels that an output pixel
- * covers: _upsample_bilinear2d_aa. Weights are normalised, so that a window cut at the border still
- * averages. Numbers are computed in float, doubles in double; resample.c has that of bytes.
+ * Resampling of images with antialiasing: _upsample_bilinear2d_aa. The triangle filter is as wide
+ * as the input pixels that one output pixel covers. Weights are normalised, so that a window that
+ * the border cuts still averages. Arithmetic is in float, for doubles in double; resample.c
+ * resamples bytes.
  *
  * A tile is some columns of one channel's image: the weights of a column serve all its rows.
  */
@@ -22,13 +23,14 @@
 #define SIZE_MAX_OUT INT32_MAX
 #define SCRATCH_MAX ((int64_t)8 << 20) /* bytes for the taps of a row and a column */
 
-/* The pixel that a place is in: from 0 to the one behind the last. */
+/* The pixel that contains a place, from 0 to one past the last. */
 static int64_t pixel_at(const struct rt_resample_dim *dim, double place)
 {
     return rt_min((int64_t)fmin(fmax(place, 0), (double)dim->in), dim->in);
 }
 
-/* The window and weights of output pixel |at|, and the largest; |weights| NULL: only that. */
+/* The window and the weights of output pixel |at|, and the largest weight. With |weights| NULL only
+ * the window. */
 #define DEFINE_TRIANGLE(type, suffix)                                                              \
     static type triangle_##suffix(const struct rt_resample_dim *dim, int64_t at, int64_t in)       \
     {                                                                                              \
@@ -43,7 +45,7 @@ static int64_t pixel_at(const struct rt_resample_dim *dim, double place)
     {                                                                                              \
         type support = (type)dim->support, center = (type)dim->scale * ((type)at + (type)0.5);     \
         type sum = 0, largest = 0;                                                                 \
-        /* A scale of the caller's may lead behind the image. */                                   \
+        /* The caller may give a scale in front of the image's own. */                             \
         int64_t begin = rt_min(pixel_at(dim, center - support + (type)0.5), dim->in - 1);          \
         int64_t end = pixel_at(dim, center + support + (type)0.5);                                 \
         int64_t count = rt_max(1, rt_min(end - begin, dim->taps));                                 \
@@ -68,7 +70,8 @@ struct rt_resample_window rt_triangle_f64(const struct rt_resample_dim *dim, int
     return weigh_f64(dim, at, weights, out_largest);
 }
 
-/* The kernel's three rows of scratch: weights of a column and of a row, one row of the window. */
+/* The kernel's scratch has three rows: weights of a column, weights of a row, one row of the
+ * window. */
 #define DEFINE_AA(type, suffix, class)                                                             \
     /* The filtered value of one output pixel; |x| is the channel's image. */                      \
     static type filter_##suffix(const struct rt_aa_constants *c, const char *x,                    \

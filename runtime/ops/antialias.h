@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kernels of antialias.c are told. */
+/* Constants for the kernels of antialias.c. */
 #ifndef PTED_RUNTIME_OPS_ANTIALIAS_H
 #define PTED_RUNTIME_OPS_ANTIALIAS_H
 

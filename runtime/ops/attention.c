@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Attention: softmax(scale * q k^T + mask) v for every head, without a matrix of queries by keys in
- * memory. A tile is a block of query rows that share their keys; it walks the keys in chunks and
- * keeps for each row the greatest score so far, the sum of exponentials relative to it and the
- * weighted sum of values, which are scaled down when a greater score turns up. Halves are converted
- * on the way and everything is computed in float.
+ * memory. A tile is a block of query rows that share their keys. It walks the keys in chunks and
+ * keeps for each row the greatest score so far, the sum of exponentials relative to that score, and
+ * the weighted sum of values. A greater score scales both sums down. Half-precision inputs are
+ * converted to float on the way.
  *
- * q is [batch, queries, heads, depth], k and v [batch, rows, key heads, depth]; each key head
- * serves heads / key heads neighbouring heads. Without a mask, the first start + queries rows are
- * used, and with is_causal row i of the queries sees those up to start + i. A mask is added to the
- * scores; all rows are used then. A query that sees nothing gives zeros.
+ * q is [batch, queries, heads, depth]; k and v are [batch, rows, key heads, depth]. Each key head
+ * serves heads / key heads neighbouring heads. Without a mask the first start + queries rows are
+ * used, and with is_causal row i of the queries sees the rows up to start + i. With a mask all rows
+ * are used, and the mask is added to the scores. A query that sees no row gives zeros.
  */
 #include "config.h"
 
@@ -28,12 +28,12 @@ enum { ATT_Q, ATT_K, ATT_V, ATT_START, ATT_MASK, ATT_DROPOUT, ATT_CAUSAL, ATT_SC
 
 #define ROWS_MAX 48     /* of a tile */
 #define KEYS_MAX 128    /* of a chunk */
-#define ROWS_BY_GEMM 6  /* below, packing costs more than it brings */
+#define ROWS_BY_GEMM 6  /* below this, packing costs more than it saves */
 #define ALIGN_FLOATS 16 /* 64 bytes */
 
 #define FLOAT_TYPES (1u << DT_F32 | 1u << DT_F16 | 1u << DT_BF16)
 
-/* One tile at work; the arrays are scratch. */
+/* State of one tile; the arrays are scratch. */
 struct work {
     const struct rt_attention *k;
     const char *keys, *values; /* of the head */
@@ -42,7 +42,7 @@ struct work {
     float *q, *sums;      /* [count][depth] */
     float *scores;        /* [count][KEYS_MAX] */
     float *packed, *rows; /* a chunk of keys or values: packed, as floats */
-    int64_t start, end;   /* of the queries, and of the keys that are used */
+    int64_t start, end;   /* queries, and keys in use */
     float max[ROWS_MAX], total[ROWS_MAX];
 };
 
@@ -51,13 +51,13 @@ static int64_t query_of(const struct work *w, int64_t row)
     return (w->first + row) / w->k->group;
 }
 
-/* Where row |row| lies in q and in the output, in elements from the group's first head. */
+/* Offset of row |row| in q and in the output, in elements from the group's first head. */
 static int64_t place_of(const struct work *w, int64_t row)
 {
     return query_of(w, row) * w->k->q_seq + (w->first + row) % w->k->group * w->k->q_head;
 }
 
-/* Keys that the row sees are those before this one. */
+/* The row sees the keys before this one. */
 static int64_t limit_of(const struct work *w, int64_t row)
 {
     int64_t limit = w->start + query_of(w, row) + 1;
@@ -177,7 +177,7 @@ static void gather(const struct work *w, int64_t first, int64_t n)
 
 /* ---- softmax as the chunks come ------------------------------------------------------------ */
 
-/* The scores of row |r| become exponentials relative to the greatest so far. */
+/* Turns the scores of row |row| into exponentials relative to the greatest score so far. */
 static void soften(struct work *w, int64_t r, int64_t first, int64_t n)
 {
     const struct hal_cpu_uk *uk = hal_cpu_uk();
@@ -194,7 +194,7 @@ static void soften(struct work *w, int64_t r, int64_t first, int64_t n)
     float greatest = uk->max_f32(row, (size_t)n);
     w->max[r] = greatest > before || greatest != greatest ? greatest : before;
     if (w->max[r] == -INFINITY) {
-        memset(row, 0, (size_t)n * sizeof(float)); /* nothing seen yet */
+        memset(row, 0, (size_t)n * sizeof(float)); /* no key seen yet */
         return;
     }
     if (w->max[r] != before) {
@@ -215,7 +215,7 @@ static int64_t aligned(int64_t floats)
     return (floats + ALIGN_FLOATS - 1) / ALIGN_FLOATS * ALIGN_FLOATS;
 }
 
-/* The larger of keys and values, packed. */
+/* Bytes of the larger of keys and values, packed. */
 static int64_t packed_floats(int64_t depth)
 {
     const struct hal_cpu_uk *uk = hal_cpu_uk();
@@ -307,7 +307,7 @@ static const struct hal_kernel deep_kernel = {.name = "attention", .cpu = attent
 
 /* ---- the operator -------------------------------------------------------------------------- */
 
-/* Which dim is which; heads first in the other order. */
+/* The order of the dims; in the other order heads come before rows. */
 struct axes {
     uint8_t seq, head;
 };
@@ -388,7 +388,7 @@ static enum status attention_place(struct rt_shape_call *call, uint32_t arg,
     const struct axes *axes = call->node->op->detail;
     struct rt_dim queries = rt_arg(call, ATT_Q)->dims[axes->seq];
 
-    *out_place = rt_dim_of(0); /* a mask says it all */
+    *out_place = rt_dim_of(0); /* the mask decides alone which keys are seen */
     if (!rt_arg_is_none(call, ATT_MASK)) {
         return ST_OK;
     }
@@ -399,7 +399,7 @@ static enum status attention_place(struct rt_shape_call *call, uint32_t arg,
                             "keys for all queries");
 }
 
-/* Where the queries begin, when they end in time. */
+/* Where the queries begin, if their last row still fits. */
 static enum status check_start(const struct rt_attention *k, struct rt_place start,
                                struct error *err)
 {
@@ -460,7 +460,7 @@ static enum status attention_emit(struct rt_emit *emit, struct error *err)
         return error_set(err, ST_TOO_LARGE, "attention: %lld heads of %lld", (long long)heads,
                          (long long)k.depth);
     }
-    /* Of rows that only the run knows, half. */
+    /* When only the run knows the number of rows, assume half of them. */
     int64_t used = k.has_mask ? k.rows : start.is_read ? k.rows / 2 + 1 : k.start + k.queries;
     const struct hal_kernel *kernel =
         k.depth <= RT_ATTENTION_SHADER_DEPTH_MAX ? &attention_kernel : &deep_kernel;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Batch rules that rows share. Dim 0 of a tensor that carries rows is their number times what it
- * was for one, in row-major order, so that one row's part is a run of indices of dim 0.
+ * Batch rules that operators share. Dim 0 of a tensor that carries rows is the number of rows times
+ * its extent for one row, in row-major order. One row's part is therefore a range of indices of dim
+ * 0.
  */
 #include "config.h"
 
@@ -31,7 +32,7 @@ enum status rt_batch_each(struct rt_batch_call *call)
 
 enum status rt_batch_pointwise(struct rt_batch_call *call)
 {
-    (void)call; /* that the rows are along the same dim everywhere shows in the output's dims */
+    (void)call; /* the output's dims show that the rows are along the same dim everywhere */
     return ST_OK;
 }
 
@@ -46,7 +47,7 @@ static bool is_first(struct rt_dim given, uint8_t rank)
     return !rt_dim_is_const(given) || given.value == 0 || given.value == -(int64_t)rank;
 }
 
-/* The rank that dim numbers refer to: the larger one, for an operator that adds a dim. */
+/* The rank that dim numbers refer to: the larger one when an operator adds a dim. */
 static uint8_t rank_of(const struct rt_batch_call *call)
 {
     const struct rt_value *self = arg_of(call, 0), *out = rt_node_out(call->graph, call->node, 0);
@@ -93,7 +94,7 @@ enum status rt_batch_transpose(struct rt_batch_call *call)
     return moves ? refuse(call, "it moves dim 0") : rt_batch_each(call);
 }
 
-/* Argument 1 has the output's sizes: the first of them is the rows' now. */
+/* Argument 1 lists the output's sizes, of which the first now counts rows. */
 enum status rt_batch_sizes(struct rt_batch_call *call)
 {
     struct rt_graph *graph = call->graph;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The operator "chain" (chain.h) and its kernel: for each piece of a run one loop after the other,
- * over buffers that stay in the nearest cache; only the last writes to the output.
+ * The operator "chain" (chain.h) and its kernel. For each piece of a run the kernel executes one
+ * loop after the other over buffers that stay in the nearest cache; only the last loop writes to
+ * the output.
  *
- * A tensor that is one row for many (a gate or a bias of every channel) would make runs as short as
- * that row. Where the row is short, the two innermost dims are walked as one instead, in pieces of
- * whole rows, and the row is repeated in a buffer beforehand.
+ * A tensor that repeats one row (a gate, or one bias for each channel) would make runs as short as
+ * that row. When the row is short, the two innermost dims are walked as one instead, in pieces of
+ * whole rows, and a buffer holds the repeated row.
  */
 #include "config.h"
 
@@ -18,11 +19,11 @@
 #include "runtime/ops/shaders/chain.h"
 
 #define PIECE 512    /* positions at a time */
-#define NOWHERE 0xFF /* a value that no buffer holds */
+#define NOWHERE 0xFF /* a value that has no buffer */
 
 /* ---- loops --------------------------------------------------------------------------------- */
 
-/* The micro-kernel of a loop that has one with a number for an operand, or -1. */
+/* The micro-kernel of a loop that has one for a constant operand, or -1. */
 static int binary_of(enum rt_pw_op op)
 {
     switch (op) {
@@ -100,7 +101,7 @@ static enum rt_pw_op op_named(struct span name)
     unreachable();
 }
 
-/* The next word of |text|, which goes behind it. */
+/* The next word of |text|; moves |text| past it. */
 static struct span next_word(struct span *text)
 {
     const void *space = memchr(text->ptr, ' ', text->len);
@@ -137,7 +138,7 @@ static void read_chain(struct rt_emit *emit, struct rt_chain *chain)
     }
 }
 
-/* The last step that reads each value. */
+/* For each value the last step that reads it. */
 static void find_last_uses(const struct rt_chain *c, uint32_t last[RT_CHAIN_VALUES_MAX])
 {
     for (uint32_t i = 0; i < c->step_count; i++) {
@@ -164,10 +165,8 @@ static struct rt_chain_run form_of(const struct rt_chain_step *s)
     return step;
 }
 
-/*
- * Buffers: the tensors' come first, then as many as values are alive at a time. A result may take
- * the place of an operand that nothing reads any more, but never that of a tensor.
- */
+/* Assigns buffers: first the tensors', then as many as values are alive at a time. A result may
+ * reuse the buffer of an operand that no later step reads, but never that of a tensor. */
 static void assign_buffers(const struct rt_chain *c, struct rt_chain_constants *k)
 {
     uint32_t last[RT_CHAIN_VALUES_MAX] = {0};
@@ -209,7 +208,7 @@ static uint32_t buffer_count(const struct rt_chain_constants *k)
     return count;
 }
 
-/* Merges the two innermost dims where an operand is one row for many, see above. */
+/* Merges the two innermost dims when an operand repeats one row; see the head of this file. */
 static void repeat_rows(struct rt_chain_constants *k)
 {
     struct rt_loop *loop = &k->loop;
@@ -310,7 +309,7 @@ static float *buffer_at(const struct piece *p, uint32_t buffer)
     return p->space + (size_t)buffer * PIECE;
 }
 
-/* What is the same for all pieces of a run. */
+/* State that all pieces of a run share. */
 static void begin_run(struct piece *p)
 {
     const struct rt_chain_constants *k = p->k;
@@ -382,7 +381,7 @@ static void run_steps(struct piece *p, float *out, size_t count)
     }
 }
 
-/* The output has the smallest strides inside, so that a run of it is contiguous. */
+/* The output has the smallest strides in the innermost dim, so that a run of it is contiguous. */
 static void chain_tile(const struct hal_args *args, struct hal_tile tile)
 {
     const struct rt_chain_constants *k = args->constants;

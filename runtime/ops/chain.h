@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Chains: pointwise nodes over floats that became one node, "chain", which walks its tensors once
- * and keeps what lies between the loops in a few KiB of scratch. rt_pass_chain() makes them.
+ * Chains: several pointwise nodes over floats, joined into one node "chain". It walks its tensors
+ * once and keeps intermediate values in a few KiB of scratch. rt_pass_chain() makes such nodes.
  *
- * A chain computes values, numbered from 0: its tensors, then the result of each step; the last is
- * the output. In a graph a chain has up to three tensors, the names of the steps' loops, and for
- * each step in order the operands and parameters of its loop: a value's number, or -1 - n for entry
- * n of the list of floats:
+ * A chain computes values that are numbered from 0: first its tensors, then the result of each
+ * step; the last value is the output. In a graph a chain has up to three tensors, the names of the
+ * steps' loops, and for each step in order the operands and parameters of its loop: a value's
+ * number, or -1 - n for entry n of the list of floats:
  *
  *     chain(%x, none, none, "add clamp mul", [0,-1, 1,-2,-3, 0,2], [3, 0, 6])
  *         x * clamp(x + 3, 0, 6)
  *
- * Only the pass makes them, so that a chain which is not well formed is our own mistake.
+ * Only the pass makes chains, so a malformed one is a defect of ours.
  */
 #ifndef PTED_RUNTIME_OPS_CHAIN_H
 #define PTED_RUNTIME_OPS_CHAIN_H
@@ -28,7 +28,7 @@
 #define RT_CHAIN_VALUES_MAX (RT_CHAIN_TENSORS_MAX + RT_CHAIN_STEPS_MAX)
 #define RT_CHAIN_ARGS_MAX (RT_PW_INPUTS_MAX + RT_PW_PARAMS_MAX)
 
-/* A loop and where its operands, then its parameters come from, as said above. */
+/* A loop with the sources of its operands and then its parameters, in the encoding above. */
 struct rt_chain_step {
     enum rt_pw_op op;
     int args[RT_CHAIN_ARGS_MAX];
@@ -42,15 +42,15 @@ struct rt_chain {
 
 /* ---- what the kernel is told -------------------------------------------------------------- */
 
-/* How a step is run. */
+/* How a step is executed. */
 enum rt_chain_form {
-    RT_CHAIN_LOOP,     /* any loop over tensors */
-    RT_CHAIN_BINARY,   /* a binary micro-kernel: sums have no factor here */
-    RT_CHAIN_SCALAR,   /* a binary micro-kernel, its second operand a number */
-    RT_CHAIN_REVERSED, /* its first */
+    RT_CHAIN_LOOP,     /* any loop, over tensors */
+    RT_CHAIN_BINARY,   /* a binary micro-kernel; a sum has no factor here */
+    RT_CHAIN_SCALAR,   /* a binary micro-kernel whose second operand is a constant */
+    RT_CHAIN_REVERSED, /* a binary micro-kernel whose first operand is a constant */
 };
 
-/* Buffers by number; a tensor that is read where it lies has the number of its own. */
+/* Buffers by number. A tensor that is read in place has a number of its own. */
 struct rt_chain_run {
     uint8_t op;   /* enum rt_pw_op */
     uint8_t form; /* enum rt_chain_form */
@@ -61,7 +61,7 @@ struct rt_chain_run {
 struct rt_chain_constants {
     struct rt_loop loop;
     uint32_t tensors, step_count, piece;
-    uint32_t period; /* of the operands in |repeated|: positions of the row */
+    uint32_t period; /* for each repeated operand the positions of its row */
     uint32_t repeated;
     struct rt_chain_run steps[RT_CHAIN_STEPS_MAX];
     float numbers[RT_CHAIN_NUMBERS_MAX];
@@ -70,10 +70,10 @@ _Static_assert(sizeof(struct rt_chain_constants) <= HAL_CONSTANTS_MAX,
                "constants are copied whole");
 
 #ifndef HAL_SHADER
-/* Operands of the loop and parameters in a chain: a sum has no factor there. */
+/* Number of the loop's operands and parameters inside a chain: a sum has no factor there. */
 uint32_t rt_chain_arg_count(enum rt_pw_op op);
 
-/* Can the loop be a step whose operands are numbers where |numbers| has a bit? */
+/* Can the loop be a step whose operands are constants where |numbers| has a bit? */
 bool rt_chain_takes(enum rt_pw_op op, uint32_t numbers);
 #endif
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Operators of complex numbers that no other family has: views of them as pairs of reals and
- * matrix products. Elements are read and written through their class, two doubles.
- */
+/* Operators of complex numbers outside the other families: views as pairs of reals, and matrix
+ * products. Elements are read and written through their class, a pair of doubles. */
 #include "config.h"
 
 #include "base/check.h"
@@ -60,7 +58,7 @@ static void product_row(const struct product_constants *c, const char *a, const 
     }
 }
 
-/* Bindings: out, a, b. A tile is a row's columns; x of them, y rows, z matrices. */
+/* Bindings: out, a, b. A tile is some columns of one row. Grid: x columns, y rows, z matrices. */
 static void product_tile(const struct hal_args *args, struct hal_tile tile)
 {
     const struct product_constants *c = args->constants;
@@ -78,7 +76,9 @@ static void product_tile(const struct hal_args *args, struct hal_tile tile)
 
 static const struct hal_kernel kernel_product = {.name = "product_complex", .cpu = product_tile};
 
-/* [.., m, k] x [.., k, n]; the lower pass makes it of products that have been checked. */
+/*
+ * [.., m, k] x [.., k, n]. The lower pass makes this operator from products that have been checked.
+ */
 static enum status product_shape(struct rt_shape_call *call)
 {
     const struct rt_value *a = rt_arg(call, 0), *b = rt_arg(call, 1);

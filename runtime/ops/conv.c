@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Convolutions. The file's form, of rank 3 ([N, C, L]) to 5, has no kernel: for lines and pictures
- * the lower pass turns it into "conv" (also transposed and grouped) or "conv_dw" (one channel a
- * group) over packed f32 weights, both channels-last; for what these do not cover into the
- * operators of conv_direct.c.
+ * Convolutions. The file's form, of rank 3 ([N, C, L]) to 5, has no kernel. For 1-D and 2-D inputs
+ * the lower pass replaces it with "conv" (also transposed and grouped) or "conv_dw" (one channel a
+ * group) over packed f32 weights, both channels-last; for all others with the operators of
+ * conv_direct.c.
  *
  * Shapes: torch.nn.functional.conv2d and conv_transpose2d.
  */
@@ -20,20 +20,20 @@
 #include "runtime/ops/gemm.h"
 #include "runtime/ops/shaders/depthwise.h"
 
-/* No real kernel is larger, and a tile keeps a record for every tap. */
+/* Real kernels are smaller, and a tile keeps a record for every tap. */
 #define KERNEL_TAPS_MAX 16384
 
-/* Strides, dilations and paddings beyond this are refused: products of two stay
- * far from overflow. */
+/* Larger strides, dilations and paddings are refused, so that a product of two stays far from
+ * overflow. */
 #define EXTENT_MAX (1 << 24)
 
-/* A transposed convolution is a dispatch for every phase of its strides. */
+/* A transposed convolution takes one dispatch for every phase of its strides. */
 #define PHASES_MAX 4096
 
 /* ---- the file's form ------------------------------------------------------------------------- */
 
-/* Entry |axis| of a list that has one for all axes, one for each, or (where
- * |empty| allows) none. */
+/* Entry |axis| of a list with one entry for all axes, one for each axis, or (if |empty| is set)
+ * none. */
 static enum status list_entry(struct rt_shape_call *call, uint32_t index, uint8_t axes,
                               uint8_t axis, int64_t empty, int64_t *out_value)
 {
@@ -57,7 +57,7 @@ struct window {
     int64_t kernel, stride, padding, dilation, output_padding;
 };
 
-/* Which arguments say what: the convolution and its gradients name the same things. */
+/* The positions of arguments, which the convolution and its gradients order differently. */
 struct places {
     uint32_t x, w, stride, padding, dilation, transposed, output_padding, groups;
 };
@@ -115,7 +115,7 @@ static struct rt_dim out_extent(struct rt_dims *dims, struct rt_dim in, const st
     return rt_dim_add(dims, rt_dim_floordiv(dims, room, rt_dim_of(w->stride)), rt_dim_of(1));
 }
 
-/* Types, ranks and channels; into |out_channels| those of the output. */
+/* Checks types, ranks and channels; |out_channels| receives the output's. */
 static enum status check_channels(struct rt_shape_call *call, const struct places *at,
                                   struct rt_dim *out_channels)
 {
@@ -140,7 +140,7 @@ static enum status check_channels(struct rt_shape_call *call, const struct place
                                 "channels of the input, as the weights want them", call->err);
 }
 
-/* The dims of what the convolution of x and w gives. */
+/* The dims of the convolution of x and w. */
 static enum status find_output(struct rt_shape_call *call, const struct places *at,
                                struct rt_dim out[2 + RT_CONV_AXES_MAX])
 {
@@ -185,7 +185,7 @@ static enum status convolution_shape(struct rt_shape_call *call)
     return rt_set_out(call, 0, x->rank, out);
 }
 
-/* Gradients for input, weights and bias: as these, whatever the mask says. */
+/* Gradients for input, weights and bias have their dims, whatever the mask says. */
 static enum status backward_shape(struct rt_shape_call *call)
 {
     const struct rt_value *grad = rt_arg(call, RT_CONV_BACK_GRAD);
@@ -232,7 +232,7 @@ static enum status pack_emit(struct rt_emit *emit, struct error *err)
     const struct rt_tensor *w = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
     int64_t groups = rt_emit_int(emit, 1), taps = w->dims[2] * (w->rank == 4 ? w->dims[3] : 1);
     bool is_transposed = rt_emit_value(emit, 2)->b;
-    /* OIHW; transposed IOHW, where a group is a range of I. */
+    /* OIHW; transposed IOHW, in which a group is a range of I. */
     int64_t inner = is_transposed ? w->dims[0] / groups : w->dims[1];
     struct rt_pack pack = {
         .column = is_transposed ? taps : w->dims[1] * taps,
@@ -249,10 +249,8 @@ static enum status pack_emit(struct rt_emit *emit, struct error *err)
 
 /* ---- conv ------------------------------------------------------------------------------------ */
 
-/*
- * x, packed weights, bias?, residual?, kernel, stride, padding, dilation, output padding (2 entries
- * each, the first of them idle for rank 3), groups, outs, transposed, min, max
- */
+/* x, packed weights, bias?, residual?, kernel, stride, padding, dilation, output padding (2 entries
+ * each; for rank 3 the first is unused), groups, outs, transposed, min, max */
 enum {
     PACKED_X,
     PACKED_W,
@@ -335,9 +333,9 @@ static int64_t gcd(int64_t a, int64_t b)
 }
 
 /*
- * Output positions phase, phase + stride, … of a transposed convolution: a plain one with step 1.
- * Output o takes tap t from input i where i * stride = o + padding - t * dilation; for one phase
- * these are every (stride / gcd)th tap from the first that divides.
+ * Output positions phase, phase + stride, ... of a transposed convolution are a plain convolution
+ * of step 1. Output o takes tap t from input i where i * stride = o + padding - t * dilation. For
+ * one phase these are every (stride / gcd)th tap, from the first that divides.
  */
 static struct rt_axis phase_axis(const struct window *w, int64_t in, int64_t out, int64_t phase)
 {
@@ -419,7 +417,8 @@ static enum status emit_phases(struct rt_emit *emit, const struct conv *c, struc
     return ST_OK;
 }
 
-/* One tap, no padding, step 1: the image is one line of pixels, which tiles better. */
+/* With one tap, no padding and step 1 the image becomes one line of pixels, which cuts into better
+ * tiles. */
 static bool is_flat(const struct conv *c)
 {
     return c->h.kernel == 1 && c->w.kernel == 1 && c->h.stride == 1 && c->w.stride == 1 &&
@@ -485,7 +484,7 @@ static void depthwise_cpu(const struct hal_args *args, struct hal_tile tile)
 static const struct hal_kernel depthwise_kernel = {
     .name = "depthwise_f32", .cpu = depthwise_cpu, .spirv = HAL_SPIRV(depthwise_spirv)};
 
-/* Roughly what depthwise rows cost. */
+/* Rough cost of depthwise rows. */
 #define DEPTHWISE_MACS_PER_NS 20
 
 static struct rt_depthwise describe_depthwise(const struct conv *c)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The arguments of the file's convolutions, for the operators and the pass that lowers them. */
+/* Arguments of the file's convolutions, for the operators and for the pass that lowers them. */
 #ifndef PTED_RUNTIME_OPS_CONV_H
 #define PTED_RUNTIME_OPS_CONV_H
 
@@ -7,10 +7,10 @@
 #include "runtime/ops/op.h"
 #endif
 
-/* Spatial dims: a line, a picture, a volume. */
+/* Spatial dims: 1-D, 2-D or 3-D. */
 #define RT_CONV_AXES_MAX 3
 
-/* Of "convolution", in the file's order. */
+/* Arguments of "convolution", in the file's order. */
 enum rt_conv_arg {
     RT_CONV_X,
     RT_CONV_W,
@@ -24,7 +24,7 @@ enum rt_conv_arg {
     RT_CONV_ARGS
 };
 
-/* Of "convolution_backward". */
+/* Arguments of "convolution_backward". */
 enum rt_conv_back_arg {
     RT_CONV_BACK_GRAD,
     RT_CONV_BACK_X,

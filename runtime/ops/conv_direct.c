@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Convolutions without packed weights, in float, double and 64-bit integers and of up to three
- * dims: for what the packed f32 kernels do not cover, and for the gradients. Row-major tensors.
+ * Convolutions without packed weights, in float, double and 64-bit integers, of up to three spatial
+ * dims: the cases outside the packed f32 kernels, and the gradients. Row-major tensors.
  *
- * An output line is the sum, over channels and taps, of input lines times a number: the loop along
- * a line is what the compiler vectorises. A tile is some lines; a tile of a gradient some weights.
+ * An output line is the sum, over channels and taps, of input lines times a number; the compiler
+ * vectorises the loop along a line. A tile is some lines; a tile of a gradient is some weights.
  */
 #include "config.h"
 
@@ -28,7 +28,7 @@ static int64_t ceil_div(int64_t a, int64_t b)
     return -floor_div(-a, b);
 }
 
-/* The input position that output |at| takes tap |k| from; -1: none. */
+/* The input position from which output |at| takes tap |k|; -1 if there is none. */
 static int64_t input_of(const struct rt_direct_axis *axis, bool is_transposed, int64_t at,
                         int64_t k)
 {
@@ -44,8 +44,9 @@ static int64_t input_of(const struct rt_direct_axis *axis, bool is_transposed, i
 }
 
 /*
- * Positions [first, behind) of the denser side of a line, whose partners first * stride + shift and
- * so on fall into [0, size): outputs and their inputs, or of a transposed one inputs and outputs.
+ * Positions [first, behind) on the denser side of a line whose partners first * stride + shift, ...
+ * fall into [0, size). For a convolution the partners are inputs of outputs, for a transposed one
+ * outputs of inputs.
  */
 struct overlap {
     int64_t first, behind, shift;
@@ -65,7 +66,7 @@ static struct overlap overlap_of(const struct rt_direct_axis *axis, bool is_tran
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-/* Integers wrap, so they are computed without a sign. */
+/* Integers wrap around, so they are computed as unsigned. */
 #define DEFINE_LINES(type, suffix)                                                                 \
     static void add_line_##suffix(type *restrict y, const type *restrict x, type w,                \
                                   const struct rt_direct_axis *axis, bool is_transposed,           \
@@ -88,7 +89,7 @@ static struct overlap overlap_of(const struct rt_direct_axis *axis, bool is_tran
         }                                                                                          \
     }                                                                                              \
                                                                                                    \
-    /* All taps of one input channel: |x| is its plane, |w| its weights. */                        \
+    /* Adds all taps of one input channel: |x| is its plane, |w| its weights. */                   \
     static void add_channel_##suffix(const struct rt_direct_constants *c, type *y, const type *x,  \
                                      const type *w, int64_t at_z, int64_t at_y)                    \
     {                                                                                              \
@@ -136,7 +137,7 @@ DEFINE_LINES(uint64_t, i64)
 
 /* ---- gradients of weights -------------------------------------------------------------------- */
 
-/* The sum over all places of one image and one pair of channels, for one tap. */
+/* For one tap: the sum over all places of one image and one pair of channels. */
 #define DEFINE_GRADIENT(type, sum_type, suffix)                                                    \
     static sum_type tap_##suffix(const struct rt_direct_constants *c, const type *out,             \
                                  const type *in, const int64_t k[RT_CONV_AXES_MAX])                \
@@ -207,7 +208,7 @@ static const struct hal_kernel gradient_kernels[] = {
 
 /* ---- the operators --------------------------------------------------------------------------- */
 
-/* Argument |index| lists the output's dims; the lower pass found them, so nothing can be wrong. */
+/* Argument |index| lists the output's dims. The lower pass has computed them, so they are valid. */
 static enum status set_listed(struct rt_shape_call *call, uint32_t index)
 {
     const struct rt_value *list = rt_arg(call, index);
@@ -226,7 +227,7 @@ static enum status gradient_shape(struct rt_shape_call *call)
     return set_listed(call, 6);
 }
 
-/* |lists|: the first of the arguments stride, padding and dilation. */
+/* |lists|: the index of the first of the arguments stride, padding and dilation. */
 static void read_axes(struct rt_emit *emit, uint32_t lists, const struct rt_tensor *in,
                       const struct rt_tensor *out, const struct rt_tensor *weights,
                       struct rt_direct_constants *c)
@@ -250,7 +251,7 @@ static void read_axes(struct rt_emit *emit, uint32_t lists, const struct rt_tens
     }
 }
 
-/* |macs| and outputs of a line. */
+/* Multiply-adds (|macs|) and outputs of a line. */
 static enum status record(struct rt_emit *emit, struct rt_direct_constants *c, int64_t macs,
                           int64_t outputs, const struct hal_kernel *kernels,
                           const struct hal_binding bindings[4], struct error *err)
@@ -295,8 +296,8 @@ static enum status direct_emit(struct rt_emit *emit, struct error *err)
     return record(emit, &c, line * c.taps * c.ins, line, lines_kernels, bindings, err);
 }
 
-/* The side with the outputs, that with the inputs, stride, padding, dilation, groups, the weights'
- * dims */
+/* The side with the outputs, the side with the inputs, stride, padding, dilation, groups, the
+ * weights' dims */
 static enum status gradient_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *grad = rt_emit_arg(emit, 0), *x = rt_emit_arg(emit, 1);

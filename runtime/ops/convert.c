@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Conversions between element types and classes: a function for each pair, from one list of types.
- * Halves go through float in blocks, by the micro-kernels. Runs in kernels, on any worker.
+ * Conversions between element types and classes: one function for each pair, generated from one
+ * list of types. Half-precision types go through float in blocks, by the micro-kernels. Called by
+ * kernels on any worker.
  */
 #include "config.h"
 
@@ -10,7 +11,7 @@
 #include "hal/cpu/uk.h"
 #include "runtime/ops/op.h"
 
-/* Types that C has: NATIVE(dtype, C type, value of v as a number, v made of a number). */
+/* Types that C has: NATIVE(dtype, C type, value v as a number, number v as a value). */
 /* clang-format off */
 #define NATIVE_TYPES(XX)                                                                           \
     XX(F32, float, v, FLOAT) XX(F64, double, v, FLOAT)                                             \
@@ -21,7 +22,7 @@
 /* clang-format on */
 
 #define FITS_I32(type) (sizeof(type) < 4 || (sizeof(type) == 4 && !((type)-1 > 0)))
-/* A class's number |v| as a value of a type of each kind. */
+/* A class's number |v| as a value of each kind of type. */
 #define FLOAT_FROM_FLOAT(type) (type) v
 #define FLOAT_FROM_INT(type) (type) v
 #define INT_FROM_FLOAT(type) (type)(FITS_I32(type) ? to_i32((double)v) : rt_to_i64((double)v))
@@ -30,7 +31,7 @@
 #define U64_FROM_INT(type) (type) v
 #define BOOL_FROM_FLOAT(type) (type)(v != 0)
 #define BOOL_FROM_INT(type) (type)(v != 0)
-/* A type's value |v| as a class's number. */
+/* A value |v| of a type as a number of its class. */
 #define I64_OF_FLOAT rt_to_i64((double)v)
 #define I64_OF_INT (int64_t) v
 #define I64_OF_U64 (int64_t) v
@@ -46,7 +47,7 @@ static uint64_t to_u64(double v)
     return v >= 0x1p63 && v < 0x1p64 ? (uint64_t)v : (uint64_t)rt_to_i64(v);
 }
 
-/* The loop twice, so that the compiler sees the packed one. */
+/* The loop stands twice so that the compiler sees the contiguous case. */
 #define EACH(packed_stride, body)                                                                  \
     if (stride == (int64_t)(packed_stride)) {                                                      \
         for (int64_t i = 0, at = 0; i < count; i++, at += (int64_t)(packed_stride)) {              \
@@ -163,7 +164,8 @@ HALF_TYPES(XX)
 
 /* ---- complex numbers ----------------------------------------------------------------------- */
 
-/* Reals as complex numbers, and the real parts of complex ones; bools are what differs from 0. */
+/* Reals become complex numbers; complex numbers give their real parts. A bool is true where the
+ * number differs from 0. */
 #define REAL_AND_COMPLEX(dtype)                                                                    \
     static void load_##dtype##_c128(void *to, const char *from, int64_t stride, int64_t count)     \
     {                                                                                              \
@@ -189,7 +191,7 @@ NATIVE_TYPES(XX)
 HALF_TYPES(XX)
 #undef XX
 
-/* A complex type of two numbers of a real type; reals of a class become its real parts. */
+/* A complex type is two numbers of a real type; only the real parts go to the class of reals. */
 #define COMPLEX_OF_CLASS(dtype, part, class, class_type)                                           \
     static void store_##dtype##_##class(char *to, int64_t stride, const void *from, int64_t count) \
     {                                                                                              \
@@ -211,7 +213,7 @@ HALF_TYPES(XX)
             load_##part##_f64((double *)to + 2 * i, from + i * stride, bytes, 2);                  \
         }                                                                                          \
     }                                                                                              \
-    /* The real parts, as other types have them. */                                                \
+    /* The real parts, in the form of other types. */                                              \
     static void load_##dtype##_f32(void *to, const char *from, int64_t stride, int64_t count)      \
     {                                                                                              \
         load_##part##_f32(to, from, stride, count);                                                \
@@ -281,7 +283,7 @@ size_t rt_class_bytes(enum rt_class class)
     return bytes[class];
 }
 
-/* Halves at a time: a few cache lines. */
+/* Half-precision elements converted at a time: a few cache lines. */
 #define HALVES_CHUNK 256
 
 bool rt_are_halves(const float *v, size_t count)
@@ -313,8 +315,8 @@ bool rt_class_is_direct(enum rt_class class, enum dtype dtype)
     return direct[class] == dtype;
 }
 
-/* Of two integers: the wider; of two as wide, or an unsigned wider than a signed, one that holds
- * both where there is one. */
+/* Of two integer types the wider one. Of an unsigned type and a signed one that cannot hold it, a
+ * type that holds both, where there is one. */
 static enum dtype promote_ints(enum dtype a, enum dtype b)
 {
     static const enum dtype twice[9] = {[1] = DT_I16, [2] = DT_I32, [4] = DT_I64, [8] = DT_I64};
@@ -344,7 +346,7 @@ enum dtype rt_part_of(enum dtype dtype)
     return dtype == DT_C32 ? DT_F16 : dtype == DT_C64 ? DT_F32 : DT_F64;
 }
 
-/* One of them at least is complex; integers and bools never widen. */
+/* At least one of them is complex; integers and bools never widen the result. */
 static enum dtype promote_complex(enum dtype a, enum dtype b)
 {
     bool a_is_complex = dtype_infos[a].kind == DTYPE_COMPLEX;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Element types in kernels. A kernel computes in one of five classes and converts what it reads and
- * writes, so that an inner loop is written once a class and not once a type: halves are computed in
- * float and rounded once, small integers in 64 bits and cut off, which is what wraps in C.
+ * Element types in kernels. A kernel computes in one of five classes and converts its operands on
+ * reading and writing, so that an inner loop is written once for each class and not for each type.
+ * Half-precision types are computed in float and rounded once. Small integers are computed in 64
+ * bits and truncated, which equals wrapping in C.
  *
- * A float that no int32 holds (for uint32 and int64: no int64) becomes the smallest one, which is
- * then cut off for narrower types; a bool is what differs from 0, also when a file holds other
- * bytes than 0 and 1.
+ * A float outside the range of int32 (for uint32 and int64: of int64) becomes the smallest integer
+ * of that type and is then truncated for narrower types. A bool is true where a byte differs from
+ * 0, even if a file holds bytes other than 0 and 1.
  */
 #ifndef PTED_RUNTIME_OPS_CONVERT_H
 #define PTED_RUNTIME_OPS_CONVERT_H
@@ -27,49 +28,49 @@ enum rt_class {
 
 #define RT_CLASS_BYTES_MAX 16
 
-/* A number in both forms, so that a loop takes the one of its class. */
+/* A number in both forms; a loop takes the one of its class. */
 struct rt_number {
     double f;
     int64_t i;
 };
 
 #ifndef HAL_SHADER
-/* |count| elements, |stride| bytes apart, into packed elements of a class; or out of them. */
+/* Converts |count| elements, |stride| bytes apart, into packed elements of a class, or back. */
 typedef void rt_load_f(void *to, const char *from, int64_t stride, int64_t count);
 typedef void rt_store_f(char *to, int64_t stride, const void *from, int64_t count);
 
-/* For each pair. From a complex type to a class without a second part, and to a real type, go the
- * real parts; a truth is what differs from 0 in either part. */
+/* For each pair of types. A conversion from a complex type to a real type or class takes the real
+ * parts; a bool is true where either part differs from 0. */
 rt_load_f *rt_load(enum dtype from, enum rt_class to);
 rt_store_f *rt_store(enum rt_class from, enum dtype to);
 
 size_t rt_class_bytes(enum rt_class class);
 
-/* In what numbers of this type are computed; a bool counts as an integer. */
+/* The class in which numbers of this type are computed; a bool counts as an integer. */
 enum rt_class rt_class_of(enum dtype dtype);
 
-/* Is the type, packed, what a kernel of that class reads and writes? */
+/* Does a kernel of that class read and write packed elements of this type directly? */
 bool rt_class_is_direct(enum rt_class class, enum dtype dtype);
 
-/* The complex type of numbers of a real one (of integers: of float32), and the other way. */
+/* The complex type for a real one (for integers: of float32), and the reverse. */
 enum dtype rt_complex_of(enum dtype dtype);
 enum dtype rt_part_of(enum dtype dtype);
 
-/* Is each of |count| floats a number that a half holds? */
+/* Does a half hold each of |count| floats exactly? */
 bool rt_are_halves(const float *v, size_t count);
 
-/* What torch computes in when both types meet; dims play no part. */
+/* The type in which torch computes when both types meet; dims play no part. */
 enum dtype rt_promote(enum dtype a, enum dtype b);
 
 struct rt_emit;
 
-/* An S or F argument at the concrete dims. */
+/* An S or F argument, evaluated at concrete dims. */
 struct rt_number rt_number_arg(const struct rt_emit *emit, uint32_t index);
 
-/* The number as one element of any type, into |to|; how a kernel's constant is made. */
+/* Writes the number as one element of any type to |to|; this is how a kernel's constant is made. */
 void rt_number_store(struct rt_number number, enum dtype dtype, void *to);
 
-/* As in C, but defined for all: out of range, and NaN, is INT64_MIN. */
+/* As a C cast, but defined everywhere: NaN and numbers out of range give INT64_MIN. */
 static inline int64_t rt_to_i64(double v)
 {
     return v >= -0x1p63 && v < 0x1p63 ? (int64_t)v : INT64_MIN;

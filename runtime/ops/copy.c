@@ -2,11 +2,11 @@
 /*
  * Strided copies. rt_emit_copy() lets a loop nest order and merge the dims by the target's strides
  * and then picks one of two kernels: runs along the innermost dim (memcpy where both sides are
- * contiguous), or, where source and target are contiguous along different dims, blocks of a
- * transposition small enough for the first-level cache.
+ * contiguous) or, where source and target are contiguous along different dims, blocks of a
+ * transposition that fit the first-level cache.
  *
- * Elements are only moved, so they are units of bytes: a short contiguous run of them is taken as
- * one wider element. Nothing is assumed of alignment. Kernels run on any worker.
+ * Elements are only moved, so an element is a unit of bytes, and a short contiguous run of elements
+ * counts as one wider element. Kernels assume no alignment and run on any worker.
  */
 #include "config.h"
 
@@ -20,7 +20,7 @@
 #include "runtime/ops/shaders/strided_copy.h"
 
 #define WIDTH_MAX 16
-#define BLOCK 16 /* a cache line of f32 each way; 2 x 16 lines stay in L1 */
+#define BLOCK 16 /* a cache line of f32 in each direction; 2 x 16 lines fit L1 */
 
 struct wide {
     uint64_t half[2];
@@ -29,7 +29,7 @@ struct wide {
 /* ---- runs --------------------------------------------------------------------------------------
  */
 
-/* memcpy of a constant size is one move of any alignment. */
+/* memcpy() of a constant size compiles to one unaligned move. */
 #define DEFINE_RUN(name, type)                                                                     \
     static void name(char *dst, int64_t dst_stride, const char *src, int64_t src_stride,           \
                      int64_t n)                                                                    \
@@ -80,7 +80,7 @@ void rt_copy_run(char *dst, int64_t dst_stride, const char *src, int64_t src_str
     }
 }
 
-/* Where target and source begin in this run. */
+/* Offsets of target and source in this run. */
 static void find_sides(const struct hal_args *args, void *sides[2])
 {
     const struct rt_copy_constants *c = args->constants;
@@ -191,7 +191,7 @@ static inline void turn_4x4(char *dst, int64_t dst_j, const char *src, int64_t s
     memcpy(dst + 3 * dst_j, &rows[3], sizeof(vec4));
 }
 
-/* A plane of at most BLOCK x BLOCK. */
+/* A plane of at most BLOCK x BLOCK elements. */
 static void turn_block(struct plane p, uint32_t width)
 {
     if (width != 4) {
@@ -214,7 +214,7 @@ static void turn_block(struct plane p, uint32_t width)
     }
 }
 
-/* Four pixels of three planes into twelve values and back. */
+/* Four pixels of three planes become twelve values, and back. */
 static inline void join_3x4(char *dst, const char *src, int64_t src_i)
 {
     vec4 r = load_vec4(src), g = load_vec4(src + src_i), b = load_vec4(src + 2 * src_i);
@@ -241,8 +241,8 @@ static inline void part_4x3(char *dst, int64_t dst_j, const char *src)
     memcpy(dst + 2 * dst_j, &planes[2], sizeof(vec4));
 }
 
-/* Pictures: three planes of 4-byte values joined into packed pixels, or parted. What is left over,
- * at most three pixels, goes the plain way. */
+/* Images: three planes of 4-byte values are joined into packed pixels, or separated. The rest, at
+ * most three pixels, takes the plain path. */
 static void turn_pixels(struct plane p)
 {
     int64_t done = 0;
@@ -273,7 +273,8 @@ static void turn_plane(struct plane p, uint32_t width)
         turn_pixels(p);
         return;
     }
-    /* Where one side is narrower than a vector, whole lines of the other are better than blocks. */
+    /* When one side is narrower than a vector, whole lines of the other side are faster than
+     * blocks. */
     if (p.n_i < 4 || p.n_j < 4) {
         turn(p, width);
         return;
@@ -288,7 +289,7 @@ static void turn_plane(struct plane p, uint32_t width)
     }
 }
 
-/* The plane is the two innermost dims, j and i; tile z is a range of positions of the others. */
+/* The plane is the two innermost dims j and i; tile z is a range of positions of the other dims. */
 static void copy_transpose(const struct hal_args *args, struct hal_tile tile)
 {
     const struct rt_copy_constants *c = args->constants;
@@ -364,7 +365,7 @@ bool rt_copy_add_dim(struct rt_copy *copy, int64_t dim, int64_t dst, int64_t src
     return true;
 }
 
-/* Do all positions fall inside |tensor|? */
+/* Are all positions of the box inside |tensor|? */
 static bool is_inside(const struct rt_tensor *tensor, const struct rt_copy *copy,
                       const int64_t *strides, int64_t offset)
 {
@@ -377,7 +378,7 @@ static bool is_inside(const struct rt_tensor *tensor, const struct rt_copy *copy
     return low >= 0 && high < tensor->numel;
 }
 
-/* Takes a short contiguous run as one element. */
+/* Makes one wider element of a short contiguous run. */
 static void widen(struct rt_copy_constants *c)
 {
     struct rt_loop *loop = &c->loop;
@@ -392,7 +393,8 @@ static void widen(struct rt_copy_constants *c)
     }
 }
 
-/* Brings the dim along which the source is contiguous next to the innermost, if there is one. */
+/* Moves the dim along which the source is contiguous next to the innermost dim, if there is such a
+ * dim. */
 static bool find_plane(struct rt_copy_constants *c)
 {
     struct rt_loop *loop = &c->loop;
@@ -426,13 +428,15 @@ static uint32_t tiles_of(int64_t n, int64_t tile)
     return (uint32_t)tiles;
 }
 
-/* Of a near-square tile: lines of blocks that stay in cache; for lanes, what is read at once. */
+/* Sides of a near-square tile: lines of blocks that stay in cache; for lanes, the elements that are
+ * read together. */
 static int64_t side_of(const struct rt_machine *machine)
 {
     return machine->lanes > 1 ? 8 : 8 * BLOCK;
 }
 
-/* Near-square tiles, longer where the other dim is short, several planes where both are. */
+/* Cuts near-square tiles: longer ones where the other dim is short, several planes where both dims
+ * are short. */
 static void tile_planes(struct rt_copy_constants *c, int64_t positions, int64_t side,
                         struct hal_dispatch *dispatch)
 {
@@ -478,7 +482,7 @@ static void describe(const struct rt_copy *copy, const struct rt_machine *machin
     }
 }
 
-/* Fills |dispatch| and the constants it points to; false when there is nothing to copy. */
+/* Fills |dispatch| and its constants; false when there is nothing to copy. */
 static bool make_dispatch(const struct rt_copy *copy, uint32_t width,
                           const struct rt_machine *machine, const struct hal_binding *bindings,
                           struct rt_copy_constants *c, struct hal_dispatch *dispatch)

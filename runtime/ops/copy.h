@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Strided copies: what nearly every operator that only moves elements comes down to. The operator
- * says which box of positions there is and how source and target walk it; the order of the loops,
+ * Strided copies: the base of nearly every operator that only moves elements. The operator
+ * describes a box of positions and the strides of source and target over it; the order of loops,
  * the element width and the kernel follow from the strides.
  *
- * A box is written in elements of the two tensors, which have one element size. Strides of the
- * source may be 0 (repeat) or negative (flip); no two positions share an element of the target.
+ * A box counts in elements of the two tensors, which have one element size. Strides of the source
+ * may be 0 (repeat) or negative (flip). No two positions share an element of the target.
  */
 #ifndef PTED_RUNTIME_OPS_COPY_H
 #define PTED_RUNTIME_OPS_COPY_H
 
 #include "runtime/ops/iter.h"
 
-/* What the kernels are told; operand 0 is the target, 1 the source. */
+/* Constants for the kernels; operand 0 is the target, operand 1 the source. */
 struct rt_copy_constants {
     struct rt_loop loop;
     uint32_t width;                     /* bytes of an element */
     int64_t tile_i, tile_j, tile_outer; /* of a transposition */
-    int64_t steps[2];                   /* bytes that an operand moves by for 1 of the place, which
-                                           binding 2 has unless both are 0 */
+    int64_t steps[2]; /* bytes by which an operand moves for each unit of the place; binding 2 holds
+                         the place unless both are 0 */
 };
 
 /* Variants of the SPIR-V form. */
@@ -32,26 +32,26 @@ struct rt_copy {
     int64_t dims[SHAPE_RANK_MAX];
     int64_t dst[SHAPE_RANK_MAX], src[SHAPE_RANK_MAX];
     int64_t dst_offset, src_offset;
-    struct rt_place place; /* read by the kernel: how often the steps are added to the offsets */
+    struct rt_place place; /* factor of the steps; the kernel reads it in each run */
     int64_t dst_step, src_step;
 };
 
-/* The box of all of |dst|; the strides of the source are 0 until the caller sets them. */
+/* A box over all of |dst|; the strides of the source are 0 until the caller sets them. */
 struct rt_copy rt_copy_to(const struct rt_tensor *dst);
 
-/* Both sides begin |place| times their step later, in elements. */
+/* Both sides begin later by |place| times their step, in elements. */
 void rt_copy_move(struct rt_copy *copy, struct rt_place place, int64_t dst_step, int64_t src_step);
 
-/* One more dim at the end; dims of 1 are left out. False when there are too many. */
+/* Adds an innermost dim; dims of 1 are left out. False when there are too many dims. */
 bool rt_copy_add_dim(struct rt_copy *copy, int64_t dim, int64_t dst, int64_t src);
 
-/* Records the copy; nothing when a dim is 0. The box lies inside both tensors, at all places. */
+/* Records the copy, or nothing when a dim is 0. The box lies inside both tensors at all places. */
 MUST_CHECK enum status rt_emit_copy(struct rt_emit *emit, const struct rt_tensor *dst,
                                     const struct rt_tensor *src, const struct rt_copy *copy,
                                     struct error *err);
 
-/* The same outside of an operator: |bindings| are target and source, elements
- * have |width| bytes, and |machine| is the device's. */
+/* The same outside an operator: |bindings| are target and source, elements have |width| bytes,
+ * |machine| is the device's. */
 MUST_CHECK enum status rt_record_copy(struct hal_command *command, const struct rt_copy *copy,
                                       uint32_t width, const struct rt_machine *machine,
                                       const struct hal_binding bindings[2], struct error *err);
@@ -63,7 +63,7 @@ MUST_CHECK enum status rt_record_copy(struct hal_command *command, const struct 
 void rt_copy_run(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t n,
                  uint32_t width);
 
-/* Runs of elements; most of what only moves them. */
+/* Copies of runs of elements; most movements of data use them. */
 extern const struct hal_kernel rt_copy_kernel;
 #endif
 

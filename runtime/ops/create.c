@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tensors out of nothing: constants, ranges, where triangles are, and memory whose content nobody
- * asked for, which is zeros here, because an arena's bytes may be another request's.
+ * Tensors made from nothing: constants, ranges, triangle indices, and tensors with unspecified
+ * content. The last are filled with zeros, because an arena's bytes may belong to another request.
  *
- * The length of a range of integers may depend on symbols (its step may not); with a float among
- * its arguments all must be constants. Where a range starts, and an int that fills a tensor, may be
- * read by the run: such a fill is a range whose step is 0.
+ * The length of a range of integers may depend on symbols; its step may not. If one of the
+ * arguments is a float all must be constants. The run may read the start of a range and an integer
+ * that fills a tensor: such a fill is a range with step 0.
  */
 #include "config.h"
 
@@ -21,7 +21,7 @@
 
 #define RANGE_CHUNK 256
 #define RANGE_MAX ((int64_t)1 << 40)
-#define TRIANGLE_MAX ((int64_t)1 << 16) /* rows and columns: both are counted one by one */
+#define TRIANGLE_MAX ((int64_t)1 << 16) /* rows and columns: each is counted by a loop */
 
 /* ---- shapes -------------------------------------------------------------------------------- */
 
@@ -50,9 +50,9 @@ static enum status scalar_shape(struct rt_shape_call *call)
     return rt_set_out(call, 0, 0, NULL);
 }
 
-/* The arguments of both forms; absent ones are 0 and 1. */
+/* Arguments of both forms; absent ones are 0 and 1. */
 struct range {
-    struct rt_dim start, end, step; /* when all are integers */
+    struct rt_dim start, end, step; /* valid when all are integers */
     double f_start, f_end, f_step;
     bool is_int;
 };
@@ -140,7 +140,8 @@ static enum status range_shape(struct rt_shape_call *call)
     struct rt_dim length = {0};
 
     TRY(read_range(call, &range));
-    range.is_int |= rt_out_dtype(call, 0) == DT_I64; /* whatever they are, they are cut off */
+    range.is_int |=
+        rt_out_dtype(call, 0) == DT_I64; /* The values are truncated, whatever they are. */
     TRY(range.is_int ? int_range(call, &range, &length) : float_range(call, &range, &length));
     return rt_set_out(call, 0, 1, &length);
 }
@@ -190,7 +191,7 @@ static enum status emit_fill(struct rt_emit *emit, struct rt_number number, stru
 
 /* ---- ranges -------------------------------------------------------------------------------- */
 
-/* Element i is start + i * step, in double or in wrapping integers, whatever tile it is in. */
+/* Element i is start + i * step, in double or in wrapping integers, independent of the tile. */
 static void range_tile(const struct hal_args *args, struct hal_tile tile)
 {
     const struct rt_range *k = args->constants;
@@ -228,7 +229,7 @@ static const struct hal_kernel range_kernel = {
     .name = "range", .cpu = range_tile, .spirv = HAL_SPIRV(range_spirv)};
 static const struct hal_kernel range_host_kernel = {.name = "range", .cpu = range_tile};
 
-/* A number of any kind: a constant of the plan, or what each run says. */
+/* A number of any kind: a constant of the plan, or one that each run gives. */
 struct source {
     struct rt_number known;
     struct rt_place place;
@@ -275,7 +276,7 @@ static enum status arange_start_emit(struct rt_emit *emit, struct error *err)
     return emit_range(emit, find_source(emit, 0), rt_number_arg(emit, 2), err);
 }
 
-/* Of the ends of a range: the length knows all else. */
+/* Reads the ends of a range; the length already implies the rest. */
 static enum status start_place(struct rt_shape_call *call, uint32_t arg, struct rt_dim *out_place)
 {
     *out_place = arg == 0 ? rt_arg(call, arg)->i : rt_dim_of(0);
@@ -284,9 +285,9 @@ static enum status start_place(struct rt_shape_call *call, uint32_t arg, struct 
 
 /* ---- triangles ----------------------------------------------------------------------------- */
 
-/* Where the elements of a matrix are that lie on a diagonal and above, or on it and below. */
+/* The positions of a matrix's elements on a diagonal and above it, or on it and below it. */
 struct triangle {
-    int64_t rows, columns, offset; /* offset: of the diagonal, to the right */
+    int64_t rows, columns, offset; /* offset of the diagonal to the right */
     int64_t count;
     enum dtype dtype;
     bool is_upper;
@@ -297,7 +298,7 @@ static int64_t clamp(int64_t value, int64_t max)
     return value < 0 ? 0 : value > max ? max : value;
 }
 
-/* The columns of a row, from *out_begin to *out_end. */
+/* The columns of a row, from *out_begin up to *out_end. */
 static void triangle_row(const struct triangle *t, int64_t row, int64_t *out_begin,
                          int64_t *out_end)
 {
@@ -339,7 +340,8 @@ static enum status triu_shape(struct rt_shape_call *call)
     return triangle_shape(call, true);
 }
 
-/* All rows, then all columns, row by row. Its arguments are constants: only folding runs it. */
+/* All row numbers, then all column numbers, in row-major order. The arguments are constants, so
+ * that only folding runs this kernel. */
 static void triangle_tile(const struct hal_args *args, struct hal_tile tile)
 {
     const struct triangle *t = args->constants;

@@ -8,16 +8,16 @@
 #include "runtime/ops/gemm.h"
 #include "runtime/ops/minmax.h"
 
-/* What a register tile's panel costs beside its rows, in rows. */
+/* Cost of a register tile's panel beside its rows, counted in rows. */
 #define PANEL_ROWS 3
 
 const struct rt_machine rt_workers = {
     .few_tiles = 8, .tiles_max = 512, .tile_ns_min = 4000, .tile_ns = 25000, .lanes = 1};
 
 /*
- * A hundred processors and more have room for some thirty workgroups of 64 lanes each; some times
- * as many even out how long they take. Rows and columns are those of shaders/gemm.comp, and how
- * long a row is that lanes share says shaders/group.glsl.
+ * A GPU with a hundred processors or more has room for some thirty workgroups of 64 lanes on each;
+ * several times as many even out their running times. Rows and columns are those of
+ * shaders/gemm.comp; shaders/group.glsl says how long a row must be for lanes to share it.
  */
 #define GPU(...)                                                                                   \
     {                                                                                              \
@@ -27,10 +27,10 @@ const struct rt_machine rt_workers = {
 static const struct rt_machine gpu =
     GPU(.few_tiles = 4096, .lanes = 64, .shared_row = 256, .high = 32, .big_high = RT_GEMM_BIG_ROWS,
         .big_wide = RT_GEMM_BIG_COLUMNS, .big_tiles = 512);
-/* Where subgroups multiply matrices: shaders/gemm_matrices.comp. */
+/* For subgroups that multiply matrices: shaders/gemm_matrices.comp. */
 static const struct rt_machine gpu_matrices =
     GPU(.few_tiles = 4096, .lanes = 64, .shared_row = 256, .high = 64);
-/* Where lanes find sums by subgroups a workgroup has more of them. */
+/* A workgroup has more lanes where subgroups compute the lanes' sums. */
 static const struct rt_machine gpu_subgroups =
     GPU(.few_tiles = 1024, .lanes = 256, .shared_row = 64, .high = 32);
 
@@ -59,8 +59,8 @@ static int64_t ceil_div(int64_t a, int64_t b)
 
 /* ---- lanes ----------------------------------------------------------------------------------- */
 
-/* Elements of a tile of |total|, steps of all lanes, at most |most| of them unless there would be
- * too many tiles. */
+/* Elements of a tile out of |total|, in steps of all lanes, at most |most| of them unless that
+ * makes too many tiles. */
 static int64_t shared_elements(const struct rt_machine *machine, int64_t total, int64_t most)
 {
     int64_t steps = total / (machine->lanes * machine->few_tiles);
@@ -81,7 +81,7 @@ int64_t rt_cut_units(const struct rt_machine *machine, enum rt_work work, int64_
 static int64_t shared_things(const struct rt_machine *machine, int64_t count, int64_t elements,
                              int64_t steps)
 {
-    /* More than a tile ever has in steps are as good as that. */
+    /* A tile never has more steps than this, so larger numbers are equivalent. */
     elements = rt_max(1, rt_min(elements, machine->lanes * machine->steps));
     int64_t tile = shared_elements(machine, count * elements, steps);
     return rt_max(ceil_div(tile, elements), ceil_div(count, machine->tiles_max));
@@ -123,7 +123,7 @@ int64_t rt_cut_tiles(const struct rt_machine *machine, int64_t ns)
     return tiles;
 }
 
-/* Would two workers have different numbers of tiles, where that counts? */
+/* Would two workers get different numbers of tiles, in a case where that matters? */
 static bool is_uneven(int64_t tiles)
 {
     return tiles % 2 && tiles > 1 && tiles < 2 * rt_workers.few_tiles;
@@ -170,7 +170,7 @@ void rt_cut_bands(const struct rt_machine *machine, struct rt_cut_image *image)
 
 /* ---- products -------------------------------------------------------------------------------- */
 
-/* How long two and four workers take, over what they should: all in all, less is better. */
+/* The time of two and of four workers divided by the ideal time, combined; less is better. */
 static int64_t time_of(const struct rt_cut *cut)
 {
     int64_t pixels = cut->band_x + PANEL_ROWS * ceil_div(cut->band_x, cut->rows);
@@ -190,10 +190,8 @@ static void cut_into(struct rt_cut *cut, int64_t tiles, int64_t blocks)
     }
 }
 
-/*
- * Tiles that have their rows in common read them more than once, those that have their panels in
- * common the weights: of cuts that are as good, the one that reads less.
- */
+/* Tiles that share rows read these more than once; tiles that share panels read the weights more
+ * than once. Of equally good cuts the one that reads less wins. */
 static void choose(struct rt_cut *cut, int64_t tiles)
 {
     int64_t most = rt_max(1, rt_min(tiles, cut->panels));
@@ -209,7 +207,7 @@ static void choose(struct rt_cut *cut, int64_t tiles)
     *cut = best;
 }
 
-/* Lines of one pixel are multiplied as pixels of one line. */
+/* Lines of one pixel are multiplied as the pixels of one line. */
 static void choose_upright(struct rt_cut *cut, int64_t tiles)
 {
     if (cut->pixels > 1) {
@@ -225,7 +223,7 @@ static void choose_upright(struct rt_cut *cut, int64_t tiles)
     cut->block = turned.block;
 }
 
-/* First between images and groups, then what is left of tiles between bands and panels. */
+/* Splits first between images and groups, then between bands and panels. */
 static void cut_for_workers(const struct rt_machine *machine, struct rt_cut *cut)
 {
     int64_t tiles = rt_cut_tiles(machine, cut->ns);
@@ -234,7 +232,7 @@ static void cut_for_workers(const struct rt_machine *machine, struct rt_cut *cut
         cut->shares_panels ? rt_cut_axis(cut->images, ceil_div(tiles, cut->groups)) : 1;
 }
 
-/* Bands of at most |most| pixels that are the fewest multiples of |high| of them. */
+/* The band size with the fewest multiples of |high| pixels, at most |most| pixels. */
 static void cut_rows(struct rt_cut *cut, int64_t high, int64_t most)
 {
     int64_t best = INT64_MAX, plane = cut->lines * cut->pixels;
@@ -271,10 +269,8 @@ static bool cut_into_multiples(struct rt_cut *cut, int64_t high, int64_t wide)
     return cut->band_images * cut->band_y * cut->band_x >= high && cut->block * cut->width >= wide;
 }
 
-/*
- * One multiple of what is multiplied at a time, of the larger kind where its tiles are whole and
- * fill the GPU; more rows where that would be too many tiles.
- */
+/* One multiple of the multiplied block at a time: of the larger kind if its tiles are whole and
+ * fill the GPU; more rows if that makes too many tiles. */
 static void cut_for_lanes(const struct rt_machine *machine, struct rt_cut *cut)
 {
     int64_t all = cut->images * cut->lines * cut->pixels, high = machine->big_high;

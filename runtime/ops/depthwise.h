@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kernel of a depthwise convolution is told; see struct uk_dw_f32. */
+/* Constants for the kernel of a depthwise convolution; see struct uk_dw_f32. */
 #ifndef PTED_RUNTIME_OPS_DEPTHWISE_H
 #define PTED_RUNTIME_OPS_DEPTHWISE_H
 
 #include <stdint.h>
 
-/* Channels innermost, floats. A tile is a band of output rows and columns of one image; the images
- * are the grid's y. */
+/* Floats, channels innermost. A tile is a band of output rows and columns of one image; images are
+ * the grid's y. */
 struct rt_depthwise {
     int64_t image_in, image_out;
     int64_t x_line, y_line, y_pixel;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Distances between vectors in a p-norm: of every row of one matrix to every row of another
- * (cdist), and between all pairs of rows of one (pdist). The difference is summed a chunk of
- * coordinates at a time in several sums, which vectorises; halves are converted chunk by chunk.
+ * Distances between vectors in a p-norm: from every row of one matrix to every row of another
+ * (cdist), and between all pairs of rows of one matrix (pdist). A chunk of coordinates at a time is
+ * summed in several parallel sums, which vectorises; half-precision inputs are converted chunk by
+ * chunk.
  *
- * A tile is some rows of the first matrix, for cdist of one batch. A norm of no coordinates is 0.
+ * A tile is some rows of the first matrix, for cdist within one batch entry. The norm of an empty
+ * vector is 0.
  */
 #include "config.h"
 
@@ -21,11 +23,11 @@
 #include "runtime/ops/shaders/distance.h"
 
 #define CHUNK 512
-#define LANES 16 /* sums that are kept side by side */
+#define LANES 16 /* parallel sums */
 
 /* ---- one distance --------------------------------------------------------------------------- */
 
-/* Each coordinate's part is put into one of LANES sums; |expr| is in terms of the difference d. */
+/* Adds each coordinate's part to one of LANES sums; |expr| uses the difference d. */
 #define EACH(type, expr, join)                                                                     \
     for (int64_t i = 0; i < n; i++) {                                                              \
         type d = fabs(a[i] - b[i]), part = (expr), *sum = &sums[i % LANES];                        \
@@ -95,7 +97,7 @@ DEFINE_DISTANCE(double, f64, RT_CLASS_F64)
 
 /* ---- the kernel ----------------------------------------------------------------------------- */
 
-/* Vectors before batch |batch| of operand |side|. */
+/* Number of vectors in front of batch |batch| of operand |side|. */
 static int64_t batch_offset(const struct rt_distance_constants *c, int side, int64_t batch)
 {
     int64_t offset = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kernel of distance.c is told. */
+/* Constants for the kernel of distance.c. */
 #ifndef PTED_RUNTIME_OPS_DISTANCE_H
 #define PTED_RUNTIME_OPS_DISTANCE_H
 
@@ -20,7 +20,7 @@ struct rt_distance_constants {
     double p;
     int64_t coordinates;
     int64_t rows, columns, tile; /* vectors of each matrix, and rows of a tile */
-    uint32_t is_pairs;           /* pdist: the matrices are one, the output is a triangle */
+    uint32_t is_pairs;           /* pdist: both matrices are the same, the output is a triangle */
     uint32_t batch_rank;
     int64_t batch[SHAPE_RANK_MAX];
     int64_t strides[2][SHAPE_RANK_MAX]; /* of the batch dims, in vectors; 0: broadcast */
