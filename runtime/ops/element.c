@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Elements of any type, through the classes that numbers are computed in. */
+/* Single elements of any type, through the classes that numbers are computed in. */
 #include "config.h"
 
 #include "runtime/ops/element.h"

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Operators whose number of rows depends on data: the places that are not zero, the elements that a
- * mask chooses. Room for all of them is the capacity; the last output says how many there are.
+ * Operators whose number of rows depends on data: the positions that are not zero, the elements
+ * that a mask chooses. The capacity has room for all elements; the last output is the number of
+ * rows found.
  *
- * A tile owns a stretch of the elements. It counts what is chosen before its stretch, which is
- * reading at the speed of memory, and so knows where its first row goes: no tile waits for another,
- * and one dispatch does it all. The last tile writes the count.
+ * A tile owns a stretch of the elements. It first counts the chosen elements before its stretch, at
+ * the speed of memory, and so knows where its first row goes. No tile waits for another, and one
+ * dispatch is enough.
+ *
+ * The last tile writes the count.
  */
 #include "config.h"
 
@@ -16,7 +19,7 @@
 #include "runtime/ops/op.h"
 #include "runtime/ops/shaders/extent.h"
 
-/* Elements of a tile; more tiles than that would count more than they save. */
+/* Elements of a tile; with more tiles, counting would cost more than the tiles save. */
 #define TILE_MIN (16 << 10)
 #define TILES_MAX 16
 
@@ -77,7 +80,7 @@ static int64_t count_dense(const struct rt_extent *c, const char *mask, int64_t 
 
 /* ---- walking --------------------------------------------------------------------------------- */
 
-/* The element at a row-major position, and where it lies on both sides. */
+/* The element at a row-major position, and its offset on both sides. */
 struct cursor {
     int64_t index[SHAPE_RANK_MAX];
     int64_t mask, from;
@@ -116,7 +119,7 @@ static int64_t count_before(const struct rt_extent *c, const char *mask, int64_t
     if (c->mask_is_dense) {
         return count_dense(c, mask, behind, test);
     }
-    if (behind > 0) { /* a dim may be 0 otherwise */
+    if (behind > 0) { /* without this, a dim may be 0 */
         seek(c, 0, &at);
     }
     for (int64_t i = 0; i < behind; i++) {
@@ -236,7 +239,7 @@ static enum status masked_select_shape(struct rt_shape_call *call)
 
 /* ---- recording ------------------------------------------------------------------------------- */
 
-/* Steps of |t| over the dims that are walked: 0 where it is stretched. */
+/* Strides of |t| over the dims of the walk: 0 where |t| is broadcast. */
 static void set_steps(const struct rt_extent *c, const struct rt_tensor *t, int64_t *steps)
 {
     uint32_t skip = c->rank - t->rank;

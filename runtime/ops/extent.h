@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kernels of extent.c are told. */
+/* Constants for the kernels of extent.c. */
 #ifndef PTED_RUNTIME_OPS_EXTENT_H
 #define PTED_RUNTIME_OPS_EXTENT_H
 
@@ -11,13 +11,13 @@
 #endif
 
 struct rt_extent {
-    int64_t numel, tile; /* elements in all, of a tile */
+    int64_t numel, tile; /* elements in all, and of a tile */
     uint32_t rank;
     uint32_t width;               /* bytes of a chosen element */
-    uint32_t mask_width;          /* of what is tested */
-    uint32_t is_float;            /* its sign bit does not count: -0 is zero */
-    uint32_t mask_is_dense;       /* one element of the mask after the other */
-    int64_t dims[SHAPE_RANK_MAX]; /* of what is walked */
+    uint32_t mask_width;          /* bytes of an element that is tested */
+    uint32_t is_float;            /* the sign bit is ignored: -0 is zero */
+    uint32_t mask_is_dense;       /* the mask's elements are contiguous */
+    int64_t dims[SHAPE_RANK_MAX]; /* dims of the walk */
     int64_t mask_steps[SHAPE_RANK_MAX], steps[SHAPE_RANK_MAX]; /* in elements, 0: repeated */
 };
 

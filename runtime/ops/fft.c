@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fourier transforms. The file's forms, of several dims, have no kernels: the lower pass makes one
- * "fft" of each dim, beside a table ("fft_table") that depends on the length alone and is folded.
+ * Fourier transforms. The file's forms, of several dims, have no kernels. The lower pass replaces
+ * each with one "fft" for every dim and a table ("fft_table") that depends on the length alone and
+ * is folded.
  *
  * Lines of one dim are gathered into lanes, transformed (fft_core.h) and scattered. Real numbers
- * are complex ones without a second part; a spectrum of real numbers is completed from its half. A
- * tile is some lines.
+ * count as complex ones without an imaginary part; the half spectrum of real numbers is completed
+ * by its mirror image. A tile is some lines.
  */
 #include "config.h"
 
@@ -19,7 +20,8 @@
 #include "runtime/ops/minmax.h"
 
 #define LANES_MAX 16
-#define WORK_BYTES (256 * 1024) /* of the four arrays, when several lanes go together */
+#define WORK_BYTES                                                                                 \
+    (256 * 1024) /* bytes of the four arrays, when several lanes are transformed together */
 #define WORK_BYTES_MAX ((int64_t)16 << 20)
 #define LENGTH_MAX (1 << 24)
 
@@ -44,7 +46,7 @@ static void table_tile(const struct hal_args *args, struct hal_tile tile)
 
 static const struct hal_kernel kernel_table = {.name = "fft_table", .cpu = table_tile};
 
-/* length -> what rt_fft_table_count() says */
+/* The output has rt_fft_table_count() elements for the given length. */
 static enum status table_shape(struct rt_shape_call *call)
 {
     int64_t n;
@@ -89,13 +91,13 @@ struct fft_constants {
     enum rt_fft_mode mode;
     bool is_inverse;
     int64_t in, out;     /* numbers of a line */
-    int64_t inner;       /* lines whose numbers lie between each other */
-    int64_t lines, tile; /* of a tile, a multiple of lanes */
+    int64_t inner;       /* neighbouring lines, whose numbers are interleaved */
+    int64_t lines, tile; /* lines of a tile, a multiple of lanes */
     int64_t lanes;
     double scale;
 };
 
-/* Line |line|'s first number, of a tensor with |length| numbers a line. */
+/* The first number of line |line|, in a tensor with |length| numbers a line. */
 static int64_t first_of(const struct fft_constants *c, int64_t line, int64_t length)
 {
     return line / c->inner * length * c->inner + line % c->inner;
@@ -113,7 +115,7 @@ static int64_t first_of(const struct fft_constants *c, int64_t line, int64_t len
                 re[k * lanes + v] = from[parts * k * c->inner];                                    \
                 im[k * lanes + v] = parts == 2 ? from[parts * k * c->inner + 1] : 0;               \
             }                                                                                      \
-            /* A spectrum of real numbers is its own mirror image. */                              \
+            /* The spectrum of real numbers is its own mirror image. */                            \
             for (int64_t k = c->in; k < c->plan.n; k++) {                                          \
                 re[k * lanes + v] = re[(c->plan.n - k) * lanes + v];                               \
                 im[k * lanes + v] = -im[(c->plan.n - k) * lanes + v];                              \
@@ -159,8 +161,8 @@ static int64_t first_of(const struct fft_constants *c, int64_t line, int64_t len
 DEFINE_LINES(float, f32)
 DEFINE_LINES(double, f64)
 
-/* x, table, dim, mode, inverse, length, numbers of an output line, scale; the lower pass made them
- * of a node that has been checked. */
+/* x, table, dim, mode, inverse, length, numbers of an output line, scale. The lower pass makes this
+ * operator from a node that has been checked. */
 static enum status fft_shape(struct rt_shape_call *call)
 {
     const struct rt_value *x = rt_arg(call, 0);
@@ -217,7 +219,7 @@ static enum status fft_emit(struct rt_emit *emit, struct error *err)
 
 /* ---- the file's forms ------------------------------------------------------------------------ */
 
-/* Dims to transform, none twice; the last of them is the one that changes its length. */
+/* Dims to transform, without repetition; the last of them is the one whose length changes. */
 static enum status check_dims(struct rt_shape_call *call, uint8_t *out_last)
 {
     const struct rt_value *self = rt_arg(call, 0), *list = rt_arg(call, 1);

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Longer prime factors than this are dearer stage by stage than as a chirp. */
+/* From the next prime factor on a chirp is cheaper than stages. */
 #define FACTOR_MAX 31
 #define PI 3.14159265358979323846
 
@@ -44,7 +44,7 @@ static bool is_chirp(const struct rt_fft_plan *plan)
     return plan->m != plan->n;
 }
 
-/* Cosines and sines of the stages; of a chirp, the chirp and its transformed conjugate. */
+/* For stages, their cosines and sines; for a chirp, the chirp and its transformed conjugate. */
 int64_t rt_fft_table_count(const struct rt_fft_plan *plan)
 {
     return is_chirp(plan) ? 4 * plan->m + 2 * plan->n : 2 * plan->m;
@@ -84,13 +84,11 @@ void rt_fft_table(const struct rt_fft_plan *plan, double *table, double *work)
 
 /* ---- stages ---------------------------------------------------------------------------------- */
 
-/*
- * A stage of radix r turns x[q + s * (p + m * k)] into y[q + s * (r * p + j)], k and j below r, p
- * below m, q below s; what comes out at j is turned by p * j of the current length.
- */
+/* A stage of radix r turns x[q + s * (p + m * k)] into y[q + s * (r * p + j)], with k and j below
+ * r, p below m, q below s. Output j is rotated by p * j steps of the current length. */
 struct stage {
     int64_t r, m, s;
-    int64_t turn; /* places of the table a step of the current length */
+    int64_t turn; /* entries of the table in one step of the current length */
     int64_t size; /* of the table */
 };
 
@@ -145,7 +143,7 @@ struct stage {
         }                                                                                          \
     }                                                                                              \
                                                                                                    \
-    /* Any radix: r * r sums. The turns of the sum and of the stage are one. */                    \
+    /* Any radix, with r * r sums. One rotation serves both the sum and the stage. */              \
     static void stage_any_##suffix(const struct stage *t, const type *table, const type *xr,       \
                                    const type *xi, type *restrict yr, type *restrict yi)           \
     {                                                                                              \
@@ -188,7 +186,7 @@ struct stage {
         }                                                                                          \
     }                                                                                              \
                                                                                                    \
-    /* Each element times one of |count| complex numbers and |scale|. */                           \
+    /* Multiplies each element by one of |count| complex numbers and by |scale|. */                \
     static void turn_##suffix(type *re, type *im, const type *by_re, const type *by_im,            \
                               int64_t count, int64_t lanes, type scale)                            \
     {                                                                                              \

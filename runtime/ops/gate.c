@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* glu: the first half of a dim times the sigmoid of the second, a pointwise loop over both. */
+/*
+ * glu: the first half of a dim times the sigmoid of the second half, as a pointwise loop over both.
+ */
 #include "config.h"
 
 #include "base/check.h"

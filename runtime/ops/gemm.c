@@ -12,13 +12,14 @@
 #include "runtime/ops/shaders/gemm_matrices.h"
 #include "runtime/ops/shaders/pack.h"
 
-/* Rough speed of one core: multiply-adds and bytes of weights from memory in a nanosecond. */
+/* Rough speed of one core: multiply-adds a nanosecond, and bytes of weights from memory a
+ * nanosecond. */
 #define MACS_PER_NS 50
 #define BYTES_PER_NS 20
 
 /* ---- the kernel ------------------------------------------------------------------------------ */
 
-/* Output positions [begin, end) of an axis that all read taps [tap, tap_end). */
+/* Output positions [begin, end) of an axis, all of which read taps [tap, tap_end). */
 struct run {
     int64_t begin, end, tap, tap_end;
 };
@@ -45,7 +46,7 @@ static bool is_inside(const struct rt_axis *a, int64_t begin, int64_t end)
     return lowest >= 0 && highest < a->in;
 }
 
-/* The run that begins at |position| and ends at |limit| or before. */
+/* The run that begins at |position| and ends at or before |limit|. */
 static struct run next_run(const struct rt_axis *a, int64_t position, int64_t limit)
 {
     struct run run = {.begin = position, .end = position + 1};
@@ -63,10 +64,8 @@ static struct run next_run(const struct rt_axis *a, int64_t position, int64_t li
     return run;
 }
 
-/*
- * The runs of channels that every pixel of a block gathers, from its first tap on. Where the taps
- * of a line are neighbours in memory and in the weights they are one run.
- */
+/* The runs of channels that every pixel of a block gathers, from its first tap on. Taps of a line
+ * that are neighbours in memory and in the weights form one run. */
 static void gather(const struct rt_gemm *g, const struct run *y, const struct run *x,
                    struct uk_segment *segments, struct uk_gemm_f32 *call)
 {
@@ -96,7 +95,7 @@ static void swap_strides(ptrdiff_t *a, ptrdiff_t *b)
     *b = c;
 }
 
-/* Lines become rows and rows lines. */
+/* Exchanges lines and rows. */
 static void turn(struct uk_gemm_f32 *call)
 {
     uint32_t lines = call->lines;
@@ -108,9 +107,9 @@ static void turn(struct uk_gemm_f32 *call)
 }
 
 /*
- * The block of |call| in |images| images. A block that is a single line takes the images as its
- * lines, and one that is a pixel wide is turned upright: the borders of images gather apart from
- * the rest, and a pixel at a time they would use a small part of each register tile.
+ * The block of |call| in |images| images. A block of a single line takes the images as its lines. A
+ * block that is one pixel wide is transposed: the borders of images gather separately from the
+ * rest, and a pixel at a time would use only a small part of each register tile.
  */
 static void multiply_images(const struct rt_gemm *g, struct uk_gemm_f32 call, int64_t images)
 {
@@ -134,7 +133,7 @@ static void multiply_images(const struct rt_gemm *g, struct uk_gemm_f32 call, in
     }
 }
 
-/* One block of output pixels that gather alike; |call| has everything that blocks share. */
+/* Multiplies one block of output pixels that gather alike; |call| holds what all blocks share. */
 static void multiply(const struct rt_gemm *g, const struct run *y, const struct run *x,
                      struct uk_segment *segments, struct uk_gemm_f32 call, int64_t images)
 {
@@ -157,7 +156,7 @@ static int64_t min_i64(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* The output positions of a tile. */
+/* Output positions of a tile. */
 struct band {
     int64_t y, y_end, x, x_end;
 };
@@ -177,7 +176,7 @@ static void multiply_band(const struct rt_gemm *g, const struct band *band,
     }
 }
 
-/* Halves at a time: a few cache lines. */
+/* Half-precision elements converted at a time: a few cache lines. */
 #define ROUND_CHUNK 256
 
 static void round_to_halves(float *c, int64_t count)
@@ -190,7 +189,7 @@ static void round_to_halves(float *c, int64_t count)
     }
 }
 
-/* What multiply_band() has written. Pixels that follow each other are one run. */
+/* Rounds the output of multiply_band(). Contiguous pixels form one run. */
 static void round_band(const struct rt_gemm *g, const struct band *band,
                        const struct uk_gemm_f32 *call, int64_t images)
 {
@@ -220,7 +219,7 @@ static void multiply_tile(const struct hal_args *args, struct hal_tile tile)
     band.y_end = min_i64(band.y + g->band_y, g->y.out);
     band.x_end = min_i64(band.x + g->band_x, g->x.out);
     int64_t out = image * g->image_out + group * group_outs + column + g->offset_out;
-    /* With k = 0 there are no elements to read, but addresses are computed: any will do. */
+    /* With k = 0 no element is read, but addresses are computed: any valid one will do. */
     const float *in = args->bindings[g->k > 0 ? 1 : 0], *weights = args->bindings[g->k > 0 ? 2 : 0];
     const float *bias = args->bindings[3], *residual = args->bindings[4];
     struct uk_gemm_f32 call = {
@@ -293,7 +292,7 @@ static int64_t cost_ns(double pixels, double n, double k)
     return ns > 1e15 ? (int64_t)1e15 : (int64_t)ns + 1;
 }
 
-/* Chooses the tiles; the cost. */
+/* Chooses the tiles; returns the cost. */
 static int64_t cut(struct rt_gemm *g, const struct hal_cpu_uk *uk, const struct rt_machine *machine)
 {
     int64_t group_outs = g->outs / g->groups, parts = g->images * g->groups;
@@ -343,7 +342,7 @@ enum status rt_gemm_emit(struct rt_emit *emit, struct rt_gemm *g,
     const struct hal_kernel *usual = tensors->are_halves ? &rt_gemm_halves_kernel : &rt_gemm_kernel;
     int64_t cost = cut(g, uk, rt_emit_machine(emit, usual));
     g->width = uk->f32_nr;
-    must(g->width % 8 == 0); /* shaders read columns by eight */
+    must(g->width % 8 == 0); /* shaders read eight columns at a time */
     size_t segments = (size_t)(g->y.taps * g->x.taps) + 1;
     struct hal_binding bindings[] = {
         tensors->out, tensors->in, tensors->weights, tensors->bias, tensors->residual,
@@ -368,7 +367,7 @@ enum status rt_gemm_emit(struct rt_emit *emit, struct rt_gemm *g,
 
 /* ---- packing --------------------------------------------------------------------------------- */
 
-#define PACK_PANELS 4 /* of a worker's tile */
+#define PACK_PANELS 4 /* panels of a worker's tile */
 
 /* Bindings: packed, source. Grid: blocks of panels, matrices. */
 static void pack_cpu(const struct hal_args *args, struct hal_tile tile)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Indexing by tensors of places: index, index_select and embedding take from a table, index_put
- * puts into one. All are one walk: index tensors, broadcast together, stand for some dims of the
- * table; the other dims are the rest, walked by both sides. The list is the side that has the index
- * dims: what take writes and put reads.
+ * Indexing by tensors: index, index_select and embedding take from a table, index_put writes into
+ * one. All are one walk. Index tensors, broadcast together, stand for some dims of the table; both
+ * sides walk the remaining dims, here called the rest. The list is the side that has the index
+ * dims: the output of a take, the values of a put.
  *
- * A place outside of the table is a fault. index and index_put count negative ones from the end.
- * Of several puts to one place the last in row-major order stays.
+ * A place outside the table is a fault. index and index_put count negative places from the end. Of
+ * several puts to one place the last in row-major order stays.
  *
- * index_put takes a mask as well, alone: its places are the trues of it in row-major order, of
- * which there must be as many as values, or one value for all. What a mask takes has an extent that
- * depends on data: that is another operator.
+ * index_put also accepts a single mask. Its places are the positions of its true elements in
+ * row-major order; there must be as many values, or one value for all. The result of taking by a
+ * mask has an extent that depends on data, so that is another operator.
  */
 #include "config.h"
 
@@ -28,14 +28,15 @@
 #include "runtime/ops/view_priv.h"
 
 #define PLACES 1024 /* of a tile at a time */
-#define UNIT_MAX 16 /* bytes that a lane moves at once */
+#define UNIT_MAX 16 /* bytes that a lane moves at a time */
 #define NOWHERE (-1)
 #define NO_LIMIT (-1)
 
-/* Byte offsets of each place in the table, or NOWHERE, and of what belongs to it in the list. */
+/* For each place its byte offset in the table, or NOWHERE, and the offset of its element in the
+ * list. */
 struct places {
     int64_t table[PLACES], list[PLACES];
-    int64_t trues; /* of a mask before these places */
+    int64_t trues; /* true elements of the mask before these places */
 };
 
 /* ---- kernels -----------------------------------------------------------------------------------
@@ -57,7 +58,7 @@ static int64_t read_place(const struct hal_args *args, const struct rt_index_con
     return place * c->steps[k];
 }
 
-/* Row-major strides of each index tensor over the index dims, 0 where it repeats. */
+/* Row-major strides of each index tensor over the index dims; 0 where it is broadcast. */
 static void index_strides(const struct rt_index_constants *c,
                           int64_t strides[SHAPE_RANK_MAX][SHAPE_RANK_MAX])
 {
@@ -71,7 +72,7 @@ static void index_strides(const struct rt_index_constants *c,
     }
 }
 
-/* The same of a mask; chunks are asked for in order. */
+/* The same for a mask; the caller asks for chunks in order. */
 static void find_trues(const struct hal_args *args, int64_t begin, int64_t count,
                        struct places *places)
 {
@@ -137,7 +138,7 @@ static void find_places(const struct hal_args *args, int64_t begin, int64_t coun
     }
 }
 
-/* Where row |row| of the rest begins on both sides. */
+/* The offset of row |row| of the rest on both sides. */
 static void find_row(const struct rt_index_constants *c, int64_t row, int64_t *table, int64_t *list)
 {
     *table = *list = 0;
@@ -192,7 +193,7 @@ static void index_take(const struct hal_args *args, struct hal_tile tile)
 static const struct hal_kernel kernel_take = {
     .name = "index", .cpu = index_take, .spirv = HAL_SPIRV(index_take_spirv)};
 
-/* What stays of the table: all places of one row, as indexed dims walk them. */
+/* Keeps the table's content in all places of one row, in the order of the indexed dims. */
 static void keep_all(const struct rt_index_constants *c, char *dst, const char *src, size_t bytes)
 {
     int64_t coords[SHAPE_RANK_MAX] = {0}, offset = 0;
@@ -214,7 +215,7 @@ static void keep_all(const struct rt_index_constants *c, char *dst, const char *
     }
 }
 
-/* Of one indexed dim only those places that may differ. */
+/* With one indexed dim only the places that may differ are kept. */
 static void keep_row(const struct rt_index_constants *c, const int64_t *words, char *dst,
                      const char *src, size_t bytes)
 {
@@ -227,7 +228,7 @@ static void keep_row(const struct rt_index_constants *c, const int64_t *words, c
     }
 }
 
-/* From the first to the last of |places|; they are those of one indexed dim. */
+/* From the first to the last of |places|, which belong to one indexed dim. */
 static void note_written(const struct rt_index_constants *c, const struct places *places,
                          int64_t count, int64_t *words)
 {
@@ -254,7 +255,7 @@ static void put_row(const struct rt_index_constants *c, const struct places *pla
     }
 }
 
-/* A tile owns some rows of the rest: it keeps them, then puts in order. */
+/* A tile owns some rows of the rest: it keeps them first and then puts in order. */
 static void index_put(const struct hal_args *args, struct hal_tile tile)
 {
     const struct rt_index_constants *c = args->constants;
@@ -292,7 +293,7 @@ static const struct hal_kernel kernel_put = {
     .name = "index_put", .cpu = index_put, .spirv = HAL_SPIRV(index_put_spirv)};
 static const struct hal_kernel kernel_put_host = {.name = "index_put", .cpu = index_put};
 
-/* Shaders do not add doubles and complex numbers. */
+/* Shaders do not add doubles or complex numbers. */
 static const struct hal_kernel *put_kernel(const struct rt_index_constants *c)
 {
     bool is_wide = c->dtype == DT_F64 || dtype_infos[c->dtype].kind == DTYPE_COMPLEX;
@@ -302,12 +303,12 @@ static const struct hal_kernel *put_kernel(const struct rt_index_constants *c)
 /* ---- which dims are indexed, by what -----------------------------------------------------------
  */
 
-/* The index tensors of a node: number k stands for dim dims[k] of the table. */
+/* The index tensors of a node; tensor k stands for dim dims[k] of the table. */
 struct index_dims {
     uint8_t count;
     uint8_t dims[SHAPE_RANK_MAX];
-    uint32_t mask; /* of the dims */
-    uint8_t first; /* rest dims before the index dims in the result */
+    uint32_t mask; /* bit set of the indexed dims */
+    uint8_t first; /* number of rest dims before the index dims in the result */
 };
 
 static void add_dim(struct index_dims *index, uint8_t dim)
@@ -316,14 +317,14 @@ static void add_dim(struct index_dims *index, uint8_t dim)
     index->mask |= 1u << dim;
 }
 
-/* Neighbours are replaced where they stand; others go to the front. */
+/* Adjacent indexed dims are replaced in place; otherwise the index dims go to the front. */
 static void place_dims(struct index_dims *index)
 {
     bool is_adjacent = index->dims[index->count - 1] - index->dims[0] == index->count - 1;
     index->first = is_adjacent ? index->dims[0] : 0;
 }
 
-/* The result's dims: those of the rest with |index_rank| ones put in at |first|. */
+/* The result's dims: the rest's, with |index_rank| index dims inserted at |first|. */
 static enum status result_dims(struct rt_shape_call *call, const struct index_dims *index,
                                uint8_t index_rank, const struct rt_dim *index_dims,
                                struct rt_dim out[SHAPE_RANK_MAX], uint8_t *out_rank)
@@ -358,7 +359,7 @@ static enum status need_places(struct rt_shape_call *call, const struct rt_value
     return ST_OK;
 }
 
-/* Argument 1 is a list of index tensors or nones: the result's dims. */
+/* Argument 1 is a list of index tensors or nones; computes the result's dims from it. */
 static enum status list_result(struct rt_shape_call *call, struct rt_dim out[SHAPE_RANK_MAX],
                                uint8_t *out_rank)
 {
@@ -386,7 +387,7 @@ static enum status list_result(struct rt_shape_call *call, struct rt_dim out[SHA
     return result_dims(call, &index, rank, dims, out, out_rank);
 }
 
-/* How many of the list's entries are tensors. */
+/* Number of the list's entries that are tensors. */
 static uint32_t count_indices(const struct rt_graph *graph, const struct rt_value *list)
 {
     uint32_t count = 0;
@@ -404,7 +405,7 @@ static enum status index_shape(struct rt_shape_call *call)
 
     TRY(rt_view_same_dtype(call));
     if (count_indices(call->graph, rt_arg(call, 1)) == 0) {
-        return rt_set_out_like(call, 0, 0); /* all of it */
+        return rt_set_out_like(call, 0, 0); /* the whole table */
     }
     TRY(list_result(call, out, &rank));
     return rt_set_out(call, 0, rank, out);
@@ -415,7 +416,8 @@ static bool is_mask(const struct rt_value *tensor)
     return tensor->kind == RT_TENSOR && (tensor->dtype == DT_BOOL || tensor->dtype == DT_U8);
 }
 
-/* The mask among the index tensors, which must be alone, and the first dim that it stands for. */
+/* The mask among the index tensors, which must be the only one, and the first dim that it stands
+ * for. */
 static enum status find_mask(struct rt_shape_call *call, const struct rt_value **out_mask,
                              uint8_t *out_dim)
 {
@@ -435,7 +437,7 @@ static enum status find_mask(struct rt_shape_call *call, const struct rt_value *
     return *out_mask && others > 0 ? rt_unsupported(call, "a mask among other indices") : ST_OK;
 }
 
-/* As list_result(), of a mask; how many places it has is not known and left 0. */
+/* As list_result(), for a mask. The number of its places is unknown and stays 0. */
 static enum status mask_result(struct rt_shape_call *call, const struct rt_value *mask, uint8_t dim,
                                struct rt_dim out[SHAPE_RANK_MAX], uint8_t *out_rank)
 {
@@ -521,13 +523,13 @@ static enum status embedding_shape(struct rt_shape_call *call)
 /* ---- recording ---------------------------------------------------------------------------------
  */
 
-/* A dispatch in the making: what the constants are computed from. */
+/* A dispatch under construction: the source of the constants. */
 struct index_build {
     struct rt_index_constants c;
     const struct rt_tensor *table, *list;
     const struct rt_tensor *tensors[SHAPE_RANK_MAX];
     struct index_dims index;
-    bool is_mask; /* tensors[0] is, and stands for all dims of |index| */
+    bool is_mask; /* tensors[0] is a mask and stands for all dims of |index| */
 };
 
 static void add_tensor(struct index_build *b, uint8_t dim, const struct rt_tensor *tensor)
@@ -558,7 +560,7 @@ static void read_list(struct rt_emit *emit, struct index_build *b)
     }
 }
 
-/* The list's stride for dim |d| of a result of |rank| dims, to whose right end it is aligned. */
+/* The list's stride along dim |d| of a result of |rank| dims; the list is aligned at the right. */
 static int64_t list_stride(const struct rt_tensor *list, uint32_t d, uint32_t rank)
 {
     uint32_t missing = rank - list->rank;
@@ -608,7 +610,7 @@ static void add_index_dims(struct index_build *b, uint32_t index_rank)
     }
 }
 
-/* A mask's places are one dim of the list, whatever its own rank. */
+/* The places of a mask are one dim of the list, whatever the mask's own rank. */
 static void add_mask_dim(struct index_build *b)
 {
     struct rt_index_constants *c = &b->c;
@@ -624,7 +626,7 @@ static void add_mask_dim(struct index_build *b)
     c->values = at < missing || list->dims[at - missing] == 1 ? NO_LIMIT : list->dims[at - missing];
 }
 
-/* Do both sides, or all index tensors and the list, walk the two dims as one? */
+/* Can the two dims be merged on both sides, or in all index tensors and the list? */
 static bool may_merge(const struct rt_index_constants *c, uint32_t outer, uint32_t inner,
                       bool is_rest)
 {
@@ -642,7 +644,7 @@ static bool may_merge(const struct rt_index_constants *c, uint32_t outer, uint32
     return true;
 }
 
-/* Moves dim |from| to |to|, with what the masks say of it. */
+/* Moves dim |from| to |to|, together with its bits in the masks. */
 static void move_dim(struct rt_index_constants *c, uint32_t to, uint32_t from)
 {
     c->dims[to] = c->dims[from];
@@ -677,7 +679,7 @@ static void merge_dims(struct rt_index_constants *c)
     c->rank = (uint8_t)kept;
 }
 
-/* The innermost rest dim, where both sides are contiguous, is a run of bytes. */
+/* If both sides are contiguous along the innermost rest dim, that dim becomes a run of bytes. */
 static void find_run(struct rt_index_constants *c)
 {
     int64_t width = (int64_t)dtype_bytes(c->dtype);
@@ -756,7 +758,7 @@ static enum status emit_index(struct rt_emit *emit, struct index_build *b, struc
     if (!is_take && c->count == 1 && !c->is_mask) {
         TRY(rt_emit_update(emit, c->sizes[0], c->steps[0], &bindings[c->words], err));
     }
-    /* Puts go in order, so a tile has all places; it is cut along the rest only. */
+    /* Puts happen in order, so a tile has all places and is cut along the rest only. */
     int64_t places = is_take ? c->places : (int64_t)(self->bytes / (size_t)(c->rows * c->run));
     const struct hal_kernel *kernel = is_take ? &kernel_take : put_kernel(c);
     int64_t bytes =
@@ -810,7 +812,7 @@ static enum status index_put_emit(struct rt_emit *emit, struct error *err)
     return emit_index(emit, &b, err);
 }
 
-/* One of rank 0 as one of rank 1. */
+/* Treats a tensor of rank 0 as one of rank 1. */
 static void give_dim(struct rt_tensor *tensor)
 {
     tensor->rank = 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * repeat_interleave's indices: 0 as often as repeats[0] says, then 1 as often as repeats[1] does.
- * How many there are is what the file says, or, in the second row, what the data says and the file
- * bounds. A sum that is another or larger, or a negative number, is a fault.
+ * The indices of repeat_interleave: 0 repeated repeats[0] times, then 1 repeated repeats[1] times,
+ * and so on. The file gives their number; for the second row the data gives it and the file bounds
+ * it. Another sum, a larger one, or a negative repeat is a fault.
  */
 #include "config.h"
 

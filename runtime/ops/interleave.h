@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kernel of interleave.c is told. */
+/* Constants for the kernel of interleave.c. */
 #ifndef PTED_RUNTIME_OPS_INTERLEAVE_H
 #define PTED_RUNTIME_OPS_INTERLEAVE_H
 
@@ -9,7 +9,7 @@
 
 struct rt_interleave {
     enum dtype dtype;
-    uint32_t has_extent; /* |length| is the most there may be */
+    uint32_t has_extent; /* |length| is an upper bound */
     int64_t count, length;
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loop nests. Building happens once a plan; the cursor runs in kernels, on any worker, and works on
- * nothing but the constants it is given. Dims come from tensors that have been allocated, so their
- * products are known to fit.
+ * Loop nests. A nest is built once for a plan. Cursors run in kernels, on any worker, and use only
+ * the constants they are given. Dims come from allocated tensors, so their products do not
+ * overflow.
  */
 #include "config.h"
 
@@ -76,7 +76,7 @@ static void drop_ones(struct rt_loop *loop)
     loop->rank = kept;
 }
 
-/* Insertion sort: stable, and there are at most SHAPE_RANK_MAX. */
+/* Insertion sort: stable, and there are at most SHAPE_RANK_MAX dims. */
 static void sort_dims(struct rt_loop *loop)
 {
     for (uint32_t d = 1; d < loop->rank; d++) {
@@ -168,7 +168,7 @@ void rt_cursor_init(struct rt_cursor *cursor, const struct rt_loop *loop, void *
     }
 }
 
-/* Moves the pointers |steps| positions along dim |d|. */
+/* Moves the pointers by |steps| positions along dim |d|. */
 static void step(struct rt_cursor *cursor, uint32_t d, int64_t steps)
 {
     cursor->index[d] += steps;
@@ -177,7 +177,7 @@ static void step(struct rt_cursor *cursor, uint32_t d, int64_t steps)
     }
 }
 
-/* To the beginning of the next line of the innermost dim. */
+/* Moves to the beginning of the next line of the innermost dim. */
 static void next_line(struct rt_cursor *cursor)
 {
     const struct rt_loop *loop = cursor->loop;

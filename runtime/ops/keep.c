@@ -8,7 +8,8 @@
 #include "runtime/ops/minmax.h"
 #include "runtime/ops/shaders/keep.h"
 
-/* Bytes that make it worth while to share a copy, and the most that share it. */
+/* Bytes from which sharing a copy between tiles pays off, and the greatest number of tiles that
+ * share one. */
 #define TILE_BYTES (64 * 1024)
 #define TILES_MAX 64
 
@@ -18,7 +19,7 @@ bool rt_is_in_place(const struct rt_tensor *a, const struct rt_tensor *b)
            a->binding.offset == b->binding.offset;
 }
 
-/* Rows [begin, end) of all outer indices: tile |x|'s share, in bytes. */
+/* Rows [begin, end) of all outer indices: the share of tile |x|, in bytes. */
 static void keep_range(const struct hal_args *args, uint32_t x, int64_t begin, int64_t end)
 {
     const struct rt_keep *k = args->constants;
@@ -35,7 +36,7 @@ static void keep_range(const struct hal_args *args, uint32_t x, int64_t begin, i
     }
 }
 
-/* How many rows differ is not known before the run, so each tile takes its share of them. */
+/* The number of rows that differ is unknown before the run, so each tile takes a fixed share. */
 static void keep_tile(const struct hal_args *args, struct hal_tile tile)
 {
     const struct rt_keep *k = args->constants;

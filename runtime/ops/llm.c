@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What exporters of language models write beside attention: caches of keys and values, rotations,
- * linear attention. Caches are [batch, rows, heads, depth]; "write_rows" and "write_rows_at" are
- * the graph's forms, in which a cache that changes is a new value. The file's forms have no
- * kernels: the lower pass makes those nodes, attention and views of them.
+ * The operators of language models beside attention: caches of keys and values, rotations, linear
+ * attention. Caches are [batch, rows, heads, depth]. "write_rows" and "write_rows_at" are the
+ * graph's forms, in which a changed cache is a new value. The file's forms have no kernels: the
+ * lower pass replaces them with these nodes, attention, and views of them.
  */
 #include "config.h"
 
@@ -103,9 +103,10 @@ static enum status write_rows_emit(struct rt_emit *emit, struct error *err)
     return rt_emit_keep(emit, 1, start, count, err);
 }
 
-#define SLICE_UNITS 256 /* of a worker's tile */
+#define SLICE_UNITS 256 /* bytes of a row in a worker's tile */
 
-/* Between which rows places lie; none: where no row is. The call fails for those of no row. */
+/* The range of rows that places name, empty if no row is named. A place outside the cache fails the
+ * call. */
 static void note_written(int64_t *words, const int64_t *places, int64_t count, int64_t rows)
 {
     int64_t first = count > 0 ? INT64_MAX : 0, end = 0;
@@ -120,7 +121,7 @@ static void note_written(int64_t *words, const int64_t *places, int64_t count, i
 }
 
 /* Bindings: output, cache, rows, places, words. Grid: slices of a row, batch. A slice sees all
- * rows, so that the last of several for one place stays. */
+ * rows, so that the last of several rows for one place stays. */
 static void write_rows_at_tile(const struct hal_args *args, struct hal_tile tile)
 {
     const struct rt_write_rows *k = args->constants;
@@ -184,7 +185,7 @@ static enum status write_rows_at_emit(struct rt_emit *emit, struct error *err)
 
 /* ---- the file's forms ---------------------------------------------------------------------- */
 
-/* Output 0 of an update is an element that nobody reads. */
+/* Output 0 of an update is an element that no node reads. */
 static enum status set_unread(struct rt_shape_call *call)
 {
     static const struct rt_dim one = {.value = 1};
@@ -214,7 +215,7 @@ static enum status attention_cached_shape(struct rt_shape_call *call)
     return rt_set_out_like(call, 2, 4);
 }
 
-/* q, k, v, ..., from 8 on zero points and scales of each */
+/* q, k, v, ..., and from index 8 on the zero points and scales of each */
 static enum status attention_quantized_shape(struct rt_shape_call *call)
 {
     for (uint32_t i = 0; i < 6; i++) {
@@ -225,7 +226,7 @@ static enum status attention_quantized_shape(struct rt_shape_call *call)
     return rt_set_out_like(call, 0, 0);
 }
 
-/* [c, h, w] as [tiles, c, t, t] */
+/* Turns [c, h, w] into [tiles, c, t, t]. */
 static enum status tile_crop_shape(struct rt_shape_call *call)
 {
     const struct rt_value *in = rt_arg(call, 0);
@@ -329,14 +330,14 @@ static enum status hadamard_emit(struct rt_emit *emit, struct error *err)
 enum { DELTA_Q, DELTA_K, DELTA_V, DELTA_DECAY, DELTA_BETA, DELTA_STATE };
 
 #define DELTA_STATE_MAX                                                                            \
-    ((int64_t)1 << 21) /* floats of a head's state, scratch if nobody reads it */
+    ((int64_t)1 << 21) /* floats of a head's state, in scratch if no node reads it */
 
 struct delta {
     int64_t steps, group, kv_heads, depth, width; /* a state is [depth, width] */
-    bool by_channel;                              /* a decay for each row of the state */
+    bool by_channel;                              /* one decay for each row of the state */
 };
 
-/* One head of queries at one step: out = state transposed times q. */
+/* One head of queries at one position: out = state transposed times q. */
 static void read_state(const struct delta *k, const float *state, const float *q, float *out)
 {
     memset(out, 0, (size_t)k->width * sizeof(float));
@@ -480,7 +481,7 @@ static enum status delta_emit(struct rt_emit *emit, struct error *err)
 /* ---- rows ---------------------------------------------------------------------------------- */
 
 /* Shapes only: see runtime/graph/lower_llm.c. */
-/* What a kernel of attention takes. */
+/* Arguments of the attention kernel. */
 #define FLOAT_TYPES (1u << DT_F32 | 1u << DT_F16 | 1u << DT_BF16)
 
 #define LOWERED(name, kernel, args, shape, dtypes_, becomes_)                                      \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What kernels of llm.c are told. */
+/* Constants for the kernels of llm.c. */
 #ifndef PTED_RUNTIME_OPS_LLM_H
 #define PTED_RUNTIME_OPS_LLM_H
 
@@ -7,15 +7,15 @@
 
 #include "base/dtype.h"
 
-/* Tiles copy as much of a row each, in units of RT_SLICE_UNIT bytes. */
+/* Each tile copies the same part of a row, in units of RT_SLICE_UNIT bytes. */
 #define RT_SLICE_UNIT 16
 
-/* Where places say. */
+/* Where the places are stored. */
 struct rt_write_rows {
-    int64_t rows, count, row_bytes; /* of a cache, written to it, of each */
+    int64_t rows, count, row_bytes; /* rows of a cache, rows written to it, bytes of each */
 };
 
-/* Numbers of a row that a workgroup has room for: 16 KiB are sure to be there. */
+/* Numbers of a row that fit into a workgroup's memory: every device has 16 KiB. */
 #define RT_HADAMARD_SHARED_MAX 4096
 
 struct rt_hadamard {
