@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * masked_scatter: where the mask is true, the elements of a source in order. One tile walks all of
- * it, because where an element comes from depends on all before it; masks are true or false for
- * long stretches, and stretches are copied whole. A source that ends before the trues do is a
- * fault.
+ * masked_scatter: where the mask is true, the output takes the elements of a source in order. One
+ * tile walks the whole tensor, because the source of an element depends on all elements before it.
+ * Masks keep one value for long stretches, and each stretch is copied whole. It is a fault if the
+ * source has fewer elements than the mask has trues.
  */
 #include "config.h"
 
@@ -39,7 +39,7 @@ static void masked_scatter_tile(const struct hal_args *args, struct hal_tile til
                 hal_fault(args, HAL_FAULT_VALUES, NULL);
             }
             int64_t put = !is_put ? 0 : end - i < left ? end - i : left;
-            if (put > 0) { /* the source may have no element, and then no address */
+            if (put > 0) { /* an empty source has no address */
                 memcpy(out + i * width, source, (size_t)(put * width));
                 source += put * width;
                 left -= put;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kernel of masked.c is told. */
+/* Constants for the kernel of masked.c. */
 #ifndef PTED_RUNTIME_OPS_MASKED_H
 #define PTED_RUNTIME_OPS_MASKED_H
 

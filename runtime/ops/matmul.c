@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Matrix products. The file's forms (mm, bmm, addmm, linear) have no kernels of their own: the
- * lower pass turns each into "gemm" over a packed right-hand side, halves by way of floats, or into
- * "matmul", which is for doubles and integers. Integers wrap.
+ * Matrix products. The file's forms (mm, bmm, addmm, linear) have no kernels of their own. The
+ * lower pass replaces each with "gemm" over a packed right-hand side (halves are converted to
+ * floats for it) or, for doubles and integers, with "matmul". Integers wrap around.
  */
 #include "config.h"
 
@@ -29,7 +29,7 @@ static enum status need_rank(struct rt_shape_call *call, uint32_t index, uint8_t
     return rt_need_dtype(call, index, 1u << rt_out_dtype(call, 0));
 }
 
-/* Out of [.., m, k] x [.., k, n], |rank| 2 or 3. */
+/* The product of [.., m, k] and [.., k, n], |rank| 2 or 3. */
 static enum status product(struct rt_shape_call *call, uint32_t left, uint8_t rank)
 {
     const struct rt_value *a = rt_arg(call, left), *b = rt_arg(call, left + 1);
@@ -115,7 +115,8 @@ static enum status linear_shape(struct rt_shape_call *call)
 
 /* ---- packing --------------------------------------------------------------------------------- */
 
-/* B as [.., k, n] (pack_kn) or as [n, k] (pack_nk), the last two dims; others count matrices. */
+/* B as [.., k, n] (pack_kn) or as [.., n, k] (pack_nk); the dims before the last two count
+ * matrices. */
 static enum status pack_shape(struct rt_shape_call *call)
 {
     const struct rt_value *b = rt_arg(call, 0);
@@ -150,8 +151,8 @@ static enum status pack_emit(struct rt_emit *emit, struct error *err)
 
 /* ---- gemm ------------------------------------------------------------------------------------ */
 
-/* x [.., m, k], packed, n, bias?, residual?, min, max. Several packed matrices:
- * one for each x[i]. */
+/* x [.., m, k], packed, n, bias?, residual?, min, max. Of several packed matrices each multiplies
+ * its own x[i]. */
 enum { GEMM_X, GEMM_PACKED, GEMM_N, GEMM_BIAS, GEMM_RESIDUAL, GEMM_MIN, GEMM_MAX };
 
 static enum status gemm_shape(struct rt_shape_call *call)
@@ -209,13 +210,13 @@ static enum status gemm_emit(struct rt_emit *emit, struct error *err)
 
 /* ---- matmul ---------------------------------------------------------------------------------- */
 
-/* A tile is some rows; columns and inner positions go by in chunks. */
+/* A tile is some rows; the kernel walks columns and inner positions in chunks. */
 #define MATMUL_CHUNK 128
 
-/* Elements are those of the class. */
+/* Elements are stored in their class. */
 union matmul_row {
     double f[MATMUL_CHUNK];
-    uint64_t i[MATMUL_CHUNK]; /* wraps */
+    uint64_t i[MATMUL_CHUNK]; /* wraps around */
 };
 
 struct matmul_scratch {
@@ -237,7 +238,9 @@ static void add_product_i64(uint64_t *restrict sum, const uint64_t *restrict b, 
     }
 }
 
-/* sums += the products over |depth| inner positions; |b| is the first one's row, |n| columns. */
+/*
+ * sums += the products over |depth| inner positions; |b| is the row of the first, |n| the columns.
+ */
 static void add_products(const struct rt_matmul_constants *k, struct matmul_scratch *s,
                          const char *b, int64_t depth, int64_t rows, int64_t n)
 {
@@ -255,7 +258,7 @@ static void add_products(const struct rt_matmul_constants *k, struct matmul_scra
     }
 }
 
-/* |n| columns from |column| on of |rows| rows; a, b and out are those of the product. */
+/* Computes |n| columns from |column| on of |rows| rows; a, b and out belong to one product. */
 static void multiply_columns(const struct rt_matmul_constants *k, struct matmul_scratch *s,
                              const char *a, const char *b, char *out, int64_t rows, int64_t n)
 {
@@ -296,7 +299,7 @@ static const struct hal_kernel matmul_kernel = {
     .name = "matmul", .cpu = matmul_tile, .spirv = HAL_SPIRV(matmul_spirv)};
 static const struct hal_kernel matmul_f64_kernel = {.name = "matmul", .cpu = matmul_tile};
 
-/* [.., m, k] x [k, n], or as many right-hand sides as there are left. */
+/* [.., m, k] x [k, n], or with one right-hand side for each left-hand side. */
 static enum status matmul_shape(struct rt_shape_call *call)
 {
     const struct rt_value *a = rt_arg(call, 0), *b = rt_arg(call, 1);

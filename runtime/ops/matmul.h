@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kernel of "matmul" in matmul.c is told. */
+/* Constants for the kernel of "matmul" in matmul.c. */
 #ifndef PTED_RUNTIME_OPS_MATMUL_H
 #define PTED_RUNTIME_OPS_MATMUL_H
 

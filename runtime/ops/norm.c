@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Normalisations: layer, group and batch norm, with their statistics as further outputs, and the
- * per-channel affine that batch norm with fixed statistics comes to. Passes make the affine and its
- * two coefficients; files cannot name them.
+ * per-channel affine map that replaces a batch norm with fixed statistics. Passes make the affine
+ * map and its two coefficients; files cannot name them.
  */
 #include "config.h"
 
@@ -22,7 +22,7 @@ static enum status need_equal(struct rt_shape_call *call, struct rt_dim a, struc
     return rt_dim_require_equal(&call->graph->dims, a, b, what, call->err);
 }
 
-/* Argument |index|, if it is there, is a list of |count| floats. */
+/* Argument |index|, if present, is a list of |count| floats. */
 static enum status need_channels(struct rt_shape_call *call, uint32_t index, struct rt_dim count)
 {
     const struct rt_value *value = rt_arg(call, index);
@@ -37,7 +37,7 @@ static enum status need_channels(struct rt_shape_call *call, uint32_t index, str
     return need_equal(call, value->dims[0], count, "weights, one for each channel");
 }
 
-/* Input and all outputs are of float types; an input of at least |rank| dims. */
+/* Input and all outputs have float types; the input has at least |rank| dims. */
 static enum status need_floats(struct rt_shape_call *call, uint8_t rank)
 {
     if (rt_arg(call, 0)->rank < rank) {
@@ -132,7 +132,7 @@ static enum status batch_norm_shape(struct rt_shape_call *call)
     return rt_set_out(call, 2, 1, &nothing);
 }
 
-/* The form that could train: without that it is the same. */
+/* The variant with a training flag; without training both are the same. */
 static enum status batch_norm_training_shape(struct rt_shape_call *call)
 {
     if (rt_arg(call, 5)->b) {
@@ -169,7 +169,7 @@ static enum status affine_shape(struct rt_shape_call *call)
     return rt_set_out_like(call, 0, 0);
 }
 
-/* As long as argument 1, which is always there. */
+/* A list as long as argument 1, which is always there. */
 static enum status coefficients_shape(struct rt_shape_call *call)
 {
     const struct rt_value *list = rt_arg(call, 1);
@@ -195,10 +195,8 @@ static bool is_f32(const struct rt_tensor *tensor)
     return tensor->dtype == DT_F32;
 }
 
-/*
- * Fills in what all rows have in common: types and bindings. |statistics| are the tensors behind
- * RT_NORM_MEAN and RT_NORM_VARIANCE; NULL where they would be written and nobody reads them.
- */
+/* Fills in what all rows share: types and bindings. |statistics| are the tensors for RT_NORM_MEAN
+ * and RT_NORM_VARIANCE, NULL if the kernel would write them and no node reads them. */
 static enum status record(struct rt_emit *emit, struct rt_norm_constants *k, uint32_t weight_arg,
                           const struct rt_tensor *const statistics[2], struct error *err)
 {
@@ -278,7 +276,7 @@ static enum status group_norm_emit(struct rt_emit *emit, struct error *err)
     return members == 0 ? ST_OK : record(emit, &k, 1, statistics, err);
 }
 
-/* A row is a channel, a run its pixels in one image. */
+/* A row is a channel; a run is that channel's pixels in one image. */
 static struct rt_norm_constants channel_rows(const struct rt_tensor *in, double epsilon)
 {
     int64_t pixels = 1;
@@ -347,7 +345,7 @@ static enum status affine_emit(struct rt_emit *emit, struct error *err)
 /* scale = weight / sqrt(variance + epsilon); shift = bias - mean * scale. A missing weight is 1, a
  * missing bias 0. */
 struct coefficients {
-    enum dtype dtypes[4]; /* of the bindings: output, weight or bias, statistic, scale */
+    enum dtype dtypes[4]; /* of output, weight or bias, statistic, scale */
     bool has_first;
     bool is_shift;
     double epsilon;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The kernels of the normalisations. All of them see a tensor as rows that share a mean and a
- * variance, each row as runs of contiguous elements: the whole row in a layer norm, a channel's
- * pixels in a group norm, a channel's pixels in one image of the batch in a batch norm.
+ * variance, and each row as runs of contiguous elements: in a layer norm the whole row, in a group
+ * norm a channel's pixels, in a batch norm a channel's pixels in one image of the batch.
  *
- * Floats, and halves as floats, are summed in chunks, the chunks in double; the variance is that of
- * the differences from the mean, never a difference of squares.
+ * Floats and converted halves are summed in chunks, the chunks in double. The variance is computed
+ * from differences to the mean, never as a difference of squares.
  */
 #include "config.h"
 
@@ -33,7 +33,7 @@ static double sum(enum rt_class class, const void *x, int64_t n)
     return result;
 }
 
-/* y = x - mean, in place too. */
+/* y = x - mean, also in place */
 static void center(enum rt_class class, void *y, const void *x, double mean, int64_t n)
 {
     const double *from = x;
@@ -94,7 +94,7 @@ static void combine(enum rt_class class, enum uk_binary op, void *y, const void 
 
 /* ---- rows ---------------------------------------------------------------------------------- */
 
-/* One tensor among the bindings, as the kernel's class sees it. */
+/* One of the tensors in the bindings, in the kernel's class. */
 struct view {
     enum rt_class class;
     enum dtype dtype;
@@ -113,7 +113,7 @@ static struct view view_of(const struct hal_args *args, uint32_t binding, uint32
     };
 }
 
-/* Elements |at| to |at| + |n|, packed: in place or converted. */
+/* Elements |at| to |at| + |n|, contiguous: in place or converted. */
 static const void *read_chunk(const struct view *v, int64_t at, int64_t n)
 {
     int64_t width = (int64_t)dtype_bytes(v->dtype);
@@ -152,7 +152,7 @@ struct moments {
     double mean, inverse; /* 1 / sqrt(variance + epsilon) */
 };
 
-/* Calls |part| for each chunk of a row and adds up what it gives. */
+/* Calls |part| for each chunk of a row and adds up the results. */
 typedef double part_f(struct view *x, char *buffer, int64_t at, int64_t n, double mean);
 
 static double part_sum(struct view *x, char *buffer, int64_t at, int64_t n, double mean)
@@ -202,7 +202,7 @@ static struct moments find_moments(const struct hal_args *args, int64_t row)
     return m;
 }
 
-/* A run of |row|; |channel| is its place among the weights when those are one a run. */
+/* A run of |row|; |channel| is the index of its weight when there is one weight for each run. */
 static void write_run(const struct hal_args *args, int64_t begin, int64_t channel,
                       const struct moments *m)
 {

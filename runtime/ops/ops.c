@@ -89,10 +89,11 @@ enum status rt_unsupported(struct rt_shape_call *call, const char *fmt, ...)
 }
 
 /*
- * Brings |dims| and what the file declares for |out| together. A static size must be the computed
- * one; so must an upper bound of 1, which no exporter gives to a size that varies. Where that is
- * only known for a request, the file's constant is used and the request is checked. How many rows
- * depend on data is compared where the run says so: here they are the most there can be.
+ * Brings |dims| and the dims that the file declares for |out| together. A static size must equal
+ * the computed one. So must an upper bound of 1, which no exporter gives to a size that varies. If
+ * equality is only known with a request, the file's constant is used and the request is checked.
+ * Row counts that depend on data are compared when a run gives them; here they have their greatest
+ * value.
  */
 static enum status agree(struct rt_shape_call *call, const struct rt_value *out, uint8_t rank,
                          struct rt_dim *dims)
@@ -124,7 +125,7 @@ static enum status set_dims(struct rt_shape_call *call, uint32_t value, uint8_t 
         return rt_graph_check(graph, call->err);
     }
     for (uint8_t i = 0; i < rank; i++) {
-        if (dims[i].value < 0) { /* an upper bound, if it is no constant */
+        if (dims[i].value < 0) { /* an upper bound, unless it is a constant */
             return rt_refuse(call, "dim %u of an output is %" PRId64, i, dims[i].value);
         }
         copy[i] = dims[i];
@@ -208,10 +209,8 @@ enum status rt_need_at_least(struct rt_shape_call *call, struct rt_dim dim, stru
     return rt_dim_require_equal(dims, dim, rt_dim_max(dims, dim, least), what, call->err);
 }
 
-/*
- * A symbol against a constant other than 1 must equal it: an exporter that meant to stretch the
- * symbol would have made it a constant 1.
- */
+/* A symbol beside a constant other than 1 must equal it: an exporter that meant to broadcast the
+ * symbol would have made it a constant 1. */
 static enum status broadcast_dim(struct rt_shape_call *call, struct rt_dim a, struct rt_dim b,
                                  struct rt_dim *out)
 {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * topk: the k largest or smallest elements of each row along a dim, and where they were; sort: all
- * of them, equal ones in the order in which they lie.
+ * topk: the k largest or smallest elements of each row along a dim, and their positions. sort: all
+ * elements of each row; equal ones keep their order.
  *
- * Elements become signed integers in their order, NaN above all, -0 and 0 alike; for the smallest
- * all bits are turned. Which of equal elements is chosen, and in what order an unsorted result is,
- * PyTorch does not say, but programs are compared with it: the selection takes the steps of the C++
- * library's partial_sort (few of many: a heap, streamed over the row), or nth_element and sort.
- * Those fall back to heaps, so no data makes them slower than n log n.
+ * Elements are mapped to signed integers in the same order, NaN above all others, -0 equal to 0;
+ * for the smallest elements all bits are inverted. PyTorch does not specify which of several equal
+ * elements is chosen, nor the order of an unsorted result, but tests compare programs with it. The
+ * selection therefore follows the C++ library: partial_sort for few of many (a heap, streamed over
+ * the row), else nth_element and sort. Those fall back to heaps, so no data makes them slower than
+ * n log n.
  */
 #include "config.h"
 
@@ -23,7 +24,7 @@
 #include "runtime/ops/view_priv.h"
 
 #define CHUNK 256
-#define FEW 64                         /* k times this at most n: a heap */
+#define FEW 64                         /* a heap is used if k times this is at most n */
 #define ENTRIES_MAX ((int64_t)1 << 19) /* of scratch */
 #define INSERTION_SORT_MAX 16
 
@@ -33,7 +34,7 @@ struct entry {
 
 /* ---- the order of elements ------------------------------------------------------------------- */
 
-/* The class that holds all values of a type: small types are exact in float. */
+/* The class that holds all values of a type exactly: for small types, float. */
 static enum rt_class key_class(enum dtype dtype)
 {
     bool is_half = dtype == DT_F16 || dtype == DT_BF16 || dtype == DT_F32;
@@ -56,7 +57,7 @@ static int64_t key_f64(double value)
     return value != value ? INT64_MAX : bits ^ ((bits >> 63) & INT64_MAX);
 }
 
-/* Reads |count| elements and turns them, in place, into keys. */
+/* Reads |count| elements and converts them to keys in place. */
 static void load_keys(const struct rt_topk_constants *c, const char *from, int64_t count,
                       int64_t keys[CHUNK])
 {
@@ -87,7 +88,7 @@ static void load_keys(const struct rt_topk_constants *c, const char *from, int64
 
 /* ---- heaps: the root is the entry that would go first ---------------------------------------- */
 
-/* Puts |value| into the hole at |hole|, the way down being the larger keys' last. */
+/* Puts |value| into the heap's hole at |hole|; larger keys come later on the way down. */
 static void heap_adjust(struct entry *heap, int64_t hole, int64_t count, struct entry value)
 {
     int64_t top = hole, child = hole;
@@ -127,7 +128,7 @@ static void heap_sort(struct entry *heap, int64_t count)
     }
 }
 
-/* The first |k| become a heap of the largest of all |count|. */
+/* Makes the first |k| a heap of the largest of all |count| entries. */
 static void heap_select(struct entry *entries, int64_t k, int64_t count)
 {
     heap_make(entries, k);
@@ -158,7 +159,8 @@ static void median_to(struct entry *to, struct entry *a, struct entry *b, struct
     }
 }
 
-/* Splits 4 or more by the median of three: where the second part, nowhere larger, begins. */
+/* Splits 4 or more entries by the median of three; returns the start of the second part, whose
+ * entries are at most as large as those of the first. */
 static int64_t partition(struct entry *entries, int64_t count)
 {
     int64_t low = 1, high = count;
@@ -189,7 +191,7 @@ static void insertion_sort(struct entry *entries, int64_t count)
     }
 }
 
-/* Partitions before heaps take over. */
+/* Number of partitions before heaps take over. */
 static int depth_of(int64_t count)
 {
     int depth = 0;
@@ -199,7 +201,7 @@ static int depth_of(int64_t count)
     return depth;
 }
 
-/* Entry |nth| becomes what it is in the sorted list, with nothing smaller before it. */
+/* Puts the entry of rank |nth| in its sorted place; no smaller entry is before it. */
 static void nth_element(struct entry *entries, int64_t nth, int64_t count)
 {
     int64_t first = 0, last = count;
@@ -220,7 +222,7 @@ static void nth_element(struct entry *entries, int64_t nth, int64_t count)
     insertion_sort(entries + first, last - first);
 }
 
-/* Parts that are left for later lie behind each other: each is smaller than the one before. */
+/* The stack holds the parts still to be sorted, each smaller than the one below it. */
 static void sort(struct entry *entries, int64_t count)
 {
     struct {
@@ -266,7 +268,7 @@ static void merge(const struct entry *a, const struct entry *a_end, const struct
     memcpy(to + (a_end - a), b, (size_t)(b_end - b) * sizeof(*b));
 }
 
-/* Between the entries and as much memory behind them; where they are then is returned. */
+/* Sorts with as much memory behind the entries; returns where the sorted entries are. */
 static struct entry *merge_sort(struct entry *entries, int64_t count)
 {
     struct entry *from = entries, *to = entries + count;
@@ -303,7 +305,7 @@ static void load_entries(const struct rt_topk_constants *c, const char *row, str
     }
 }
 
-/* Is any key above |least|? Most chunks have none, and need no look at each. */
+/* Is any key above |least|? In most chunks none is, and their keys need no further look. */
 static bool has_above(const int64_t *keys, int64_t count, int64_t least)
 {
     int64_t above = 0;
@@ -313,7 +315,7 @@ static bool has_above(const int64_t *keys, int64_t count, int64_t least)
     return above != 0;
 }
 
-/* The |k| first in order, of a row that is read once. */
+/* The first |k| in order, of a row that is read once. */
 static void select_few(const struct rt_topk_constants *c, const char *row, struct entry *heap)
 {
     int64_t keys[CHUNK];
@@ -389,7 +391,7 @@ static const struct hal_kernel sort_kernel = {
     .name = "sort", .cpu = topk_tile, .spirv = HAL_SPIRV(topk_spirv)};
 static const struct hal_kernel sort_host_kernel = {.name = "sort", .cpu = topk_tile};
 
-/* A workgroup's memory has to hold the entries, and their places are of 32 bits there. */
+/* The entries must fit into a workgroup's memory, whose positions have 32 bits. */
 static const struct hal_kernel *kernel_for(const struct rt_topk_constants *c)
 {
     bool has_room = (c->is_few ? c->k : c->n) <= RT_TOPK_SHARED && c->n <= UINT32_MAX;
@@ -417,7 +419,7 @@ static enum status topk_shape(struct rt_shape_call *call)
     for (uint8_t d = 0; d < in->rank; d++) {
         dims[d] = d == dim ? k : in->dims[d];
     }
-    if (in->rank > 0) { /* of a single number PyTorch takes one, whatever is asked for */
+    if (in->rank > 0) { /* for a single number PyTorch accepts any k */
         TRY(rt_need_at_least(call, in->dims[dim], k, "elements for topk to find its own among"));
     }
     TRY(rt_set_out(call, 0, in->rank, dims));
@@ -444,7 +446,7 @@ static void fill_constants(struct rt_topk_constants *c, const struct rt_tensor *
     }
 }
 
-/* The rows of |emit| along |dim|, which need room for |entries| each. */
+/* The rows of |emit| along |dim|, each with room for |entries|. */
 static enum status emit_rows(struct rt_emit *emit, struct rt_topk_constants *c, int64_t entries,
                              struct error *err)
 {
@@ -458,7 +460,7 @@ static enum status emit_rows(struct rt_emit *emit, struct rt_topk_constants *c, 
     const struct hal_kernel *kernel = kernel_for(c);
     const struct rt_machine *machine = rt_emit_machine(emit, kernel);
     c->tile = rt_cut_things(machine, RT_WORK_ELEMENTS, c->rows, c->n,
-                            rt_max(machine->lanes, c->n)); /* a row is all lanes' */
+                            rt_max(machine->lanes, c->n)); /* all lanes share a row */
     return rt_emit_tiles(emit, c->rows, c->tile,
                          &(struct hal_dispatch){
                              .kernel = kernel,
@@ -485,7 +487,7 @@ static enum status topk_emit(struct rt_emit *emit, struct error *err)
         c.k = 1;
     }
     fill_constants(&c, in, values->strides, dim);
-    if (c.k < 0) { /* more than there are: see topk_shape() */
+    if (c.k < 0) { /* k may exceed the row: see topk_shape() */
         return error_set(err, ST_INVALID, "topk: %" PRId64 " elements", c.k);
     }
     if (c.k == 0 || in->numel == 0) {
@@ -502,7 +504,7 @@ static enum status topk_emit(struct rt_emit *emit, struct error *err)
     return emit_rows(emit, &c, entries, err);
 }
 
-/* self, stable?, dim, descending; without the second of them in one of the two kernel calls. */
+/* self, stable?, dim, descending; one of the two kernel calls has no |stable|. */
 static uint32_t sort_dim(uint32_t arg_count)
 {
     return arg_count - 2;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kernel of order.c is told. */
+/* Constants for the kernel of order.c. */
 #ifndef PTED_RUNTIME_OPS_ORDER_H
 #define PTED_RUNTIME_OPS_ORDER_H
 
@@ -14,9 +14,10 @@
 struct rt_topk_constants {
     enum dtype dtype;
     uint32_t is_smallest, is_sorted;
-    uint32_t is_few;    /* of many: a heap of k entries; else all n are sorted as far as needed */
-    uint32_t is_stable; /* all n, equal ones as they lie */
-    uint32_t rank;      /* dims but the one that is searched */
+    uint32_t
+        is_few; /* few of many: a heap of k entries; otherwise all n are sorted as far as needed */
+    uint32_t is_stable; /* sorts all n; equal entries keep their order */
+    uint32_t rank;      /* the dims other than the searched one */
     int64_t n, k;
     int64_t rows, tile;                      /* rows of a tile */
     int64_t in_step, value_step, index_step; /* bytes, along the searched dim */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Padding and rolling: along each dim the output is the input moved by |before| elements, and what
- * then lies outside the input is a constant, a reflection, the nearest element or comes round from
- * the other end. One kernel does them all, row by row along the innermost dim: the part inside is a
- * strided run, the two parts outside go element by element. Also tril, which pads with zeros what
- * lies above a diagonal.
+ * Padding and rolling. Along each dim the output is the input moved by |before| elements; outside
+ * the input it is a constant, a reflection, the nearest element, or the elements of the other end.
+ * One kernel computes them all, row by row along the innermost dim: the part inside is a strided
+ * run, the two parts outside go element by element. Also tril, which replaces elements above a
+ * diagonal by zeros.
  *
- * A negative pad crops. Reflections are shorter than the dim, so that they fall inside; that is
+ * A negative pad crops. A reflection is shorter than its dim, so that it falls inside; this is
  * checked when the dims are known.
  */
 #include "config.h"
@@ -26,7 +26,7 @@
 /* ---- kernel ------------------------------------------------------------------------------------
  */
 
-/* The input's place for place |at| of the output; -1: the constant. */
+/* The input's position for position |at| of the output; -1: the constant. */
 static int64_t place_of(enum rt_outside outside, const struct rt_pad_dim *dim, int64_t at)
 {
     int64_t place = at - dim->before;
@@ -45,7 +45,7 @@ static int64_t place_of(enum rt_outside outside, const struct rt_pad_dim *dim, i
     }
 }
 
-/* Places [begin, end) of a row, all of them outside the input. */
+/* Positions [begin, end) of a row, all of them outside the input. */
 static void pad_outside(const struct rt_pad_constants *c, char *dst, const char *src, int64_t begin,
                         int64_t end)
 {
@@ -66,7 +66,7 @@ static void pad_outside(const struct rt_pad_constants *c, char *dst, const char 
                 step, end - begin, c->width);
 }
 
-/* Places [begin, end) of a row; |src| NULL: the row is outside, and so is all of it. */
+/* Positions [begin, end) of a row; with |src| NULL the whole row is outside. */
 static void pad_row(const struct rt_pad_constants *c, char *dst, const char *src, int64_t begin,
                     int64_t end)
 {
@@ -113,7 +113,7 @@ static const struct hal_kernel kernel_pad = {
 /* ---- recording ---------------------------------------------------------------------------------
  */
 
-/* Outermost first as the output lies in memory. */
+/* Outermost first, in the order of the output's memory. */
 static void sort_dims(struct rt_pad_constants *c)
 {
     for (uint32_t d = 1; d < c->rank; d++) {
@@ -131,8 +131,9 @@ static bool is_kept(const struct rt_pad_dim *dim)
 }
 
 /*
- * Neighbours become one where both sides walk them as one and the inner is kept as it is. The outer
- * may be moved if what is outside does not depend on how far: whole inner dims are moved then.
+ * Merges adjacent dims if both sides walk them as one and the inner dim is unchanged. The outer dim
+ * may be moved if the outside does not depend on the distance: the move is then by whole inner
+ * dims.
  */
 static void merge_dims(struct rt_pad_constants *c)
 {
@@ -155,7 +156,7 @@ static void merge_dims(struct rt_pad_constants *c)
     c->rank = last + 1;
 }
 
-/* |before| and |outside| are set; the rest of the constants follows from the tensors. */
+/* Derives the other constants from the tensors; |before| and |outside| are set. */
 static enum status emit_pad(struct rt_emit *emit, struct rt_pad_constants *c, struct error *err)
 {
     const struct rt_tensor *self = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
@@ -202,7 +203,7 @@ static enum status emit_pad(struct rt_emit *emit, struct rt_pad_constants *c, st
 /* ---- pads --------------------------------------------------------------------------------------
  */
 
-/* Pairs from the last dim backwards: before, after. */
+/* Pairs (before, after), from the last dim backwards. */
 static enum status pad_shape(struct rt_shape_call *call)
 {
     struct rt_dims *dims = &call->graph->dims;
@@ -242,13 +243,15 @@ static enum status constant_pad_emit(struct rt_emit *emit, struct error *err)
 
     read_pads(emit, out->rank, &c);
     for (uint8_t d = 0; d < out->rank; d++) {
-        /* An input that is cropped away or pushed out: how far makes no difference. */
+        /*
+         * The input is cropped away or pushed out of the output: the distance makes no difference.
+         */
         c.dims[d].before = rt_max(-self->dims[d], rt_min(out->dims[d], c.dims[d].before));
     }
     return emit_pad(emit, &c, err);
 }
 
-/* The last |count| dims of a tensor with or without a batch dim. */
+/* The last |count| dims of a tensor, which may have a batch dim. */
 static enum status edge_shape(struct rt_shape_call *call, uint32_t count)
 {
     const struct rt_value *self = rt_arg(call, 0);
@@ -284,7 +287,7 @@ static enum status emit_edge(struct rt_emit *emit, enum rt_outside outside, stru
     read_pads(emit, out->rank, &c);
     for (uint8_t d = 0; out->numel > 0 && d < out->rank; d++) {
         int64_t in = self->dims[d], grown = out->dims[d] - in, before = c.dims[d].before;
-        /* A nearest element there is at any distance, if there is one at all. */
+        /* Any distance has a nearest element, if the dim has elements at all. */
         int64_t most = outside == RT_OUTSIDE_REFLECT ? in - 1 : in ? out->dims[d] + in : 0;
         if (before < -in || before > most || grown - before < -in || grown - before > most) {
             return error_set(err, ST_INVALID,
@@ -328,7 +331,7 @@ static int64_t shift_of(const struct rt_emit *emit, uint32_t item, int64_t size)
     return shift < 0 ? shift + size : shift;
 }
 
-/* Without dims the elements are rolled as if the tensor had one; it is row-major. */
+/* Without dims the elements are rolled as if the tensor, which is row-major, had one dim. */
 static enum status emit_roll_all(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *self = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
@@ -400,7 +403,7 @@ static enum status tril_emit(struct rt_emit *emit, struct error *err)
     struct rt_tril c = {.height = out->dims[out->rank - 2],
                         .width = out->dims[out->rank - 1],
                         .bytes = (uint32_t)dtype_bytes(out->dtype)};
-    /* Beyond the matrix one diagonal is as another: no sum overflows. */
+    /* Beyond the matrix all diagonals are equivalent; the limit prevents overflow. */
     c.diagonal = rt_max(-c.height, rt_min(c.width, rt_emit_int(emit, 1)));
     c.rows = out->numel / c.width;
     c.tile = rt_cut_things(rt_emit_machine(emit, &kernel_tril), RT_WORK_COPY, c.rows,

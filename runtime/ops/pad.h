@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kernels of pad.c are told. */
+/* Constants for the kernels of pad.c. */
 #ifndef PTED_RUNTIME_OPS_PAD_H
 #define PTED_RUNTIME_OPS_PAD_H
 
@@ -12,7 +12,7 @@ enum rt_outside { RT_OUTSIDE_VALUE, RT_OUTSIDE_REFLECT, RT_OUTSIDE_NEAREST, RT_O
 
 struct rt_pad_dim {
     int64_t out, in;  /* sizes */
-    int64_t before;   /* where the input begins */
+    int64_t before;   /* position of the input's first element */
     int64_t dst, src; /* strides in bytes */
 };
 
@@ -31,8 +31,8 @@ struct rt_pad_constants {
 
 struct rt_tril {
     int64_t height, width, diagonal;
-    int64_t rows, tile; /* of all matrices, and of a tile */
-    uint32_t bytes;     /* of an element */
+    int64_t rows, tile; /* rows of all matrices, and of a tile */
+    uint32_t bytes;     /* bytes of an element */
 };
 
 #endif

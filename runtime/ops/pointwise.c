@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pointwise operators: each output element from the elements at the same place. A row says which
- * loop it is, which arguments are the loop's operands (tensors, broadcast, or numbers) and which
- * its parameters, and how the type to compute in is found; everything else is common.
+ * Pointwise operators: each output element is a function of the elements in the same position. A
+ * row names its loop, the arguments that are the loop's operands (tensors, broadcast, or numbers)
+ * and parameters, and the rule for the type to compute in; everything else is shared.
  *
- * The type is PyTorch's: promoted over the operands, whose rank plays no part, then converted to
- * the type that the output was declared with. uint64 can only be copied and converted.
+ * The type is PyTorch's: promoted over the operands, regardless of their rank, then converted to
+ * the declared type of the output. uint64 can only be copied and converted.
  */
 #include "config.h"
 
@@ -20,29 +20,30 @@
 
 enum rule {
     PROMOTE, /* the operands' common type */
-    KEEP,    /* that of the tensors among them */
+    KEEP,    /* the common type of the tensors among them */
     REAL,    /* the common type, integers as float32 */
     CONVERT, /* one operand, any type to any type */
-    SAME,    /* one operand; the output's type is its own */
+    SAME,    /* one operand; the output's type is independent of it */
 };
 
-/* Another loop when a string argument says so. */
+/* A string argument may select another loop. */
 struct variant {
-    const char *text; /* NULL: the argument is none */
+    const char *text; /* NULL: the row for an absent argument */
     enum rt_pw_op op;
     enum rule rule;
 };
 
 struct row {
-    const char *operands; /* numbers of the arguments, in the loop's order */
+    const char *operands; /* indices of the arguments, in the loop's order */
     enum rt_pw_op op;
     enum rule rule;
-    const char *params;  /* numbers of the arguments, or NULL */
+    const char *params;  /* indices of the arguments, or NULL */
     bool params_promote; /* parameters take part in the type */
-    bool is_like;        /* the output's dims are argument 0's; otherwise the operands' */
-    bool is_declared;    /* they are what the file declares, where that is static */
+    bool is_like;     /* the output's dims are argument 0's; otherwise they are broadcast from the
+                         operands */
+    bool is_declared; /* the output's dims are those that the file declares, if they are static */
     uint8_t variant_arg;
-    const struct variant *variants; /* ends with a row that is any text */
+    const struct variant *variants; /* ends with a row that matches any text */
 };
 
 /* A row applied to a node's arguments. */
@@ -77,7 +78,7 @@ static const char *params_of(const struct row *row)
 
 /* ---- which loop, which type ---------------------------------------------------------------- */
 
-/* A number never widens a type of its own kind. */
+/* A number does not widen a tensor's type of the same kind. */
 static enum dtype promote_value(enum dtype dtype, const struct rt_value *value)
 {
     enum dtype_kind kind = dtype_infos[dtype].kind;
@@ -95,7 +96,7 @@ static enum dtype promote_value(enum dtype dtype, const struct rt_value *value)
     }
 }
 
-/* Tensors first: a number only matters beside what they come to. */
+/* Tensors come first: a number is compared with their common type. */
 static enum dtype promote_args(const char *args, uint32_t but, enum dtype dtype, bool tensors,
                                value_f *value_at, const void *from)
 {
@@ -124,7 +125,7 @@ static void choose_variant(const struct row *row, struct choice *choice, value_f
     choice->op = RT_PW_COUNT;
 }
 
-/* choice->op is RT_PW_COUNT when the string argument is none that the row knows. */
+/* choice->op is RT_PW_COUNT if the row does not know the string argument. */
 static struct choice choose(const struct row *row, value_f *value_at, const void *from)
 {
     struct choice choice = {.op = row->op, .rule = row->rule};
@@ -177,7 +178,7 @@ static enum status find_dims(struct rt_shape_call *call, const struct row *row,
     return ST_OK;
 }
 
-/* The operands must fit argument 0 without making it any larger. */
+/* The operands broadcast to argument 0 without enlarging it. */
 static enum status set_out_like(struct rt_shape_call *call, uint8_t rank, const struct rt_dim *dims)
 {
     const struct rt_value *self = rt_arg(call, 0);
@@ -196,7 +197,7 @@ static enum status set_out_like(struct rt_shape_call *call, uint8_t rank, const 
     return rt_set_out_like(call, 0, 0);
 }
 
-/* The operands go into a tensor whose old content is not an argument. */
+/* The operands replace the content of a tensor that is not an argument. */
 static enum status set_out_declared(struct rt_shape_call *call, uint8_t rank,
                                     const struct rt_dim *dims)
 {
@@ -211,11 +212,11 @@ static enum status set_out_declared(struct rt_shape_call *call, uint8_t rank,
     return rt_set_out(call, 0, both_rank, both);
 }
 
-/* Numbers beside integers are integers, too. */
+/* Beside integer tensors numbers must be integers. */
 static enum status check_numbers(struct rt_shape_call *call, const struct row *row,
                                  const struct choice *choice)
 {
-    if (choice->class != RT_CLASS_I64 || choice->op == RT_PW_clamp) { /* bounds are cut off */
+    if (choice->class != RT_CLASS_I64 || choice->op == RT_PW_clamp) { /* bounds are truncated */
         return ST_OK;
     }
     for (const char *p = params_of(row); *p != '\0'; p++) {
@@ -277,7 +278,7 @@ static enum status pointwise_shape(struct rt_shape_call *call)
 
 /* ---- recording ----------------------------------------------------------------------------- */
 
-/* What stands for a bound that is not given: the first is a lower one, the other an upper. */
+/* Replacements for absent bounds: the first for a lower one, the second for an upper one. */
 static struct rt_number missing(enum rt_pw_op op, uint32_t position)
 {
     if (op == RT_PW_logit) {
@@ -287,8 +288,8 @@ static struct rt_number missing(enum rt_pw_op op, uint32_t position)
                          : (struct rt_number){INFINITY, INT64_MAX};
 }
 
-/* Powers that are cheaper, and as PyTorch has it, another operation: but for roots of float16,
- * where that of -inf is inf. */
+/* Powers with a cheaper equivalent, which PyTorch uses too. The exception is roots of float16:
+ * there the root of -inf is inf. */
 static enum rt_pw_op cheaper_power(double exponent, enum dtype dtype)
 {
     static const struct {
@@ -309,9 +310,9 @@ static enum rt_pw_op cheaper_power(double exponent, enum dtype dtype)
 }
 
 /*
- * A number beside tensors is one of their type's: 300 beside int8 is 44, 1e6 beside float16
- * infinite, 0.5 beside bool true. But products and quotients of halves take it as it is, as do
- * powers.
+ * A number beside tensors is converted to their type: 300 beside int8 is 44, 1e6 beside float16 is
+ * infinite, 0.5 beside bool is true. Products, quotients and powers of halves use the number
+ * unconverted.
  */
 static struct rt_number number_as(struct rt_number number, const struct choice *choice)
 {
@@ -388,7 +389,9 @@ static void add_box_operand(struct rt_loop *loop, const struct rt_copy *box, con
     rt_loop_add_strides(loop, bytes, offset * width);
 }
 
-/* What a conversion computes in, so that each part of a number is rounded once. */
+/*
+ * The class in which a conversion computes, chosen so that each part of a number is rounded once.
+ */
 static enum rt_class convert_class(enum dtype from, enum dtype to)
 {
     enum dtype_kind from_kind = dtype_infos[from].kind, to_kind = dtype_infos[to].kind;
@@ -442,7 +445,7 @@ static void emit_params(const struct rt_emit *emit, const struct row *row,
         bool is_none = rt_emit_value(emit, arg)->kind == RT_NONE;
         k->params[i] = is_none ? missing(k->op, i) : rt_number_arg(emit, arg);
         if (!is_none && k->op == RT_PW_clamp && dtype_infos[choice->dtype].kind == DTYPE_UINT) {
-            k->params[i] = number_as(k->params[i], choice); /* a bound of -2 is one of 254 */
+            k->params[i] = number_as(k->params[i], choice); /* for u8 a bound of -2 is 254 */
         }
     }
 }
@@ -460,7 +463,7 @@ static enum status pointwise_emit(struct rt_emit *emit, struct error *err)
         return emit_broadcast(emit, out, rt_emit_arg(emit, first), err);
     }
     if (k.op == RT_PW_copy) {
-        /* A number: as a double it is rounded once, and tested for 0 before that. */
+        /* A number, rounded once from double and compared with 0 before the rounding. */
         enum dtype_kind kind = dtype_infos[out->dtype].kind;
         k.class = kind == DTYPE_INT || kind == DTYPE_UINT ? RT_CLASS_I64 : RT_CLASS_F64;
     }
@@ -494,7 +497,7 @@ static const struct rt_value *node_value(const void *from, uint32_t index)
     return rt_node_arg(place->graph, place->node, index);
 }
 
-/* A number that is the same in every call, into |out_number|. */
+/* Writes a number that every call shares to |out_number|. */
 static bool read_number(const struct rt_value *value, double *out_number)
 {
     struct shape shape;
@@ -529,7 +532,7 @@ static bool read_operand(const struct rt_graph *graph, uint32_t value, struct rt
     return v->kind == RT_TENSOR && v->dtype == DT_F32 && !v->is_packed;
 }
 
-/* Parameters behind the operands; a factor of 1 is none. */
+/* Parameters follow the operands; a factor of 1 is left out. */
 static bool read_params(const struct rt_graph *graph, const struct rt_node *node,
                         struct rt_pw_step *step)
 {
@@ -576,12 +579,12 @@ bool rt_pw_read_step(const struct rt_graph *graph, const struct rt_node *node,
 
 /* ---- the operators ------------------------------------------------------------------------- */
 
-/* uint64 does not fit the class that integers are computed in. */
+/* uint64 does not fit into the class of integers. */
 #define ALL (RT_DTYPES_ALL & ~(1u << DT_U64))
 #define REALS (RT_DTYPES_REAL & ~(1u << DT_U64))
 #define WHOLE (ALL & ~RT_DTYPES_FLOAT)
 
-/* Complex numbers beside the types of a row: where its loop has a form for them. */
+/* Adds complex types to a row's types if its loop has a form for them. */
 #define COMPLEX_C RT_DTYPES_COMPLEX
 #define COMPLEX_G RT_DTYPES_COMPLEX
 #define COMPLEX_Z RT_DTYPES_COMPLEX
@@ -606,7 +609,7 @@ enum {
             .operands = (operands_), .op = (op_), .rule = (rule_), __VA_ARGS__                     \
         }                                                                                          \
     }
-/* Argument 0 is an operand, read where it is overwritten. */
+/* Argument 0 is an operand and is overwritten in place. */
 #define ROW(name, kernels, args, ...) ROW_AS(name, kernels, args, RT_OP_IN_PLACE, __VA_ARGS__)
 #define UNARY(name, op, rule, dtypes)                                                              \
     ROW(name, "aten::" name ".out", "T>T", "0", RT_PW_##op, rule, dtypes, )
@@ -614,7 +617,7 @@ enum {
     ROW(name, kernels, "TT>T", "01", RT_PW_##op, rule, dtypes, )
 #define SCALAR(name, kernels, op, rule, dtypes)                                                    \
     ROW(name, kernels, "TS>T", "01", RT_PW_##op, rule, dtypes, )
-/* Both forms of a comparison. */
+/* A comparison with a tensor and one with a number. */
 #define COMPARISON(name)                                                                           \
     BINARY(#name, "aten::" #name ".Tensor_out", name, PROMOTE, ALL),                               \
         SCALAR(#name "_scalar", "aten::" #name ".Scalar_out", name, PROMOTE, ALL)

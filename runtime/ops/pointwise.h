@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Between the two halves of the pointwise family: pointwise.c says what each operator is, in terms
- * of the loops of pointwise_loops.c, and records dispatches; the kernel there runs them.
+ * Shared by pointwise.c, which describes each operator in terms of loops and records dispatches,
+ * and pointwise_loops.c, whose kernel runs the loops.
  *
- * A loop reads up to three packed operands of one class and writes one. Which operators share it,
- * where its operands come from and what types they have is none of its business.
+ * A loop reads up to three packed operands of one class and writes one. It knows neither the
+ * operators that use it nor the origin and types of its operands.
  */
 #ifndef PTED_RUNTIME_OPS_POINTWISE_H
 #define PTED_RUNTIME_OPS_POINTWISE_H
@@ -57,7 +57,9 @@
     PW(shift_right, I, 2, 0, 0, 10) PW(where, C, 3, 1, 0, 10) PW(bounds, N, 3, 0, 0, 20)\
     PW(conj, Z, 1, 0, 0, 5) PW(silu, S, 1, 0, 0, 9) PW(hardsigmoid, S, 1, 0, 0, 3)                 \
     PW(hardswish, S, 1, 0, 0, 3)
-/* Of doubles, what shaders can compute: they have no functions of them. */
+/*
+ * The subset of loops over doubles that shaders can compute: shaders have no functions of doubles.
+ */
 #define RT_PW_F64_LOOPS(PW)                                                                        \
     PW(copy) PW(abs) PW(neg) PW(sign) PW(square) PW(relu) PW(clamp) PW(leaky_relu) PW(sqrt)        \
     PW(rsqrt) PW(reciprocal) PW(floor) PW(ceil) PW(trunc) PW(round) PW(isnan) PW(isinf) PW(add)    \
@@ -69,7 +71,7 @@
 enum rt_pw_op { RT_PW_LOOPS(PW) RT_PW_COUNT };
 #undef PW
 
-/* Where an operand comes from: operand |loop| of the nest, or (0) the number. */
+/* Source of an operand: operand |loop| of the nest, or, with 0, the number. */
 struct rt_pw_operand {
     uint32_t loop;
     enum dtype dtype;
@@ -99,10 +101,10 @@ struct rt_pw_info {
 
 extern const struct rt_pw_info rt_pw_infos[RT_PW_COUNT];
 
-/* Those with a SPIR-V form that needs no doubles, by class and loop: rt_pw_kernel() chooses. */
+/* Kernels with a SPIR-V form that needs no doubles, by class and loop; rt_pw_kernel() chooses. */
 extern const struct hal_kernel rt_pw_kernels[RT_CLASS_COUNT][RT_PW_COUNT];
 
-/* A chunk of packed elements, for a loop. */
+/* A chunk of packed elements for a loop. */
 struct rt_pw_run {
     void *out;
     const void *in[RT_PW_INPUTS_MAX];
@@ -113,7 +115,7 @@ struct rt_pw_run {
 
 typedef void rt_pw_loop_f(const struct rt_pw_run *run);
 
-/* Is there a loop for that class? */
+/* Does the loop have a form for that class? */
 bool rt_pw_has_loop(enum rt_pw_op op, enum rt_class class);
 rt_pw_loop_f *rt_pw_loop(enum rt_pw_op op, enum rt_class class);
 
@@ -121,7 +123,7 @@ rt_pw_loop_f *rt_pw_loop(enum rt_pw_op op, enum rt_class class);
 const char *rt_pw_name(enum rt_pw_op op);
 #define RT_PW_NAME_MAX 16
 
-/* A node as one loop over float32: where the operands, then the parameters come from. */
+/* A node as one loop over float32, with the sources of its operands and then its parameters. */
 #define RT_PW_NUMBER UINT32_MAX
 struct rt_pw_step {
     enum rt_pw_op op;
@@ -129,29 +131,31 @@ struct rt_pw_step {
     double numbers[RT_PW_INPUTS_MAX + RT_PW_PARAMS_MAX];
 };
 
-/* False for all other nodes, among them sums with a factor. A tensor of one element that is
- * constant is a number. */
+/* False for all other nodes, for instance sums with a factor. A constant tensor of one element
+ * counts as a number. */
 bool rt_pw_read_step(const struct rt_graph *graph, const struct rt_node *node,
                      struct rt_pw_step *out_step);
 
-/* A loop in the one type of all operands, if there is one: faster than that of the class, and with
- * the same result; the type goes into |out_dtype|. pointwise_typed.c. */
+/* A loop in the common type of all operands, if there is one: faster than the loop of the class,
+ * with the same result. |out_dtype| receives the type. Defined in pointwise_typed.c. */
 rt_pw_loop_f *rt_pw_typed_loop(const struct rt_pw_constants *k, enum dtype *out_dtype);
 
-/* Those of complex numbers, for the table; pointwise_complex.c. */
+/* The loops of complex numbers; pointwise_complex.c. */
 rt_pw_loop_f rt_pw_copy_c128, rt_pw_abs_c128, rt_pw_neg_c128, rt_pw_add_c128, rt_pw_sub_c128,
     rt_pw_mul_c128, rt_pw_div_c128, rt_pw_eq_c128, rt_pw_ne_c128, rt_pw_where_c128, rt_pw_conj_c128;
 
-/* Positions that are converted at a time. */
+/* Positions converted at a time. */
 #define RT_PW_CHUNK 512
 #define RT_PW_SCRATCH_BYTES ((size_t)RT_PW_CHUNK * RT_CLASS_BYTES_MAX * (RT_PW_INPUTS_MAX + 1))
 
-/* What runs the loop: with a SPIR-V form but where doubles or complex numbers take part. */
-/* What an element of this cost is. */
+/*
+ * The kernel that runs the loop. It has a SPIR-V form unless doubles or complex numbers take part.
+ */
+/* The kind of work that an element of this cost is. */
 enum rt_work rt_pw_work(uint32_t cost);
 const struct hal_kernel *rt_pw_kernel(const struct rt_pw_constants *k);
 
-/* Records the loop; the nest has all its operands, one a binding. */
+/* Records the loop; the nest holds all its operands, one for each binding. */
 MUST_CHECK enum status rt_pw_record(struct rt_emit *emit, struct rt_pw_constants *k,
                                     const struct hal_binding *bindings, struct error *err);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pointwise loops of complex numbers, as pairs of doubles: whatever their type in memory, it is
- * rounded to once. The parts are written out, so that a multiplication is four products and not the
- * repair of infinities that C's own would be.
+ * Pointwise loops of complex numbers, computed as pairs of doubles and rounded once to the type in
+ * memory. The parts are written out, so that a multiplication is four products without C's own
+ * treatment of infinities.
  */
 #include "config.h"
 
@@ -47,7 +47,7 @@ static struct number mul(struct number a, struct number b)
     return (struct number){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
 }
 
-/* Scaled by the larger part of the divisor, so that its square does not overflow. */
+/* Divides by the larger part of the divisor first, so that the square does not overflow. */
 static struct number divide(struct number a, struct number b)
 {
     if (fabs(b.re) >= fabs(b.im)) {
@@ -66,7 +66,7 @@ void rt_pw_copy_c128(const struct rt_pw_run *run)
     memmove(run->out, run->in[0], run->count * sizeof(struct number));
 }
 
-LOOP1(abs, hypot(a.re, a.im), 0) /* the result's type has no second part */
+LOOP1(abs, hypot(a.re, a.im), 0) /* the result's type is real */
 LOOP1(neg, -a.re, -a.im)
 LOOP1(conj, a.re, -a.im)
 LOOP2(add, struct number, add(a, run->params[0].f, b))

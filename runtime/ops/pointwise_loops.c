@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The loops of the pointwise family and the one kernel that runs them. Each loop is an expression,
- * written once for float and double (type-generic math), once for 64-bit integers; float goes to
- * the micro-kernels where they have it. The kernel feeds loops packed operands: in place where
- * memory holds them so, else converted into scratch, a chunk at a time.
+ * written once for float and double (type-generic math) and once for 64-bit integers; a float loop
+ * calls its micro-kernel if there is one. The kernel gives the loops packed operands: in place if
+ * memory holds them so, otherwise converted into scratch, a chunk at a time.
  *
- * An integer divided by zero is a fault, and so is its remainder. Integers wrap.
+ * Division of an integer by zero is a fault, and so is the remainder. Integers wrap around.
  */
 #include "config.h"
 
@@ -102,7 +102,7 @@ static int64_t shift_right_i64(int64_t a, int64_t by)
     return a >> (by < 0 || by > 63 ? 63 : by);
 }
 
-/* Python's: the quotient that goes with a remainder of the divisor's sign. */
+/* Python's floor division, which matches a remainder with the divisor's sign. */
 #define FLOOR_MOD(type, name)                                                                      \
     static type name(type a, type b)                                                               \
     {                                                                                              \
@@ -123,13 +123,14 @@ FLOOR_MOD(double, floor_mod_f64)
         if (mod != 0 && (mod < 0) != (b < 0)) {                                                    \
             quotient -= 1;                                                                         \
         }                                                                                          \
-        /* The division above may have rounded away from the integer that it stands for. */        \
+        /* The division above may have been rounded away from an exact integer; this corrects it.  \
+         */                                                                                        \
         return quotient == 0 ? copysign((type)0, a / b) : rint(quotient);                          \
     }
 FLOOR_DIV(float, floor_div_f32)
 FLOOR_DIV(double, floor_div_f64)
 
-/* NaN wins, whichever side it is on. */
+/* A NaN on either side wins. */
 #define MAXIMUM(a, b) ((a) > (b) || (a) != (a) ? (a) : (b))
 #define MINIMUM(a, b) ((a) < (b) || (a) != (a) ? (a) : (b))
 
@@ -197,8 +198,8 @@ FLOOR_DIV(double, floor_div_f64)
         }                                                                                          \
     }
 
-/* Floats as they are after a rounding to the half type in parameter 0, if there is one: PyTorch
- * divides halves as halves before it cuts off the quotient. */
+/* Floats, rounded to the half type in parameter 0 if there is one: PyTorch rounds a quotient of
+ * halves before it takes the floor. */
 static void round_halves(const struct rt_pw_run *run, float *y)
 {
     uint16_t halves[RT_PW_CHUNK];
@@ -350,12 +351,12 @@ LOOP1(bitwise_not, i64, i64, ~a)
 /* alpha, scale, input_scale */
 LOOP1P(elu, f32, a < 0 ? p0 * p1 * expm1(a * p2) : p1 * a)
 LOOP1P(elu, f64, a < 0 ? p0 * p1 * expm1(a * p2) : p1 * a)
-/* eps; negative: none */
+/* eps; a negative one is absent */
 #define LOGIT_CLAMP (p0 < 0 ? a : a < p0 ? p0 : a > 1 - p0 ? 1 - p0 : a)
 LOOP1P(logit, f32, log(LOGIT_CLAMP / (1 - LOGIT_CLAMP)))
 LOOP1P(logit, f64, log(LOGIT_CLAMP / (1 - LOGIT_CLAMP)))
 LOOP1P(leaky_relu, f64, a > 0 ? a : a * p0)
-/* The upper bound is applied last; a bound that is no number makes none of everything. */
+/* The upper bound is applied last; a bound of NaN makes every result NaN. */
 LOOP1P(clamp, f64, MINIMUM(MAXIMUM(a, p0), p1))
 LOOP1P(clamp, i64, MINIMUM(MAXIMUM(a, p0), p1))
 
@@ -448,7 +449,7 @@ LOOP2(shift_right, i64, i64, shift_right_i64(a, b))
 LOOP3(where, truth, f32, a ? b : c)
 LOOP3(where, truth, f64, a ? b : c)
 LOOP3(where, truth, i64, a ? b : c)
-/* a between b and c; a NaN in any of them wins. */
+/* a limited to [b, c]; a NaN in any of them wins. */
 LOOP3(bounds, f32, f32, MINIMUM(MAXIMUM(a, b), c))
 LOOP3(bounds, f64, f64, MINIMUM(MAXIMUM(a, b), c))
 LOOP3(bounds, i64, i64, MINIMUM(MAXIMUM(a, b), c))
@@ -525,10 +526,10 @@ const char *rt_pw_name(enum rt_pw_op op)
 
 struct input {
     enum rt_class class;
-    uint32_t operand; /* of the nest; 0: |buffer| holds the number, for all chunks */
+    uint32_t operand; /* operand of the nest; 0: |buffer| holds the number for all chunks */
     bool is_direct;
     int64_t stride;
-    uint32_t width; /* of elements that are moved as they are; 0: |load| converts them */
+    uint32_t width; /* bytes of an element that is moved unchanged; 0: |load| converts it */
     rt_load_f *load;
     char *buffer;
 };
@@ -558,7 +559,7 @@ static void open_input(struct input *input, const struct rt_pw_constants *k, uin
     input->load = rt_load(operand->dtype, input->class);
 }
 
-/* As open_input(), for a loop in the type |dtype|. */
+/* As open_input(), for a loop that computes in |dtype|. */
 static void open_typed(struct input *input, const struct rt_pw_constants *k, uint32_t index,
                        enum dtype dtype, char *buffer)
 {
@@ -579,7 +580,7 @@ static void open_typed(struct input *input, const struct rt_pw_constants *k, uin
     input->is_direct = input->stride == input->width;
 }
 
-/* The input's elements from position |done| of the run on, packed. */
+/* The input's elements from position |done| of the run on, contiguous. */
 static const void *read_input(const struct input *input, const struct rt_cursor *cursor,
                               int64_t done, int64_t count)
 {
@@ -607,7 +608,7 @@ static void pointwise_tile(const struct hal_args *args, struct hal_tile tile)
     bool out_is_direct =
         rt_class_is_direct(out_class, k->out) && out_stride == (int64_t)rt_class_bytes(out_class);
     rt_store_f *store = rt_store(out_class, k->out);
-    uint32_t typed_out = 0; /* bytes of an element, where it is not converted */
+    uint32_t typed_out = 0; /* bytes of an element when it is not converted */
     rt_pw_loop_f *loop = loops[k->op][k->class];
     struct input inputs[RT_PW_INPUTS_MAX] = {0};
     char *buffer = args->scratch;
@@ -650,7 +651,8 @@ static void pointwise_tile(const struct hal_args *args, struct hal_tile tile)
     }
 }
 
-/* A pipeline a loop and class: a shader of all loops would have the registers of the dearest. */
+/* One pipeline for each loop and class: a shader with all loops would use as many registers as the
+ * most expensive one. */
 #define KERNEL(class, pw, words, needs)                                                            \
     [RT_PW_##pw] = {.name = "pointwise",                                                           \
                     .cpu = pointwise_tile,                                                         \
@@ -668,7 +670,7 @@ const struct hal_kernel rt_pw_kernels[RT_CLASS_COUNT][RT_PW_COUNT] = {
 #undef I64
 #undef TRUTH
 
-/* Where a double takes part. */
+/* For loops with doubles. */
 #define F32(name, ...) KERNEL(F32, name, pointwise_f64_spirv, HAL_F64)
 #define F64(name) KERNEL(F64, name, pointwise_f64_spirv, HAL_F64)
 #define I64(name, ...) KERNEL(I64, name, pointwise_f64_spirv, HAL_F64)
@@ -698,7 +700,7 @@ const struct hal_kernel *rt_pw_kernel(const struct rt_pw_constants *k)
     }
     if (k->class == RT_CLASS_F32 && (k->op == RT_PW_div_trunc || k->op == RT_PW_div_floor) &&
         k->params[0].i != 0) {
-        return &cpu_kernel; /* quotients of halves are rounded in between */
+        return &cpu_kernel; /* quotients of halves are rounded before the floor */
     }
     const struct hal_kernel *kernel =
         is_complex ? &cpu_kernel : &(has_f64 ? f64_kernels : rt_pw_kernels)[k->class][k->op];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pointwise loops in an element type itself, where the result is the same as through a class:
- * comparisons, and integer arithmetic, which wraps in any width. They read and write a fraction of
- * the bytes and vectorise by as much.
+ * Pointwise loops in the element type itself, where the result equals that through a class:
+ * comparisons, and integer arithmetic, which wraps around in any width. They read and write a
+ * fraction of the bytes and vectorise accordingly.
  */
 #include "config.h"
 
@@ -29,7 +29,8 @@
     LOOP(gt_##dtype, type, uint8_t, a > b)                                                         \
     LOOP(ge_##dtype, type, uint8_t, a >= b)
 
-/* |wide| is an unsigned type in which nothing overflows that is cut off afterwards. */
+/* |wide| is an unsigned type in which the operation does not overflow before the result is
+ * truncated. */
 #define INTEGER(dtype, type, wide)                                                                 \
     COMPARE(dtype, type)                                                                           \
     LOOP(add_##dtype, type, type, (wide)a + (wide)b)                                               \
@@ -48,7 +49,7 @@ INTEGER(U8, uint8_t, uint32_t)
 INTEGER(I16, int16_t, uint32_t)
 INTEGER(I32, int32_t, uint32_t)
 INTEGER(I64, int64_t, uint64_t)
-/* A truth is what differs from 0. */
+/* A value is true if it differs from 0. */
 LOOP(bitwise_and_BOOL, uint8_t, uint8_t, (a != 0) & (b != 0))
 LOOP(bitwise_or_BOOL, uint8_t, uint8_t, (a | b) != 0)
 LOOP(bitwise_xor_BOOL, uint8_t, uint8_t, (a != 0) != (b != 0))
@@ -73,7 +74,7 @@ static rt_pw_loop_f *const loops[RT_PW_COUNT][DTYPE_COUNT] = {
     INTEGERS(I16), INTEGERS(I32), INTEGERS(I64), BITS(BOOL),
 };
 
-/* Does the type hold the number? */
+/* Can the type represent the number? */
 static bool holds(enum dtype dtype, const struct rt_number *number)
 {
     int64_t element = 0, whole;

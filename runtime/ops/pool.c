@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pooling over windows of images: maximum, average, and averages whose windows follow from the size
- * of the output. A window is clipped to the image, so padding is never read; it counts in averages
- * where the operator says so. A dilated window that has no element at all gives -inf, or 0 for
+ * Pooling over windows of images: maximum, average, and adaptive pooling, whose windows follow from
+ * the size of the output. A window is clipped to the image, so padding is never read; averages
+ * count padding if the operator says so. A dilated window without any element gives -inf, or 0 for
  * integers.
  *
- * Images are walked by strides; with channels innermost, as the layout pass wants it, a pixel is a
- * run of floats (or, for maxima, bytes) for the micro-kernels. Other element types, and maxima with
- * indices, go element by element in the class that their numbers are computed in. A tile is some
- * rows of the output.
+ * Images are walked by strides. With channels innermost, which the layout pass prefers, a pixel is
+ * a run of floats (or, for maxima, bytes) for the micro-kernels. Other element types, and maxima
+ * with indices, go element by element in the class of their type. A tile is some rows of the
+ * output.
  */
 #include "config.h"
 
@@ -25,7 +25,7 @@
 #include "runtime/ops/shaders/pool.h"
 #include "runtime/ops/view_priv.h"
 
-#define TAPS_MAX (16 * 1024) /* beyond it a window's cost is not told apart */
+#define TAPS_MAX (16 * 1024) /* larger windows count as this much work */
 
 struct rt_pool_window rt_pool_window(enum rt_pool_mode mode, const struct rt_pool_dim *dim,
                                      int64_t at)
@@ -44,7 +44,7 @@ struct rt_pool_window rt_pool_window(enum rt_pool_mode mode, const struct rt_poo
     return (struct rt_pool_window){begin, count, padded};
 }
 
-/* What the sum of a window is divided by. */
+/* Divisor for the sum of a window. */
 static int64_t divisor_of(const struct rt_pool_constants *c, const struct rt_pool_window *h,
                           const struct rt_pool_window *w)
 {
@@ -62,7 +62,7 @@ static int64_t dilation_of(const struct rt_pool_constants *c, const struct rt_po
     return c->mode == RT_POOL_ADAPTIVE ? 1 : dim->dilation;
 }
 
-/* One pixel, channels innermost on both sides. */
+/* One pixel, with channels innermost on both sides. */
 static void pool_pixel_f32(const struct rt_pool_constants *c, const struct hal_cpu_uk *uk, float *y,
                            const float *x, const struct rt_pool_window *h,
                            const struct rt_pool_window *w)
@@ -125,7 +125,7 @@ static void pool_pixels(const struct hal_args *args, struct hal_tile tile)
 static const struct hal_kernel kernel_pixels = {
     .name = "pool", .cpu = pool_pixels, .spirv = HAL_SPIRV(pool_spirv), .variant = RT_POOL_PIXELS};
 
-/* A window's elements of one channel: where they are and how they are read. */
+/* One channel's elements of a window: their positions and their class. */
 struct scan {
     const struct rt_pool_constants *c;
     rt_load_f *load;
@@ -133,10 +133,8 @@ struct scan {
     struct rt_pool_window h, w;
 };
 
-/*
- * Maximum and its place h * W + w; a NaN wins, the first of equals stays. Average: the sum in the
- * class, divided as torch divides, integers towards zero.
- */
+/* Maximum and its position h * W + w: a NaN wins, the first of equals stays. Average: the sum in
+ * the class, divided as PyTorch divides it, for integers towards zero. */
 #define DEFINE_SCAN(suffix, type, lowest, is_nan, plus, over)                                      \
     static type scan_max_##suffix(const struct scan *s, int64_t *out_place)                        \
     {                                                                                              \
@@ -182,7 +180,7 @@ DEFINE_SCAN(f32, float, -INFINITY, isnan, PLUS, OVER)
 DEFINE_SCAN(f64, double, -INFINITY, isnan, PLUS, OVER)
 DEFINE_SCAN(i64, int64_t, INT64_MIN, NEVER, WRAPPED_PLUS, WRAPPED_OVER)
 
-/* One element of the output, and of the indices if there are any. */
+/* One element of the output, and its index if indices are wanted. */
 static void pool_element(const struct scan *s, char *y, int64_t *index)
 {
     enum rt_class class = rt_class_of(s->c->dtype);
@@ -383,7 +381,7 @@ static enum status adaptive_shape(struct rt_shape_call *call)
 /* ---- recording ---------------------------------------------------------------------------------
  */
 
-/* Item |i| of a list that shape has accepted. */
+/* Entry |i| of a list that the shape function has accepted. */
 static int64_t list_item(const struct rt_emit *emit, uint32_t index, uint32_t i, int64_t otherwise)
 {
     uint32_t count = rt_emit_value(emit, index)->count;

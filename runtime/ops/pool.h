@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Images: tensors of channels, height and width, with or without a batch dim before them; and what
- * pooling over them shares with pooling over volumes.
- */
+/* Images: tensors of channels, height and width with an optional batch dim in front; and the parts
+ * that pooling over images and over volumes share. */
 #ifndef PTED_RUNTIME_OPS_POOL_H
 #define PTED_RUNTIME_OPS_POOL_H
 
@@ -28,15 +26,15 @@ struct rt_pool_constants {
     enum rt_pool_mode mode;
     enum dtype dtype;
     uint32_t counts_padding;
-    int64_t divisor; /* 0: as many elements as the window has */
+    int64_t divisor; /* 0: divide by the number of the window's elements */
     int64_t images, channels;
     int64_t tile; /* output rows of a tile */
     struct rt_pool_dim h, w;
     struct rt_image x, y;
-    struct rt_image indices; /* elements of i64 */
+    struct rt_image indices; /* elements (i64), not bytes */
 };
 
-/* Variants of the SPIR-V form: without and with a binding of indices. */
+/* Variants of the SPIR-V form: without and with a binding for indices. */
 enum rt_pool_variant { RT_POOL_PIXELS, RT_POOL_ELEMENTS };
 
 #ifndef HAL_SHADER
@@ -54,38 +52,37 @@ static inline int64_t rt_image_count(const struct rt_tensor *tensor)
 
 #define RT_POOL_AXES_MAX 3
 
-/* The part of a window that lies in the image, in steps of the dilation. */
+/* The part of a window inside the image, in units of the dilation. */
 struct rt_pool_window {
     int64_t begin, count;
-    int64_t padded; /* how many elements it is long before the end of the padding */
+    int64_t padded; /* distance to the end of the padding, in elements */
 };
 
 struct rt_pool_window rt_pool_window(enum rt_pool_mode mode, const struct rt_pool_dim *dim,
                                      int64_t at);
 
-/* By axis. */
+/* Entries by axis. */
 struct rt_pool_lists {
     int64_t kernel[RT_POOL_AXES_MAX], stride[RT_POOL_AXES_MAX];
     int64_t pad[RT_POOL_AXES_MAX], dilation[RT_POOL_AXES_MAX];
 };
 
-/* Argument |index|, one number for all axes or one each; an empty list leaves |out_items|. */
+/* Argument |index|: one number for all axes or one for each. An empty list leaves |out_items|
+ * unchanged. */
 MUST_CHECK enum status rt_pool_need_list(struct rt_shape_call *call, uint32_t index, uint32_t axes,
                                          int64_t least, int64_t *out_items);
-/* The arguments that all begin with: kernel, stride (none: the kernel), pad. |dilation|: its
- * argument, or 0 for none. */
+/* The arguments that all pooling operators begin with: kernel, stride (absent: the kernel's size),
+ * pad. |dilation|: the index of that argument, or 0 without one. */
 MUST_CHECK enum status rt_pool_need_lists(struct rt_shape_call *call, uint32_t axes,
                                           uint32_t dilation, struct rt_pool_lists *lists);
-/* A divisor, if there is one, that is not 0. */
+/* A divisor is absent or differs from 0. */
 MUST_CHECK enum status rt_pool_need_divisor(struct rt_shape_call *call, uint32_t index);
-/*
- * How many windows there are along |axis|. With |ceil| one more that is not whole, but none that
- * would begin in the padding behind the image.
- */
+/* Number of windows along |axis|. |ceil| adds one partial window, unless it would begin in the
+ * padding behind the image. */
 MUST_CHECK enum status rt_pool_count(struct rt_shape_call *call, const struct rt_pool_lists *lists,
                                      uint32_t axes, uint32_t axis, bool ceil,
                                      struct rt_dim *out_count);
-/* The same lists when a call is recorded. */
+/* The same lists at the time of recording. */
 void rt_pool_read_window(const struct rt_emit *emit, struct rt_pool_dim *dim, uint32_t axis,
                          uint32_t dilation);
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The gradient of a maximum pooling: every element of the output's gradient is added where its
- * maximum came from, which the forward pass has written down as places h * W + w. A place outside
- * of the image is a fault. A tile is one channel's image; row-major tensors of any type.
+ * The gradient of maximum pooling. Each element of the output's gradient is added at the position
+ * of its maximum, which the forward pass has stored as h * W + w. A position outside the image is a
+ * fault. A tile is one channel's image; tensors are row-major, of any type.
  */
 #include "config.h"
 
@@ -39,7 +39,7 @@ static void back_tile(const struct hal_args *args, struct hal_tile tile)
 
 static const struct hal_kernel kernel_back = {.name = "max_pool_backward", .cpu = back_tile};
 
-/* The windows play no part: the indices say it all. */
+/* The windows play no part: the indices are sufficient. */
 static enum status back_shape(struct rt_shape_call *call)
 {
     const struct rt_value *grad = rt_arg(call, 0), *self = rt_arg(call, 1);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pooling over windows of volumes: as pool.c has it of images, with a depth. Volumes are row-major,
- * one a channel; a tile is some rows of the output, element by element in the class that their
- * numbers are computed in.
+ * Pooling over windows of volumes: as pool.c, with a depth. Volumes are row-major, one for each
+ * channel. A tile is some rows of the output, computed element by element in the class of the type.
  */
 #include "config.h"
 
@@ -16,21 +15,21 @@
 #include "runtime/ops/view_priv.h"
 
 #define AXES 3
-#define TAPS_MAX (16 * 1024) /* beyond it a window's cost is not told apart */
+#define TAPS_MAX (16 * 1024) /* larger windows count as this much work */
 
 struct volume_constants {
     enum rt_pool_mode mode;
     enum dtype dtype;
     uint32_t counts_padding;
-    int64_t divisor; /* 0: as many elements as the window has */
-    int64_t rows;    /* of all volumes */
+    int64_t divisor; /* 0: divide by the number of the window's elements */
+    int64_t rows;    /* channels of all volumes */
     int64_t tile;    /* rows */
     struct rt_pool_dim axes[AXES];
 };
 
 /* ---- the kernel ------------------------------------------------------------------------------ */
 
-/* A window's elements: where they are and how they are read. */
+/* A window's elements: their positions and their class. */
 struct scan {
     const struct volume_constants *c;
     rt_load_f *load;
@@ -38,7 +37,7 @@ struct scan {
     struct rt_pool_window w[AXES];
 };
 
-/* What the sum of a window is divided by. */
+/* Divisor for the sum of a window. */
 static int64_t divisor_of(const struct scan *s)
 {
     int64_t count = 1;
@@ -52,7 +51,7 @@ static int64_t divisor_of(const struct scan *s)
     return count;
 }
 
-/* Where element |n| of the window lies in its volume. */
+/* Position of element |n| of the window in its volume. */
 static int64_t place_of(const struct scan *s, int64_t n)
 {
     int64_t place = 0, step = 1;
@@ -175,7 +174,7 @@ static enum status set_volume(struct rt_shape_call *call, uint32_t index,
     return rt_set_out(call, index, self->rank, out);
 }
 
-/* |dilation|: the argument, or 0 for none. */
+/* |dilation|: index of the argument, or 0 without one. */
 static enum status count_windows(struct rt_shape_call *call, uint32_t dilation, bool ceil,
                                  struct rt_dim size[AXES])
 {

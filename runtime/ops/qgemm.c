@@ -11,11 +11,12 @@
 #include "runtime/ops/shaders/qgemm.h"
 #include "runtime/ops/shaders/qgemm_matrices.h"
 
-/* Rough speed of one core: multiply-adds and bytes of weights from memory in a nanosecond. */
+/* Rough speed of one core: multiply-adds a nanosecond, and bytes of weights from memory a
+ * nanosecond. */
 #define MACS_PER_NS 200
 #define BYTES_PER_NS 20
 
-/* The copy of a tile's input stays in the second level cache beside the weights. */
+/* The copy of a tile's input stays in the second-level cache beside the weights. */
 #define COPY_BYTES (256 * 1024)
 
 /* ---- copies ---------------------------------------------------------------------------------- */
@@ -51,12 +52,12 @@ void rt_qcopy_run(const struct rt_qcopy *c, uint8_t *to)
 
 /* ---- the kernel ------------------------------------------------------------------------------ */
 
-/* The output positions of a tile. */
+/* Output positions of a tile. */
 struct band {
     int64_t y, y_end, x, x_end;
 };
 
-/* The runs of a pixel, |pixel| and |line| bytes apart. */
+/* The runs of a pixel; neighbouring pixels are |pixel|, lines |line| bytes apart. */
 static uint32_t gather(const struct rt_qgemm *g, struct uk_segment *segments, int64_t pixel,
                        int64_t line, uint32_t *out_run)
 {
@@ -81,7 +82,7 @@ static int64_t copy_bytes(const struct rt_qgemm *g, int64_t lines, int64_t pixel
     return rt_qaxis_reach(&g->y, lines) * rt_qaxis_reach(&g->x, pixels) * (g->channels / g->groups);
 }
 
-/* Points |call| at the band's input: the image itself, or a copy of it at |copy|. */
+/* Points |call| to the band's input: the image itself, or a copy of it at |copy|. */
 static void place_input(const struct rt_qgemm *g, const struct band *b, const uint8_t *image,
                         uint8_t *copy, struct uk_segment *segments, struct uk_gemm_u8 *call)
 {
@@ -195,7 +196,8 @@ static int64_t cost_ns(double pixels, double n, double k)
     return ns > 1e15 ? (int64_t)1e15 : (int64_t)ns + 1;
 }
 
-/* Chooses the tiles; the cost. Of tiles that copy their part of the input, it has to fit. */
+/* Chooses the tiles; returns the cost. A tile that copies its part of the input must have room for
+ * it. */
 static int64_t cut(struct rt_qgemm *g, const struct hal_cpu_uk *uk,
                    const struct rt_machine *machine)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a quantized network does between its products, on u8: sums and products of two tensors with
- * scales of their own, functions of one as a table of 256 results, means over pixels. Results are
- * the float composition's, rounded once. Only the quantize pass makes these nodes.
+ * The u8 operators of a quantised network beside its products: sums and products of two tensors
+ * with different scales, functions of one tensor as a table of 256 results, means over pixels.
+ * Results equal the composition of float operations, rounded once. Only the quantize pass makes
+ * these nodes.
  */
 #include "config.h"
 
@@ -18,7 +19,7 @@
 
 /* ---- along runs ------------------------------------------------------------------------------ */
 
-/* Bytes that a run with strides is gathered into. */
+/* Bytes of the buffer that gathers a strided run. */
 #define RUN_CHUNK 512
 #define RUN_SCRATCH (3 * RUN_CHUNK)
 
@@ -170,7 +171,7 @@ static enum status lookup_emit(struct rt_emit *emit, struct error *err)
     return emit_runs(emit, &r, 1, rt_emit_arg(emit, 1), err);
 }
 
-/* i8 to u8 and back: 128 is added to what the bytes mean. */
+/* Converts i8 to u8 and back by adding 128 to the bytes' meaning. */
 static enum status flip_emit(struct rt_emit *emit, struct error *err)
 {
     struct rt_qbytes r = {.kind = RT_QBYTES_FLIP};
@@ -179,10 +180,8 @@ static enum status flip_emit(struct rt_emit *emit, struct error *err)
 
 /* ---- means ----------------------------------------------------------------------------------- */
 
-/*
- * x [n, c, ..], are the dims behind kept as 1?, factor, addend, bounds: of the mean over all
- * pixels, clamp(round(mean * factor + addend))
- */
+/* x [n, c, ..], keep the reduced dims as 1?, factor, addend, bounds: for the mean over all pixels,
+ * clamp(round(mean * factor + addend)) */
 enum { MEAN_X, MEAN_KEEPS, MEAN_SCALE, MEAN_BIAS, MEAN_MIN, MEAN_MAX };
 
 static enum status mean_shape(struct rt_shape_call *call)

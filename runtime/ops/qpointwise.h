@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kernels of qpointwise.c are told. */
+/* Constants for the kernels of qpointwise.c. */
 #ifndef PTED_RUNTIME_OPS_QPOINTWISE_H
 #define PTED_RUNTIME_OPS_QPOINTWISE_H
 
 #include "runtime/ops/iter.h"
 
-/* What a byte becomes; see struct uk_add_u8 and struct uk_mul_u8. */
+/* The operation; see struct uk_add_u8 and struct uk_mul_u8. */
 enum rt_qbytes_kind { RT_QBYTES_ADD, RT_QBYTES_MUL, RT_QBYTES_LOOKUP, RT_QBYTES_FLIP };
 
-/* Operands: out and one or two inputs. Bindings: those, then a table of 256 or nothing. */
+/* Operands: out and one or two inputs. Bindings: the operands, then a table of 256 or nothing. */
 struct rt_qbytes {
     struct rt_loop loop;
     enum rt_qbytes_kind kind;
@@ -17,12 +17,12 @@ struct rt_qbytes {
     float bias, min, max;
 };
 
-/* The most channels of a tile. */
+/* The greatest number of channels in a tile. */
 #define RT_QMEAN_CHANNELS 256
 
 struct rt_qmean {
-    uint32_t channels, tile;        /* of an image, and of a tile */
-    int64_t pixels, channel, pixel; /* bytes from one to the next */
+    uint32_t channels, tile;        /* pixels of an image, and of a tile */
+    int64_t pixels, channel, pixel; /* bytes from one pixel to the next */
     float scale, bias, min, max;
 };
 

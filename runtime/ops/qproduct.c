@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Products and convolutions of 8-bit integers. Activations are u8 in here (an i8 tensor is one with
- * 128 added); results are u8 with a scale of their own, or floats. Weights and columns come packed
- * from qweights.c.
+ * Products and convolutions of 8-bit integers. Activations are u8 here (an i8 tensor becomes one by
+ * adding 128); results are floats or u8 with a scale of their own. qweights.c packs weights and
+ * columns.
  *
- * Only the quantize pass makes these nodes, and only of constant weights.
+ * Only the quantize pass makes these nodes, and only for constant weights.
  */
 #include "config.h"
 
@@ -21,10 +21,8 @@ static struct hal_binding optional_binding(const struct rt_tensor *t)
 
 /* ---- linear ---------------------------------------------------------------------------------- */
 
-/*
- * x [.., k], packed weights, columns, scales of groups?, scales and zero points of rows?, n, 4
- * bits?, group (0: none), zero point of the output, bounds before it is added
- */
+/* x [.., k], packed weights, columns, scales of groups?, scales and zero points of rows?, n, 4
+ * bits?, group (0: none), zero point of the output, bounds before it is added */
 enum {
     LINEAR_X,
     LINEAR_W,
@@ -90,8 +88,9 @@ static enum status linear_emit(struct rt_emit *emit, struct error *err)
 /* ---- convolutions ---------------------------------------------------------------------------- */
 
 /*
- * x, packed weights, columns, kernel, stride, padding, dilation (2 entries each, the first of them
- * idle for rank 3), groups, outs, zero points of input and output, bounds before that is added
+ * x, packed weights, columns, kernel, stride, padding, dilation (2 entries each; for rank 3 the
+ * first is unused), groups, outs, zero points of input and output, bounds before the latter is
+ * added
  */
 enum {
     CONV_X,
@@ -159,7 +158,8 @@ static struct rt_qgemm describe(struct rt_emit *emit)
     return gemm;
 }
 
-/* One tap, no padding, step 1: the image is one line of pixels, which tiles better. */
+/* With one tap, no padding and step 1 the image becomes one line of pixels, which cuts into better
+ * tiles. */
 static void flatten(struct rt_qgemm *g)
 {
     const struct rt_qaxis point = {.in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1};
@@ -191,18 +191,18 @@ static enum status conv_emit(struct rt_emit *emit, struct error *err)
 
 /* ---- depthwise ------------------------------------------------------------------------------- */
 
-/* Roughly what depthwise pixels cost, and how much of an image a tile copies. */
+/* Rough cost of depthwise pixels, and the part of an image that a tile copies. */
 #define MACS_PER_NS 50
 #define COPY_BYTES (128 * 1024)
 
-/* The copy of |lines| x |columns| outputs' input, one block of channels. */
+/* Bytes of the input for |lines| x |columns| outputs, for one block of channels. */
 static int64_t copy_bytes(const struct rt_qdepthwise *d, int64_t lines, int64_t columns)
 {
     return rt_qaxis_reach(&d->g.y, lines) * rt_qaxis_reach(&d->g.x, columns) *
            hal_cpu_uk()->u8_block;
 }
 
-/* One block of channels of a band of one image, through a copy with the padding in place. */
+/* One block of channels of a band of one image, through a copy that includes the padding. */
 static void depthwise_block(const struct hal_args *args, const struct rt_qcopy *part,
                             struct uk_dw_u8 call, int64_t channel)
 {
@@ -322,7 +322,7 @@ static enum status depthwise_emit(struct rt_emit *emit, struct error *err)
 
 #define CONV_ARGS "TTTLLLLIIIIFF>T"
 
-/* Only floats have bounds left to set: those of u8 are its own, and finite. */
+/* Only bounds of floats are left to apply: those of u8 are its own range, and finite. */
 static const struct rt_epilogue linear_epilogue = {0, LINEAR_MIN, LINEAR_MAX, false};
 static const struct rt_epilogue conv_epilogue = {0, CONV_MIN, CONV_MAX, false};
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Quantisation: floats to integers and back, with a scale and a zero point for the whole tensor,
- * for each channel or for each row; finding these; and the packed forms of weights. A program
- * without a delegate calls them as quantized_decomposed; an import of a delegate's payload makes
- * the same nodes.
+ * for each channel or for each row; computing these parameters; and the packed forms of weights. A
+ * program without a delegate calls them as quantized_decomposed; the import of a delegate's payload
+ * makes the same nodes.
  *
- * quantised = clamp(round(x / scale) + zero point, min, max), halves to even, the quotient as a
- * product with the inverse scale; back it is (quantised - zero point) * scale. The bounds of
- * dequantised types are checked and mean nothing.
+ * quantised = clamp(round(x / scale) + zero point, min, max), rounding halves to even, with the
+ * quotient as a product with the inverse scale. The reverse is (quantised - zero point) * scale.
+ * The bounds in a dequantisation are checked but have no effect.
  */
 #include "config.h"
 
@@ -15,13 +15,14 @@
 
 #include "base/check.h"
 
-/* What shares a scale. */
+/* The set of elements that share a scale. */
 enum spread { SPREAD_ALL, SPREAD_CHANNELS, SPREAD_ROWS };
 
 struct row {
     enum spread spread;
     bool is_tensor; /* scale and zero point are tensors */
-    uint8_t bounds; /* which argument is the least value; the greatest and the type follow */
+    uint8_t bounds; /* index of the argument with the least value; the greatest value and the type
+                       follow it */
 };
 
 enum { ARG_X, ARG_SCALES, ARG_ZERO_POINTS, ARG_AXIS };
@@ -39,7 +40,7 @@ static int64_t greatest_of(enum dtype dtype)
     return least_of(dtype) + ((int64_t)1 << 8 * dtype_bytes(dtype)) - 1;
 }
 
-/* The argument names the type that a tensor has. */
+/* The argument names the element type of a tensor. */
 static enum status need_type(struct rt_shape_call *call, uint32_t index, enum dtype dtype)
 {
     int64_t number;
@@ -67,7 +68,8 @@ static enum status need_bounds(struct rt_shape_call *call, uint32_t index, enum 
     return need_type(call, index + 2, dtype);
 }
 
-/* One parameter for each row: alike in rank with dims of 1, or a list as long as rows are many. */
+/* One parameter for each row: a tensor of the same rank with dims of 1, or a list with one entry a
+ * row. */
 static enum status need_rows(struct rt_shape_call *call, uint32_t index)
 {
     const struct rt_value *x = rt_arg(call, ARG_X), *list = rt_arg(call, index);
@@ -103,7 +105,7 @@ static enum status need_channels(struct rt_shape_call *call, uint32_t index)
                                 "parameters of the channels, one for each channel", call->err);
 }
 
-/* Argument |index|, scales or zero points, fits the input. */
+/* Argument |index|, scales or zero points, matches the input. */
 static enum status need_params(struct rt_shape_call *call, const struct row *row, uint32_t index)
 {
     if (rt_arg_is_none(call, index)) {
@@ -163,7 +165,9 @@ static enum status dequantize_shape(struct rt_shape_call *call)
 
 /* ---- recording ----------------------------------------------------------------------------- */
 
-/* Bytes from one position of |x| to the next, for a list of one parameter a channel or a row. */
+/*
+ * Bytes from one position of |x| to the next in a list with one parameter for each channel or row.
+ */
 static void list_strides(const struct rt_emit *emit, const struct rt_tensor *x, enum spread spread,
                          int64_t width, int64_t strides[SHAPE_RANK_MAX])
 {
@@ -258,7 +262,8 @@ static enum status dequantize_emit(struct rt_emit *emit, struct error *err)
 
 /* ---- finding parameters -------------------------------------------------------------------- */
 
-/* Scale and zero point, outputs |first| and the next, one for each row of |trailing| dims. */
+/* Scale and zero point in output |first| and the next one, one pair for each row of |trailing|
+ * dims. */
 static enum status set_params(struct rt_shape_call *call, uint32_t first, int64_t trailing)
 {
     const struct rt_value *x = rt_arg(call, ARG_X);
@@ -337,7 +342,7 @@ static int64_t tile_of(struct rt_emit *emit, const struct hal_kernel *kernel, in
     return rt_cut_things(machine, RT_WORK_ELEMENTS, rows, length, rt_cut_row(machine, length));
 }
 
-/* The input as |rows| rows. */
+/* The input, seen as |rows| rows. */
 static struct rt_quant_rows describe_rows(struct rt_emit *emit, int64_t rows)
 {
     const struct rt_tensor *x = rt_emit_arg(emit, ARG_X);
@@ -354,7 +359,7 @@ static struct rt_quant_rows describe_rows(struct rt_emit *emit, int64_t rows)
     };
 }
 
-/* Product of the dims but the last |trailing|. */
+/* Product of all dims but the last |trailing|. */
 static int64_t count_rows(const struct rt_tensor *x, int64_t trailing)
 {
     int64_t rows = 1;

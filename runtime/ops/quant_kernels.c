@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernels of quantisation. A run of a loop nest that has one scale and one zero point goes
- * through the micro-kernels as it lies; where each element has its own (the last dim is the
- * channels'), or where types or strides need it, a chunk at a time by way of scratch.
+ * The kernels of quantisation. A run of a loop nest with one scale and one zero point goes through
+ * the micro-kernels in place. If each element has its own (the last dim is the channels'), or if
+ * types or strides require it, a chunk at a time goes through scratch.
  *
- * Scales and zero points may come from a request: a scale of 0 or NaN gives the floats it gives and
- * the integers those saturate to; a zero point is cut off to 32 bits.
+ * Scales and zero points may come from a request. A scale of 0 or NaN gives the floats that follow
+ * from it and the integers to which those saturate; a zero point is truncated to 32 bits.
  */
 #include "config.h"
 
@@ -18,7 +18,7 @@
 #include "runtime/ops/shaders/quantize.h"
 #include "runtime/ops/shaders/quantize_rows.h"
 
-/* Of RT_DTYPES_QUANT. */
+/* Index into RT_DTYPES_QUANT. */
 static enum uk_int uk_int_of(enum dtype dtype)
 {
     switch (dtype) {
@@ -48,8 +48,8 @@ struct chunk {
     char *at[RT_LOOP_OPERANDS_MAX];
     int64_t strides[RT_LOOP_OPERANDS_MAX];
     int64_t n;
-    float *floats, *others; /* RT_QUANT_CHUNK each */
-    void *wide;             /* and so many of 8 bytes */
+    float *floats, *others; /* arrays of RT_QUANT_CHUNK elements */
+    void *wide;             /* and as many with elements of 8 bytes */
 };
 
 static struct chunk chunk_of(const struct hal_args *args, const struct rt_cursor *cursor)
@@ -65,7 +65,7 @@ static struct chunk chunk_of(const struct hal_args *args, const struct rt_cursor
     return c;
 }
 
-/* Calls |fn| with the chunks of every run of the tile. */
+/* Calls |fn| for each chunk of every run of the tile. */
 static void each_chunk(const struct hal_args *args, struct hal_tile tile,
                        void (*fn)(const struct chunk *c))
 {
@@ -112,7 +112,7 @@ static void read_scales(const struct chunk *c, float *scales)
     rt_load(c->k->scales, RT_CLASS_F32)(scales, c->at[2], c->strides[2], c->n);
 }
 
-/* As floats, 0 where there are none. */
+/* Converts to floats; gives 0 if there is no list. */
 static void read_zero_points(const struct chunk *c, float *zero_points)
 {
     int64_t *wide = c->wide;
@@ -131,7 +131,8 @@ static void read_zero_points(const struct chunk *c, float *zero_points)
 
 /* ---- quantising ---------------------------------------------------------------------------- */
 
-/* The input as floats, times |inverse| where it is wider than they are: in place, or converted. */
+/* The input as floats, in place or converted; numbers of a wider type are multiplied by |inverse|
+ * first. */
 static const float *read_floats(const struct chunk *c, struct uk_quant *quant)
 {
     double *wide = c->wide;
@@ -212,8 +213,8 @@ static const void *read_ints(const struct chunk *c)
     return c->wide;
 }
 
-/* Each element with its own parameters. Differences are those of integers, as far as a float shows
- * them. */
+/* Each element with its own parameters. The difference is computed in integers, as far as a float
+ * can represent it. */
 static void dequantize_each(const struct chunk *c, float *y)
 {
     const struct hal_cpu_uk *uk = hal_cpu_uk();
@@ -257,7 +258,7 @@ const struct hal_kernel rt_dequantize_f64_kernel = {.name = "dequantize", .cpu =
 /* ---- ranges of rows ------------------------------------------------------------------------ */
 
 struct range {
-    float min, max; /* 0 is always in it */
+    float min, max; /* The range always includes 0. */
 };
 
 static const float *read_row(const struct rt_quant_rows *k, const char *x, int64_t n, float *buffer)
@@ -284,10 +285,8 @@ static struct range find_range(const struct rt_quant_rows *k, const char *x, flo
     return range;
 }
 
-/*
- * ExecuTorch's choice, its order of roundings included: double where it has doubles. The zero point
- * comes from the end of the range that loses less of its value.
- */
+/* Chooses parameters as ExecuTorch does, with its order of roundings and its use of double. The
+ * zero point comes from the end of the range that loses less of its value. */
 static void choose(struct range r, int32_t low, int32_t high, double *out_scale, int64_t *out_zero)
 {
     int64_t steps = (int64_t)high - low;
@@ -355,10 +354,8 @@ const struct hal_kernel rt_choose_f64_kernel = {.name = "choose_qparams", .cpu =
 
 /* ---- dynamic quantisation ------------------------------------------------------------------ */
 
-/*
- * XNNPACK's choice, all in float. The zero point comes from that end of the range whose rounding
- * error the other end would make larger; a range without numbers in it gives the least.
- */
+/* Chooses parameters as XNNPACK does, all in float. The zero point comes from that end of the range
+ * whose rounding error is smaller; a range without numbers gives the least scale. */
 static struct uk_quant choose_dynamic(struct range r)
 {
     const float low = INT8_MIN, high = INT8_MAX;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Layers over quantised weights: embeddings of 8, 4 and 2 bits, which have a kernel here, and
- * products and sums, which the lower pass takes apart into the operators of quant.c and others.
+ * products and sums, which the lower pass replaces with the operators of quant.c and others.
  *
- * Weights of an embedding lie a row after the other, those below 8 bits packed: two to a byte, the
- * first in the high nibble, or four to a byte, the first in the lowest bits. A row has one scale,
- * or one for each of equal groups; zero points are floats alike. A place outside of the table is a
- * fault.
+ * The rows of an embedding's weights are contiguous. Weights of 4 bits are packed two to a byte,
+ * the first in the high nibble; weights of 2 bits four to a byte, the first in the lowest bits. A
+ * row has one scale, or one for each of its equal groups; zero points are floats in the same form.
+ * A place outside the table is a fault.
  */
 #include "config.h"
 
@@ -49,7 +49,7 @@ static float number_at(const void *list, enum dtype dtype, int64_t index)
     return number;
 }
 
-/* |n| elements of group |group| (of all rows) into floats. */
+/* Converts |n| elements of group |group| (counted over all rows) to floats. */
 static void widen(const struct hal_args *args, const void *q, float *y, int64_t n, int64_t group)
 {
     const struct rt_quant_embed *k = args->constants;
@@ -120,7 +120,7 @@ struct layer {
     uint8_t dtype_arg; /* 0: none */
 };
 
-/* Scales or zero points: one for each row, or for each group of each row. */
+/* Scales or zero points: one for each row, or one for each group of each row. */
 static enum status need_groups(struct rt_shape_call *call, uint32_t index, struct rt_dim width)
 {
     const struct rt_value *w = rt_arg(call, EMBED_WEIGHTS), *list = rt_arg(call, index);
@@ -247,7 +247,7 @@ static enum status need_mixed(struct rt_shape_call *call)
                                 "scales, one for each row of weights", call->err);
 }
 
-/* x [m, k], weights [k, n], a scale for each k. */
+/* x [m, k], weights [k, n], a scale for each k */
 static enum status mixed_mm_shape(struct rt_shape_call *call)
 {
     const struct rt_value *x = rt_arg(call, MIXED_X), *w = rt_arg(call, MIXED_WEIGHTS);
@@ -262,7 +262,7 @@ static enum status mixed_mm_shape(struct rt_shape_call *call)
     return rt_set_out(call, 0, 2, (struct rt_dim[]){x->dims[0], w->dims[1]});
 }
 
-/* x [m, k], weights [n, k], a scale for each n or for each group of it. */
+/* x [m, k], weights [n, k], a scale for each n or for each group of its row */
 static enum status mixed_linear_shape(struct rt_shape_call *call)
 {
     const struct rt_value *x = rt_arg(call, MIXED_X), *w = rt_arg(call, MIXED_WEIGHTS);
@@ -282,7 +282,7 @@ static enum status mixed_linear_shape(struct rt_shape_call *call)
 
 /* ---- sums ---------------------------------------------------------------------------------- */
 
-/* a, its scale, zero point and bounds, the same of b, and those of the output. */
+/* a, its scale, zero point and bounds; the same for b; then those of the output */
 static enum status add_shape(struct rt_shape_call *call)
 {
     const struct rt_value *a = rt_arg(call, 0), *b = rt_arg(call, 5);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What integer products want of their weights, made when a model is loaded: packed panels, and for
- * each column what turns its sum into a result. Weights are i8 with zero point 0; where they are
+ * Weights in the form that integer products read, made when a model is loaded: packed panels, and
+ * for each column the numbers that turn its sum into a result. Weights are i8 with zero point 0;
  * packed in 4 bits they are the same numbers in [-8, 7].
  *
  * Only the quantize pass makes these nodes.
@@ -13,7 +13,9 @@
 #include "base/check.h"
 #include "runtime/ops/qgemm.h"
 
-/* The product of 4 bits comes out 16 times as large: see v_low_halves() in hal/cpu/uk/simd_u8.h. */
+/*
+ * The product of 4-bit weights is 16 times too large: see v_low_halves() in hal/cpu/uk/simd_u8.h.
+ */
 #define FACTOR_4BIT 16
 
 static int64_t panels_of(int64_t n)
@@ -33,9 +35,9 @@ static enum status set_packed(struct rt_shape_call *call, const int64_t *dims, u
 
 /* ---- panels ---------------------------------------------------------------------------------- */
 
-/* Matrices of one weight tensor, one for each group. */
+/* The matrices of one weight tensor, one for each group. */
 struct pack {
-    struct uk_pack_u8 call; /* without pointers */
+    struct uk_pack_u8 call; /* the constants, without pointers */
     int64_t source, packed; /* bytes from one matrix to the next */
 };
 
@@ -95,7 +97,7 @@ static enum status pack_linear_emit(struct rt_emit *emit, struct error *err)
     return emit_pack(emit, &pack, err);
 }
 
-/* w OIHW or OIW, groups, are the taps of a line one run? -> [groups, panels, bytes] */
+/* w OIHW or OIW, groups, do the taps of a line form one run? -> [groups, panels, bytes] */
 enum { CONV_W, CONV_GROUPS, CONV_MERGES };
 
 /* Taps in runs, runs, channels of a group. */
@@ -186,9 +188,9 @@ static enum status pack_dw_emit(struct rt_emit *emit, struct error *err)
 /* ---- columns --------------------------------------------------------------------------------- */
 
 /*
- * w, the axis that its columns are along, groups of a convolution (0: depthwise, in blocks), bias?,
- * scales of the columns? or (rank 2) of groups of weights?, scale of all, scale and zero point of
- * the input, scale of the output, 4 bits? -> [panels, arrays, width]
+ * w, the axis of its columns, groups of a convolution (0: depthwise, in blocks), bias?, scales of
+ * the columns? or (rank 2) of groups of weights?, scale of all, scale and zero point of the input,
+ * scale of the output, 4 bits? -> [panels, arrays, width]
  */
 enum {
     COLUMNS_W,
@@ -218,12 +220,13 @@ static enum status columns_shape(struct rt_shape_call *call)
 }
 
 struct columns {
-    int64_t n, depth;     /* columns in all, weights of each */
-    int64_t column, step; /* elements from one to the next: columns, weights of a column */
-    int64_t group_outs;   /* columns of a matrix */
-    int64_t width;        /* of a panel */
+    int64_t n, depth; /* columns in all, and weights of each */
+    int64_t column,
+        step;           /* elements from one column, and from one weight of a column, to the next */
+    int64_t group_outs; /* columns of a matrix */
+    int64_t width;      /* columns of a panel */
     bool is_blocks;
-    int64_t scale_groups; /* scales of a column; 0: one for all columns */
+    int64_t scale_groups; /* scales of a column; 0: one scale for all columns */
     int32_t x_zero, factor;
     double scale, x_scale, out_scale;
 };
@@ -268,7 +271,7 @@ static void columns_cpu(const struct hal_args *args, struct hal_tile tile)
             at[UK_COLUMN_SUM * c->width].f = (float)(sum * c->factor);
             at[UK_COLUMN_OFFSET * c->width].f = (float)(-c->x_zero * sum * c->factor);
         } else {
-            /* Products are summed up in 32 bits, which wrap, and so do these. */
+            /* Products are summed in 32 bits and wrap around, and so do these sums. */
             int64_t sum = (int64_t)sum_weights(w, c->depth, c->step) * c->factor;
             at[UK_COLUMN_SUM * c->width].i = (int32_t)sum;
             at[UK_COLUMN_OFFSET * c->width].i = (int32_t)(-c->x_zero * sum);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Random numbers: rand (uniform in [0, 1)), randn (normal by Box and Muller) and dropout.
+ * Random numbers: rand (uniform in [0, 1)), randn (normal, by Box and Muller) and dropout.
  *
- * The generator is Philox 4x32 of ten rounds (Salmon et al., "Parallel random numbers: as easy as
- * 1, 2, 3", 2011): block b of a stream is a function of b and the stream's key, so an element needs
- * no state. Every tile of every call draws from a stream of its own: its number, counted by the
- * process, enciphered like a block under a key from the system. These are the only kernels whose
- * bytes differ from run to run; what a file computes with them cannot be folded.
+ * The generator is Philox 4x32 with ten rounds (Salmon et al., "Parallel random numbers: as easy as
+ * 1, 2, 3", 2011). Block b of a stream is a function of b and of the stream's key, so an element
+ * needs no state. Every tile of every call draws from a stream of its own. The stream's key is the
+ * stream's number, counted by the process and enciphered like a block under a key from the system.
+ * These are the only kernels whose results differ from run to run; a node that depends on them is
+ * not folded.
  *
- * A uniform number has as many random bits as its type has digits: it never rounds up to 1.
+ * A uniform number has as many random bits as its type has digits, so it never rounds up to 1.
  */
 #include "config.h"
 
@@ -47,7 +48,8 @@ static void philox(const uint32_t in[4], const uint32_t key[2], uint32_t out[4])
     memcpy(out, x, sizeof(x));
 }
 
-/* The process's key, once; a system without random bytes still differs from run to run. */
+/* The process's key, drawn once. Without random bytes from the system it still differs from run to
+ * run. */
 static uint64_t process_key(void)
 {
     static _Atomic uint64_t key;
@@ -199,8 +201,8 @@ static enum status randn_emit(struct rt_emit *emit, struct error *err)
 struct dropout_constants {
     enum dtype dtype;
     int64_t numel;
-    double p;     /* that an element becomes 0; 0: a copy */
-    double scale; /* of those that stay */
+    double p;     /* probability that an element becomes 0; with 0 the kernel is a copy */
+    double scale; /* factor of the elements that stay */
 };
 
 static void dropout_tile(const struct hal_args *args, struct hal_tile tile)
@@ -250,7 +252,7 @@ static enum status dropout_shape(struct rt_shape_call *call)
     return rt_set_out_like(call, 1, 0);
 }
 
-/* Without training, which is what files have, elements stay as they are. */
+/* Files export dropout without training: elements stay as they are. */
 static enum status dropout_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *in = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);

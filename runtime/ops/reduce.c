@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reductions over any set of dims, by strides. A row says which arguments name the dims, what is
- * folded and what the outputs are made of; shapes, types, and the choice between reading rows and
- * reading columns are common. Outputs are row-major.
+ * Reductions over any set of dims, by strides. A row names the arguments that give the dims, the
+ * folding operation, and the results; shapes, types, and the choice between reading rows and
+ * reading columns are shared. Outputs are row-major.
  *
- * Refused: dims out of range or twice in a list, an extreme of no elements, a float result declared
- * as an integer.
+ * Refused: dims that are out of range or repeated, an extreme of no elements, a float result
+ * declared as an integer.
  */
 #include "config.h"
 
@@ -20,14 +20,14 @@
 
 /* Reads of a tile. */
 
-/* Argument 0 is the tensor, so that a 0 says that the operator has no such argument. */
+/* Argument 0 is the tensor, so a 0 means that the operator has no such argument. */
 struct row {
     enum rt_fold fold;
-    uint8_t dims_arg;       /* an int, ints or none; without it, all dims */
-    uint8_t keep_arg;       /* without it, reduced dims are dropped */
-    uint8_t correction_arg; /* of a variance: a number, a bool (1 or 0) or none (1) */
-    bool empty_is_none;     /* an empty list of dims reduces nothing; otherwise all */
-    bool is_float;          /* a float result, whatever goes in */
+    uint8_t dims_arg;       /* an int, ints or none; without this argument all dims are reduced */
+    uint8_t keep_arg;       /* without this argument reduced dims are dropped */
+    uint8_t correction_arg; /* correction of a variance: a number, a bool (1 or 0) or none (1) */
+    bool empty_is_none;     /* an empty list of dims reduces nothing; otherwise it reduces all */
+    bool is_float;          /* the result is a float, whatever the input's type */
     uint8_t output_count;
     enum rt_fold_result results[2];
 };
@@ -66,7 +66,7 @@ static enum status find_reduced(struct rt_shape_call *call, const struct row *ro
             TRY(add_dim(call, dims->ints[i], rank, &reduced));
         }
     }
-    *out_reduced = reduced & all; /* a scalar has dim 0 and -1, but no dims */
+    *out_reduced = reduced & all; /* a scalar accepts dim 0 and -1 but has no dims */
     return ST_OK;
 }
 
@@ -77,7 +77,8 @@ static enum status check_types(struct rt_shape_call *call, const struct row *row
     bool out_is_float = dtype_infos[out].kind == DTYPE_FLOAT;
 
     if (dtype_infos[in].kind == DTYPE_COMPLEX || dtype_infos[out].kind == DTYPE_COMPLEX) {
-        TRY(rt_view_rank(call, rt_arg(call, 0)->rank + 1u)); /* the parts are one more */
+        TRY(rt_view_rank(call, rt_arg(call, 0)->rank +
+                                   1u)); /* the parts of a complex number are one more dim */
         return in == out ? ST_OK
                          : rt_refuse(call, "%s summed as %s", dtype_text(in), dtype_text(out));
     }
@@ -100,12 +101,13 @@ static enum status check_types(struct rt_shape_call *call, const struct row *row
     return ST_OK;
 }
 
-/* Whatever has a place in the result needs an element to choose. */
+/* A result that is a chosen element needs at least one element. */
 static enum status need_elements(struct rt_shape_call *call, const struct rt_value *in,
                                  uint32_t reduced)
 {
     struct rt_dims *dims = &call->graph->dims;
-    struct rt_dim counts[2] = {rt_dim_of(1), rt_dim_of(1)}; /* what is kept, what is reduced */
+    struct rt_dim counts[2] = {rt_dim_of(1),
+                               rt_dim_of(1)}; /* dims that are kept, and dims that are reduced */
 
     for (uint8_t d = 0; d < in->rank; d++) {
         struct rt_dim *count = &counts[reduced >> d & 1];
@@ -144,7 +146,7 @@ static enum status reduce_shape(struct rt_shape_call *call)
 
 /* ---- recording ----------------------------------------------------------------------------- */
 
-/* As find_reduced(), of arguments that it has accepted. */
+/* As find_reduced(), for arguments that it has accepted. */
 static uint32_t reduced_dims(struct rt_emit *emit, const struct row *row, uint8_t rank)
 {
     uint32_t all = (1u << rank) - 1, reduced = 0;
@@ -165,10 +167,8 @@ static uint32_t reduced_dims(struct rt_emit *emit, const struct row *row, uint8_
     return reduced & all;
 }
 
-/*
- * The input's dims in |set| as a nest, in their logical order or, where that is free, as they lie
- * in memory.
- */
+/* A nest of the input's dims in |set|, in their logical order or, if that is free, in the order of
+ * memory. */
 static struct rt_nest make_nest(const struct rt_tensor *in, uint32_t set, bool in_memory_order)
 {
     int64_t dims[SHAPE_RANK_MAX], strides[SHAPE_RANK_MAX], order[SHAPE_RANK_MAX];
@@ -212,11 +212,12 @@ static enum rt_class class_of(const struct row *row, enum dtype in, enum dtype o
     if (row->results[0] == RT_RESULT_INDEX) {
         return rt_class_of(in);
     }
-    /* Floats that become integers do so before they are added up. */
+    /* Floats with an integer result are converted before the summation. */
     return rt_class_of(dtype_infos[out].kind == DTYPE_FLOAT ? rt_promote(in, out) : out);
 }
 
-/* Columns when neighbouring outputs lie beside each other and an output's own elements do not. */
+/* Reads columns if neighbouring outputs are contiguous in the input and an output's own elements
+ * are not. */
 static bool reads_columns(const struct rt_reduce_constants *k)
 {
     int64_t width = (int64_t)dtype_bytes(k->dtype);
@@ -275,7 +276,7 @@ static enum status record(struct rt_emit *emit, struct rt_reduce_constants *k,
     return rt_emit_dispatch(emit, &dispatch, err);
 }
 
-/* A complex tensor as a real one with a last dim of two parts. */
+/* A complex tensor as a real one whose last dim is the two parts. */
 static struct rt_tensor parts_of(const struct rt_tensor *tensor)
 {
     struct rt_tensor parts = *tensor;
@@ -298,7 +299,7 @@ static enum status reduce_emit(struct rt_emit *emit, struct error *err)
     if (dtype_infos[in->dtype].kind == DTYPE_COMPLEX) {
         in_parts = parts_of(in);
         out_parts = parts_of(out);
-        in = &in_parts; /* the parts are kept */
+        in = &in_parts; /* the dim of the parts is kept */
         out = &out_parts;
     }
     uint32_t all = (1u << in->rank) - 1;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Folding. Two kernels: rows, where an output's elements are read one after the other, whatever
- * their strides; and columns, where neighbouring outputs are read together because that is how
- * memory runs (the mean over the pixels of a channels-last image). The order of additions depends
- * on dims and strides only. Floats are summed in blocks, the blocks in double. NaN wins every
- * comparison; the first of equals is the one whose index is told.
+ * Folding. There are two kernels. One reads rows: an output's elements one after the other, with
+ * any strides. The other reads columns: neighbouring outputs together, in the order of memory (for
+ * instance the mean over the pixels of a channels-last image). The order of additions depends only
+ * on dims and strides. Floats are summed in blocks, the blocks in double. A NaN wins every
+ * comparison; of equal elements the first one's index is reported.
  */
 #include "config.h"
 
@@ -18,11 +18,11 @@
 struct state {
     double f;      /* F32, F64 */
     int64_t i;     /* I64, TRUTH */
-    int64_t index; /* of the extreme */
+    int64_t index; /* index of the extreme */
     double mean;   /* second pass of a variance */
 };
 
-/* |x| is |n| packed elements, the first of them number |at|. */
+/* |x| holds |n| packed elements; the first has index |at|. */
 typedef void fold_f(struct state *s, const void *x, int64_t n, int64_t at);
 
 /* ---- folds of packed elements -------------------------------------------------------------- */
@@ -79,7 +79,7 @@ static fold_f *const folds[RT_FOLD_COUNT][RT_CLASS_COUNT] = {
     [RT_FOLD_ANY] = {NULL, NULL, NULL, any_truth},
 };
 
-/* What nothing folds to; an extreme takes the first element whatever is here. */
+/* The result for no elements; an extreme takes the first element whatever this is. */
 static struct state empty_state(enum rt_fold fold)
 {
     return fold == RT_FOLD_PROD ? (struct state){.f = 1, .i = 1} : (struct state){0};
@@ -87,7 +87,7 @@ static struct state empty_state(enum rt_fold fold)
 
 /* ---- positions ----------------------------------------------------------------------------- */
 
-/* Bytes to position |position| of the first |rank| dims. */
+/* Byte offset of position |position| of the first |rank| dims. */
 static int64_t offset_of(const struct rt_nest *nest, uint32_t rank, int64_t position)
 {
     int64_t offset = 0;
@@ -110,7 +110,7 @@ static void write_outputs(const struct hal_args *args, int64_t output, const str
         struct rt_number number = {is_float ? s->f : (double)s->i, s->i};
         char *base = args->bindings[o];
         if (!base) {
-            continue; /* nobody reads it */
+            continue; /* no node reads it */
         }
         switch (k->outputs[o].result) {
         case RT_RESULT_VALUE:
@@ -159,7 +159,7 @@ static void fold_row(const struct rt_reduce_constants *k, const char *from, fold
 static void rows_tile(const struct hal_args *args, struct hal_tile tile)
 {
     const struct rt_reduce_constants *k = args->constants;
-    const char *in = args->bindings[k->output_count]; /* NULL when there are no elements */
+    const char *in = args->bindings[k->output_count]; /* NULL without elements */
     bool has_mean = k->outputs[k->output_count - 1].result == RT_RESULT_MEAN;
     bool has_variance = k->outputs[0].result == RT_RESULT_VARIANCE;
     int64_t first = tile.x * k->tile;
@@ -189,15 +189,15 @@ const struct hal_kernel rt_reduce_rows_f64_kernel = {.name = "reduce_rows", .cpu
 
 /* ---- columns ------------------------------------------------------------------------------- */
 
-/* Rows after which partial sums of floats are added up in double. */
+/* Rows after which partial sums of floats are added in double. */
 #define BLOCK_ROWS 128
 
 struct columns {
     const struct rt_reduce_constants *k;
     int64_t n;       /* columns */
     char *row;       /* one row of them, converted */
-    char *values;    /* what they have been folded to */
-    double *sums;    /* of floats: what earlier blocks came to */
+    char *values;    /* their folded values */
+    double *sums;    /* for floats, the sums of earlier blocks */
     rt_load_f *load; /* NULL: rows are read in place */
 };
 
@@ -240,7 +240,7 @@ static columns_f *const column_folds[RT_FOLD_COUNT][RT_CLASS_COUNT] = {
     [RT_FOLD_ANY] = {NULL, NULL, NULL, any_columns_truth},
 };
 
-/* Rows |first| to |end| of a run of |stride| bytes a row, into values that hold something. */
+/* Folds rows |first| to |end| of a run, |stride| bytes apart, into values that are already set. */
 static void fold_run(const struct columns *c, const char *from, int64_t stride, int64_t rows)
 {
     columns_f *fold = column_folds[c->k->fold][c->k->class];
@@ -260,7 +260,7 @@ static void fold_run(const struct columns *c, const char *from, int64_t stride, 
     }
 }
 
-/* Adds the block's float sums to those of earlier blocks and starts another. */
+/* Adds the block's float sums to those of earlier blocks and starts a new block. */
 static void flush_sums(const struct columns *c)
 {
     float *values = (float *)(void *)c->values;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Images of bytes, resampled as PyTorch's kernel for uint8 does it, to the bit: weights are
- * integers of 16 bits with as many binary places as the largest weight of the dim leaves, columns
- * are done before rows, and what is between is rounded to bytes. A dim that keeps its size is left
- * alone, whatever its scale.
+ * Resampling of images of bytes, bit for bit as PyTorch's kernel for uint8: weights are 16-bit
+ * integers with as many fraction bits as the largest weight of the dim allows, columns are
+ * processed before rows, and intermediate results are rounded to bytes. A dim that keeps its size
+ * is left alone, whatever its scale.
  *
- * A tile is some columns of one channel's image: the windows of all rows are found once for it.
+ * A tile is some columns of one channel's image: it computes the windows of all rows once.
  */
 #include "config.h"
 
@@ -17,13 +17,13 @@
 #include "runtime/ops/resample.h"
 #include "runtime/ops/shaders/resample.h"
 
-#define SCRATCH_MAX ((int64_t)8 << 20) /* bytes, of the 16 MiB that a worker has */
-#define PLACES_MAX 22                  /* binary places of a weight */
+#define SCRATCH_MAX ((int64_t)8 << 20) /* scratch bytes, out of the 16 MiB of a worker */
+#define PLACES_MAX 22                  /* fraction bits of a weight */
 #define BILINEAR_TAPS 2
 
-/* Where a tile's scratch is. */
+/* The layout of a tile's scratch. */
 struct tile_memory {
-    double *weights;                 /* of one window, h.taps or w.taps */
+    double *weights;                 /* weights of one window, h.taps or w.taps */
     struct rt_resample_window *rows; /* h.out */
     int16_t *row_weights;            /* h.out x h.taps */
     int16_t *column_weights;         /* w.taps */
@@ -32,7 +32,7 @@ struct tile_memory {
 
 /* ---- windows --------------------------------------------------------------------------------- */
 
-/* The two neighbours of an output pixel; one, where they are the same. */
+/* The two neighbours of an output pixel; a single one if they coincide. */
 static struct rt_resample_window neighbours(const struct rt_resample *how,
                                             const struct rt_resample_dim *dim, int64_t at,
                                             double weights[BILINEAR_TAPS])
@@ -60,7 +60,7 @@ static struct rt_resample_window window_of(const struct rt_resample *how,
                             : neighbours(how, dim, at, weights);
 }
 
-/* The largest weight of all windows of the dim. */
+/* The largest weight in all windows of the dim. */
 static double largest_weight(const struct rt_resample *how, const struct rt_resample_dim *dim)
 {
     double largest = 0, weights[BILINEAR_TAPS], one;
@@ -78,7 +78,7 @@ static double largest_weight(const struct rt_resample *how, const struct rt_resa
     return largest;
 }
 
-/* As many as an integer of 16 bits has room for when the largest weight is |largest|. */
+/* Fraction bits for which the weight |largest| fits into a 16-bit integer. */
 static int places_for(double largest)
 {
     int places = 0;
@@ -114,7 +114,7 @@ static int64_t aligned(int64_t bytes)
     return (bytes + 15) / 16 * 16;
 }
 
-/* The bytes that |memory| takes of |scratch|; without one, only how many. */
+/* Bytes of scratch; with |memory| also sets the pointers of |scratch| into it. */
 static int64_t lay_out(const struct rt_resample *how, char *scratch, struct tile_memory *memory)
 {
     int64_t windows = aligned(rt_max(how->h.taps, how->w.taps) * (int64_t)sizeof(double));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Resampling of images of bytes by two passes of integers: bilinear, and with a triangle filter as
- * wide as the input pixels that an output pixel covers (antialias.c, which has that of floats).
+ * Resampling of images of bytes by two passes of integer arithmetic: bilinear, and with a triangle
+ * filter as wide as the input pixels that an output pixel covers (antialias.c does the same for
+ * floats).
  */
 #ifndef PTED_RUNTIME_OPS_RESAMPLE_H
 #define PTED_RUNTIME_OPS_RESAMPLE_H
@@ -11,21 +12,22 @@
 /* One of the two spatial dims. */
 struct rt_resample_dim {
     int64_t in, out;
-    double scale;   /* input pixels an output pixel */
+    double scale;   /* input pixels for one output pixel */
     double support; /* half of the filter's width, in input pixels */
     int64_t taps;   /* at most */
 };
 
-/* How an image of bytes is resampled. Without antialiasing |support| and |taps| are not read. */
+/* Parameters for resampling an image of bytes. Without antialiasing |support| and |taps| are
+ * unused. */
 struct rt_resample {
     uint32_t antialiases, align_corners;
     struct rt_resample_dim h, w;
 };
 
-/* What the kernel of bytes is told. */
+/* Constants for the kernel of bytes. */
 struct rt_resample_constants {
     struct rt_resample how;
-    int32_t h_places, w_places; /* binary places of the weights */
+    int32_t h_places, w_places; /* fraction bits of the weights */
     int64_t channels, tile;     /* columns of a tile */
     struct rt_image x, y;
 };
@@ -36,17 +38,13 @@ struct rt_resample_window {
     int64_t begin, count;
 };
 
-/*
- * The triangle filter of output pixel |at|: its window, the normalised |weights| (room for |taps|;
- * NULL: they are not wanted) and the largest of them.
- */
+/* The triangle filter of output pixel |at|: its window, its normalised |weights| (room for |taps|
+ * of them; NULL if not wanted) and the largest weight. */
 struct rt_resample_window rt_triangle_f64(const struct rt_resample_dim *dim, int64_t at,
                                           double *weights, double *out_largest);
 
-/*
- * Records the dispatch from |self| to |out|, u8 of rank 4 in any order, neither of them empty.
- * ST_UNSUPPORTED: a kernel's scratch has no room for the filters.
- */
+/* Records the dispatch from |self| to |out|, u8 of rank 4 in any memory order, neither empty.
+ * ST_UNSUPPORTED: the filters do not fit into a kernel's scratch. */
 MUST_CHECK enum status rt_emit_resample_u8(struct rt_emit *emit, const struct rt_tensor *self,
                                            const struct rt_tensor *out,
                                            const struct rt_resample *resample, struct error *err);

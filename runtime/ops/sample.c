@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pictures sampled where a second tensor says: grid_sampler_2d. A grid element is a place in
- * [-1, 1] x [-1, 1]; each mode turns it into one, two or four neighbours an axis and their weights,
- * and what lies outside of the picture is 0, or moved into it.
+ * Images sampled at positions from a second tensor: grid_sampler_2d. A grid element is a position
+ * in [-1, 1] x [-1, 1]. Each mode turns it into one, two or four neighbours on each axis and their
+ * weights. A neighbour outside the image is 0 or is moved into the image, as the padding mode says.
  *
- * A tile is some pixels of one output image. Places and weights are computed once for a block of
- * pixels and then serve all channels. A neighbour outside counts as 0 times its weight, so a place
- * that is no number gives no number, as it does in PyTorch.
+ * A tile is some pixels of one output image. Positions and weights are computed once for a block of
+ * pixels and then serve all channels. A neighbour outside counts as 0 times its weight, so a
+ * position that is NaN gives NaN, as in PyTorch.
  */
 #include "config.h"
 
@@ -21,7 +21,7 @@
 #include "runtime/ops/sample.h"
 #include "runtime/ops/shaders/sample.h"
 
-#define BLOCK 64 /* pixels whose neighbours are found together */
+#define BLOCK 64 /* pixels whose neighbours are computed together */
 
 /* ---- rounding ------------------------------------------------------------------------------- */
 
@@ -30,8 +30,8 @@ static bool is_narrow(const struct rt_sample_constants *c)
     return c->dtype == DT_F16 || c->dtype == DT_BF16;
 }
 
-/* Halves are rounded after every operation, as PyTorch does it here: a place's error is multiplied
- * by the picture's slope, so computing in float would give other numbers, not only better ones. */
+/* Halves are rounded after every operation, as PyTorch does: a position's error is multiplied by
+ * the image's slope, so float arithmetic would give different results, not just more exact ones. */
 static float round_f32(const struct rt_sample_constants *c, float x)
 {
     if (is_narrow(c)) {
@@ -66,8 +66,8 @@ static void round_all_f64(const struct rt_sample_constants *c, double *x, int64_
 
 /* ---- where a place is, in both widths ------------------------------------------------------- */
 
-/* The sampled axis' place |at| in pixels; PyTorch's order of operations, since a rounding more or
- * less decides between two nearest neighbours. */
+/* Position |at| on the axis, in pixels. The order of operations is PyTorch's, since one rounding
+ * more or less can decide between two nearest neighbours. */
 #define DEFINE_PLACES(type, suffix, R)                                                             \
     static type to_pixels_##suffix(const struct rt_sample_constants *c, int64_t size, type at)     \
     {                                                                                              \
@@ -76,7 +76,8 @@ static void round_all_f64(const struct rt_sample_constants *c, double *x, int64_
         return c->align_corners ? pixels : R(c, pixels - (type)0.5);                               \
     }                                                                                              \
                                                                                                    \
-    /* Folds a place back and forth between the outermost pixels' centres, or their edges. */      \
+    /* Reflects a position back and forth between the centres or the edges of the outermost        \
+     * pixels. */                                                                                  \
     static type reflect_##suffix(const struct rt_sample_constants *c, int64_t size, type at)       \
     {                                                                                              \
         type low = c->align_corners ? 0 : (type)-0.5;                                              \
@@ -89,7 +90,7 @@ static void round_all_f64(const struct rt_sample_constants *c, double *x, int64_
         return R(c, fmin(rest, R(c, twice - rest)) + low);                                         \
     }                                                                                              \
                                                                                                    \
-    /* Moves a place into the picture as the padding wants it; no number becomes 0 then. */        \
+    /* Moves a position into the image according to the padding; NaN becomes 0. */                 \
     static type pad_##suffix(const struct rt_sample_constants *c, int64_t size, type at)           \
     {                                                                                              \
         if (c->padding == RT_SAMPLE_ZEROS) {                                                       \
@@ -101,7 +102,7 @@ static void round_all_f64(const struct rt_sample_constants *c, double *x, int64_
         return fmin(fmax(at, (type)0), (type)(size - 1));                                          \
     }                                                                                              \
                                                                                                    \
-    /* Elements to the pixel at a whole place; -1: outside. */                                     \
+    /* Offset in elements of the pixel at an integer position; -1: outside. */                     \
     static int64_t offset_##suffix(const struct rt_sample_axis *axis, type at)                     \
     {                                                                                              \
         return at >= 0 && at < (type)axis->size ? (int64_t)at * axis->stride : -1;                 \
@@ -119,7 +120,7 @@ static void round_all_f64(const struct rt_sample_constants *c, double *x, int64_
         return R(c, R(c, R(c, R(c, slope * t) - 6) * t) + 3);                                      \
     }                                                                                              \
                                                                                                    \
-    /* The axis' neighbours of one place; returns how many there are. */                           \
+    /* The neighbours of one position on the axis; returns their number. */                        \
     static int find_taps_##suffix(                                                                 \
         const struct rt_sample_constants *c, const struct rt_sample_axis *axis, type place,        \
         int64_t offsets[RT_SAMPLE_TAPS_MAX], type weights[RT_SAMPLE_TAPS_MAX])                     \
@@ -154,7 +155,7 @@ DEFINE_PLACES(double, f64, round_f64)
 
 /* ---- the kernel ----------------------------------------------------------------------------- */
 
-/* The picture's elements at |offsets|, 0 where one is outside, as numbers of a class. */
+/* The image's elements at |offsets|, 0 for those outside, as numbers of a class. */
 static void gather(const char *image, const int64_t *offsets, int64_t n, enum dtype dtype,
                    enum rt_class class, void *out)
 {
@@ -181,22 +182,20 @@ static void gather(const char *image, const int64_t *offsets, int64_t n, enum dt
     rt_load(dtype, class)(out, (const char *)elements, (int64_t)dtype_bytes(dtype), n);
 }
 
-/* Pixels of one output image, and the grid that belongs to it. */
+/* Pixels of one output image, with their grid. */
 struct span_of_pixels {
     const char *image, *grid;
     char *out;
     int64_t first, n; /* at most BLOCK */
 };
 
-/*
- * A pixel is a sum over the |rows| of its neighbours, each a sum over the |columns|. Bilinear ones
- * have one such row of all four with the products of both axes' weights.
- */
+/* A pixel is a sum over the |rows| of its neighbours, each a sum over the |columns|. A bilinear
+ * pixel has one such row of all four neighbours with the products of both axes' weights. */
 #define DEFINE_SAMPLE(type, suffix, class)                                                         \
     struct taps_##suffix {                                                                         \
         int rows, columns;                                                                         \
         int64_t offsets[RT_SAMPLE_TAPS_MAX * RT_SAMPLE_TAPS_MAX][BLOCK];                           \
-        type weights[RT_SAMPLE_TAPS_MAX][BLOCK]; /* of a column */                                 \
+        type weights[RT_SAMPLE_TAPS_MAX][BLOCK]; /* arrays of one column */                        \
         type row_weights[RT_SAMPLE_TAPS_MAX][BLOCK];                                               \
     };                                                                                             \
                                                                                                    \
@@ -212,7 +211,7 @@ struct span_of_pixels {
         }                                                                                          \
     }                                                                                              \
                                                                                                    \
-    /* Of every pixel, all neighbours of both axes. */                                             \
+    /* Computes all neighbours of every pixel on both axes. */                                     \
     static void find_all_##suffix(const struct rt_sample_constants *c,                             \
                                   const struct span_of_pixels *s, struct taps_##suffix *taps)      \
     {                                                                                              \
@@ -235,7 +234,7 @@ struct span_of_pixels {
         }                                                                                          \
     }                                                                                              \
                                                                                                    \
-    /* sums += weights * values, from 0 on for the first. */                                       \
+    /* sums += weights * values; the first call begins from 0. */                                  \
     static void accumulate_##suffix(const struct rt_sample_constants *c, type *sums,               \
                                     const type *weights, type *values, bool is_first, int64_t n)   \
     {                                                                                              \

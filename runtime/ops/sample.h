@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kernel of sample.c is told. */
+/* Constants for the kernel of sample.c. */
 #ifndef PTED_RUNTIME_OPS_SAMPLE_H
 #define PTED_RUNTIME_OPS_SAMPLE_H
 
@@ -7,7 +7,7 @@
 
 #include "base/dtype.h"
 
-/* In PyTorch's order. */
+/* Modes, numbered as in PyTorch. */
 enum rt_sample_mode { RT_SAMPLE_BILINEAR, RT_SAMPLE_NEAREST, RT_SAMPLE_BICUBIC, RT_SAMPLE_MODES };
 enum rt_sample_padding {
     RT_SAMPLE_ZEROS,
@@ -16,11 +16,11 @@ enum rt_sample_padding {
     RT_SAMPLE_PADDINGS
 };
 
-#define RT_SAMPLE_TAPS_MAX 4 /* neighbours of an axis */
+#define RT_SAMPLE_TAPS_MAX 4 /* neighbours on one axis */
 
 struct rt_sample_axis {
-    int64_t size;   /* pixels of the picture */
-    int64_t stride; /* elements of the picture */
+    int64_t size;   /* size of the image in pixels */
+    int64_t stride; /* strides of the image's pixels, in elements */
 };
 
 struct rt_sample_constants {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Arithmetic on sizes. These operators have no kernel: their shape functions compute expressions,
- * and once those are known the nodes are dropped. Sizes are integers; what makes floats of them is
- * not here.
+ * and once those are known the nodes are dropped. Sizes are integers; operators that make floats of
+ * them are elsewhere.
  */
 #include "config.h"
 
@@ -43,7 +43,7 @@ static enum status arithmetic(struct rt_shape_call *call)
     return ST_OK;
 }
 
-/* Python's and C's division agree where both operands are sizes: the dividend is not negative. */
+/* For two sizes Python's and C's division agree, because the dividend is not negative. */
 static enum status division(struct rt_shape_call *call)
 {
     struct rt_dims *dims = &call->graph->dims;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Operators that take part of a tensor: slices, selections, splits, and the two that put a part
- * back. Each is one strided copy; putting a part back is a few that touch different elements.
+ * Operators that take part of a tensor (slices, selections, splits), and the two that put a part
+ * back. Each of the former is one strided copy; putting a part back is several copies to different
+ * elements.
  *
- * Bounds may be symbolic and come from the request. Those of slices are clamped, as in PyTorch;
+ * Bounds may be symbolic and come from the request. Bounds of slices are clamped, as in PyTorch;
  * those of selections are checked when the dims are known.
  */
 #include "config.h"
@@ -17,7 +18,7 @@
 #include "runtime/ops/op.h"
 #include "runtime/ops/view_priv.h"
 
-/* The dims of argument 0 with dim |dim| of |size|. */
+/* The dims of argument 0, but |size| for dim |dim|. */
 static void dims_with(const struct rt_value *self, uint8_t dim, struct rt_dim size,
                       struct rt_dim out[SHAPE_RANK_MAX])
 {
@@ -59,7 +60,7 @@ static struct rt_copy copy_part(const struct rt_tensor *part, const struct rt_te
     return copy;
 }
 
-/* Index |index| of |dim|, which |part| has not. */
+/* Index |index| of dim |dim|, which |part| does not have. */
 static struct rt_copy copy_selected(const struct rt_tensor *part, const struct rt_tensor *whole,
                                     uint8_t dim, struct rt_place index)
 {
@@ -74,14 +75,14 @@ static struct rt_copy copy_selected(const struct rt_tensor *part, const struct r
 /* ---- slices ------------------------------------------------------------------------------------
  */
 
-/* An end of a slice of a dim, in [0, size]. */
+/* An end of a slice, clamped to [0, size]. */
 static struct rt_dim clamp_end(struct rt_dims *dims, struct rt_dim end, struct rt_dim size)
 {
     end = rt_view_wrap(dims, end, size);
     return rt_dim_max(dims, rt_dim_of(0), rt_dim_min(dims, end, size));
 }
 
-/* start, end, step of a slice of a dim, as arguments |first| and the two behind it. */
+/* Start, end and step of a slice, which are argument |first| and the next two. */
 static enum status slice_length(struct rt_shape_call *call, uint32_t first, struct rt_dim size,
                                 struct rt_dim *out_length)
 {
@@ -104,7 +105,7 @@ static enum status slice_length(struct rt_shape_call *call, uint32_t first, stru
     return ST_OK;
 }
 
-/* Where it begins is read in each run; the end is in the dims. */
+/* Each run reads the start; the output's dims give the end. */
 static enum status slice_place_of(struct rt_shape_call *call, uint32_t first, uint32_t arg,
                                   uint32_t dim_arg, struct rt_dim *out_place)
 {
@@ -129,7 +130,7 @@ static enum status slice_scatter_place(struct rt_shape_call *call, uint32_t arg,
     return slice_place_of(call, 3, arg, 2, out_place);
 }
 
-/* The same at concrete dims: where the slice begins, in [0, size]. */
+/* The same at concrete dims: the start of the slice, in [0, size]. */
 static struct rt_place slice_start(const struct rt_emit *emit, uint32_t index, int64_t size)
 {
     if (rt_emit_value(emit, index)->kind == RT_NONE) {
@@ -141,7 +142,9 @@ static struct rt_place slice_start(const struct rt_emit *emit, uint32_t index, i
     return start;
 }
 
-/* No more than the dim's size: a larger step takes one element as well, and its products fit. */
+/*
+ * At most the dim's size: a larger step also takes one element, and its products do not overflow.
+ */
 static int64_t slice_step(const struct rt_emit *emit, uint32_t index, int64_t size)
 {
     return rt_max(1, rt_min(rt_emit_int(emit, index), size));
@@ -188,7 +191,7 @@ static enum status narrow_shape(struct rt_shape_call *call)
     return rt_set_out(call, 0, self->rank, out);
 }
 
-/* An index of a dim of |size|, of which |count| are taken from there on. */
+/* An index into a dim of |size|, from which |count| elements are taken. */
 static enum status wrapped_place(struct rt_shape_call *call, struct rt_dim index,
                                  struct rt_dim size, struct rt_dim count, struct rt_dim *out_place)
 {
@@ -260,7 +263,7 @@ static enum status select_place(struct rt_shape_call *call, uint32_t arg, struct
     return wrapped_place(call, rt_arg(call, arg)->i, self->dims[dim], rt_dim_of(1), out_place);
 }
 
-/* Argument |index| as a place in a dim of |size|. */
+/* Argument |index| as a position in a dim of |size|. */
 static enum status emit_index(const struct rt_emit *emit, uint32_t index, int64_t size,
                               struct rt_place *out_place, struct error *err)
 {
@@ -353,7 +356,7 @@ static enum status split_sizes_shape(struct rt_shape_call *call)
                                 "elements of all pieces of a split", call->err);
 }
 
-/* The piece of |out| elements at |offset|; one that nothing uses is not there. */
+/* The piece of |out| elements at |offset|; an unused piece has no memory. */
 static enum status emit_piece(struct rt_emit *emit, const struct rt_tensor *out, uint8_t dim,
                               int64_t offset, struct error *err)
 {
@@ -474,10 +477,8 @@ static enum status select_scatter_shape(struct rt_shape_call *call)
     return rt_set_out_like(call, 0, 0);
 }
 
-/*
- * Copies what lies between elements first, first + step, .. (|count| of them) of |dim| of argument
- * 0 to the output: a dim of step - 1 inside one of step.
- */
+/* Copies the elements between first, first + step, ... (|count| of them) of |dim| of argument 0 to
+ * the output, as a dim of step - 1 inside a dim of step. */
 static enum status emit_between(struct rt_emit *emit, uint8_t dim, struct rt_place first,
                                 int64_t step, int64_t count, struct error *err)
 {

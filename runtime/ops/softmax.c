@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What reduces along one dim and keeps the shape: softmax, log-softmax and running sums. All
- * tensors are row-major, so that a dim is [outer][length][inner].
+ * Operators that reduce along one dim and keep the shape: softmax, log-softmax and running sums.
+ * All tensors are row-major, so that a dim is [outer][length][inner].
  *
- * Softmax takes rows (inner is 1) one at a time through the micro-kernel, halves by way of scratch;
- * else blocks of neighbouring columns; doubles go the plain way. Sums run in double.
+ * Softmax has three paths. Rows (inner is 1) go one at a time through the micro-kernel, halves
+ * through scratch. Otherwise blocks of neighbouring columns are computed together. Doubles take the
+ * plain path. Sums run in double.
  */
 #include "config.h"
 
@@ -20,7 +21,7 @@
 #define COLUMNS 128
 #define SCRATCH_FLOATS (4 * COLUMNS)
 #define SHORT 64 /* floats of a row */
-/* Halves of a longer row are converted in blocks of columns, one column wide. */
+/* Longer rows of halves are converted as blocks of columns, one column wide. */
 #define ROW_MAX ((int64_t)1 << 20)
 #define SCAN_CHUNK 256
 
@@ -38,7 +39,7 @@ static struct rt_along along_dim(struct rt_emit *emit)
     return along;
 }
 
-/* The dim is in range, and the output is as the input. */
+/* The dim is in range, and the output has the input's dims. */
 static enum status along_shape(struct rt_shape_call *call, uint32_t out_dtypes)
 {
     int64_t dim;
@@ -90,10 +91,8 @@ static float rounded(enum dtype dtype, float value)
     return value;
 }
 
-/*
- * A row of halves, in floats: the sum and its logarithm are halves in PyTorch, and its results off
- * by as much. |chunk| is scratch of COLUMNS floats.
- */
+/* A row of halves, computed as floats. PyTorch stores the sum and its logarithm as halves, so its
+ * results are off by as much. |chunk| is scratch of COLUMNS floats. */
 static void log_softmax_halves(const struct rt_along *k, float *x, float *chunk)
 {
     float max = -INFINITY, sum = 0;
@@ -138,10 +137,8 @@ static void softmax_row(const struct rt_along *k, char *y, const char *x, float 
     rt_store(RT_CLASS_F32, k->in)(y, width, scratch, k->length);
 }
 
-/*
- * Short rows of floats, some at a time, out of the scratch. In place each would wait until the one
- * before it has been stored: of masked stores a processor knows only roughly where they end.
- */
+/* Short rows of floats, several at a time, written from scratch. In place each row would wait until
+ * the row before it has been stored: a processor knows only roughly where a masked store ends. */
 static void softmax_short_rows(const struct rt_along *k, char *y, const char *x, int64_t rows,
                                float *scratch)
 {
@@ -191,7 +188,7 @@ struct columns {
     float *max, *sum, *row;
 };
 
-/* Row |r|'s columns less their maximum, into c->row. */
+/* Row |r| minus the maximum of each column, into c->row. */
 static void load_shifted(const struct columns *c, int64_t r)
 {
     c->load(c->row, c->x + r * c->row_bytes, c->width, (int64_t)c->n);
@@ -218,7 +215,8 @@ static void softmax_columns(const struct columns *c)
     if (c->k->is_log) {
         uk->unary_f32[UK_LOG](c->sum, c->sum, c->n);
     }
-    /* An exponential again: cheaper than another pass over memory, and rounds halves once. */
+    /* Computes the exponential again: cheaper than another pass over memory, and halves are rounded
+     * once. */
     for (int64_t r = 0; r < c->k->length; r++) {
         load_shifted(c, r);
         if (c->k->is_log) {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Operators that walk a tensor in a way of their own: as_strided, diagonals, windows, flips; and
- * those that put tensors side by side, cat and stack. Strided copies, all of them.
- */
+/* Operators with their own strides over a tensor: as_strided, diagonals, windows, flips; and
+ * operators that join tensors: cat and stack. All are strided copies. */
 #include "config.h"
 
 #include <inttypes.h>
@@ -33,7 +31,8 @@ static enum status as_strided_shape(struct rt_shape_call *call)
     return rt_set_out(call, 0, (uint8_t)size->count, size->ints);
 }
 
-/* The file's strides and offset reach any place: what they reach must be in the tensor. */
+/* The file's strides and offset may reach anything: every element that they reach must be inside
+ * the tensor. */
 static enum status as_strided_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *self = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
@@ -188,13 +187,13 @@ static const struct rt_value *list_item(const struct rt_shape_call *call, uint32
     return rt_graph_value(call->graph, rt_arg(call, 0)->values[item]);
 }
 
-/* PyTorch lets an empty tensor of one dim stand beside tensors of any rank. */
+/* PyTorch accepts an empty tensor of one dim beside tensors of any rank. */
 static bool is_nothing(const struct rt_value *value)
 {
     return value->rank == 1 && rt_dim_is(value->dims[0], 0);
 }
 
-/* Parts are converted to the type that they have in common. */
+/* Parts are converted to their common type. */
 static enum status list_dtype(struct rt_shape_call *call)
 {
     enum dtype dtype = rt_out_dtype(call, 0);
@@ -208,7 +207,7 @@ static enum status list_dtype(struct rt_shape_call *call)
     return ST_OK;
 }
 
-/* The first tensor that says how the others must be; NULL when none does. */
+/* The first tensor that determines the others' dims; NULL without one. */
 static const struct rt_value *list_model(const struct rt_shape_call *call)
 {
     for (uint32_t i = 0; i < rt_arg(call, 0)->count; i++) {
@@ -219,7 +218,7 @@ static const struct rt_value *list_model(const struct rt_shape_call *call)
     return NULL;
 }
 
-/* All but dim |dim| must agree with the first tensor's; 255: all. */
+/* All dims except |dim| must equal the first tensor's; with 255 all dims. */
 static enum status list_agrees(struct rt_shape_call *call, const struct rt_value *model,
                                const struct rt_value *value, uint8_t dim)
 {
@@ -276,7 +275,7 @@ static enum status cat_emit(struct rt_emit *emit, struct error *err)
     for (uint32_t i = 0; i < rt_emit_value(emit, 0)->count; i++) {
         const struct rt_tensor *part = rt_emit_arg_item(emit, 0, i);
         if (part->numel == 0) {
-            /* Nothing to copy, and of a rank of its own perhaps. */
+            /* An empty part, whose rank may differ. */
             continue;
         }
         struct rt_copy copy = {.rank = out->rank, .dst_offset = offset * out->strides[dim]};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Resampling of images: nearest and bilinear, with PyTorch's arithmetic for where an output pixel
- * comes from. With channels innermost a pixel is a run of floats; other element types and orders
- * go element by element in the class that their numbers are computed in.
+ * Resampling of images: nearest and bilinear. The position of an output pixel in the input is
+ * computed with PyTorch's arithmetic. With channels innermost a pixel is a run of floats; other
+ * element types and orders go element by element in the class of their type.
  *
  * A tile is some rows of the output.
  */
@@ -26,7 +26,8 @@
 
 #define OUT_MAX INT32_MAX
 
-/* What the kernels get: f64 images are scaled in double; a shader, which has none, reads |c|. */
+/* Constants for the kernels. Images of f64 are scaled in double; a shader, which has no doubles,
+ * reads |c|. */
 struct constants_f64 {
     struct rt_upsample_constants c;
     double h_scale, w_scale;
@@ -40,7 +41,7 @@ static int64_t nearest(const struct rt_upsample_dim *dim, int64_t at)
     return rt_min((int64_t)floorf((float)at * dim->scale), dim->in - 1);
 }
 
-/* A pixel is moved as bytes, so every element type goes this way. */
+/* A pixel is moved as bytes, so this path serves every element type. */
 static void upsample_nearest(const struct hal_args *args, struct hal_tile tile)
 {
     const struct rt_upsample_constants *c = args->constants;
@@ -107,10 +108,8 @@ static inline f32x4 load_f32x4(const float *x)
     return v;
 }
 
-/*
- * y = (1 - h) * ((1 - w) * x00 + w * x01) + h * (..), the four corners of one pixel; with the same
- * operations in the same order whether four channels are done together or one.
- */
+/* y = (1 - h) * ((1 - w) * x00 + w * x01) + h * (..) for the four corners of one pixel. The
+ * operations and their order are the same for four channels together and for one. */
 static void blend_pixel_f32(float *y, const float *const x[4], float h, float w, int64_t channels)
 {
     float w00 = (1 - h) * (1 - w), w01 = (1 - h) * w, w10 = h * (1 - w), w11 = h * w;
@@ -157,7 +156,7 @@ static const struct hal_kernel kernel_bilinear = {.name = "upsample_bilinear",
                                                   .spirv = HAL_SPIRV(upsample_spirv),
                                                   .variant = RT_UPSAMPLE_BILINEAR};
 
-/* One element at (h, w) of an image of any floats, in double. */
+/* One element at (h, w) of an image of any float type, in double. */
 static double blend_element(const struct rt_upsample_constants *c, const char *x,
                             const struct blend *h, const struct blend *w)
 {
@@ -205,12 +204,13 @@ static const struct hal_kernel kernel_bilinear_any = {.name = "upsample_bilinear
 /* ---- shapes ------------------------------------------------------------------------------------
  */
 
-#define FRACTION_MAX 1024         /* largest divisor that is tried */
-#define FRACTION_IN_MAX (1 << 16) /* pixels of a dim that varies */
+#define FRACTION_MAX 1024         /* largest divisor tried */
+#define FRACTION_IN_MAX (1 << 16) /* pixels of a dim whose size varies */
 
 /*
- * |factor| as a fraction that gives the size of all inputs of at most |most| pixels: how many whole
- * pixels a product of doubles has, |multiplier| * n / |divisor| has for all n.
+ * |factor| as a fraction multiplier / divisor that gives the same size for all inputs of at most
+ * |most| pixels: for all n the integer |multiplier| * n / |divisor| equals the truncated product of
+ * doubles.
  */
 static bool find_fraction(double factor, int64_t most, int64_t *out_multiplier,
                           int64_t *out_divisor)
@@ -229,8 +229,11 @@ static bool find_fraction(double factor, int64_t most, int64_t *out_multiplier,
     return false;
 }
 
-/* One of the two lists says how large: the sizes, or factors that the input's sizes times are cut
- * down to whole pixels. A factor of a dim that is not known yet must be a fraction. */
+/*
+ * One of the two lists gives the size: either the sizes, or factors by which the input's sizes are
+ * multiplied and then truncated to whole pixels. The factor of a dim that is still unknown must be
+ * a fraction.
+ */
 static enum status out_size(struct rt_shape_call *call, uint32_t sizes, uint32_t factors,
                             uint32_t i, struct rt_dim *out_dim)
 {
@@ -299,7 +302,8 @@ static enum status bilinear_shape(struct rt_shape_call *call)
 /* ---- recording ---------------------------------------------------------------------------------
  */
 
-/* A dim that keeps its size is left alone, and nearest pixels are doubled, whatever the factor. */
+/* A dim that keeps its size is left alone, and nearest pixels are doubled exactly, whatever the
+ * factor. */
 static double scale_of(const struct rt_emit *emit, uint32_t factors, uint32_t i,
                        const struct rt_upsample_dim *dim, bool is_nearest, bool align_corners)
 {
@@ -384,7 +388,7 @@ static enum status bilinear_emit(struct rt_emit *emit, struct error *err)
     bool is_fast = self->dtype == DT_F32 && self->strides[1] == 1 && out->strides[1] == 1;
     const struct hal_kernel *kernel = is_fast                 ? &kernel_bilinear
                                       : self->dtype == DT_F64 ? &kernel_bilinear_f64
-                                      : self->dtype == DT_U8  ? NULL /* has one of its own */
+                                      : self->dtype == DT_U8  ? NULL /* has a factor of its own */
                                                               : &kernel_bilinear_any;
 
     return emit_upsample(emit, kernel, 3, align_corners, err);

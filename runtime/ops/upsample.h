@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kernels of upsample.c are told. */
+/* Constants for the kernels of upsample.c. */
 #ifndef PTED_RUNTIME_OPS_UPSAMPLE_H
 #define PTED_RUNTIME_OPS_UPSAMPLE_H
 
@@ -7,7 +7,7 @@
 
 struct rt_upsample_dim {
     int64_t in, out;
-    float scale; /* input pixels an output pixel */
+    float scale; /* input pixels for one output pixel */
 };
 
 struct rt_upsample_constants {

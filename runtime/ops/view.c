@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Operators that give a tensor other dims: views, which are the same bytes, and reorderings and
- * repetitions, which are one strided copy each.
+ * Operators that give a tensor other dims: views, which share its bytes, and reorderings and
+ * repetitions, each of which is one strided copy.
  *
- * Shape functions check ranks, dim numbers and sizes; sizes may be symbolic. A size that is only
- * known when a request is there is checked by the shape program before anything is emitted.
+ * Shape functions check ranks, dim numbers and sizes; sizes may be symbolic. If a size is only
+ * known with a request, the shape program checks it before anything is emitted.
  */
 #include "config.h"
 
@@ -67,8 +67,8 @@ static enum status unsqueeze_shape(struct rt_shape_call *call)
 }
 
 /*
- * Which of the dims in |mask| go: those that are 1. Of one that is not known yet the file tells by
- * the rank of its output; the likeliest are those that cannot be more than 1.
+ * Decides which of the dims in |mask| are removed: those that are 1. For a dim that is still
+ * unknown the rank of the file's output decides; the likeliest are dims that cannot be more than 1.
  */
 static enum status find_ones(struct rt_shape_call *call, uint32_t mask, uint32_t *out_ones)
 {
@@ -154,7 +154,7 @@ static enum status permute_shape(struct rt_shape_call *call)
     return rt_set_out(call, 0, self->rank, out);
 }
 
-/* Out dim d is dim order[d] of the input. */
+/* Output dim d is dim order[d] of the input. */
 static enum status emit_order(struct rt_emit *emit, const uint8_t *order, struct error *err)
 {
     const struct rt_tensor *self = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
@@ -240,7 +240,7 @@ static enum status reorder_shape(struct rt_shape_call *call)
     return rt_set_out_like(call, 0, 0);
 }
 
-/* The dims stay; both sides lie in memory as their values say. */
+/* The dims stay; each side has the memory order that its value says. */
 static enum status reorder_emit(struct rt_emit *emit, struct error *err)
 {
     return emit_swap(emit, 0, 0, err);
@@ -308,7 +308,7 @@ static enum status repeat_shape(struct rt_shape_call *call)
     return rt_set_out(call, 0, (uint8_t)repeats->count, out);
 }
 
-/* A repeated dim is two: the repetitions outside, what is repeated inside. */
+/* A repeated dim becomes two: the repetitions outside, the dim itself inside. */
 static enum status repeat_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *self = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
@@ -334,7 +334,7 @@ static enum status repeat_emit(struct rt_emit *emit, struct error *err)
 /* ---- pixels and channels -----------------------------------------------------------------------
  */
 
-/* The factor and the three last dims of the input: channels, height, width. */
+/* The factor and the last three dims of the input: channels, height, width. */
 static enum status need_pixels(struct rt_shape_call *call, int64_t *out_factor,
                                const struct rt_dim **out_chw)
 {
@@ -345,7 +345,7 @@ static enum status need_pixels(struct rt_shape_call *call, int64_t *out_factor,
     if (self->rank < 3) {
         return rt_refuse(call, "rank %u, expected 3 or more", self->rank);
     }
-    /* Its square is computed. */
+    /* Its square must not overflow. */
     if (*out_factor < 1 || *out_factor > INT32_MAX) {
         return rt_refuse(call, "factor %" PRId64, *out_factor);
     }
@@ -368,7 +368,7 @@ static enum status set_pixels(struct rt_shape_call *call, struct rt_dim channels
     return rt_set_out(call, 0, self->rank, out);
 }
 
-/* |dim| / |divisor|, which must leave nothing. */
+/* |dim| / |divisor|, which must be exact. */
 static enum status divide(struct rt_shape_call *call, struct rt_dim dim, int64_t divisor,
                           struct rt_dim *out_dim)
 {
@@ -406,8 +406,9 @@ static enum status pixel_unshuffle_shape(struct rt_shape_call *call)
 }
 
 /*
- * Both walk [.., C, r, r, H, W]: |many| is the side with C*r*r channels and |large| that with H*r
- * times W*r pixels. The dims of |dst| and |src| in |copy| follow from which is which.
+ * Both sides walk [.., C, r, r, H, W]: |many| is the side with C*r*r channels, |large| the side
+ * with H*r times W*r pixels. The roles of |many| and |large| decide the dims of |dst| and |src| in
+ * |copy|.
  */
 static bool walk_pixels(const struct rt_tensor *many, const struct rt_tensor *large, int64_t factor,
                         struct rt_copy *copy)
@@ -472,7 +473,7 @@ const struct rt_op rt_ops_view[] = {
      .args = "TL>T", .shape = permute_shape, .emit = permute_emit,
      .flags = RT_OP_MOVES | RT_OP_COMPLEX, .layout = RT_LAYOUT_ANY, .batch = rt_batch_permute,
      .dtypes = RT_DTYPES_ANY, .runs = &rt_copy_kernel},
-    /* one whose memory orders are such that no byte moves: the layout pass makes it */
+    /* a permutation between memory orders that moves no byte; the layout pass makes it */
     {.name = "permuted", .args = "TL>T", .shape = permute_shape,
      .flags = RT_OP_VIEW | RT_OP_COMPLEX, .layout = RT_LAYOUT_ANY, .batch = rt_batch_permute,
      .dtypes = RT_DTYPES_ANY},
@@ -484,7 +485,7 @@ const struct rt_op rt_ops_view[] = {
      .args = "T>T", .shape = t_shape, .emit = t_emit,
      .flags = RT_OP_MOVES | RT_OP_COMPLEX, .layout = RT_LAYOUT_ANY,
      .dtypes = RT_DTYPES_ANY, .runs = &rt_copy_kernel},
-    {.name = "reorder", /* only the layout pass makes it: to the memory order of its output */
+    {.name = "reorder", /* of the layout pass: copies to the memory order of its output */
      .args = "T>T", .shape = reorder_shape, .emit = reorder_emit,
      .flags = RT_OP_MOVES | RT_OP_COMPLEX, .layout = RT_LAYOUT_ANY, .batch = rt_batch_each,
      .dtypes = RT_DTYPES_ANY, .runs = &rt_copy_kernel},

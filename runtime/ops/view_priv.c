@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Checks that the families of operators that move elements share. */
+/* Checks shared by the families of operators that move elements. */
 #include "config.h"
 
 #include "runtime/ops/view_priv.h"
@@ -67,7 +67,7 @@ enum status rt_view_fits(struct rt_shape_call *call, struct rt_dim dim, struct r
                                 call->err);
 }
 
-/* An index whose sign is not known adds |size| times min(1, max(0, -index)). */
+/* If the sign of an index is unknown, adds |size| times min(1, max(0, -index)). */
 struct rt_dim rt_view_wrap(struct rt_dims *dims, struct rt_dim index, struct rt_dim size)
 {
     struct rt_dim minus = rt_dim_sub(dims, rt_dim_of(0), index);
