@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=sh
 #
-# Sourced by quickstart.sh and check.sh: Debian's packages, where there is a dpkg to ask.
+# Sourced by quickstart.sh and check.sh: installs Debian's packages if the system has dpkg.
 
-# shellcheck disable=SC2034 # for whoever sources this
-BUILD_PACKAGES='build-essential autoconf automake pkg-config libuv1-dev node-llhttp zlib1g-dev curl'
+# shellcheck disable=SC2034 # for the script that sources this file
+BUILD_PACKAGES='build-essential autoconf automake pkg-config libuv1-dev node-llhttp zlib1g-dev
+    libvulkan-dev curl'
 
 # Installs those of the named packages that are missing, as root or through sudo.
 install_packages() {

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Compiles every shader (*.comp) to the header beside it that holds its words. The headers are
-# committed, so that a build needs no compiler for shaders; run this after changing one.
+# Compiles every shader (NAME.comp) to a header with its SPIR-V words, generated/NAME.spv.h below
+# the shader's folder. The headers are committed, so that a build needs no shader compiler; run this
+# script after changing a shader.
 #
 #   contrib/shaders.sh           writes the headers that differ
 #   contrib/shaders.sh --check   writes nothing; 1 when a header is not what its shader compiles to
@@ -11,15 +12,15 @@
 #
 #    * form NAME: [-DMACRO...] [GL_EXTENSION...]
 #
-# for each, and NAME_spirv is the shader compiled with these. Compilers differ in the words that
-# they make: these are glslang 12's (Debian 12). Forms with an extension that it does not know are
-# compiled by what GLSLANG_NEWER names, which sees the same files; without it they are left as they
-# are, which is said at the end. That they are not of another source is checked all the same: forms
-# with extensions carry the checksum of theirs.
+# for each form, and NAME_spirv holds the words of the shader compiled with these. Compilers make
+# different words: those committed are from glslang 12 (Debian 12). GLSLANG_NEWER names a newer
+# compiler, for forms with an extension that glslang 12 does not know. Without it the script leaves
+# these forms as they are and lists them at the end. Each form with extensions carries the checksum
+# of its source, so that --check finds a changed source even then.
 #
 # A shader goes through the C preprocessor first, with HAL_SHADER defined, so that it includes the
-# very headers that its kernel's C form takes its constants, enums and lists from. Of C that is
-# left then, structs and enums are rewritten: GLSL has no tags and no enums. A double is its bits.
+# same headers as the C form of its kernel for constants, enums and lists. The script then rewrites
+# the remaining structs and enums of C, since GLSL has no tags and no enums. A double is its bits.
 
 set -eu
 cd "$(dirname "$0")/.."
@@ -179,13 +180,14 @@ knows glslangValidator || {
 }
 for shader in $(git ls-files -co --exclude-standard '*.comp' | sort); do
     name=$(basename "$shader" .comp)
-    header=${shader%.comp}.h
+    header=$(dirname "$shader")/generated/$name.spv.h
+    [ "${1-}" = --check ] || mkdir -p "$(dirname "$header")"
     sed -n 's|^ \* form \([a-z0-9_]*\):|\1|p' "$shader" >"$scratch/forms"
     [ -s "$scratch/forms" ] || echo "$name" >"$scratch/forms"
     {
         guard=PTED_$(printf '%s' "$header" | tr '[:lower:]/.' '[:upper:]__')
         printf '/* SPDX-License-Identifier: MIT */\n'
-        printf '/* Made of %s.comp by contrib/shaders.sh. */\n' "$name"
+        printf '/* Generated from %s.comp by contrib/shaders.sh. */\n' "$name"
         printf '#ifndef %s\n#define %s\n\n#include <stdint.h>\n\n' "$guard" "$guard"
         printf '/* clang-format off */\n'
         while read -r form; do

@@ -48,7 +48,7 @@ VULKAN_SOURCES = \
 	%D%/vulkan/queue.c \
 	%D%/vulkan/replay.c \
 	%D%/vulkan/upload.c \
-	%D%/vulkan/shaders/copy.h %D%/vulkan/shaders/fill.h
+	%D%/vulkan/shaders/generated/copy.spv.h %D%/vulkan/shaders/generated/fill.spv.h
 if HAVE_VULKAN
 %C%_libhal_a_SOURCES += $(VULKAN_SOURCES)
 else

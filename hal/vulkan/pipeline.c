@@ -15,8 +15,8 @@
 
 #include "base/check.h"
 #include "hal/vulkan/device.h"
-#include "hal/vulkan/shaders/copy.h"
-#include "hal/vulkan/shaders/fill.h"
+#include "hal/vulkan/shaders/generated/copy.spv.h"
+#include "hal/vulkan/shaders/generated/fill.spv.h"
 
 #define CACHE_BYTES_MAX ((size_t)256 << 20)
 

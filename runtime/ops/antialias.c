@@ -18,7 +18,7 @@
 #include "runtime/ops/convert.h"
 #include "runtime/ops/minmax.h"
 #include "runtime/ops/op.h"
-#include "runtime/ops/shaders/antialias.h"
+#include "runtime/ops/shaders/generated/antialias.spv.h"
 
 #define SIZE_MAX_OUT INT32_MAX
 #define SCRATCH_MAX ((int64_t)8 << 20) /* bytes for the taps of a row and a column */

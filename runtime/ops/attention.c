@@ -22,7 +22,7 @@
 #include "runtime/ops/attention.h"
 #include "runtime/ops/minmax.h"
 #include "runtime/ops/op.h"
-#include "runtime/ops/shaders/attention.h"
+#include "runtime/ops/shaders/generated/attention.spv.h"
 
 enum { ATT_Q, ATT_K, ATT_V, ATT_START, ATT_MASK, ATT_DROPOUT, ATT_CAUSAL, ATT_SCALE };
 

@@ -16,7 +16,7 @@
 
 #include "base/check.h"
 #include "hal/cpu/uk.h"
-#include "runtime/ops/shaders/chain.h"
+#include "runtime/ops/shaders/generated/chain.spv.h"
 
 #define PIECE 512    /* positions at a time */
 #define NOWHERE 0xFF /* a value that has no buffer */

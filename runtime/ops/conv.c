@@ -18,7 +18,7 @@
 #include "runtime/ops/cut.h"
 #include "runtime/ops/depthwise.h"
 #include "runtime/ops/gemm.h"
-#include "runtime/ops/shaders/depthwise.h"
+#include "runtime/ops/shaders/generated/depthwise.spv.h"
 
 /* Real kernels are smaller, and a tile keeps a record for every tap. */
 #define KERNEL_TAPS_MAX 16384

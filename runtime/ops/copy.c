@@ -17,7 +17,7 @@
 #include "base/check.h"
 #include "runtime/ops/iter.h"
 #include "runtime/ops/minmax.h"
-#include "runtime/ops/shaders/strided_copy.h"
+#include "runtime/ops/shaders/generated/strided_copy.spv.h"
 
 #define WIDTH_MAX 16
 #define BLOCK 16 /* a cache line of f32 in each direction; 2 x 16 lines fit L1 */

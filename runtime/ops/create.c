@@ -16,8 +16,8 @@
 #include <string.h>
 
 #include "runtime/ops/convert.h"
-#include "runtime/ops/shaders/fill_pattern.h"
-#include "runtime/ops/shaders/range.h"
+#include "runtime/ops/shaders/generated/fill_pattern.spv.h"
+#include "runtime/ops/shaders/generated/range.spv.h"
 
 #define RANGE_CHUNK 256
 #define RANGE_MAX ((int64_t)1 << 40)

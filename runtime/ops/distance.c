@@ -20,7 +20,7 @@
 #include "runtime/ops/distance.h"
 #include "runtime/ops/minmax.h"
 #include "runtime/ops/op.h"
-#include "runtime/ops/shaders/distance.h"
+#include "runtime/ops/shaders/generated/distance.spv.h"
 
 #define CHUNK 512
 #define LANES 16 /* parallel sums */

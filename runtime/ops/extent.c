@@ -17,7 +17,7 @@
 #include "base/check.h"
 #include "runtime/ops/extent.h"
 #include "runtime/ops/op.h"
-#include "runtime/ops/shaders/extent.h"
+#include "runtime/ops/shaders/generated/extent.spv.h"
 
 /* Elements of a tile; with more tiles, counting would cost more than the tiles save. */
 #define TILE_MIN (16 << 10)

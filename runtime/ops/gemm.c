@@ -7,10 +7,10 @@
 #include "hal/cpu/uk.h"
 #include "hal/cpu/uk_subnormals.h"
 #include "runtime/ops/cut.h"
-#include "runtime/ops/shaders/gemm.h"
-#include "runtime/ops/shaders/gemm_f16.h"
-#include "runtime/ops/shaders/gemm_matrices.h"
-#include "runtime/ops/shaders/pack.h"
+#include "runtime/ops/shaders/generated/gemm.spv.h"
+#include "runtime/ops/shaders/generated/gemm_f16.spv.h"
+#include "runtime/ops/shaders/generated/gemm_matrices.spv.h"
+#include "runtime/ops/shaders/generated/pack.spv.h"
 
 /* Rough speed of one core: multiply-adds a nanosecond, and bytes of weights from memory a
  * nanosecond. */

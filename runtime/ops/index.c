@@ -23,8 +23,8 @@
 #include "runtime/ops/keep.h"
 #include "runtime/ops/minmax.h"
 #include "runtime/ops/op.h"
-#include "runtime/ops/shaders/index_put.h"
-#include "runtime/ops/shaders/index_take.h"
+#include "runtime/ops/shaders/generated/index_put.spv.h"
+#include "runtime/ops/shaders/generated/index_take.spv.h"
 #include "runtime/ops/view_priv.h"
 
 #define PLACES 1024 /* of a tile at a time */

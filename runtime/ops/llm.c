@@ -18,8 +18,8 @@
 #include "runtime/ops/keep.h"
 #include "runtime/ops/llm.h"
 #include "runtime/ops/minmax.h"
-#include "runtime/ops/shaders/hadamard.h"
-#include "runtime/ops/shaders/write_rows.h"
+#include "runtime/ops/shaders/generated/hadamard.spv.h"
+#include "runtime/ops/shaders/generated/write_rows.spv.h"
 
 /* ---- caches -------------------------------------------------------------------------------- */
 

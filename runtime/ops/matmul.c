@@ -13,7 +13,7 @@
 #include "runtime/ops/convert.h"
 #include "runtime/ops/gemm.h"
 #include "runtime/ops/matmul.h"
-#include "runtime/ops/shaders/matmul.h"
+#include "runtime/ops/shaders/generated/matmul.spv.h"
 
 /* All tensors of a product are of one type. */
 #define PRODUCT_TYPES ((RT_DTYPES_REAL & ~(1u << DT_U64)) | RT_DTYPES_COMPLEX)

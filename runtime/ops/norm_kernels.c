@@ -14,8 +14,8 @@
 #include <math.h>
 
 #include "hal/cpu/uk.h"
-#include "runtime/ops/shaders/affine.h"
-#include "runtime/ops/shaders/norm.h"
+#include "runtime/ops/shaders/generated/affine.spv.h"
+#include "runtime/ops/shaders/generated/norm.spv.h"
 
 /* ---- arithmetic of a chunk, in float or in double ------------------------------------------ */
 

@@ -20,7 +20,7 @@
 #include "runtime/ops/minmax.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/order.h"
-#include "runtime/ops/shaders/topk.h"
+#include "runtime/ops/shaders/generated/topk.spv.h"
 #include "runtime/ops/view_priv.h"
 
 #define CHUNK 256

@@ -19,8 +19,8 @@
 #include "runtime/ops/minmax.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/pad.h"
-#include "runtime/ops/shaders/pad.h"
-#include "runtime/ops/shaders/tril.h"
+#include "runtime/ops/shaders/generated/pad.spv.h"
+#include "runtime/ops/shaders/generated/tril.spv.h"
 #include "runtime/ops/view_priv.h"
 
 /* ---- kernel ------------------------------------------------------------------------------------

@@ -8,8 +8,8 @@
 #include "base/check.h"
 #include "runtime/ops/cut.h"
 #include "runtime/ops/minmax.h"
-#include "runtime/ops/shaders/qgemm.h"
-#include "runtime/ops/shaders/qgemm_matrices.h"
+#include "runtime/ops/shaders/generated/qgemm.spv.h"
+#include "runtime/ops/shaders/generated/qgemm_matrices.spv.h"
 
 /* Rough speed of one core: multiply-adds a nanosecond, and bytes of weights from memory a
  * nanosecond. */

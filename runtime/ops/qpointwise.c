@@ -14,8 +14,8 @@
 #include "runtime/ops/cut.h"
 #include "runtime/ops/minmax.h"
 #include "runtime/ops/qpointwise.h"
-#include "runtime/ops/shaders/qbytes.h"
-#include "runtime/ops/shaders/qmean.h"
+#include "runtime/ops/shaders/generated/qbytes.spv.h"
+#include "runtime/ops/shaders/generated/qmean.spv.h"
 
 /* ---- along runs ------------------------------------------------------------------------------ */
 

@@ -12,7 +12,7 @@
 #include "runtime/ops/cut.h"
 #include "runtime/ops/minmax.h"
 #include "runtime/ops/qgemm.h"
-#include "runtime/ops/shaders/qdepthwise.h"
+#include "runtime/ops/shaders/generated/qdepthwise.spv.h"
 
 static struct hal_binding optional_binding(const struct rt_tensor *t)
 {

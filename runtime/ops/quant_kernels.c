@@ -15,8 +15,8 @@
 
 #include "base/check.h"
 #include "runtime/ops/copy.h"
-#include "runtime/ops/shaders/quantize.h"
-#include "runtime/ops/shaders/quantize_rows.h"
+#include "runtime/ops/shaders/generated/quantize.spv.h"
+#include "runtime/ops/shaders/generated/quantize_rows.spv.h"
 
 /* Index into RT_DTYPES_QUANT. */
 static enum uk_int uk_int_of(enum dtype dtype)

@@ -13,7 +13,7 @@
 #include <math.h>
 
 #include "hal/cpu/uk.h"
-#include "runtime/ops/shaders/reduce.h"
+#include "runtime/ops/shaders/generated/reduce.spv.h"
 
 struct state {
     double f;      /* F32, F64 */

@@ -19,7 +19,7 @@
 #include "runtime/ops/minmax.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/sample.h"
-#include "runtime/ops/shaders/sample.h"
+#include "runtime/ops/shaders/generated/sample.spv.h"
 
 #define BLOCK 64 /* pixels whose neighbours are computed together */
 

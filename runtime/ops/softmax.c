@@ -15,8 +15,8 @@
 
 #include "base/check.h"
 #include "hal/cpu/uk.h"
-#include "runtime/ops/shaders/cumsum.h"
-#include "runtime/ops/shaders/softmax.h"
+#include "runtime/ops/shaders/generated/cumsum.spv.h"
+#include "runtime/ops/shaders/generated/softmax.spv.h"
 
 #define COLUMNS 128
 #define SCRATCH_FLOATS (4 * COLUMNS)

@@ -21,9 +21,9 @@ check_PROGRAMS += %D%/cts %D%/test_cpu
 TESTS += %D%/test_cpu %D%/cpu_1_worker.sh %D%/cpu_4_workers.sh
 
 %C%_cts_SOURCES = \
-	%D%/shaders/increment.h \
-	%D%/shaders/mix.h \
-	%D%/shaders/number.h \
+	%D%/shaders/generated/increment.spv.h \
+	%D%/shaders/generated/mix.spv.h \
+	%D%/shaders/generated/number.spv.h \
 	%D%/buffer.c \
 	%D%/command.c \
 	%D%/cts.c %D%/cts.h \
