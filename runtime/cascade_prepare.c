@@ -207,6 +207,7 @@ static enum status connect_all(struct rt_cascade *cascade, uint32_t index, struc
             TRY(connect(cascade, &layout->edges[i], err));
         }
     }
+    cascade->steps[index].given_bytes = rt_invocation_bytes(cascade->steps[index].invocation);
     cascade->steps[index].is_connected = true;
     return ST_OK;
 }
@@ -253,13 +254,13 @@ static enum status inherit(struct rt_cascade *cascade, uint32_t index)
     return step->status;
 }
 
-static enum status prepare_memory(struct rt_cascade *cascade, uint32_t index, struct error *err)
+static enum status prepare_memory(struct rt_cascade *cascade, uint32_t index,
+                                  enum rt_prepare_mode mode, struct error *err)
 {
     struct cascade_step *step = &cascade->steps[index];
     struct rt_invocation *inv = step->invocation;
     bool is_fed_on = has_consumer(cascade, index);
-    step->given_bytes = rt_invocation_bytes(inv);
-    TRY(rt_invocation_prepare(inv, err));
+    TRY(rt_invocation_prepare(inv, mode, err));
     if (inv->vm && is_fed_on) {
         TRY(reserve_known(inv, err));
     }
@@ -271,29 +272,21 @@ static enum status prepare_memory(struct rt_cascade *cascade, uint32_t index, st
     return ST_OK;
 }
 
-/* False with ST_OK in |out_status|: a plan would have to be made. */
-static bool prepare_step(struct rt_cascade *cascade, uint32_t index, bool only_planned,
-                         enum status *out_status, struct error *err)
+static enum status prepare_step(struct rt_cascade *cascade, uint32_t index,
+                                enum rt_prepare_mode mode, struct error *err)
 {
     struct cascade_step *step = &cascade->steps[index];
-    *out_status = ST_OK;
     if (step->status != ST_OK || inherit(cascade, index) != ST_OK ||
         (!step->is_connected && check_late(cascade, index))) {
-        return true;
+        return ST_OK;
     }
     if (!step->is_connected) {
-        *out_status = connect_all(cascade, index, err);
+        TRY(connect_all(cascade, index, err));
     }
-    if (*out_status == ST_OK && only_planned && !rt_invocation_is_planned(step->invocation)) {
-        return false;
-    }
-    if (*out_status == ST_OK) {
-        *out_status = prepare_memory(cascade, index, err);
-    }
-    step->is_late =
-        *out_status == ST_OK && (count_producers(cascade->layout, index) > RT_CASCADE_WAITS_MAX ||
-                                 count_earlier_of_state(cascade, index) > 0);
-    return *out_status == ST_OK;
+    TRY(prepare_memory(cascade, index, mode, err));
+    step->is_late = count_producers(cascade->layout, index) > RT_CASCADE_WAITS_MAX ||
+                    count_earlier_of_state(cascade, index) > 0;
+    return ST_OK;
 }
 
 enum status rt_cascade_prepare_late(struct rt_cascade *cascade, uint32_t index)
@@ -309,29 +302,24 @@ enum status rt_cascade_prepare_late(struct rt_cascade *cascade, uint32_t index)
         return ST_OK;
     }
     TRY(connect_all(cascade, index, &step->error));
-    return prepare_memory(cascade, index, &step->error);
+    return prepare_memory(cascade, index, RT_PREPARE_ALL, &step->error);
 }
 
-enum status rt_cascade_prepare(struct rt_cascade *cascade, bool only_planned, uint32_t *out_step,
-                               struct error *err)
+enum status rt_cascade_prepare(struct rt_cascade *cascade, enum rt_prepare_mode mode,
+                               uint32_t *out_step, struct error *err)
 {
     for (; cascade->prepared < cascade->layout->step_count; cascade->prepared++) {
-        enum status status;
         *out_step = cascade->prepared;
-        if (prepare_step(cascade, cascade->prepared, only_planned, &status, err)) {
+        enum status status = prepare_step(cascade, cascade->prepared, mode, err);
+        if (status == ST_OK) {
             continue;
         }
-        if (status == ST_OK || !cascade->is_partial || status == ST_EXHAUSTED) {
+        if (!cascade->is_partial || status == ST_EXHAUSTED || status == ST_WOULD_PLAN) {
             return status;
         }
         rt_cascade_fail_step(cascade, cascade->prepared, err);
     }
     return ST_OK;
-}
-
-bool rt_cascade_is_prepared(const struct rt_cascade *cascade)
-{
-    return cascade->prepared == cascade->layout->step_count;
 }
 
 /* ---- what it takes --------------------------------------------------------------------------- */

@@ -359,7 +359,7 @@ static enum status join(struct batch *batch, struct error *err)
             TRY(join_input(batch, i, err));
         }
     }
-    TRY(rt_invocation_prepare(batch->joined, err));
+    TRY(rt_invocation_prepare(batch->joined, RT_PREPARE_ALL, err));
     return check_results(batch, err);
 }
 
@@ -552,7 +552,7 @@ static enum status prepare_parts(struct rt_invocation *const *parts, uint32_t co
                                  struct error *err)
 {
     for (uint32_t i = 0; i < count; i++) {
-        if (rt_invocation_prepare_results(parts[i], err) != ST_OK) {
+        if (rt_invocation_prepare_results(parts[i], RT_PREPARE_ALL, err) != ST_OK) {
             unprepare_parts(parts, i);
             return err->code;
         }

@@ -104,7 +104,7 @@ void rt_invocation_release_results(struct rt_invocation *invocation);
  * Nothing where that has been done. rt_invocation_place_arena() makes it a call of its own.
  */
 MUST_CHECK enum status rt_invocation_prepare_results(struct rt_invocation *invocation,
-                                                     struct error *err);
+                                                     enum rt_prepare_mode mode, struct error *err);
 MUST_CHECK enum status rt_invocation_place_arena(struct rt_invocation *invocation,
                                                  struct error *err);
 
@@ -140,8 +140,8 @@ void rt_invocation_replace_semaphore(struct rt_invocation *invocation);
 
 /* ---- pipelined.c: the call of a pipeline ----------------------------------------------------- */
 
-MUST_CHECK enum status rt_pipelined_prepare(struct rt_invocation *invocation, bool only_planned,
-                                            struct error *err);
+MUST_CHECK enum status rt_pipelined_prepare(struct rt_invocation *invocation,
+                                            enum rt_prepare_mode mode, struct error *err);
 void rt_pipelined_submit(struct rt_invocation *invocation, enum hal_caller caller);
 
 /* ---- batch.c, batch_proof.c ------------------------------------------------------------------ */

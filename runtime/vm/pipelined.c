@@ -93,15 +93,22 @@ static void describe_results(struct rt_invocation *inv)
     }
 }
 
-enum status rt_pipelined_prepare(struct rt_invocation *inv, bool only_planned, struct error *err)
+enum status rt_pipelined_prepare(struct rt_invocation *inv, enum rt_prepare_mode mode,
+                                 struct error *err)
 {
     uint32_t at;
     enum status status = ST_OK;
     if (!rt_cascade_step(inv->cascade, 0)) {
         status = fill_cascade(inv, err);
     }
-    if (status == ST_OK && rt_cascade_prepare(inv->cascade, only_planned, &at, err) != ST_OK) {
-        status = rt_pipeline_prefix(inv->method->pipeline, at, err);
+    if (status == ST_OK) {
+        status = rt_cascade_prepare(inv->cascade, mode, &at, err);
+        if (status == ST_WOULD_PLAN) {
+            return status;
+        }
+        if (status != ST_OK) {
+            rt_pipeline_prefix(inv->method->pipeline, at, err);
+        }
     }
     if (status != ST_OK) {
         rt_cascade_reset(inv->cascade);

@@ -168,8 +168,21 @@ static enum status check_complete(const struct rt_invocation *inv, struct error 
     return ST_OK;
 }
 
-/* Of several steps: only whether the entry takes the inputs; sizes and memory come with them. */
-static enum status plan_steps(struct rt_invocation *inv, struct error *err)
+/* The plan of |block| for the call's inputs; with RT_PREPARE_CACHED only one that exists. */
+static enum status find_plan(struct rt_invocation *inv, struct rt_block *block,
+                             enum rt_prepare_mode mode, struct rt_plan **out_plan,
+                             struct error *err)
+{
+    if (mode == RT_PREPARE_ALL) {
+        return rt_block_plan(block, inv->given, inv->words, out_plan, err);
+    }
+    TRY(rt_block_find_plan(block, inv->given, inv->words, out_plan, err));
+    return *out_plan ? ST_OK : error_set(err, ST_WOULD_PLAN, "%s", status_text(ST_WOULD_PLAN));
+}
+
+/* For code of several steps: does the entry take the inputs? Sizes and memory come with the run. */
+static enum status plan_steps(struct rt_invocation *inv, enum rt_prepare_mode mode,
+                              struct error *err)
 {
     const struct rt_code *code = &inv->method->code;
     struct rt_plan *plan;
@@ -178,26 +191,9 @@ static enum status plan_steps(struct rt_invocation *inv, struct error *err)
         code->blocks[0]->graph.input_count != inputs) {
         return ST_OK;
     }
-    TRY(rt_block_plan(code->blocks[0], inv->given, inv->words, &plan, err));
+    TRY(find_plan(inv, code->blocks[0], mode, &plan, err));
     rt_plan_unref(plan);
     return ST_OK;
-}
-
-/* Of several steps none is planned before it runs. */
-bool rt_invocation_is_planned(struct rt_invocation *inv)
-{
-    struct error err;
-    must(inv->step == STEP_FILLING);
-    if (inv->cascade) {
-        return check_complete(inv, &err) != ST_OK ||
-               rt_pipelined_prepare(inv, true, &err) != ST_OK ||
-               rt_cascade_is_prepared(inv->cascade);
-    }
-    if (inv->vm || inv->plan || check_complete(inv, &err) != ST_OK ||
-        rt_block_find_plan(inv->entry, inv->given, inv->words, &inv->plan, &err) != ST_OK) {
-        return true; /* there is nothing to plan: prepare says what is wrong */
-    }
-    return inv->plan != NULL;
 }
 
 /* What prepare takes from the pool for a call of one block. */
@@ -216,13 +212,14 @@ static size_t planned_bytes(const struct rt_invocation *inv)
 }
 
 /* The plan of a call of one block, which has to fit the memory that there is. */
-static enum status plan_block(struct rt_invocation *inv, struct error *err)
+static enum status plan_block(struct rt_invocation *inv, enum rt_prepare_mode mode,
+                              struct error *err)
 {
     size_t bytes, size = hal_pool_size(inv->run_pool);
     if (inv->plan) {
         return ST_OK;
     }
-    TRY(rt_block_plan(inv->entry, inv->given, inv->words, &inv->plan, err));
+    TRY(find_plan(inv, inv->entry, mode, &inv->plan, err));
     if (!add_size(inv->bytes, planned_bytes(inv), &bytes) || bytes > size) {
         return error_set(err, ST_TOO_LARGE,
                          "the call takes %zu bytes, the memory for requests has %zu", bytes, size);
@@ -230,22 +227,23 @@ static enum status plan_block(struct rt_invocation *inv, struct error *err)
     return ST_OK;
 }
 
-static enum status plan(struct rt_invocation *inv, struct error *err)
+static enum status plan(struct rt_invocation *inv, enum rt_prepare_mode mode, struct error *err)
 {
     TRY(check_complete(inv, err));
     if (inv->cascade) {
-        return rt_pipelined_prepare(inv, false, err);
+        return rt_pipelined_prepare(inv, mode, err);
     }
     if (inv->vm) {
-        return plan_steps(inv, err);
+        return plan_steps(inv, mode, err);
     }
-    return plan_block(inv, err);
+    return plan_block(inv, mode, err);
 }
 
-enum status rt_invocation_plan(struct rt_invocation *inv, struct error *err)
+enum status rt_invocation_plan(struct rt_invocation *inv, enum rt_prepare_mode mode,
+                               struct error *err)
 {
     must(inv->step == STEP_FILLING);
-    TRY(plan(inv, err));
+    TRY(plan(inv, mode, err));
     if (inv->cascade) {
         inv->step = STEP_PREPARED;
     }
@@ -271,14 +269,19 @@ void rt_invocation_unprepare(struct rt_invocation *inv)
     inv->step = STEP_FILLING;
 }
 
-enum status rt_invocation_prepare_results(struct rt_invocation *inv, struct error *err)
+enum status rt_invocation_prepare_results(struct rt_invocation *inv, enum rt_prepare_mode mode,
+                                          struct error *err)
 {
     if (inv->step == STEP_PREPARED) {
         return ST_OK;
     }
     must(inv->step == STEP_FILLING);
     inv->input_bytes = inv->bytes;
-    if (plan(inv, err) != ST_OK || place(inv, err) != ST_OK) {
+    enum status status = plan(inv, mode, err);
+    if (status == ST_WOULD_PLAN) {
+        return status;
+    }
+    if (status != ST_OK || place(inv, err) != ST_OK) {
         rt_invocation_unprepare(inv);
         return err->code;
     }
@@ -286,9 +289,10 @@ enum status rt_invocation_prepare_results(struct rt_invocation *inv, struct erro
     return ST_OK;
 }
 
-enum status rt_invocation_prepare(struct rt_invocation *inv, struct error *err)
+enum status rt_invocation_prepare(struct rt_invocation *inv, enum rt_prepare_mode mode,
+                                  struct error *err)
 {
-    TRY(rt_invocation_prepare_results(inv, err));
+    TRY(rt_invocation_prepare_results(inv, mode, err));
     if (rt_invocation_place_arena(inv, err) != ST_OK) {
         rt_invocation_unprepare(inv);
         return err->code;
