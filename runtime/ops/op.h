@@ -123,7 +123,7 @@ struct rt_op {
      */
     uint32_t dtypes;
     /*
-     * The kernel that most of it is done by: with a SPIR-V form it runs on Vulkan devices, too.
+     * The kernel that most of it is done by: its forms say which devices run it.
      * NULL: there is nothing to run, or the row only stands for another one, |becomes|, that passes
      * or the importer make of it.
      */
