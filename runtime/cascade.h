@@ -96,6 +96,9 @@ void rt_cascade_fail_step(struct rt_cascade *cascade, uint32_t step, const struc
 MUST_CHECK enum status rt_cascade_prepare(struct rt_cascade *cascade, enum rt_prepare_mode mode,
                                           uint32_t *out_step, struct error *err);
 
+/* Has step |step| its memory, so that its results of known size can be described? */
+bool rt_cascade_is_prepared(const struct rt_cascade *cascade, uint32_t step);
+
 /*
  * Before a reset, after a failure too: the pool memory that all steps take together at least, by
  * the sizes that are known before anything runs. What has more than the pool never fits.

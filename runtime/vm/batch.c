@@ -161,12 +161,11 @@ static enum status check_form(const struct rt_method *method, struct error *err)
     if (method->failure.code != ST_OK) {
         return error_set(err, ST_UNSUPPORTED, "it cannot be called");
     }
-    if (method->pipeline) {
-        return error_set(err, ST_UNSUPPORTED, "it is a pipeline");
+    if (method->state_count > 0) {
+        return error_set(err, ST_UNSUPPORTED, "it has mutable buffers");
     }
-    if (method->state_count > 0 || method->code.step_count > 0) {
-        return error_set(err, ST_UNSUPPORTED, "it has %s",
-                         method->state_count > 0 ? "mutable buffers" : "control flow");
+    if (method->callable->why_alone) {
+        return error_set(err, ST_UNSUPPORTED, "%s", method->callable->why_alone);
     }
     for (uint32_t i = 0; i < rt_method_input_count(method); i++) {
         const struct rt_io *io = rt_method_input(method, i);
