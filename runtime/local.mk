@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 include runtime/ops/local.mk
+include runtime/emit/local.mk
 
 noinst_LIBRARIES += %D%/libruntime.a
 %C%_libruntime_a_CFLAGS = $(STRICT_CFLAGS)

@@ -59,17 +59,20 @@ include_rules() {
             if (file ~ /^runtime\/graph\//)
                 return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|runtime/(graph|ops)/|" \
                     "runtime/plan/plan\\.h$)"
+            if (file ~ /^runtime\/emit\//)
+                return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|runtime/emit/|" \
+                    "runtime/graph/graph\\.h$|runtime/ops/cut\\.h$)"
             if (file ~ /^runtime\/ops\//)
                 return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|hal/cpu/uk[a-z0-9_]*\\.h$|" \
-                    "runtime/ops/|runtime/graph/graph\\.h$)"
+                    "runtime/(emit|ops)/|runtime/graph/graph\\.h$)"
             if (file ~ /^runtime\/import\//)
                 return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|runtime/(import|pte|ops)/|" \
                     "runtime/graph/graph\\.h$|runtime/(code|files|scalar)\\.h$)"
             if (file ~ /^runtime\/plan\//)
-                return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|runtime/(plan|ops)/|" \
+                return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|runtime/(plan|emit|ops)/|" \
                     "runtime/graph/graph\\.h$|runtime/files\\.h$)"
             if (file ~ /^runtime\/vm\//)
-                return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|runtime/(vm|plan|ops)/|" \
+                return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|runtime/(vm|plan|emit|ops)/|" \
                     "runtime/[a-z_]+\\.h$)"
             if (file ~ /^runtime\/sched\//)
                 return "^(config\\.h$|base/|runtime/sched/|runtime/(program|state)\\.h$)"

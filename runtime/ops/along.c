@@ -20,6 +20,7 @@
 #include "runtime/ops/element.h"
 #include "runtime/ops/index.h"
 #include "runtime/ops/minmax.h"
+#include "runtime/emit/emit.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/shaders/generated/gather.spv.h"
 #include "runtime/ops/shaders/generated/scatter.spv.h"

@@ -12,7 +12,7 @@
 #define PTED_RUNTIME_OPS_GEMM_H
 
 #ifndef HAL_SHADER
-#include "runtime/ops/op.h"
+#include "runtime/emit/emit.h"
 #endif
 
 struct rt_axis {

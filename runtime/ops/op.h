@@ -14,9 +14,7 @@
 #define PTED_RUNTIME_OPS_OP_H
 
 #include "base/status.h"
-#include "hal/command.h"
 #include "runtime/graph/graph.h"
-#include "runtime/ops/cut.h"
 
 /* What a shape function gets: its node, in its graph. */
 struct rt_shape_call {
@@ -40,7 +38,8 @@ struct rt_batch_call {
     struct error *err;    /* text without the operator's name */
 };
 
-struct rt_emit;
+struct hal_kernel;
+struct rt_emit; /* runtime/emit/emit.h */
 
 typedef enum status rt_op_batch_f(struct rt_batch_call *call);
 typedef enum status rt_op_shape_f(struct rt_shape_call *call);
@@ -163,12 +162,6 @@ static inline bool rt_arg_is_none(const struct rt_shape_call *call, uint32_t ind
     return rt_arg(call, index)->kind == RT_NONE;
 }
 
-/* Is the number the same for every call? */
-static inline bool rt_value_is_fixed(const struct rt_value *value)
-{
-    return value->kind == RT_INT ? rt_dim_is_const(value->i) : value->symbol == 0;
-}
-
 /* The element type of output |index| (the file or the pass declared it). */
 static inline enum dtype rt_out_dtype(const struct rt_shape_call *call, uint32_t index)
 {
@@ -210,8 +203,6 @@ MUST_CHECK enum status rt_need_at_least(struct rt_shape_call *call, struct rt_di
 MUST_CHECK enum status rt_broadcast(struct rt_shape_call *call, uint8_t rank_a,
                                     const struct rt_dim *a, uint8_t rank_b, const struct rt_dim *b,
                                     struct rt_dim out[SHAPE_RANK_MAX], uint8_t *out_rank);
-/* An S argument as a double, an I64 or a bool: its number as a double (ints beyond 2^53 lose). */
-double rt_arg_number(const struct rt_value *value);
 
 #define RT_DTYPES_FLOAT (1u << DT_F32 | 1u << DT_F64 | 1u << DT_F16 | 1u << DT_BF16)
 #define RT_DTYPES_INT                                                                              \
@@ -238,63 +229,5 @@ rt_op_batch_f rt_batch_trailing, rt_batch_padded;
 rt_op_batch_f rt_batch_permute, rt_batch_transpose;
 /* Argument 1 has the sizes of the result, whose elements are those of argument 0 in their order. */
 rt_op_batch_f rt_batch_sizes;
-
-/* ---- for emit functions ---------------------------------------------------------------------- */
-
-/* A tensor at concrete dims, in memory. */
-struct rt_tensor {
-    enum dtype dtype;
-    uint8_t rank;
-    bool is_row_major; /* also when another order comes to the same bytes */
-    bool is_half;      /* floats, but halves: see struct rt_value */
-    int64_t dims[SHAPE_RANK_MAX];
-    int64_t strides[SHAPE_RANK_MAX]; /* in elements */
-    int64_t numel;
-    size_t bytes;
-    struct hal_binding binding; /* whole tensor */
-};
-
-/* The node's row. */
-const struct rt_op *rt_emit_op(const struct rt_emit *emit);
-/* Argument |index|, which is a tensor; NULL when it is none. Valid as long as the plan is made. */
-const struct rt_tensor *rt_emit_arg(struct rt_emit *emit, uint32_t index);
-/* Output |index|; from 1 on NULL when nothing uses it: it has no memory then. */
-const struct rt_tensor *rt_emit_out(struct rt_emit *emit, uint32_t index);
-/* Item |item| of a list of tensors. */
-const struct rt_tensor *rt_emit_arg_item(struct rt_emit *emit, uint32_t index, uint32_t item);
-const struct rt_tensor *rt_emit_out_item(struct rt_emit *emit, uint32_t index, uint32_t item);
-
-/* The argument's value, for kinds, counts, floats and strings. */
-const struct rt_value *rt_emit_value(const struct rt_emit *emit, uint32_t index);
-/* An int, or item |item| of ints, at the concrete dims. */
-int64_t rt_emit_int(const struct rt_emit *emit, uint32_t index);
-int64_t rt_emit_ints(const struct rt_emit *emit, uint32_t index, uint32_t item);
-/* An int that the row's |read| names: known to the plan, or a word that kernels read. */
-struct rt_place {
-    int64_t known;
-    bool is_read;
-    uint32_t word; /* of the run */
-};
-
-struct rt_place rt_emit_place(const struct rt_emit *emit, uint32_t index);
-/* The i64 where kernels read a place from; no bytes for one that is known. */
-struct hal_binding rt_emit_word(const struct rt_emit *emit, struct rt_place place);
-
-/* An S or F argument at the concrete dims. */
-double rt_emit_number(const struct rt_emit *emit, uint32_t index);
-
-/* What |kernel|, which is to be dispatched, is cut for: see runtime/ops/cut.h. */
-const struct rt_machine *rt_emit_machine(const struct rt_emit *emit,
-                                         const struct hal_kernel *kernel);
-
-/* Records a dispatch in the node's region. Dispatches of one node run side by side: none reads what
- * another writes. A grid with a zero records nothing. */
-MUST_CHECK enum status rt_emit_dispatch(struct rt_emit *emit, const struct hal_dispatch *dispatch,
-                                        struct error *err);
-
-/* Likewise, cut along one dim: |count| things, |tile| of them a tile. |dispatch| has no grid yet.
- */
-MUST_CHECK enum status rt_emit_tiles(struct rt_emit *emit, int64_t count, int64_t tile,
-                                     const struct hal_dispatch *dispatch, struct error *err);
 
 #endif

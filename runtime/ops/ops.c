@@ -244,29 +244,3 @@ enum status rt_broadcast(struct rt_shape_call *call, uint8_t rank_a, const struc
     *out_rank = rank;
     return ST_OK;
 }
-
-double rt_arg_number(const struct rt_value *value)
-{
-    switch (value->kind) {
-    case RT_INT:
-        return (double)value->i.value;
-    case RT_FLOAT:
-        return value->f;
-    case RT_BOOL:
-        return value->b;
-    default:
-        unreachable();
-    }
-}
-
-enum status rt_emit_tiles(struct rt_emit *emit, int64_t count, int64_t tile,
-                          const struct hal_dispatch *dispatch, struct error *err)
-{
-    struct hal_dispatch cut = *dispatch;
-    must(tile > 0);
-    int64_t tiles = count / tile + (count % tile != 0);
-    must(tiles <= UINT32_MAX);
-    cut.grid[0] = (uint32_t)tiles;
-    cut.grid[1] = cut.grid[2] = 1;
-    return rt_emit_dispatch(emit, &cut, err);
-}

@@ -7,6 +7,7 @@
 #include "base/shape.h"
 #include "runtime/ops/convert.h"
 #ifndef HAL_SHADER
+#include "hal/kernel.h"
 #include "runtime/ops/op.h"
 #endif
 

@@ -16,6 +16,8 @@
 #include "base/check.h"
 #include "hal/cpu/uk.h"
 #include "runtime/ops/shaders/generated/cumsum.spv.h"
+#include "runtime/emit/emit.h"
+#include "runtime/ops/op.h"
 #include "runtime/ops/shaders/generated/softmax.spv.h"
 
 #define COLUMNS 128

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "runtime/ops/keep.h"
+#include "runtime/emit/update.h"
 
 static void put_rows(const struct rt_plan_update *update, int64_t first, int64_t end,
                      uint8_t *arena)
