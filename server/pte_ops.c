@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "base/dtype.h"
 #include "protocol/json.h"
-#include "runtime/operators.h"
+#include "runtime/import/operators.h"
 #include "server/pte.h"
 
 #define TEXT_BYTES_MAX ((size_t)4 << 20)

@@ -12,11 +12,11 @@
 #include "base/check.h"
 #include "hal/buffer.h"
 #include "hal/device.h"
-#include "runtime/files.h"
 #include "runtime/emit/planner.h"
 #include "runtime/ops/op.h"
 #include "runtime/plan/alloc.h"
 #include "runtime/plan/plan.h"
+#include "runtime/pte/files.h"
 
 struct exec {
     struct rt_emit emit; /* what operators see of it */

@@ -10,10 +10,10 @@
 
 #include "base/check.h"
 #include "hal/queue.h"
-#include "runtime/state_priv.h"
-#include "runtime/vm/invocation_priv.h"
+#include "runtime/call/inside.h"
+#include "runtime/call/words.h"
+#include "runtime/program/state_slots.h"
 #include "runtime/vm/vm.h"
-#include "runtime/vm/words.h"
 
 static enum status gather(struct rt_invocation *inv, const struct rt_block *block)
 {

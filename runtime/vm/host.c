@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "runtime/call/inside.h"
 #include "runtime/ops/convert.h"
-#include "runtime/vm/invocation_priv.h"
 #include "runtime/vm/vm.h"
 
 static enum status refuse_empty(struct rt_invocation *inv)

@@ -4,7 +4,7 @@
 #include "base/check.h"
 #include "hal/buffer.h"
 #include "hal/pool.h"
-#include "runtime/vm/invocation_priv.h"
+#include "runtime/call/inside.h"
 #include "runtime/vm/vm.h"
 
 /* Ranges that a call keeps for later steps. */

@@ -6,8 +6,8 @@
 
 #include "base/bytes.h"
 #include "hal/buffer.h"
-#include "runtime/state_priv.h"
-#include "runtime/vm/invocation_priv.h"
+#include "runtime/call/inside.h"
+#include "runtime/program/state_slots.h"
 #include "runtime/vm/vm.h"
 
 static struct hal_binding retain(struct hal_binding binding)

@@ -8,9 +8,9 @@
 
 #include "base/check.h"
 #include "hal/pool.h"
-#include "runtime/oracle.h"
-#include "runtime/results.h"
-#include "runtime/vm/invocation_priv.h"
+#include "runtime/call/inside.h"
+#include "runtime/program/oracle.h"
+#include "runtime/program/results.h"
 
 /* ---- preparing ------------------------------------------------------------------------------- */
 

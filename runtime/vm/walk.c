@@ -5,8 +5,8 @@
 
 #include "hal/device.h"
 #include "hal/semaphore.h"
-#include "runtime/state_priv.h"
-#include "runtime/vm/invocation_priv.h"
+#include "runtime/call/inside.h"
+#include "runtime/program/state_slots.h"
 #include "runtime/vm/vm.h"
 
 /* ---- life ------------------------------------------------------------------------------------ */

@@ -2,14 +2,14 @@
 /* Names of inputs and results: the rule by examples, and what holds whatever a file says. */
 #include "config.h"
 
-#include "runtime/names.h"
+#include "runtime/program/names.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "protocol/sip_build.h"
-#include "runtime/method.h"
+#include "runtime/program/method.h"
 #include "tests/unit/unit.h"
 
 #define LEAVES_MAX 96
