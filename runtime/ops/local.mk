@@ -47,6 +47,7 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/resample.c %D%/resample.h \
 	%D%/reduce.c %D%/reduce.h %D%/reduce_kernels.c \
 	%D%/sample.c %D%/sample.h \
+	%D%/shape.c %D%/shape.h \
 	%D%/slice.c \
 	%D%/softmax.c \
 	%D%/stride.c \
