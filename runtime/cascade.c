@@ -359,7 +359,7 @@ void rt_cascade_submit(struct rt_cascade *cascade, const struct hal_timepoint *w
                        void *arg)
 {
     uint32_t count = cascade->layout->step_count;
-    must(rt_cascade_is_prepared(cascade));
+    must(cascade->prepared == cascade->layout->step_count);
     caller = caller == HAL_CALLER_QUICK && is_long(cascade) ? HAL_CALLER_BUSY : caller;
     cascade->done = done;
     cascade->arg = arg;

@@ -25,6 +25,7 @@
 
 #include "base/status.h"
 #include "hal/queue.h"
+#include "runtime/invocation.h"
 
 struct hal_pool;
 struct rt_cascade;
@@ -87,14 +88,16 @@ void rt_cascade_keep(struct rt_cascade *cascade, uint64_t steps);
 void rt_cascade_fail_step(struct rt_cascade *cascade, uint32_t step, const struct error *err);
 
 /*
- * Prepares step by step. |only_planned|: stops before a step for whose dims a plan would have to be
- * made; rt_cascade_is_prepared() is false then, and a second call goes on. After a failure
- * |out_step| is the step it is about, and the cascade is to be reset. In a partial cascade only a
- * want of memory is a failure, the rest is that of a step.
+ * Prepares step by step. With RT_PREPARE_CACHED the first step without a plan ends it with
+ * ST_WOULD_PLAN, and RT_PREPARE_ALL goes on from there. After another failure |out_step| is the
+ * step at fault, and the cascade is to be reset. In a partial cascade only lack of memory is a
+ * failure of the whole; any other is that of its step.
  */
-MUST_CHECK enum status rt_cascade_prepare(struct rt_cascade *cascade, bool only_planned,
+MUST_CHECK enum status rt_cascade_prepare(struct rt_cascade *cascade, enum rt_prepare_mode mode,
                                           uint32_t *out_step, struct error *err);
-bool rt_cascade_is_prepared(const struct rt_cascade *cascade);
+
+/* Has step |step| its memory, so that its results of known size can be described? */
+bool rt_cascade_is_prepared(const struct rt_cascade *cascade, uint32_t step);
 
 /*
  * Before a reset, after a failure too: the pool memory that all steps take together at least, by

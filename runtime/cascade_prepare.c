@@ -93,59 +93,6 @@ static bool has_consumer(const struct rt_cascade *cascade, uint32_t index)
     return false;
 }
 
-/* Of the results of a step that walks blocks, those of known size get their memory now. */
-static enum status reserve_known(struct rt_invocation *inv, struct error *err)
-{
-    struct rt_method *method = inv->method;
-    uint32_t inputs = rt_method_input_count(method), results = rt_method_result_count(method);
-    struct rt_result_info *infos = calloc((size_t)results + 1, sizeof(*infos));
-    const struct shape **shapes = calloc((size_t)inputs + 1, sizeof(struct shape *));
-    enum status status = infos && shapes ? ST_OK : error_set(err, ST_EXHAUSTED, "no memory");
-    for (uint32_t i = 0; status == ST_OK && i < inputs; i++) {
-        shapes[i] = rt_method_input(method, i)->kind == RT_IO_TENSOR ? &inv->inputs[i].shape : NULL;
-    }
-    if (status == ST_OK) {
-        status = rt_method_result_shapes(method, shapes, infos, err);
-    }
-    for (uint32_t i = 0; status == ST_OK && i < results; i++) {
-        if (infos[i].is_tensor && infos[i].is_known && !inv->bound[i].buffer) {
-            status = hal_pool_reserve(inv->run_pool, infos[i].bytes, &inv->bound[i].buffer, err);
-            inv->bytes += status == ST_OK ? infos[i].bytes : 0;
-        }
-        if (infos[i].is_tensor && infos[i].is_known) {
-            inv->results[i].shape = infos[i].shape;
-        }
-    }
-    free(shapes);
-    free(infos);
-    return status;
-}
-
-/* What the edge carries; false: nobody knows yet how large it will be. */
-static bool find_result(const struct rt_invocation *inv, uint32_t output,
-                        struct rt_buffer_desc *out_desc)
-{
-    const struct rt_io *io = rt_method_result(inv->method, output);
-    const struct hal_binding *bound;
-    if (inv->cascade) {
-        const struct rt_pipeline_output *from = &inv->method->pipeline->outputs[output];
-        const struct cascade_step *inner = &inv->cascade->steps[from->step];
-        return (inner->is_prepared || inv->step == STEP_DONE) &&
-               find_result(inner->invocation, from->output, out_desc);
-    }
-    bound = &inv->bound[output];
-    if (io->kind != RT_IO_TENSOR) {
-        return !inv->vm || inv->step == STEP_DONE;
-    }
-    *out_desc = (struct rt_buffer_desc){
-        .dtype = io->dtype,
-        .shape = inv->results[output].shape,
-        .buffer = bound->buffer,
-        .offset = bound->offset,
-    };
-    return bound->buffer != NULL || inv->step == STEP_DONE;
-}
-
 static enum status connect_scalar(struct rt_invocation *from, uint32_t output,
                                   struct rt_invocation *to, uint32_t input, struct error *err)
 {
@@ -179,7 +126,7 @@ static enum status connect(struct rt_cascade *cascade, const struct rt_cascade_e
     struct rt_invocation *to = cascade->steps[edge->to].invocation;
     const struct rt_io *result = rt_method_result(from->method, edge->output);
     struct rt_buffer_desc given = {0};
-    bool is_known = find_result(from, edge->output, &given);
+    bool is_known = rt_invocation_find_result(from, edge->output, &given);
     enum status status;
     void *nothing;
     must(is_known);
@@ -207,6 +154,7 @@ static enum status connect_all(struct rt_cascade *cascade, uint32_t index, struc
             TRY(connect(cascade, &layout->edges[i], err));
         }
     }
+    cascade->steps[index].given_bytes = rt_invocation_bytes(cascade->steps[index].invocation);
     cascade->steps[index].is_connected = true;
     return ST_OK;
 }
@@ -233,8 +181,8 @@ static bool check_late(struct rt_cascade *cascade, uint32_t index)
         const struct cascade_step *from = &cascade->steps[edge->from];
         if (edge->to == index) {
             count++;
-            step->is_late |=
-                !from->is_prepared || !find_result(from->invocation, edge->output, &desc);
+            step->is_late |= !from->is_prepared ||
+                             !rt_invocation_find_result(from->invocation, edge->output, &desc);
         }
     }
     atomic_store_explicit(&step->pending, count, memory_order_relaxed);
@@ -253,15 +201,15 @@ static enum status inherit(struct rt_cascade *cascade, uint32_t index)
     return step->status;
 }
 
-static enum status prepare_memory(struct rt_cascade *cascade, uint32_t index, struct error *err)
+static enum status prepare_memory(struct rt_cascade *cascade, uint32_t index,
+                                  enum rt_prepare_mode mode, struct error *err)
 {
     struct cascade_step *step = &cascade->steps[index];
     struct rt_invocation *inv = step->invocation;
     bool is_fed_on = has_consumer(cascade, index);
-    step->given_bytes = rt_invocation_bytes(inv);
-    TRY(rt_invocation_prepare(inv, err));
-    if (inv->vm && is_fed_on) {
-        TRY(reserve_known(inv, err));
+    TRY(rt_invocation_prepare(inv, mode, err));
+    if (inv->method->callable->feed && is_fed_on) {
+        TRY(inv->method->callable->feed(inv, err));
     }
     if (is_fed_on) {
         TRY(rt_invocation_timepoint(inv, &step->end, err));
@@ -271,29 +219,21 @@ static enum status prepare_memory(struct rt_cascade *cascade, uint32_t index, st
     return ST_OK;
 }
 
-/* False with ST_OK in |out_status|: a plan would have to be made. */
-static bool prepare_step(struct rt_cascade *cascade, uint32_t index, bool only_planned,
-                         enum status *out_status, struct error *err)
+static enum status prepare_step(struct rt_cascade *cascade, uint32_t index,
+                                enum rt_prepare_mode mode, struct error *err)
 {
     struct cascade_step *step = &cascade->steps[index];
-    *out_status = ST_OK;
     if (step->status != ST_OK || inherit(cascade, index) != ST_OK ||
         (!step->is_connected && check_late(cascade, index))) {
-        return true;
+        return ST_OK;
     }
     if (!step->is_connected) {
-        *out_status = connect_all(cascade, index, err);
+        TRY(connect_all(cascade, index, err));
     }
-    if (*out_status == ST_OK && only_planned && !rt_invocation_is_planned(step->invocation)) {
-        return false;
-    }
-    if (*out_status == ST_OK) {
-        *out_status = prepare_memory(cascade, index, err);
-    }
-    step->is_late =
-        *out_status == ST_OK && (count_producers(cascade->layout, index) > RT_CASCADE_WAITS_MAX ||
-                                 count_earlier_of_state(cascade, index) > 0);
-    return *out_status == ST_OK;
+    TRY(prepare_memory(cascade, index, mode, err));
+    step->is_late = count_producers(cascade->layout, index) > RT_CASCADE_WAITS_MAX ||
+                    count_earlier_of_state(cascade, index) > 0;
+    return ST_OK;
 }
 
 enum status rt_cascade_prepare_late(struct rt_cascade *cascade, uint32_t index)
@@ -309,19 +249,19 @@ enum status rt_cascade_prepare_late(struct rt_cascade *cascade, uint32_t index)
         return ST_OK;
     }
     TRY(connect_all(cascade, index, &step->error));
-    return prepare_memory(cascade, index, &step->error);
+    return prepare_memory(cascade, index, RT_PREPARE_ALL, &step->error);
 }
 
-enum status rt_cascade_prepare(struct rt_cascade *cascade, bool only_planned, uint32_t *out_step,
-                               struct error *err)
+enum status rt_cascade_prepare(struct rt_cascade *cascade, enum rt_prepare_mode mode,
+                               uint32_t *out_step, struct error *err)
 {
     for (; cascade->prepared < cascade->layout->step_count; cascade->prepared++) {
-        enum status status;
         *out_step = cascade->prepared;
-        if (prepare_step(cascade, cascade->prepared, only_planned, &status, err)) {
+        enum status status = prepare_step(cascade, cascade->prepared, mode, err);
+        if (status == ST_OK) {
             continue;
         }
-        if (status == ST_OK || !cascade->is_partial || status == ST_EXHAUSTED) {
+        if (!cascade->is_partial || status == ST_EXHAUSTED || status == ST_WOULD_PLAN) {
             return status;
         }
         rt_cascade_fail_step(cascade, cascade->prepared, err);
@@ -329,9 +269,9 @@ enum status rt_cascade_prepare(struct rt_cascade *cascade, bool only_planned, ui
     return ST_OK;
 }
 
-bool rt_cascade_is_prepared(const struct rt_cascade *cascade)
+bool rt_cascade_is_prepared(const struct rt_cascade *cascade, uint32_t step)
 {
-    return cascade->prepared == cascade->layout->step_count;
+    return cascade->steps[step].is_prepared;
 }
 
 /* ---- what it takes --------------------------------------------------------------------------- */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A method that comes from a file has a symbol for each size that may vary, so what has to be equal
- * is chosen once; requirements that relate sizes otherwise are met by trying the sizes that they
- * read, one after the other. Of a pipeline the steps choose, each for the inputs that nobody before
- * it has chosen.
+ * A method that comes from a file has a symbol for each size that may vary, so sizes that have to
+ * be equal are chosen once; other requirements are met by trying the sizes that they read, one
+ * after the other. A kind of method may choose by itself first (runtime/callable.h).
  */
 #include "config.h"
 
@@ -13,7 +12,6 @@
 
 #include "base/check.h"
 #include "runtime/method.h"
-#include "runtime/pipeline_priv.h"
 #include "runtime/results.h"
 
 /* Expressions that may be evaluated for one choice: a fraction of a second. */
@@ -42,7 +40,7 @@ struct choice {
     struct shape *shapes;             /* by raw input: the result */
     const struct shape **pointers;    /* by raw input: what is asked with */
     struct rt_result_info *infos;     /* by raw result */
-    /* Of a method that is no pipeline: */
+    /* Of a method that comes from a file: */
     const struct rt_graph *graph;
     struct size *sizes;
     uint32_t size_count;
@@ -66,7 +64,7 @@ static int64_t at_most(int64_t value, int64_t bound)
 
 static const struct rt_graph *graph_of(const struct rt_method *method)
 {
-    return method->pipeline ? NULL : &method->code.blocks[0]->graph;
+    return method->code.block_count > 0 ? &method->code.blocks[0]->graph : NULL;
 }
 
 /* The symbol that dim |d| of input |i| is, or 0. */
@@ -248,7 +246,8 @@ static void choose_sizes(struct choice *choice, const struct manner *manner)
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
-/* A dim that may vary and is no symbol: of an input that nothing reads, or of a pipeline. */
+/* A dim that may vary and is no symbol: of an input that nothing reads, or of a method without a
+ * file. */
 static int64_t plain_size(const struct choice *choice, uint32_t input, uint8_t d,
                           const struct manner *manner)
 {
@@ -299,112 +298,6 @@ static enum status try_manner(struct choice *choice, const struct manner *manner
     return verify(choice, err);
 }
 
-/* ---- pipelines ------------------------------------------------------------------------------- */
-
-/* rt_example_shapes(), and what the results are then. */
-static enum status find_shapes(struct rt_method *method, const struct shape *const *given,
-                               struct shape *out_shapes, struct rt_result_info *out_infos,
-                               struct error *err);
-
-struct step {
-    const struct shape **given;   /* by raw input of the step */
-    struct shape *shapes;         /* likewise */
-    struct rt_result_info *infos; /* of all steps */
-    uint32_t *first;              /* by step: of its results among |infos| */
-};
-
-/* What is known of a step's inputs: results of earlier ones, inputs that have been chosen. */
-static void gather(const struct choice *choice, const struct step *scratch, uint32_t step)
-{
-    const struct rt_pipeline *pipeline = choice->method->pipeline;
-    for (uint32_t i = 0; i < rt_method_input_count(pipeline->methods[step]); i++) {
-        scratch->given[i] = NULL;
-    }
-    for (uint32_t i = 0; i < pipeline->input_count; i++) {
-        const struct rt_pipeline_input *input = &pipeline->inputs[i];
-        if (input->step == step) {
-            scratch->given[input->input] = choice->pointers[input->from];
-        }
-    }
-    for (uint32_t i = 0; i < pipeline->layout.edge_count; i++) {
-        const struct rt_cascade_edge *edge = &pipeline->layout.edges[i];
-        const struct rt_result_info *info =
-            &scratch->infos[scratch->first[edge->from] + edge->output];
-        if (edge->to == step && info->is_tensor) {
-            scratch->given[edge->input] = &info->shape;
-        }
-    }
-}
-
-/* The step's choice for the inputs of the pipeline that nobody has chosen. */
-static void keep(struct choice *choice, const struct step *scratch, uint32_t step)
-{
-    const struct rt_pipeline *pipeline = choice->method->pipeline;
-    for (uint32_t i = 0; i < pipeline->input_count; i++) {
-        const struct rt_pipeline_input *input = &pipeline->inputs[i];
-        const struct rt_io *io = rt_method_input(choice->method, input->from);
-        if (input->step != step || io->kind != RT_IO_TENSOR || choice->pointers[input->from]) {
-            continue;
-        }
-        struct shape *shape = &choice->shapes[input->from];
-        *shape = scratch->shapes[input->input];
-        for (uint8_t d = 0; d < shape->rank; d++) { /* another step may take less */
-            bool is_free = io->dynamic_dims >> d & 1;
-            shape->dims[d] =
-                is_free ? at_most(shape->dims[d], io->shape.dims[d]) : io->shape.dims[d];
-        }
-        choice->pointers[input->from] = shape;
-    }
-}
-
-static enum status choose_by_steps(struct choice *choice, struct step *scratch, struct error *err)
-{
-    const struct rt_pipeline *pipeline = choice->method->pipeline;
-    uint32_t results = 0;
-    for (uint32_t i = 0; i < rt_method_input_count(choice->method); i++) {
-        choice->pointers[i] = choice->given[i];
-    }
-    for (uint32_t i = 0; i < pipeline->layout.step_count; i++) {
-        struct rt_method *method = pipeline->methods[i];
-        scratch->first[i] = results;
-        results += rt_method_result_count(method);
-        gather(choice, scratch, i);
-        TRY(find_shapes(method, scratch->given, scratch->shapes, &scratch->infos[scratch->first[i]],
-                        err));
-        keep(choice, scratch, i);
-    }
-    for (uint32_t i = 0; i < rt_method_input_count(choice->method); i++) {
-        if (choice->pointers[i]) {
-            choice->shapes[i] = *choice->pointers[i];
-        }
-    }
-    return verify(choice, err);
-}
-
-static enum status choose_for_pipeline(struct choice *choice, struct error *err)
-{
-    const struct rt_pipeline *pipeline = choice->method->pipeline;
-    size_t results = 1, inputs = 1;
-    for (uint32_t i = 0; i < pipeline->layout.step_count; i++) {
-        results += rt_method_result_count(pipeline->methods[i]);
-        inputs += rt_method_input_count(pipeline->methods[i]);
-    }
-    struct step scratch = {
-        .given = calloc(inputs, sizeof(struct shape *)),
-        .shapes = calloc(inputs, sizeof(*scratch.shapes)),
-        .infos = calloc(results, sizeof(*scratch.infos)),
-        .first = calloc(pipeline->layout.step_count, sizeof(*scratch.first)),
-    };
-    bool has_memory = scratch.given && scratch.shapes && scratch.infos && scratch.first;
-    enum status status = has_memory ? choose_by_steps(choice, &scratch, err)
-                                    : error_set(err, ST_EXHAUSTED, "no memory for an example");
-    free(scratch.given);
-    free(scratch.shapes);
-    free(scratch.infos);
-    free(scratch.first);
-    return status;
-}
-
 /* ---- all of it ------------------------------------------------------------------------------- */
 
 static enum status choose(struct choice *choice, struct error *err)
@@ -416,8 +309,10 @@ static enum status choose(struct choice *choice, struct error *err)
         take_numbers(choice);
         collect_sizes(choice, false);
         collect_sizes(choice, true);
-    } else {
-        status = choose_for_pipeline(choice, &first);
+    }
+    if (choice->method->callable->choose) {
+        status = choice->method->callable->choose(choice->method, choice->given, choice->shapes,
+                                                  choice->infos, &first);
         attempt = first;
     }
     for (size_t i = 0; status == ST_INVALID && i < sizeof(manners) / sizeof(manners[0]); i++) {
@@ -446,9 +341,9 @@ static bool allocate(struct choice *choice)
     return choice->pointers && choice->sizes && choice->values && choice->is_known;
 }
 
-static enum status find_shapes(struct rt_method *method, const struct shape *const *given,
-                               struct shape *out_shapes, struct rt_result_info *out_infos,
-                               struct error *err)
+enum status rt_example_find(struct rt_method *method, const struct shape *const *given,
+                            struct shape *out_shapes, struct rt_result_info *out_infos,
+                            struct error *err)
 {
     struct choice choice = {
         .method = method,
@@ -475,7 +370,7 @@ enum status rt_example_shapes(struct rt_method *method, const struct shape *cons
     const struct shape **none = calloc(inputs + 1, sizeof(struct shape *));
     struct rt_result_info *infos = calloc(results + 1, sizeof(*infos));
     enum status status = none && infos
-                             ? find_shapes(method, given ? given : none, out_shapes, infos, err)
+                             ? rt_example_find(method, given ? given : none, out_shapes, infos, err)
                              : error_set(err, ST_EXHAUSTED, "no memory for an example");
     free(none);
     free(infos);

@@ -21,6 +21,8 @@
 #include "base/status.h"
 #include "runtime/program.h"
 
+struct rt_result_info;
+
 /*
  * |given|: by raw input, the shape that the caller wants it to have, or NULL; the others are chosen
  * to go with those. |given| itself may be NULL. |out_shapes|: by raw input, rank 0 where the method
@@ -29,6 +31,12 @@
  */
 MUST_CHECK enum status rt_example_shapes(struct rt_method *method, const struct shape *const *given,
                                          struct shape *out_shapes, struct error *err);
+
+/* The same, and the results that go with the shapes: |out_infos|, by raw result. No entry of
+ * |given| is needed, but the list is. */
+MUST_CHECK enum status rt_example_find(struct rt_method *method, const struct shape *const *given,
+                                       struct shape *out_shapes, struct rt_result_info *out_infos,
+                                       struct error *err);
 
 /*
  * Is dim |dim| of input |input| one that rule 1 takes for a batch? It may vary, and is the first

@@ -116,24 +116,28 @@ MUST_CHECK enum status rt_invocation_string(struct rt_invocation *invocation, ui
                                             struct span value, struct error *err);
 
 /*
- * Will prepare be quick? False when the inputs have dims that have not been seen lately, for which
- * a plan is made: milliseconds for a large model.
+ * How far a call is prepared. If the inputs have dims that the method has not seen lately a plan
+ * has to be made, which takes milliseconds for a large model. RT_PREPARE_CACHED returns
+ * ST_WOULD_PLAN instead; the call is then unchanged, but for the steps of a pipeline that did have
+ * their plans, and RT_PREPARE_ALL goes on from there.
  */
-bool rt_invocation_is_planned(struct rt_invocation *invocation);
+enum rt_prepare_mode { RT_PREPARE_CACHED, RT_PREPARE_ALL };
 
 /*
  * The first half of prepare, for a call that waits before it gets its memory: all checks, and the
  * plan. Fixed scalars may be missing; a missing tensor is ST_INVALID by name. The steps of a
- * pipeline take each other's results where these lie, so a pipeline gets its memory here already.
+ * pipeline use each other's results in place, so a pipeline gets its memory here already.
  */
-MUST_CHECK enum status rt_invocation_plan(struct rt_invocation *invocation, struct error *err);
+MUST_CHECK enum status rt_invocation_plan(struct rt_invocation *invocation,
+                                          enum rt_prepare_mode mode, struct error *err);
 
 /*
- * The second half, after the first if that was not called: memory for the results and while it
- * runs. After rt_invocation_plan() it takes little time, and lack of memory is its only failure. It
- * may be called again after a failure, but memory bound to results has to be bound again.
+ * The second half, preceded by the first unless that has been called: memory for the results and
+ * for the run. After rt_invocation_plan() it takes little time and fails only for lack of memory.
+ * The caller may try again after a failure, but has to bind the memory of results again.
  */
-MUST_CHECK enum status rt_invocation_prepare(struct rt_invocation *invocation, struct error *err);
+MUST_CHECK enum status rt_invocation_prepare(struct rt_invocation *invocation,
+                                             enum rt_prepare_mode mode, struct error *err);
 
 /* Bytes of pool memory that the invocation holds. */
 size_t rt_invocation_bytes(const struct rt_invocation *invocation);

@@ -32,6 +32,7 @@ noinst_LIBRARIES += %D%/libruntime.a
 	%D%/batch.h \
 	%D%/invocation.h \
 	%D%/block.c %D%/block.h \
+	%D%/callable.h \
 	%D%/cascade.c %D%/cascade.h \
 	%D%/cascade_prepare.c \
 	%D%/cascade_priv.h \
@@ -44,7 +45,7 @@ noinst_LIBRARIES += %D%/libruntime.a
 	%D%/names.c %D%/names.h \
 	%D%/operators.c %D%/operators.h \
 	%D%/oracle.c %D%/oracle.h \
-	%D%/pipeline.c %D%/pipeline.h %D%/pipeline_describe.c %D%/pipeline_priv.h \
+	%D%/pipeline.c %D%/pipeline.h %D%/pipeline_describe.c %D%/pipeline_example.c %D%/pipeline_priv.h \
 	%D%/resident.c %D%/resident.h \
 	%D%/program.c %D%/program.h \
 	%D%/results.c %D%/results.h \
@@ -111,6 +112,7 @@ noinst_LIBRARIES += %D%/libruntime.a
 	%D%/vm/pipelined.c \
 	%D%/vm/prepare.c \
 	%D%/vm/results.c \
+	%D%/vm/single.c \
 	%D%/vm/states.c \
-	%D%/vm/vm.h %D%/vm/walk.c \
+	%D%/vm/vm.c %D%/vm/vm.h %D%/vm/walk.c \
 	%D%/vm/words.c %D%/vm/words.h

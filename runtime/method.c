@@ -13,8 +13,9 @@
 #include "runtime/import/kernels.h"
 #include "runtime/names.h"
 #include "runtime/ops/op.h"
-#include "runtime/pipeline_priv.h"
 #include "runtime/state_priv.h"
+#include "runtime/vm/invocation_priv.h"
+#include "runtime/vm/vm.h"
 
 /* A signature is as long as the file's own description of the structure, which is bounded. */
 #define SIGNATURE_BYTES_MAX (64u << 20)
@@ -148,7 +149,7 @@ bool rt_method_constant_result(const struct rt_method *method, uint32_t index,
                                struct span *out_bytes)
 {
     const struct rt_io *io = rt_method_result(method, index);
-    if (method->failure.code != ST_OK || method->pipeline) {
+    if (method->failure.code != ST_OK || method->code.block_count == 0) {
         return false;
     }
     if (io->kind != RT_IO_TENSOR) {
@@ -236,17 +237,20 @@ static enum status compile(struct rt_method *method, bool fuses, struct error *e
         *err = *method->plan->failure;
         return err->code;
     }
-    TRY(check_public(method->inputs, method->plan->input_count, err));
-    TRY(check_public(method->results, method->plan->output_count, err));
+    TRY(check_public(method->inputs, method->input_count, err));
+    TRY(check_public(method->results, method->result_count, err));
     TRY(rt_import_kernels(method->files, method->plan, method->device, code, &states, err));
     TRY(find_states(method, &states, err));
     TRY(rt_weights_find(code, &code->arena, &method->weights, err));
-    code->blocks[0]->given_count = method->plan->input_count;
-    code->blocks[0]->result_count = code->step_count == 0 ? method->plan->output_count : 0;
+    code->blocks[0]->given_count = method->input_count;
+    code->blocks[0]->result_count = code->step_count == 0 ? method->result_count : 0;
     for (uint32_t i = 0; i < code->block_count; i++) {
         TRY(rt_block_compile(code->blocks[i], fuses, err));
     }
     rt_code_measure(code);
+    if (code->step_count > 0) {
+        method->callable = &vm_callable;
+    }
     return check_results(method, err);
 }
 
@@ -309,8 +313,8 @@ static void note_uses(const struct rt_method *method)
     for (uint32_t i = 0; i < method->code.block_count; i++) {
         note_graph(method->files, &method->code.blocks[i]->graph);
     }
-    note_strings(method->files, method->inputs, method->plan->input_count);
-    note_strings(method->files, method->results, method->plan->output_count);
+    note_strings(method->files, method->inputs, method->input_count);
+    note_strings(method->files, method->results, method->result_count);
 }
 
 /* ---- the method ------------------------------------------------------------------------------ */
@@ -330,9 +334,13 @@ enum status rt_method_compile(struct rt_method *method, struct rt_program *progr
 {
     static atomic_uint shares; /* 0 is for what belongs to no method */
     *method = (struct rt_method){
+        .callable = &rt_single_callable,
         .program = program,
+        .name = plan->name,
         .files = files,
         .plan = plan,
+        .input_count = plan->input_count,
+        .result_count = plan->output_count,
         .device = options->device,
         .share = atomic_fetch_add(&shares, 1) + 1,
         .poison_arenas = options->poison_arenas,
@@ -357,17 +365,11 @@ enum status rt_method_compile(struct rt_method *method, struct rt_program *progr
 
 void rt_method_fini(struct rt_method *method)
 {
-    while (!list_is_empty(&method->invocations)) {
-        rt_invocation_destroy(method->invocations.next);
-    }
-    while (!list_is_empty(&method->batches)) {
-        rt_batch_destroy(method->batches.next);
-    }
+    method->callable->fini(method);
     if (method->batched) {
         rt_block_fini(method->batched);
         free(method->batched);
     }
-    rt_pipeline_free(method->pipeline);
     rt_code_fini(&method->code);
     arena_fini(&method->signature_arena);
     free(method->inputs);
@@ -425,7 +427,7 @@ struct rt_input_stats rt_method_input_stats(const struct rt_method *method)
 
 const char *rt_method_name(const struct rt_method *method)
 {
-    return method->plan->name;
+    return method->name;
 }
 
 struct rt_program *rt_method_program(const struct rt_method *method)
@@ -440,22 +442,22 @@ const struct error *rt_method_failure(const struct rt_method *method)
 
 uint32_t rt_method_input_count(const struct rt_method *method)
 {
-    return method->plan->input_count;
+    return method->input_count;
 }
 
 uint32_t rt_method_result_count(const struct rt_method *method)
 {
-    return method->plan->output_count;
+    return method->result_count;
 }
 
 const struct rt_io *rt_method_input(const struct rt_method *method, uint32_t index)
 {
-    must(index < method->plan->input_count);
+    must(index < method->input_count);
     return &method->inputs[index];
 }
 
 const struct rt_io *rt_method_result(const struct rt_method *method, uint32_t index)
 {
-    must(index < method->plan->output_count);
+    must(index < method->result_count);
     return &method->results[index];
 }

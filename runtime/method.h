@@ -12,6 +12,7 @@
 
 #include "base/list.h"
 #include "runtime/block.h"
+#include "runtime/callable.h"
 #include "runtime/code.h"
 #include "runtime/program.h"
 #include "runtime/pte/pte.h"
@@ -32,19 +33,24 @@ struct rt_method_state {
 };
 
 struct rt_method {
-    struct rt_program *program;  /* borrowed: the method is part of it */
-    struct rt_files *files;      /* borrowed from the program */
-    const struct pte_plan *plan; /* borrowed from the file */
-    struct hal_device *device;   /* borrowed from the program */
-    uint32_t share;              /* of the device (hal/queue.h): each method is a party */
-    uint32_t weight;             /* of that share; 0 is 1 */
+    const struct rt_callable *callable; /* its kind; what differs between kinds is there */
+    struct rt_program *program;         /* borrowed: the method is part of it */
+    const char *name;                   /* borrowed, like the next two, from the file or the kind */
+    struct rt_files *files;             /* NULL: it comes from no file */
+    const struct pte_plan *plan;        /* likewise */
+    uint32_t input_count, result_count;
+    struct hal_device *device; /* borrowed from the program */
+    uint32_t share;            /* of the device (hal/queue.h): each method is a party */
+    uint32_t weight;           /* of that share; 0 is 1 */
     bool poison_arenas;
     uint64_t steps_max;             /* of a call */
     struct error failure;           /* code ST_OK: none */
     struct rt_io *inputs, *results; /* owned */
-    struct rt_code code;            /* meaningful without failure; empty for a pipeline */
+    struct rt_code code;            /* meaningful without failure; no blocks without a file */
     struct rt_block *batched;       /* owned; the entry for several rows, see rt_batch_prove() */
-    struct rt_pipeline *pipeline;   /* owned; NULL: it is compiled from a file */
+    void *own;                      /* of its kind, which frees it */
+    struct rt_method *const *parts; /* that its calls call, of programs which |own| keeps */
+    uint32_t part_count;
     struct rt_weights weights;      /* likewise, in code.arena */
     struct rt_method_state *states; /* in code.arena: the program's buffers that it uses */
     uint32_t state_count;
@@ -75,11 +81,12 @@ void rt_method_fini(struct rt_method *method);
 /* Plans that are cached, of all its blocks. Any thread. */
 uint32_t rt_method_plan_count(struct rt_method *method);
 
-/* For runtime/pipeline.c: a program without files whose one method has nothing but its device. */
+/* A program without files whose one method has nothing but its kind and its device. */
 MUST_CHECK enum status rt_program_new_empty(struct hal_device *device,
+                                            const struct rt_callable *callable,
                                             struct rt_program **out_program, struct error *err);
 
-/* rt_program_verify_files(), without the programs of a pipeline's steps. */
+/* rt_program_verify_files(), without the programs of the parts of its methods. */
 MUST_CHECK enum status rt_program_verify_own_files(const struct rt_program *program,
                                                    struct error *err);
 
@@ -87,14 +94,5 @@ MUST_CHECK enum status rt_program_verify_own_files(const struct rt_program *prog
 struct rt_state_slots *rt_program_state_slots(struct rt_program *program);
 const struct rt_files *rt_program_files(const struct rt_program *program);
 const struct rt_method *rt_program_const_method(const struct rt_program *program, uint32_t index);
-
-/* Free an invocation or a batch for good; runtime/vm/ has them, the method calls them at its end.
- */
-void rt_invocation_destroy(struct list *link);
-void rt_batch_destroy(struct list *link);
-
-/* Of the heap, what one invocation of |method| takes; without the steps of a pipeline. */
-MUST_CHECK enum status rt_invocation_heap_bytes(struct rt_method *method, size_t *out_bytes,
-                                                struct error *err);
 
 #endif

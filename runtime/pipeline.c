@@ -11,6 +11,7 @@
 #include "runtime/cascade_sizes.h"
 #include "runtime/oracle.h"
 #include "runtime/pipeline_priv.h"
+#include "runtime/vm/invocation_priv.h"
 
 #define ARENA_BYTES_MAX (4u << 20)
 
@@ -162,7 +163,7 @@ static enum status add_outputs(struct build *build, struct error *err)
         pipeline->output_steps |= (uint64_t)1 << step;
     }
     pipeline->outputs = outputs;
-    pipeline->plan.output_count = count;
+    build->method->result_count = count;
     return ST_OK;
 }
 
@@ -187,7 +188,7 @@ static enum status copy_steps(struct build *build, struct error *err)
     if (!names || !models || !methods || !pipeline->counters) {
         return exhausted(err);
     }
-    TRY(copy_text(arena, desc->name, &pipeline->plan.name, err));
+    TRY(copy_text(arena, desc->name, &build->method->name, err));
     for (uint32_t i = 0; i < desc->step_count; i++) {
         TRY(copy_text(arena, desc->steps[i].name, &names[i], err));
         models[i] = names[i];
@@ -202,6 +203,8 @@ static enum status copy_steps(struct build *build, struct error *err)
     pipeline->names = names;
     pipeline->models = models;
     pipeline->methods = methods;
+    build->method->parts = methods;
+    build->method->part_count = desc->step_count;
     pipeline->layout.step_count = desc->step_count;
     return ST_OK;
 }
@@ -223,7 +226,7 @@ static enum status count_all(struct build *build, struct error *err)
     pipeline->depth = 1;
     for (uint32_t i = 0; i < build->desc->step_count; i++) {
         const struct rt_pipeline_step *step = &build->desc->steps[i];
-        const struct rt_pipeline *inner = step->method->pipeline;
+        const struct rt_pipeline *inner = rt_pipeline_of(step->method);
         pipeline->all_steps += rt_method_call_count(step->method);
         pipeline->all_sources += step->source_count + (inner ? inner->all_sources : 0);
         if (inner && inner->depth >= pipeline->depth) {
@@ -279,15 +282,14 @@ enum status rt_pipeline_new(const struct rt_pipeline_desc *desc, struct rt_progr
     if (!pipeline) {
         return exhausted(err);
     }
-    if (rt_program_new_empty(desc->steps[0].method->device, &program, err) != ST_OK) {
+    if (rt_program_new_empty(desc->steps[0].method->device, &rt_pipelined_callable, &program,
+                             err) != ST_OK) {
         free(pipeline);
         return err->code;
     }
     struct rt_method *method = rt_program_method(program, 0);
     arena_init(&pipeline->arena, ARENA_BYTES_MAX);
-    pipeline->plan.encoded_inputs = pipeline->plan.encoded_outputs = "";
-    method->pipeline = pipeline;
-    method->plan = &pipeline->plan;
+    method->own = pipeline;
     struct build build = {.desc = desc, .pipeline = pipeline, .method = method};
     enum status status = make(&build, err);
     if (status != ST_OK) {
@@ -317,11 +319,12 @@ static bool give_shapes(const void *arg, uint32_t step, const struct shape **sha
     return true;
 }
 
-enum status rt_pipeline_measure(const struct rt_method *method, const struct shape *const *inputs,
-                                struct rt_result_info *out_infos, size_t *out_bytes,
-                                struct error *err)
+enum status rt_pipeline_measure(struct rt_method *method, const struct shape *const *inputs,
+                                bool says_paths, struct rt_result_info *out_infos,
+                                size_t *out_bytes, struct error *err)
 {
-    const struct rt_pipeline *pipeline = method->pipeline;
+    (void)says_paths; /* the inputs are those of its steps, which know them by their names */
+    const struct rt_pipeline *pipeline = rt_pipeline_of(method);
     const struct given given = {pipeline, inputs};
     struct rt_cascade_sizes sizes = {
         .layout = &pipeline->layout,
@@ -334,7 +337,7 @@ enum status rt_pipeline_measure(const struct rt_method *method, const struct sha
     if (status != ST_OK) {
         rt_pipeline_prefix(pipeline, sizes.failed_step, err);
     }
-    for (uint32_t i = 0; status == ST_OK && i < pipeline->plan.output_count; i++) {
+    for (uint32_t i = 0; status == ST_OK && i < method->result_count; i++) {
         const struct rt_pipeline_output *output = &pipeline->outputs[i];
         out_infos[i] = sizes.infos[sizes.first[output->step] + output->output];
     }
@@ -349,22 +352,25 @@ enum status rt_pipeline_measure(const struct rt_method *method, const struct sha
 
 bool rt_method_is_pipeline(const struct rt_method *method)
 {
-    return method->pipeline != NULL;
+    return rt_pipeline_of(method) != NULL;
 }
 
 uint32_t rt_method_call_count(const struct rt_method *method)
 {
-    return 1 + (method->pipeline ? method->pipeline->all_steps : 0);
+    const struct rt_pipeline *pipeline = rt_pipeline_of(method);
+    return 1 + (pipeline ? pipeline->all_steps : 0);
 }
 
 size_t rt_method_steps_bytes(const struct rt_method *method)
 {
-    return method->pipeline ? method->pipeline->all_bytes : 0;
+    const struct rt_pipeline *pipeline = rt_pipeline_of(method);
+    return pipeline ? pipeline->all_bytes : 0;
 }
 
 uint32_t rt_pipeline_step_count(const struct rt_method *method)
 {
-    return method->pipeline ? method->pipeline->layout.step_count : 0;
+    const struct rt_pipeline *pipeline = rt_pipeline_of(method);
+    return pipeline ? pipeline->layout.step_count : 0;
 }
 
 /* ---- counts ---------------------------------------------------------------------------------- */
@@ -398,7 +404,7 @@ void rt_pipeline_count(struct rt_pipeline *pipeline, const struct rt_cascade *ca
 
 struct rt_step_counts rt_pipeline_step_counts(const struct rt_method *method, uint32_t step)
 {
-    const struct rt_pipeline *pipeline = method->pipeline;
+    const struct rt_pipeline *pipeline = rt_pipeline_of(method);
     must(step < pipeline->layout.step_count);
     const struct rt_step_counter *counter = &pipeline->counters[step];
     return (struct rt_step_counts){

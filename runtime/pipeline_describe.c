@@ -89,7 +89,7 @@ static enum status describe_inputs(struct describer *d, struct error *err)
         count = from >= count ? from + 1 : count;
     }
     must(!d->desc->input_names || count == d->desc->input_name_count);
-    pipeline->plan.input_count = count;
+    d->method->input_count = count;
     TRY(rt_names_allocate(&d->method->inputs, count, RT_INPUT, err));
     for (uint32_t i = 0; i < pipeline->input_count; i++) {
         TRY(describe_input(d, &pipeline->inputs[i], err));
@@ -102,7 +102,7 @@ static enum status describe_inputs(struct describer *d, struct error *err)
 static enum status describe_results(struct describer *d, struct error *err)
 {
     const struct rt_pipeline *pipeline = d->pipeline;
-    uint32_t count = pipeline->plan.output_count;
+    uint32_t count = d->method->result_count;
     TRY(rt_names_allocate(&d->method->results, count, RT_RESULT, err));
     for (uint32_t i = 0; i < count; i++) {
         const struct rt_pipeline_output *output = &pipeline->outputs[i];
@@ -119,8 +119,8 @@ static enum status describe_results(struct describer *d, struct error *err)
 static enum status settle_sizes(struct describer *d, struct error *err)
 {
     struct rt_method *method = d->method;
-    uint32_t results = d->pipeline->plan.output_count;
-    uint32_t inputs = d->pipeline->plan.input_count, dynamic = 0;
+    uint32_t results = d->method->result_count;
+    uint32_t inputs = d->method->input_count, dynamic = 0;
     struct rt_result_info *infos = arena_array(&d->pipeline->arena, results, sizeof(*infos));
     const struct shape **shapes = arena_array(&d->pipeline->arena, inputs, sizeof(*shapes));
     if (!infos || !shapes) {
@@ -133,7 +133,7 @@ static enum status settle_sizes(struct describer *d, struct error *err)
     if (dynamic) {
         return ST_OK;
     }
-    TRY(rt_pipeline_measure(method, shapes, infos, NULL, err));
+    TRY(rt_pipeline_measure(method, shapes, false, infos, NULL, err));
     for (uint32_t i = 0; i < results; i++) {
         if (infos[i].is_tensor && infos[i].is_known) {
             method->results[i].shape = infos[i].shape;
@@ -221,7 +221,7 @@ static enum status nest_inputs(const struct describer *d, struct sip_tree *out, 
     if (desc->input_names) {
         TRY(copy_names(arena, desc->input_names, desc->input_name_count, &names, err));
     }
-    return build_tree(arena, names, d->pipeline->plan.input_count, false, out, err);
+    return build_tree(arena, names, d->method->input_count, false, out, err);
 }
 
 /* All of the last step's results come in its structure. */
@@ -229,7 +229,7 @@ static enum status nest_results(const struct describer *d, struct sip_tree *out,
 {
     const struct rt_pipeline_desc *desc = d->desc;
     const struct rt_pipeline *pipeline = d->pipeline;
-    uint32_t count = pipeline->plan.output_count;
+    uint32_t count = d->method->result_count;
     const char *const *names = NULL;
     if (desc->output_count == 0) {
         const struct rt_method *last = pipeline->methods[pipeline->layout.step_count - 1];
@@ -255,7 +255,7 @@ static enum status hint_inputs(const struct describer *d, const char *const **ou
                                struct error *err)
 {
     const struct rt_pipeline *pipeline = d->pipeline;
-    uint32_t count = pipeline->plan.input_count;
+    uint32_t count = d->method->input_count;
     const char **hints = arena_array(&d->pipeline->arena, count, sizeof(*hints));
     bool *is_unclear = arena_array(&d->pipeline->arena, count, sizeof(*is_unclear));
     if (!hints || !is_unclear) {
@@ -293,7 +293,7 @@ static enum status hint_results(const struct describer *d, const char *const **o
                                 struct error *err)
 {
     const struct rt_pipeline *pipeline = d->pipeline;
-    uint32_t count = pipeline->plan.output_count;
+    uint32_t count = d->method->result_count;
     const char **hints = arena_array(&d->pipeline->arena, count, sizeof(*hints));
     if (!hints) {
         return exhausted(err);
@@ -315,7 +315,7 @@ static enum status hint_results(const struct describer *d, const char *const **o
 enum status rt_pipeline_describe(struct rt_method *method, const struct rt_pipeline_desc *desc,
                                  struct error *err)
 {
-    struct describer d = {desc, method->pipeline, method};
+    struct describer d = {desc, rt_pipeline_of(method), method};
     const char *const *hints[2] = {NULL, NULL};
     struct sip structure = {.has_kwargs = false};
     TRY(verify_names(desc->input_names, desc->input_name_count, RT_INPUT, err));

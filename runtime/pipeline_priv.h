@@ -25,8 +25,7 @@ struct rt_step_counter {
 };
 
 struct rt_pipeline {
-    struct pte_plan plan; /* what a method without a file has for one: name and counts */
-    struct arena arena;   /* of all that follows */
+    struct arena arena; /* of all that follows */
     const char *const *names;
     const char *const *models;
     struct rt_step_counter *counters; /* by step */
@@ -40,6 +39,14 @@ struct rt_pipeline {
     const struct rt_pipeline_output *outputs; /* by result */
     uint64_t output_steps;                    /* a bit for each step that has one */
 };
+
+extern const struct rt_callable rt_pipelined_callable;
+
+/* NULL: |method| is no pipeline. */
+static inline struct rt_pipeline *rt_pipeline_of(const struct rt_method *method)
+{
+    return method->callable == &rt_pipelined_callable ? method->own : NULL;
+}
 
 void rt_pipeline_free(struct rt_pipeline *pipeline); /* NULL is fine */
 
@@ -56,10 +63,14 @@ void rt_pipeline_count(struct rt_pipeline *pipeline, const struct rt_cascade *ca
 enum status rt_pipeline_prefix(const struct rt_pipeline *pipeline, uint32_t step,
                                struct error *err);
 
-/* rt_method_measure() of a pipeline; |out_bytes| may be NULL. */
-MUST_CHECK enum status rt_pipeline_measure(const struct rt_method *method,
-                                           const struct shape *const *inputs,
+/* The callable's functions of the same names. */
+MUST_CHECK enum status rt_pipeline_measure(struct rt_method *method,
+                                           const struct shape *const *inputs, bool says_paths,
                                            struct rt_result_info *out_infos, size_t *out_bytes,
                                            struct error *err);
+MUST_CHECK enum status rt_pipeline_choose(struct rt_method *method,
+                                          const struct shape *const *given,
+                                          struct shape *out_shapes,
+                                          struct rt_result_info *out_infos, struct error *err);
 
 #endif

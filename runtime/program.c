@@ -12,7 +12,6 @@
 #include "runtime/files.h"
 #include "runtime/method.h"
 #include "runtime/oracle.h"
-#include "runtime/pipeline_priv.h"
 #include "runtime/pte/file.h"
 #include "runtime/pte/pte.h"
 #include "runtime/state_priv.h"
@@ -80,8 +79,8 @@ enum status rt_program_load(const char *path, const struct rt_program_options *o
     return ST_OK;
 }
 
-enum status rt_program_new_empty(struct hal_device *device, struct rt_program **out_program,
-                                 struct error *err)
+enum status rt_program_new_empty(struct hal_device *device, const struct rt_callable *callable,
+                                 struct rt_program **out_program, struct error *err)
 {
     struct rt_program *program = calloc(1, sizeof(*program));
     struct rt_method *method = calloc(1, sizeof(*method));
@@ -94,6 +93,7 @@ enum status rt_program_new_empty(struct hal_device *device, struct rt_program **
     program->device = hal_device_ref(device);
     program->methods = method;
     program->method_count = 1;
+    method->callable = callable;
     method->program = program;
     method->device = device;
     rt_method_init(method);
@@ -126,10 +126,12 @@ enum status rt_program_verify_own_files(const struct rt_program *program, struct
 
 enum status rt_program_verify_files(const struct rt_program *program, struct error *err)
 {
-    const struct rt_pipeline *pipeline = program->methods[0].pipeline;
     TRY(rt_program_verify_own_files(program, err));
-    for (uint32_t i = 0; pipeline && i < pipeline->layout.step_count; i++) {
-        TRY(rt_program_verify_files(rt_method_program(pipeline->methods[i]), err));
+    for (uint32_t i = 0; i < program->method_count; i++) {
+        const struct rt_method *method = &program->methods[i];
+        for (uint32_t k = 0; k < method->part_count; k++) {
+            TRY(rt_program_verify_files(rt_method_program(method->parts[k]), err));
+        }
     }
     return ST_OK;
 }
@@ -164,7 +166,7 @@ struct rt_method *rt_program_method(const struct rt_program *program, uint32_t i
 struct rt_method *rt_program_find_method(const struct rt_program *program, struct span name)
 {
     for (uint32_t i = 0; i < program->method_count; i++) {
-        if (span_is(name, program->methods[i].plan->name)) {
+        if (span_is(name, program->methods[i].name)) {
             return &program->methods[i];
         }
     }

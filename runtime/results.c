@@ -12,7 +12,6 @@
 #include "runtime/foresee.h"
 #include "runtime/method.h"
 #include "runtime/oracle.h"
-#include "runtime/pipeline_priv.h"
 #include "runtime/plan/alloc.h"
 #include "runtime/plan/plan.h"
 #include "runtime/state_priv.h"
@@ -251,15 +250,10 @@ static enum status evaluate(struct rt_method *method, const struct shape *const 
     return status;
 }
 
-static enum status measure(struct rt_method *method, const struct shape *const *inputs,
-                           bool says_paths, struct rt_result_info *out_infos, size_t *out_bytes,
-                           struct error *err)
+enum status rt_results_measure(struct rt_method *method, const struct shape *const *inputs,
+                               bool says_paths, struct rt_result_info *out_infos, size_t *out_bytes,
+                               struct error *err)
 {
-    must(method->failure.code == ST_OK);
-    TRY(check_inputs(method, inputs, says_paths, err));
-    if (method->pipeline) {
-        return rt_pipeline_measure(method, inputs, out_infos, out_bytes, err);
-    }
     int64_t *values = calloc(method->code.blocks[0]->graph.dims.expr_count, sizeof(*values));
     if (!values) {
         return error_set(err, ST_EXHAUSTED, "no memory for the sizes of a method");
@@ -267,6 +261,15 @@ static enum status measure(struct rt_method *method, const struct shape *const *
     enum status status = evaluate(method, inputs, says_paths, values, out_infos, out_bytes, err);
     free(values);
     return status;
+}
+
+static enum status measure(struct rt_method *method, const struct shape *const *inputs,
+                           bool says_paths, struct rt_result_info *out_infos, size_t *out_bytes,
+                           struct error *err)
+{
+    must(method->failure.code == ST_OK);
+    TRY(check_inputs(method, inputs, says_paths, err));
+    return method->callable->measure(method, inputs, says_paths, out_infos, out_bytes, err);
 }
 
 enum status rt_method_measure(struct rt_method *method, const struct shape *const *inputs,

@@ -46,6 +46,12 @@ MUST_CHECK enum status rt_method_measure(struct rt_method *method,
                                          struct rt_result_info *out_infos, size_t *out_bytes,
                                          struct error *err);
 
+/* The callable's |measure| of methods that come from a file. */
+MUST_CHECK enum status rt_results_measure(struct rt_method *method,
+                                          const struct shape *const *inputs, bool says_paths,
+                                          struct rt_result_info *out_infos, size_t *out_bytes,
+                                          struct error *err);
+
 /*
  * |extent| is the shape of result |index| in a call that has run: |info|, which says what could be
  * known before, becomes exact. ST_INVALID, for the caller to put a name before, when that call

@@ -102,8 +102,8 @@ static enum status read_structure(struct rt_method *method, struct error *err)
 {
     uint32_t inputs = rt_method_input_count(method), results = rt_method_result_count(method);
     const struct pytree_source source = {
-        .inputs = span_str(method->plan->encoded_inputs),
-        .results = span_str(method->plan->encoded_outputs),
+        .inputs = span_str(method->plan ? method->plan->encoded_inputs : ""),
+        .results = span_str(method->plan ? method->plan->encoded_outputs : ""),
     };
     struct rt_signature *out = &method->signature;
     struct arena *arena = &method->signature_arena;

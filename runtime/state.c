@@ -11,7 +11,6 @@
 #include "hal/buffer.h"
 #include "runtime/import/kernels.h"
 #include "runtime/method.h"
-#include "runtime/pipeline_priv.h"
 
 /* ---- slots ----------------------------------------------------------------------------------- */
 
@@ -88,10 +87,10 @@ void rt_state_slots_fini(struct rt_state_slots *slots)
 
 /* ---- states ---------------------------------------------------------------------------------- */
 
-/* NULL: it is no pipeline's program. */
-static const struct rt_pipeline *pipeline_of(const struct rt_program *program)
+/* The method of a program that has no file, whose parts' buffers are the program's, too. */
+static const struct rt_method *whole_of(struct rt_program *program)
 {
-    return rt_program_method(program, 0)->pipeline;
+    return rt_program_method(program, 0);
 }
 
 static size_t add_or_max(size_t a, size_t b)
@@ -100,12 +99,12 @@ static size_t add_or_max(size_t a, size_t b)
     return add_size(a, b, &sum) ? sum : SIZE_MAX;
 }
 
-/* The program of step |index|, if it is the first step that has it. */
-static struct rt_program *new_program(const struct rt_pipeline *pipeline, uint32_t index)
+/* The program of part |index|, if it is the first part that has it. */
+static struct rt_program *new_program(const struct rt_method *method, uint32_t index)
 {
-    struct rt_program *program = rt_method_program(pipeline->methods[index]);
+    struct rt_program *program = rt_method_program(method->parts[index]);
     for (uint32_t i = 0; i < index; i++) {
-        if (rt_method_program(pipeline->methods[i]) == program) {
+        if (rt_method_program(method->parts[i]) == program) {
             return NULL;
         }
     }
@@ -115,25 +114,25 @@ static struct rt_program *new_program(const struct rt_pipeline *pipeline, uint32
 /* Of one generation. */
 static size_t generation_bytes(struct rt_program *program)
 {
-    const struct rt_pipeline *pipeline = pipeline_of(program);
+    const struct rt_method *method = whole_of(program);
     const struct rt_state_slots *slots = rt_program_state_slots(program);
     size_t bytes = 0;
     for (uint32_t i = 0; i < slots->count; i++) {
         const struct rt_state_slot *slot = &slots->items[i];
         bytes = add_or_max(bytes, slot->is_written ? slot->tensor.byte_count : 0);
     }
-    for (uint32_t i = 0; pipeline && i < pipeline->layout.step_count; i++) {
-        struct rt_program *part = new_program(pipeline, i);
+    for (uint32_t i = 0; i < method->part_count; i++) {
+        struct rt_program *part = new_program(method, i);
         bytes = add_or_max(bytes, part ? generation_bytes(part) : 0);
     }
     return bytes;
 }
 
-/* A pipeline keeps what it found beside what several of its steps may have written. */
+/* Several parts may have written a buffer: the generation that the call found is kept as well. */
 size_t rt_program_state_bytes(struct rt_program *program)
 {
     size_t one = generation_bytes(program), both = add_or_max(one, one);
-    return pipeline_of(program) ? add_or_max(both, one) : both;
+    return whole_of(program)->part_count > 0 ? add_or_max(both, one) : both;
 }
 
 /* Of a program with |slots|, and with room for |part_count| parts; NULL: no memory. */
@@ -159,11 +158,11 @@ static struct rt_state *allocate(const struct rt_state_slots *slots, uint32_t pa
     return state;
 }
 
-static enum status add_parts(struct rt_state *state, const struct rt_pipeline *pipeline,
+static enum status add_parts(struct rt_state *state, const struct rt_method *method,
                              struct error *err)
 {
-    for (uint32_t i = 0; pipeline && i < pipeline->layout.step_count; i++) {
-        struct rt_program *program = new_program(pipeline, i);
+    for (uint32_t i = 0; i < method->part_count; i++) {
+        struct rt_program *program = new_program(method, i);
         if (program && generation_bytes(program) > 0) {
             struct rt_state **part = &state->parts[state->part_count];
             TRY(rt_state_new(program, part, err));
@@ -176,14 +175,13 @@ static enum status add_parts(struct rt_state *state, const struct rt_pipeline *p
 
 enum status rt_state_new(struct rt_program *program, struct rt_state **out_state, struct error *err)
 {
-    const struct rt_pipeline *pipeline = pipeline_of(program);
-    struct rt_state *state =
-        allocate(rt_program_state_slots(program), pipeline ? pipeline->layout.step_count : 0);
+    const struct rt_method *method = whole_of(program);
+    struct rt_state *state = allocate(rt_program_state_slots(program), method->part_count);
     if (!state) {
         return error_set(err, ST_EXHAUSTED, "no memory for the state of a sequence");
     }
     state->program = rt_program_ref(program);
-    if (add_parts(state, pipeline, err) != ST_OK) {
+    if (add_parts(state, method, err) != ST_OK) {
         rt_state_unref(state);
         return err->code;
     }

@@ -52,7 +52,8 @@ bool rt_program_has_names(const struct rt_program *program)
 {
     bool is_found = false;
     for (uint32_t i = 0; i < rt_program_method_count(program); i++) {
-        is_found |= has_names(rt_program_const_method(program, i)->plan);
+        const struct pte_plan *plan = rt_program_const_method(program, i)->plan;
+        is_found |= plan && has_names(plan);
     }
     return is_found;
 }
@@ -187,6 +188,9 @@ enum status rt_method_each_callee(const struct rt_method *method,
                                   struct error *err)
 {
     const struct pte_plan *plan = method->plan;
+    if (!plan) {
+        return ST_OK;
+    }
     uint32_t *calls =
         calloc((size_t)plan->operator_count + plan->delegate_count + 1, sizeof(*calls));
     if (!calls) {
@@ -222,7 +226,7 @@ static uint32_t batch_symbol(const struct rt_method *method)
 const char *rt_method_dim_name(const struct rt_method *method, bool is_input, uint32_t index,
                                uint8_t dim, char text[RT_DIM_NAME_MAX])
 {
-    if (rt_method_failure(method) || method->pipeline ||
+    if (rt_method_failure(method) || method->code.block_count == 0 ||
         (!is_input && method->code.step_count > 0)) {
         return NULL;
     }

@@ -267,26 +267,14 @@ static enum status open_states(struct request *request, struct error *err)
     return ST_OK;
 }
 
-/* Prepares as far as plans are at hand; what stops it is told by prepare(). */
-static bool is_planned(struct request *request)
+static enum status prepare(struct request *request, enum rt_prepare_mode mode, struct error *err)
 {
     struct bundle *bundle = request->infer.bundle;
+    struct error failure; /* calls that failed alone leave a text, too */
     uint32_t step;
-    enum status status = rt_cascade_prepare(bundle->cascade, true, &step, &bundle->unprepared);
-    bundle->unprepared.code = status; /* steps that failed for themselves have left a text too */
-    return status != ST_OK || rt_cascade_is_prepared(bundle->cascade);
-}
-
-static enum status prepare(struct request *request, struct error *err)
-{
-    struct bundle *bundle = request->infer.bundle;
-    uint32_t step;
-    enum status status = bundle->unprepared.code;
-    if (status == ST_OK) {
-        status = rt_cascade_prepare(bundle->cascade, false, &step, &bundle->unprepared);
-    }
-    if (status != ST_OK) {
-        *err = bundle->unprepared;
+    enum status status = rt_cascade_prepare(bundle->cascade, mode, &step, &failure);
+    if (status != ST_OK && status != ST_WOULD_PLAN) {
+        *err = failure;
         bundle->demand = rt_cascade_demand(bundle->cascade);
         rt_cascade_reset(bundle->cascade);
     }
@@ -492,7 +480,6 @@ const struct infer_ops bundle_ops = {
     .decode = decode,
     .open_states = open_states,
     .undo = undo,
-    .is_planned = is_planned,
     .prepare = prepare,
     .demand = demand,
     .held_bytes = held_bytes,

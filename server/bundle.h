@@ -51,7 +51,6 @@ struct bundle {
     struct rt_cascade_edge *edges;
     struct rt_cascade_layout layout;
     struct rt_cascade *cascade; /* owned; has the invocations once they are made */
-    struct error unprepared;    /* why preparing stopped on the way, if it did */
     size_t demand;              /* with that: memory that all of it takes at least */
 };
 

@@ -433,17 +433,12 @@ enum status infer_decode(struct request *request, struct error *err)
     return ST_OK;
 }
 
-bool infer_is_planned(struct request *request)
-{
-    return request->infer.ops->is_planned(request);
-}
-
 /* ---- PREPARE, RUN ---------------------------------------------------------------------------- */
 
-enum status infer_prepare(struct request *request, struct error *err)
+enum status infer_prepare(struct request *request, enum rt_prepare_mode mode, struct error *err)
 {
     struct infer *infer = &request->infer;
-    enum status status = check_memory(request, infer->ops->prepare(request, err), err);
+    enum status status = check_memory(request, infer->ops->prepare(request, mode, err), err);
     infer->is_short &= infer->bundle == NULL; /* its calls have gone, their bodies before them */
     return status;
 }

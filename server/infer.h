@@ -17,6 +17,7 @@
 #include "protocol/call.h"
 #include "protocol/oip.h"
 #include "protocol/oip_reply.h"
+#include "runtime/invocation.h"
 #include "runtime/sched/sched.h"
 #include "server/body.h"
 #include "server/coding.h"
@@ -89,8 +90,7 @@ struct infer_ops {
     /* Once all is decoded: the sequences that it names. */
     enum status (*open_states)(struct request *request, struct error *err);
     void (*undo)(struct request *request); /* what decode() has done, to try again */
-    bool (*is_planned)(struct request *request);
-    enum status (*prepare)(struct request *request, struct error *err);
+    enum status (*prepare)(struct request *request, enum rt_prepare_mode mode, struct error *err);
     /* Of memory for requests, bodies apart: what it takes at least in all, as far as that is known
      * before it runs; what it holds. */
     size_t (*demand)(const struct request *request);
@@ -152,8 +152,9 @@ int infer_begin(struct request *request);
 
 MUST_CHECK enum status infer_parse(struct request *request, struct error *err);
 MUST_CHECK enum status infer_decode(struct request *request, struct error *err);
-bool infer_is_planned(struct request *request);
-MUST_CHECK enum status infer_prepare(struct request *request, struct error *err);
+/* ST_WOULD_PLAN with RT_PREPARE_CACHED: call it again, with RT_PREPARE_ALL, on a thread. */
+MUST_CHECK enum status infer_prepare(struct request *request, enum rt_prepare_mode mode,
+                                     struct error *err);
 /* The run has ended with |status|: what the client is told of it. */
 MUST_CHECK enum status infer_finish(struct request *request, enum status status, struct error *err);
 MUST_CHECK enum status infer_encode(struct request *request, struct error *err);

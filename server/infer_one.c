@@ -57,14 +57,9 @@ static void undo(struct request *request)
     call->output_count = 0;
 }
 
-static bool is_planned(struct request *request)
+static enum status prepare(struct request *request, enum rt_prepare_mode mode, struct error *err)
 {
-    return rt_invocation_is_planned(request->infer.call.invocation);
-}
-
-static enum status prepare(struct request *request, struct error *err)
-{
-    return rt_invocation_plan(request->infer.call.invocation, err);
+    return rt_invocation_plan(request->infer.call.invocation, mode, err);
 }
 
 static size_t demand(const struct request *request)
@@ -104,7 +99,7 @@ static bool start(struct request *request, enum hal_caller caller)
     struct rt_invocation *invocation = request->infer.call.invocation;
     struct error *err = &request->err;
     err->code = ST_OK; /* there may have been no memory before */
-    if (rt_invocation_prepare(invocation, err) == ST_OK) {
+    if (rt_invocation_prepare(invocation, RT_PREPARE_ALL, err) == ST_OK) {
         rt_invocation_submit(invocation, caller, on_run_done, &request->job);
         return true;
     }
@@ -215,7 +210,6 @@ const struct infer_ops infer_ops_one = {
     .decode = decode,
     .open_states = open_states,
     .undo = undo,
-    .is_planned = is_planned,
     .prepare = prepare,
     .demand = demand,
     .held_bytes = held_bytes,

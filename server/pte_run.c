@@ -358,7 +358,7 @@ static enum status run_once(struct run *run, uint64_t *out_ns, struct error *err
     TRY(rt_invocation_new(run->method, run->pool, &run->invocation, err));
     TRY(set_inputs(run, err));
     uint64_t start = uv_hrtime();
-    TRY(rt_invocation_prepare(run->invocation, err));
+    TRY(rt_invocation_prepare(run->invocation, RT_PREPARE_ALL, err));
     rt_invocation_submit(run->invocation, HAL_CALLER_WAITS, on_done, run);
     uv_sem_wait(&run->done);
     *out_ns = uv_hrtime() - start;

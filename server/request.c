@@ -368,16 +368,20 @@ static enum step_result step_parse(struct request *request)
 
 static enum step_result step_decode(struct request *request)
 {
-    enum status status = infer_decode(request, &request->err);
-    if (status == ST_OK && !infer_is_planned(request)) {
-        request->offload = true; /* no effect on the thread that is not the loop */
-    }
-    return advance(request, status, STEP_PREPARE);
+    return advance(request, infer_decode(request, &request->err), STEP_PREPARE);
 }
 
+/* The loop uses plans that exist; a worker makes those that do not. */
 static enum step_result step_prepare(struct request *request)
 {
-    return advance(request, infer_prepare(request, &request->err), STEP_RUN);
+    enum rt_prepare_mode mode = request->is_on_worker ? RT_PREPARE_ALL : RT_PREPARE_CACHED;
+    enum status status = infer_prepare(request, mode, &request->err);
+    if (status == ST_WOULD_PLAN) {
+        request->err.code = ST_OK;
+        request->offload = true;
+        return STEP_NEXT;
+    }
+    return advance(request, status, STEP_RUN);
 }
 
 struct request *request_of(struct rt_sched_job *job)

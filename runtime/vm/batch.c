@@ -161,12 +161,11 @@ static enum status check_form(const struct rt_method *method, struct error *err)
     if (method->failure.code != ST_OK) {
         return error_set(err, ST_UNSUPPORTED, "it cannot be called");
     }
-    if (method->pipeline) {
-        return error_set(err, ST_UNSUPPORTED, "it is a pipeline");
+    if (method->state_count > 0) {
+        return error_set(err, ST_UNSUPPORTED, "it has mutable buffers");
     }
-    if (method->state_count > 0 || method->code.step_count > 0) {
-        return error_set(err, ST_UNSUPPORTED, "it has %s",
-                         method->state_count > 0 ? "mutable buffers" : "control flow");
+    if (method->callable->why_alone) {
+        return error_set(err, ST_UNSUPPORTED, "%s", method->callable->why_alone);
     }
     for (uint32_t i = 0; i < rt_method_input_count(method); i++) {
         const struct rt_io *io = rt_method_input(method, i);
@@ -359,7 +358,7 @@ static enum status join(struct batch *batch, struct error *err)
             TRY(join_input(batch, i, err));
         }
     }
-    TRY(rt_invocation_prepare(batch->joined, err));
+    TRY(rt_invocation_prepare(batch->joined, RT_PREPARE_ALL, err));
     return check_results(batch, err);
 }
 
@@ -552,7 +551,7 @@ static enum status prepare_parts(struct rt_invocation *const *parts, uint32_t co
                                  struct error *err)
 {
     for (uint32_t i = 0; i < count; i++) {
-        if (rt_invocation_prepare_results(parts[i], err) != ST_OK) {
+        if (rt_invocation_prepare_results(parts[i], RT_PREPARE_ALL, err) != ST_OK) {
             unprepare_parts(parts, i);
             return err->code;
         }

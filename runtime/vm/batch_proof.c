@@ -163,7 +163,7 @@ static enum status try_rows(struct proof *proof, int64_t first, int64_t rows, st
                  : rt_invocation_new(proof->method, proof->pool, &inv, err));
     enum status status = give_inputs(inv, first, rows, err);
     if (status == ST_OK) {
-        status = rt_invocation_prepare(inv, err);
+        status = rt_invocation_prepare(inv, RT_PREPARE_ALL, err);
     }
     if (status == ST_OK) {
         status = run(inv, err);
@@ -189,7 +189,7 @@ static enum status measure(struct proof *proof, struct error *err)
     TRY(rt_invocation_new(proof->method, proof->pool, &inv, err));
     enum status status = give_inputs(inv, 0, 1, err);
     if (status == ST_OK) {
-        status = rt_invocation_prepare(inv, err);
+        status = rt_invocation_prepare(inv, RT_PREPARE_ALL, err);
     }
     for (uint32_t i = 0; status == ST_OK && i < rt_method_result_count(proof->method); i++) {
         proof->row_bytes += rt_invocation_result(inv, i)->bytes.len;
@@ -293,7 +293,7 @@ static enum status race(const struct proof *proof, uint32_t count, bool is_joine
             status = give_inputs(calls[made - 1], made - 1, 1, err);
         }
         if (status == ST_OK) {
-            status = rt_invocation_prepare(calls[made - 1], err);
+            status = rt_invocation_prepare(calls[made - 1], RT_PREPARE_ALL, err);
         }
     }
     if (status == ST_OK) {

@@ -5,11 +5,7 @@
  */
 #include "config.h"
 
-#include "runtime/cascade.h"
-#include "runtime/pipeline_priv.h"
 #include "runtime/vm/invocation_priv.h"
-#include "runtime/vm/vm.h"
-#include "runtime/vm/words.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -30,29 +26,18 @@
 /* Inputs and outputs of the block that the method is, with the states; or of the method. */
 static void count_io(const struct rt_method *method, uint32_t *out_inputs, uint32_t *out_outputs)
 {
-    const struct rt_graph *entry = method->pipeline ? NULL : &method->code.blocks[0]->graph;
+    const struct rt_code *code = &method->code;
+    const struct rt_graph *entry = code->block_count > 0 ? &code->blocks[0]->graph : NULL;
     *out_inputs = entry ? entry->input_count : rt_method_input_count(method);
-    *out_outputs = entry && method->code.step_count == 0 ? entry->output_count
-                                                         : rt_method_result_count(method);
-}
-
-static bool allocate_parts(struct rt_invocation *inv)
-{
-    const struct rt_method *method = inv->method;
-    if (method->pipeline) {
-        inv->cascade = rt_cascade_new(&method->pipeline->layout, false);
-        inv->heap_bytes += rt_cascade_heap_bytes(&method->pipeline->layout);
-        return inv->cascade != NULL;
-    }
-    inv->vm = method->code.step_count > 0 ? vm_new(method) : NULL;
-    inv->heap_bytes += inv->vm ? inv->vm->heap_bytes : 0;
-    return inv->vm || method->code.step_count == 0;
+    *out_outputs =
+        entry && code->step_count == 0 ? entry->output_count : rt_method_result_count(method);
 }
 
 /* Of the entry in both of its forms. */
 static uint32_t count_words(const struct rt_method *method)
 {
-    uint32_t words = method->pipeline ? 0 : method->code.blocks[0]->numbers.word_count;
+    const struct rt_code *code = &method->code;
+    uint32_t words = code->block_count > 0 ? code->blocks[0]->numbers.word_count : 0;
     uint32_t batched = method->batched ? method->batched->numbers.word_count : 0;
     return batched > words ? batched : words;
 }
@@ -94,17 +79,19 @@ static struct rt_invocation *allocate(struct rt_method *method)
         inv->given[i].label = method->inputs[i].label;
     }
     inv->bound_count = outputs;
-    if (!allocate_parts(inv)) {
+    if (method->callable->open && !method->callable->open(inv)) {
         free(inv);
         return NULL;
     }
     return inv;
 }
 
-static void free_parts(struct rt_invocation *inv)
+static void release(struct rt_invocation *inv)
 {
-    rt_cascade_free(inv->cascade);
-    free(inv->vm);
+    if (inv->method->callable->close) {
+        inv->method->callable->close(inv);
+    }
+    inv->magic = 0;
     free(inv);
 }
 
@@ -115,18 +102,27 @@ enum status rt_invocation_heap_bytes(struct rt_method *method, size_t *out_bytes
         return error_set(err, ST_EXHAUSTED, "no memory for a call");
     }
     *out_bytes = inv->heap_bytes;
-    free_parts(inv);
+    release(inv);
     return ST_OK;
 }
 
-void rt_invocation_destroy(struct list *link)
+static void destroy(struct list *link)
 {
     struct rt_invocation *inv = LIST_ENTRY(link, struct rt_invocation, link);
     must(inv->magic == INVOCATION_MAGIC && inv->step == STEP_FREE);
     list_remove(&inv->link);
     hal_semaphore_unref(inv->semaphore);
-    inv->magic = 0;
-    free_parts(inv);
+    release(inv);
+}
+
+void rt_invocation_free_kept(struct rt_method *method)
+{
+    while (!list_is_empty(&method->invocations)) {
+        destroy(method->invocations.next);
+    }
+    while (!list_is_empty(&method->batches)) {
+        rt_batch_destroy(method->batches.next);
+    }
 }
 
 const char *rt_invocation_label(const struct rt_invocation *inv, uint32_t index)
@@ -179,13 +175,13 @@ enum status rt_invocation_new(struct rt_method *method, struct hal_pool *pool,
             return error_set(err, ST_EXHAUSTED, "no memory for a call");
         }
         if (hal_semaphore_new(0, &inv->semaphore, err) != ST_OK) {
-            free_parts(inv);
+            release(inv);
             return err->code;
         }
     }
     rt_program_ref(method->program);
     inv->pool = inv->run_pool = pool;
-    inv->entry = method->pipeline ? NULL : method->code.blocks[0];
+    inv->entry = method->code.block_count > 0 ? method->code.blocks[0] : NULL;
     inv->step = STEP_FILLING;
     inv->bytes = 0;
     inv->conversion_count = 0;
@@ -246,7 +242,7 @@ void rt_invocation_free(struct rt_invocation *inv)
     }
     pthread_mutex_unlock(&method->mutex);
     if (!keep) {
-        rt_invocation_destroy(&inv->link);
+        destroy(&inv->link);
     }
     rt_program_unref(program);
 }
@@ -254,7 +250,7 @@ void rt_invocation_free(struct rt_invocation *inv)
 void rt_invocation_run_in(struct rt_invocation *inv, struct hal_pool *pool)
 {
     must(inv->step == STEP_FILLING);
-    inv->run_pool = inv->cascade ? inv->pool : pool;
+    inv->run_pool = inv->method->callable->is_planned_in_place ? inv->pool : pool;
 }
 
 struct rt_method *rt_invocation_method(const struct rt_invocation *inv)
@@ -264,19 +260,6 @@ struct rt_method *rt_invocation_method(const struct rt_invocation *inv)
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-static void fill_slots(struct rt_invocation *inv)
-{
-    uint32_t inputs = rt_method_input_count(inv->method);
-    inv->slots[RT_SLOT_ARENA] =
-        (struct hal_binding){.buffer = inv->arena, .length = inv->plan->arena_bytes};
-    for (uint32_t i = 0; i < inputs; i++) {
-        inv->slots[RT_SLOT_INPUT + i] = inv->inputs[i].binding;
-    }
-    for (uint32_t i = 0; i < rt_method_result_count(inv->method); i++) {
-        inv->slots[rt_slot_result(inv->plan->input_count, i)] = inv->bound[i];
-    }
-}
-
 void rt_invocation_after(struct rt_invocation *inv, const struct hal_timepoint *timepoint)
 {
     must(inv->step <= STEP_PREPARED && inv->wait_count < HAL_TIMEPOINTS_MAX - 1);
@@ -284,13 +267,13 @@ void rt_invocation_after(struct rt_invocation *inv, const struct hal_timepoint *
     inv->waits[inv->wait_count++] = *timepoint;
 }
 
-/* One block signals its own semaphore at its end; what is more than that has one for the end. */
+/* One submission signals the call's own semaphore; other calls get one for their end. */
 enum status rt_invocation_timepoint(struct rt_invocation *inv, struct hal_timepoint *out_timepoint,
                                     struct error *err)
 {
     must(inv->step == STEP_PREPARED);
     inv->is_awaited = true;
-    if (!inv->vm && !inv->cascade) {
+    if (inv->method->callable->is_one_submission) {
         *out_timepoint = (struct hal_timepoint){inv->semaphore, inv->timepoint + 1};
         return ST_OK;
     }
@@ -350,7 +333,7 @@ static struct rt_culprit find_culprit(const struct rt_invocation *inv)
 
 void rt_invocation_end(struct rt_invocation *inv, enum status status)
 {
-    if (status != ST_OK && !inv->cascade) {
+    if (status != ST_OK && !inv->culprit.is_known) {
         inv->culprit = find_culprit(inv);
     }
     if (status != ST_OK && hal_fault_error(&inv->fault, &inv->error) == ST_OK &&
@@ -378,40 +361,6 @@ void rt_invocation_replace_semaphore(struct rt_invocation *inv)
         hal_semaphore_unref(inv->semaphore);
         inv->semaphore = fresh;
     }
-}
-
-/* Worker, or the submitting thread. */
-static void on_reached(struct hal_semaphore_waiter *waiter, enum status status)
-{
-    struct rt_invocation *inv = LIST_ENTRY(waiter, struct rt_invocation, waiter);
-    must(inv->magic == INVOCATION_MAGIC && inv->step == STEP_RUNNING);
-    if (status != ST_OK) {
-        rt_invocation_replace_semaphore(inv);
-    }
-    rt_invocation_end(inv, status);
-}
-
-static enum status submit_method(struct rt_invocation *inv, struct hal_semaphore *semaphore,
-                                 enum hal_caller caller)
-{
-    fill_slots(inv);
-    rt_words_put(inv->plan, inv->words, inv->arena ? hal_buffer_map(inv->arena) : NULL);
-    TRY(rt_invocation_fill_states(inv));
-    struct hal_submission submission = {
-        .command = inv->plan->command,
-        .slots = inv->slots,
-        .slot_count = rt_slot_result(inv->plan->input_count, inv->plan->result_count),
-        .wait_count = inv->wait_count,
-        .signal = {{semaphore, ++inv->timepoint}},
-        .signal_count = 1,
-        .caller = caller,
-        .share = inv->method->share,
-        .weight = inv->method->weight,
-        .cancel = inv->cancel,
-        .fault = &inv->fault,
-    };
-    memcpy(submission.wait, inv->waits, inv->wait_count * sizeof(inv->waits[0]));
-    return hal_queue_submit(inv->method->device, &submission, &inv->error);
 }
 
 static void fail_own(struct rt_invocation *inv, enum status status)
@@ -454,36 +403,12 @@ static void on_converted_in_vain(struct hal_semaphore_waiter *waiter, enum statu
     end_without(inv, status == ST_OK ? ST_EXHAUSTED : status);
 }
 
-static void await(struct rt_invocation *inv, struct hal_semaphore *semaphore, uint64_t value,
-                  void (*fn)(struct hal_semaphore_waiter *waiter, enum status status))
+void rt_invocation_await(struct rt_invocation *inv, struct hal_semaphore *semaphore, uint64_t value,
+                         void (*fn)(struct hal_semaphore_waiter *waiter, enum status status))
 {
     inv->waiter.value = value;
     inv->waiter.fn = fn;
     hal_semaphore_on(semaphore, &inv->waiter);
-}
-
-static void walk_next(struct rt_invocation *inv, enum hal_caller caller);
-
-static void on_wait(struct hal_semaphore_waiter *waiter, enum status status)
-{
-    struct rt_invocation *inv = LIST_ENTRY(waiter, struct rt_invocation, waiter);
-    must(inv->magic == INVOCATION_MAGIC && inv->step == STEP_RUNNING);
-    if (status == ST_OK) {
-        walk_next(inv, HAL_CALLER_BUSY);
-    } else {
-        rt_invocation_end(inv, status);
-    }
-}
-
-/* Steps are walked by a thread, which begins when there is nothing left to wait for. */
-static void walk_next(struct rt_invocation *inv, enum hal_caller caller)
-{
-    if (inv->waits_over == inv->wait_count) {
-        vm_run(inv, caller);
-        return;
-    }
-    const struct hal_timepoint *next = &inv->waits[inv->waits_over++];
-    await(inv, next->semaphore, next->value, on_wait);
 }
 
 static void poison_arena(struct rt_invocation *inv)
@@ -515,18 +440,16 @@ void rt_invocation_submit(struct rt_invocation *inv, enum hal_caller caller,
         inv->waits[inv->wait_count++] = (struct hal_timepoint){hal_semaphore_ref(converted), 1};
     }
     inv->waits_over = 0;
-    bool is_whole = !inv->vm && !inv->cascade;
-    if (status == ST_OK && is_whole) {
-        status = submit_method(inv, semaphore, caller);
+    if (status == ST_OK) {
+        status = inv->method->callable->start(inv, semaphore, caller);
+        if (status == ST_OK) {
+            hal_semaphore_unref(converted);
+            hal_semaphore_unref(semaphore);
+            return; /* the call may have ended, and be gone */
+        }
     }
-    if (status == ST_OK && inv->vm) {
-        walk_next(inv, caller);
-    } else if (status == ST_OK && inv->cascade) {
-        rt_pipelined_submit(inv, caller);
-    } else if (status == ST_OK) {
-        await(inv, semaphore, inv->timepoint, on_reached);
-    } else if (converted) {
-        await(inv, converted, 1, on_converted_in_vain);
+    if (converted) {
+        rt_invocation_await(inv, converted, 1, on_converted_in_vain);
     } else {
         end_without(inv, status);
     }

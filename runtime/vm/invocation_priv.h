@@ -70,8 +70,7 @@ struct rt_invocation {
     struct rt_result *results;
     int64_t *numbers; /* storage of scalar results */
     uint32_t bound_count;
-    struct vm *vm;              /* owned; NULL: the method is one block, or a pipeline */
-    struct rt_cascade *cascade; /* owned; NULL: the method is no pipeline */
+    void *own; /* of the method's kind, which frees it: runtime/callable.h */
 };
 
 /* What messages call input |index|. */
@@ -91,7 +90,20 @@ MUST_CHECK enum status rt_invocation_reserve_input(struct rt_invocation *invocat
 MUST_CHECK enum status rt_invocation_convert(struct rt_invocation *invocation,
                                              struct hal_semaphore **out_converted);
 
+/* ---- single.c: a call of one block is one submission ----------------------------------------- */
+
+extern const struct rt_callable rt_single_callable;
+
 /* ---- prepare.c ------------------------------------------------------------------------------- */
+
+/* The plan of |block| for the call's inputs; with RT_PREPARE_CACHED only one that exists. The
+ * caller owns the reference. */
+MUST_CHECK enum status rt_invocation_find_plan(struct rt_invocation *invocation,
+                                               struct rt_block *block, enum rt_prepare_mode mode,
+                                               struct rt_plan **out_plan, struct error *err);
+
+/* Bytes that prepare takes from the pool for a call which has its plan. */
+size_t rt_invocation_planned_bytes(const struct rt_invocation *invocation);
 
 /* Result |index|, a scalar, is |number| (as in struct rt_scalar) unless the file fixes it. */
 void rt_invocation_give_scalar(struct rt_invocation *invocation, uint32_t index, int64_t number);
@@ -104,9 +116,14 @@ void rt_invocation_release_results(struct rt_invocation *invocation);
  * Nothing where that has been done. rt_invocation_place_arena() makes it a call of its own.
  */
 MUST_CHECK enum status rt_invocation_prepare_results(struct rt_invocation *invocation,
-                                                     struct error *err);
+                                                     enum rt_prepare_mode mode, struct error *err);
 MUST_CHECK enum status rt_invocation_place_arena(struct rt_invocation *invocation,
                                                  struct error *err);
+
+/* Describes result |index| of a prepared call for another call; false: its size is not known yet.
+ * A scalar leaves |out_desc| as it is. */
+bool rt_invocation_find_result(const struct rt_invocation *invocation, uint32_t index,
+                               struct rt_buffer_desc *out_desc);
 
 /* What prepare took goes back, the plan stays. */
 void rt_invocation_unprepare(struct rt_invocation *invocation);
@@ -138,11 +155,18 @@ void rt_invocation_give_up(struct rt_invocation *invocation, enum status status)
 /* A failed semaphore stays failed: the next call needs another one. */
 void rt_invocation_replace_semaphore(struct rt_invocation *invocation);
 
-/* ---- pipelined.c: the call of a pipeline ----------------------------------------------------- */
+/* Calls |fn| with the invocation's waiter once |semaphore| has reached |value| or has failed. */
+void rt_invocation_await(struct rt_invocation *invocation, struct hal_semaphore *semaphore,
+                         uint64_t value,
+                         void (*fn)(struct hal_semaphore_waiter *waiter, enum status status));
 
-MUST_CHECK enum status rt_pipelined_prepare(struct rt_invocation *invocation, bool only_planned,
-                                            struct error *err);
-void rt_pipelined_submit(struct rt_invocation *invocation, enum hal_caller caller);
+/* Frees all calls and batches that |method| keeps; for the callable's fini(). */
+void rt_invocation_free_kept(struct rt_method *method);
+void rt_batch_destroy(struct list *link);
+
+/* Heap that one call of |method| takes, without the calls inside it. */
+MUST_CHECK enum status rt_invocation_heap_bytes(struct rt_method *method, size_t *out_bytes,
+                                                struct error *err);
 
 /* ---- batch.c, batch_proof.c ------------------------------------------------------------------ */
 

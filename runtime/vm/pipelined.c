@@ -12,6 +12,30 @@
 #include "runtime/state_priv.h"
 #include "runtime/vm/invocation_priv.h"
 
+static struct rt_cascade *cascade_of(const struct rt_invocation *inv)
+{
+    return inv->own;
+}
+
+static void fini(struct rt_method *method)
+{
+    rt_invocation_free_kept(method);
+    rt_pipeline_free(method->own);
+}
+
+static bool open_cascade(struct rt_invocation *inv)
+{
+    const struct rt_cascade_layout *layout = &rt_pipeline_of(inv->method)->layout;
+    inv->own = rt_cascade_new(layout, false);
+    inv->heap_bytes += rt_cascade_heap_bytes(layout);
+    return inv->own != NULL;
+}
+
+static void close_cascade(struct rt_invocation *inv)
+{
+    rt_cascade_free(inv->own);
+}
+
 /* ---- what goes in ---------------------------------------------------------------------------- */
 
 /* What a step says of such an input is said to who gave it: it is called as in the pipeline.
@@ -19,7 +43,7 @@
 static enum status pass_input(struct rt_invocation *inv, const struct rt_pipeline_input *input,
                               struct error *err)
 {
-    struct rt_invocation *to = rt_cascade_step(inv->cascade, input->step);
+    struct rt_invocation *to = rt_cascade_step(cascade_of(inv), input->step);
     const struct rt_bound_input *from = &inv->inputs[input->from];
     const struct rt_io *io = rt_method_input(inv->method, input->from);
     if (io->kind != RT_IO_TENSOR) {
@@ -37,12 +61,12 @@ static enum status pass_input(struct rt_invocation *inv, const struct rt_pipelin
 
 static enum status pass_result(struct rt_invocation *inv, uint32_t index, struct error *err)
 {
-    const struct rt_pipeline_output *output = &inv->method->pipeline->outputs[index];
+    const struct rt_pipeline_output *output = &rt_pipeline_of(inv->method)->outputs[index];
     const struct hal_binding *bound = &inv->bound[index];
     if (!bound->buffer) {
         return ST_OK;
     }
-    return rt_invocation_bind_result(rt_cascade_step(inv->cascade, output->step), output->output,
+    return rt_invocation_bind_result(rt_cascade_step(cascade_of(inv), output->step), output->output,
                                      bound->buffer, bound->offset, err);
 }
 
@@ -58,13 +82,13 @@ static void pass_state(struct rt_invocation *inv, struct rt_invocation *step)
 
 static enum status fill_cascade(struct rt_invocation *inv, struct error *err)
 {
-    const struct rt_pipeline *pipeline = inv->method->pipeline;
-    rt_cascade_share_cancel(inv->cascade, inv->cancel);
+    const struct rt_pipeline *pipeline = rt_pipeline_of(inv->method);
+    rt_cascade_share_cancel(cascade_of(inv), inv->cancel);
     for (uint32_t i = 0; i < pipeline->layout.step_count; i++) {
         struct rt_invocation *step;
         TRY(rt_invocation_new(pipeline->methods[i], inv->pool, &step, err));
         pass_state(inv, step);
-        rt_cascade_set_step(inv->cascade, i, step);
+        rt_cascade_set_step(cascade_of(inv), i, step);
     }
     for (uint32_t i = 0; i < rt_method_result_count(inv->method); i++) {
         TRY(pass_result(inv, i, err));
@@ -82,10 +106,10 @@ static enum status fill_cascade(struct rt_invocation *inv, struct error *err)
 
 static void describe_results(struct rt_invocation *inv)
 {
-    const struct rt_pipeline *pipeline = inv->method->pipeline;
+    const struct rt_pipeline *pipeline = rt_pipeline_of(inv->method);
     for (uint32_t i = 0; i < rt_method_result_count(inv->method); i++) {
         const struct rt_pipeline_output *output = &pipeline->outputs[i];
-        const struct rt_invocation *step = rt_cascade_step(inv->cascade, output->step);
+        const struct rt_invocation *step = rt_cascade_step(cascade_of(inv), output->step);
         inv->results[i] =
             step->step >= STEP_PREPARED
                 ? *rt_invocation_result(step, output->output)
@@ -93,18 +117,24 @@ static void describe_results(struct rt_invocation *inv)
     }
 }
 
-enum status rt_pipelined_prepare(struct rt_invocation *inv, bool only_planned, struct error *err)
+static enum status prepare(struct rt_invocation *inv, enum rt_prepare_mode mode, struct error *err)
 {
     uint32_t at;
     enum status status = ST_OK;
-    if (!rt_cascade_step(inv->cascade, 0)) {
+    if (!rt_cascade_step(cascade_of(inv), 0)) {
         status = fill_cascade(inv, err);
     }
-    if (status == ST_OK && rt_cascade_prepare(inv->cascade, only_planned, &at, err) != ST_OK) {
-        status = rt_pipeline_prefix(inv->method->pipeline, at, err);
+    if (status == ST_OK) {
+        status = rt_cascade_prepare(cascade_of(inv), mode, &at, err);
+        if (status == ST_WOULD_PLAN) {
+            return status;
+        }
+        if (status != ST_OK) {
+            rt_pipeline_prefix(rt_pipeline_of(inv->method), at, err);
+        }
     }
     if (status != ST_OK) {
-        rt_cascade_reset(inv->cascade);
+        rt_cascade_reset(cascade_of(inv));
         return status;
     }
     describe_results(inv);
@@ -114,8 +144,8 @@ enum status rt_pipelined_prepare(struct rt_invocation *inv, bool only_planned, s
 /* What step |at| says of its inputs, said of the pipeline's, where they are the same. */
 static struct rt_culprit find_culprit(const struct rt_invocation *inv, uint32_t at)
 {
-    const struct rt_pipeline *pipeline = inv->method->pipeline;
-    struct rt_culprit culprit = *rt_cascade_culprit(inv->cascade, at);
+    const struct rt_pipeline *pipeline = rt_pipeline_of(inv->method);
+    struct rt_culprit culprit = *rt_cascade_culprit(cascade_of(inv), at);
     uint32_t i = 0;
     while (i < pipeline->input_count &&
            (pipeline->inputs[i].step != at || pipeline->inputs[i].input != culprit.input)) {
@@ -141,7 +171,7 @@ static bool is_forsaken(const struct rt_invocation *inv)
 static void on_cascade_done(struct rt_cascade *cascade, enum status status, void *arg)
 {
     struct rt_invocation *inv = arg;
-    struct rt_pipeline *pipeline = inv->method->pipeline;
+    struct rt_pipeline *pipeline = rt_pipeline_of(inv->method);
     uint32_t failed = UINT32_MAX;
     must(inv->magic == INVOCATION_MAGIC && inv->step == STEP_RUNNING);
     if (status == ST_OK) {
@@ -158,12 +188,63 @@ static void on_cascade_done(struct rt_cascade *cascade, enum status status, void
     rt_invocation_end(inv, status);
 }
 
-void rt_pipelined_submit(struct rt_invocation *inv, enum hal_caller caller)
+static enum status place(struct rt_invocation *inv, struct error *err)
 {
-    rt_cascade_submit(inv->cascade, inv->waits, inv->wait_count, caller, on_cascade_done, inv);
+    (void)inv;
+    (void)err;
+    return ST_OK; /* prepare() has done so */
+}
+
+static void release(struct rt_invocation *inv)
+{
+    rt_cascade_reset(inv->own);
+}
+
+static enum status start(struct rt_invocation *inv, struct hal_semaphore *semaphore,
+                         enum hal_caller caller)
+{
+    (void)semaphore;
+    rt_cascade_submit(inv->own, inv->waits, inv->wait_count, caller, on_cascade_done, inv);
+    return ST_OK;
+}
+
+static bool find_result(const struct rt_invocation *inv, uint32_t index,
+                        struct rt_buffer_desc *out_desc)
+{
+    const struct rt_pipeline_output *from = &rt_pipeline_of(inv->method)->outputs[index];
+    return (rt_cascade_is_prepared(cascade_of(inv), from->step) || inv->step == STEP_DONE) &&
+           rt_invocation_find_result(rt_cascade_step(cascade_of(inv), from->step), from->output,
+                                     out_desc);
+}
+
+static size_t bytes(const struct rt_invocation *inv)
+{
+    return rt_cascade_bytes(inv->own);
+}
+
+static enum status move_results(struct rt_invocation *inv, struct hal_pool *pool, struct error *err)
+{
+    return rt_cascade_move_results(inv->own, pool, err);
 }
 
 struct rt_cascade *rt_invocation_cascade(struct rt_invocation *inv)
 {
-    return inv->cascade;
+    return cascade_of(inv);
 }
+
+const struct rt_callable rt_pipelined_callable = {
+    .why_alone = "it is a pipeline",
+    .is_planned_in_place = true,
+    .fini = fini,
+    .measure = rt_pipeline_measure,
+    .choose = rt_pipeline_choose,
+    .open = open_cascade,
+    .close = close_cascade,
+    .plan = prepare,
+    .place = place,
+    .release = release,
+    .start = start,
+    .find_result = find_result,
+    .bytes = bytes,
+    .move_results = move_results,
+};

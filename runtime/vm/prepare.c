@@ -5,10 +5,7 @@
  */
 #include "config.h"
 
-#include "runtime/cascade.h"
 #include "runtime/vm/invocation_priv.h"
-#include "runtime/vm/vm.h"
-#include "runtime/vm/words.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -69,40 +66,6 @@ enum status rt_invocation_bind_result(struct rt_invocation *inv, uint32_t index,
     return ST_OK;
 }
 
-/* The caller's memory if there is enough of it, else some of the pool. */
-static enum status place_result(struct rt_invocation *inv, uint32_t index, struct error *err)
-{
-    struct hal_binding *bound = &inv->bound[index];
-    bound->length = inv->plan->results[index].bytes;
-    if (!bound->buffer) {
-        inv->bytes += bound->length;
-        return hal_pool_reserve(inv->run_pool, bound->length, &bound->buffer, err);
-    }
-    if (!in_range(bound->offset, bound->length, hal_buffer_size(bound->buffer))) {
-        return error_set(err, ST_INVALID, "%s needs %zu bytes at %zu, its memory has %zu",
-                         rt_method_result(inv->method, index)->label, bound->length, bound->offset,
-                         hal_buffer_size(bound->buffer));
-    }
-    return ST_OK;
-}
-
-static enum status place_results(struct rt_invocation *inv, struct error *err)
-{
-    const struct rt_plan *plan = inv->plan;
-    for (uint32_t i = 0; i < rt_method_result_count(inv->method); i++) {
-        if (rt_method_result(inv->method, i)->kind != RT_IO_TENSOR) {
-            rt_invocation_give_scalar(inv, i, rt_words_number(plan, i, inv->words));
-            continue;
-        }
-        TRY(place_result(inv, i, err));
-        const uint8_t *base = hal_buffer_map(inv->bound[i].buffer);
-        inv->results[i].shape = plan->results[i].shape;
-        inv->results[i].bytes =
-            span_of(base ? base + inv->bound[i].offset : NULL, plan->results[i].bytes);
-    }
-    return rt_invocation_place_states(inv, err);
-}
-
 enum status rt_invocation_place_arena(struct rt_invocation *inv, struct error *err)
 {
     const struct rt_plan *plan = inv->plan;
@@ -125,7 +88,8 @@ enum status rt_invocation_move_results(struct rt_invocation *inv, struct hal_poo
             TRY(hal_pool_move(inv->bound[i].buffer, pool, err));
         }
     }
-    return inv->cascade ? rt_cascade_move_results(inv->cascade, pool, err) : ST_OK;
+    const struct rt_callable *callable = inv->method->callable;
+    return callable->move_results ? callable->move_results(inv, pool, err) : ST_OK;
 }
 
 const struct rt_result *rt_invocation_result(const struct rt_invocation *inv, uint32_t index)
@@ -143,8 +107,8 @@ static void release_memory(struct rt_invocation *inv)
     }
     hal_buffer_unref(inv->arena);
     inv->arena = NULL;
-    if (inv->cascade) {
-        rt_cascade_reset(inv->cascade);
+    if (inv->method->callable->release) {
+        inv->method->callable->release(inv);
     }
 }
 
@@ -168,40 +132,18 @@ static enum status check_complete(const struct rt_invocation *inv, struct error 
     return ST_OK;
 }
 
-/* Of several steps: only whether the entry takes the inputs; sizes and memory come with them. */
-static enum status plan_steps(struct rt_invocation *inv, struct error *err)
+enum status rt_invocation_find_plan(struct rt_invocation *inv, struct rt_block *block,
+                                    enum rt_prepare_mode mode, struct rt_plan **out_plan,
+                                    struct error *err)
 {
-    const struct rt_code *code = &inv->method->code;
-    struct rt_plan *plan;
-    uint32_t inputs = rt_method_input_count(inv->method);
-    if (code->steps[0].kind != RT_STEP_BLOCK || code->steps[0].target != 0 ||
-        code->blocks[0]->graph.input_count != inputs) {
-        return ST_OK;
+    if (mode == RT_PREPARE_ALL) {
+        return rt_block_plan(block, inv->given, inv->words, out_plan, err);
     }
-    TRY(rt_block_plan(code->blocks[0], inv->given, inv->words, &plan, err));
-    rt_plan_unref(plan);
-    return ST_OK;
+    TRY(rt_block_find_plan(block, inv->given, inv->words, out_plan, err));
+    return *out_plan ? ST_OK : error_set(err, ST_WOULD_PLAN, "%s", status_text(ST_WOULD_PLAN));
 }
 
-/* Of several steps none is planned before it runs. */
-bool rt_invocation_is_planned(struct rt_invocation *inv)
-{
-    struct error err;
-    must(inv->step == STEP_FILLING);
-    if (inv->cascade) {
-        return check_complete(inv, &err) != ST_OK ||
-               rt_pipelined_prepare(inv, true, &err) != ST_OK ||
-               rt_cascade_is_prepared(inv->cascade);
-    }
-    if (inv->vm || inv->plan || check_complete(inv, &err) != ST_OK ||
-        rt_block_find_plan(inv->entry, inv->given, inv->words, &inv->plan, &err) != ST_OK) {
-        return true; /* there is nothing to plan: prepare says what is wrong */
-    }
-    return inv->plan != NULL;
-}
-
-/* What prepare takes from the pool for a call of one block. */
-static size_t planned_bytes(const struct rt_invocation *inv)
+size_t rt_invocation_planned_bytes(const struct rt_invocation *inv)
 {
     uint32_t result = rt_method_result_count(inv->method);
     size_t bytes = inv->plan->arena_bytes;
@@ -215,53 +157,27 @@ static size_t planned_bytes(const struct rt_invocation *inv)
     return bytes;
 }
 
-/* The plan of a call of one block, which has to fit the memory that there is. */
-static enum status plan_block(struct rt_invocation *inv, struct error *err)
-{
-    size_t bytes, size = hal_pool_size(inv->run_pool);
-    if (inv->plan) {
-        return ST_OK;
-    }
-    TRY(rt_block_plan(inv->entry, inv->given, inv->words, &inv->plan, err));
-    if (!add_size(inv->bytes, planned_bytes(inv), &bytes) || bytes > size) {
-        return error_set(err, ST_TOO_LARGE,
-                         "the call takes %zu bytes, the memory for requests has %zu", bytes, size);
-    }
-    return ST_OK;
-}
-
-static enum status plan(struct rt_invocation *inv, struct error *err)
+static enum status plan(struct rt_invocation *inv, enum rt_prepare_mode mode, struct error *err)
 {
     TRY(check_complete(inv, err));
-    if (inv->cascade) {
-        return rt_pipelined_prepare(inv, false, err);
-    }
-    if (inv->vm) {
-        return plan_steps(inv, err);
-    }
-    return plan_block(inv, err);
+    return inv->method->callable->plan(inv, mode, err);
 }
 
-enum status rt_invocation_plan(struct rt_invocation *inv, struct error *err)
+enum status rt_invocation_plan(struct rt_invocation *inv, enum rt_prepare_mode mode,
+                               struct error *err)
 {
     must(inv->step == STEP_FILLING);
-    TRY(plan(inv, err));
-    if (inv->cascade) {
+    TRY(plan(inv, mode, err));
+    if (inv->method->callable->is_planned_in_place) {
         inv->step = STEP_PREPARED;
     }
     return ST_OK;
 }
 
-/* Of several steps results have their memory when they are there. */
-static enum status place(struct rt_invocation *inv, struct error *err)
+bool rt_invocation_find_result(const struct rt_invocation *inv, uint32_t index,
+                               struct rt_buffer_desc *out_desc)
 {
-    if (!inv->vm) {
-        return inv->cascade ? ST_OK : place_results(inv, err);
-    }
-    for (uint32_t i = 0; i < rt_method_result_count(inv->method); i++) {
-        inv->results[i] = (struct rt_result){.shape = rt_method_result(inv->method, i)->shape};
-    }
-    return rt_invocation_place_states(inv, err);
+    return inv->method->callable->find_result(inv, index, out_desc);
 }
 
 void rt_invocation_unprepare(struct rt_invocation *inv)
@@ -271,14 +187,19 @@ void rt_invocation_unprepare(struct rt_invocation *inv)
     inv->step = STEP_FILLING;
 }
 
-enum status rt_invocation_prepare_results(struct rt_invocation *inv, struct error *err)
+enum status rt_invocation_prepare_results(struct rt_invocation *inv, enum rt_prepare_mode mode,
+                                          struct error *err)
 {
     if (inv->step == STEP_PREPARED) {
         return ST_OK;
     }
     must(inv->step == STEP_FILLING);
     inv->input_bytes = inv->bytes;
-    if (plan(inv, err) != ST_OK || place(inv, err) != ST_OK) {
+    enum status status = plan(inv, mode, err);
+    if (status == ST_WOULD_PLAN) {
+        return status;
+    }
+    if (status != ST_OK || inv->method->callable->place(inv, err) != ST_OK) {
         rt_invocation_unprepare(inv);
         return err->code;
     }
@@ -286,9 +207,10 @@ enum status rt_invocation_prepare_results(struct rt_invocation *inv, struct erro
     return ST_OK;
 }
 
-enum status rt_invocation_prepare(struct rt_invocation *inv, struct error *err)
+enum status rt_invocation_prepare(struct rt_invocation *inv, enum rt_prepare_mode mode,
+                                  struct error *err)
 {
-    TRY(rt_invocation_prepare_results(inv, err));
+    TRY(rt_invocation_prepare_results(inv, mode, err));
     if (rt_invocation_place_arena(inv, err) != ST_OK) {
         rt_invocation_unprepare(inv);
         return err->code;
@@ -298,14 +220,15 @@ enum status rt_invocation_prepare(struct rt_invocation *inv, struct error *err)
 
 size_t rt_invocation_bytes(const struct rt_invocation *inv)
 {
-    return inv->bytes + (inv->cascade ? rt_cascade_bytes(inv->cascade) : 0);
+    const struct rt_callable *callable = inv->method->callable;
+    return inv->bytes + (callable->bytes ? callable->bytes(inv) : 0);
 }
 
 size_t rt_invocation_demand(const struct rt_invocation *inv)
 {
     size_t bytes;
     if (inv->plan) {
-        return add_size(inv->bytes, planned_bytes(inv), &bytes) ? bytes : SIZE_MAX;
+        return add_size(inv->bytes, rt_invocation_planned_bytes(inv), &bytes) ? bytes : SIZE_MAX;
     }
     uint32_t inputs = rt_method_input_count(inv->method);
     uint32_t results = rt_method_result_count(inv->method);

@@ -29,7 +29,7 @@ enum status rt_invocation_place_states(struct rt_invocation *inv, struct error *
     uint32_t result = rt_method_result_count(method);
     for (uint32_t i = 0; i < method->state_count; i++) {
         const struct rt_method_state *use = &method->states[i];
-        if (use->is_written && !inv->state && !inv->vm) {
+        if (use->is_written && !inv->state && inv->plan) {
             struct hal_binding *bound = &inv->bound[result];
             bound->length = inv->plan->results[result].bytes;
             inv->bytes += bound->length;
@@ -89,7 +89,7 @@ void rt_invocation_leave_states(struct rt_invocation *inv, enum status status)
     if (!inv->state) {
         return;
     }
-    bool advances = status == ST_OK && !inv->vm; /* the VM has done so: vm/results.c */
+    bool advances = status == ST_OK && inv->plan; /* the VM has no plan here, and has done so */
     uint32_t inputs = rt_method_input_count(method), result = rt_method_result_count(method);
     for (uint32_t i = 0; advances && i < method->state_count; i++) {
         if (method->states[i].is_written) {

@@ -23,9 +23,7 @@
 #include "hal/queue.h"
 #include "runtime/code.h"
 #include "runtime/state_priv.h"
-
-struct rt_invocation;
-struct rt_method;
+#include "runtime/vm/invocation_priv.h"
 
 enum vm_owner {
     VM_OWNER_POOL,  /* this call: goes back to the idle memory */
@@ -80,6 +78,14 @@ struct vm {
     atomic_uint arrivals; /* of the walk and of the block's completion: the second one goes on */
     enum status reached;
 };
+
+extern const struct rt_callable vm_callable;
+
+/* The VM of a call. */
+static inline struct vm *vm_of(const struct rt_invocation *invocation)
+{
+    return invocation->own;
+}
 
 /* One allocation; free() it. NULL: no memory. */
 struct vm *vm_new(const struct rt_method *method);

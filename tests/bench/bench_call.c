@@ -105,7 +105,7 @@ enum status bench_call_run(const struct bench_model *model, const struct bench_c
 {
     struct rt_invocation *invocation;
     TRY(bench_call_new(model, call, &invocation, err));
-    enum status status = rt_invocation_prepare(invocation, err);
+    enum status status = rt_invocation_prepare(invocation, RT_PREPARE_ALL, err);
     if (status == ST_OK) {
         sem_t done;
         must(sem_init(&done, 0, 0) == 0);

@@ -70,7 +70,7 @@ static enum status time_plan(const struct bench_model *model, int64_t dim, doubl
     struct rt_invocation *invocation;
     TRY(bench_call_new(model, &call, &invocation, err));
     double begin = now_us();
-    enum status status = rt_invocation_plan(invocation, err);
+    enum status status = rt_invocation_plan(invocation, RT_PREPARE_ALL, err);
     double us = now_us() - begin;
     *least = us < *least ? us : *least;
     rt_invocation_free(invocation);

@@ -101,7 +101,7 @@ static double call(struct rt_method *method, const struct step *first, bool is_w
     must_work(rt_invocation_new(method, pool, &inv, &err), &err);
     give(inv, &first->shape, first->data);
     double begin = now_us();
-    must_work(rt_invocation_prepare(inv, &err), &err);
+    must_work(rt_invocation_prepare(inv, RT_PREPARE_ALL, &err), &err);
     double prepared = now_us();
     rt_invocation_submit(inv, HAL_CALLER_BUSY, on_done, &done);
     while (sem_wait(&done) != 0) {

@@ -120,7 +120,7 @@ static enum status prepare(struct caller *caller, struct rt_invocation *invocati
             TRY(give_input(caller, invocation, i, cap, err));
         }
     }
-    return rt_invocation_prepare(invocation, err);
+    return rt_invocation_prepare(invocation, RT_PREPARE_ALL, err);
 }
 
 static void on_done(struct rt_invocation *invocation, enum status status, void *arg)

@@ -131,7 +131,7 @@ static struct rt_invocation *prepare(struct world *w, uint32_t number, int64_t f
         rt_invocation_set_state(inv, w->state);
     }
     if (give_inputs(w, inv, number, first_dim) != ST_OK ||
-        rt_invocation_prepare(inv, &w->err) != ST_OK) {
+        rt_invocation_prepare(inv, RT_PREPARE_ALL, &w->err) != ST_OK) {
         rt_invocation_free(inv);
         return NULL;
     }

@@ -112,7 +112,7 @@ static enum status run(struct rt_invocation *invocation, const struct op_case *c
             memcpy(memory, in->bytes.ptr, in->bytes.len);
         }
     }
-    TRY(rt_invocation_prepare(invocation, err));
+    TRY(rt_invocation_prepare(invocation, RT_PREPARE_ALL, err));
     must(sem_init(&waiting.done, 0, 0) == 0);
     rt_invocation_submit(invocation, HAL_CALLER_BUSY, on_done, &waiting);
     while (sem_wait(&waiting.done) != 0) {

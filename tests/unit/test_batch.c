@@ -237,14 +237,14 @@ static struct rt_invocation *planned_call(struct world *w, uint32_t number)
             }
         }
     }
-    assert_ok(w->err, rt_invocation_plan(inv, &w->err));
+    assert_ok(w->err, rt_invocation_plan(inv, RT_PREPARE_ALL, &w->err));
     return inv;
 }
 
 static struct rt_invocation *call(struct world *w, uint32_t number)
 {
     struct rt_invocation *inv = planned_call(w, number);
-    assert_ok(w->err, rt_invocation_prepare(inv, &w->err));
+    assert_ok(w->err, rt_invocation_prepare(inv, RT_PREPARE_ALL, &w->err));
     return inv;
 }
 

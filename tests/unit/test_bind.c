@@ -171,7 +171,7 @@ static struct rt_invocation *run_packed(struct world *w)
             ((float *)ptr)[at] = value_at(at / shape.dims[1], at % shape.dims[1]);
         }
     }
-    assert_ok(w->err, rt_invocation_prepare(inv, &w->err));
+    assert_ok(w->err, rt_invocation_prepare(inv, RT_PREPARE_ALL, &w->err));
     assert_int_equal(submit_and_wait(inv, false), ST_OK);
     return inv;
 }
@@ -204,7 +204,7 @@ static void check_layout(struct world *w, const struct layout *layout, struct rt
                      "given twice");
     }
     assert_int_equal(rt_invocation_bytes(inv) == 0, layout->in_place == 2);
-    assert_ok(w->err, rt_invocation_prepare(inv, &w->err));
+    assert_ok(w->err, rt_invocation_prepare(inv, RT_PREPARE_ALL, &w->err));
     for (uint32_t i = 0; i < 2; i++) {
         fill(&given[i]);
         hal_buffer_unref(given[i].buffer);
@@ -245,7 +245,7 @@ static void test_cancelled_conversions(void **state)
             assert_ok(w.err, rt_invocation_bind_input(inv, i, &given[i], &w.err));
             hal_buffer_unref(given[i].buffer);
         }
-        assert_ok(w.err, rt_invocation_prepare(inv, &w.err));
+        assert_ok(w.err, rt_invocation_prepare(inv, RT_PREPARE_ALL, &w.err));
         if (round % 4 < 2) {
             rt_invocation_cancel(inv);
         }
@@ -275,7 +275,7 @@ static void test_conversions_without_memory(void **state)
             assert_ok(w.err, rt_invocation_bind_input(inv, i, &given, &w.err));
             hal_buffer_unref(given.buffer);
         }
-        assert_ok(w.err, rt_invocation_prepare(inv, &w.err));
+        assert_ok(w.err, rt_invocation_prepare(inv, RT_PREPARE_ALL, &w.err));
         fail_at = ++nth;
         rt_invocation_submit(inv, HAL_CALLER_BUSY, on_done, &done);
         has_failed = fail_at == 0;
@@ -303,7 +303,8 @@ static void test_full_pool(void **state)
     assert_int_equal(rt_method_input_stats(w.method).converted, 0);
     hal_buffer_unref(rest);
     assert_ok(w.err, rt_invocation_bind_input(inv, 0, &there, &w.err));
-    assert_fails(w.err, rt_invocation_prepare(inv, &w.err), ST_INVALID, "input_1' is missing");
+    assert_fails(w.err, rt_invocation_prepare(inv, RT_PREPARE_ALL, &w.err), ST_INVALID,
+                 "input_1' is missing");
     rt_invocation_free(inv);
     hal_buffer_unref(here.buffer);
     hal_buffer_unref(there.buffer);
@@ -337,14 +338,14 @@ static void test_refused_results(void **state)
         assert_ok(w.err, rt_invocation_bind_input(inv, i, &given[i], &w.err));
         hal_buffer_unref(given[i].buffer);
     }
-    assert_fails(w.err, rt_invocation_prepare(inv, &w.err), ST_INVALID,
+    assert_fails(w.err, rt_invocation_prepare(inv, RT_PREPARE_ALL, &w.err), ST_INVALID,
                  "result 'output_0' needs 20 bytes at 0, its memory has 19");
     assert_ok(w.err, rt_invocation_bind_result(inv, 0, large, 4080, &w.err));
-    assert_fails(w.err, rt_invocation_prepare(inv, &w.err), ST_INVALID, "at 4080");
+    assert_fails(w.err, rt_invocation_prepare(inv, RT_PREPARE_ALL, &w.err), ST_INVALID, "at 4080");
     assert_ok(w.err, rt_invocation_bind_result(inv, 0, large, 8192, &w.err));
-    assert_fails(w.err, rt_invocation_prepare(inv, &w.err), ST_INVALID, "at 8192");
+    assert_fails(w.err, rt_invocation_prepare(inv, RT_PREPARE_ALL, &w.err), ST_INVALID, "at 8192");
     assert_ok(w.err, rt_invocation_bind_result(inv, 0, large, 4076, &w.err));
-    assert_ok(w.err, rt_invocation_prepare(inv, &w.err));
+    assert_ok(w.err, rt_invocation_prepare(inv, RT_PREPARE_ALL, &w.err));
     assert_int_equal(submit_and_wait(inv, false), ST_OK);
     assert_ptr_equal(rt_invocation_result(inv, 0)->bytes.ptr,
                      (const uint8_t *)hal_buffer_map(large) + 4076);
@@ -507,7 +508,7 @@ static void check_bound(struct world *w, struct rt_method *method, const struct 
             assert_ok(w->err, rt_invocation_bind_result(inv, i, buffers[i], 0, &w->err));
         }
     }
-    assert_ok(w->err, rt_invocation_prepare(inv, &w->err));
+    assert_ok(w->err, rt_invocation_prepare(inv, RT_PREPARE_ALL, &w->err));
     assert_int_equal(submit_and_wait(inv, false), ST_OK);
     assert_same_results(inv, expected);
     for (uint32_t i = 0; i < rt_method_result_count(method); i++) {
@@ -535,7 +536,7 @@ static bool check_sizes(struct world *w, struct rt_method *method)
     enum status foretold = rt_method_result_shapes(method, pointers, infos, &w->err);
     assert_ok(w->err, rt_invocation_new(method, w->pool, &inv, &w->err));
     assert_ok(w->err, give_inputs(w, method, shapes, inv));
-    enum status planned = rt_invocation_prepare(inv, &w->err);
+    enum status planned = rt_invocation_prepare(inv, RT_PREPARE_ALL, &w->err);
     if (foretold != ST_OK || planned != ST_OK) { /* what one of them refuses never runs */
         assert_int_equal(planned == ST_OK ? submit_and_wait(inv, false) : planned, ST_INVALID);
         rt_invocation_free(inv);

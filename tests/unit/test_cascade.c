@@ -164,7 +164,7 @@ static void on_cascade_done(struct rt_cascade *cascade, enum status status, void
 static enum status prepare(struct world *w, struct rt_cascade *cascade)
 {
     uint32_t step;
-    return rt_cascade_prepare(cascade, false, &step, &w->err);
+    return rt_cascade_prepare(cascade, RT_PREPARE_ALL, &step, &w->err);
 }
 
 /* ---- plays ----------------------------------------------------------------------------------- */
@@ -546,7 +546,7 @@ static void play(struct player *player, struct game *game)
             set_add(player->w, cascade, &game->layout, i);
         }
     }
-    if (draw(player, 10) > 0 && rt_cascade_prepare(cascade, false, &at, &err) == ST_OK) {
+    if (draw(player, 10) > 0 && rt_cascade_prepare(cascade, RT_PREPARE_ALL, &at, &err) == ST_OK) {
         unsigned choice = draw(player, 4);
         rt_cascade_submit(cascade, NULL, 0, choice % 3, on_cascade_done, &run);
         if (choice == 1) {
@@ -624,7 +624,7 @@ static void hold_the_worker(struct rt_method *add, struct hal_pool *pool, struct
     while (!atomic_load(&hold->is_held)) {
         struct rt_invocation *call = begin_call(add, pool, NULL, inputs, 2);
         hold->entered = (struct done)DONE_INIT;
-        assert_ok(err, rt_invocation_prepare(call, &err));
+        assert_ok(err, rt_invocation_prepare(call, RT_PREPARE_ALL, &err));
         rt_invocation_submit(call, HAL_CALLER_BUSY, hold_worker, hold);
         await_done(&hold->entered);
         rt_invocation_free(call);

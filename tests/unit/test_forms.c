@@ -218,7 +218,7 @@ static size_t call(const char *name, uint32_t index, void *out, size_t max)
             ((float *)ptr)[n] = 0.25f;
         }
     }
-    assert_ok(err, rt_invocation_prepare(invocation, &err));
+    assert_ok(err, rt_invocation_prepare(invocation, RT_PREPARE_ALL, &err));
     assert_int_equal(submit_and_wait(invocation, false), ST_OK);
     struct span bytes = rt_invocation_result(invocation, index)->bytes;
     assert_true(bytes.len <= max);
@@ -360,7 +360,7 @@ static const char *run_zeros(void)
         assert_ok(err, shape_bytes(&io->shape, io->dtype, &bytes, &err));
         memset(ptr, 0, bytes);
     }
-    if (rt_invocation_prepare(invocation, &reason) == ST_OK &&
+    if (rt_invocation_prepare(invocation, RT_PREPARE_ALL, &reason) == ST_OK &&
         submit_and_wait(invocation, false) != ST_OK) {
         reason = *rt_invocation_error(invocation);
     }

@@ -12,6 +12,7 @@
 #include "hal/buffer.h"
 #include "hal/device.h"
 #include "hal/pool.h"
+#include "runtime/method.h"
 #include "runtime/program.h"
 #include "runtime/state.h"
 #include "tests/unit/call_support.h"
@@ -133,7 +134,7 @@ static size_t call(struct rt_method *method, struct hal_pool *pool, int64_t size
     struct error err;
     must(rt_invocation_new(method, pool, &invocation, &err) == ST_OK);
     must(give_inputs(invocation, size, &err) == ST_OK);
-    must(rt_invocation_prepare(invocation, &err) == ST_OK);
+    must(rt_invocation_prepare(invocation, RT_PREPARE_ALL, &err) == ST_OK);
     must(submit_and_wait(invocation, false) == ST_OK);
     struct span bytes = rt_invocation_result(invocation, 0)->bytes;
     must(bytes.len <= RESULT_BYTES_MAX);
@@ -157,7 +158,7 @@ static enum status divide(struct world *w, struct rt_method *method, const int64
         must(rt_invocation_input(invocation, i, DT_I64, &io->shape, &ptr, err) == ST_OK);
         memcpy(ptr, i ? divisors : numbers, sizeof(numbers));
     }
-    must(rt_invocation_prepare(invocation, err) == ST_OK);
+    must(rt_invocation_prepare(invocation, RT_PREPARE_ALL, err) == ST_OK);
     enum status status = submit_and_wait(invocation, false);
     if (status != ST_OK) {
         *err = *rt_invocation_error(invocation);
@@ -218,7 +219,7 @@ static void a_fault_says_who_is_to_blame(void **state)
                 memcpy((int64_t *)ptr + cases[c].at, &cases[c].value, sizeof(int64_t));
             }
         }
-        assert_ok(w.err, rt_invocation_prepare(inv, &w.err));
+        assert_ok(w.err, rt_invocation_prepare(inv, RT_PREPARE_ALL, &w.err));
         assert_int_equal(submit_and_wait(inv, false), ST_INVALID);
         const struct rt_culprit *culprit = rt_invocation_culprit(inv);
         assert_true(culprit->is_known);
@@ -253,7 +254,7 @@ static void wrong_inputs_are_refused(void **state)
     assert_int_equal(rt_invocation_input(invocation, 0, DT_F32, &wrong, &ptr, &w.err), ST_INVALID);
     wrong.dims[0] = -1;
     assert_int_equal(rt_invocation_input(invocation, 0, DT_F32, &wrong, &ptr, &w.err), ST_INVALID);
-    assert_fails(w.err, rt_invocation_prepare(invocation, &w.err), ST_INVALID,
+    assert_fails(w.err, rt_invocation_prepare(invocation, RT_PREPARE_ALL, &w.err), ST_INVALID,
                  "input 'input_0' is missing");
     assert_ok(w.err, rt_invocation_input(invocation, 0, DT_F32, &shape, &ptr, &w.err));
     assert_fails(w.err, rt_invocation_input(invocation, 0, DT_F32, &shape, &ptr, &w.err),
@@ -327,10 +328,10 @@ static void an_exhausted_pool_recovers(void **state)
     assert_ok(w.err, rt_invocation_new(w.method, w.pool, &invocation, &w.err));
     assert_ok(w.err, give_inputs(invocation, 1, &w.err)); /* 48 bytes: what is left */
     size_t before = rt_invocation_bytes(invocation);
-    assert_int_equal(rt_invocation_prepare(invocation, &w.err), ST_EXHAUSTED);
+    assert_int_equal(rt_invocation_prepare(invocation, RT_PREPARE_ALL, &w.err), ST_EXHAUSTED);
     assert_int_equal(rt_invocation_bytes(invocation), before);
     hal_buffer_unref(rest);
-    assert_ok(w.err, rt_invocation_prepare(invocation, &w.err));
+    assert_ok(w.err, rt_invocation_prepare(invocation, RT_PREPARE_ALL, &w.err));
     assert_true(rt_invocation_bytes(invocation) > before);
     assert_int_equal(submit_and_wait(invocation, false), ST_OK);
     rt_invocation_free(invocation);
@@ -452,7 +453,7 @@ static void scroll(struct world *w, struct rt_state *state, int64_t at)
     must(rt_invocation_input(invocation, 1, DT_I64, &one, &position, &w->err) == ST_OK);
     memset(x, 0, sizeof(float));
     memcpy(position, &at, sizeof(at));
-    must(rt_invocation_prepare(invocation, &w->err) == ST_OK);
+    must(rt_invocation_prepare(invocation, RT_PREPARE_ALL, &w->err) == ST_OK);
     must(submit_and_wait(invocation, false) == ST_OK);
     rt_invocation_free(invocation);
 }
@@ -530,7 +531,7 @@ static void a_cancelled_call_leaves_nothing(void **state)
         struct rt_invocation *invocation;
         assert_ok(w.err, rt_invocation_new(w.method, w.pool, &invocation, &w.err));
         assert_ok(w.err, give_inputs(invocation, 1, &w.err));
-        assert_ok(w.err, rt_invocation_prepare(invocation, &w.err));
+        assert_ok(w.err, rt_invocation_prepare(invocation, RT_PREPARE_ALL, &w.err));
         enum status status = submit_and_wait(invocation, true);
         assert_true(status == ST_OK || status == ST_CANCELLED);
         rt_invocation_free(invocation);
@@ -550,11 +551,55 @@ static void calls_keep_their_program(void **state)
     assert_ok(w.err, give_inputs(invocation, 2, &w.err));
     rt_program_unref(w.program);
     w.program = NULL;
-    assert_ok(w.err, rt_invocation_prepare(invocation, &w.err));
+    assert_ok(w.err, rt_invocation_prepare(invocation, RT_PREPARE_ALL, &w.err));
     assert_int_equal(submit_and_wait(invocation, false), ST_OK);
     assert_true(rt_invocation_result(invocation, 0)->bytes.len > 0);
     rt_invocation_free(invocation);
     close_world(&w);
+}
+
+/* Dims of their own, so that each call's plan is new; |size| has not been used before. */
+static struct rt_invocation *begin(struct world *w, int64_t size)
+{
+    struct rt_invocation *inv;
+    assert_ok(w->err, rt_invocation_new(w->method, w->pool, &inv, &w->err));
+    for (uint32_t i = 0; i < rt_method_input_count(w->method); i++) {
+        const struct rt_io *io = rt_method_input(w->method, i);
+        struct shape shape = shape_at(io, size);
+        size_t bytes;
+        void *ptr;
+        if (io->kind == RT_IO_TENSOR) {
+            assert_ok(w->err, rt_invocation_input(inv, i, io->dtype, &shape, &ptr, &w->err));
+            assert_ok(w->err, shape_bytes(&shape, io->dtype, &bytes, &w->err));
+            memset(ptr, 0, bytes);
+        }
+    }
+    return inv;
+}
+
+/* One block, and code of several steps: to ask for a plan makes none, and takes no memory. */
+static void asking_for_a_plan_makes_none(void **state)
+{
+    static const char *const models[] = {"mlp", "found"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
+        struct world w;
+        open_default(&w, models[i]);
+        uint32_t plans = rt_method_plan_count(w.method);
+        struct rt_invocation *inv = begin(&w, 3);
+        size_t bytes = rt_invocation_bytes(inv);
+        assert_int_equal(rt_invocation_plan(inv, RT_PREPARE_CACHED, &w.err), ST_WOULD_PLAN);
+        assert_int_equal(rt_invocation_prepare(inv, RT_PREPARE_CACHED, &w.err), ST_WOULD_PLAN);
+        assert_int_equal(rt_method_plan_count(w.method), plans);
+        assert_int_equal(rt_invocation_bytes(inv), bytes);
+        assert_ok(w.err, rt_invocation_prepare(inv, RT_PREPARE_ALL, &w.err));
+        assert_true(rt_method_plan_count(w.method) > plans);
+        rt_invocation_free(inv);
+        inv = begin(&w, 3);
+        assert_ok(w.err, rt_invocation_prepare(inv, RT_PREPARE_CACHED, &w.err));
+        rt_invocation_free(inv);
+        close_world(&w);
+    }
 }
 
 int main(void)
@@ -562,6 +607,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wrong_inputs_are_refused),
         cmocka_unit_test(scalars_have_one_value),
+        cmocka_unit_test(asking_for_a_plan_makes_none),
         cmocka_unit_test(an_exhausted_pool_recovers),
         cmocka_unit_test(workers_and_stale_memory_change_nothing),
         cmocka_unit_test(every_level_runs),

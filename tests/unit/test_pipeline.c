@@ -114,7 +114,7 @@ static struct rt_invocation *begin(struct world *w, struct rt_program *program)
     assert_ok(w->err, rt_invocation_new(method_of(program), w->pool, &inv, &w->err));
     assert_ok(w->err, give(inv, 0, as, &w->err));
     assert_ok(w->err, give(inv, 1, bs, &w->err));
-    assert_ok(w->err, rt_invocation_prepare(inv, &w->err));
+    assert_ok(w->err, rt_invocation_prepare(inv, RT_PREPARE_ALL, &w->err));
     return inv;
 }
 
@@ -282,7 +282,7 @@ static enum status divide(struct world *w, struct rt_program *program, const int
     TRY(rt_invocation_new(method_of(program), w->pool, &inv, err));
     must(give(inv, 0, a, err) == ST_OK && give(inv, 1, b, err) == ST_OK &&
          give(inv, 2, c, err) == ST_OK);
-    must(rt_invocation_prepare(inv, err) == ST_OK);
+    must(rt_invocation_prepare(inv, RT_PREPARE_ALL, err) == ST_OK);
     enum status status = submit_and_wait(inv, false);
     if (status != ST_OK) {
         *err = *rt_invocation_error(inv);
@@ -335,7 +335,7 @@ static void memory_is_for_the_whole_cascade_or_for_none(void **state)
         assert_ok(w.err, give(inv, 0, as, &w.err));
         assert_ok(w.err, give(inv, 1, bs, &w.err));
         size_t before = rt_invocation_bytes(inv);
-        enum status status = rt_invocation_prepare(inv, &w.err);
+        enum status status = rt_invocation_prepare(inv, RT_PREPARE_ALL, &w.err);
         if (status != ST_OK) {
             refusals++;
             assert_int_equal(status, ST_EXHAUSTED);
@@ -344,7 +344,8 @@ static void memory_is_for_the_whole_cascade_or_for_none(void **state)
             assert_int_equal(stats.reserved_count, 3); /* the inputs and what is in the way */
         }
         hal_buffer_unref(rest);
-        assert_ok(w.err, status == ST_OK ? ST_OK : rt_invocation_prepare(inv, &w.err));
+        assert_ok(w.err,
+                  status == ST_OK ? ST_OK : rt_invocation_prepare(inv, RT_PREPARE_ALL, &w.err));
         assert_true(rt_invocation_bytes(inv) > before);
         assert_int_equal(submit_and_wait(inv, false), ST_OK);
         assert_result(inv, 0, 1, 3);
@@ -371,7 +372,7 @@ static void *call_and_cancel(void *arg)
         must(rt_invocation_new(method_of(caller->program), caller->w->pool, &inv, &err) == ST_OK);
         must(give(inv, 0, as, &err) == ST_OK && give(inv, 1, bs, &err) == ST_OK);
         unsigned choice = (caller->seed = caller->seed * 1103515245 + 12345) >> 16 & 3;
-        if (choice > 0 && rt_invocation_prepare(inv, &err) == ST_OK && choice > 1) {
+        if (choice > 0 && rt_invocation_prepare(inv, RT_PREPARE_ALL, &err) == ST_OK && choice > 1) {
             enum status status = submit_and_wait(inv, choice == 2);
             must(status == ST_OK || (choice == 2 && status == ST_CANCELLED));
         }
@@ -430,15 +431,14 @@ static void pipelines_nest_and_dims_vary(void **state)
         assert_ok(w.err, rt_invocation_new(method_of(outer), w.pool, &inv, &w.err));
         assert_ok(w.err, rt_invocation_input(inv, 0, DT_F32, &shape, &ptr, &w.err));
         memset(ptr, 0, (size_t)rows * 12 * sizeof(float));
-        assert_false(rt_invocation_is_planned(inv));
-        assert_ok(w.err, rt_invocation_prepare(inv, &w.err));
+        assert_int_equal(rt_invocation_prepare(inv, RT_PREPARE_CACHED, &w.err), ST_WOULD_PLAN);
+        assert_ok(w.err, rt_invocation_prepare(inv, RT_PREPARE_ALL, &w.err));
         assert_int_equal(submit_and_wait(inv, false), ST_OK);
         assert_int_equal(rt_invocation_result(inv, 0)->bytes.len, (size_t)rows * 5 * sizeof(float));
         rt_invocation_free(inv);
         assert_ok(w.err, rt_invocation_new(method_of(outer), w.pool, &inv, &w.err));
         assert_ok(w.err, rt_invocation_input(inv, 0, DT_F32, &shape, &ptr, &w.err));
-        assert_true(rt_invocation_is_planned(inv));
-        assert_ok(w.err, rt_invocation_prepare(inv, &w.err));
+        assert_ok(w.err, rt_invocation_prepare(inv, RT_PREPARE_CACHED, &w.err));
         rt_invocation_free(inv);
     }
     rt_program_unref(inner);
@@ -480,7 +480,7 @@ static struct rt_invocation *begin_late(struct world *w, struct rt_program *prog
     assert_ok(w->err, give(inv, 1, rows, &w->err));
     assert_ok(w->err, rt_invocation_input(inv, 2, DT_F32, &shape, &ptr, &w->err));
     memcpy(ptr, as, 4 * sizeof(float));
-    assert_ok(w->err, rt_invocation_prepare(inv, &w->err));
+    assert_ok(w->err, rt_invocation_prepare(inv, RT_PREPARE_ALL, &w->err));
     return inv;
 }
 

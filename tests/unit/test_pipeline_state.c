@@ -91,7 +91,7 @@ static struct rt_invocation *prepare(struct world *w, struct rt_program *program
                                      uint32_t count)
 {
     struct rt_invocation *inv = begin_call(method_of(program), w->pool, state, inputs, count);
-    assert_ok(w->err, rt_invocation_prepare(inv, &w->err));
+    assert_ok(w->err, rt_invocation_prepare(inv, RT_PREPARE_ALL, &w->err));
     return inv;
 }
 
@@ -390,7 +390,7 @@ static void calls_of_one_state_follow_each_other(void **unused)
                     begin_call(method_of(w.models[RUNNING]), w.pool, states[i % 2], &input, 1));
             }
         }
-        assert_ok(w.err, rt_cascade_prepare(cascade, false, &step, &w.err));
+        assert_ok(w.err, rt_cascade_prepare(cascade, RT_PREPARE_ALL, &step, &w.err));
         rt_cascade_submit(cascade, NULL, 0, HAL_CALLER_QUICK, on_cascade_done, &done);
         assert_int_equal(await_done(&done), ST_OK);
         for (uint32_t i = 0; i < CALLS; i++) {

@@ -71,7 +71,7 @@ static void call(const char *kind, enum dtype dtype, double *first, double *seco
             rt_store(RT_CLASS_F64, dtype)((char *)memory + i * dtype_bytes(dtype), 0, &one, 1);
         }
     }
-    assert_ok(err, rt_invocation_prepare(invocation, &err));
+    assert_ok(err, rt_invocation_prepare(invocation, RT_PREPARE_ALL, &err));
     assert_int_equal(submit_and_wait(invocation, false), ST_OK);
     const char *bytes = (const char *)rt_invocation_result(invocation, 0)->bytes.ptr;
     rt_load(dtype, RT_CLASS_F64)(first, bytes, (int64_t)dtype_bytes(dtype), COUNT);

@@ -76,7 +76,7 @@ static struct rt_invocation *open_world(struct world *w, const char *model, cons
         assert_ok(err, rt_invocation_input(inv, i, io->dtype, &io->shape, &ptr, &err));
         memset(ptr, 0, bytes);
     }
-    assert_ok(err, rt_invocation_prepare(inv, &err));
+    assert_ok(err, rt_invocation_prepare(inv, RT_PREPARE_ALL, &err));
     return inv;
 }
 

@@ -50,7 +50,7 @@ static struct rt_invocation *prepare(struct world *w, const char *method, struct
     struct rt_method *m = rt_program_find_method(w->program, span_str(method));
     assert_non_null(m);
     struct rt_invocation *inv = begin_call(m, w->pool, state, inputs, count);
-    assert_ok(w->err, rt_invocation_prepare(inv, &w->err));
+    assert_ok(w->err, rt_invocation_prepare(inv, RT_PREPARE_ALL, &w->err));
     return inv;
 }
 

@@ -136,7 +136,7 @@ static struct rt_invocation *prepare(struct world *w)
             ((float *)ptr)[j] = 1;
         }
     }
-    assert_ok(w->err, rt_invocation_prepare(inv, &w->err));
+    assert_ok(w->err, rt_invocation_prepare(inv, RT_PREPARE_ALL, &w->err));
     return inv;
 }
 
@@ -223,7 +223,7 @@ static void count_from(struct world *w, struct rt_method *method, int64_t start)
     memset(ptr, 0, 3 * sizeof(float));
     assert_ok(w->err, rt_invocation_input(inv, 1, DT_I64, &shapes[1], &ptr, &w->err));
     memcpy(ptr, &start, sizeof(start));
-    assert_ok(w->err, rt_invocation_prepare(inv, &w->err));
+    assert_ok(w->err, rt_invocation_prepare(inv, RT_PREPARE_ALL, &w->err));
     assert_int_equal(submit_and_wait(inv, false), ST_OK);
     assert_int_equal(rt_invocation_result(inv, 0)->bytes.len, sizeof(got));
     memcpy(got, rt_invocation_result(inv, 0)->bytes.ptr, sizeof(got));
