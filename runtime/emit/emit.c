@@ -77,9 +77,9 @@ struct rt_place rt_emit_place(const struct rt_emit *e, uint32_t index)
 
 struct hal_binding rt_emit_word(const struct rt_emit *e, struct rt_place place)
 {
-    struct hal_binding word = e->words;
+    struct hal_binding word = {.slot = e->words.slot};
     if (place.is_read) {
-        word.offset += place.word * sizeof(int64_t);
+        word.offset = e->words.offset + place.word * sizeof(int64_t);
         word.length = sizeof(int64_t);
     }
     return word;
