@@ -25,7 +25,7 @@ noinst_LIBRARIES += %D%/libhal.a
 	%D%/cpu/buffer.c \
 	%D%/cpu/cpus.c %D%/cpu/cpus.h \
 	%D%/cpu/device.c %D%/cpu/device.h \
-	%D%/cpu/isa.c %D%/cpu/isa.h \
+	%D%/cpu/isa.c %D%/cpu/isa.def %D%/cpu/isa.h \
 	%D%/cpu/program.c %D%/cpu/program.h \
 	%D%/cpu/queue.c \
 	%D%/cpu/submission.h \

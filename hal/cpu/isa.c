@@ -5,31 +5,80 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
 
-static const char *const names[HAL_CPU_ISA_COUNT] = {
-    [HAL_CPU_GENERIC] = "generic",         [HAL_CPU_AVX2] = "avx2",
-    [HAL_CPU_AVX512] = "avx512",           [HAL_CPU_AVX512_VNNI] = "avx512_vnni",
-    [HAL_CPU_AVX512_BF16] = "avx512_bf16",
+#define LIST_BYTES 256 /* of the names of all levels, with commas */
+
+/* For each ARCH of isa.def: |code| where this build is for it, |other| elsewhere. */
+#define ANY(code, other) code
+#ifdef PTED_CPU_X86
+#define X86(code, other) code
+#else
+#define X86(code, other) other
+#endif
+
+/* The compiler's run-time library also asks the operating system whether it saves the registers. */
+#define X86_HAS(feature) __builtin_cpu_supports(feature)
+
+#define ISA(NAME, name, arch, base, is_here)                                                       \
+    static bool is_here_##name(void)                                                               \
+    {                                                                                              \
+        return arch(is_here, false);                                                               \
+    }                                                                                              \
+    extern const struct hal_cpu_uk hal_cpu_uk_##name;                                              \
+    _Static_assert(HAL_CPU_##base <= HAL_CPU_##NAME, "a base comes before its levels");
+#include "hal/cpu/isa.def"
+#undef ISA
+
+static const struct level {
+    const char *name;
+    const char *architecture;
+    enum hal_cpu_isa base;
+    bool (*is_here)(void);
+    const struct hal_cpu_uk *kernels; /* NULL: of another architecture */
+} levels[HAL_CPU_ISA_COUNT] = {
+/* clang-format off */
+#define ISA(NAME, name, arch, base, is_here)                                                       \
+    [HAL_CPU_##NAME] = {#name, #arch, HAL_CPU_##base, is_here_##name,                              \
+                        arch(&hal_cpu_uk_##name, NULL)},
+/* clang-format on */
+#include "hal/cpu/isa.def"
+#undef ISA
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned devices;              /* under the lock */
 static atomic_int settled_level = -1; /* -1: no device is open */
 
-const char *hal_cpu_isa_name(enum hal_cpu_isa isa)
+static const struct level *level_of(enum hal_cpu_isa isa)
 {
     must(isa < HAL_CPU_ISA_COUNT);
-    return names[isa];
+    return &levels[isa];
+}
+
+const char *hal_cpu_isa_name(enum hal_cpu_isa isa)
+{
+    return level_of(isa)->name;
+}
+
+enum hal_cpu_isa hal_cpu_isa_base(enum hal_cpu_isa isa)
+{
+    return level_of(isa)->base;
+}
+
+const struct hal_cpu_uk *hal_cpu_isa_kernels(enum hal_cpu_isa isa)
+{
+    return level_of(isa)->kernels;
 }
 
 bool hal_cpu_isa_parse(const char *name, enum hal_cpu_isa *out_isa)
 {
     for (unsigned i = 0; i < HAL_CPU_ISA_COUNT; i++) {
-        if (strcmp(name, names[i]) == 0) {
+        if (strcmp(name, levels[i].name) == 0) {
             *out_isa = (enum hal_cpu_isa)i;
             return true;
         }
@@ -37,68 +86,73 @@ bool hal_cpu_isa_parse(const char *name, enum hal_cpu_isa *out_isa)
     return false;
 }
 
-#ifdef PTED_CPU_X86
-/* The compiler's run-time library also asks the operating system whether it saves the registers. */
-bool hal_cpu_isa_supported(enum hal_cpu_isa isa)
+bool hal_cpu_isa_has(enum hal_cpu_isa isa, enum hal_cpu_isa other)
 {
-    bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                  __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-    bool vnni = avx512 && __builtin_cpu_supports("avx512vnni");
-    switch (isa) {
-    case HAL_CPU_GENERIC:
-        return true;
-    case HAL_CPU_AVX2:
-        /* F16C came before AVX2 in every processor; the compilers of 2022 cannot ask for it. */
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    case HAL_CPU_AVX512:
-        return avx512;
-    case HAL_CPU_AVX512_VNNI:
-        return vnni;
-    case HAL_CPU_AVX512_BF16:
-        return vnni && __builtin_cpu_supports("avx512bf16");
-    case HAL_CPU_ISA_COUNT:
-        break;
+    must(other < HAL_CPU_ISA_COUNT);
+    while (isa != other && level_of(isa)->base != isa) {
+        isa = levels[isa].base;
     }
-    unreachable();
+    return isa == other;
 }
-#else
+
 bool hal_cpu_isa_supported(enum hal_cpu_isa isa)
 {
-    must(isa < HAL_CPU_ISA_COUNT);
-    return isa == HAL_CPU_GENERIC;
+    const struct level *level = level_of(isa);
+    return level->kernels && level->is_here() &&
+           (level->base == isa || hal_cpu_isa_supported(level->base));
 }
-#endif
 
 enum hal_cpu_isa hal_cpu_isa_best(void)
 {
     unsigned isa = HAL_CPU_ISA_COUNT - 1;
     while (!hal_cpu_isa_supported((enum hal_cpu_isa)isa)) {
+        must(isa > HAL_CPU_GENERIC);
         isa--;
     }
     return (enum hal_cpu_isa)isa;
 }
 
+/* "generic, avx2": all levels, or those of this machine. */
+static const char *list(bool is_all, char text[LIST_BYTES])
+{
+    size_t len = 0;
+    for (unsigned i = 0; i < HAL_CPU_ISA_COUNT; i++) {
+        if (is_all || hal_cpu_isa_supported((enum hal_cpu_isa)i)) {
+            len += (size_t)snprintf(text + len, LIST_BYTES - len, "%s%s", len > 0 ? ", " : "",
+                                    levels[i].name);
+            must(len < LIST_BYTES);
+        }
+    }
+    return text;
+}
+
+/* Why |isa|, which |from| names, cannot be used here. */
+static enum status fail_unsupported(const char *from, enum hal_cpu_isa isa, struct error *err)
+{
+    char text[LIST_BYTES];
+    if (!levels[isa].kernels) {
+        return error_set(err, ST_UNSUPPORTED, "%s '%s' is for %s processors: this build has %s",
+                         from, levels[isa].name, levels[isa].architecture, list(false, text));
+    }
+    return error_set(err, ST_UNSUPPORTED, "%s '%s': this machine lacks it, it has %s", from,
+                     levels[isa].name, list(false, text));
+}
+
 static enum status choose(const char *name, enum hal_cpu_isa *out_isa, struct error *err)
 {
     const char *from = name ? "cpu level" : "PTED_CPU";
-    enum hal_cpu_isa best = hal_cpu_isa_best();
+    char text[LIST_BYTES];
 
     name = name ? name : getenv("PTED_CPU");
     if (!name || !*name) {
-        *out_isa = best;
+        *out_isa = hal_cpu_isa_best();
         return ST_OK;
     }
     if (!hal_cpu_isa_parse(name, out_isa)) {
-        return error_set(err, ST_INVALID,
-                         "%s '%.32s' is not a level: expected one of generic, "
-                         "avx2, avx512, avx512_vnni, avx512_bf16",
-                         from, name);
+        return error_set(err, ST_INVALID, "%s '%.32s' is not a level: expected one of %s", from,
+                         name, list(true, text));
     }
-    if (!hal_cpu_isa_supported(*out_isa)) {
-        return error_set(err, ST_UNSUPPORTED, "%s '%s': this machine has '%s' at most", from,
-                         names[*out_isa], names[best]);
-    }
-    return ST_OK;
+    return hal_cpu_isa_supported(*out_isa) ? ST_OK : fail_unsupported(from, *out_isa, err);
 }
 
 enum hal_cpu_isa hal_cpu_isa(void)
@@ -118,7 +172,7 @@ static enum status acquire_locked(const char *name, enum hal_cpu_isa *out_isa, s
     int level = atomic_load(&settled_level);
     if (level >= 0 && (enum hal_cpu_isa)level != *out_isa) {
         return error_set(err, ST_INVALID, "cpu level '%s': an open device already uses '%s'",
-                         names[*out_isa], names[level]);
+                         levels[*out_isa].name, levels[level].name);
     }
     atomic_store_explicit(&settled_level, (int)*out_isa, memory_order_release);
     devices++;

@@ -149,7 +149,7 @@ struct uk_window_f32 {
 struct hal_cpu_uk {
     const char *name; /* of the level */
     uint32_t f32_nr;  /* columns of a packed panel */
-    uint32_t f32_mr;  /* rows of a register tile: m's that waste nothing are its multiples */
+    uint32_t f32_mr;  /* rows of a register tile: fastest when m is a multiple of this */
 
     void (*gemm_f32)(const struct uk_gemm_f32 *g);
     void (*pack_f32)(const struct uk_pack_f32 *p, uint32_t panel_begin, uint32_t panel_end);
@@ -240,8 +240,5 @@ static inline size_t uk_dw_u8_bytes(const struct hal_cpu_uk *uk, size_t kernel_h
 
 /* The table of the level in use. Any thread. */
 const struct hal_cpu_uk *hal_cpu_uk(void);
-
-/* The table for a level: its own, or that of the nearest below it. */
-const struct hal_cpu_uk *hal_cpu_uk_find(enum hal_cpu_isa isa);
 
 #endif

@@ -97,14 +97,23 @@ INT_PEAK(int_peak_avx512, 64, 2, STEP_MADD_64, __attribute__((target("avx512f,av
 INT_PEAK(int_peak_vnni, 64, 4, STEP_DOT, __attribute__((target("avx512f,avx512vnni"))))
 #endif
 
+#ifdef PTED_CPU_X86
+/* A level without a peak of its own has that of the nearest one that it builds on. */
+static bool has(const struct hal_cpu_uk *uk, enum hal_cpu_isa level)
+{
+    enum hal_cpu_isa isa;
+    return hal_cpu_isa_parse(uk->name, &isa) && hal_cpu_isa_has(isa, level);
+}
+#endif
+
 /* 8-bit multiplications and additions. */
 static double int_peak(const struct hal_cpu_uk *uk)
 {
 #ifdef PTED_CPU_X86
-    return strcmp(uk->name, "avx512_vnni") == 0 ? int_peak_vnni()
-           : strcmp(uk->name, "avx512") == 0    ? int_peak_avx512()
-           : strcmp(uk->name, "avx2") == 0      ? int_peak_avx2()
-                                                : int_peak_generic();
+    return has(uk, HAL_CPU_AVX512_VNNI) ? int_peak_vnni()
+           : has(uk, HAL_CPU_AVX512)    ? int_peak_avx512()
+           : has(uk, HAL_CPU_AVX2)      ? int_peak_avx2()
+                                        : int_peak_generic();
 #else
     (void)uk;
     return peak_generic();
@@ -114,10 +123,10 @@ static double int_peak(const struct hal_cpu_uk *uk)
 static double peak(const struct hal_cpu_uk *uk)
 {
 #ifdef PTED_CPU_X86
-    if (strncmp(uk->name, "avx512", 6) == 0) {
+    if (has(uk, HAL_CPU_AVX512)) {
         return peak_avx512();
     }
-    if (strcmp(uk->name, "avx2") == 0) {
+    if (has(uk, HAL_CPU_AVX2)) {
         return peak_avx2();
     }
 #endif
@@ -502,18 +511,15 @@ static void run(const struct hal_cpu_uk *uk, const struct bench *b)
 int main(int argc, char **argv)
 {
     const char *level = argc > 1 ? argv[1] : "", *name = argc > 2 ? argv[2] : "";
-    const struct hal_cpu_uk *before = NULL;
     stream = new_floats(STREAM_FLOATS);
     left = new_floats(OPERAND_FLOATS);
     right = new_floats(OPERAND_FLOATS);
     out = new_floats(OPERAND_FLOATS);
     for (int isa = HAL_CPU_ISA_COUNT - 1; isa >= 0; isa--) {
-        const struct hal_cpu_uk *uk = hal_cpu_uk_find((enum hal_cpu_isa)isa);
-        if (uk == before || !hal_cpu_isa_supported((enum hal_cpu_isa)isa) ||
-            !strstr(uk->name, level)) {
+        const struct hal_cpu_uk *uk = hal_cpu_isa_kernels((enum hal_cpu_isa)isa);
+        if (!hal_cpu_isa_supported((enum hal_cpu_isa)isa) || !strstr(uk->name, level)) {
             continue;
         }
-        before = uk;
         for (size_t i = 0; i < sizeof(benches) / sizeof(benches[0]); i++) {
             if (strstr(benches[i].name, name)) {
                 run(uk, &benches[i]);

@@ -9,6 +9,7 @@
 
 #include "hal/cpu/cpus.h"
 #include "hal/cpu/isa.h"
+#include "hal/cpu/uk.h"
 
 static void test_isa_names(void **state)
 {
@@ -23,15 +24,36 @@ static void test_isa_names(void **state)
     assert_false(hal_cpu_isa_parse("avx2 ", &isa));
 }
 
-/* Levels include the ones before them, so there is nothing between generic and the best. */
+/* A machine with a level has its base; a level that it can use has kernels of its own name. */
 static void test_isa_support(void **state)
 {
     (void)state;
-    enum hal_cpu_isa best = hal_cpu_isa_best();
     assert_true(hal_cpu_isa_supported(HAL_CPU_GENERIC));
+    assert_true(hal_cpu_isa_supported(hal_cpu_isa_best()));
     for (unsigned i = 0; i < HAL_CPU_ISA_COUNT; i++) {
-        assert_int_equal(hal_cpu_isa_supported((enum hal_cpu_isa)i), i <= best);
+        enum hal_cpu_isa isa = (enum hal_cpu_isa)i;
+        if (hal_cpu_isa_supported(isa)) {
+            assert_true(hal_cpu_isa_supported(hal_cpu_isa_base(isa)));
+            assert_string_equal(hal_cpu_isa_kernels(isa)->name, hal_cpu_isa_name(isa));
+            assert_true(isa <= hal_cpu_isa_best());
+        }
     }
+}
+
+/* Along the bases, whatever the order of the rows. */
+static void test_isa_has(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < HAL_CPU_ISA_COUNT; i++) {
+        enum hal_cpu_isa isa = (enum hal_cpu_isa)i;
+        assert_true(hal_cpu_isa_has(isa, isa));
+        assert_true(hal_cpu_isa_has(isa, hal_cpu_isa_base(isa)));
+        assert_true(hal_cpu_isa_has(isa, HAL_CPU_GENERIC));
+        assert_int_equal(hal_cpu_isa_has(HAL_CPU_GENERIC, isa), isa == HAL_CPU_GENERIC);
+    }
+    assert_int_equal(hal_cpu_isa_base(HAL_CPU_GENERIC), HAL_CPU_GENERIC);
+    assert_true(hal_cpu_isa_has(HAL_CPU_AVX512_VNNI, HAL_CPU_AVX2));
+    assert_false(hal_cpu_isa_has(HAL_CPU_AVX2, HAL_CPU_AVX512_VNNI));
 }
 
 static void test_isa_acquire(void **state)
@@ -74,17 +96,37 @@ static void test_isa_environment(void **state)
     unsetenv("PTED_CPU");
 }
 
+/* A level that the machine lacks: the error names it, and those that there are. */
 static void test_isa_missing_names_both(void **state)
 {
     struct error err;
-    enum hal_cpu_isa isa, best = hal_cpu_isa_best();
+    enum hal_cpu_isa isa;
+    bool is_any = false;
     (void)state;
-    if (best + 1 == HAL_CPU_ISA_COUNT) {
+    for (unsigned i = 0; i < HAL_CPU_ISA_COUNT; i++) {
+        const char *wanted = hal_cpu_isa_name((enum hal_cpu_isa)i);
+        if (!hal_cpu_isa_supported((enum hal_cpu_isa)i)) {
+            is_any = true;
+            assert_fails(err, hal_cpu_isa_acquire(wanted, &isa, &err), ST_UNSUPPORTED, wanted);
+            assert_non_null(strstr(err.text, hal_cpu_isa_name(hal_cpu_isa_best())));
+        }
+    }
+    if (!is_any) {
         skip(); /* this machine has them all */
     }
-    const char *wanted = hal_cpu_isa_name((enum hal_cpu_isa)(best + 1));
-    assert_fails(err, hal_cpu_isa_acquire(wanted, &isa, &err), ST_UNSUPPORTED, wanted);
-    assert_non_null(strstr(err.text, hal_cpu_isa_name(best)));
+}
+
+/* What has no kernels is not offered, and an unknown name is told all that are. */
+static void test_isa_offers_what_it_has(void **state)
+{
+    struct error err;
+    enum hal_cpu_isa isa;
+    (void)state;
+    assert_fails(err, hal_cpu_isa_acquire("avx512_bf16", &isa, &err), ST_INVALID,
+                 "expected one of generic, ");
+    for (unsigned i = 0; i < HAL_CPU_ISA_COUNT; i++) {
+        assert_non_null(strstr(err.text, hal_cpu_isa_name((enum hal_cpu_isa)i)));
+    }
 }
 
 static void test_quota(void **state)
@@ -110,9 +152,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_isa_names),
         cmocka_unit_test(test_isa_support),
+        cmocka_unit_test(test_isa_has),
         cmocka_unit_test(test_isa_acquire),
         cmocka_unit_test(test_isa_environment),
         cmocka_unit_test(test_isa_missing_names_both),
+        cmocka_unit_test(test_isa_offers_what_it_has),
         cmocka_unit_test(test_quota),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

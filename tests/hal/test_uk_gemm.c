@@ -388,7 +388,7 @@ static void test_pack(void **state)
 
 static void test_packed_size(void **state)
 {
-    const struct hal_cpu_uk *uk = hal_cpu_uk_find(HAL_CPU_GENERIC);
+    const struct hal_cpu_uk *uk = hal_cpu_isa_kernels(HAL_CPU_GENERIC);
     (void)state;
     assert_int_equal(uk_packed_f32_floats(uk, 10, 1), 10 * uk->f32_nr);
     assert_int_equal(uk_packed_f32_floats(uk, 10, 0), 0);

@@ -20,4 +20,5 @@ EXTRA_DIST += $(HTTP_TESTS) \
 	%D%/70_coding.t \
 	%D%/80_call.t \
 	%D%/90_batch.t \
+	%D%/child_log.py \
 	%D%/load.py

@@ -20,6 +20,7 @@ import time
 import urllib.request
 from pathlib import Path
 
+from child_log import ChildLog
 from run_http import (MODELS, PTED, TIMEOUT_S, Client, Daemon, Failure, Report, build_request,
                       expect)
 
@@ -268,7 +269,7 @@ def inherited_sockets():
                     "os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS='2'); "
                     "os.execv(sys.argv[3], sys.argv[3:])")
         fds = [os.dup2(tcp.fileno(), 100), os.dup2(local.fileno(), 101)]
-        log = tempfile.TemporaryFile("a+")
+        log = ChildLog()
         process = subprocess.Popen([sys.executable, "-c", launcher, "100", "101", PTED, ADD],
                                    pass_fds=fds, stderr=log, stdin=subprocess.DEVNULL)
         try:
@@ -278,7 +279,6 @@ def inherited_sockets():
             client.socket = socket.socket(socket.AF_UNIX)
             client.socket.connect(f"{folder}/s")
             expect("infer over the inherited file", infer(client), 200)
-            log.seek(0)
             expect("default address unused", ":8000" in log.read(), False)
         finally:
             process.terminate()
@@ -287,6 +287,15 @@ def inherited_sockets():
             local.close()
             for fd in fds:
                 os.close(fd)
+
+
+def logs_keep_every_line():
+    """Of these tests: a process that writes while its log is read overwrites nothing."""
+    log = ChildLog()
+    for line in ("first", "second"):
+        subprocess.run(["sh", "-c", f"echo {line} >&2"], check=True, stderr=log)
+        log.reader.seek(0)  # what read() begins with
+    expect("lines", log.read(), "first\nsecond\n")
 
 
 def sockets_for_another():
@@ -639,7 +648,8 @@ CHECKS = (
     usage_errors, help_and_version, bad_model_files, folder_of_models, folders_of_models,
     models_are_described, unknown_operator, log_escapes, log_limit, log_requests, log_file, hangup,
     closed_standard_files, port_in_use, names,
-    unix_socket, inherited_sockets, sockets_for_another, stops_at_once_when_idle, few_files,
+    unix_socket, inherited_sockets, logs_keep_every_line, sockets_for_another,
+    stops_at_once_when_idle, few_files,
     drain_finishes_requests, drain_under_load, drain_has_an_end, second_signal,
     disconnect_in_every_step, client_that_does_not_read, too_many_connections, ring_exhausted,
     log_lines)

@@ -38,9 +38,10 @@ import socket
 import struct
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
+
+from child_log import ChildLog
 
 SOURCE = Path(os.environ.get("top_srcdir", Path(__file__).resolve().parents[2]))
 BUILD = Path(os.environ.get("top_builddir", SOURCE))
@@ -71,8 +72,7 @@ class Daemon:
 
     def __init__(self, arguments, listen=("--listen", "127.0.0.1:0"), log=None, command=None,
                  **popen):
-        # To append: the daemon shares our offset, which reading moves.
-        self.log = tempfile.TemporaryFile("a+")
+        self.log = ChildLog()
         self.log_path = log
         self.process = subprocess.Popen(command or [PTED, *listen, *arguments],
                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -82,7 +82,6 @@ class Daemon:
     def read_log(self):
         if self.log_path:
             return self.log_path.read_text() if self.log_path.exists() else ""
-        self.log.seek(0)
         return self.log.read()
 
     def wait_for(self, pattern):
@@ -95,7 +94,9 @@ class Daemon:
             if ended:
                 break
             time.sleep(0.01)
+        # Waited for, so that __exit__() finds it dead and repeats this failure, not the signal's.
         self.process.kill()
+        self.process.wait()
         raise Failure(f"no {pattern!r} in the log: {self.read_log().strip()}")
 
     def __enter__(self):

@@ -29,6 +29,9 @@ import tempfile
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "http"))
+from child_log import ChildLog  # noqa: E402
+
 SOURCE = Path(os.environ.get("top_srcdir", Path(__file__).resolve().parents[2]))
 BUILD = Path(os.environ.get("top_builddir", SOURCE))
 PTED = os.environ.get("PTED", str(BUILD / "pted"))
@@ -252,9 +255,7 @@ class Daemon:
     """pted on a port that the system chose, serving the program or what the arguments say."""
 
     def __init__(self, *arguments):
-        # A file and not a pipe: nobody reads along, and a pipe that is full would stop the daemon.
-        # To append: the daemon shares our offset, which reading moves.
-        self.log = tempfile.TemporaryFile("a+")
+        self.log = ChildLog()
         device = ["--device", DEVICE] if DEVICE else []
         self.process = subprocess.Popen([PTED, "--listen", "127.0.0.1:0", *device,
                                          *map(str, arguments)],
@@ -263,7 +264,6 @@ class Daemon:
         self.connection = None
 
     def read_log(self):
-        self.log.seek(0)
         return self.log.read()
 
     def __enter__(self):

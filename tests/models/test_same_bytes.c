@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 
 #include "base/check.h"
+#include "hal/cpu/isa.h"
 #include "hal/device.h"
 #include "hal/pool.h"
 #include "runtime/call/batch.h"
@@ -30,8 +31,6 @@
 #define CALLS 4 /* of a method; one after the other in one sequence where it has state */
 #define METHODS_MAX 32
 #define PROOF_NS 20000000u
-
-static const char *const levels[] = {"generic", "avx2", "avx512", "avx512_vnni", "avx512_bf16"};
 
 /* Each also stands for an arena that is filled before each run, or is not. */
 static const struct {
@@ -302,24 +301,13 @@ static bool check_level(const char *path, const char *level)
     return true;
 }
 
-static bool is_level_here(const char *level)
-{
-    const struct hal_device_options options = {.workers = 1, .cpu_level = level};
-    struct hal_device *device;
-    if (hal_device_open("cpu", &options, &device, NULL) != ST_OK) {
-        return false;
-    }
-    hal_device_unref(device);
-    return true;
-}
-
 /* From the best level down; |all|: not only that one. */
 static bool check_file(const char *path, bool all)
 {
     bool is_right = true, is_done = false;
-    for (size_t i = sizeof(levels) / sizeof(levels[0]); i-- > 0 && (all || !is_done);) {
-        if (is_level_here(levels[i])) {
-            is_right &= check_level(path, levels[i]);
+    for (unsigned i = HAL_CPU_ISA_COUNT; i-- > 0 && (all || !is_done);) {
+        if (hal_cpu_isa_supported((enum hal_cpu_isa)i)) {
+            is_right &= check_level(path, hal_cpu_isa_name((enum hal_cpu_isa)i));
             is_done = true;
         }
     }

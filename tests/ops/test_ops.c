@@ -14,6 +14,7 @@
 
 #include "base/buf.h"
 #include "base/check.h"
+#include "hal/cpu/isa.h"
 #include "hal/device.h"
 #include "hal/pool.h"
 #include "runtime/call/invocation.h"
@@ -31,7 +32,6 @@ static const char *const families[] = {
     "index",     "pool",       "matmul",   "conv",       "quantized", "quant_layers", "llm",
     "vision",    "conv_types", "complex",  "order",      "gate",      "random",       "integers",
     "corners",   "extent",     "products", "conversions"};
-static const char *const levels[] = {"generic", "avx2", "avx512"};
 static const uint32_t worker_counts[] = {1, 4};
 
 /*
@@ -373,9 +373,9 @@ int main(int argc, char **argv)
 
     buf_init(&session.listing, (size_t)16 << 20);
     buf_init(&session.graphs, (size_t)64 << 20);
-    for (size_t l = 0; l < (is_brief ? 1 : LENGTH(levels)); l++) {
+    for (unsigned l = 0; l < (is_brief ? 1 : HAL_CPU_ISA_COUNT); l++) {
         for (size_t w = 0; w < (is_brief ? 1 : LENGTH(worker_counts)); w++) {
-            session.level = levels[l];
+            session.level = hal_cpu_isa_name((enum hal_cpu_isa)l);
             session.workers = worker_counts[w];
             check_level(&session);
             session.is_first = false;

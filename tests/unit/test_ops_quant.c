@@ -203,8 +203,8 @@ static void test_levels(void **state)
         x[i] = (float)(i - 30) * 0.375f * (i % 5 == 0 ? 1e6f : 1.0f);
     }
     for (int isa = 1; isa < HAL_CPU_ISA_COUNT; isa++) {
-        const struct hal_cpu_uk *uk = hal_cpu_uk_find((enum hal_cpu_isa)isa);
-        const struct hal_cpu_uk *generic = hal_cpu_uk_find(HAL_CPU_GENERIC);
+        const struct hal_cpu_uk *uk = hal_cpu_isa_kernels((enum hal_cpu_isa)isa);
+        const struct hal_cpu_uk *generic = hal_cpu_isa_kernels(HAL_CPU_GENERIC);
         for (int t = 0; t < UK_INT_COUNT && hal_cpu_isa_supported((enum hal_cpu_isa)isa); t++) {
             struct uk_quant p = {0.75f, 5, t == UK_U8 || t == UK_U16 ? 0 : -100, 100};
             for (size_t n = 0; n <= 77; n++) {
