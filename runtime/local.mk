@@ -11,4 +11,5 @@ include runtime/code/local.mk
 include runtime/plan/local.mk
 include runtime/graph/local.mk
 include runtime/ops/local.mk
+include runtime/emit/local.mk
 include runtime/pte/local.mk
