@@ -4,7 +4,7 @@
  * promise (POST /v2/batch) and in a pipeline's document:
  *
  *     2               a number: the raw index
- *     "boxes.0"       a string: the name or the alias (runtime/names.h)
+ *     "boxes.0"       a string: the name or the alias (runtime/program/names.h)
  *     ["boxes", 0]    a list: the keys and positions that lead to it in the structure of the
  * results
  *

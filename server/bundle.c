@@ -5,8 +5,8 @@
 #include "server/bundle.h"
 
 #include "base/check.h"
-#include "runtime/invocation.h"
-#include "runtime/oracle.h"
+#include "runtime/call/invocation.h"
+#include "runtime/program/oracle.h"
 #include "runtime/sched/sequence.h"
 #include "server/http.h"
 #include "server/request.h"

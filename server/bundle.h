@@ -2,7 +2,7 @@
 /*
  * POST /v2/batch: a list of calls of any models, answered together. Each has an answer and a status
  * of its own. An input of one may be a result of another; the whole is a partial cascade
- * (runtime/cascade.h), one job of the scheduler, and one reservation of memory or none.
+ * (runtime/pipeline/cascade.h), one job of the scheduler, and one reservation of memory or none.
  *
  * What is wrong with the list refuses it: its text, ids that repeat or that nobody has, circles,
  * binary data that cannot be shared out. All else is the affair of one call, and of those that take
@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "runtime/cascade.h"
+#include "runtime/pipeline/cascade.h"
 #include "server/infer.h"
 
 #define BUNDLE_CALLS_MAX RT_CASCADE_STEPS_MAX

@@ -17,7 +17,7 @@
 #include "protocol/call.h"
 #include "protocol/oip.h"
 #include "protocol/oip_reply.h"
-#include "runtime/invocation.h"
+#include "runtime/call/invocation.h"
 #include "runtime/sched/sched.h"
 #include "server/body.h"
 #include "server/coding.h"

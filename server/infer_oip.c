@@ -3,7 +3,7 @@
 #include "config.h"
 
 #include "base/check.h"
-#include "runtime/invocation.h"
+#include "runtime/call/invocation.h"
 #include "server/infer.h"
 #include "server/request.h"
 #include "server/server.h"

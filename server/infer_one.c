@@ -3,8 +3,8 @@
 #include "config.h"
 
 #include "base/check.h"
-#include "runtime/batch.h"
-#include "runtime/invocation.h"
+#include "runtime/call/batch.h"
+#include "runtime/call/invocation.h"
 #include "runtime/sched/sequence.h"
 #include "server/infer.h"
 #include "server/request.h"

@@ -18,9 +18,9 @@
 #include "base/status.h"
 #include "protocol/call.h"
 #include "protocol/oip.h"
-#include "runtime/names.h"
-#include "runtime/pipeline.h"
-#include "runtime/program.h"
+#include "runtime/pipeline/pipeline.h"
+#include "runtime/program/names.h"
+#include "runtime/program/program.h"
 #include "server/options.h"
 #include "server/route.h"
 

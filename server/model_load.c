@@ -14,8 +14,10 @@
 
 #include "hal/device.h"
 #include "hal/pool.h"
-#include "runtime/batch.h"
-#include "runtime/pipeline.h"
+#include "runtime/call/batch.h"
+#include "runtime/load/load.h"
+#include "runtime/pipeline/pipeline.h"
+#include "runtime/pte/files.h"
 #include "runtime/sched/sched.h"
 #include "server/log.h"
 #include "server/model_log.h"
@@ -91,11 +93,11 @@ static enum status load(struct models *models, struct span name, uint32_t versio
                         struct error *err)
 {
     const char *data[RT_DATA_FILES_MAX];
-    struct rt_program_options options = {.device = models->device, .data_paths = data};
+    struct rt_load_options options = {.device = models->device, .data_paths = data};
     struct rt_program *program;
     uint64_t begin_ns = uv_hrtime();
     TRY(data_paths_of(models->options, name, data, &options.data_count, err));
-    if (rt_program_load(path, &options, &program, err) != ST_OK) {
+    if (rt_load_program(path, &options, &program, err) != ST_OK) {
         return forget_path(err, path);
     }
     enum status status = check_callable(program, err);

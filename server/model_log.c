@@ -10,9 +10,9 @@
 
 #include "base/buf.h"
 #include "hal/device.h"
-#include "runtime/pipeline.h"
-#include "runtime/resident.h"
-#include "runtime/results.h"
+#include "runtime/pipeline/pipeline.h"
+#include "runtime/program/resident.h"
+#include "runtime/program/results.h"
 #include "server/amount.h"
 #include "server/log.h"
 #include "server/model.h"

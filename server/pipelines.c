@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "runtime/names.h"
+#include "runtime/program/names.h"
 #include "server/file.h"
 #include "server/model.h"
 #include "server/pipelines_priv.h"

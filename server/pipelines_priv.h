@@ -9,7 +9,7 @@
 #include "base/arena.h"
 #include "protocol/json.h"
 #include "protocol/pick.h"
-#include "runtime/pipeline.h"
+#include "runtime/pipeline/pipeline.h"
 
 /* An input of the pipeline, or a step: by name, or by number. */
 struct pipelines_ref {

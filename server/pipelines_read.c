@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/names.h"
+#include "runtime/program/names.h"
 #include "server/pipelines_priv.h"
 
 #define SOURCES_MAX                                                                                \

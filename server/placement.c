@@ -11,8 +11,8 @@
 #include "hal/device.h"
 #include "hal/kernel.h"
 #include "protocol/json.h"
-#include "runtime/pipeline.h"
-#include "runtime/program.h"
+#include "runtime/pipeline/pipeline.h"
+#include "runtime/program/program.h"
 
 #define PLACEMENT_TEXT_MAX (16 << 10)
 #define HOSTED_MAX 64 /* operators that are told apart, with their reasons */

@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "hal/device.h"
 #include "hal/pool.h"
-#include "runtime/batch.h"
+#include "runtime/call/batch.h"
 #include "runtime/sched/sched.h"
 #include "server/model_log.h"
 #include "server/server.h"

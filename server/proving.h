@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How many rows of each model may run as one is found out by running it (runtime/batch.h), which
- * takes longer than loading it. So models are served at once, each request alone, and a thread of
- * libuv's pool tries one after the other meanwhile, in memory of its own. All here is the loop's.
+ * The number of a model's rows that may run as one is found by running it (runtime/call/batch.h),
+ * which takes longer than loading the model. So models are served at once, each request alone, and
+ * a thread of libuv's pool tries one model after the other in memory of its own. Everything here
+ * belongs to the loop.
  */
 #ifndef PTED_SERVER_PROVING_H
 #define PTED_SERVER_PROVING_H

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "runtime/program.h"
+#include "runtime/program/program.h"
 #include "server/exit_status.h"
 
 #define NAMES_TEXT_MAX 160 /* of methods, in an error */

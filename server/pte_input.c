@@ -12,7 +12,7 @@
 #include "protocol/json.h"
 #include "protocol/number.h"
 #include "protocol/tensor_text.h"
-#include "runtime/invocation.h"
+#include "runtime/call/invocation.h"
 #include "server/file.h"
 #include "server/npy.h"
 

@@ -6,7 +6,7 @@
 #define PTED_SERVER_PTE_INPUT_H
 
 #include "base/status.h"
-#include "runtime/program.h"
+#include "runtime/program/program.h"
 
 struct rt_invocation;
 

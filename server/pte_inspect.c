@@ -10,12 +10,14 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/bytes.h"
 #include "base/check.h"
 #include "hal/device.h"
-#include "base/bytes.h"
-#include "runtime/example.h"
-#include "runtime/program.h"
-#include "runtime/results.h"
+#include "runtime/load/load.h"
+#include "runtime/program/example.h"
+#include "runtime/program/program.h"
+#include "runtime/program/results.h"
+#include "runtime/pte/files.h"
 #include "server/args.h"
 #include "server/pte.h"
 #include "server/pte_inspect.h"
@@ -248,14 +250,13 @@ static void print_names_note(const struct rt_program *program, struct buf *out)
     }
 }
 
-static enum status print_graphs(const struct inspect_options *options,
-                                struct rt_program_options *load, struct rt_program *program,
-                                struct buf *out, struct error *err)
+static enum status print_graphs(const struct inspect_options *options, struct rt_load_options *load,
+                                struct rt_program *program, struct buf *out, struct error *err)
 {
     struct rt_program *unfused = NULL;
     if (options->what == INSPECT_PLAN) {
         load->is_unfused = true;
-        TRY(rt_program_load(options->path, load, &unfused, err));
+        TRY(rt_load_program(options->path, load, &unfused, err));
     }
     enum status status = print_methods(options, program, unfused, out, err);
     rt_program_unref(unfused);
@@ -264,7 +265,7 @@ static enum status print_graphs(const struct inspect_options *options,
 }
 
 static enum status print_program(const struct inspect_options *options,
-                                 struct rt_program_options *load, struct rt_program *program,
+                                 struct rt_load_options *load, struct rt_program *program,
                                  struct buf *out, struct error *err)
 {
     const struct inspected it = {program, options->path, name_of(options->path)};
@@ -288,13 +289,13 @@ static enum status print_program(const struct inspect_options *options,
 static enum status load_and_print(const struct inspect_options *options, struct hal_device *device,
                                   struct error *err)
 {
-    struct rt_program_options load = {
+    struct rt_load_options load = {
         .device = device,
         .data_paths = options->data,
         .data_count = options->data_count,
     };
     struct rt_program *program;
-    TRY(rt_program_load(options->path, &load, &program, err));
+    TRY(rt_load_program(options->path, &load, &program, err));
     struct buf out;
     buf_init(&out, INSPECT_TEXT_BYTES_MAX);
     enum status status = print_program(options, &load, program, &out, err);

@@ -6,8 +6,8 @@
 
 #include "base/buf.h"
 #include "base/status.h"
-#include "runtime/program.h"
-#include "runtime/summary.h"
+#include "runtime/program/program.h"
+#include "runtime/program/summary.h"
 
 /* A program and what it is called. */
 struct inspected {

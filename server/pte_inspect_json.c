@@ -11,9 +11,9 @@
 #include "protocol/json.h"
 #include "protocol/number.h"
 #include "protocol/tensor_text.h"
-#include "runtime/results.h"
-#include "runtime/signature.h"
-#include "runtime/state.h"
+#include "runtime/program/results.h"
+#include "runtime/program/signature.h"
+#include "runtime/program/state.h"
 #include "server/pte_inspect.h"
 
 #define INSPECT_FORMAT 1

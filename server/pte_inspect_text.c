@@ -11,7 +11,7 @@
 
 #include "protocol/json.h"
 #include "protocol/number.h"
-#include "runtime/state.h"
+#include "runtime/program/state.h"
 #include "server/amount.h"
 #include "server/pte_inspect.h"
 

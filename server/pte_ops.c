@@ -8,7 +8,7 @@
 #include "base/dtype.h"
 #include "hal/device.h"
 #include "protocol/json.h"
-#include "runtime/operators.h"
+#include "runtime/import/operators.h"
 #include "server/pte.h"
 
 #define TEXT_BYTES_MAX ((size_t)4 << 20)

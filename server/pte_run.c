@@ -19,10 +19,12 @@
 #include "hal/device.h"
 #include "hal/pool.h"
 #include "protocol/json.h"
-#include "runtime/example.h"
-#include "runtime/invocation.h"
-#include "runtime/names.h"
-#include "runtime/program.h"
+#include "runtime/call/invocation.h"
+#include "runtime/load/load.h"
+#include "runtime/program/example.h"
+#include "runtime/program/names.h"
+#include "runtime/program/program.h"
+#include "runtime/pte/files.h"
 #include "server/args.h"
 #include "server/npy.h"
 #include "server/options.h"
@@ -219,12 +221,12 @@ static enum status load(struct run *run, struct error *err)
     TRY(hal_device_open(name, &device_options, &run->device, err));
     size_t half = hal_device_props(run->device)->memory_bytes_max / 2;
     TRY(hal_pool_new(run->device, half < RUN_RING_BYTES ? half : RUN_RING_BYTES, &run->pool, err));
-    const struct rt_program_options options = {
+    const struct rt_load_options options = {
         .device = run->device,
         .data_paths = run->options->data,
         .data_count = run->options->data_count,
     };
-    TRY(rt_program_load(run->options->path, &options, &run->program, err));
+    TRY(rt_load_program(run->options->path, &options, &run->program, err));
     TRY(find_method(run, err));
     return assign_inputs(run, err);
 }

@@ -44,6 +44,32 @@ forbid() {
 include_rules() {
     # shellcheck disable=SC2086
     grep -nE '^ *# *include *[<"]' /dev/null $C_FILES | awk '
+        # The same for a room of the runtime: itself and the rooms below it.
+        function rooms(file, part, own, seen) {
+            split(file, part, "/")
+            own = part[2]
+            seen = "^(config\\.h$|base/|hal/[a-z_]+\\.h$|runtime/" own "/|"
+            if (own == "pte") return seen "^$)"
+            if (file ~ /graph\/(dim|graph)\.h$/) return "^(base/|runtime/graph/dim\\.h$)"
+            if (own == "graph") return seen "runtime/ops/)"
+            if (own == "emit") return seen "runtime/(graph/graph|ops/cut)\\.h$)"
+            if (own == "ops")
+                return seen "hal/cpu/uk[a-z0-9_]*\\.h$|runtime/emit/|runtime/graph/graph\\.h$)"
+            seen = seen "runtime/(ops|emit)/|runtime/graph/graph\\.h$|"
+            if (own == "plan") return seen "runtime/pte/files\\.h$)"
+            if (own == "code") return seen "runtime/(graph|plan)/)"
+            if (own == "import") return seen "runtime/(pte|code)/)"
+            seen = seen "runtime/(program|import|code|plan|graph|pte)/|"
+            if (own == "program")
+                return seen "protocol/(rawsig|sip|sig|sip_build|pytree|pick)\\.h$)"
+            if (own == "call") return seen "^$)"
+            seen = seen "runtime/call/|"
+            if (own == "sched" || own == "vm") return seen "^$)"
+            if (own == "pipeline")
+                return seen "protocol/(rawsig|sip|sig|sip_build|pytree|pick)\\.h$)"
+            if (own == "load") return seen "runtime/vm/)"
+            return "^$"
+        }
         # The folders and files that a folder may include, as one expression.
         function allowed(file) {
             if (file ~ /^base\//) return "^(config\\.h$|base/)"
@@ -54,31 +80,12 @@ include_rules() {
             }
             if (file == "hal/drivers.c") return "^(config\\.h$|base/|hal/)"
             if (file ~ /^hal\//) return "^(config\\.h$|base/|hal/[a-z_]+\\.(h|def)$)"
-            if (file ~ /^runtime\/pte\//) return "^(config\\.h$|base/|runtime/pte/)"
-            if (file ~ /^runtime\/graph\/(dim|graph)\.h$/) return "^(base/|runtime/graph/dim\\.h$)"
-            if (file ~ /^runtime\/graph\//)
-                return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|runtime/(graph|ops)/|" \
-                    "runtime/plan/plan\\.h$)"
-            if (file ~ /^runtime\/ops\//)
-                return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|hal/cpu/uk[a-z0-9_]*\\.h$|" \
-                    "runtime/ops/|runtime/graph/graph\\.h$)"
-            if (file ~ /^runtime\/import\//)
-                return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|runtime/(import|pte|ops)/|" \
-                    "runtime/graph/graph\\.h$|runtime/(code|files|scalar)\\.h$)"
-            if (file ~ /^runtime\/plan\//)
-                return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|runtime/(plan|ops)/|" \
-                    "runtime/graph/graph\\.h$|runtime/files\\.h$)"
-            if (file ~ /^runtime\/vm\//)
-                return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|runtime/(vm|plan|ops)/|" \
-                    "runtime/[a-z_]+\\.h$)"
-            if (file ~ /^runtime\/sched\//)
-                return "^(config\\.h$|base/|runtime/sched/|runtime/(program|state)\\.h$)"
-            if (file ~ /^runtime\//)
-                return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|runtime/|" \
-                    "protocol/(rawsig|sip|sig|sip_build|pytree|pick)\\.h$)"
+            if (file ~ /^runtime\//) return rooms(file)
             if (file ~ /^server\//)
-                return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|runtime/(sched/)?[a-z_]+\\.h$|" \
-                    "protocol/|server/)"
+                return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|protocol/|server/|" \
+                    "runtime/(load/load|call/(invocation|batch)|pipeline/(pipeline|cascade)|" \
+                    "program/(example|names|oracle|program|resident|results|signature|state|" \
+                    "summary)|sched/[a-z_]+|import/operators|pte/files)\\.h$)"
             return "."
         }
         # Libraries that one folder hides from the others.
@@ -95,6 +102,9 @@ include_rules() {
             if (file ~ /^tests\//) next
             if ($0 ~ /<[^>]*>/ && file !~ library_folder(name))
                 print file ":" line ": <" name "> belongs to " library_folder(name)
+            folder = name; sub(/[^\/]*$/, "", folder)
+            if (name ~ /_priv\.h$/ && index(file, folder) != 1)
+                print file ":" line ": \"" name "\" is private to its folder"
             if ($0 ~ /"[^"]*"/ && name !~ allowed(file))
                 print file ":" line ": may not include \"" name "\""
         }' >>"$report"

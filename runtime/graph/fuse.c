@@ -29,8 +29,8 @@ static bool read_clamp(const struct rt_graph *graph, const struct rt_node *node,
         return false;
     }
     const struct rt_value *lo = rt_node_arg(graph, node, 1), *hi = rt_node_arg(graph, node, 2);
-    *min = lo->kind == RT_NONE ? -INFINITY : rt_arg_number(lo);
-    *max = hi->kind == RT_NONE ? INFINITY : rt_arg_number(hi);
+    *min = lo->kind == RT_NONE ? -INFINITY : rt_value_number(lo);
+    *max = hi->kind == RT_NONE ? INFINITY : rt_value_number(hi);
     return rt_value_is_fixed(lo) && rt_value_is_fixed(hi);
 }
 
@@ -160,7 +160,7 @@ static bool try_residual(struct rt_rewrite *rw, const struct rt_node *add, uint3
 static void fuse_add(struct rt_rewrite *rw, const struct rt_node *add)
 {
     const struct rt_value *alpha = rt_node_arg(rw->graph, add, 2);
-    if (rt_value_is_fixed(alpha) && rt_arg_number(alpha) == 1 && !try_residual(rw, add, 0, 1)) {
+    if (rt_value_is_fixed(alpha) && rt_value_number(alpha) == 1 && !try_residual(rw, add, 0, 1)) {
         try_residual(rw, add, 1, 0);
     }
 }

@@ -171,6 +171,20 @@ bool rt_value_same_dims(const struct rt_value *a, const struct rt_value *b);
 /* The product of all dims. */
 struct rt_dim rt_value_numel(struct rt_graph *graph, const struct rt_value *value);
 
+/* Is the number the same for every call? */
+static inline bool rt_value_is_fixed(const struct rt_value *value)
+{
+    return value->kind == RT_INT ? rt_dim_is_const(value->i) : value->symbol == 0;
+}
+
+/* An int, float or bool that is the same for every call, as a double (ints beyond 2^53 lose). */
+static inline double rt_value_number(const struct rt_value *value)
+{
+    return value->kind == RT_INT     ? (double)value->i.value
+           : value->kind == RT_FLOAT ? value->f
+                                     : (double)value->b;
+}
+
 /* A node's argument / output. */
 static inline struct rt_value *rt_node_arg(const struct rt_graph *graph, const struct rt_node *node,
                                            uint32_t index)

@@ -81,7 +81,7 @@ static enum status scale(struct rt_graph *graph, uint32_t x, uint32_t factor, ui
 {
     uint32_t args[] = {x, factor};
     *out = x;
-    if (rt_arg_number(&graph->values[factor]) == 1) {
+    if (rt_value_number(&graph->values[factor]) == 1) {
         return ST_OK;
     }
     return rt_graph_apply(graph, "mul_scalar", args, 2, graph->values[x].dtype, out, err);
@@ -146,8 +146,8 @@ static enum status lower_addmm(struct rt_graph *graph, const struct rt_node *nod
     uint32_t none = rt_graph_none(graph), bias = none, product;
     const struct rt_value *row = &graph->values[args[0]];
     bool is_row = row->rank == 1 && rt_dim_same(row->dims[0], n) &&
-                  rt_arg_number(&graph->values[args[4]]) == 1;
-    if (rt_arg_number(&graph->values[args[3]]) != 0) { /* else a NaN in the bias does not count */
+                  rt_value_number(&graph->values[args[4]]) == 1;
+    if (rt_value_number(&graph->values[args[3]]) != 0) { /* else a NaN in the bias does not count */
         TRY(rt_graph_convert(graph, args[0], work, &bias, err));
         TRY(scale(graph, bias, args[3], &bias, err));
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What happens to a graph between import and planning, in this order (runtime/method.c calls
- * them; fold runs again behind lower and behind layout, for what these made of constants):
+ * What happens to a graph between import and planning, in this order (runtime/program/method.c
+ * calls them; fold runs again behind lower and behind layout, for what these made of constants):
  *
  *     resolve    what import learnt about the symbols goes into every size
  *     elide      copies that change nothing

@@ -87,7 +87,7 @@ static enum status on_dequantize(struct q_pass *q, const struct rt_node *node)
 {
     const struct rt_value *x = rt_node_arg(q->graph, node, 0);
     struct q_info *info = &q->info[node->outs[0]];
-    double scale = rt_arg_number(rt_node_arg(q->graph, node, 1));
+    double scale = rt_value_number(rt_node_arg(q->graph, node, 1));
     int64_t zero;
     if (!q_is_byte(x) || rt_node_out(q->graph, node, 0)->dtype != DT_F32 ||
         !is_usual_scale(scale) || !q_fixed_int(rt_node_arg(q->graph, node, 2), &zero) ||
@@ -234,8 +234,8 @@ static bool read_clamp(const struct rt_graph *graph, const struct rt_node *node,
         return is_relu;
     }
     const struct rt_value *lo = rt_node_arg(graph, node, 1), *hi = rt_node_arg(graph, node, 2);
-    *min = lo->kind == RT_NONE ? -INFINITY : rt_arg_number(lo);
-    *max = hi->kind == RT_NONE ? INFINITY : rt_arg_number(hi);
+    *min = lo->kind == RT_NONE ? -INFINITY : rt_value_number(lo);
+    *max = hi->kind == RT_NONE ? INFINITY : rt_value_number(hi);
     return rt_value_is_fixed(lo) && rt_value_is_fixed(hi);
 }
 
@@ -267,7 +267,7 @@ static bool read_form(const struct rt_graph *graph, const struct rt_node *node, 
 {
     const struct rt_value *out = rt_node_out(graph, node, 0);
     int64_t shift = q_shift_of(out);
-    form->scale = rt_arg_number(rt_node_arg(graph, node, 1));
+    form->scale = rt_value_number(rt_node_arg(graph, node, 1));
     bool fits = q_is_byte(out) && rt_node_arg(graph, node, 0)->dtype == DT_F32 &&
                 is_usual_scale(form->scale) &&
                 q_fixed_int(rt_node_arg(graph, node, 2), &form->zero) &&

@@ -47,12 +47,12 @@ static enum status make_sum(struct q_pass *q, const struct rt_node *node, double
                             const struct q_form *form, uint32_t *out_value)
 {
     const struct rt_value *alpha = rt_node_arg(q->graph, node, 2);
-    if (!rt_value_is_fixed(alpha) || !isfinite(rt_arg_number(alpha))) {
+    if (!rt_value_is_fixed(alpha) || !isfinite(rt_value_number(alpha))) {
         return ST_OK;
     }
     struct q_info a = *q_info_of(q, node->args[0]), b = *q_info_of(q, node->args[1]);
     double a_factor = a.scale / form->scale;
-    double b_factor = sign * rt_arg_number(alpha) * b.scale / form->scale;
+    double b_factor = sign * rt_value_number(alpha) * b.scale / form->scale;
     double addend = (double)form->zero - (double)a.zero * a_factor - (double)b.zero * b_factor;
     uint32_t args[] = {
         a.bytes,

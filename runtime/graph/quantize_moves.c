@@ -82,7 +82,7 @@ static bool pad_number(const struct q_pass *q, const struct rt_node *node, doubl
     if (!q_is(node, "constant_pad") || v->kind == RT_NONE) {
         return true;
     }
-    *out_number = rt_arg_number(v);
+    *out_number = rt_value_number(v);
     return rt_value_is_fixed(v) && isfinite(*out_number);
 }
 

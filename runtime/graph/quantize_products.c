@@ -47,9 +47,9 @@ static bool read_operands(const struct rt_graph *graph, const struct rt_node *no
         return bias->rank == 1 &&
                rt_dim_same(bias->dims[0], rt_node_out(graph, node, 0)->dims[1]) &&
                rt_value_is_fixed(rt_node_arg(graph, node, 3)) &&
-               rt_arg_number(rt_node_arg(graph, node, 3)) == 1 &&
+               rt_value_number(rt_node_arg(graph, node, 3)) == 1 &&
                rt_value_is_fixed(rt_node_arg(graph, node, 4)) &&
-               rt_arg_number(rt_node_arg(graph, node, 4)) == 1;
+               rt_value_number(rt_node_arg(graph, node, 4)) == 1;
     } else if (q_is(node, "convolution")) {
         *o = (struct operands){node->args[CONV_X], node->args[CONV_W], node->args[CONV_BIAS], false,
                                false};

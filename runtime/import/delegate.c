@@ -5,8 +5,8 @@
 #include "runtime/import/delegate.h"
 
 #include "base/check.h"
-#include "runtime/files.h"
 #include "runtime/import/import_priv.h"
+#include "runtime/pte/files.h"
 
 /* Each reads its payload anew. */
 #define DELEGATE_CALLS_MAX 4096

@@ -195,7 +195,7 @@ static enum status check_count(struct import *im, const struct pte_instr *instr,
     return ST_OK;
 }
 
-/* Calls that the host always takes, but for arithmetic on scalars: runtime/scalar.def. */
+/* Calls that the host always takes, but for arithmetic on scalars: runtime/code/scalar.def. */
 static const struct host_call {
     const char *kernel;
     uint32_t arg_count;

@@ -6,7 +6,7 @@
 #ifndef PTED_RUNTIME_IMPORT_IMPORT_PRIV_H
 #define PTED_RUNTIME_IMPORT_IMPORT_PRIV_H
 
-#include "runtime/code.h"
+#include "runtime/code/code.h"
 #include "runtime/import/kernels.h"
 #include "runtime/import/liveness.h"
 

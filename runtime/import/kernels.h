@@ -17,7 +17,7 @@
 #define PTED_RUNTIME_IMPORT_KERNELS_H
 
 #include "base/status.h"
-#include "runtime/code.h"
+#include "runtime/code/code.h"
 #include "runtime/pte/pte.h"
 
 struct hal_device;

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/code/scalar.h"
 #include "runtime/ops/op.h"
-#include "runtime/scalar.h"
 
 /* Reads of a method, those through other names of the same memory included. */
 #define READS_MAX (1u << 22)

@@ -466,7 +466,8 @@ static const struct vk_row rows[] = {
     /* integers for numbers */
     OWN("quantized_decomposed.quantize_per_tensor.default", 6, vk_import_quantize),
     OWN("quantized_decomposed.dequantize_per_tensor.default", 7, vk_import_dequantize),
-    OWN("quantized_decomposed.dequantize_per_channel.default", 8, vk_import_dequantize_channels),
+    OWN("quantized_decomposed.dequantize_per_channel.default", 8,
+        vk_import_dequantize_channels),
     OWN("torchao.dequantize_affine.default", 8, vk_import_dequantize_affine),
     OWN("torchao.choose_qparams_affine.default", 10, vk_import_choose_qparams),
     OWN("aten._weight_int8pack_mm.default", 3, vk_import_q8csw),

@@ -21,6 +21,7 @@
 #include "runtime/ops/convert.h"
 #include "runtime/ops/attention.h"
 #include "runtime/ops/minmax.h"
+#include "runtime/emit/emit.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/shaders/generated/attention.spv.h"
 
@@ -344,7 +345,7 @@ static enum status need_options(struct rt_shape_call *call)
 {
     const struct rt_value *dropout = rt_arg(call, ATT_DROPOUT), *scale = rt_arg(call, ATT_SCALE);
 
-    if (!rt_value_is_fixed(dropout) || rt_arg_number(dropout) != 0) {
+    if (!rt_value_is_fixed(dropout) || rt_value_number(dropout) != 0) {
         return rt_unsupported(call, "dropout");
     }
     if (scale->kind != RT_NONE && !rt_value_is_fixed(scale)) {

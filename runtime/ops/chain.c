@@ -16,6 +16,8 @@
 
 #include "base/check.h"
 #include "hal/cpu/uk.h"
+#include "runtime/emit/emit.h"
+#include "runtime/ops/op.h"
 #include "runtime/ops/shaders/generated/chain.spv.h"
 
 #define PIECE 512    /* positions at a time */

@@ -18,6 +18,8 @@
 #include "runtime/ops/cut.h"
 #include "runtime/ops/depthwise.h"
 #include "runtime/ops/gemm.h"
+#include "runtime/emit/emit.h"
+#include "runtime/ops/op.h"
 #include "runtime/ops/shaders/generated/depthwise.spv.h"
 
 /* Real kernels are smaller, and a tile keeps a record for every tap. */

@@ -14,6 +14,8 @@
 #include "runtime/ops/conv_direct.h"
 #include "runtime/ops/convert.h"
 #include "runtime/ops/minmax.h"
+#include "runtime/emit/emit.h"
+#include "runtime/ops/op.h"
 #include "runtime/ops/shaders/generated/conv_direct.spv.h"
 
 #define CLASS_DTYPES (1u << DT_F32 | 1u << DT_F64 | 1u << DT_I64)

@@ -9,6 +9,7 @@
 #include "runtime/ops/convert.h"
 
 #include "hal/cpu/uk.h"
+#include "runtime/emit/emit.h"
 #include "runtime/ops/op.h"
 
 /* Types that C has: NATIVE(dtype, C type, value v as a number, number v as a value). */

@@ -25,7 +25,7 @@ struct rt_copy_constants {
 enum rt_copy_variant { RT_COPY_RUNS, RT_COPY_TRANSPOSE };
 
 #ifndef HAL_SHADER
-#include "runtime/ops/op.h"
+#include "runtime/emit/emit.h"
 
 struct rt_copy {
     uint32_t rank;

@@ -17,6 +17,8 @@
 
 #include "runtime/ops/convert.h"
 #include "runtime/ops/shaders/generated/fill_pattern.spv.h"
+#include "runtime/emit/emit.h"
+#include "runtime/ops/op.h"
 #include "runtime/ops/shaders/generated/range.spv.h"
 
 #define RANGE_CHUNK 256

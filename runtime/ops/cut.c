@@ -5,7 +5,7 @@
 
 #include "hal/device.h"
 #include "hal/kernel.h"
-#include "runtime/ops/gemm.h"
+#include "runtime/emit/block.h"
 #include "runtime/ops/minmax.h"
 
 /* Cost of a register tile's panel beside its rows, counted in rows. */

@@ -19,6 +19,7 @@
 #include "runtime/ops/convert.h"
 #include "runtime/ops/distance.h"
 #include "runtime/ops/minmax.h"
+#include "runtime/emit/emit.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/shaders/generated/distance.spv.h"
 
@@ -138,7 +139,7 @@ static const struct hal_kernel kernel_f64 = {.name = "distance", .cpu = distance
 
 static enum status need_norm(struct rt_shape_call *call, uint32_t index)
 {
-    double p = rt_arg_number(rt_arg(call, index));
+    double p = rt_value_number(rt_arg(call, index));
 
     TRY(rt_need_out_dtype(call, 0, 1u << rt_arg(call, 0)->dtype));
     return p >= 0 ? ST_OK : rt_refuse(call, "a norm of %g, expected 0 or more", p);

@@ -5,6 +5,7 @@
 #include "runtime/ops/element.h"
 
 #include "hal/cpu/uk.h"
+#include "runtime/emit/emit.h"
 #include "runtime/ops/convert.h"
 
 #define CHUNK 128

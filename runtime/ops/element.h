@@ -3,7 +3,7 @@
 #ifndef PTED_RUNTIME_OPS_ELEMENT_H
 #define PTED_RUNTIME_OPS_ELEMENT_H
 
-#include "runtime/ops/op.h"
+#include "runtime/emit/emit.h"
 
 union rt_element {
     uint8_t bytes[8];

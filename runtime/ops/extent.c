@@ -16,6 +16,7 @@
 
 #include "base/check.h"
 #include "runtime/ops/extent.h"
+#include "runtime/emit/emit.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/shaders/generated/extent.spv.h"
 

@@ -17,6 +17,8 @@
 #include "runtime/ops/convert.h"
 #include "runtime/ops/fft.h"
 #include "runtime/ops/fft_core.h"
+#include "runtime/emit/emit.h"
+#include "runtime/ops/op.h"
 #include "runtime/ops/minmax.h"
 
 #define LANES_MAX 16

@@ -5,6 +5,7 @@
 #include "config.h"
 
 #include "base/check.h"
+#include "runtime/emit/emit.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/pointwise.h"
 #include "runtime/ops/view_priv.h"

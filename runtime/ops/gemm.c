@@ -10,6 +10,7 @@
 #include "runtime/ops/shaders/generated/gemm.spv.h"
 #include "runtime/ops/shaders/generated/gemm_f16.spv.h"
 #include "runtime/ops/shaders/generated/gemm_matrices.spv.h"
+#include "runtime/emit/emit.h"
 #include "runtime/ops/shaders/generated/pack.spv.h"
 
 /* Rough speed of one core: multiply-adds a nanosecond, and bytes of weights from memory a

@@ -11,8 +11,9 @@
 #ifndef PTED_RUNTIME_OPS_GEMM_H
 #define PTED_RUNTIME_OPS_GEMM_H
 
+#include "runtime/emit/block.h"
 #ifndef HAL_SHADER
-#include "runtime/ops/op.h"
+#include "runtime/emit/emit.h"
 #endif
 
 struct rt_axis {
@@ -56,12 +57,6 @@ struct rt_pack {
     /* rt_pack_emit() chooses these. */
     uint32_t width, panels; /* columns of a panel, panels of a tile */
 };
-
-/* Sizes of the block that a GPU's workgroup multiplies at a time, if tiles are not smaller. A
- * workgroup then needs less than the 16 KiB of shared memory that every device has. */
-#define RT_GEMM_BIG_ROWS 64
-#define RT_GEMM_BIG_COLUMNS 128
-#define RT_GEMM_BIG_LANES 128 /* 8 x 8 outputs for each lane */
 
 #ifndef HAL_SHADER
 struct rt_gemm_tensors {

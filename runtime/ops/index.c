@@ -22,6 +22,7 @@
 #include "runtime/ops/index.h"
 #include "runtime/ops/keep.h"
 #include "runtime/ops/minmax.h"
+#include "runtime/emit/emit.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/shaders/generated/index_put.spv.h"
 #include "runtime/ops/shaders/generated/index_take.spv.h"

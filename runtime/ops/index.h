@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Constants for the kernels of index.c and along.c. */
+/* Constants for the kernels of index.c and gather.c. */
 #ifndef PTED_RUNTIME_OPS_INDEX_H
 #define PTED_RUNTIME_OPS_INDEX_H
 

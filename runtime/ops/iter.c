@@ -8,6 +8,7 @@
 
 #include "runtime/ops/iter.h"
 
+#include "runtime/emit/emit.h"
 #include "base/check.h"
 
 void rt_loop_init(struct rt_loop *loop, uint8_t rank, const int64_t *dims)

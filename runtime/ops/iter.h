@@ -19,7 +19,7 @@
 #include "base/shape.h"
 #ifndef HAL_SHADER
 #include "hal/kernel.h"
-#include "runtime/ops/op.h"
+#include "runtime/emit/emit.h"
 #endif
 
 #define RT_LOOP_OPERANDS_MAX 4

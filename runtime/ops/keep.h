@@ -11,6 +11,8 @@
 
 #include <stdint.h>
 
+#include "runtime/emit/update.h"
+
 /* Constants for the kernel: both sides are [outer, rows, row_bytes]. */
 struct rt_keep {
     int64_t outer, rows, row_bytes;
@@ -20,28 +22,11 @@ struct rt_keep {
 /* Positions in its bindings. */
 enum rt_keep_binding { RT_KEEP_OUT, RT_KEEP_BASE, RT_KEEP_WORDS, RT_KEEP_FIRST };
 
-/* Messages between kernels and their caller about one update; each is an i64. */
-enum rt_update_word {
-    RT_UPDATE_STALE,     /* from this row */
-    RT_UPDATE_STALE_END, /* to this one the output may differ from argument 0; other rows do not */
-    RT_UPDATE_WRITTEN,   /* the kernel stores here the first row */
-    RT_UPDATE_WRITTEN_END, /* and here the end of the rows that it has written differently */
-    RT_UPDATE_WORDS
-};
-
 #ifndef HAL_SHADER
-#include "runtime/ops/op.h"
+#include "runtime/emit/emit.h"
 
 /* Do both share one memory? */
 bool rt_is_in_place(const struct rt_tensor *a, const struct rt_tensor *b);
-
-/*
- * The words for the node's update of |rows| rows of |row_bytes|, repeated as often as needed;
- * without bytes there are none, and the kernel writes all of the output. runtime/plan/exec.c
- * defines it.
- */
-MUST_CHECK enum status rt_emit_update(struct rt_emit *emit, int64_t rows, int64_t row_bytes,
-                                      struct hal_binding *out_words, struct error *err);
 
 /* Argument 0 and output 0 of the node are row-major. */
 MUST_CHECK enum status rt_emit_keep(struct rt_emit *emit, uint8_t dim, struct rt_place first,

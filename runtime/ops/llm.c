@@ -19,6 +19,8 @@
 #include "runtime/ops/llm.h"
 #include "runtime/ops/minmax.h"
 #include "runtime/ops/shaders/generated/hadamard.spv.h"
+#include "runtime/emit/emit.h"
+#include "runtime/ops/op.h"
 #include "runtime/ops/shaders/generated/write_rows.spv.h"
 
 /* ---- caches -------------------------------------------------------------------------------- */

@@ -3,7 +3,9 @@
 noinst_LIBRARIES += %D%/libops.a
 %C%_libops_a_CFLAGS = $(AM_CFLAGS) $(VECTOR_CFLAGS)
 %C%_libops_a_SOURCES = \
-	%D%/along.c \
+	%D%/along.c %D%/along.h \
+	%D%/cumsum.c \
+	%D%/gather.c \
 	%D%/attention.c %D%/attention.h \
 	%D%/chain.c %D%/chain.h \
 	%D%/llm.c %D%/llm.h \
@@ -45,6 +47,7 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/resample.c %D%/resample.h \
 	%D%/reduce.c %D%/reduce.h %D%/reduce_kernels.c \
 	%D%/sample.c %D%/sample.h \
+	%D%/shape.c %D%/shape.h \
 	%D%/slice.c \
 	%D%/softmax.c \
 	%D%/stride.c \

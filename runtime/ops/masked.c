@@ -11,6 +11,7 @@
 
 #include "runtime/ops/copy.h"
 #include "runtime/ops/masked.h"
+#include "runtime/emit/emit.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/shaders/generated/masked_scatter.spv.h"
 #include "runtime/ops/view_priv.h"

@@ -13,6 +13,8 @@
 #include "runtime/ops/convert.h"
 #include "runtime/ops/gemm.h"
 #include "runtime/ops/matmul.h"
+#include "runtime/emit/emit.h"
+#include "runtime/ops/op.h"
 #include "runtime/ops/shaders/generated/matmul.spv.h"
 
 /* All tensors of a product are of one type. */

@@ -10,6 +10,8 @@
 
 #include <math.h>
 
+#include "runtime/emit/emit.h"
+#include "runtime/ops/op.h"
 #include "base/check.h"
 
 #define COEFFICIENTS_TILE 1024

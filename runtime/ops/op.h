@@ -14,16 +14,8 @@
 #define PTED_RUNTIME_OPS_OP_H
 
 #include "base/status.h"
-#include "hal/command.h"
 #include "runtime/graph/graph.h"
-#include "runtime/ops/cut.h"
-
-/* What a shape function gets: its node, in its graph. */
-struct rt_shape_call {
-    struct rt_graph *graph;
-    const struct rt_node *node;
-    struct error *err; /* text without the operator's name: the caller puts it before */
-};
+#include "runtime/ops/shape.h"
 
 /*
  * What a batch rule gets: a node of which some argument carries rows (runtime/graph/batch.h). Dim 0
@@ -40,7 +32,8 @@ struct rt_batch_call {
     struct error *err;    /* text without the operator's name */
 };
 
-struct rt_emit;
+struct hal_kernel;
+struct rt_emit; /* runtime/emit/emit.h */
 
 typedef enum status rt_op_batch_f(struct rt_batch_call *call);
 typedef enum status rt_op_shape_f(struct rt_shape_call *call);
@@ -135,14 +128,15 @@ struct rt_op {
 };
 
 /* Families end with a row whose name is NULL. */
-extern const struct rt_op rt_ops_along[], rt_ops_antialias[], rt_ops_attention[], rt_ops_chain[],
+extern const struct rt_op rt_ops_gather[], rt_ops_antialias[], rt_ops_attention[], rt_ops_chain[],
     rt_ops_complex[], rt_ops_conv[], rt_ops_conv_direct[], rt_ops_create[], rt_ops_extent[],
     rt_ops_distance[], rt_ops_fft[], rt_ops_gate[], rt_ops_index[], rt_ops_interleave[],
     rt_ops_llm[], rt_ops_masked[], rt_ops_matmul[], rt_ops_norm[], rt_ops_order[], rt_ops_pad[],
     rt_ops_pointwise[], rt_ops_pool[], rt_ops_pool_back[], rt_ops_pool_volume[],
     rt_ops_qpointwise[], rt_ops_qproduct[], rt_ops_quant[], rt_ops_qweights[],
-    rt_ops_quant_layers[], rt_ops_random[], rt_ops_reduce[], rt_ops_sample[], rt_ops_scalar[],
-    rt_ops_slice[], rt_ops_stride[], rt_ops_upsample[], rt_ops_view[];
+    rt_ops_quant_layers[], rt_ops_random[], rt_ops_reduce[], rt_ops_softmax[], rt_ops_cumsum[],
+    rt_ops_sample[], rt_ops_scalar[], rt_ops_slice[], rt_ops_stride[], rt_ops_upsample[],
+    rt_ops_view[];
 
 /* By graph name, or by the name a kernel call uses; NULL when there is none. */
 const struct rt_op *rt_op_find(const char *name);
@@ -150,77 +144,6 @@ const struct rt_op *rt_op_find_kernel(struct span kernel);
 
 /* Calls |fn| for every row of every family. */
 void rt_op_each(void (*fn)(const struct rt_op *op, void *arg), void *arg);
-
-/* ---- for shape functions --------------------------------------------------------------------- */
-
-static inline struct rt_value *rt_arg(const struct rt_shape_call *call, uint32_t index)
-{
-    return rt_node_arg(call->graph, call->node, index);
-}
-
-static inline bool rt_arg_is_none(const struct rt_shape_call *call, uint32_t index)
-{
-    return rt_arg(call, index)->kind == RT_NONE;
-}
-
-/* Is the number the same for every call? */
-static inline bool rt_value_is_fixed(const struct rt_value *value)
-{
-    return value->kind == RT_INT ? rt_dim_is_const(value->i) : value->symbol == 0;
-}
-
-/* The element type of output |index| (the file or the pass declared it). */
-static inline enum dtype rt_out_dtype(const struct rt_shape_call *call, uint32_t index)
-{
-    return rt_node_out(call->graph, call->node, index)->dtype;
-}
-
-/* Sets output |index|'s dims; what the file declares for them must agree. */
-MUST_CHECK enum status rt_set_out(struct rt_shape_call *call, uint32_t index, uint8_t rank,
-                                  const struct rt_dim *dims);
-/* The same for item |item| of output |index|, which is a list of tensors. */
-MUST_CHECK enum status rt_set_out_item(struct rt_shape_call *call, uint32_t index, uint32_t item,
-                                       uint8_t rank, const struct rt_dim *dims);
-/* As the dims of argument |arg|. */
-MUST_CHECK enum status rt_set_out_like(struct rt_shape_call *call, uint32_t index, uint32_t arg);
-
-/* Says that the requirement between argument and output does not hold: ST_INVALID with the text. */
-enum status rt_refuse(struct rt_shape_call *call, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
-/* The same for what this build cannot do yet: ST_UNSUPPORTED. */
-enum status rt_unsupported(struct rt_shape_call *call, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
-
-/* Argument |index| is a tensor (or none, if optional) of one of the types in
- * |dtypes| (1 << DT_…). */
-MUST_CHECK enum status rt_need_dtype(struct rt_shape_call *call, uint32_t index, uint32_t dtypes);
-/* The same of output |index|: until this is asked, a file may declare what no kernel writes. */
-MUST_CHECK enum status rt_need_out_dtype(struct rt_shape_call *call, uint32_t index,
-                                         uint32_t dtypes);
-/* An int argument that must be a constant (dims, flags), into |out_value|. */
-MUST_CHECK enum status rt_need_const(struct rt_shape_call *call, uint32_t index,
-                                     int64_t *out_value);
-/* A dim number in [-rank, rank) made non-negative; rank 0 takes -1 and 0. */
-MUST_CHECK enum status rt_need_dim(struct rt_shape_call *call, int64_t dim, uint8_t rank,
-                                   uint8_t *out_dim);
-/* From here on |dim| is at least |least|; |what| as for rt_dim_require_equal(). */
-MUST_CHECK enum status rt_need_at_least(struct rt_shape_call *call, struct rt_dim dim,
-                                        struct rt_dim least, const char *what);
-/* Numpy broadcasting of two lists of dims, aligned at the right. */
-MUST_CHECK enum status rt_broadcast(struct rt_shape_call *call, uint8_t rank_a,
-                                    const struct rt_dim *a, uint8_t rank_b, const struct rt_dim *b,
-                                    struct rt_dim out[SHAPE_RANK_MAX], uint8_t *out_rank);
-/* An S argument as a double, an I64 or a bool: its number as a double (ints beyond 2^53 lose). */
-double rt_arg_number(const struct rt_value *value);
-
-#define RT_DTYPES_FLOAT (1u << DT_F32 | 1u << DT_F64 | 1u << DT_F16 | 1u << DT_BF16)
-#define RT_DTYPES_INT                                                                              \
-    (1u << DT_I8 | 1u << DT_I16 | 1u << DT_I32 | 1u << DT_I64 | 1u << DT_U8 | 1u << DT_U16 |       \
-     1u << DT_U32 | 1u << DT_U64)
-#define RT_DTYPES_REAL (RT_DTYPES_FLOAT | RT_DTYPES_INT)
-#define RT_DTYPES_ALL (RT_DTYPES_REAL | 1u << DT_BOOL)
-#define RT_DTYPES_COMPLEX (1u << DT_C32 | 1u << DT_C64 | 1u << DT_C128)
-#define RT_DTYPES_ANY (RT_DTYPES_ALL | RT_DTYPES_COMPLEX)
 
 /* ---- batch rules (batch.c) ------------------------------------------------------------------- */
 
@@ -238,63 +161,5 @@ rt_op_batch_f rt_batch_trailing, rt_batch_padded;
 rt_op_batch_f rt_batch_permute, rt_batch_transpose;
 /* Argument 1 has the sizes of the result, whose elements are those of argument 0 in their order. */
 rt_op_batch_f rt_batch_sizes;
-
-/* ---- for emit functions ---------------------------------------------------------------------- */
-
-/* A tensor at concrete dims, in memory. */
-struct rt_tensor {
-    enum dtype dtype;
-    uint8_t rank;
-    bool is_row_major; /* also when another order comes to the same bytes */
-    bool is_half;      /* floats, but halves: see struct rt_value */
-    int64_t dims[SHAPE_RANK_MAX];
-    int64_t strides[SHAPE_RANK_MAX]; /* in elements */
-    int64_t numel;
-    size_t bytes;
-    struct hal_binding binding; /* whole tensor */
-};
-
-/* The node's row. */
-const struct rt_op *rt_emit_op(const struct rt_emit *emit);
-/* Argument |index|, which is a tensor; NULL when it is none. Valid as long as the plan is made. */
-const struct rt_tensor *rt_emit_arg(struct rt_emit *emit, uint32_t index);
-/* Output |index|; from 1 on NULL when nothing uses it: it has no memory then. */
-const struct rt_tensor *rt_emit_out(struct rt_emit *emit, uint32_t index);
-/* Item |item| of a list of tensors. */
-const struct rt_tensor *rt_emit_arg_item(struct rt_emit *emit, uint32_t index, uint32_t item);
-const struct rt_tensor *rt_emit_out_item(struct rt_emit *emit, uint32_t index, uint32_t item);
-
-/* The argument's value, for kinds, counts, floats and strings. */
-const struct rt_value *rt_emit_value(const struct rt_emit *emit, uint32_t index);
-/* An int, or item |item| of ints, at the concrete dims. */
-int64_t rt_emit_int(const struct rt_emit *emit, uint32_t index);
-int64_t rt_emit_ints(const struct rt_emit *emit, uint32_t index, uint32_t item);
-/* An int that the row's |read| names: known to the plan, or a word that kernels read. */
-struct rt_place {
-    int64_t known;
-    bool is_read;
-    uint32_t word; /* of the run */
-};
-
-struct rt_place rt_emit_place(const struct rt_emit *emit, uint32_t index);
-/* The i64 where kernels read a place from; no bytes for one that is known. */
-struct hal_binding rt_emit_word(const struct rt_emit *emit, struct rt_place place);
-
-/* An S or F argument at the concrete dims. */
-double rt_emit_number(const struct rt_emit *emit, uint32_t index);
-
-/* What |kernel|, which is to be dispatched, is cut for: see runtime/ops/cut.h. */
-const struct rt_machine *rt_emit_machine(const struct rt_emit *emit,
-                                         const struct hal_kernel *kernel);
-
-/* Records a dispatch in the node's region. Dispatches of one node run side by side: none reads what
- * another writes. A grid with a zero records nothing. */
-MUST_CHECK enum status rt_emit_dispatch(struct rt_emit *emit, const struct hal_dispatch *dispatch,
-                                        struct error *err);
-
-/* Likewise, cut along one dim: |count| things, |tile| of them a tile. |dispatch| has no grid yet.
- */
-MUST_CHECK enum status rt_emit_tiles(struct rt_emit *emit, int64_t count, int64_t tile,
-                                     const struct hal_dispatch *dispatch, struct error *err);
 
 #endif

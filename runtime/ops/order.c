@@ -18,6 +18,7 @@
 #include "base/check.h"
 #include "runtime/ops/convert.h"
 #include "runtime/ops/minmax.h"
+#include "runtime/emit/emit.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/order.h"
 #include "runtime/ops/shaders/generated/topk.spv.h"

@@ -9,6 +9,7 @@
  */
 #include "config.h"
 
+#include "runtime/emit/emit.h"
 #include "runtime/ops/op.h"
 
 #include <math.h>
@@ -515,7 +516,7 @@ static bool read_number(const struct rt_value *value, double *out_number)
     if (value->kind == RT_NONE || !rt_value_is_fixed(value)) {
         return false;
     }
-    *out_number = rt_arg_number(value);
+    *out_number = rt_value_number(value);
     return true;
 }
 

@@ -20,6 +20,7 @@
 #include "hal/cpu/uk.h"
 #include "runtime/ops/convert.h"
 #include "runtime/ops/minmax.h"
+#include "runtime/emit/emit.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/pool.h"
 #include "runtime/ops/shaders/generated/pool.spv.h"

@@ -6,6 +6,7 @@
 
 #include "base/dtype.h"
 #ifndef HAL_SHADER
+#include "runtime/emit/emit.h"
 #include "runtime/ops/op.h"
 #endif
 

@@ -10,6 +10,7 @@
 
 #include "hal/fault.h"
 #include "runtime/ops/element.h"
+#include "runtime/emit/emit.h"
 #include "runtime/ops/op.h"
 
 struct back_constants {

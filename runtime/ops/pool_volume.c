@@ -10,6 +10,7 @@
 
 #include "runtime/ops/convert.h"
 #include "runtime/ops/minmax.h"
+#include "runtime/emit/emit.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/pool.h"
 #include "runtime/ops/view_priv.h"

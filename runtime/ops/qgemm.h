@@ -15,7 +15,7 @@
 #include "hal/cpu/uk_u8.h"
 #else
 #include "hal/cpu/uk.h"
-#include "runtime/ops/op.h"
+#include "runtime/emit/emit.h"
 #endif
 
 struct rt_qaxis {

@@ -15,6 +15,8 @@
 #include "runtime/ops/minmax.h"
 #include "runtime/ops/qpointwise.h"
 #include "runtime/ops/shaders/generated/qbytes.spv.h"
+#include "runtime/emit/emit.h"
+#include "runtime/ops/op.h"
 #include "runtime/ops/shaders/generated/qmean.spv.h"
 
 /* ---- along runs ------------------------------------------------------------------------------ */

@@ -12,6 +12,8 @@
 #include "runtime/ops/cut.h"
 #include "runtime/ops/minmax.h"
 #include "runtime/ops/qgemm.h"
+#include "runtime/emit/emit.h"
+#include "runtime/ops/op.h"
 #include "runtime/ops/shaders/generated/qdepthwise.spv.h"
 
 static struct hal_binding optional_binding(const struct rt_tensor *t)

@@ -13,6 +13,8 @@
 
 #include "runtime/ops/quant.h"
 
+#include "runtime/emit/emit.h"
+#include "runtime/ops/op.h"
 #include "base/check.h"
 
 /* The set of elements that share a scale. */

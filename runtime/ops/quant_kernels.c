@@ -16,6 +16,7 @@
 #include "base/check.h"
 #include "runtime/ops/copy.h"
 #include "runtime/ops/shaders/generated/quantize.spv.h"
+#include "runtime/ops/op.h"
 #include "runtime/ops/shaders/generated/quantize_rows.spv.h"
 
 /* Index into RT_DTYPES_QUANT. */

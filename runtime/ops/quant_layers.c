@@ -15,6 +15,8 @@
 #include "hal/fault.h"
 #include "runtime/ops/convert.h"
 #include "runtime/ops/quant.h"
+#include "runtime/emit/emit.h"
+#include "runtime/ops/op.h"
 #include "runtime/ops/shaders/generated/embed.spv.h"
 
 enum { EMBED_WEIGHTS, EMBED_SCALES, EMBED_ZERO_POINTS, EMBED_MIN, EMBED_MAX, EMBED_PLACES };

@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "runtime/emit/emit.h"
+#include "runtime/ops/op.h"
 #include "runtime/ops/qgemm.h"
 
 /*

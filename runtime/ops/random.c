@@ -22,6 +22,7 @@
 #include "runtime/ops/convert.h"
 #include "runtime/ops/create.h"
 #include "runtime/ops/minmax.h"
+#include "runtime/emit/emit.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/view_priv.h"
 
@@ -241,7 +242,7 @@ static const struct hal_kernel dropout_kernel = {.name = "dropout", .cpu = dropo
 
 static enum status dropout_shape(struct rt_shape_call *call)
 {
-    double p = rt_arg_number(rt_arg(call, 1));
+    double p = rt_value_number(rt_arg(call, 1));
 
     TRY(rt_view_same_dtype(call));
     TRY(rt_need_out_dtype(call, 1, 1u << DT_BOOL));

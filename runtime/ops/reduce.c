@@ -16,6 +16,8 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "runtime/emit/emit.h"
+#include "runtime/ops/op.h"
 #include "runtime/ops/iter.h"
 
 /* Reads of a tile. */
@@ -392,31 +394,5 @@ const struct rt_op rt_ops_reduce[] = {
            DIMS(1, 3), ONE(VARIANCE), .correction_arg = 2),
     REDUCE("var_mean", "aten::var_mean.correction_out", "TL?S?B>TT", RT_DTYPES_FLOAT,
            .fold = RT_FOLD_SUM, DIMS(1, 3), TWO(VARIANCE, MEAN), .correction_arg = 2),
-    {.name = "softmax",
-     .kernels = "aten::_softmax.out",
-     .args = "TIB>T",
-     .shape = rt_softmax_shape,
-     .emit = rt_softmax_emit,
-     .flags = RT_OP_IN_PLACE,
-     .batch = rt_batch_along,
-     .dtypes = RT_DTYPES_FLOAT,
-     .runs = &rt_softmax_kernel},
-    {.name = "log_softmax",
-     .kernels = "aten::_log_softmax.out",
-     .args = "TIB>T",
-     .shape = rt_softmax_shape,
-     .emit = rt_log_softmax_emit,
-     .flags = RT_OP_IN_PLACE,
-     .batch = rt_batch_along,
-     .dtypes = RT_DTYPES_FLOAT,
-     .runs = &rt_softmax_kernel},
-    {.name = "cumsum",
-     .kernels = "aten::cumsum.out",
-     .args = "TII?>T",
-     .shape = rt_cumsum_shape,
-     .emit = rt_cumsum_emit,
-     .batch = rt_batch_along,
-     .dtypes = RT_DTYPES_ALL & ~(1u << DT_U64),
-     .runs = &rt_cumsum_kernel},
     {.name = NULL},
 };

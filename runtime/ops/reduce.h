@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by the parts of the reduction family: reduce.c holds the operators, reduce_kernels.c folds
- * elements, softmax.c computes results with the shape of the input (softmax, running sums). */
+/* Shared by reduce.c, which has the operators, and reduce_kernels.c, which folds elements. */
 #ifndef PTED_RUNTIME_OPS_REDUCE_H
 #define PTED_RUNTIME_OPS_REDUCE_H
 
 #include "base/shape.h"
 #include "runtime/ops/convert.h"
 #ifndef HAL_SHADER
+#include "hal/kernel.h"
 #include "runtime/ops/op.h"
 #endif
 
@@ -40,14 +40,6 @@ struct rt_reduce_constants {
 };
 _Static_assert(sizeof(struct rt_reduce_constants) <= HAL_CONSTANTS_MAX, "constants are copied");
 
-/* Constants of operators that reduce along a dim and keep it, [outer][length][inner]. */
-struct rt_along {
-    int64_t outer, length, inner;
-    int64_t tile; /* rows or columns of a tile */
-    enum dtype in, out;
-    uint32_t is_log;
-};
-
 #define RT_REDUCE_CHUNK 512
 /* The greatest number of columns that are folded together. */
 #define RT_REDUCE_COLUMNS 256
@@ -63,15 +55,6 @@ extern const struct hal_kernel rt_reduce_rows_kernel, rt_reduce_rows_f64_kernel;
 /* For contiguous kept positions: tile (x, y) is a block of columns of the innermost kept dim, at
  * position y of the other dims. Value and mean only. */
 extern const struct hal_kernel rt_reduce_columns_kernel, rt_reduce_columns_f64_kernel;
-
-/* The kernels of softmax.c: rows, and cumulative sums. */
-extern const struct hal_kernel rt_softmax_kernel, rt_cumsum_kernel;
-
-enum status rt_softmax_shape(struct rt_shape_call *call);
-enum status rt_softmax_emit(struct rt_emit *emit, struct error *err);
-enum status rt_log_softmax_emit(struct rt_emit *emit, struct error *err);
-enum status rt_cumsum_shape(struct rt_shape_call *call);
-enum status rt_cumsum_emit(struct rt_emit *emit, struct error *err);
 #endif
 
 #endif

@@ -15,6 +15,7 @@
 #include "runtime/ops/copy.h"
 #include "runtime/ops/keep.h"
 #include "runtime/ops/minmax.h"
+#include "runtime/emit/emit.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/view_priv.h"
 

@@ -1,84 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Operators that reduce along one dim and keep the shape: softmax, log-softmax and running sums.
- * All tensors are row-major, so that a dim is [outer][length][inner].
+ * Softmax and log-softmax along one dim.
  *
- * Softmax has three paths. Rows (inner is 1) go one at a time through the micro-kernel, halves
+ * There are three paths. Rows (inner is 1) go one at a time through the micro-kernel, halves
  * through scratch. Otherwise blocks of neighbouring columns are computed together. Doubles take the
  * plain path. Sums run in double.
  */
 #include "config.h"
 
-#include "runtime/ops/reduce.h"
+#include "runtime/ops/along.h"
 
 #include <math.h>
 
 #include "base/check.h"
 #include "hal/cpu/uk.h"
-#include "runtime/ops/shaders/generated/cumsum.spv.h"
+#include "runtime/ops/convert.h"
+#include "runtime/emit/emit.h"
+#include "runtime/ops/op.h"
 #include "runtime/ops/shaders/generated/softmax.spv.h"
 
-#define COLUMNS 128
-#define SCRATCH_FLOATS (4 * COLUMNS)
 #define SHORT 64 /* floats of a row */
-/* Longer rows of halves are converted as blocks of columns, one column wide. */
-#define ROW_MAX ((int64_t)1 << 20)
-#define SCAN_CHUNK 256
-
-static struct rt_along along_dim(struct rt_emit *emit)
-{
-    const struct rt_tensor *in = rt_emit_arg(emit, 0);
-    int64_t dim = rt_emit_int(emit, 1);
-    struct rt_along along = {1, 1, 1, 1, in->dtype, rt_emit_out(emit, 0)->dtype, false};
-
-    dim = dim < 0 ? dim + in->rank : dim;
-    for (int64_t d = 0; d < in->rank; d++) {
-        int64_t *part = d < dim ? &along.outer : d == dim ? &along.length : &along.inner;
-        *part *= in->dims[d];
-    }
-    return along;
-}
-
-/* The dim is in range, and the output has the input's dims. */
-static enum status along_shape(struct rt_shape_call *call, uint32_t out_dtypes)
-{
-    int64_t dim;
-    uint8_t d;
-
-    if ((out_dtypes >> rt_out_dtype(call, 0) & 1) == 0) {
-        return rt_refuse(call, "a result of type %s", dtype_text(rt_out_dtype(call, 0)));
-    }
-    TRY(rt_need_const(call, 1, &dim));
-    TRY(rt_need_dim(call, dim, rt_arg(call, 0)->rank, &d));
-    return rt_set_out_like(call, 0, 0);
-}
-
-static enum status record(struct rt_emit *emit, const struct hal_kernel *kernel,
-                          struct rt_along *along, int64_t count, struct error *err)
-{
-    struct hal_binding bindings[2] = {rt_emit_out(emit, 0)->binding, rt_emit_arg(emit, 0)->binding};
-
-    if (along->length == 0) {
-        return ST_OK;
-    }
-    const struct rt_machine *machine = rt_emit_machine(emit, kernel);
-    int64_t shared = along->inner > 1 ? 1 : rt_cut_row(machine, along->length);
-    along->tile = rt_cut_things(machine, RT_WORK_EXP, count, along->length, shared);
-    return rt_emit_tiles(
-        emit, count, along->tile,
-        &(struct hal_dispatch){
-            .kernel = kernel,
-            .constants = along,
-            .constants_bytes = sizeof(*along),
-            .bindings = bindings,
-            .binding_count = 2,
-            .scratch_bytes = along->in == DT_F32 || along->length > ROW_MAX
-                                 ? sizeof(float) * SCRATCH_FLOATS
-                                 : sizeof(float) * ((size_t)along->length + SCRATCH_FLOATS),
-            .cost = (uint64_t)(along->outer * along->inner * along->length) * 2,
-        },
-        err);
-}
 
 /* ---- softmax of rows ----------------------------------------------------------------------- */
 
@@ -92,7 +33,7 @@ static float rounded(enum dtype dtype, float value)
 }
 
 /* A row of halves, computed as floats. PyTorch stores the sum and its logarithm as halves, so its
- * results are off by as much. |chunk| is scratch of COLUMNS floats. */
+ * results are off by as much. |chunk| is scratch of RT_ALONG_COLUMNS floats. */
 static void log_softmax_halves(const struct rt_along *k, float *x, float *chunk)
 {
     float max = -INFINITY, sum = 0;
@@ -101,7 +42,7 @@ static void log_softmax_halves(const struct rt_along *k, float *x, float *chunk)
         max = x[i] > max || x[i] != x[i] ? x[i] : max;
     }
     for (int64_t done = 0, n; done < k->length; done += n) {
-        n = k->length - done < COLUMNS ? k->length - done : COLUMNS;
+        n = k->length - done < RT_ALONG_COLUMNS ? k->length - done : RT_ALONG_COLUMNS;
         for (int64_t i = 0; i < n; i++) {
             chunk[i] = x[done + i] - max;
         }
@@ -143,7 +84,7 @@ static void softmax_short_rows(const struct rt_along *k, char *y, const char *x,
                                float *scratch)
 {
     size_t row = (size_t)k->length * sizeof(float);
-    int64_t most = SCRATCH_FLOATS / k->length;
+    int64_t most = RT_ALONG_SCRATCH_FLOATS / k->length;
 
     for (int64_t count; rows > 0; rows -= count, x += (size_t)count * row) {
         count = rows < most ? rows : most;
@@ -172,7 +113,7 @@ static void softmax_rows_tile(const struct hal_args *args, struct hal_tile tile)
     }
 }
 
-const struct hal_kernel rt_softmax_kernel = {
+static const struct hal_kernel rows_kernel = {
     .name = "softmax_rows", .cpu = softmax_rows_tile, .spirv = HAL_SPIRV_SUBGROUPS(softmax, 256)};
 
 /* ---- softmax of columns -------------------------------------------------------------------- */
@@ -239,7 +180,7 @@ static void softmax_columns_tile(const struct hal_args *args, struct hal_tile ti
     while (at < end) {
         int64_t outer = at / k->inner, first = at % k->inner, n = k->inner - first;
         n = n < end - at ? n : end - at;
-        n = n < COLUMNS ? n : COLUMNS;
+        n = n < RT_ALONG_COLUMNS ? n : RT_ALONG_COLUMNS;
         int64_t begin = (outer * k->length * k->inner + first) * width;
         softmax_columns(&(struct columns){
             .k = k,
@@ -251,8 +192,8 @@ static void softmax_columns_tile(const struct hal_args *args, struct hal_tile ti
             .load = rt_load(k->in, RT_CLASS_F32),
             .store = rt_store(RT_CLASS_F32, k->in),
             .max = scratch,
-            .sum = scratch + COLUMNS,
-            .row = scratch + 2 * COLUMNS,
+            .sum = scratch + RT_ALONG_COLUMNS,
+            .row = scratch + 2 * RT_ALONG_COLUMNS,
         });
         at += n;
     }
@@ -297,96 +238,60 @@ static void softmax_f64_tile(const struct hal_args *args, struct hal_tile tile)
 static const struct hal_kernel softmax_f64_kernel = {.name = "softmax_f64",
                                                      .cpu = softmax_f64_tile};
 
-enum status rt_softmax_shape(struct rt_shape_call *call)
+/* ---- the operators ------------------------------------------------------------------------- */
+
+static enum status softmax_shape(struct rt_shape_call *call)
 {
     if (rt_arg(call, 2)->b) {
         return rt_unsupported(call, "halves to float on the way");
     }
-    return along_shape(call, 1u << rt_arg(call, 0)->dtype);
+    return rt_along_shape(call, 1u << rt_arg(call, 0)->dtype);
 }
 
-static enum status softmax_emit(struct rt_emit *emit, bool is_log, struct error *err)
+static enum status emit_softmax(struct rt_emit *emit, bool is_log, struct error *err)
 {
-    struct rt_along along = along_dim(emit);
+    struct rt_along along = rt_along_of(emit);
 
     along.is_log = is_log;
+    const struct hal_kernel *kernel = &softmax_columns_kernel;
+    int64_t count = along.outer * along.inner;
     if (along.in == DT_F64) {
-        return record(emit, &softmax_f64_kernel, &along, along.outer * along.inner, err);
+        kernel = &softmax_f64_kernel;
+    } else if (along.inner == 1 && /* longer rows of halves: columns, one wide */
+               (along.in == DT_F32 || along.length <= RT_ALONG_ROW_MAX)) {
+        kernel = &rows_kernel;
     }
-    if (along.inner == 1 && (along.in == DT_F32 || along.length <= ROW_MAX)) {
-        return record(emit, &rt_softmax_kernel, &along, along.outer, err);
-    }
-    return record(emit, &softmax_columns_kernel, &along, along.outer * along.inner, err);
+    return rt_along_dispatch(emit, kernel, &along, count, err);
 }
 
-enum status rt_softmax_emit(struct rt_emit *emit, struct error *err)
+static enum status softmax_emit(struct rt_emit *emit, struct error *err)
 {
-    return softmax_emit(emit, false, err);
+    return emit_softmax(emit, false, err);
 }
 
-enum status rt_log_softmax_emit(struct rt_emit *emit, struct error *err)
+static enum status log_softmax_emit(struct rt_emit *emit, struct error *err)
 {
-    return softmax_emit(emit, true, err);
+    return emit_softmax(emit, true, err);
 }
 
-/* ---- running sums -------------------------------------------------------------------------- */
-
-#define SCAN(name, type, expr)                                                                     \
-    static type name(type *x, int64_t n, type sum)                                                 \
-    {                                                                                              \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            const type v = x[i];                                                                   \
-            x[i] = sum = (expr);                                                                   \
-        }                                                                                          \
-        return sum;                                                                                \
-    }
-SCAN(scan_f64, double, sum + v)
-SCAN(scan_i64, int64_t, (int64_t)((uint64_t)sum + (uint64_t)v))
-
-static void cumsum_tile(const struct hal_args *args, struct hal_tile tile)
-{
-    const struct rt_along *k = args->constants;
-    bool is_float = dtype_infos[k->out].kind == DTYPE_FLOAT;
-    enum rt_class class = is_float ? RT_CLASS_F64 : RT_CLASS_I64;
-    int64_t in_bytes = (int64_t)dtype_bytes(k->in), out_bytes = (int64_t)dtype_bytes(k->out);
-    int64_t all = k->outer * k->inner, first = tile.x * k->tile;
-    int64_t end = all - first < k->tile ? all : first + k->tile;
-    union {
-        double f[SCAN_CHUNK];
-        int64_t i[SCAN_CHUNK];
-    } chunk;
-
-    for (int64_t c = first; c < end; c++) {
-        int64_t at = c / k->inner * k->length * k->inner + c % k->inner;
-        struct rt_number sum = {0};
-        for (int64_t done = 0, n; done < k->length; done += n, at += n * k->inner) {
-            n = k->length - done < SCAN_CHUNK ? k->length - done : SCAN_CHUNK;
-            rt_load(k->in, class)(&chunk, (const char *)args->bindings[1] + at * in_bytes,
-                                  k->inner * in_bytes, n);
-            if (is_float) {
-                sum.f = scan_f64(chunk.f, n, sum.f);
-            } else {
-                sum.i = scan_i64(chunk.i, n, sum.i);
-            }
-            rt_store(class, k->out)((char *)args->bindings[0] + at * out_bytes,
-                                    k->inner * out_bytes, &chunk, n);
-        }
-    }
-}
-
-const struct hal_kernel rt_cumsum_kernel = {
-    .name = "cumsum", .cpu = cumsum_tile, .spirv = HAL_SPIRV(cumsum_spirv)};
-static const struct hal_kernel cumsum_f64_kernel = {.name = "cumsum", .cpu = cumsum_tile};
-
-enum status rt_cumsum_shape(struct rt_shape_call *call)
-{
-    return along_shape(call, RT_DTYPES_REAL & ~(1u << DT_U64));
-}
-
-enum status rt_cumsum_emit(struct rt_emit *emit, struct error *err)
-{
-    struct rt_along along = along_dim(emit);
-    bool is_wide = along.in == DT_F64 || along.out == DT_F64;
-    return record(emit, is_wide ? &cumsum_f64_kernel : &rt_cumsum_kernel, &along,
-                  along.outer * along.inner, err);
-}
+const struct rt_op rt_ops_softmax[] = {
+    {.name = "softmax",
+     .kernels = "aten::_softmax.out",
+     .args = "TIB>T",
+     .shape = softmax_shape,
+     .emit = softmax_emit,
+     .flags = RT_OP_IN_PLACE,
+     .batch = rt_batch_along,
+     .dtypes = RT_DTYPES_FLOAT,
+     .runs = &rows_kernel},
+    {.name = "log_softmax",
+     .kernels = "aten::_log_softmax.out",
+     .args = "TIB>T",
+     .shape = softmax_shape,
+     .emit = log_softmax_emit,
+     .flags = RT_OP_IN_PLACE,
+     .batch = rt_batch_along,
+     .dtypes = RT_DTYPES_FLOAT,
+     .runs = &rows_kernel},
+    {.name = NULL},
+};

@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "runtime/ops/copy.h"
+#include "runtime/emit/emit.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/pointwise.h"
 #include "runtime/ops/view_priv.h"

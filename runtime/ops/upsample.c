@@ -17,6 +17,7 @@
 #include "runtime/ops/convert.h"
 #include "runtime/ops/copy.h"
 #include "runtime/ops/minmax.h"
+#include "runtime/emit/emit.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/pool.h"
 #include "runtime/ops/resample.h"

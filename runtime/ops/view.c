@@ -11,6 +11,7 @@
 #include <inttypes.h>
 
 #include "runtime/ops/copy.h"
+#include "runtime/emit/emit.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/view_priv.h"
 

@@ -4,6 +4,8 @@
 
 #include "runtime/ops/view_priv.h"
 
+#include "runtime/ops/op.h"
+
 enum status rt_view_same_dtype(struct rt_shape_call *call)
 {
     const struct rt_value *self = rt_arg(call, 0);

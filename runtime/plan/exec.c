@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The exec model: a flow and its memory become a command buffer. Region by region, every node's
- * operator appends its dispatches; then results that live elsewhere are copied out. Also what an
- * operator sees while it does so (struct rt_emit).
+ * operator appends its dispatches; then results that live elsewhere are copied out. Embeds what an
+ * operator sees while it does so (struct rt_emit, runtime/emit/planner.h).
  */
 #include "config.h"
 
@@ -12,48 +12,42 @@
 #include "base/check.h"
 #include "hal/buffer.h"
 #include "hal/device.h"
-#include "runtime/files.h"
-#include "runtime/ops/cut.h"
-#include "runtime/ops/keep.h"
+#include "runtime/emit/planner.h"
 #include "runtime/ops/op.h"
 #include "runtime/plan/alloc.h"
 #include "runtime/plan/plan.h"
+#include "runtime/pte/files.h"
 
-struct rt_emit {
+struct exec {
+    struct rt_emit emit; /* what operators see of it */
     const struct rt_flow *flow;
-    const struct rt_graph *graph;
     const struct rt_alloc *alloc;
-    const int64_t *values;
-    struct hal_command *command;
-    struct rt_tensor **tensors; /* by value; made when first asked for */
     struct arena *arena;
     struct rt_plan *plan;
-    const struct hal_device_props *props;
-    const struct rt_node *node;
     uint32_t node_index;
 };
 
 /* ---- tensors --------------------------------------------------------------------------------- */
 
-static struct hal_binding bind(const struct rt_emit *e, uint32_t value, size_t bytes)
+static struct hal_binding bind(const struct exec *e, uint32_t value, size_t bytes)
 {
     const struct rt_storage *class = rt_flow_class(e->flow, value);
     /* The value whose bytes these are: of a view, what it is a view of. */
-    const struct rt_value *v = &e->graph->values[e->flow->class_of[value]];
+    const struct rt_value *v = &e->emit.graph->values[e->flow->class_of[value]];
     struct hal_binding binding = {.length = bytes};
     switch (class->home) {
     case RT_HOME_CONSTANT:
         if (v->buffer) {
             binding.buffer = v->buffer;
         } else if (bytes > 0) {
-            rt_files_locate(e->graph->files, v->bytes.ptr, &binding);
+            rt_files_locate(e->emit.graph->files, v->bytes.ptr, &binding);
         }
         break;
     case RT_HOME_INPUT:
         binding.slot = (uint16_t)(RT_SLOT_INPUT + class->index);
         break;
     case RT_HOME_RESULT:
-        binding.slot = (uint16_t)rt_slot_result(e->graph->input_count, class->index);
+        binding.slot = (uint16_t)rt_slot_result(e->emit.graph->input_count, class->index);
         break;
     case RT_HOME_ARENA:
         binding.slot = RT_SLOT_ARENA;
@@ -106,17 +100,17 @@ static enum status check_size(const struct shape *shape, size_t bytes, struct er
 }
 
 /* Unless it is there. */
-static enum status make_tensor(struct rt_emit *e, uint32_t value, struct error *err)
+static enum status make_tensor(struct exec *e, uint32_t value, struct error *err)
 {
-    if (e->tensors[value]) {
+    if (e->emit.tensors[value]) {
         return ST_OK;
     }
-    const struct rt_value *v = &e->graph->values[value];
+    const struct rt_value *v = &e->emit.graph->values[value];
     struct rt_tensor *t = arena_alloc(e->arena, sizeof(*t));
     if (!t) {
         return too_large(err);
     }
-    struct shape shape = rt_concrete_shape(v, e->values);
+    struct shape shape = rt_concrete_shape(v, e->emit.values);
     TRY(shape_bytes(&shape, v->dtype, &t->bytes, err));
     TRY(check_size(&shape, t->bytes, err));
     t->dtype = v->dtype;
@@ -128,19 +122,18 @@ static enum status make_tensor(struct rt_emit *e, uint32_t value, struct error *
     t->numel = shape_numel(&shape);
     stride_tensor(t, v->order);
     t->binding = bind(e, value, t->bytes);
-    e->tensors[value] = t;
+    e->emit.tensors[value] = t;
     return ST_OK;
 }
 
-static const struct rt_tensor *tensor_of(struct rt_emit *e, uint32_t value)
+static const struct rt_tensor *tensor_of(struct exec *e, uint32_t value)
 {
-    must(e->graph->values[value].kind == RT_TENSOR);
-    must(e->tensors[value]); /* made before the operator was called */
-    return e->tensors[value];
+    must(e->emit.tensors[value]); /* by make_tensor() */
+    return e->emit.tensors[value];
 }
 
 /* Makes what the operator may ask for, so that asking cannot fail. */
-static enum status make_tensors(struct rt_emit *e, struct rt_tensors values, struct error *err)
+static enum status make_tensors(struct exec *e, struct rt_tensors values, struct error *err)
 {
     for (uint32_t value; rt_tensors_next(&values, &value);) {
         TRY(make_tensor(e, value, err));
@@ -148,89 +141,12 @@ static enum status make_tensors(struct rt_emit *e, struct rt_tensors values, str
     return ST_OK;
 }
 
-/* ---- what operators see ---------------------------------------------------------------------- */
-
-const struct rt_op *rt_emit_op(const struct rt_emit *e)
-{
-    return e->node->op;
-}
-
-const struct rt_tensor *rt_emit_arg(struct rt_emit *e, uint32_t index)
-{
-    must(index < e->node->arg_count);
-    uint32_t value = e->node->args[index];
-    return e->graph->values[value].kind == RT_NONE ? NULL : tensor_of(e, value);
-}
-
-const struct rt_tensor *rt_emit_out(struct rt_emit *e, uint32_t index)
-{
-    must(index < e->node->out_count);
-    uint32_t value = e->node->outs[index];
-    return index > 0 && !e->flow->is_used[value] ? NULL : tensor_of(e, value);
-}
-
-static const struct rt_tensor *list_item(struct rt_emit *e, uint32_t list, uint32_t item)
-{
-    const struct rt_value *v = &e->graph->values[list];
-    must(v->kind == RT_TENSORS && item < v->count);
-    return e->graph->values[v->values[item]].kind == RT_NONE ? NULL : tensor_of(e, v->values[item]);
-}
-
-const struct rt_tensor *rt_emit_arg_item(struct rt_emit *e, uint32_t index, uint32_t item)
-{
-    must(index < e->node->arg_count);
-    return list_item(e, e->node->args[index], item);
-}
-
-const struct rt_tensor *rt_emit_out_item(struct rt_emit *e, uint32_t index, uint32_t item)
-{
-    must(index < e->node->out_count);
-    return list_item(e, e->node->outs[index], item);
-}
-
-const struct rt_value *rt_emit_value(const struct rt_emit *e, uint32_t index)
-{
-    must(index < e->node->arg_count);
-    return rt_node_arg(e->graph, e->node, index);
-}
-
-int64_t rt_emit_int(const struct rt_emit *e, uint32_t index)
-{
-    const struct rt_value *v = rt_emit_value(e, index);
-    must(v->kind == RT_INT && !rt_numbers_find_use(e->flow->numbers, e->node_index, index));
-    return rt_dim_at(v->i, e->values);
-}
-
-struct rt_place rt_emit_place(const struct rt_emit *e, uint32_t index)
-{
-    const struct rt_number_use *use = rt_numbers_find_use(e->flow->numbers, e->node_index, index);
-    if (!use) {
-        return (struct rt_place){.known = rt_emit_int(e, index)};
-    }
-    if (!use->place.expr) {
-        return (struct rt_place){.known = use->place.value};
-    }
-    uint32_t word = rt_numbers_find_word(e->flow->numbers, use->place.expr);
-    must(word != RT_NO_WORD);
-    return (struct rt_place){.is_read = true, .word = word};
-}
-
-struct hal_binding rt_emit_word(const struct rt_emit *e, struct rt_place place)
-{
-    struct hal_binding word = {.slot = RT_SLOT_ARENA};
-    if (place.is_read) {
-        word.offset = e->plan->words_offset + place.word * sizeof(int64_t);
-        word.length = sizeof(int64_t);
-    }
-    return word;
-}
-
 /* ---- updates --------------------------------------------------------------------------------- */
 
-static bool is_written_by(const struct rt_emit *e, const struct rt_node *node, uint32_t result)
+static bool is_written_by(const struct exec *e, const struct rt_node *node, uint32_t result)
 {
     for (uint32_t i = 0; i < node->out_count; i++) {
-        const struct rt_value *v = rt_node_out(e->graph, node, i);
+        const struct rt_value *v = rt_node_out(e->emit.graph, node, i);
         const struct rt_storage *class = rt_flow_class(e->flow, node->outs[i]);
         if (v->kind == RT_TENSOR && class->home == RT_HOME_RESULT && class->index == result) {
             return true;
@@ -255,10 +171,10 @@ static enum status grow_updates(struct rt_plan *plan, struct error *err)
 }
 
 /* Only the first update of a result reads from elsewhere; others find what that one has left. */
-static bool may_track(const struct rt_emit *e, int64_t rows, int64_t row_bytes)
+static bool may_track(const struct exec *e, int64_t rows, int64_t row_bytes)
 {
-    const struct rt_storage *from = rt_flow_class(e->flow, e->node->args[0]);
-    const struct rt_storage *to = rt_flow_class(e->flow, e->node->outs[0]);
+    const struct rt_storage *from = rt_flow_class(e->flow, e->emit.node->args[0]);
+    const struct rt_storage *to = rt_flow_class(e->flow, e->emit.node->outs[0]);
     if (to->home != RT_HOME_RESULT) {
         return false;
     }
@@ -272,16 +188,17 @@ static bool may_track(const struct rt_emit *e, int64_t rows, int64_t row_bytes)
            result->rows == rows && result->row_bytes == row_bytes;
 }
 
-enum status rt_emit_update(struct rt_emit *e, int64_t rows, int64_t row_bytes,
-                           struct hal_binding *out_words, struct error *err)
+static enum status update(struct rt_emit *emit, int64_t rows, int64_t row_bytes,
+                          struct hal_binding *out_words, struct error *err)
 {
+    struct exec *e = (struct exec *)emit;
     struct rt_plan *plan = e->plan;
     *out_words = (struct hal_binding){.slot = RT_SLOT_ARENA};
     if (!may_track(e, rows, row_bytes)) {
         return ST_OK;
     }
     TRY(grow_updates(plan, err));
-    uint32_t result = rt_flow_class(e->flow, e->node->outs[0])->index;
+    uint32_t result = rt_flow_class(e->flow, e->emit.node->outs[0])->index;
     out_words->offset = plan->arena_bytes;
     out_words->length = RT_UPDATE_WORDS * sizeof(int64_t);
     plan->arena_bytes += out_words->length;
@@ -292,97 +209,58 @@ enum status rt_emit_update(struct rt_emit *e, int64_t rows, int64_t row_bytes,
 }
 
 /* A result that something else writes as well is written as a whole. */
-static void verify_bases(struct rt_emit *e)
+static void verify_bases(struct exec *e)
 {
     for (uint32_t i = 0; i < e->plan->result_count; i++) {
         struct rt_plan_result *result = &e->plan->results[i];
         uint32_t writers = 0;
         for (uint32_t k = 0; result->base != RT_NO_BASE && k < e->flow->order_count; k++) {
-            writers += is_written_by(e, &e->graph->nodes[e->flow->order[k]], i);
+            writers += is_written_by(e, &e->emit.graph->nodes[e->flow->order[k]], i);
         }
         result->base = writers == result->update_count ? result->base : RT_NO_BASE;
     }
 }
 
-int64_t rt_emit_ints(const struct rt_emit *e, uint32_t index, uint32_t item)
+/* An argument whose value no plan is made for. */
+static bool find_place(const struct rt_emit *emit, uint32_t index, struct rt_place *out_place)
 {
-    const struct rt_value *v = rt_emit_value(e, index);
-    must(v->kind == RT_INTS && item < v->count);
-    return rt_dim_at(v->ints[item], e->values);
-}
-
-double rt_emit_number(const struct rt_emit *e, uint32_t index)
-{
-    const struct rt_value *v = rt_emit_value(e, index);
-    double number;
-    if (v->kind == RT_FLOAT && v->symbol) {
-        memcpy(&number, &e->values[v->symbol], sizeof(number));
-        return number;
+    const struct exec *e = (const struct exec *)emit;
+    const struct rt_number_use *use = rt_numbers_find_use(e->flow->numbers, e->node_index, index);
+    if (!use) {
+        return false;
     }
-    return v->kind == RT_INT                 ? (double)rt_dim_at(v->i, e->values)
-           : v->kind == RT_BOOL && v->symbol ? (double)e->values[v->symbol]
-                                             : rt_arg_number(v);
-}
-
-const struct rt_machine *rt_emit_machine(const struct rt_emit *e, const struct hal_kernel *kernel)
-{
-    return rt_machine_of(e->props, kernel);
-}
-
-static bool meets(const struct hal_binding *binding, const struct rt_tensor *tensor)
-{
-    const struct hal_binding *other = &tensor->binding;
-    return binding->buffer == other->buffer && (binding->buffer || binding->slot == other->slot) &&
-           binding->offset < other->offset + other->length &&
-           other->offset < binding->offset + binding->length;
-}
-
-/* Those that are of an output. */
-static uint32_t written_bindings(struct rt_emit *e, const struct hal_dispatch *dispatch)
-{
-    struct rt_tensors outs = rt_node_out_tensors(e->graph, e->node);
-    uint32_t writes = 0;
-    for (uint32_t value; rt_tensors_next(&outs, &value);) {
-        const struct rt_tensor *tensor = e->tensors[value];
-        for (uint32_t b = 0; tensor && b < dispatch->binding_count; b++) {
-            writes |= (uint32_t)meets(&dispatch->bindings[b], tensor) << b;
-        }
+    if (!use->place.expr) {
+        *out_place = (struct rt_place){.known = use->place.value};
+        return true;
     }
-    return writes;
+    uint32_t word = rt_numbers_find_word(e->flow->numbers, use->place.expr);
+    must(word != RT_NO_WORD);
+    *out_place = (struct rt_place){.is_read = true, .word = word};
+    return true;
 }
 
-enum status rt_emit_dispatch(struct rt_emit *e, const struct hal_dispatch *dispatch,
-                             struct error *err)
-{
-    if (dispatch->grid[0] == 0 || dispatch->grid[1] == 0 || dispatch->grid[2] == 0) {
-        return ST_OK;
-    }
-    struct hal_dispatch labelled = *dispatch;
-    labelled.label = e->node->op->name;
-    labelled.tag = (uint32_t)(e->node - e->graph->nodes);
-    labelled.writes = written_bindings(e, dispatch);
-    return hal_command_dispatch(e->command, &labelled, err);
-}
+static const struct rt_emit_planner planner = {.find_place = find_place, .update = update};
 
 /* ---- recording ------------------------------------------------------------------------------- */
 
-static enum status emit_node(struct rt_emit *e, uint32_t index, struct error *err)
+static enum status emit_node(struct exec *e, uint32_t index, struct error *err)
 {
-    const struct rt_node *node = &e->graph->nodes[index];
-    e->node = node;
+    const struct rt_node *node = &e->emit.graph->nodes[index];
+    e->emit.node = node;
+    e->emit.label = node->op->name;
     e->node_index = index;
-    TRY(make_tensors(e, rt_node_arg_tensors(e->graph, node), err));
-    TRY(make_tensors(e, rt_node_out_tensors(e->graph, node), err));
+    TRY(make_tensors(e, rt_node_arg_tensors(e->emit.graph, node), err));
+    TRY(make_tensors(e, rt_node_out_tensors(e->emit.graph, node), err));
     enum status status = node->op->emit
-                             ? node->op->emit(e, err)
+                             ? node->op->emit(&e->emit, err)
                              : error_set(err, ST_UNSUPPORTED, "no kernel takes these arguments");
     return status == ST_OK ? ST_OK : error_prefix(err, "%s: ", node->op->name);
 }
 
 /* Of inputs that the device reaches but slowly. */
-static enum status emit_uploads(struct rt_emit *e, uint32_t *out_count, struct error *err)
+static enum status emit_uploads(struct exec *e, uint32_t *out_count, struct error *err)
 {
-    const struct rt_graph *graph = e->graph;
+    const struct rt_graph *graph = e->emit.graph;
     *out_count = 0;
     for (uint32_t i = 0; i < graph->input_count; i++) {
         if (!rt_flow_is_uploaded(e->flow, i)) {
@@ -393,50 +271,50 @@ static enum status emit_uploads(struct rt_emit *e, uint32_t *out_count, struct e
         const struct hal_binding from = {.slot = (uint16_t)(RT_SLOT_INPUT + i),
                                          .length = to->bytes};
         if (to->bytes > 0) {
-            TRY(hal_command_copy(e->command, from, to->binding, err));
+            TRY(hal_command_copy(e->emit.command, from, to->binding, err));
             *out_count += 1;
         }
     }
-    return *out_count > 0 && e->flow->order_count > 0 ? hal_command_barrier(e->command, err)
+    return *out_count > 0 && e->flow->order_count > 0 ? hal_command_barrier(e->emit.command, err)
                                                       : ST_OK;
 }
 
-static enum status emit_copies(struct rt_emit *e, struct error *err)
+static enum status emit_copies(struct exec *e, struct error *err)
 {
     for (uint32_t i = 0; i < e->flow->copy_count; i++) {
         const struct rt_result_copy *copy = &e->flow->copies[i];
         TRY(make_tensor(e, copy->value, err));
         const struct rt_tensor *from = tensor_of(e, copy->value);
         struct hal_binding to = {
-            .slot = (uint16_t)rt_slot_result(e->graph->input_count, copy->result),
+            .slot = (uint16_t)rt_slot_result(e->emit.graph->input_count, copy->result),
             .length = from->bytes,
         };
         if (from->bytes > 0) {
-            TRY(hal_command_copy(e->command, from->binding, to, err));
+            TRY(hal_command_copy(e->emit.command, from->binding, to, err));
         }
     }
     return ST_OK;
 }
 
-static enum status record(struct rt_emit *e, struct error *err)
+static enum status record(struct exec *e, struct error *err)
 {
     const struct rt_flow *flow = e->flow;
     uint32_t uploads;
     TRY(emit_uploads(e, &uploads, err));
     for (uint32_t i = 0; i < flow->order_count; i++) {
         if (i > 0 && flow->region[flow->order[i]] != flow->region[flow->order[i - 1]]) {
-            TRY(hal_command_barrier(e->command, err));
+            TRY(hal_command_barrier(e->emit.command, err));
         }
         TRY(emit_node(e, flow->order[i], err));
     }
     if (flow->copy_count > 0 && (flow->order_count > 0 || uploads > 0)) {
-        TRY(hal_command_barrier(e->command, err));
+        TRY(hal_command_barrier(e->emit.command, err));
     }
     TRY(emit_copies(e, err));
     if (!rt_plan_has_words(e->plan)) {
-        hal_command_set_transient(e->command, RT_SLOT_ARENA);
+        hal_command_set_transient(e->emit.command, RT_SLOT_ARENA);
     }
-    return hal_command_end(e->command, err);
+    return hal_command_end(e->emit.command, err);
 }
 
 /* ---- the plan -------------------------------------------------------------------------------- */
@@ -488,22 +366,28 @@ static enum status make(struct rt_plan *plan, const struct rt_flow *flow, struct
     plan->arena_bytes = plan->words_offset + plan->word_count * sizeof(int64_t);
     TRY(describe_results(plan, flow, values, err));
     TRY(hal_command_new(device, slots, &plan->command, err));
-    struct rt_emit emit = {
+    struct exec e = {
+        .emit =
+            {
+                .planner = &planner,
+                .graph = graph,
+                .values = values,
+                .tensors = arena_array(arena, graph->value_count, sizeof(struct rt_tensor *)),
+                .is_used = flow->is_used,
+                .words = {.slot = RT_SLOT_ARENA, .offset = plan->words_offset},
+                .command = plan->command,
+                .props = hal_device_props(device),
+            },
         .flow = flow,
-        .graph = graph,
         .alloc = &alloc,
-        .values = values,
-        .command = plan->command,
-        .tensors = arena_array(arena, graph->value_count, sizeof(struct rt_tensor *)),
         .arena = arena,
         .plan = plan,
-        .props = hal_device_props(device),
     };
-    if (!emit.tensors) {
+    if (!e.emit.tensors) {
         return too_large(err);
     }
-    TRY(record(&emit, err));
-    verify_bases(&emit);
+    TRY(record(&e, err));
+    verify_bases(&e);
     return ST_OK;
 }
 

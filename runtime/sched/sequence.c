@@ -16,8 +16,8 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "runtime/program.h"
-#include "runtime/state.h"
+#include "runtime/program/program.h"
+#include "runtime/program/state.h"
 
 #define CHAINS 1024
 

@@ -10,14 +10,14 @@
 
 #include "base/check.h"
 #include "hal/queue.h"
-#include "runtime/state_priv.h"
-#include "runtime/vm/invocation_priv.h"
+#include "runtime/call/inside.h"
+#include "runtime/call/words.h"
+#include "runtime/program/state_slots.h"
 #include "runtime/vm/vm.h"
-#include "runtime/vm/words.h"
 
 static enum status gather(struct rt_invocation *inv, const struct rt_block *block)
 {
-    struct vm *vm = inv->vm;
+    struct vm *vm = vm_of(inv);
     for (uint32_t i = 0; i < block->graph.input_count; i++) {
         const struct rt_value *v = &block->graph.values[block->graph.inputs[i]];
         const struct vm_value *value = &vm->registers[block->ins[i]];
@@ -41,7 +41,7 @@ static bool take_spare(struct rt_invocation *inv, uint32_t reg, size_t bytes,
                        struct vm_memory **out_memory)
 {
     const struct rt_method *method = inv->method;
-    struct vm *vm = inv->vm;
+    struct vm *vm = vm_of(inv);
     for (uint32_t i = 0; inv->state && i < method->state_count; i++) {
         const struct rt_method_state *use = &method->states[i];
         if (use->reg != reg || !use->is_written || vm->spares[i].is_used ||
@@ -75,7 +75,7 @@ static bool find_spare(const struct vm *vm, uint32_t index, uint32_t *out_state)
 /* What the block is told, once its inputs and outputs have their memory. */
 static void put_words(struct rt_invocation *inv, const struct rt_block *block)
 {
-    struct vm *vm = inv->vm;
+    struct vm *vm = vm_of(inv);
     uint8_t *arena = vm_map(vm->arena);
     uint32_t state;
     rt_words_put(vm->plan, vm->words, arena);
@@ -108,7 +108,7 @@ static void read_written(struct vm *vm)
 
 static enum status allocate_outputs(struct rt_invocation *inv, const struct rt_block *block)
 {
-    struct vm *vm = inv->vm;
+    struct vm *vm = vm_of(inv);
     const struct rt_graph *graph = &block->graph;
     for (uint32_t i = 0; i < block->out_count; i++) {
         const struct rt_block_out *out = &block->outs[i];
@@ -136,7 +136,7 @@ static enum status allocate_outputs(struct rt_invocation *inv, const struct rt_b
 
 static enum status submit_block(struct rt_invocation *inv, const struct rt_block *block)
 {
-    struct vm *vm = inv->vm;
+    struct vm *vm = vm_of(inv);
     const struct hal_submission submission = {
         .command = vm->plan->command,
         .slots = vm->slots,
@@ -155,17 +155,17 @@ static enum status submit_block(struct rt_invocation *inv, const struct rt_block
 enum status vm_block_begin(struct rt_invocation *inv, struct rt_block *block)
 {
     TRY(gather(inv, block));
-    TRY(rt_block_plan(block, inv->vm->given, inv->vm->words, &inv->vm->plan, &inv->error));
+    TRY(rt_block_plan(block, vm_of(inv)->given, vm_of(inv)->words, &vm_of(inv)->plan, &inv->error));
     TRY(allocate_outputs(inv, block));
-    return inv->vm->plan->is_empty ? ST_OK : submit_block(inv, block);
+    return vm_of(inv)->plan->is_empty ? ST_OK : submit_block(inv, block);
 }
 
 static enum status read_extent(struct rt_invocation *inv, const struct rt_block_out *out,
                                struct vm_value *value)
 {
-    const struct rt_register *r = &inv->vm->code->registers[out->reg];
+    const struct rt_register *r = &vm_of(inv)->code->registers[out->reg];
     int64_t rows;
-    const uint8_t *bytes = vm_map(inv->vm->outputs[out->extent]);
+    const uint8_t *bytes = vm_map(vm_of(inv)->outputs[out->extent]);
     must(bytes);
     memcpy(&rows, bytes, sizeof(rows));
     if (rows < 0 || rows > value->shape.dims[0]) {
@@ -183,7 +183,7 @@ static enum status read_extent(struct rt_invocation *inv, const struct rt_block_
 static enum status read_out(struct rt_invocation *inv, const struct rt_block *block,
                             const struct rt_block_out *out, struct vm_value *value)
 {
-    struct vm *vm = inv->vm;
+    struct vm *vm = vm_of(inv);
     const struct rt_value *v = &block->graph.values[block->graph.outputs[out->index]];
     const struct rt_plan_result *result = &vm->plan->results[out->index];
     *value = (struct vm_value){.kind = v->kind,
@@ -199,7 +199,7 @@ static enum status read_out(struct rt_invocation *inv, const struct rt_block *bl
 /* All new values are taken before one register changes: inputs may be among them. */
 static enum status take_outs(struct rt_invocation *inv, const struct rt_block *block)
 {
-    struct vm *vm = inv->vm;
+    struct vm *vm = vm_of(inv);
     enum status status = ST_OK;
     uint32_t count = 0;
     for (; status == ST_OK && count < block->out_count; count++) {
@@ -234,7 +234,7 @@ void vm_block_leave(struct vm *vm)
 
 enum status vm_block_finish(struct rt_invocation *inv, enum status status)
 {
-    struct vm *vm = inv->vm;
+    struct vm *vm = vm_of(inv);
     if (vm->plan && !vm->plan->is_empty && vm->reached != ST_OK) {
         rt_invocation_replace_semaphore(inv);
         vm->reached = ST_OK;

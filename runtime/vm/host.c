@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "runtime/call/inside.h"
 #include "runtime/ops/convert.h"
-#include "runtime/vm/invocation_priv.h"
 #include "runtime/vm/vm.h"
 
 static enum status refuse_empty(struct rt_invocation *inv)
@@ -18,7 +18,7 @@ static enum status refuse_empty(struct rt_invocation *inv)
 static enum status need_tensor(struct rt_invocation *inv, uint32_t reg,
                                const struct vm_value **out_value)
 {
-    const struct vm_value *value = &inv->vm->registers[reg];
+    const struct vm_value *value = &vm_of(inv)->registers[reg];
     *out_value = value;
     return value->kind == RT_TENSOR ? ST_OK : refuse_empty(inv);
 }
@@ -34,14 +34,14 @@ static enum status compute(struct rt_invocation *inv, const struct rt_step *step
     enum rt_scalar_op op = (enum rt_scalar_op)step->op;
     struct rt_scalar args[3], result;
     for (uint32_t i = 0; i < rt_scalar_arg_count(op); i++) {
-        const struct vm_value *value = &inv->vm->registers[regs[i]];
+        const struct vm_value *value = &vm_of(inv)->registers[regs[i]];
         args[i] = (struct rt_scalar){value->kind, value->number};
-        if (value->kind != inv->vm->code->registers[regs[i]].kind) {
+        if (value->kind != vm_of(inv)->code->registers[regs[i]].kind) {
             return refuse_empty(inv);
         }
     }
     TRY(rt_scalar_apply(op, args, &result, &inv->error));
-    put_scalar(inv->vm, step->target, result);
+    put_scalar(vm_of(inv), step->target, result);
     return ST_OK;
 }
 
@@ -51,7 +51,7 @@ static enum status measure(struct rt_invocation *inv, const struct rt_step *step
     TRY(need_tensor(inv, step->a, &tensor));
     int64_t size =
         step->op == RT_STEP_NUMEL ? shape_numel(&tensor->shape) : tensor->shape.dims[step->op];
-    put_scalar(inv->vm, step->target, (struct rt_scalar){RT_INT, size});
+    put_scalar(vm_of(inv), step->target, (struct rt_scalar){RT_INT, size});
     return ST_OK;
 }
 
@@ -80,15 +80,15 @@ static enum status read_element(struct rt_invocation *inv, const struct rt_step 
     if (shape_numel(&tensor->shape) == 0 || !bytes) {
         return error_set(&inv->error, ST_INVALID, "a tensor without elements is read as a number");
     }
-    put_scalar(inv->vm, step->target,
-               load(inv->vm->code->registers[step->a].dtype, (const char *)bytes));
+    put_scalar(vm_of(inv), step->target,
+               load(vm_of(inv)->code->registers[step->a].dtype, (const char *)bytes));
     return ST_OK;
 }
 
 /* A bool, or a bool tensor all of whose elements are true; one without elements is true. */
 static enum status decide(struct rt_invocation *inv, uint32_t reg, bool *out_is_true)
 {
-    const struct vm_value *value = &inv->vm->registers[reg];
+    const struct vm_value *value = &vm_of(inv)->registers[reg];
     if (value->kind == RT_BOOL) {
         *out_is_true = value->number != 0;
         return ST_OK;
@@ -108,7 +108,7 @@ static enum status decide(struct rt_invocation *inv, uint32_t reg, bool *out_is_
  */
 static enum status own_accumulator(struct rt_invocation *inv, uint32_t reg, size_t used)
 {
-    struct vm *vm = inv->vm;
+    struct vm *vm = vm_of(inv);
     struct vm_value *to = &vm->registers[reg];
     size_t bound = vm->code->registers[reg].bytes;
     struct vm_memory *memory;
@@ -126,7 +126,7 @@ static enum status own_accumulator(struct rt_invocation *inv, uint32_t reg, size
 
 static enum status copy_row(struct rt_invocation *inv, const struct rt_step *step)
 {
-    struct vm *vm = inv->vm;
+    struct vm *vm = vm_of(inv);
     const struct rt_register *declared = &vm->code->registers[step->target];
     const struct vm_value *from, *index = &vm->registers[step->c];
     struct shape shape;
@@ -166,7 +166,7 @@ static enum status copy_row(struct rt_invocation *inv, const struct rt_step *ste
 
 enum status vm_host_step(struct rt_invocation *inv, const struct rt_step *step)
 {
-    struct vm *vm = inv->vm;
+    struct vm *vm = vm_of(inv);
     bool is_true = false;
     vm->pc++;
     switch (step->kind) {

@@ -4,7 +4,7 @@
 #include "base/check.h"
 #include "hal/buffer.h"
 #include "hal/pool.h"
-#include "runtime/vm/invocation_priv.h"
+#include "runtime/call/inside.h"
 #include "runtime/vm/vm.h"
 
 /* Ranges that a call keeps for later steps. */
@@ -61,7 +61,7 @@ static struct vm_memory *take_idle(struct vm *vm, size_t bytes)
 
 enum status vm_allocate(struct rt_invocation *inv, size_t bytes, struct vm_memory **out_memory)
 {
-    struct vm *vm = inv->vm;
+    struct vm *vm = vm_of(inv);
     size_t size = bytes < BYTES_MIN ? BYTES_MIN : bytes;
     struct vm_memory *memory = bytes ? take_idle(vm, size) : NULL;
     struct hal_buffer *buffer = NULL;

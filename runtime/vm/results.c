@@ -6,8 +6,8 @@
 
 #include "base/bytes.h"
 #include "hal/buffer.h"
-#include "runtime/state_priv.h"
-#include "runtime/vm/invocation_priv.h"
+#include "runtime/call/inside.h"
+#include "runtime/program/state_slots.h"
 #include "runtime/vm/vm.h"
 
 static struct hal_binding retain(struct hal_binding binding)
@@ -34,7 +34,7 @@ static enum status give_tensor(struct rt_invocation *inv, uint32_t index, struct
     } else if (!bound->buffer) {
         TRY(vm_allocate(inv, bytes, &memory)); /* the next call writes to a state's memory */
         *bound = retain(memory->binding);
-        vm_drop(inv->vm, memory);
+        vm_drop(vm_of(inv), memory);
     }
     uint8_t *base = bound->buffer ? hal_buffer_map(bound->buffer) : NULL;
     uint8_t *to = base ? base + bound->offset : NULL;
@@ -49,9 +49,9 @@ static enum status give_tensor(struct rt_invocation *inv, uint32_t index, struct
 
 enum status vm_give_results(struct rt_invocation *inv)
 {
-    const struct rt_code *code = inv->vm->code;
+    const struct rt_code *code = vm_of(inv)->code;
     for (uint32_t i = 0; i < code->result_count; i++) {
-        struct vm_value *value = &inv->vm->registers[code->results[i].reg];
+        struct vm_value *value = &vm_of(inv)->registers[code->results[i].reg];
         const struct rt_io *io = rt_method_result(inv->method, i);
         bool is_tensor = io->kind == RT_IO_TENSOR;
         if ((is_tensor || code->results[i].is_computed) &&
@@ -70,9 +70,10 @@ enum status vm_give_results(struct rt_invocation *inv)
 /* A buffer whose new content is not where it stays: another register's, or the caller's. */
 static enum status move_to_spare(struct rt_invocation *inv, const struct rt_method_state *use)
 {
-    struct vm_value *value = &inv->vm->registers[use->reg];
-    size_t size = inv->vm->code->registers[use->reg].bytes, bytes;
-    TRY(shape_bytes(&value->shape, inv->vm->code->registers[use->reg].dtype, &bytes, &inv->error));
+    struct vm_value *value = &vm_of(inv)->registers[use->reg];
+    size_t size = vm_of(inv)->code->registers[use->reg].bytes, bytes;
+    TRY(shape_bytes(&value->shape, vm_of(inv)->code->registers[use->reg].dtype, &bytes,
+                    &inv->error));
     if (bytes != size) {
         return error_set(&inv->error, ST_INVALID, "a mutable buffer of %zu bytes gets %zu", size,
                          bytes);
@@ -91,7 +92,7 @@ static enum status save_from_spares(struct rt_invocation *inv)
     const struct rt_method *method = inv->method;
     for (uint32_t i = 0; i < method->state_count; i++) {
         uint32_t reg = method->states[i].reg;
-        struct vm_value *value = &inv->vm->registers[reg], copy = *value;
+        struct vm_value *value = &vm_of(inv)->registers[reg], copy = *value;
         if (value->kind != RT_TENSOR || value->memory->owner != VM_OWNER_SPARE ||
             value->memory->state == i) {
             continue;
@@ -101,7 +102,7 @@ static enum status save_from_spares(struct rt_invocation *inv)
         if (bytes > 0) {
             memcpy(vm_map(copy.memory), vm_map(value->memory), bytes);
         }
-        vm_put(inv->vm, reg, copy);
+        vm_put(vm_of(inv), reg, copy);
     }
     return ST_OK;
 }
@@ -109,7 +110,7 @@ static enum status save_from_spares(struct rt_invocation *inv)
 static bool is_unchanged(const struct rt_invocation *inv, uint32_t i)
 {
     const struct rt_method_state *use = &inv->method->states[i];
-    const struct vm_memory *memory = inv->vm->registers[use->reg].memory;
+    const struct vm_memory *memory = vm_of(inv)->registers[use->reg].memory;
     return memory->owner == VM_OWNER_STATE &&
            memory->binding.buffer == inv->state->current[use->slot];
 }
@@ -119,18 +120,18 @@ enum status vm_advance_states(struct rt_invocation *inv)
     const struct rt_method *method = inv->method;
     TRY(save_from_spares(inv));
     for (uint32_t i = 0; i < method->state_count; i++) {
-        const struct vm_value *value = &inv->vm->registers[method->states[i].reg];
+        const struct vm_value *value = &vm_of(inv)->registers[method->states[i].reg];
         if (value->kind != RT_TENSOR) {
             return error_set(&inv->error, ST_INVALID, "a mutable buffer lost its content");
         }
         if (value->memory->owner != VM_OWNER_SPARE && !is_unchanged(inv, i)) {
             TRY(move_to_spare(inv, &method->states[i]));
-            inv->vm->spares[i].written = (struct rt_rows){0};
+            vm_of(inv)->spares[i].written = (struct rt_rows){0};
         }
     }
     for (uint32_t i = 0; i < method->state_count; i++) {
         if (!is_unchanged(inv, i)) {
-            rt_state_advance(inv->state, method->states[i].slot, inv->vm->spares[i].written);
+            rt_state_advance(inv->state, method->states[i].slot, vm_of(inv)->spares[i].written);
         }
     }
     return ST_OK;

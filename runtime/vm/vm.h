@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The VM: walks the steps of a method's code (runtime/code.h) for one call. A struct vm belongs to
- * its invocation and is allocated with it: a warm call does not malloc.
+ * The VM: walks the steps of a method's code (runtime/code/code.h) for one call. A struct vm
+ * belongs to its invocation and is allocated with it: a warm call does not malloc.
  *
  * Threads: the walk is on one thread at a time. It begins on the submitting thread, hands a block
  * to the device, and goes on where the block completed, on a worker, without a turn of anybody's
@@ -21,11 +21,9 @@
 #include "base/shape.h"
 #include "hal/command.h"
 #include "hal/queue.h"
-#include "runtime/code.h"
-#include "runtime/state_priv.h"
-
-struct rt_invocation;
-struct rt_method;
+#include "runtime/call/inside.h"
+#include "runtime/code/code.h"
+#include "runtime/program/state_slots.h"
 
 enum vm_owner {
     VM_OWNER_POOL,  /* this call: goes back to the idle memory */
@@ -80,6 +78,14 @@ struct vm {
     atomic_uint arrivals; /* of the walk and of the block's completion: the second one goes on */
     enum status reached;
 };
+
+extern const struct rt_callable vm_callable;
+
+/* The VM of a call. */
+static inline struct vm *vm_of(const struct rt_invocation *invocation)
+{
+    return invocation->own;
+}
 
 /* One allocation; free() it. NULL: no memory. */
 struct vm *vm_new(const struct rt_method *method);

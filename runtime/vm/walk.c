@@ -5,8 +5,8 @@
 
 #include "hal/device.h"
 #include "hal/semaphore.h"
-#include "runtime/state_priv.h"
-#include "runtime/vm/invocation_priv.h"
+#include "runtime/call/inside.h"
+#include "runtime/program/state_slots.h"
 #include "runtime/vm/vm.h"
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -60,10 +60,11 @@ static void load_inputs(struct rt_invocation *inv)
     for (uint32_t i = 0; i < rt_method_input_count(inv->method); i++) {
         if (rt_method_input(inv->method, i)->kind == RT_IO_TENSOR) {
             const struct rt_bound_input *input = &inv->inputs[i];
-            vm_put(inv->vm, i,
-                   (struct vm_value){.kind = RT_TENSOR,
-                                     .shape = input->shape,
-                                     .memory = vm_borrow(inv->vm, input->binding, VM_OWNER_INPUT)});
+            vm_put(
+                vm_of(inv), i,
+                (struct vm_value){.kind = RT_TENSOR,
+                                  .shape = input->shape,
+                                  .memory = vm_borrow(vm_of(inv), input->binding, VM_OWNER_INPUT)});
         }
     }
 }
@@ -76,12 +77,12 @@ static void load_states(struct rt_invocation *inv)
         const struct rt_method_state *use = &method->states[i];
         struct hal_buffer *buffer =
             inv->state ? inv->state->current[use->slot] : slots->items[use->slot].initial;
-        inv->vm->spares[i] = (struct vm_spare){0};
-        vm_put(inv->vm, use->reg,
+        vm_of(inv)->spares[i] = (struct vm_spare){0};
+        vm_put(vm_of(inv), use->reg,
                (struct vm_value){
                    .kind = RT_TENSOR,
-                   .shape = inv->vm->code->registers[use->reg].bound,
-                   .memory = vm_borrow(inv->vm, hal_binding_whole(buffer), VM_OWNER_STATE)});
+                   .shape = vm_of(inv)->code->registers[use->reg].bound,
+                   .memory = vm_borrow(vm_of(inv), hal_binding_whole(buffer), VM_OWNER_STATE)});
     }
 }
 
@@ -97,7 +98,7 @@ static void load_scalars(struct vm *vm)
 
 static void end(struct rt_invocation *inv, enum status status)
 {
-    struct vm *vm = inv->vm;
+    struct vm *vm = vm_of(inv);
     if (status == ST_OK) {
         status = vm_give_results(inv);
     }
@@ -115,7 +116,7 @@ static void walk(struct rt_invocation *inv, enum status status);
 static void on_block_reached(struct hal_semaphore_waiter *waiter, enum status status)
 {
     struct rt_invocation *inv = LIST_ENTRY(waiter, struct rt_invocation, waiter);
-    struct vm *vm = inv->vm;
+    struct vm *vm = vm_of(inv);
     vm->reached = status;
     if (atomic_fetch_add_explicit(&vm->arrivals, 1, memory_order_acq_rel) == 1) {
         vm->caller = HAL_CALLER_QUICK;
@@ -126,7 +127,7 @@ static void on_block_reached(struct hal_semaphore_waiter *waiter, enum status st
 /* True: the block is complete, vm->reached says how. False: somebody else goes on. */
 static bool await_block(struct rt_invocation *inv)
 {
-    struct vm *vm = inv->vm;
+    struct vm *vm = vm_of(inv);
     struct hal_semaphore *semaphore = hal_semaphore_ref(inv->semaphore);
     atomic_store_explicit(&vm->arrivals, 0, memory_order_relaxed);
     inv->waiter.value = inv->timepoint;
@@ -142,17 +143,17 @@ static enum status check_step(struct rt_invocation *inv)
     if (atomic_load_explicit(inv->cancel, memory_order_relaxed)) {
         return error_set(&inv->error, ST_CANCELLED, "%s", status_text(ST_CANCELLED));
     }
-    if (inv->vm->steps_left == 0) {
+    if (vm_of(inv)->steps_left == 0) {
         return error_set(&inv->error, ST_INVALID, "the call takes more than %llu steps",
                          (unsigned long long)inv->method->steps_max);
     }
-    inv->vm->steps_left--;
+    vm_of(inv)->steps_left--;
     return ST_OK;
 }
 
 static void walk(struct rt_invocation *inv, enum status status)
 {
-    struct vm *vm = inv->vm;
+    struct vm *vm = vm_of(inv);
     while (status == ST_OK && vm->pc < vm->code->step_count) {
         const struct rt_step *step = &vm->code->steps[vm->pc];
         status = check_step(inv);
@@ -176,7 +177,7 @@ static void walk(struct rt_invocation *inv, enum status status)
 
 void vm_run(struct rt_invocation *inv, enum hal_caller caller)
 {
-    struct vm *vm = inv->vm;
+    struct vm *vm = vm_of(inv);
     vm->pc = 0;
     vm->reached = ST_OK;
     vm->steps_left = inv->method->steps_max;

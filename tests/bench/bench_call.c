@@ -10,18 +10,19 @@
 
 #include "base/check.h"
 #include "hal/pool.h"
-#include "runtime/program.h"
-#include "runtime/state.h"
+#include "runtime/load/load.h"
+#include "runtime/program/program.h"
+#include "runtime/program/state.h"
 
 #define RING_BYTES ((size_t)1 << 30)
 
 enum status bench_model_open(const char *path, struct hal_device *device,
                              struct bench_model *out_model, struct error *err)
 {
-    const struct rt_program_options options = {.device = device};
+    const struct rt_load_options options = {.device = device};
     const char *slash = strrchr(path, '/');
     *out_model = (struct bench_model){.name = slash ? slash + 1 : path};
-    TRY(rt_program_load(path, &options, &out_model->program, err));
+    TRY(rt_load_program(path, &options, &out_model->program, err));
     out_model->method = rt_program_default_method(out_model->program);
     const struct error *failure = out_model->method ? rt_method_failure(out_model->method) : NULL;
     enum status status = !out_model->method ? error_set(err, ST_NOT_FOUND, "no default method")

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "hal/queue.h"
-#include "runtime/invocation.h"
+#include "runtime/call/invocation.h"
 
 struct hal_device;
 struct hal_pool;

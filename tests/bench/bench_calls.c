@@ -17,8 +17,8 @@
 
 #include "base/check.h"
 #include "hal/device.h"
-#include "runtime/method.h"
-#include "runtime/state.h"
+#include "runtime/program/method.h"
+#include "runtime/program/state.h"
 #include "tests/bench/bench_call.h"
 
 #define STEPS 100

@@ -19,10 +19,11 @@
 #include "base/check.h"
 #include "hal/device.h"
 #include "hal/pool.h"
-#include "runtime/invocation.h"
-#include "runtime/pipeline.h"
-#include "runtime/program.h"
-#include "runtime/results.h"
+#include "runtime/call/invocation.h"
+#include "runtime/load/load.h"
+#include "runtime/pipeline/pipeline.h"
+#include "runtime/program/program.h"
+#include "runtime/program/results.h"
 
 #define STEPS_MAX 16
 #define INPUTS_MAX 8 /* of a step */
@@ -122,12 +123,12 @@ static double call(struct rt_method *method, const struct step *first, bool is_w
 
 static void load(const char *path)
 {
-    const struct rt_program_options options = {.device = device};
+    const struct rt_load_options options = {.device = device};
     struct error err;
     must(step_count < STEPS_MAX);
     struct step *step = &steps[step_count++];
     *step = (struct step){.path = path, .best_us = 1e18};
-    must_work(rt_program_load(path, &options, &step->program, &err), &err);
+    must_work(rt_load_program(path, &options, &step->program, &err), &err);
     step->method = rt_program_default_method(step->program);
     must(step->method && rt_method_input_count(step->method) <= INPUTS_MAX);
     if (rt_method_failure(step->method)) {

@@ -14,13 +14,14 @@
 #include "base/check.h"
 #include "hal/device.h"
 #include "hal/pool.h"
-#include "runtime/example.h"
-#include "runtime/invocation.h"
-#include "runtime/cascade.h"
-#include "runtime/pipeline.h"
-#include "runtime/program.h"
-#include "runtime/state.h"
-#include "runtime/summary.h"
+#include "runtime/call/invocation.h"
+#include "runtime/load/load.h"
+#include "runtime/pipeline/cascade.h"
+#include "runtime/pipeline/pipeline.h"
+#include "runtime/program/example.h"
+#include "runtime/program/program.h"
+#include "runtime/program/state.h"
+#include "runtime/program/summary.h"
 #include "tests/fuzz/program_mutate.h"
 
 /* A damaged jump makes an endless loop: enough steps for any loop that was meant. */
@@ -394,7 +395,7 @@ void caller_fini(struct caller *caller)
 enum status call_program(struct caller *caller, const char *path, struct call_counts *out_counts,
                          struct error *err)
 {
-    const struct rt_program_options options = {
+    const struct rt_load_options options = {
         .device = caller->device,
         .steps_max = STEPS_MAX,
         .poison_arenas = true,
@@ -402,7 +403,7 @@ enum status call_program(struct caller *caller, const char *path, struct call_co
     struct rt_program *program;
     struct rt_state *state = NULL;
     struct call_counts counts = {0};
-    TRY(rt_program_load(path, &options, &program, err));
+    TRY(rt_load_program(path, &options, &program, err));
     size_t state_bytes = rt_program_state_bytes(program);
     if (state_bytes > 0 && state_bytes <= STATE_BYTES_MAX &&
         rt_state_new(program, &state, err) != ST_OK) {

@@ -8,10 +8,10 @@ check_PROGRAMS += $(FUZZ_TESTS) %D%/replay_pte %D%/replay_program
 TESTS += $(FUZZ_TESTS) %D%/test_malformed.sh %D%/program_corpus.sh
 
 %C%_fuzz_pte_SOURCES = %D%/fuzz_pte.c %D%/replay.c
-%C%_fuzz_pte_LDADD = runtime/libruntime.a $(BASE_LIBS)
-%C%_replay_pte_LDADD = runtime/libruntime.a $(BASE_LIBS)
+%C%_fuzz_pte_LDADD = $(PTE_LIBS)
+%C%_replay_pte_LDADD = $(PTE_LIBS)
 %C%_test_pte_mutations_SOURCES = %D%/test_pte_mutations.c tests/unit/pte_sample.c
-%C%_test_pte_mutations_LDADD = runtime/libruntime.a $(BASE_LIBS)
+%C%_test_pte_mutations_LDADD = $(PTE_LIBS)
 
 # The same down to the results of a call.
 CALL_PROGRAM = %D%/call_program.c %D%/call_program.h %D%/program_mutate.c %D%/program_mutate.h \
@@ -42,6 +42,6 @@ CALL_PROGRAM = %D%/call_program.c %D%/call_program.h %D%/program_mutate.c %D%/pr
 
 # A data file is small enough for the same.
 %C%_mutate_ptd_SOURCES = %D%/fuzz_ptd.c %D%/mutate.c
-%C%_mutate_ptd_LDADD = runtime/libruntime.a $(BASE_LIBS)
+%C%_mutate_ptd_LDADD = $(PTE_LIBS)
 EXTRA_DIST += %D%/test_malformed.sh %D%/program_corpus.sh %D%/corpus \
 	%D%/words_http.def %D%/words_json.def

@@ -27,8 +27,8 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "runtime/method.h"
 #include "runtime/ops/op.h"
+#include "runtime/program/method.h"
 #include "tests/fuzz/call_program.h"
 #include "tests/fuzz/program_mutate.h"
 

@@ -114,7 +114,7 @@ def join_path(path, prefix):
 
 
 def name_leaves(paths, prefix):
-    """Raw index: name. The rule of runtime/names.h, once more."""
+    """Raw index: name. The rule of runtime/program/names.h, once more."""
     first_keys = {i: next((n for n, key in enumerate(path) if isinstance(key, str)), len(path))
                   for i, path in paths.items()}
     names = {i: join_path(path[first_keys[i]:], prefix) for i, path in paths.items()}

@@ -19,9 +19,10 @@
 #include "hal/cpu/isa.h"
 #include "hal/device.h"
 #include "hal/pool.h"
-#include "runtime/batch.h"
-#include "runtime/program.h"
-#include "runtime/state.h"
+#include "runtime/call/batch.h"
+#include "runtime/load/load.h"
+#include "runtime/program/program.h"
+#include "runtime/program/state.h"
 #include "tests/unit/call_support.h"
 
 #define POOL_BYTES ((size_t)1 << 30)
@@ -278,8 +279,8 @@ static bool check_way(const char *path, const char *level, size_t way, struct wa
     bool is_right = true;
     must(hal_device_open("cpu", &options, &w.device, &w.err) == ST_OK);
     must(hal_pool_new(w.device, POOL_BYTES, &w.pool, &w.err) == ST_OK);
-    const struct rt_program_options load = {.device = w.device, .poison_arenas = ways[way].poison};
-    if (rt_program_load(path, &load, &w.program, &w.err) == ST_OK) {
+    const struct rt_load_options load = {.device = w.device, .poison_arenas = ways[way].poison};
+    if (rt_load_program(path, &load, &w.program, &w.err) == ST_OK) {
         is_right = check_program(&w, way == 0, wanted);
     }
     hal_pool_free(w.pool);

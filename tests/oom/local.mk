@@ -9,7 +9,7 @@ TESTS += $(OOM_TESTS)
 %C%_test_accept_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=accept4,--wrap=uv_tcp_open \
 	-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 %C%_test_pte_oom_SOURCES = %D%/test_pte_oom.c tests/unit/pte_sample.c
-%C%_test_pte_oom_LDADD = runtime/libruntime.a $(BASE_LIBS)
+%C%_test_pte_oom_LDADD = $(PTE_LIBS)
 %C%_test_pte_oom_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc
 %C%_test_start_CFLAGS = $(SERVER_CFLAGS)
 %C%_test_start_LDADD = $(SERVER_LIBS)

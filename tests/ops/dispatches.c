@@ -4,6 +4,8 @@
 
 #include "tests/ops/dispatches.h"
 
+#include "runtime/emit/emit.h"
+
 enum status __real_rt_emit_dispatch(struct rt_emit *emit, const struct hal_dispatch *dispatch,
                                     struct error *err);
 enum status __wrap_rt_emit_dispatch(struct rt_emit *emit, const struct hal_dispatch *dispatch,

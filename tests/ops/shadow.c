@@ -28,6 +28,7 @@
 #include "hal/semaphore.h"
 #include "runtime/ops/convert.h"
 #include "runtime/ops/gemm.h"
+#include "runtime/emit/emit.h"
 #include "runtime/ops/op.h"
 
 #define SKIP 77

@@ -17,10 +17,11 @@
 #include "hal/cpu/isa.h"
 #include "hal/device.h"
 #include "hal/pool.h"
+#include "runtime/call/invocation.h"
 #include "runtime/import/kernels.h"
-#include "runtime/invocation.h"
+#include "runtime/load/load.h"
 #include "runtime/ops/op.h"
-#include "runtime/program.h"
+#include "runtime/program/program.h"
 #include "tests/ops/cases.h"
 #include "tests/ops/dispatches.h"
 
@@ -204,7 +205,7 @@ static void print_graphs(struct rt_program *program, struct buf *out)
 static void check_family(struct session *session, const char *family)
 {
     const char *top = getenv("top_srcdir");
-    struct rt_program_options options = {.device = session->device, .poison_arenas = true};
+    struct rt_load_options options = {.device = session->device, .poison_arenas = true};
     struct rt_program *program;
     static struct op_case c; /* too large for a stack */
     struct cases cases;
@@ -212,7 +213,7 @@ static void check_family(struct session *session, const char *family)
     char path[1024];
 
     snprintf(path, sizeof(path), "%s/tests/ops/%s.pte", top ? top : ".", family);
-    if (rt_program_load(path, &options, &program, &err) != ST_OK) {
+    if (rt_load_program(path, &options, &program, &err) != ST_OK) {
         fprintf(stderr, "%s: %s\n", path, err.text);
         session->failures++;
         return;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
+#include "runtime/load/load.h"
 #include "tests/unit/call_support.h"
 
 #include <stdio.h>
@@ -19,14 +20,14 @@ static void require(enum status status, const char *what, const struct error *er
     }
 }
 
-struct rt_program *load_model(const char *model, const struct rt_program_options *options)
+struct rt_program *load_model(const char *model, const struct rt_load_options *options)
 {
     const char *top = getenv("top_srcdir");
     char path[1024];
     struct rt_program *program;
     struct error err;
     snprintf(path, sizeof(path), "%s/tests/models/%s.pte", top ? top : ".", model);
-    require(rt_program_load(path, options, &program, &err), path, &err);
+    require(rt_load_program(path, options, &program, &err), path, &err);
     return program;
 }
 

@@ -10,13 +10,14 @@
 #include "base/shape.h"
 #include "hal/device.h"
 #include "hal/pool.h"
-#include "runtime/invocation.h"
-#include "runtime/pipeline.h"
-#include "runtime/program.h"
-#include "runtime/state.h"
+#include "runtime/call/invocation.h"
+#include "runtime/load/load.h"
+#include "runtime/pipeline/pipeline.h"
+#include "runtime/program/program.h"
+#include "runtime/program/state.h"
 
 /* The program |model| of tests/models. */
-struct rt_program *load_model(const char *model, const struct rt_program_options *options);
+struct rt_program *load_model(const char *model, const struct rt_load_options *options);
 
 /* Of a pipeline's inputs, and of the results of an earlier step. */
 #define IN(n)                                                                                      \

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/emit/emit.h"
 #include "base/check.h"
 
 int64_t draw(int64_t below)

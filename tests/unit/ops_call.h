@@ -10,6 +10,7 @@
 
 #include "runtime/ops/cut.h"
 #include "runtime/ops/keep.h"
+#include "runtime/emit/emit.h"
 #include "runtime/ops/op.h"
 
 #define CALL_VALUES_MAX 16

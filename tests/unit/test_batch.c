@@ -5,7 +5,8 @@
  */
 #include "config.h"
 
-#include "runtime/batch.h"
+#include "runtime/call/batch.h"
+#include "runtime/load/load.h"
 
 #include <string.h>
 
@@ -17,7 +18,7 @@
 #include "hal/queue.h"
 #include "runtime/graph/batch.h"
 #include "runtime/ops/op.h"
-#include "runtime/program.h"
+#include "runtime/program/program.h"
 #include "tests/unit/call_support.h"
 #include "tests/unit/unit.h"
 
@@ -199,7 +200,7 @@ static void open_world(struct world *w, const char *model, uint32_t workers)
     *w = (struct world){0};
     assert_ok(w->err, hal_device_open("cpu", &device, &w->device, &w->err));
     assert_ok(w->err, hal_pool_new(w->device, POOL_BYTES, &w->pool, &w->err));
-    const struct rt_program_options options = {.device = w->device};
+    const struct rt_load_options options = {.device = w->device};
     w->program = load_model(model, &options);
     w->method = rt_program_default_method(w->program);
     w->rows = 1;

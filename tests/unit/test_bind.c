@@ -13,9 +13,10 @@
 #include "hal/buffer.h"
 #include "hal/device.h"
 #include "hal/pool.h"
-#include "runtime/invocation.h"
-#include "runtime/oracle.h"
-#include "runtime/results.h"
+#include "runtime/call/invocation.h"
+#include "runtime/load/load.h"
+#include "runtime/program/oracle.h"
+#include "runtime/program/results.h"
 #include "tests/unit/call_support.h"
 #include "tests/unit/unit.h"
 
@@ -64,8 +65,8 @@ static void open_program(struct world *w, const char *path)
     assert_ok(w->err, hal_device_open("cpu", &workers, &w->device, &w->err));
     assert_ok(w->err, hal_device_open("cpu", &workers, &w->other, &w->err));
     assert_ok(w->err, hal_pool_new(w->device, POOL_BYTES, &w->pool, &w->err));
-    const struct rt_program_options options = {.device = w->device, .poison_arenas = true};
-    assert_ok(w->err, rt_program_load(path, &options, &w->program, &w->err));
+    const struct rt_load_options options = {.device = w->device, .poison_arenas = true};
+    assert_ok(w->err, rt_load_program(path, &options, &w->program, &w->err));
     w->method = rt_program_default_method(w->program);
 }
 

@@ -5,7 +5,8 @@
  */
 #include "config.h"
 
-#include "runtime/cascade.h"
+#include "runtime/load/load.h"
+#include "runtime/pipeline/cascade.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -15,8 +16,8 @@
 #include "hal/buffer.h"
 #include "hal/device.h"
 #include "hal/pool.h"
-#include "runtime/invocation.h"
-#include "runtime/pipeline.h"
+#include "runtime/call/invocation.h"
+#include "runtime/pipeline/pipeline.h"
 #include "tests/unit/call_support.h"
 #include "tests/unit/unit.h"
 
@@ -37,7 +38,7 @@ static void open_world(struct world *w)
 {
     *w = (struct world){0};
     open_two_workers(&w->device, &w->pool);
-    const struct rt_program_options options = {.device = w->device};
+    const struct rt_load_options options = {.device = w->device};
     w->add = load_model("add", &options);
     w->faults = load_model("faults", &options);
     w->found = load_model("found", &options);
@@ -665,7 +666,7 @@ static void only_a_few_calls_take_the_callers_time(void **state)
     (void)state;
     assert_ok(w.err, hal_device_open("cpu", &one_worker, &w.device, &w.err));
     assert_ok(w.err, hal_pool_new(w.device, 1 << 20, &w.pool, &w.err));
-    const struct rt_program_options options = {.device = w.device};
+    const struct rt_load_options options = {.device = w.device};
     w.add = load_model("add", &options);
     struct rt_method *add = rt_program_default_method(w.add);
     const struct rt_pipeline_step step = {"add", add, sources, 2};

@@ -15,7 +15,8 @@
 #include <unistd.h>
 
 #include "hal/device.h"
-#include "runtime/program.h"
+#include "runtime/load/load.h"
+#include "runtime/program/program.h"
 #include "runtime/pte/file.h"
 #include "tests/unit/unit.h"
 
@@ -249,7 +250,7 @@ static void test_changed_while_loaded(void **state)
 {
     struct test *t = begin(state);
     struct writer w = {.path = t->path};
-    struct rt_program_options options = {.data_count = 0};
+    struct rt_load_options options = {.data_count = 0};
     pthread_t thread;
     uint32_t refused = 0;
     read_model(&w);
@@ -258,7 +259,7 @@ static void test_changed_while_loaded(void **state)
     assert_int_equal(pthread_create(&thread, NULL, write_again_and_again, &w), 0);
     for (uint32_t i = 0; i < LOADS; i++) {
         struct rt_program *program = NULL;
-        if (rt_program_load(t->path, &options, &program, &t->err) != ST_OK) {
+        if (rt_load_program(t->path, &options, &program, &t->err) != ST_OK) {
             assert_true(t->err.text[0] != '\0');
             refused++;
         }

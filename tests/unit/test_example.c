@@ -2,12 +2,13 @@
 /* The shapes that stand for a call where nobody says which. */
 #include "config.h"
 
-#include "runtime/example.h"
+#include "runtime/load/load.h"
+#include "runtime/program/example.h"
 
 #include <stdio.h>
 
 #include "hal/pool.h"
-#include "runtime/results.h"
+#include "runtime/program/results.h"
 #include "tests/unit/call_support.h"
 #include "tests/unit/unit.h"
 
@@ -32,7 +33,7 @@ static void close_world(struct world *w)
 
 static struct rt_program *load(struct world *w, const char *model)
 {
-    const struct rt_program_options options = {.device = w->device};
+    const struct rt_load_options options = {.device = w->device};
     return load_model(model, &options);
 }
 

@@ -15,7 +15,8 @@
 #include "base/check.h"
 #include "hal/device.h"
 #include "hal/pool.h"
-#include "runtime/program.h"
+#include "runtime/load/load.h"
+#include "runtime/program/program.h"
 #include "runtime/pte/schema.h"
 #include "tests/unit/call_support.h"
 
@@ -168,8 +169,8 @@ static void open_form(void)
 static enum status try_load(void)
 {
     open_form();
-    const struct rt_program_options options = {.device = form.device, .steps_max = STEPS_MAX};
-    return rt_program_load(form.path, &options, &form.program, &err);
+    const struct rt_load_options options = {.device = form.device, .steps_max = STEPS_MAX};
+    return rt_load_program(form.path, &options, &form.program, &err);
 }
 
 static void load(void)

@@ -2,7 +2,8 @@
 /* Calls through the public face, on the programs of tests/models. */
 #include "config.h"
 
-#include "runtime/invocation.h"
+#include "runtime/call/invocation.h"
+#include "runtime/load/load.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -13,9 +14,9 @@
 #include "hal/cpu/isa.h"
 #include "hal/device.h"
 #include "hal/pool.h"
-#include "runtime/method.h"
-#include "runtime/program.h"
-#include "runtime/state.h"
+#include "runtime/program/method.h"
+#include "runtime/program/program.h"
+#include "runtime/program/state.h"
 #include "tests/unit/call_support.h"
 #include "tests/unit/unit.h"
 
@@ -77,7 +78,7 @@ static void open_world(struct world *w, const char *model, const struct hal_devi
     *w = (struct world){0};
     assert_ok(w->err, hal_device_open("cpu", device, &w->device, &w->err));
     assert_ok(w->err, hal_pool_new(w->device, POOL_BYTES, &w->pool, &w->err));
-    struct rt_program_options options = {.device = w->device, .poison_arenas = poison};
+    struct rt_load_options options = {.device = w->device, .poison_arenas = poison};
     w->program = load_model(model, &options);
     w->method = rt_program_default_method(w->program);
     assert_non_null(w->method);

@@ -2,14 +2,14 @@
 /* Names of inputs and results: the rule by examples, and what holds whatever a file says. */
 #include "config.h"
 
-#include "runtime/names.h"
+#include "runtime/program/names.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "protocol/sip_build.h"
-#include "runtime/method.h"
+#include "runtime/program/method.h"
 #include "tests/unit/unit.h"
 
 #define LEAVES_MAX 96
@@ -40,7 +40,6 @@ struct leaf {
 
 struct fixture {
     struct rt_method method;
-    struct pte_plan plan;
     struct arena arena;
     struct sip structure;
     struct error err;
@@ -58,17 +57,23 @@ static void build(struct fixture *f, const struct leaf *leaves, uint32_t count,
     assert_ok(f->err, sip_assign(assignments, count, &f->arena, out, &f->err));
 }
 
+static void has_no_calls(struct rt_method *method)
+{
+    (void)method;
+}
+
+static const struct rt_callable kind = {.fini = has_no_calls};
+
 /* |has_kwargs|: the last element of the inputs is the dict of the keyword arguments. */
 static void open_method(struct fixture *f, const struct leaf *inputs, uint32_t input_count,
                         bool has_kwargs, const struct leaf *results, uint32_t result_count,
                         const char *const *const hints[2])
 {
-    *f = (struct fixture){.plan = {.name = "m", .encoded_inputs = "", .encoded_outputs = ""}};
+    *f = (struct fixture){.method = {.name = "m", .callable = &kind}};
     arena_init(&f->arena, 64 << 20);
     rt_method_init(&f->method);
-    f->method.plan = &f->plan;
-    f->plan.input_count = input_count;
-    f->plan.output_count = result_count;
+    f->method.input_count = input_count;
+    f->method.result_count = result_count;
     build(f, inputs, input_count, &f->structure.inputs);
     build(f, results, result_count, &f->structure.results);
     f->structure.has_kwargs = has_kwargs;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "runtime/ops/copy.h"
+#include "runtime/emit/emit.h"
 #include "tests/unit/ops_call.h"
 
 static const enum dtype by_width[] = {DT_U8, DT_F16, DT_F32, DT_I64};

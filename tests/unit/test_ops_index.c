@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/emit/emit.h"
+#include "runtime/ops/op.h"
 #include "tests/unit/ops_call.h"
 
 #define ROOM 8192
@@ -348,7 +350,7 @@ static void call_along(const char *name, const struct along *a)
 {
     bool is_32 = draw(2);
 
-    call_init(&call, rt_ops_along, name);
+    call_init(&call, rt_ops_gather, name);
     for (int32_t i = 0; i < ROOM; i++) {
         table[i] = i + 1;
         list[i] = -i - 1;

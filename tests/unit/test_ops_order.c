@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/emit/emit.h"
+#include "runtime/ops/op.h"
 #include "tests/unit/ops_call.h"
 
 #define N 2

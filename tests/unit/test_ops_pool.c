@@ -10,6 +10,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/emit/emit.h"
+#include "runtime/ops/op.h"
 #include "tests/unit/ops_call.h"
 
 #define ROOM 8192

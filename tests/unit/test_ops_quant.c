@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "hal/cpu/uk.h"
+#include "runtime/ops/op.h"
 #include "tests/unit/ops_call.h"
 
 static struct rt_emit call;

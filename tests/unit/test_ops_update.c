@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+#include "runtime/emit/emit.h"
+#include "runtime/ops/op.h"
 #include "tests/unit/ops_call.h"
 
 enum { OUTER = 2, ROWS = 7, WIDTH = 5, SIZE = OUTER * ROWS * WIDTH };

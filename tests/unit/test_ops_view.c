@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+#include "runtime/emit/emit.h"
+#include "runtime/ops/op.h"
 #include "tests/unit/ops_call.h"
 
 #define ROOM 4096

@@ -5,7 +5,7 @@
  */
 #include "config.h"
 
-#include "runtime/oracle.h"
+#include "runtime/program/oracle.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -161,7 +161,7 @@ static const struct rt_node *node_of(const struct fixture *f, const char *op)
 
 static double number_of(const struct fixture *f, const struct rt_node *node, uint32_t arg)
 {
-    return rt_arg_number(rt_node_arg(&f->graph, node, arg));
+    return rt_value_number(rt_node_arg(&f->graph, node, arg));
 }
 
 /* ---- the graph itself ------------------------------------------------------------------------ */

@@ -2,7 +2,8 @@
 /* Methods that feed each other, as one: what is recorded of it, what it costs, what is refused. */
 #include "config.h"
 
-#include "runtime/pipeline.h"
+#include "runtime/load/load.h"
+#include "runtime/pipeline/pipeline.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -12,11 +13,11 @@
 #include "hal/buffer.h"
 #include "hal/device.h"
 #include "hal/pool.h"
-#include "runtime/cascade.h"
-#include "runtime/invocation.h"
-#include "runtime/oracle.h"
-#include "runtime/results.h"
-#include "runtime/signature.h"
+#include "runtime/call/invocation.h"
+#include "runtime/pipeline/cascade.h"
+#include "runtime/program/oracle.h"
+#include "runtime/program/results.h"
+#include "runtime/program/signature.h"
 #include "tests/unit/call_support.h"
 #include "tests/unit/unit.h"
 
@@ -37,7 +38,7 @@ static void open_world(struct world *w)
 {
     *w = (struct world){0};
     open_two_workers(&w->device, &w->pool);
-    const struct rt_program_options options = {.device = w->device};
+    const struct rt_load_options options = {.device = w->device};
     w->add = load_model("add", &options);
     w->mlp = load_model("mlp", &options);
     w->faults = load_model("faults", &options);
@@ -623,7 +624,7 @@ static void names_follow_the_steps(void **state)
     struct world w;
     (void)state;
     open_world(&w);
-    const struct rt_program_options options = {.device = w.device};
+    const struct rt_load_options options = {.device = w.device};
     struct rt_program *keywords = load_model("keywords", &options);
     const struct rt_pipeline_step steps[] = {{"a", method_of(keywords), first, 7},
                                              {"b", method_of(keywords), second, 7}};
@@ -772,7 +773,7 @@ static void nests_are_bounded(void **state)
     struct world w;
     (void)state;
     open_world(&w);
-    const struct rt_program_options options = {.device = w.device};
+    const struct rt_load_options options = {.device = w.device};
     struct rt_program *deep = load_model("deep", &options);
     assert_ok(w.err, make_chain(&w, method_of(deep), 63, &programs[0]));
     assert_int_equal(rt_method_call_count(method_of(deep)), 1);

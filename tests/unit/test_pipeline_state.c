@@ -10,10 +10,11 @@
 #include "base/check.h"
 #include "hal/device.h"
 #include "hal/pool.h"
-#include "runtime/cascade.h"
-#include "runtime/invocation.h"
-#include "runtime/pipeline.h"
-#include "runtime/state.h"
+#include "runtime/call/invocation.h"
+#include "runtime/load/load.h"
+#include "runtime/pipeline/cascade.h"
+#include "runtime/pipeline/pipeline.h"
+#include "runtime/program/state.h"
 #include "tests/unit/call_support.h"
 #include "tests/unit/unit.h"
 
@@ -31,7 +32,7 @@ static void open_world(struct world *w)
 {
     *w = (struct world){0};
     open_two_workers(&w->device, &w->pool);
-    const struct rt_program_options options = {.device = w->device, .poison_arenas = true};
+    const struct rt_load_options options = {.device = w->device, .poison_arenas = true};
     for (int i = 0; i < MODELS; i++) {
         w->models[i] = load_model(names[i], &options);
     }

@@ -17,7 +17,7 @@
 #include "hal/buffer.h"
 #include "hal/command.h"
 #include "hal/device.h"
-#include "runtime/files.h"
+#include "runtime/pte/files.h"
 #include "runtime/pte/ptd.h"
 #include "tests/unit/flatbuf_writer.h"
 

@@ -13,9 +13,10 @@
 
 #include "hal/device.h"
 #include "hal/pool.h"
-#include "runtime/invocation.h"
+#include "runtime/call/invocation.h"
+#include "runtime/load/load.h"
 #include "runtime/ops/convert.h"
-#include "runtime/program.h"
+#include "runtime/program/program.h"
 #include "tests/unit/call_support.h"
 #include "tests/unit/unit.h"
 
@@ -37,8 +38,8 @@ static int open_program(void **state)
     snprintf(path, sizeof(path), "%s/tests/ops/random.pte", top ? top : ".");
     assert_ok(err, hal_device_open("cpu", &workers, &device, &err));
     assert_ok(err, hal_pool_new(device, POOL_BYTES, &pool, &err));
-    const struct rt_program_options options = {.device = device, .poison_arenas = true};
-    assert_ok(err, rt_program_load(path, &options, &program, &err));
+    const struct rt_load_options options = {.device = device, .poison_arenas = true};
+    assert_ok(err, rt_load_program(path, &options, &program, &err));
     return 0;
 }
 

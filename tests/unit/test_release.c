@@ -10,8 +10,9 @@
 #include "hal/device.h"
 #include "hal/pool.h"
 #include "hal/queue.h"
-#include "runtime/invocation.h"
-#include "runtime/program.h"
+#include "runtime/call/invocation.h"
+#include "runtime/load/load.h"
+#include "runtime/program/program.h"
 #include "tests/unit/call_support.h"
 #include "tests/unit/unit.h"
 
@@ -62,7 +63,7 @@ static struct rt_invocation *open_world(struct world *w, const char *model, cons
     struct error err;
     *w = (struct world){.done = DONE_INIT};
     assert_ok(err, hal_device_open(name, &two, &device, &err));
-    const struct rt_program_options options = {.device = device};
+    const struct rt_load_options options = {.device = device};
     w->program = load_model(model, &options);
     assert_ok(err, hal_pool_new(device, (size_t)1 << 20, &w->pool, &err));
     hal_device_unref(device);

@@ -3,13 +3,14 @@
  */
 #include "config.h"
 
+#include "runtime/load/load.h"
 #include "runtime/sched/sequence.h"
 
 #include <string.h>
 
 #include "hal/device.h"
-#include "runtime/program.h"
-#include "runtime/state.h"
+#include "runtime/program/program.h"
+#include "runtime/program/state.h"
 #include "tests/unit/call_support.h"
 #include "tests/unit/unit.h"
 
@@ -35,7 +36,7 @@ static int open_world(void **state)
     *w = (struct world){0};
     now_ns = 1000;
     assert_ok(w->err, hal_device_open("cpu", &one, &w->device, &w->err));
-    const struct rt_program_options programs = {.device = w->device};
+    const struct rt_load_options programs = {.device = w->device};
     w->programs[0] = load_model("ledger", &programs);
     w->programs[1] = load_model("running", &programs);
     const struct rt_sequences_options options = {

@@ -2,7 +2,8 @@
 /* What the programs of tests/models say of themselves, and methods that cannot be called. */
 #include "config.h"
 
-#include "runtime/signature.h"
+#include "runtime/load/load.h"
+#include "runtime/program/signature.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,8 +48,8 @@ static const struct golden goldens[] = {
 static void load(const char *path, struct hal_device *device, struct rt_program **out_program)
 {
     struct error err;
-    const struct rt_program_options options = {.device = device};
-    assert_ok(err, rt_program_load(path, &options, out_program, &err));
+    const struct rt_load_options options = {.device = device};
+    assert_ok(err, rt_load_program(path, &options, out_program, &err));
 }
 
 static struct hal_device *open_device(void)

@@ -2,7 +2,8 @@
 /* States of sequences, on the programs of tests/models that have mutable buffers. */
 #include "config.h"
 
-#include "runtime/state.h"
+#include "runtime/load/load.h"
+#include "runtime/program/state.h"
 
 #include <string.h>
 
@@ -10,10 +11,10 @@
 #include "hal/buffer.h"
 #include "hal/device.h"
 #include "hal/pool.h"
-#include "runtime/invocation.h"
-#include "runtime/method.h"
-#include "runtime/program.h"
-#include "runtime/state_priv.h"
+#include "runtime/call/invocation.h"
+#include "runtime/program/method.h"
+#include "runtime/program/program.h"
+#include "runtime/program/state_slots.h"
 #include "tests/unit/call_support.h"
 #include "tests/unit/unit.h"
 
@@ -32,7 +33,7 @@ static void open_world(struct world *w, const char *model)
     *w = (struct world){0};
     assert_ok(w->err, hal_device_open("cpu", &two, &w->device, &w->err));
     assert_ok(w->err, hal_pool_new(w->device, POOL_BYTES, &w->pool, &w->err));
-    const struct rt_program_options options = {.device = w->device, .poison_arenas = true};
+    const struct rt_load_options options = {.device = w->device, .poison_arenas = true};
     w->program = load_model(model, &options);
 }
 

@@ -8,11 +8,12 @@
 #include "hal/buffer.h"
 #include "hal/device.h"
 #include "hal/pool.h"
-#include "runtime/invocation.h"
-#include "runtime/method.h"
-#include "runtime/program.h"
-#include "runtime/results.h"
-#include "runtime/scalar.h"
+#include "runtime/call/invocation.h"
+#include "runtime/code/scalar.h"
+#include "runtime/load/load.h"
+#include "runtime/program/method.h"
+#include "runtime/program/program.h"
+#include "runtime/program/results.h"
 #include "tests/unit/call_support.h"
 #include "tests/unit/unit.h"
 
@@ -101,7 +102,7 @@ static void open_world_of(struct world *w, const char *model, size_t pool_bytes,
     *w = (struct world){0};
     assert_ok(w->err, hal_device_open("cpu", &two, &w->device, &w->err));
     assert_ok(w->err, hal_pool_new(w->device, pool_bytes, &w->pool, &w->err));
-    const struct rt_program_options options = {
+    const struct rt_load_options options = {
         .device = w->device, .steps_max = steps_max, .poison_arenas = true};
     w->program = load_model(model, &options);
 }

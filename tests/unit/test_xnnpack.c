@@ -9,7 +9,8 @@
 #include <unistd.h>
 
 #include "hal/device.h"
-#include "runtime/program.h"
+#include "runtime/load/load.h"
+#include "runtime/program/program.h"
 #include "tests/unit/unit.h"
 #include "tests/unit/xnn_sample.h"
 
@@ -41,14 +42,14 @@ static int tear_down(void **state)
 static const char *failure_of(struct world *w, const struct xnn_sample *sample)
 {
     static struct writer program;
-    struct rt_program_options options = {.device = w->device};
+    struct rt_load_options options = {.device = w->device};
     struct rt_program *loaded = NULL;
     xnn_sample_program(sample, &program);
     FILE *file = fopen(w->path, "wb");
     assert_non_null(file);
     assert_int_equal(fwrite(program.bytes, 1, program.len, file), program.len);
     assert_int_equal(fclose(file), 0);
-    assert_ok(w->err, rt_program_load(w->path, &options, &loaded, &w->err));
+    assert_ok(w->err, rt_load_program(w->path, &options, &loaded, &w->err));
     const struct error *failure = rt_method_failure(rt_program_default_method(loaded));
     w->err = failure ? *failure : (struct error){0};
     rt_program_unref(loaded);

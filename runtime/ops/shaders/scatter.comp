@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scatter of along.c: a lane owns a column of a row, keeps the table's and goes through its index in
+ * scatter of gather.c: a lane owns a column of a row, keeps the table's and goes through its index in
  * order. A place outside of the table is left out. Bindings: output, table, index, list.
  */
 #include "runtime/ops/shaders/element.glsl"

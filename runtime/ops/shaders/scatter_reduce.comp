@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scatter_reduce of along.c: a lane owns an element of the table, and looks through the index of its
+ * scatter_reduce of gather.c: a lane owns an element of the table, and looks through the index of its
  * column for what it takes, in order. A place outside of the table is left out. Bindings: output,
  * table, index, list.
  */

@@ -6,7 +6,7 @@
  * form softmax:
  */
 #include "runtime/ops/shaders/element.glsl"
-#include "runtime/ops/reduce.h"
+#include "runtime/ops/along.h"
 #include "runtime/ops/shaders/math.glsl"
 #include "runtime/ops/shaders/group.glsl"
 

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/* The inside of an invocation: what the files of this folder share. See runtime/call/invocation.h.
+ */
+#ifndef PTED_RUNTIME_CALL_INSIDE_H
+#define PTED_RUNTIME_CALL_INSIDE_H
+
+#include <stdatomic.h>
+
+#include "base/bytes.h"
+#include "base/list.h"
+#include "hal/command.h"
+#include "hal/fault.h"
+#include "hal/queue.h"
+#include "hal/semaphore.h"
+#include "runtime/call/invocation.h"
+#include "runtime/ops/copy.h"
+#include "runtime/program/method.h"
+
+#define INVOCATION_MAGIC 0x1c0ca110u
+
+struct rt_batch_part;
+
+enum step { STEP_FREE, STEP_FILLING, STEP_PREPARED, STEP_RUNNING, STEP_DONE };
+
+struct rt_bound_input {
+    struct shape shape;
+    struct hal_binding binding; /* buffer: ref held */
+    bool is_given;
+    struct hal_buffer *source; /* ref held: what has to be converted into |binding|, or NULL */
+    size_t source_offset;      /* of its lowest element, in bytes */
+    struct rt_copy copy;       /* how */
+};
+
+struct rt_invocation {
+    uint32_t magic;
+    enum step step;
+    struct list link;                /* in the method's free list */
+    size_t heap_bytes;               /* of this, the arrays behind it and its parts */
+    struct rt_method *method;        /* its program: ref held while not free */
+    struct hal_pool *pool;           /* borrowed from the caller: of the inputs */
+    struct hal_pool *run_pool;       /* likewise: of all else */
+    struct rt_state *state;          /* ref held while not free, or NULL: initial contents */
+    struct rt_block *entry;          /* borrowed: what runs first; NULL: a pipeline */
+    struct rt_plan *plan;            /* ref held from prepare on */
+    int64_t *words;                  /* what its run is told */
+    struct hal_buffer *arena;        /* owned from prepare to done */
+    struct hal_semaphore *semaphore; /* owned */
+    uint64_t timepoint;
+    struct hal_semaphore_waiter waiter;
+    struct hal_semaphore *finished; /* owned; NULL: one block, or nobody has asked for it */
+    struct hal_timepoint waits[HAL_TIMEPOINTS_MAX]; /* to be reached first; semaphores: refs held */
+    uint32_t wait_count, waits_over;
+    bool is_awaited;          /* somebody has its timepoint */
+    atomic_bool is_cancelled; /* unless it is part of something that is cancelled as a whole */
+    atomic_bool *cancel;
+    _Atomic(struct rt_batch_part *) part; /* of a batch that it runs in, see rt_batch_leave() */
+    struct hal_fault_record fault;
+    struct error error; /* of the run, once it has failed */
+    struct rt_culprit culprit;
+    rt_invocation_done_f *done;
+    void *arg;
+    size_t bytes;                  /* of the pool */
+    size_t input_bytes;            /* of them, those of the inputs, once prepare has begun */
+    bool has_other_labels;         /* some of |given| are not the method's */
+    uint32_t conversion_count;     /* inputs that have a |source| */
+    struct rt_bound_input *inputs; /* the arrays lie behind the struct */
+    struct rt_block_input *given;  /* by graph input of the entry */
+    struct hal_binding *slots;     /* of the submission that is being made */
+    struct hal_binding *bound;     /* of tensor results, then of states written without a struct
+                                      rt_state; buffers: ref held until free */
+    struct rt_result *results;
+    int64_t *numbers; /* storage of scalar results */
+    uint32_t bound_count;
+    void *own; /* of the method's kind, which frees it: runtime/program/callable.h */
+};
+
+/* What messages call input |index|. */
+const char *rt_invocation_label(const struct rt_invocation *invocation, uint32_t index);
+
+/* ---- inputs.c -------------------------------------------------------------------------------- */
+
+/* Memory for input |index|, whose |shape| of |bytes| the caller has checked. */
+MUST_CHECK enum status rt_invocation_reserve_input(struct rt_invocation *invocation, uint32_t index,
+                                                   const struct shape *shape, size_t bytes,
+                                                   struct error *err);
+
+/*
+ * Submits the conversions that the oracle asked for; |out_converted| reaches 1 when they are done,
+ * and is NULL where there are none. The caller owns the reference.
+ */
+MUST_CHECK enum status rt_invocation_convert(struct rt_invocation *invocation,
+                                             struct hal_semaphore **out_converted);
+
+/* ---- single.c: a call of one block is one submission ----------------------------------------- */
+
+extern const struct rt_callable rt_single_callable;
+
+/* ---- prepare.c ------------------------------------------------------------------------------- */
+
+/* The plan of |block| for the call's inputs; with RT_PREPARE_CACHED only one that exists. The
+ * caller owns the reference. */
+MUST_CHECK enum status rt_invocation_find_plan(struct rt_invocation *invocation,
+                                               struct rt_block *block, enum rt_prepare_mode mode,
+                                               struct rt_plan **out_plan, struct error *err);
+
+/* Bytes that prepare takes from the pool for a call which has its plan. */
+size_t rt_invocation_planned_bytes(const struct rt_invocation *invocation);
+
+/* Result |index|, a scalar, is |number| (as in struct rt_scalar) unless the file fixes it. */
+void rt_invocation_give_scalar(struct rt_invocation *invocation, uint32_t index, int64_t number);
+
+/* Gives back what plan and prepare took, the caller's memory for results included. */
+void rt_invocation_release_results(struct rt_invocation *invocation);
+
+/*
+ * As rt_invocation_prepare(), but for the arena: for a call whose results another one computes.
+ * Nothing where that has been done. rt_invocation_place_arena() makes it a call of its own.
+ */
+MUST_CHECK enum status rt_invocation_prepare_results(struct rt_invocation *invocation,
+                                                     enum rt_prepare_mode mode, struct error *err);
+MUST_CHECK enum status rt_invocation_place_arena(struct rt_invocation *invocation,
+                                                 struct error *err);
+
+/* Describes result |index| of a prepared call for another call; false: its size is not known yet.
+ * A scalar leaves |out_desc| as it is. */
+bool rt_invocation_find_result(const struct rt_invocation *invocation, uint32_t index,
+                               struct rt_buffer_desc *out_desc);
+
+/* What prepare took goes back, the plan stays. */
+void rt_invocation_unprepare(struct rt_invocation *invocation);
+
+/* ---- states.c -------------------------------------------------------------------------------- */
+
+/* Reserves what the method's mutable buffers are written to. */
+MUST_CHECK enum status rt_invocation_place_states(struct rt_invocation *invocation,
+                                                  struct error *err);
+
+/* Puts the mutable buffers into the slots of the submission. ST_EXHAUSTED: it cannot. */
+MUST_CHECK enum status rt_invocation_fill_states(struct rt_invocation *invocation);
+
+/* It has ended: what it wrote is the state's next generation if it went well. */
+void rt_invocation_leave_states(struct rt_invocation *invocation, enum status status);
+
+/* ---- invocation.c ---------------------------------------------------------------------------- */
+
+/* The call is over: |done| is called, which may free the invocation. */
+void rt_invocation_end(struct rt_invocation *invocation, enum status status);
+
+/* A prepared call ends with |status| instead of running: |done| is called. |error| has been set. */
+void rt_invocation_refuse(struct rt_invocation *invocation, enum status status,
+                          rt_invocation_done_f *done, void *arg);
+
+/* A prepared call that will not be submitted: whoever waits for its timepoint gets |status|. */
+void rt_invocation_give_up(struct rt_invocation *invocation, enum status status);
+
+/* A failed semaphore stays failed: the next call needs another one. */
+void rt_invocation_replace_semaphore(struct rt_invocation *invocation);
+
+/* Calls |fn| with the invocation's waiter once |semaphore| has reached |value| or has failed. */
+void rt_invocation_await(struct rt_invocation *invocation, struct hal_semaphore *semaphore,
+                         uint64_t value,
+                         void (*fn)(struct hal_semaphore_waiter *waiter, enum status status));
+
+/* Frees all calls and batches that |method| keeps; for the callable's fini(). */
+void rt_invocation_free_kept(struct rt_method *method);
+void rt_batch_destroy(struct list *link);
+
+/* Heap that one call of |method| takes, without the calls inside it. */
+MUST_CHECK enum status rt_invocation_heap_bytes(struct rt_method *method, size_t *out_bytes,
+                                                struct error *err);
+
+/* ---- batch.c, batch_proof.c ------------------------------------------------------------------ */
+
+/* As rt_invocation_new(), for the form that takes several rows. */
+MUST_CHECK enum status rt_batch_joined_new(struct rt_method *method, struct hal_pool *pool,
+                                           struct rt_invocation **out_joined, struct error *err);
+
+/* Messages call input |index| so, until the invocation is freed; |label| lives until then. */
+void rt_invocation_say(struct rt_invocation *invocation, uint32_t index, const char *label);
+
+/* ---- storage --------------------------------------------------------------------------------- */
+
+/* Room at the end of one allocation of *|at| bytes so far for an array; where it begins. */
+static inline size_t rt_take_array(size_t *at, size_t count, size_t size)
+{
+    size_t offset = align_up(*at, 16);
+    *at = offset + count * size;
+    return offset;
+}
+
+#endif

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: MIT
+# Calls: inputs, preparing, submission, results; batches.
+noinst_LIBRARIES += %D%/libcall.a
+%C%_libcall_a_CFLAGS = $(STRICT_CFLAGS)
+%C%_libcall_a_SOURCES = \
+	%D%/batch.c %D%/batch.h \
+	%D%/batch_proof.c \
+	%D%/inputs.c \
+	%D%/inside.h \
+	%D%/invocation.c %D%/invocation.h \
+	%D%/prepare.c \
+	%D%/single.c \
+	%D%/states.c \
+	%D%/words.c %D%/words.h

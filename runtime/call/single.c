@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/* A call of a method that is one block: one plan, one submission. */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "hal/buffer.h"
+#include "hal/pool.h"
+#include "runtime/call/inside.h"
+#include "runtime/call/words.h"
+#include "runtime/program/oracle.h"
+#include "runtime/program/results.h"
+
+/* ---- preparing ------------------------------------------------------------------------------- */
+
+/* The plan of a call of one block, which has to fit the memory that there is. */
+static enum status plan_block(struct rt_invocation *inv, enum rt_prepare_mode mode,
+                              struct error *err)
+{
+    size_t bytes, size = hal_pool_size(inv->run_pool);
+    if (inv->plan) {
+        return ST_OK;
+    }
+    TRY(rt_invocation_find_plan(inv, inv->entry, mode, &inv->plan, err));
+    if (!add_size(inv->bytes, rt_invocation_planned_bytes(inv), &bytes) || bytes > size) {
+        return error_set(err, ST_TOO_LARGE,
+                         "the call takes %zu bytes, the memory for requests has %zu", bytes, size);
+    }
+    return ST_OK;
+}
+
+/* The caller's memory if there is enough of it, else some of the pool. */
+static enum status place_result(struct rt_invocation *inv, uint32_t index, struct error *err)
+{
+    struct hal_binding *bound = &inv->bound[index];
+    bound->length = inv->plan->results[index].bytes;
+    if (!bound->buffer) {
+        inv->bytes += bound->length;
+        return hal_pool_reserve(inv->run_pool, bound->length, &bound->buffer, err);
+    }
+    if (!in_range(bound->offset, bound->length, hal_buffer_size(bound->buffer))) {
+        return error_set(err, ST_INVALID, "%s needs %zu bytes at %zu, its memory has %zu",
+                         rt_method_result(inv->method, index)->label, bound->length, bound->offset,
+                         hal_buffer_size(bound->buffer));
+    }
+    return ST_OK;
+}
+
+static enum status place_results(struct rt_invocation *inv, struct error *err)
+{
+    const struct rt_plan *plan = inv->plan;
+    for (uint32_t i = 0; i < rt_method_result_count(inv->method); i++) {
+        if (rt_method_result(inv->method, i)->kind != RT_IO_TENSOR) {
+            rt_invocation_give_scalar(inv, i, rt_words_number(plan, i, inv->words));
+            continue;
+        }
+        TRY(place_result(inv, i, err));
+        const uint8_t *base = hal_buffer_map(inv->bound[i].buffer);
+        inv->results[i].shape = plan->results[i].shape;
+        inv->results[i].bytes =
+            span_of(base ? base + inv->bound[i].offset : NULL, plan->results[i].bytes);
+    }
+    return rt_invocation_place_states(inv, err);
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+static void fill_slots(struct rt_invocation *inv)
+{
+    uint32_t inputs = rt_method_input_count(inv->method);
+    inv->slots[RT_SLOT_ARENA] =
+        (struct hal_binding){.buffer = inv->arena, .length = inv->plan->arena_bytes};
+    for (uint32_t i = 0; i < inputs; i++) {
+        inv->slots[RT_SLOT_INPUT + i] = inv->inputs[i].binding;
+    }
+    for (uint32_t i = 0; i < rt_method_result_count(inv->method); i++) {
+        inv->slots[rt_slot_result(inv->plan->input_count, i)] = inv->bound[i];
+    }
+}
+
+/* Worker, or the submitting thread. */
+static void on_reached(struct hal_semaphore_waiter *waiter, enum status status)
+{
+    struct rt_invocation *inv = LIST_ENTRY(waiter, struct rt_invocation, waiter);
+    must(inv->magic == INVOCATION_MAGIC && inv->step == STEP_RUNNING);
+    if (status != ST_OK) {
+        rt_invocation_replace_semaphore(inv);
+    }
+    rt_invocation_end(inv, status);
+}
+
+static enum status submit(struct rt_invocation *inv, struct hal_semaphore *semaphore,
+                          enum hal_caller caller)
+{
+    fill_slots(inv);
+    rt_words_put(inv->plan, inv->words, inv->arena ? hal_buffer_map(inv->arena) : NULL);
+    TRY(rt_invocation_fill_states(inv));
+    struct hal_submission submission = {
+        .command = inv->plan->command,
+        .slots = inv->slots,
+        .slot_count = rt_slot_result(inv->plan->input_count, inv->plan->result_count),
+        .wait_count = inv->wait_count,
+        .signal = {{semaphore, ++inv->timepoint}},
+        .signal_count = 1,
+        .caller = caller,
+        .share = inv->method->share,
+        .weight = inv->method->weight,
+        .cancel = inv->cancel,
+        .fault = &inv->fault,
+    };
+    memcpy(submission.wait, inv->waits, inv->wait_count * sizeof(inv->waits[0]));
+    return hal_queue_submit(inv->method->device, &submission, &inv->error);
+}
+
+static enum status start(struct rt_invocation *inv, struct hal_semaphore *semaphore,
+                         enum hal_caller caller)
+{
+    TRY(submit(inv, semaphore, caller));
+    rt_invocation_await(inv, semaphore, inv->timepoint, on_reached);
+    return ST_OK;
+}
+
+static bool find_result(const struct rt_invocation *inv, uint32_t index,
+                        struct rt_buffer_desc *out_desc)
+{
+    const struct rt_io *io = rt_method_result(inv->method, index);
+    const struct hal_binding *bound = &inv->bound[index];
+    if (io->kind != RT_IO_TENSOR) {
+        return true;
+    }
+    *out_desc = (struct rt_buffer_desc){
+        .dtype = io->dtype,
+        .shape = inv->results[index].shape,
+        .buffer = bound->buffer,
+        .offset = bound->offset,
+    };
+    return bound->buffer != NULL || inv->step == STEP_DONE;
+}
+
+const struct rt_callable rt_single_callable = {
+    .is_one_submission = true,
+    .fini = rt_invocation_free_kept,
+    .measure = rt_results_measure,
+    .plan = plan_block,
+    .place = place_results,
+    .start = start,
+    .find_result = find_result,
+};

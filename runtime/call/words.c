@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "runtime/call/words.h"
+
+#include <string.h>
+
+#include "runtime/emit/update.h"
+
+static void put_rows(const struct rt_plan_update *update, int64_t first, int64_t end,
+                     uint8_t *arena)
+{
+    int64_t words[RT_UPDATE_WORDS] = {[RT_UPDATE_STALE] = first, [RT_UPDATE_STALE_END] = end};
+    memcpy(arena + update->offset, words, sizeof(words));
+}
+
+void rt_words_put(const struct rt_plan *plan, const int64_t *words, uint8_t *arena)
+{
+    if (plan->word_count > 0) {
+        memcpy(arena + plan->words_offset, words, plan->word_count * sizeof(*words));
+    }
+    for (uint32_t i = 0; i < plan->update_count; i++) {
+        put_rows(&plan->updates[i], 0, plan->results[plan->updates[i].result].rows, arena);
+    }
+}
+
+void rt_words_put_stale(const struct rt_plan *plan, uint32_t result, const struct rt_rows *stale,
+                        uint8_t *arena)
+{
+    const struct rt_plan_result *of = &plan->results[result];
+    if (of->rows != stale->rows || of->row_bytes != stale->row_bytes) {
+        return; /* another method cuts the buffer into other rows */
+    }
+    for (uint32_t i = 0; i < plan->update_count; i++) {
+        if (plan->updates[i].result == result) {
+            put_rows(&plan->updates[i], stale->first, stale->end, arena);
+        }
+    }
+}
+
+struct rt_rows rt_words_written(const struct rt_plan *plan, uint32_t result, const uint8_t *arena)
+{
+    const struct rt_plan_result *of = &plan->results[result];
+    struct rt_rows written = {of->rows, of->row_bytes, of->rows, 0};
+    if (of->base == RT_NO_BASE) {
+        return (struct rt_rows){0};
+    }
+    for (uint32_t i = 0; i < plan->update_count; i++) {
+        int64_t words[RT_UPDATE_WORDS];
+        if (plan->updates[i].result != result) {
+            continue;
+        }
+        memcpy(words, arena + plan->updates[i].offset, sizeof(words));
+        if (words[RT_UPDATE_WRITTEN] < words[RT_UPDATE_WRITTEN_END]) {
+            int64_t first = words[RT_UPDATE_WRITTEN], end = words[RT_UPDATE_WRITTEN_END];
+            written.first = first < written.first ? first : written.first;
+            written.end = end > written.end ? end : written.end;
+        }
+    }
+    return written;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a run of a plan and the host tell each other through the end of its arena: the numbers that
+ * its plan does not know (runtime/plan/numbers.h), and which rows of mutable buffers differ.
+ */
+#ifndef PTED_RUNTIME_CALL_WORDS_H
+#define PTED_RUNTIME_CALL_WORDS_H
+
+#include "runtime/plan/plan.h"
+#include "runtime/program/state_slots.h"
+
+/* Before the run, into its |arena|: |words|, and that all rows of results may differ. */
+void rt_words_put(const struct rt_plan *plan, const int64_t *words, uint8_t *arena);
+
+/* Scalar |result|. */
+static inline int64_t rt_words_number(const struct rt_plan *plan, uint32_t result,
+                                      const int64_t *words)
+{
+    uint32_t word = plan->results[result].word;
+    return word == RT_NO_WORD ? plan->results[result].number : words[word];
+}
+
+/* The memory of |result| differs from its base only in |stale|. */
+void rt_words_put_stale(const struct rt_plan *plan, uint32_t result, const struct rt_rows *stale,
+                        uint8_t *arena);
+
+/* After it: where |result| differs from its base; 0 rows where nobody kept count. */
+struct rt_rows rt_words_written(const struct rt_plan *plan, uint32_t result, const uint8_t *arena);
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A block: a graph that runs as one submission, and its plans. A method is one block, or several
+ * where the host has to know something on the way: see runtime/code/code.h.
+ *
+ * Everything but the plan cache, which a mutex guards, is immutable once it is compiled.
+ */
+#ifndef PTED_RUNTIME_CODE_BLOCK_H
+#define PTED_RUNTIME_CODE_BLOCK_H
+
+#include <pthread.h>
+
+#include "base/list.h"
+#include "runtime/graph/graph.h"
+#include "runtime/plan/flow.h"
+#include "runtime/plan/numbers.h"
+#include "runtime/plan/plan.h"
+
+struct hal_device;
+struct rt_files;
+struct rt_io;
+
+/* What a graph input is for one run: the shape of a tensor, or the 64 bits of a scalar. */
+struct rt_block_input {
+    const struct shape *shape; /* borrowed; NULL: a mutable buffer, whose dims never vary */
+    int64_t number;            /* of an int; a float's bits; 0 or 1 of a bool */
+    const char *label;         /* for messages; NULL: "a value" */
+};
+
+/* Where a register gets its new value from when a block has run. */
+struct rt_block_out {
+    uint32_t reg;
+    bool is_input; /* as graph input |index| has it; else graph output |index| */
+    uint32_t index;
+    uint32_t extent; /* graph output that says how many rows mean something, or RT_NO_EXTENT */
+};
+
+#define RT_NO_EXTENT UINT32_MAX
+
+struct rt_block {
+    struct rt_graph graph; /* owned, and the arena of everything else */
+    struct rt_flow flow;
+    uint32_t *ins; /* by graph input: its register */
+    struct rt_block_out *outs;
+    uint32_t out_count;
+    uint32_t given_count;      /* of the graph's inputs, the first so many are the caller's */
+    uint32_t result_count;     /* of the graph's outputs, likewise */
+    struct hal_device *device; /* borrowed */
+    uint32_t *symbols;         /* expressions that inputs choose */
+    uint32_t symbol_count;
+    struct rt_numbers numbers;
+    pthread_mutex_t mutex; /* guards what follows */
+    struct list plans;     /* struct cached_plan, most recently used first */
+    uint32_t plan_count;
+    size_t plan_bytes;
+    int64_t *values; /* by expression, of the run looked up */
+};
+
+/* An empty graph to import into. |name| is the method's; constants may lie in |files|. */
+void rt_block_init(struct rt_block *block, const char *name, struct hal_device *device,
+                   struct rt_files *files);
+void rt_block_fini(struct rt_block *block);
+
+/* From the imported graph to one that can be planned. |fuses|: see struct rt_load_options. */
+MUST_CHECK enum status rt_block_compile(struct rt_block *block, bool fuses, struct error *err);
+
+/*
+ * |block|, which is not initialised, becomes |from| for up to |rows_max| rows along dim 0 of all
+ * that goes in and comes out, where |from| has one. It borrows from |from|. ST_UNSUPPORTED, and
+ * nothing to fini, when that is not possible: why not (runtime/graph/batch.h). |labels| are what
+ * messages call the inputs of |from|'s graph and, behind these, its outputs.
+ */
+MUST_CHECK enum status rt_block_batch(struct rt_block *block, const struct rt_block *from,
+                                      int64_t rows_max, const char *const *labels,
+                                      struct error *err);
+
+/*
+ * The plan for |inputs| (by graph input): from the cache, or made now; and what its run is told,
+ * numbers.word_count |words|. ST_INVALID when a shape or a number is not one that the block takes.
+ * The caller owns a reference. Any thread.
+ */
+MUST_CHECK enum status rt_block_plan(struct rt_block *block, const struct rt_block_input *inputs,
+                                     int64_t *words, struct rt_plan **out_plan, struct error *err);
+
+/*
+ * Likewise, but only from the cache: NULL with ST_OK when it would have to be made. |words| may be
+ * NULL where the plan is only looked at.
+ */
+MUST_CHECK enum status rt_block_find_plan(struct rt_block *block,
+                                          const struct rt_block_input *inputs, int64_t *words,
+                                          struct rt_plan **out_plan, struct error *err);
+
+/*
+ * The plan at the upper bounds of all sizes, for people; where no size varies, that of every call,
+ * which finds it in the cache. ST_UNSUPPORTED: the bounds exclude each other. The caller owns a
+ * reference.
+ */
+MUST_CHECK enum status rt_block_plan_bounds(struct rt_block *block, struct rt_plan **out_plan,
+                                            struct error *err);
+
+/*
+ * Puts the symbols' values into |values| (by expression). ST_INVALID when two inputs disagree or
+ * one is not what the block takes.
+ */
+MUST_CHECK enum status rt_block_symbols(const struct rt_block *block,
+                                        const struct rt_block_input *inputs, int64_t *values,
+                                        struct error *err);
+
+/* The same, and then all that follows from them; ST_INVALID also when that is not as the block
+ * wants it: names the inputs' dims. */
+MUST_CHECK enum status rt_block_eval(const struct rt_block *block,
+                                     const struct rt_block_input *inputs, int64_t *values,
+                                     struct error *err);
+
+#endif

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "runtime/code/code.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+
+void rt_code_measure(struct rt_code *code)
+{
+    for (uint32_t i = 0; i < code->block_count; i++) {
+        const struct rt_block *block = code->blocks[i];
+        uint32_t ins = block->graph.input_count, outs = block->graph.output_count;
+        outs = outs > block->out_count ? outs : block->out_count;
+        code->ins_max = ins > code->ins_max ? ins : code->ins_max;
+        code->outs_max = outs > code->outs_max ? outs : code->outs_max;
+        uint32_t words = block->numbers.word_count;
+        code->words_max = words > code->words_max ? words : code->words_max;
+    }
+}
+
+void rt_code_fini(struct rt_code *code)
+{
+    for (uint32_t i = 0; i < code->block_count; i++) {
+        rt_block_fini(code->blocks[i]);
+        free(code->blocks[i]);
+    }
+    arena_fini(&code->arena);
+}
+
+bool rt_code_reaches(const struct rt_code *code, uint32_t block)
+{
+    return code->step_count == 0 || code->blocks[block]->out_count > 0;
+}
+
+static void print_scalar_step(const struct rt_step *step, struct buf *out)
+{
+    const char *separator = "";
+    const uint32_t args[] = {step->a, step->b, step->c};
+    buf_printf(out, "r%u = %s(", step->target, rt_scalar_name((enum rt_scalar_op)step->op));
+    for (uint32_t i = 0; i < rt_scalar_arg_count((enum rt_scalar_op)step->op); i++) {
+        buf_printf(out, "%sr%u", separator, args[i]);
+        separator = ", ";
+    }
+    buf_add_char(out, ')');
+}
+
+static void print_block_step(const struct rt_code *code, const struct rt_step *step,
+                             struct buf *out)
+{
+    const struct rt_block *block = code->blocks[step->target];
+    for (uint32_t i = 0; i < block->out_count; i++) {
+        buf_printf(out, "%sr%u", i ? ", " : "", block->outs[i].reg);
+    }
+    buf_printf(out, " = block %u(", step->target);
+    for (uint32_t i = 0; i < block->graph.input_count; i++) {
+        buf_printf(out, "%sr%u", i ? ", " : "", block->ins[i]);
+    }
+    buf_add_char(out, ')');
+}
+
+static void print_step(const struct rt_code *code, const struct rt_step *step, struct buf *out)
+{
+    switch (step->kind) {
+    case RT_STEP_BLOCK:
+        print_block_step(code, step, out);
+        break;
+    case RT_STEP_JUMP:
+        buf_printf(out, "jump %u", step->target);
+        break;
+    case RT_STEP_JUMP_FALSE:
+        buf_printf(out, "jump %u unless r%u", step->target, step->a);
+        break;
+    case RT_STEP_SCALAR:
+        print_scalar_step(step, out);
+        break;
+    case RT_STEP_SIZE:
+        if (step->op == RT_STEP_NUMEL) {
+            buf_printf(out, "r%u = numel(r%u)", step->target, step->a);
+        } else {
+            buf_printf(out, "r%u = size(r%u, %u)", step->target, step->a, step->op);
+        }
+        break;
+    case RT_STEP_READ:
+        buf_printf(out, "r%u = read(r%u)", step->target, step->a);
+        break;
+    case RT_STEP_COPY_INDEX:
+        buf_printf(out, "r%u[r%u] = r%u", step->target, step->c, step->b);
+        break;
+    }
+}
+
+static void print_register(const struct rt_code *code, uint32_t reg, struct buf *out)
+{
+    const struct rt_register *r = &code->registers[reg];
+    char text[SHAPE_TEXT_MAX];
+    if (r->kind == RT_TENSOR) {
+        buf_printf(out, "  r%u: %s%s\n", reg, dtype_text(r->dtype), shape_print(&r->bound, text));
+    } else if (r->initial.kind == RT_INT || r->initial.kind == RT_BOOL) {
+        buf_printf(out, "  r%u = %" PRId64 "\n", reg, r->initial.number);
+    } else if (r->initial.kind == RT_FLOAT) {
+        buf_printf(out, "  r%u = %.9g\n", reg, rt_scalar_to_double(r->initial));
+    }
+}
+
+void rt_code_print(const struct rt_code *code, const struct rt_notes *notes, struct buf *out)
+{
+    if (code->step_count == 0) {
+        rt_graph_print(&code->blocks[0]->graph, notes, out);
+        return;
+    }
+    buf_printf(out, "steps of %s\n", code->blocks[0]->graph.name);
+    for (uint32_t i = 0; i < code->register_count; i++) {
+        print_register(code, i, out);
+    }
+    for (uint32_t i = 0; i < code->step_count; i++) {
+        buf_printf(out, "  %u: ", i);
+        print_step(code, &code->steps[i], out);
+        buf_add_char(out, '\n');
+    }
+    buf_add_str(out, "  return ");
+    for (uint32_t i = 0; i < code->result_count; i++) {
+        buf_printf(out, "%sr%u", i ? ", " : "", code->results[i].reg);
+    }
+    buf_add_char(out, '\n');
+    for (uint32_t i = 0; i < code->block_count; i++) {
+        if (rt_code_reaches(code, i)) {
+            buf_printf(out, "block %u: ", i);
+            rt_graph_print(&code->blocks[i]->graph, notes, out);
+        }
+    }
+}

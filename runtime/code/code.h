@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Code: what a call of a method does, as steps that runtime/vm/ walks. A method without control
+ * flow whose sizes follow from its inputs is one block, and then there are no steps at all: its
+ * graph's inputs and outputs are the method's own. Otherwise blocks end where the host must know
+ * what the device computed (a condition, a size), and the steps between them are the host's.
+ *
+ * Between steps values are in registers. A register holds one tensor, with the shape that it has
+ * now, or one scalar; each of the method's values that outlives a block has its own. Registers 0 to
+ * input_count - 1 are the method's inputs.
+ */
+#ifndef PTED_RUNTIME_CODE_CODE_H
+#define PTED_RUNTIME_CODE_CODE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/status.h"
+#include "runtime/code/block.h"
+#include "runtime/code/scalar.h"
+
+enum rt_step_kind {
+    RT_STEP_BLOCK,      /* run block |target| */
+    RT_STEP_JUMP,       /* to step |target| */
+    RT_STEP_JUMP_FALSE, /* to step |target| if bool a, or any element of bool tensor a, is false */
+    RT_STEP_SCALAR,     /* target = op(a, b, c) */
+    RT_STEP_SIZE,       /* target = size of tensor a in dim |op|, or of all (RT_STEP_NUMEL) */
+    RT_STEP_READ,       /* target = first element of tensor a */
+    RT_STEP_COPY_INDEX, /* row c of tensor target = tensor b; target then has c + 1 rows */
+};
+
+#define RT_STEP_NUMEL UINT8_MAX
+
+struct rt_step {
+    enum rt_step_kind kind;
+    uint8_t op;      /* SCALAR: enum rt_scalar_op */
+    uint32_t target; /* block, step or register */
+    uint32_t a, b, c;
+    uint32_t origin; /* instruction in the file, for errors */
+};
+
+/* What a register may hold. */
+struct rt_register {
+    struct rt_scalar initial; /* its value at the beginning; RT_NONE: it holds nothing */
+    enum rt_kind kind;        /* TENSOR, INT, FLOAT, BOOL; STRING and NONE are never read */
+    enum dtype dtype;         /* of a tensor */
+    struct shape bound;       /* of a tensor, as the file declares it */
+    uint32_t fixed_dims;      /* bit d is set: dim d is never less than its bound */
+    size_t bytes;             /* of |bound| */
+};
+
+/* Where a result of the method is at the end, and what is known of a tensor's dims before. */
+struct rt_code_result {
+    uint32_t reg;
+    uint32_t block, output; /* what gives a tensor its dims, if it is one block, always; else */
+    bool has_source;        /* false, and only the file's bounds are known */
+    bool is_computed;       /* a step writes it */
+    bool is_extent;         /* dim 0 is only a bound there */
+};
+
+struct rt_code {
+    struct arena arena;       /* owned */
+    struct rt_block **blocks; /* owned; [0] is the entry, which takes the method's inputs first */
+    uint32_t block_count;
+    struct rt_step *steps; /* none: run the entry */
+    uint32_t step_count;
+    struct rt_register *registers;
+    uint32_t register_count;
+    struct rt_code_result *results;
+    uint32_t result_count;
+    uint32_t ins_max, outs_max; /* of any block: graph inputs, and the larger of outs and outputs */
+    uint32_t words_max;         /* likewise: what its runs are told */
+    bool has_loop;              /* a step jumps backwards */
+};
+
+/* Once all blocks are compiled: how large they are. */
+void rt_code_measure(struct rt_code *code);
+void rt_code_fini(struct rt_code *code);
+
+/* May a call run the block? What was cut out of code of several steps has no results. */
+bool rt_code_reaches(const struct rt_code *code, uint32_t block);
+
+/* All blocks and steps; deterministic. */
+void rt_code_print(const struct rt_code *code, const struct rt_notes *notes, struct buf *out);
+
+#endif

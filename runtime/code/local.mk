@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: MIT
+# What is compiled: blocks and the code between them.
+noinst_LIBRARIES += %D%/libcode.a
+%C%_libcode_a_CFLAGS = $(STRICT_CFLAGS)
+%C%_libcode_a_SOURCES = \
+	%D%/block.c %D%/block.h \
+	%D%/code.c %D%/code.h \
+	%D%/fold.c \
+	%D%/scalar.c %D%/scalar.def %D%/scalar.h \
+	%D%/weights.c %D%/weights.h

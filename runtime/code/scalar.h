@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Scalars as the host computes them: what a program's primitive operators do where the algebra of
+ * sizes (runtime/graph/dim.h) cannot. Overflow, division by zero and a float that is no int64 are
+ * errors. Pure functions; any thread.
+ */
+#ifndef PTED_RUNTIME_CODE_SCALAR_H
+#define PTED_RUNTIME_CODE_SCALAR_H
+
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/status.h"
+#include "runtime/graph/graph.h"
+
+/* 64 bits: an int, the bits of a double, or 0 and 1. */
+struct rt_scalar {
+    enum rt_kind kind; /* INT, FLOAT, BOOL */
+    int64_t number;
+};
+
+enum rt_scalar_op {
+#define SCALAR_OP(id, name, args, fn) RT_SCALAR_##id,
+#include "runtime/code/scalar.def"
+#undef SCALAR_OP
+    RT_SCALAR_COUNT
+};
+
+/* The operator that a kernel call of that name means, or RT_SCALAR_COUNT. */
+enum rt_scalar_op rt_scalar_find(struct span kernel);
+const char *rt_scalar_name(enum rt_scalar_op op);
+uint32_t rt_scalar_arg_count(enum rt_scalar_op op); /* 1 to 3 */
+
+/* The kind of the result; ST_INVALID when the operator does not take such arguments. */
+MUST_CHECK enum status rt_scalar_kind(enum rt_scalar_op op, const enum rt_kind *args,
+                                      enum rt_kind *out_kind, struct error *err);
+
+/* The arguments' kinds are ones that rt_scalar_kind() took. */
+MUST_CHECK enum status rt_scalar_apply(enum rt_scalar_op op, const struct rt_scalar *args,
+                                       struct rt_scalar *out, struct error *err);
+
+struct rt_scalar rt_scalar_of_double(double value);
+double rt_scalar_to_double(struct rt_scalar scalar);
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What an operator sees while it turns its node into dispatches: tensors at concrete dims, numbers,
+ * and the machine that the work is cut for. Kernels of several families (runtime/ops/) and the
+ * operators themselves use this; runtime/plan/ stands behind it (runtime/emit/planner.h). One
+ * thread makes a plan; nothing here is kept beyond the call of the emit function.
+ */
+#ifndef PTED_RUNTIME_EMIT_EMIT_H
+#define PTED_RUNTIME_EMIT_EMIT_H
+
+#include "base/status.h"
+#include "hal/command.h"
+#include "runtime/emit/update.h"
+#include "runtime/graph/graph.h"
+#include "runtime/ops/cut.h"
+
+struct rt_emit;
+struct rt_op;
+
+/* A tensor at concrete dims, in memory. */
+struct rt_tensor {
+    enum dtype dtype;
+    uint8_t rank;
+    bool is_row_major; /* also when another order comes to the same bytes */
+    bool is_half;      /* floats, but halves: see struct rt_value */
+    int64_t dims[SHAPE_RANK_MAX];
+    int64_t strides[SHAPE_RANK_MAX]; /* in elements */
+    int64_t numel;
+    size_t bytes;
+    struct hal_binding binding; /* whole tensor */
+};
+
+/* The node's row. */
+const struct rt_op *rt_emit_op(const struct rt_emit *emit);
+/* Argument |index|, which is a tensor; NULL when it is none. Valid as long as the plan is made. */
+const struct rt_tensor *rt_emit_arg(struct rt_emit *emit, uint32_t index);
+/* Output |index|; from 1 on NULL when nothing uses it: it has no memory then. */
+const struct rt_tensor *rt_emit_out(struct rt_emit *emit, uint32_t index);
+/* Item |item| of a list of tensors. */
+const struct rt_tensor *rt_emit_arg_item(struct rt_emit *emit, uint32_t index, uint32_t item);
+const struct rt_tensor *rt_emit_out_item(struct rt_emit *emit, uint32_t index, uint32_t item);
+
+/* The argument's value, for kinds, counts, floats and strings. */
+const struct rt_value *rt_emit_value(const struct rt_emit *emit, uint32_t index);
+/* An int, or item |item| of ints, at the concrete dims. */
+int64_t rt_emit_int(const struct rt_emit *emit, uint32_t index);
+int64_t rt_emit_ints(const struct rt_emit *emit, uint32_t index, uint32_t item);
+/* An int that the row's |read| names: known to the plan, or a word that kernels read. */
+struct rt_place {
+    int64_t known;
+    bool is_read;
+    uint32_t word; /* of the run */
+};
+
+struct rt_place rt_emit_place(const struct rt_emit *emit, uint32_t index);
+/* The i64 where kernels read a place from; no bytes for one that is known. */
+struct hal_binding rt_emit_word(const struct rt_emit *emit, struct rt_place place);
+
+/* An S or F argument at the concrete dims. */
+double rt_emit_number(const struct rt_emit *emit, uint32_t index);
+
+/* What |kernel|, which is to be dispatched, is cut for: see runtime/ops/cut.h. */
+const struct rt_machine *rt_emit_machine(const struct rt_emit *emit,
+                                         const struct hal_kernel *kernel);
+
+/*
+ * The words for the node's update of |rows| rows of |row_bytes|, repeated as often as needed;
+ * without bytes there are none, and the kernel writes all of the output.
+ */
+MUST_CHECK enum status rt_emit_update(struct rt_emit *emit, int64_t rows, int64_t row_bytes,
+                                      struct hal_binding *out_words, struct error *err);
+
+/* Records a dispatch in the node's region. Dispatches of one node run side by side: none reads what
+ * another writes. A grid with a zero records nothing. */
+MUST_CHECK enum status rt_emit_dispatch(struct rt_emit *emit, const struct hal_dispatch *dispatch,
+                                        struct error *err);
+
+/* Likewise, cut along one dim: |count| things, |tile| of them a tile. |dispatch| has no grid yet.
+ */
+MUST_CHECK enum status rt_emit_tiles(struct rt_emit *emit, int64_t count, int64_t tile,
+                                     const struct hal_dispatch *dispatch, struct error *err);
+
+#endif

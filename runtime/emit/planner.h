@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The planner's side of emitting: who makes a plan embeds a struct rt_emit, fills it for each node
+ * and calls the operator's emit function with it. Operators never include this.
+ */
+#ifndef PTED_RUNTIME_EMIT_PLANNER_H
+#define PTED_RUNTIME_EMIT_PLANNER_H
+
+#include "runtime/emit/emit.h"
+
+/* What only the planner knows of the node at hand. */
+struct rt_emit_planner {
+    /* false: the plan is made for int argument |index|, so its value is known. */
+    bool (*find_place)(const struct rt_emit *emit, uint32_t index, struct rt_place *out_place);
+    /* See rt_emit_update(). */
+    enum status (*update)(struct rt_emit *emit, int64_t rows, int64_t row_bytes,
+                          struct hal_binding *out_words, struct error *err);
+};
+
+struct rt_emit {
+    const struct rt_emit_planner *planner;
+    const struct rt_graph *graph;
+    const struct rt_node *node;
+    const char *label;          /* of the node's dispatches; it outlives the command buffer */
+    const int64_t *values;      /* of expressions */
+    struct rt_tensor **tensors; /* by value; the node's are there before its emit function runs */
+    const bool *is_used;        /* by value */
+    struct hal_binding words;   /* where word 0 is; no bytes */
+    struct hal_command *command;
+    const struct hal_device_props *props;
+};
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "runtime/load/load.h"
+
+#include <stdlib.h>
+
+#include "hal/device.h"
+#include "runtime/load/method.h"
+#include "runtime/program/method.h"
+
+static enum status compile_methods(struct rt_program *program,
+                                   const struct rt_load_options *options, struct error *err)
+{
+    size_t count;
+    const struct pte_plan *plans = pte_plans(program->files.pte, &count);
+    program->methods = calloc(count, sizeof(*program->methods));
+    if (!program->methods) {
+        return error_set(err, ST_EXHAUSTED, "no memory for %zu methods", count);
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct rt_method *method = &program->methods[i];
+        program->method_count++;
+        TRY(rt_load_method(method, program, &program->files, &plans[i], options, err));
+    }
+    return ST_OK;
+}
+
+enum status rt_load_program(const char *path, const struct rt_load_options *options,
+                            struct rt_program **out_program, struct error *err)
+{
+    struct rt_program *program = calloc(1, sizeof(*program));
+    if (!program) {
+        return error_set(err, ST_EXHAUSTED, "no memory for a program");
+    }
+    atomic_init(&program->refs, 1);
+    program->device = hal_device_ref(options->device);
+    enum status status = rt_files_open(&program->files, options->device, path, options->data_paths,
+                                       options->data_count, err);
+    if (status == ST_OK) {
+        status = compile_methods(program, options, err);
+    }
+    if (status == ST_OK) {
+        status = rt_files_settle(&program->files, err);
+    }
+    if (status != ST_OK) {
+        rt_program_free(program);
+        return status;
+    }
+    *out_program = program;
+    return ST_OK;
+}

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: MIT
+# Loading: from files to programs.
+noinst_LIBRARIES += %D%/libload.a
+%C%_libload_a_CFLAGS = $(STRICT_CFLAGS)
+%C%_libload_a_SOURCES = \
+	%D%/load.c %D%/load.h \
+	%D%/method.c %D%/method.h

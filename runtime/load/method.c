@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From one method of a file to something that can be called: its description, the import of its
+ * instructions, the compilation of its blocks, and the note of the bytes that it borrows.
+ */
+#include "config.h"
+
+#include "runtime/load/method.h"
+
+#include "base/check.h"
+#include "hal/device.h"
+#include "runtime/call/inside.h"
+#include "runtime/import/kernels.h"
+#include "runtime/program/names.h"
+#include "runtime/program/state_slots.h"
+#include "runtime/vm/vm.h"
+
+/* ---- description ----------------------------------------------------------------------------- */
+
+/* One of an element type that this build lacks is nothing: the method has a failure. */
+static void describe_tensor(struct rt_io *io, const struct pte_tensor *t)
+{
+    enum dtype ignored;
+    if (!dtype_from_executorch(t->scalar_type, &ignored)) {
+        return;
+    }
+    io->kind = RT_IO_TENSOR;
+    io->dtype = t->dtype;
+    io->shape = t->shape;
+    for (uint8_t d = 0; t->dynamism != PTE_STATIC && d < t->shape.rank; d++) {
+        io->dynamic_dims |= t->shape.dims[d] > 1 ? 1u << d : 0;
+    }
+}
+
+/* What the file says; what inference found out about a tensor's dims comes later. */
+static void describe(struct rt_io *io, const struct pte_value *v)
+{
+    switch (v->kind) {
+    case PTE_TENSOR:
+        describe_tensor(io, v->tensor);
+        return;
+    case PTE_INT:
+        io->kind = RT_IO_INT;
+        io->dtype = DT_I64;
+        io->value.i = v->int_value;
+        break;
+    case PTE_DOUBLE:
+        io->kind = RT_IO_FLOAT;
+        io->dtype = DT_F64;
+        io->value.f = v->double_value;
+        break;
+    case PTE_BOOL:
+        io->kind = RT_IO_BOOL;
+        io->dtype = DT_BOOL;
+        io->value.b = v->bool_value;
+        break;
+    case PTE_STRING:
+        io->kind = RT_IO_STRING;
+        io->value.s = v->string;
+        break;
+    default:
+        io->kind = RT_IO_NONE;
+        return;
+    }
+    io->is_fixed = true;
+}
+
+static enum status describe_all(struct rt_method *method, struct error *err)
+{
+    const struct pte_plan *plan = method->plan;
+    TRY(rt_names_allocate(&method->inputs, plan->input_count, RT_INPUT, err));
+    TRY(rt_names_allocate(&method->results, plan->output_count, RT_RESULT, err));
+    for (uint32_t i = 0; i < plan->input_count; i++) {
+        describe(&method->inputs[i], &plan->values[plan->inputs[i]]);
+    }
+    for (uint32_t i = 0; i < plan->output_count; i++) {
+        describe(&method->results[i], &plan->values[plan->outputs[i]]);
+    }
+    return ST_OK;
+}
+
+/* What the compiled graph knows better than the file: which dims vary, and which ints. */
+static void refine(struct rt_io *io, const struct rt_value *v)
+{
+    io->is_fixed = io->is_fixed && !(v->kind == RT_INT && !rt_dim_is_const(v->i));
+    if (io->kind != RT_IO_TENSOR || v->kind != RT_TENSOR) {
+        return;
+    }
+    io->dynamic_dims = 0;
+    for (uint8_t d = 0; d < v->rank; d++) {
+        io->shape.dims[d] = v->dims[d].value;
+        io->dynamic_dims |= rt_dim_is_const(v->dims[d]) ? 0 : 1u << d;
+    }
+}
+
+/* Rows whose number depends on data: what the file fixes is checked by each run. */
+static void refine_extent(struct rt_io *io, const struct rt_register *r)
+{
+    if (r->fixed_dims & 1) {
+        io->shape.dims[0] = r->bound.dims[0];
+    } else {
+        io->dynamic_dims |= 1;
+    }
+}
+
+/* A result of several steps: what computes it decides the kind. */
+static void refine_scalar(struct rt_io *io, const struct rt_register *r, bool is_computed)
+{
+    static const struct {
+        enum rt_io_kind kind;
+        enum dtype dtype;
+    } kinds[] = {
+        [RT_INT] = {RT_IO_INT, DT_I64},
+        [RT_FLOAT] = {RT_IO_FLOAT, DT_F64},
+        [RT_BOOL] = {RT_IO_BOOL, DT_BOOL},
+    };
+    if (is_computed && (r->kind == RT_INT || r->kind == RT_FLOAT || r->kind == RT_BOOL)) {
+        io->kind = kinds[r->kind].kind;
+        io->dtype = kinds[r->kind].dtype;
+        io->is_fixed = false;
+    }
+}
+
+/* ---- compilation ----------------------------------------------------------------------------- */
+
+/* The method's mutable buffers as slots of the program. */
+static enum status find_states(struct rt_method *method, const struct rt_state_uses *uses,
+                               struct error *err)
+{
+    struct rt_state_slots *slots = rt_program_state_slots(method->program);
+    method->states = arena_array(&method->code.arena, uses->count, sizeof(*method->states));
+    if (!method->states) {
+        return error_set(err, ST_EXHAUSTED, "the method is too large");
+    }
+    for (uint32_t i = 0; i < uses->count; i++) {
+        const struct rt_state_use *use = &uses->items[i];
+        method->states[i].is_written = use->is_written;
+        method->states[i].reg = use->reg;
+        TRY(rt_state_slots_add(slots, method->device, method->plan, use->tensor, use->is_written,
+                               &method->states[i].slot, err));
+    }
+    method->state_count = uses->count;
+    return ST_OK;
+}
+
+/* Nothing that calls a method has complex numbers. */
+static enum status check_public(const struct rt_io *ios, uint32_t count, struct error *err)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (ios[i].kind == RT_IO_TENSOR && !dtype_is_public(ios[i].dtype)) {
+            return error_set(err, ST_UNSUPPORTED,
+                             "%s is %s: complex numbers may occur inside of a program, but the "
+                             "protocol has none; view_as_real makes pairs of numbers of them",
+                             ios[i].name, dtype_infos[ios[i].dtype].long_text);
+        }
+    }
+    return ST_OK;
+}
+
+/* What an operator makes of its arguments is what the file says of the result. */
+static enum status check_results(const struct rt_method *method, struct error *err)
+{
+    const struct rt_code *code = &method->code;
+    for (uint32_t i = 0; i < code->result_count; i++) {
+        const struct rt_code_result *result = &code->results[i];
+        const struct rt_io *io = &method->results[i];
+        if (!result->has_source) {
+            continue;
+        }
+        const struct rt_graph *graph = &code->blocks[result->block]->graph;
+        const struct rt_value *v = &graph->values[graph->outputs[result->output]];
+        bool is_tensor = v->kind == RT_TENSOR;
+        if (is_tensor != (io->kind == RT_IO_TENSOR) ||
+            (is_tensor && (v->dtype != io->dtype || v->rank != io->shape.rank))) {
+            return error_set(err, ST_INVALID,
+                             "%s: what computes it has another type or rank than the file says",
+                             io->name);
+        }
+    }
+    return ST_OK;
+}
+
+static enum status compile(struct rt_method *method, bool fuses, struct error *err)
+{
+    struct rt_code *code = &method->code;
+    struct rt_state_uses states = {0};
+    if (method->plan->failure) {
+        *err = *method->plan->failure;
+        return err->code;
+    }
+    TRY(check_public(method->inputs, method->input_count, err));
+    TRY(check_public(method->results, method->result_count, err));
+    TRY(rt_import_kernels(method->files, method->plan, method->device, code, &states, err));
+    TRY(find_states(method, &states, err));
+    TRY(rt_weights_find(code, &code->arena, &method->weights, err));
+    code->blocks[0]->given_count = method->input_count;
+    code->blocks[0]->result_count = code->step_count == 0 ? method->result_count : 0;
+    for (uint32_t i = 0; i < code->block_count; i++) {
+        TRY(rt_block_compile(code->blocks[i], fuses, err));
+    }
+    rt_code_measure(code);
+    if (code->step_count > 0) {
+        method->callable = &vm_callable;
+    }
+    return check_results(method, err);
+}
+
+static void describe_results(struct rt_method *method)
+{
+    const struct rt_code *code = &method->code;
+    for (uint32_t i = 0; i < code->result_count; i++) {
+        const struct rt_code_result *result = &code->results[i];
+        if (result->has_source) {
+            const struct rt_graph *graph = &code->blocks[result->block]->graph;
+            refine(&method->results[i], &graph->values[graph->outputs[result->output]]);
+        }
+        if (result->is_extent) {
+            refine_extent(&method->results[i], &code->registers[result->reg]);
+        }
+        if (code->step_count > 0) {
+            refine_scalar(&method->results[i], &code->registers[result->reg], result->is_computed);
+        }
+    }
+}
+
+/* ---- what is still read from the files ------------------------------------------------------- */
+
+static void note_value(struct rt_files *files, const struct rt_value *v)
+{
+    bool is_borrowed = v->kind == RT_STRING || (v->kind == RT_TENSOR && v->is_constant);
+    if (is_borrowed && !v->buffer) {
+        rt_files_note_use(files, v->bytes);
+    }
+}
+
+static void note_graph(struct rt_files *files, const struct rt_graph *graph)
+{
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        const struct rt_node *node = &graph->nodes[i];
+        struct rt_tensors tensors = rt_node_arg_tensors(graph, node);
+        for (uint32_t value; rt_tensors_next(&tensors, &value);) {
+            note_value(files, &graph->values[value]);
+        }
+        for (uint32_t k = 0; k < node->arg_count; k++) {
+            note_value(files, rt_node_arg(graph, node, k)); /* strings */
+        }
+    }
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        note_value(files, &graph->values[graph->outputs[i]]);
+    }
+}
+
+static void note_strings(struct rt_files *files, const struct rt_io *ios, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (ios[i].kind == RT_IO_STRING) {
+            rt_files_note_use(files, ios[i].value.s);
+        }
+    }
+}
+
+static void note_uses(const struct rt_method *method)
+{
+    for (uint32_t i = 0; i < method->code.block_count; i++) {
+        note_graph(method->files, &method->code.blocks[i]->graph);
+    }
+    note_strings(method->files, method->inputs, method->input_count);
+    note_strings(method->files, method->results, method->result_count);
+}
+
+/* ---- the method ------------------------------------------------------------------------------ */
+
+enum status rt_load_method(struct rt_method *method, struct rt_program *program,
+                           struct rt_files *files, const struct pte_plan *plan,
+                           const struct rt_load_options *options, struct error *err)
+{
+    static atomic_uint shares; /* 0 is for what belongs to no method */
+    *method = (struct rt_method){
+        .callable = &rt_single_callable,
+        .program = program,
+        .name = plan->name,
+        .files = files,
+        .plan = plan,
+        .input_count = plan->input_count,
+        .result_count = plan->output_count,
+        .device = options->device,
+        .share = atomic_fetch_add(&shares, 1) + 1,
+        .poison_arenas = options->poison_arenas,
+        .steps_max = options->steps_max ? options->steps_max : RT_STEPS_MAX,
+    };
+    rt_method_init(method);
+    TRY(describe_all(method, err));
+    TRY(rt_signature_make_structure(method, NULL, err));
+    TRY(rt_names_settle(method, NULL, err));
+    if (compile(method, !options->is_unfused, &method->failure) != ST_OK) {
+        return rt_signature_make(method, err);
+    }
+    method->failure.code = ST_OK;
+    for (uint32_t i = 0; i < plan->input_count; i++) {
+        const struct rt_graph *entry = &method->code.blocks[0]->graph;
+        refine(&method->inputs[i], &entry->values[entry->inputs[i]]);
+    }
+    describe_results(method);
+    note_uses(method);
+    return rt_signature_make(method, err);
+}

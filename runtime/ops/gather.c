@@ -1,0 +1,627 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gather, scatter and scatter_reduce: each element of an index tensor names a place along one dim
+ * of a table. The index and the list (the tensor that is gathered or scattered) have the table's
+ * rank; along the other dims they are at most as long as the table.
+ *
+ * A place outside the table, also a negative one, is a fault, as in PyTorch. A tile of a scatter
+ * owns a part of the other dims and walks its index in order, so that the last of several values
+ * for one place stays and sums have a fixed order.
+ */
+#include "config.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "runtime/ops/convert.h"
+#include "runtime/ops/copy.h"
+#include "runtime/ops/element.h"
+#include "runtime/ops/index.h"
+#include "runtime/ops/minmax.h"
+#include "runtime/emit/emit.h"
+#include "runtime/ops/op.h"
+#include "runtime/ops/shaders/generated/gather.spv.h"
+#include "runtime/ops/shaders/generated/scatter.spv.h"
+#include "runtime/ops/shaders/generated/scatter_reduce.spv.h"
+#include "runtime/ops/view_priv.h"
+
+#define SEARCHES_MAX (1 << 20) /* of a column: reducing it needs no further memory */
+
+/* A part of a row: columns [begin, begin + count) of the inner dim. */
+struct along_row {
+    const struct hal_args *args;
+    const void *index;
+    char *table;
+    char *list;
+    int64_t begin, count;
+};
+
+static int64_t read_place(const struct rt_along_constants *c, const struct along_row *row,
+                          int64_t at)
+{
+    const void *from = (const char *)row->index + at * (c->is_i32 ? 4 : 8);
+    int64_t place = c->is_i32 ? *(const int32_t *)from : *(const int64_t *)from;
+    if (place < 0 || place >= c->along.table_size) {
+        hal_fault(row->args, HAL_FAULT_INDEX,
+                  &(struct hal_fault_number){from, place, 0, c->along.table_size - 1});
+        return -1;
+    }
+    return place;
+}
+
+/* ---- gather ------------------------------------------------------------------------------------
+ */
+
+#define DEFINE_GATHER(name, type)                                                                  \
+    static void name(const struct rt_along_constants *c, const struct along_row *row)              \
+    {                                                                                              \
+        const type *table = (const type *)row->table;                                              \
+        type *list = (type *)row->list;                                                            \
+        for (int64_t k = 0; k < c->along.index_size; k++) {                                        \
+            for (int64_t i = row->begin; i < row->begin + row->count; i++) {                       \
+                int64_t place = read_place(c, row, k * c->along.index + i * c->inner.index);       \
+                list[k * c->along.list + i * c->inner.list] =                                      \
+                    place < 0 ? 0 : table[place * c->along.table + i * c->inner.table];            \
+            }                                                                                      \
+        }                                                                                          \
+    }
+
+DEFINE_GATHER(gather_1, uint8_t)
+DEFINE_GATHER(gather_2, uint16_t)
+DEFINE_GATHER(gather_4, uint32_t)
+DEFINE_GATHER(gather_8, uint64_t)
+
+static void gather_row(const struct rt_along_constants *c, const struct along_row *row)
+{
+    switch (dtype_bytes(c->dtype)) {
+    case 1:
+        gather_1(c, row);
+        break;
+    case 2:
+        gather_2(c, row);
+        break;
+    case 4:
+        gather_4(c, row);
+        break;
+    default:
+        gather_8(c, row);
+        break;
+    }
+}
+
+/* Finds row |r|; false when the index does not have that row. Offsets in elements. */
+static bool find_row(const struct rt_along_constants *c, int64_t r, int64_t *table, int64_t *index,
+                     int64_t *list)
+{
+    bool is_indexed = true;
+
+    *table = *index = *list = 0;
+    for (uint32_t d = c->rank; d-- > 0;) {
+        const struct rt_along_dim *dim = &c->dims[d];
+        int64_t size = c->mode == RT_ALONG_GATHER ? dim->index_size : dim->table_size;
+        int64_t at = r % size;
+        r /= size;
+        *table += at * dim->table;
+        *index += at * dim->index;
+        *list += at * dim->list;
+        is_indexed = is_indexed && at < dim->index_size;
+    }
+    return is_indexed;
+}
+
+static const void *index_at(const struct rt_along_constants *c, const void *index, int64_t offset)
+{
+    return (const char *)index + offset * (c->is_i32 ? 4 : 8);
+}
+
+/* Bindings: list, table, index. */
+static void along_gather(const struct hal_args *args, struct hal_tile tile)
+{
+    const struct rt_along_constants *c = args->constants;
+    int64_t width = (int64_t)dtype_bytes(c->dtype), table, index, list;
+    int64_t first = tile.y * c->tile_rows, behind = rt_min(first + c->tile_rows, c->rows);
+    struct along_row row = {.args = args, .begin = tile.x * c->tile_columns};
+
+    row.count = rt_min(c->tile_columns, c->inner.index_size - row.begin);
+    for (int64_t r = first; r < behind; r++) {
+        find_row(c, r, &table, &index, &list);
+        row.list = (char *)args->bindings[0] + list * width;
+        row.table = (char *)args->bindings[1] + table * width;
+        row.index = index_at(c, args->bindings[2], index);
+        gather_row(c, &row);
+    }
+}
+
+static const struct hal_kernel kernel_gather = {
+    .name = "gather", .cpu = along_gather, .spirv = HAL_SPIRV(gather_spirv)};
+
+/* ---- scatter -----------------------------------------------------------------------------------
+ */
+
+static void scatter_row(const struct rt_along_constants *c, const struct along_row *row)
+{
+    size_t width = dtype_bytes(c->dtype);
+
+    for (int64_t k = 0; k < c->along.index_size; k++) {
+        for (int64_t i = row->begin; i < row->begin + row->count; i++) {
+            int64_t place = read_place(c, row, k * c->along.index + i * c->inner.index);
+            if (place < 0) {
+                continue;
+            }
+            char *dst = row->table + (place * c->along.table + i * c->inner.table) * (int64_t)width;
+            const char *src =
+                c->mode == RT_ALONG_FILL
+                    ? (const char *)c->value.bytes
+                    : row->list + (k * c->along.list + i * c->inner.list) * (int64_t)width;
+            if (c->mode == RT_ALONG_ADD) {
+                rt_element_add(dst, src, 1, c->dtype);
+            } else {
+                memcpy(dst, src, width);
+            }
+        }
+    }
+}
+
+/* A column of the table, in the class that the reduction computes in; RT_ALONG_MEAN also counts the
+ * values. */
+union along_column {
+    float *f32;
+    double *f64;
+    int64_t *i64;
+    void *any;
+};
+
+/* a NaN wins and stays */
+#define DEFINE_REDUCE(class, type, is_nan, low, high)                                              \
+    static void begin_##class(const struct rt_along_constants *c, type *at)                        \
+    {                                                                                              \
+        *at = c->mode == RT_ALONG_PROD   ? 1                                                       \
+              : c->mode == RT_ALONG_AMAX ? (low)                                                   \
+              : c->mode == RT_ALONG_AMIN ? (high)                                                  \
+                                         : 0;                                                      \
+    }                                                                                              \
+    static void reduce_##class(const struct rt_along_constants *c, type *at, type value)           \
+    {                                                                                              \
+        switch (c->mode) {                                                                         \
+        case RT_ALONG_PROD:                                                                        \
+            *at = MULTIPLY_##class(*at, value);                                                    \
+            break;                                                                                 \
+        case RT_ALONG_AMAX:                                                                        \
+            *at = (is_nan) || *at < value ? value : *at;                                           \
+            break;                                                                                 \
+        case RT_ALONG_AMIN:                                                                        \
+            *at = (is_nan) || value < *at ? value : *at;                                           \
+            break;                                                                                 \
+        default:                                                                                   \
+            *at = ADD_##class(*at, value);                                                         \
+            break;                                                                                 \
+        }                                                                                          \
+    }
+
+#define ADD_f32(a, b) ((a) + (b))
+#define ADD_f64(a, b) ((a) + (b))
+#define ADD_i64(a, b) (int64_t)((uint64_t)(a) + (uint64_t)(b))
+#define MULTIPLY_f32(a, b) ((a) * (b))
+#define MULTIPLY_f64(a, b) ((a) * (b))
+#define MULTIPLY_i64(a, b) (int64_t)((uint64_t)(a) * (uint64_t)(b))
+DEFINE_REDUCE(f32, float, value != value, -INFINITY, INFINITY)
+DEFINE_REDUCE(f64, double, value != value, -(double)INFINITY, (double)INFINITY)
+DEFINE_REDUCE(i64, int64_t, false, INT64_MIN, INT64_MAX)
+
+static void reduce_one(const struct rt_along_constants *c, enum rt_class class,
+                       union along_column column, int64_t place, const char *src)
+{
+    union {
+        float f32;
+        double f64;
+        int64_t i64;
+    } value;
+
+    if (src) {
+        rt_load(c->dtype, class)(&value, src, 0, 1);
+    }
+    if (class == RT_CLASS_F32) {
+        src ? reduce_f32(c, &column.f32[place], value.f32) : begin_f32(c, &column.f32[place]);
+    } else if (class == RT_CLASS_F64) {
+        src ? reduce_f64(c, &column.f64[place], value.f64) : begin_f64(c, &column.f64[place]);
+    } else {
+        src ? reduce_i64(c, &column.i64[place], value.i64) : begin_i64(c, &column.i64[place]);
+    }
+}
+
+static int64_t floor_divide(int64_t a, int64_t b)
+{
+    return a / b - (a % b != 0 && a < 0); /* counts are positive */
+}
+
+static void divide(const struct rt_along_constants *c, enum rt_class class,
+                   union along_column column, const int64_t *counts)
+{
+    for (int64_t n = 0; n < c->along.table_size; n++) {
+        int64_t count = counts[n] + c->has_self;
+        if (count == 0) {
+            continue; /* no value came: the table keeps its content */
+        }
+        if (class == RT_CLASS_F32) {
+            column.f32[n] /= (float)count;
+        } else if (class == RT_CLASS_F64) {
+            column.f64[n] /= (double)count;
+        } else {
+            column.i64[n] = floor_divide(column.i64[n], count);
+        }
+    }
+}
+
+/* Column |i| of a row. A place that receives a value first forgets its own, unless the reduction
+ * includes it. */
+static void reduce_column(const struct rt_along_constants *c, const struct along_row *row,
+                          int64_t i)
+{
+    enum rt_class class = rt_class_of(c->dtype);
+    int64_t width = (int64_t)dtype_bytes(c->dtype), stride = c->along.table * width;
+    union along_column column = {.any = row->args->scratch};
+    int64_t *counts = (int64_t *)row->args->scratch + c->along.table_size;
+    char *table = row->table + i * c->inner.table * width;
+
+    rt_load(c->dtype, class)(column.any, table, stride, c->along.table_size);
+    memset(counts, 0, (size_t)c->along.table_size * sizeof(*counts));
+    for (int64_t k = 0; k < c->along.index_size; k++) {
+        int64_t place = read_place(c, row, k * c->along.index + i * c->inner.index);
+        if (place >= 0 && counts[place]++ == 0 && !c->has_self) {
+            reduce_one(c, class, column, place, NULL);
+        }
+        if (place >= 0) {
+            reduce_one(c, class, column, place,
+                       row->list + (k * c->along.list + i * c->inner.list) * width);
+        }
+    }
+    if (c->mode == RT_ALONG_MEAN) {
+        divide(c, class, column, counts);
+    }
+    rt_store(class, c->dtype)(table, stride, column.any, c->along.table_size);
+}
+
+static void reduce_row(const struct rt_along_constants *c, const struct along_row *row)
+{
+    for (int64_t i = row->begin; i < row->begin + row->count; i++) {
+        reduce_column(c, row, i);
+    }
+}
+
+static void keep_row(const struct rt_along_constants *c, char *dst, const char *src, int64_t begin,
+                     int64_t count)
+{
+    int64_t width = (int64_t)dtype_bytes(c->dtype);
+
+    for (int64_t k = 0; k < c->along.table_size; k++) {
+        int64_t offset = (k * c->along.table + begin * c->inner.table) * width;
+        rt_copy_run(dst + offset, c->inner.table * width, src + offset, c->inner.table * width,
+                    count, (uint32_t)width);
+    }
+}
+
+/* Bindings: output, table, index, list. */
+static void along_scatter(const struct hal_args *args, struct hal_tile tile)
+{
+    const struct rt_along_constants *c = args->constants;
+    int64_t width = (int64_t)dtype_bytes(c->dtype), table, index, list;
+    int64_t first = tile.y * c->tile_rows, behind = rt_min(first + c->tile_rows, c->rows);
+    int64_t begin = tile.x * c->tile_columns;
+    int64_t kept = rt_min(c->tile_columns, c->inner.table_size - begin);
+    char *out = args->bindings[0], *self = args->bindings[1];
+
+    for (int64_t r = first; r < behind; r++) {
+        bool is_indexed = find_row(c, r, &table, &index, &list);
+        if (out != self) {
+            keep_row(c, out + table * width, self + table * width, begin, kept);
+        }
+        if (is_indexed) {
+            struct along_row row = {.args = args,
+                                    .index = index_at(c, args->bindings[2], index),
+                                    .table = out + table * width,
+                                    .list = (char *)args->bindings[3] + list * width,
+                                    .begin = begin,
+                                    .count = rt_min(kept, c->inner.index_size - begin)};
+            (c->mode >= RT_ALONG_SUM ? reduce_row : scatter_row)(c, &row);
+        }
+    }
+}
+
+static const struct hal_kernel kernel_scatter = {
+    .name = "scatter", .cpu = along_scatter, .spirv = HAL_SPIRV(scatter_spirv)};
+static const struct hal_kernel kernel_scatter_host = {.name = "scatter", .cpu = along_scatter};
+static const struct hal_kernel kernel_reduce = {
+    .name = "scatter_reduce", .cpu = along_scatter, .spirv = HAL_SPIRV(scatter_reduce_spirv)};
+static const struct hal_kernel kernel_reduce_host = {.name = "scatter_reduce",
+                                                     .cpu = along_scatter};
+
+/* Shaders do not add doubles or complex numbers. */
+static const struct hal_kernel *scatter_kernel(enum rt_along_mode mode, enum dtype dtype)
+{
+    bool is_wide = dtype == DT_F64 || dtype_infos[dtype].kind == DTYPE_COMPLEX;
+    if (mode >= RT_ALONG_SUM) {
+        return is_wide ? &kernel_reduce_host : &kernel_reduce;
+    }
+    return mode == RT_ALONG_ADD && is_wide ? &kernel_scatter_host : &kernel_scatter;
+}
+
+/* For each element of the table a shader searches a column's index: only short ones. */
+static bool is_too_deep(const struct rt_along_constants *c)
+{
+    return c->mode >= RT_ALONG_SUM &&
+           c->along.index_size > SEARCHES_MAX / rt_max(c->along.table_size, 1);
+}
+
+/* ---- shapes ------------------------------------------------------------------------------------
+ */
+
+/* A tensor of rank 0 is treated as one of rank 1 here. */
+static uint8_t rank_of(const struct rt_value *value)
+{
+    return value->rank ? value->rank : 1;
+}
+
+static enum status along_shape(struct rt_shape_call *call)
+{
+    const struct rt_value *self = rt_arg(call, 0), *index = rt_arg(call, 2);
+    uint8_t dim;
+
+    TRY(rt_view_same_dtype(call));
+    TRY(rt_view_need_dim(call, 1, &dim));
+    if (rt_dim_is(rt_value_numel(call->graph, index), 0)) {
+        return ST_OK; /* of any type and rank */
+    }
+    TRY(rt_need_dtype(call, 2, 1u << DT_I32 | 1u << DT_I64));
+    if (rank_of(index) != rank_of(self)) {
+        return rt_refuse(call, "an index of rank %u into a tensor of rank %u", index->rank,
+                         self->rank);
+    }
+    return ST_OK;
+}
+
+static enum status gather_shape(struct rt_shape_call *call)
+{
+    TRY(along_shape(call));
+    return rt_set_out_like(call, 0, 2);
+}
+
+static enum status scatter_value_shape(struct rt_shape_call *call)
+{
+    TRY(along_shape(call));
+    return rt_set_out_like(call, 0, 0);
+}
+
+static enum status scatter_shape(struct rt_shape_call *call)
+{
+    const struct rt_value *self = rt_arg(call, 0), *list = rt_arg(call, 3);
+
+    TRY(along_shape(call));
+    TRY(rt_need_dtype(call, 3, 1u << self->dtype));
+    if (rank_of(list) != rank_of(self)) {
+        return rt_refuse(call, "a source of rank %u for a tensor of rank %u", list->rank,
+                         self->rank);
+    }
+    return rt_set_out_like(call, 0, 0);
+}
+
+/* The reduction that argument |index| names; without the argument, RT_ALONG_GATHER. */
+static enum rt_along_mode find_reduction(const struct rt_value *name)
+{
+    static const char *const names[] = {[RT_ALONG_SUM] = "sum",
+                                        [RT_ALONG_PROD] = "prod",
+                                        [RT_ALONG_MEAN] = "mean",
+                                        [RT_ALONG_AMAX] = "amax",
+                                        [RT_ALONG_AMIN] = "amin"};
+
+    for (enum rt_along_mode mode = RT_ALONG_SUM; mode <= RT_ALONG_AMIN; mode++) {
+        if (span_is(name->bytes, names[mode])) {
+            return mode;
+        }
+    }
+    return RT_ALONG_GATHER;
+}
+
+static enum status scatter_reduce_shape(struct rt_shape_call *call)
+{
+    const struct rt_value *name = rt_arg(call, 4);
+
+    if (find_reduction(name) == RT_ALONG_GATHER) {
+        return rt_refuse(call, "reduction '%.*s', expected sum, prod, mean, amax or amin",
+                         (int)rt_min((int64_t)name->bytes.len, 32), (const char *)name->bytes.ptr);
+    }
+    return scatter_shape(call);
+}
+
+/* ---- recording ---------------------------------------------------------------------------------
+ */
+
+static struct rt_tensor with_dims(const struct rt_tensor *tensor)
+{
+    struct rt_tensor copy = *tensor;
+
+    if (copy.rank == 0) {
+        copy.rank = 1;
+        copy.dims[0] = copy.strides[0] = 1;
+    }
+    return copy;
+}
+
+static struct rt_along_dim dim_of(const struct rt_tensor *table, const struct rt_tensor *index,
+                                  const struct rt_tensor *list, uint8_t d)
+{
+    return (struct rt_along_dim){table->dims[d], index->dims[d], table->strides[d],
+                                 index->strides[d], list->strides[d]};
+}
+
+/* The index fits into the table, except along |dim|, and into the list. */
+static enum status check_sizes(const struct rt_tensor *table, const struct rt_tensor *index,
+                               const struct rt_tensor *list, uint8_t dim, struct error *err)
+{
+    for (uint8_t d = 0; d < index->rank; d++) {
+        int64_t most = d == dim || table->dims[d] > list->dims[d] ? list->dims[d] : table->dims[d];
+        if (index->dims[d] > most) {
+            return error_set(err, ST_INVALID,
+                             "an index of %" PRId64 " along dim %u, expected at most %" PRId64,
+                             index->dims[d], d, most);
+        }
+    }
+    return ST_OK;
+}
+
+static void fill_constants(struct rt_along_constants *c, const struct rt_tensor *table,
+                           const struct rt_tensor *index, const struct rt_tensor *list, uint8_t dim)
+{
+    c->dtype = table->dtype;
+    c->is_i32 = index->dtype == DT_I32;
+    c->rows = 1;
+    c->along = c->inner = (struct rt_along_dim){.table_size = 1, .index_size = 1};
+    for (uint8_t d = 0; d < table->rank; d++) {
+        struct rt_along_dim one = dim_of(table, index, list, d);
+        if (d == dim) {
+            c->along = one;
+        } else if (d == table->rank - 1) {
+            c->inner = one;
+        } else {
+            c->rows *= c->mode == RT_ALONG_GATHER ? one.index_size : one.table_size;
+            c->dims[c->rank++] = one;
+        }
+    }
+}
+
+/* Wide rows are cut across when there are too few rows. */
+static void cut(struct rt_along_constants *c, const struct rt_machine *machine,
+                struct hal_dispatch *dispatch)
+{
+    bool is_gather = c->mode == RT_ALONG_GATHER;
+    int64_t columns = is_gather ? c->inner.index_size : c->inner.table_size;
+    int64_t deep =
+        c->along.index_size > c->along.table_size ? c->along.index_size : c->along.table_size;
+
+    deep = is_gather ? c->along.index_size : deep;
+    int64_t elements =
+        rt_cut_units(machine, RT_WORK_ELEMENTS, c->rows * deep * columns, is_gather ? 1 : deep);
+    c->tile_columns = columns;
+    if (deep * columns > elements && columns > 64) {
+        c->tile_columns = elements / deep > 64 ? elements / deep : 64;
+    }
+    c->tile_rows = elements / (deep * c->tile_columns);
+    c->tile_rows = c->tile_rows ? c->tile_rows : 1;
+    int64_t across = (columns - 1) / c->tile_columns + 1;
+    int64_t down = (c->rows - 1) / c->tile_rows + 1;
+    must(across <= UINT32_MAX && down <= UINT32_MAX);
+    dispatch->grid[0] = (uint32_t)across;
+    dispatch->grid[1] = (uint32_t)down;
+    dispatch->grid[2] = 1;
+    dispatch->cost = (uint64_t)(c->rows * deep * columns) * 2;
+}
+
+static enum status gather_emit(struct rt_emit *emit, struct error *err)
+{
+    const struct rt_tensor table = with_dims(rt_emit_arg(emit, 0));
+    const struct rt_tensor index = with_dims(rt_emit_arg(emit, 2));
+    const struct rt_tensor out = with_dims(rt_emit_out(emit, 0));
+    uint8_t dim = rt_view_dim(rt_emit_int(emit, 1), table.rank);
+    struct rt_along_constants c = {.mode = RT_ALONG_GATHER};
+    struct hal_dispatch dispatch = {
+        .kernel = &kernel_gather,
+        .constants = &c,
+        .constants_bytes = sizeof(c),
+        .bindings = (struct hal_binding[]){out.binding, table.binding, index.binding},
+        .binding_count = 3,
+    };
+
+    if (out.numel == 0) {
+        return ST_OK;
+    }
+    TRY(check_sizes(&table, &index, &out, dim, err));
+    fill_constants(&c, &table, &index, &out, dim);
+    cut(&c, rt_emit_machine(emit, dispatch.kernel), &dispatch);
+    return rt_emit_dispatch(emit, &dispatch, err);
+}
+
+/* When a single value is scattered |source| is the index itself and is not read. */
+static enum status emit_scatter(struct rt_emit *emit, struct rt_along_constants *c,
+                                const struct rt_tensor *source, struct error *err)
+{
+    const struct rt_tensor table = with_dims(rt_emit_arg(emit, 0));
+    const struct rt_tensor index = with_dims(rt_emit_arg(emit, 2));
+    const struct rt_tensor *out = rt_emit_out(emit, 0), list = with_dims(source);
+    uint8_t dim = rt_view_dim(rt_emit_int(emit, 1), table.rank);
+    struct hal_dispatch dispatch = {
+        .kernel = scatter_kernel(c->mode, table.dtype),
+        .constants = c,
+        .constants_bytes = sizeof(*c),
+        .bindings =
+            (struct hal_binding[]){out->binding, table.binding, index.binding, list.binding},
+        .binding_count = 4,
+    };
+
+    if (out->numel == 0) {
+        return ST_OK;
+    }
+    if (c->mode >= RT_ALONG_SUM) {
+        dispatch.scratch_bytes = (size_t)table.dims[dim] * 2 * sizeof(int64_t);
+    }
+    if (index.numel == 0) {
+        /* Only the table is kept: an index without elements has no row to find. */
+        fill_constants(c, &table, &table, &table, dim);
+        c->along.index_size = 0;
+    } else {
+        TRY(check_sizes(&table, &index, &list, dim, err));
+        fill_constants(c, &table, &index, &list, dim);
+    }
+    if (is_too_deep(c)) {
+        dispatch.kernel = &kernel_reduce_host;
+    }
+    cut(c, rt_emit_machine(emit, dispatch.kernel), &dispatch);
+    return rt_emit_dispatch(emit, &dispatch, err);
+}
+
+static enum status scatter_emit(struct rt_emit *emit, struct error *err)
+{
+    struct rt_along_constants c = {.mode = RT_ALONG_SCATTER};
+    return emit_scatter(emit, &c, rt_emit_arg(emit, 3), err);
+}
+
+static enum status scatter_add_emit(struct rt_emit *emit, struct error *err)
+{
+    struct rt_along_constants c = {.mode = RT_ALONG_ADD};
+    return emit_scatter(emit, &c, rt_emit_arg(emit, 3), err);
+}
+
+static enum status scatter_reduce_emit(struct rt_emit *emit, struct error *err)
+{
+    struct rt_along_constants c = {.mode = find_reduction(rt_emit_value(emit, 4)),
+                                   .has_self = rt_emit_value(emit, 5)->b};
+    return emit_scatter(emit, &c, rt_emit_arg(emit, 3), err);
+}
+
+static enum status scatter_value_emit(struct rt_emit *emit, struct error *err)
+{
+    struct rt_along_constants c = {.mode = RT_ALONG_FILL,
+                                   .value = rt_element_of(emit, 3, rt_emit_arg(emit, 0)->dtype)};
+    return emit_scatter(emit, &c, rt_emit_arg(emit, 2), err);
+}
+
+/* clang-format off */
+const struct rt_op rt_ops_gather[] = {
+    {.name = "gather", .kernels = "aten::gather.out",
+     .args = "TITB>T", .shape = gather_shape, .emit = gather_emit,
+     .dtypes = RT_DTYPES_ALL, .runs = &kernel_gather},
+    {.name = "scatter", .kernels = "aten::scatter.src_out",
+     .args = "TITT>T", .shape = scatter_shape, .emit = scatter_emit, .flags = RT_OP_IN_PLACE,
+     .dtypes = RT_DTYPES_ALL, .runs = &kernel_scatter},
+    {.name = "scatter_value", .kernels = "aten::scatter.value_out",
+     .args = "TITS>T", .shape = scatter_value_shape, .emit = scatter_value_emit,
+     .flags = RT_OP_IN_PLACE, .dtypes = RT_DTYPES_ALL, .runs = &kernel_scatter},
+    {.name = "scatter_add", .kernels = "aten::scatter_add.out",
+     .args = "TITT>T", .shape = scatter_shape, .emit = scatter_add_emit, .flags = RT_OP_IN_PLACE,
+     .dtypes = RT_DTYPES_ALL, .runs = &kernel_scatter},
+    {.name = "scatter_reduce", .kernels = "aten::scatter_reduce.two_out",
+     .args = "TITTZB>T", .shape = scatter_reduce_shape, .emit = scatter_reduce_emit,
+     .flags = RT_OP_IN_PLACE, .dtypes = RT_DTYPES_ALL & ~(1u << DT_U64), .runs = &kernel_reduce},
+    {0},
+};
+/* clang-format on */

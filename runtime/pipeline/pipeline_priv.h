@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/* The inside of a pipeline: what its making and its calls share. See runtime/pipeline/pipeline.h.
+ */
+#ifndef PTED_RUNTIME_PIPELINE_PIPELINE_PRIV_H
+#define PTED_RUNTIME_PIPELINE_PIPELINE_PRIV_H
+
+#include <stdatomic.h>
+
+#include "runtime/pipeline/cascade.h"
+#include "runtime/pipeline/pipeline.h"
+#include "runtime/program/method.h"
+#include "runtime/program/results.h"
+
+/* Input |from| of the pipeline is input |input| of step |step|. */
+struct rt_pipeline_input {
+    uint32_t from, step, input;
+};
+
+struct rt_pipeline_output {
+    uint32_t step, output;
+};
+
+/* See struct rt_step_counts. */
+struct rt_step_counter {
+    atomic_uint_fast64_t count, ns, failed_count, failed_ns;
+};
+
+struct rt_pipeline {
+    struct arena arena; /* of all that follows */
+    const char *const *names;
+    const char *const *models;
+    struct rt_step_counter *counters; /* by step */
+    uint32_t all_steps, all_sources;  /* with those of pipelines among the steps */
+    size_t all_bytes;                 /* of heap that a call's steps take */
+    uint32_t depth;                   /* 1: none of them is a pipeline */
+    struct rt_method *const *methods; /* by step; their programs: refs held */
+    struct rt_cascade_layout layout;
+    const struct rt_pipeline_input *inputs;
+    uint32_t input_count;
+    const struct rt_pipeline_output *outputs; /* by result */
+    uint64_t output_steps;                    /* a bit for each step that has one */
+};
+
+extern const struct rt_callable rt_pipelined_callable;
+
+/* NULL: |method| is no pipeline. */
+static inline struct rt_pipeline *rt_pipeline_of(const struct rt_method *method)
+{
+    return method->callable == &rt_pipelined_callable ? method->own : NULL;
+}
+
+void rt_pipeline_free(struct rt_pipeline *pipeline); /* NULL is fine */
+
+/* runtime/pipeline/pipeline_describe.c: the inputs and results of |method|, whose pipeline knows
+ * its steps and who takes what; their structure and their names. */
+MUST_CHECK enum status rt_pipeline_describe(struct rt_method *method,
+                                            const struct rt_pipeline_desc *desc, struct error *err);
+
+/* A call is over: counts its steps. |failed|: the one that ended it, or UINT32_MAX. */
+void rt_pipeline_count(struct rt_pipeline *pipeline, const struct rt_cascade *cascade,
+                       uint32_t failed);
+
+/* Puts "step 2 (topk): " before the text in |err|. */
+enum status rt_pipeline_prefix(const struct rt_pipeline *pipeline, uint32_t step,
+                               struct error *err);
+
+/* The callable's functions of the same names. */
+MUST_CHECK enum status rt_pipeline_measure(struct rt_method *method,
+                                           const struct shape *const *inputs, bool says_paths,
+                                           struct rt_result_info *out_infos, size_t *out_bytes,
+                                           struct error *err);
+MUST_CHECK enum status rt_pipeline_choose(struct rt_method *method,
+                                          const struct shape *const *given,
+                                          struct shape *out_shapes,
+                                          struct rt_result_info *out_infos, struct error *err);
+
+#endif

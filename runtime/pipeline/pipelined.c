@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A call of a pipeline: its inputs are those of its steps, by buffer identity, its results are
+ * theirs, and the rest is the cascade's affair.
+ */
+#include "config.h"
+
+#include "base/check.h"
+#include "hal/buffer.h"
+#include "runtime/call/inside.h"
+#include "runtime/pipeline/pipeline_priv.h"
+#include "runtime/program/oracle.h"
+#include "runtime/program/state_slots.h"
+
+static struct rt_cascade *cascade_of(const struct rt_invocation *inv)
+{
+    return inv->own;
+}
+
+static void fini(struct rt_method *method)
+{
+    rt_invocation_free_kept(method);
+    rt_pipeline_free(method->own);
+}
+
+static bool open_cascade(struct rt_invocation *inv)
+{
+    const struct rt_cascade_layout *layout = &rt_pipeline_of(inv->method)->layout;
+    inv->own = rt_cascade_new(layout, false);
+    inv->heap_bytes += rt_cascade_heap_bytes(layout);
+    return inv->own != NULL;
+}
+
+static void close_cascade(struct rt_invocation *inv)
+{
+    rt_cascade_free(inv->own);
+}
+
+/* ---- what goes in ---------------------------------------------------------------------------- */
+
+/* What a step says of such an input is said to who gave it: it is called as in the pipeline.
+ * Scalars are the exporter's: what was given has been compared with that already. */
+static enum status pass_input(struct rt_invocation *inv, const struct rt_pipeline_input *input,
+                              struct error *err)
+{
+    struct rt_invocation *to = rt_cascade_step(cascade_of(inv), input->step);
+    const struct rt_bound_input *from = &inv->inputs[input->from];
+    const struct rt_io *io = rt_method_input(inv->method, input->from);
+    if (io->kind != RT_IO_TENSOR) {
+        return ST_OK;
+    }
+    rt_invocation_say(to, input->input, rt_invocation_label(inv, input->from));
+    const struct rt_buffer_desc given = {
+        .dtype = io->dtype,
+        .shape = from->shape,
+        .buffer = from->binding.buffer,
+        .offset = from->binding.offset,
+    };
+    return rt_invocation_bind_input(to, input->input, &given, err);
+}
+
+static enum status pass_result(struct rt_invocation *inv, uint32_t index, struct error *err)
+{
+    const struct rt_pipeline_output *output = &rt_pipeline_of(inv->method)->outputs[index];
+    const struct hal_binding *bound = &inv->bound[index];
+    if (!bound->buffer) {
+        return ST_OK;
+    }
+    return rt_invocation_bind_result(rt_cascade_step(cascade_of(inv), output->step), output->output,
+                                     bound->buffer, bound->offset, err);
+}
+
+/* A call without a state sees initial contents in each of its steps. */
+static void pass_state(struct rt_invocation *inv, struct rt_invocation *step)
+{
+    struct rt_state *part =
+        inv->state ? rt_state_part(inv->state, rt_method_program(step->method)) : NULL;
+    if (part) {
+        rt_invocation_set_state(step, part);
+    }
+}
+
+static enum status fill_cascade(struct rt_invocation *inv, struct error *err)
+{
+    const struct rt_pipeline *pipeline = rt_pipeline_of(inv->method);
+    rt_cascade_share_cancel(cascade_of(inv), inv->cancel);
+    for (uint32_t i = 0; i < pipeline->layout.step_count; i++) {
+        struct rt_invocation *step;
+        TRY(rt_invocation_new(pipeline->methods[i], inv->pool, &step, err));
+        pass_state(inv, step);
+        rt_cascade_set_step(cascade_of(inv), i, step);
+    }
+    for (uint32_t i = 0; i < rt_method_result_count(inv->method); i++) {
+        TRY(pass_result(inv, i, err));
+    }
+    for (uint32_t i = 0; i < pipeline->input_count; i++) {
+        if (pass_input(inv, &pipeline->inputs[i], err) != ST_OK) {
+            error_prefix(err, "%s: ", rt_invocation_label(inv, pipeline->inputs[i].from));
+            return rt_pipeline_prefix(pipeline, pipeline->inputs[i].step, err);
+        }
+    }
+    return ST_OK;
+}
+
+/* ---- what comes out -------------------------------------------------------------------------- */
+
+static void describe_results(struct rt_invocation *inv)
+{
+    const struct rt_pipeline *pipeline = rt_pipeline_of(inv->method);
+    for (uint32_t i = 0; i < rt_method_result_count(inv->method); i++) {
+        const struct rt_pipeline_output *output = &pipeline->outputs[i];
+        const struct rt_invocation *step = rt_cascade_step(cascade_of(inv), output->step);
+        inv->results[i] =
+            step->step >= STEP_PREPARED
+                ? *rt_invocation_result(step, output->output)
+                : (struct rt_result){.shape = rt_method_result(inv->method, i)->shape};
+    }
+}
+
+static enum status prepare(struct rt_invocation *inv, enum rt_prepare_mode mode, struct error *err)
+{
+    uint32_t at;
+    enum status status = ST_OK;
+    if (!rt_cascade_step(cascade_of(inv), 0)) {
+        status = fill_cascade(inv, err);
+    }
+    if (status == ST_OK) {
+        status = rt_cascade_prepare(cascade_of(inv), mode, &at, err);
+        if (status == ST_WOULD_PLAN) {
+            return status;
+        }
+        if (status != ST_OK) {
+            rt_pipeline_prefix(rt_pipeline_of(inv->method), at, err);
+        }
+    }
+    if (status != ST_OK) {
+        rt_cascade_reset(cascade_of(inv));
+        return status;
+    }
+    describe_results(inv);
+    return ST_OK;
+}
+
+/* What step |at| says of its inputs, said of the pipeline's, where they are the same. */
+static struct rt_culprit find_culprit(const struct rt_invocation *inv, uint32_t at)
+{
+    const struct rt_pipeline *pipeline = rt_pipeline_of(inv->method);
+    struct rt_culprit culprit = *rt_cascade_culprit(cascade_of(inv), at);
+    uint32_t i = 0;
+    while (i < pipeline->input_count &&
+           (pipeline->inputs[i].step != at || pipeline->inputs[i].input != culprit.input)) {
+        i++;
+    }
+    culprit.is_known = culprit.is_known && i < pipeline->input_count;
+    culprit.input = culprit.is_known ? pipeline->inputs[i].from : 0;
+    return culprit;
+}
+
+/* Something that the call had to wait for has failed: none of its steps is to blame. */
+static bool is_forsaken(const struct rt_invocation *inv)
+{
+    uint64_t value;
+    for (uint32_t i = 0; i < inv->wait_count; i++) {
+        if (hal_semaphore_query(inv->waits[i].semaphore, &value) != ST_OK) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void on_cascade_done(struct rt_cascade *cascade, enum status status, void *arg)
+{
+    struct rt_invocation *inv = arg;
+    struct rt_pipeline *pipeline = rt_pipeline_of(inv->method);
+    uint32_t failed = UINT32_MAX;
+    must(inv->magic == INVOCATION_MAGIC && inv->step == STEP_RUNNING);
+    if (status == ST_OK) {
+        describe_results(inv);
+    } else {
+        failed = rt_cascade_failed_step(cascade);
+        inv->error = *rt_cascade_error(cascade, failed);
+        inv->culprit = find_culprit(inv, failed);
+        rt_pipeline_prefix(pipeline, failed, &inv->error);
+    }
+    bool is_cut = status == ST_CANCELLED || is_forsaken(inv);
+    rt_pipeline_count(pipeline, cascade, is_cut ? UINT32_MAX : failed);
+    rt_cascade_keep(cascade, pipeline->output_steps);
+    rt_invocation_end(inv, status);
+}
+
+static enum status place(struct rt_invocation *inv, struct error *err)
+{
+    (void)inv;
+    (void)err;
+    return ST_OK; /* prepare() has done so */
+}
+
+static void release(struct rt_invocation *inv)
+{
+    rt_cascade_reset(inv->own);
+}
+
+static enum status start(struct rt_invocation *inv, struct hal_semaphore *semaphore,
+                         enum hal_caller caller)
+{
+    (void)semaphore;
+    rt_cascade_submit(inv->own, inv->waits, inv->wait_count, caller, on_cascade_done, inv);
+    return ST_OK;
+}
+
+static bool find_result(const struct rt_invocation *inv, uint32_t index,
+                        struct rt_buffer_desc *out_desc)
+{
+    const struct rt_pipeline_output *from = &rt_pipeline_of(inv->method)->outputs[index];
+    return (rt_cascade_is_prepared(cascade_of(inv), from->step) || inv->step == STEP_DONE) &&
+           rt_invocation_find_result(rt_cascade_step(cascade_of(inv), from->step), from->output,
+                                     out_desc);
+}
+
+static size_t bytes(const struct rt_invocation *inv)
+{
+    return rt_cascade_bytes(inv->own);
+}
+
+static enum status move_results(struct rt_invocation *inv, struct hal_pool *pool, struct error *err)
+{
+    return rt_cascade_move_results(inv->own, pool, err);
+}
+
+struct rt_cascade *rt_invocation_cascade(struct rt_invocation *inv)
+{
+    return cascade_of(inv);
+}
+
+const struct rt_callable rt_pipelined_callable = {
+    .why_alone = "it is a pipeline",
+    .is_planned_in_place = true,
+    .fini = fini,
+    .measure = rt_pipeline_measure,
+    .choose = rt_pipeline_choose,
+    .open = open_cascade,
+    .close = close_cascade,
+    .plan = prepare,
+    .place = place,
+    .release = release,
+    .start = start,
+    .find_result = find_result,
+    .bytes = bytes,
+    .move_results = move_results,
+};

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: MIT
+# What lasts: programs, their methods and their states.
+noinst_LIBRARIES += %D%/libprogram.a
+%C%_libprogram_a_CFLAGS = $(STRICT_CFLAGS)
+%C%_libprogram_a_SOURCES = \
+	%D%/callable.h \
+	%D%/example.c %D%/example.h \
+	%D%/foresee.c %D%/foresee.h \
+	%D%/method.c %D%/method.h \
+	%D%/method_print.c \
+	%D%/names.c %D%/names.h \
+	%D%/oracle.c %D%/oracle.h \
+	%D%/program.c %D%/program.h \
+	%D%/resident.c %D%/resident.h \
+	%D%/results.c %D%/results.h \
+	%D%/signature.c %D%/signature.h \
+	%D%/state.c %D%/state.h \
+	%D%/state_slots.h \
+	%D%/summary.c %D%/summary.h

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/* What methods of all kinds have: their life, their inputs and results, their plans. */
+#include "config.h"
+
+#include "runtime/program/method.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "hal/device.h"
+#include "runtime/program/names.h"
+#include "runtime/program/state_slots.h"
+#include "runtime/pte/files.h"
+
+/* A signature is as long as the file's own description of the structure, which is bounded. */
+#define SIGNATURE_BYTES_MAX (64u << 20)
+
+/* Steps, registers and what importing a method needs; a file's tables are bounded. */
+#define CODE_BYTES_MAX (512u << 20)
+
+static struct span constant_scalar(const struct rt_io *io)
+{
+    switch (io->kind) {
+    case RT_IO_INT:
+        return span_of(&io->value.i, sizeof(io->value.i));
+    case RT_IO_FLOAT:
+        return span_of(&io->value.f, sizeof(io->value.f));
+    case RT_IO_BOOL:
+        return span_of(&io->value.b, sizeof(io->value.b));
+    case RT_IO_STRING:
+        return io->value.s;
+    default:
+        return span_of(NULL, 0);
+    }
+}
+
+bool rt_method_constant_result(const struct rt_method *method, uint32_t index,
+                               struct span *out_bytes)
+{
+    const struct rt_io *io = rt_method_result(method, index);
+    if (method->failure.code != ST_OK || method->code.block_count == 0) {
+        return false;
+    }
+    if (io->kind != RT_IO_TENSOR) {
+        *out_bytes = constant_scalar(io);
+        return io->is_fixed || io->kind == RT_IO_NONE;
+    }
+    const struct rt_code_result *result = &method->code.results[index];
+    const struct rt_graph *graph = &method->code.blocks[0]->graph;
+    if (method->code.step_count > 0 || !result->has_source) {
+        return false;
+    }
+    const struct rt_value *v = &graph->values[graph->outputs[index]];
+    size_t bytes;
+    if (!v->is_constant || v->order || shape_bytes(&io->shape, io->dtype, &bytes, NULL) != ST_OK) {
+        return false;
+    }
+    *out_bytes = span_of(v->bytes.ptr, bytes);
+    return true;
+}
+
+/* ---- the method ------------------------------------------------------------------------------ */
+
+void rt_method_init(struct rt_method *method)
+{
+    list_init(&method->invocations);
+    list_init(&method->batches);
+    must(pthread_mutex_init(&method->mutex, NULL) == 0);
+    arena_init(&method->code.arena, CODE_BYTES_MAX);
+    arena_init(&method->signature_arena, SIGNATURE_BYTES_MAX);
+}
+
+void rt_method_fini(struct rt_method *method)
+{
+    method->callable->fini(method);
+    if (method->batched) {
+        rt_block_fini(method->batched);
+        free(method->batched);
+    }
+    rt_code_fini(&method->code);
+    arena_fini(&method->signature_arena);
+    free(method->inputs);
+    free(method->results);
+    pthread_mutex_destroy(&method->mutex);
+}
+
+uint32_t rt_method_plan_count(struct rt_method *method)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < method->code.block_count; i++) {
+        struct rt_block *block = method->code.blocks[i];
+        pthread_mutex_lock(&block->mutex);
+        count += block->plan_count;
+        pthread_mutex_unlock(&block->mutex);
+    }
+    return count;
+}
+
+void rt_method_set_weight(struct rt_method *method, uint32_t weight)
+{
+    method->weight = weight;
+}
+
+/* ---- plans ----------------------------------------------------------------------------------- */
+
+enum status rt_method_place(struct rt_method *method,
+                            void (*fn)(void *arg, const char *op, enum hal_place place), void *arg,
+                            struct hal_command_stats *out_stats, struct error *err)
+{
+    const struct rt_code *code = &method->code;
+    *out_stats = (struct hal_command_stats){0};
+    for (uint32_t i = 0; i < code->block_count; i++) {
+        struct rt_plan *plan;
+        if (!rt_code_reaches(code, i)) {
+            continue;
+        }
+        TRY(rt_block_plan_bounds(code->blocks[i], &plan, err));
+        hal_command_add_stats(plan->command, out_stats);
+        if (fn) {
+            hal_command_list_hosted(plan->command, fn, arg);
+        }
+        rt_plan_unref(plan);
+    }
+    return ST_OK;
+}
+
+struct rt_input_stats rt_method_input_stats(const struct rt_method *method)
+{
+    return (struct rt_input_stats){
+        .in_place = atomic_load_explicit(&method->inputs_in_place, memory_order_relaxed),
+        .converted = atomic_load_explicit(&method->converted_inputs, memory_order_relaxed),
+    };
+}
+
+const char *rt_method_name(const struct rt_method *method)
+{
+    return method->name;
+}
+
+struct rt_program *rt_method_program(const struct rt_method *method)
+{
+    return method->program;
+}
+
+const struct error *rt_method_failure(const struct rt_method *method)
+{
+    return method->failure.code == ST_OK ? NULL : &method->failure;
+}
+
+uint32_t rt_method_input_count(const struct rt_method *method)
+{
+    return method->input_count;
+}
+
+uint32_t rt_method_result_count(const struct rt_method *method)
+{
+    return method->result_count;
+}
+
+const struct rt_io *rt_method_input(const struct rt_method *method, uint32_t index)
+{
+    must(index < method->input_count);
+    return &method->inputs[index];
+}
+
+const struct rt_io *rt_method_result(const struct rt_method *method, uint32_t index)
+{
+    must(index < method->result_count);
+    return &method->results[index];
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The inside of a method: what runtime/ shares between loading, planning and calling it. Everything
+ * but the blocks' plan caches and the free invocations is immutable once rt_load_method()
+ * returned.
+ */
+#ifndef PTED_RUNTIME_PROGRAM_METHOD_H
+#define PTED_RUNTIME_PROGRAM_METHOD_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/list.h"
+#include "runtime/code/block.h"
+#include "runtime/code/code.h"
+#include "runtime/code/weights.h"
+#include "runtime/program/callable.h"
+#include "runtime/program/program.h"
+#include "runtime/program/signature.h"
+#include "runtime/program/state_slots.h"
+#include "runtime/pte/files.h"
+#include "runtime/pte/pte.h"
+
+struct hal_device;
+struct rt_files;
+
+/*
+ * A mutable buffer that a method uses. In code of one block, number i is input input_count + i of
+ * the graph; the written ones are, in order, the outputs behind the method's own.
+ */
+struct rt_method_state {
+    uint32_t slot; /* of the program */
+    uint32_t reg;  /* in code of several steps: what holds it, at the beginning and at the end */
+    bool is_written;
+};
+
+struct rt_method {
+    const struct rt_callable *callable; /* its kind; what differs between kinds is there */
+    struct rt_program *program;         /* borrowed: the method is part of it */
+    const char *name;                   /* borrowed, like the next two, from the file or the kind */
+    struct rt_files *files;             /* NULL: it comes from no file */
+    const struct pte_plan *plan;        /* likewise */
+    uint32_t input_count, result_count;
+    struct hal_device *device; /* borrowed from the program */
+    uint32_t share;            /* of the device (hal/queue.h): each method is a party */
+    uint32_t weight;           /* of that share; 0 is 1 */
+    bool poison_arenas;
+    uint64_t steps_max;             /* of a call */
+    struct error failure;           /* code ST_OK: none */
+    struct rt_io *inputs, *results; /* owned */
+    struct rt_code code;            /* meaningful without failure; no blocks without a file */
+    struct rt_block *batched;       /* owned; the entry for several rows, see rt_batch_prove() */
+    void *own;                      /* of its kind, which frees it */
+    struct rt_method *const *parts; /* that its calls call, of programs which |own| keeps */
+    uint32_t part_count;
+    struct rt_weights weights;      /* likewise, in code.arena */
+    struct rt_method_state *states; /* in code.arena: the program's buffers that it uses */
+    uint32_t state_count;
+    struct arena signature_arena;
+    struct rt_signature signature; /* storage in signature_arena */
+
+    atomic_uint_fast64_t inputs_in_place, converted_inputs; /* bound so far */
+
+    pthread_mutex_t mutex;   /* guards what follows */
+    struct list invocations; /* free ones, struct rt_invocation */
+    uint32_t invocation_count;
+    struct list batches; /* free ones, of runtime/call/batch.c */
+};
+
+/* The inside of a program. Only rt_load_program() and rt_program_new_empty() make one. */
+struct rt_program {
+    atomic_uint refs;
+    struct hal_device *device; /* shared: ref held */
+    struct rt_files files;     /* what methods borrow bytes from */
+    struct rt_method *methods; /* owned */
+    uint32_t method_count;
+    struct rt_state_slots state_slots;
+};
+
+/* Frees a program that nobody has a reference to, also one that is half made. */
+void rt_program_free(struct rt_program *program);
+
+/* The lists, arenas and the lock of a zeroed method. */
+void rt_method_init(struct rt_method *method);
+
+void rt_method_fini(struct rt_method *method);
+
+/* Plans that are cached, of all its blocks. Any thread. */
+uint32_t rt_method_plan_count(struct rt_method *method);
+
+/* A program without files whose one method has nothing but its kind and its device. */
+MUST_CHECK enum status rt_program_new_empty(struct hal_device *device,
+                                            const struct rt_callable *callable,
+                                            struct rt_program **out_program, struct error *err);
+
+/* rt_program_verify_files(), without the programs of the parts of its methods. */
+MUST_CHECK enum status rt_program_verify_own_files(const struct rt_program *program,
+                                                   struct error *err);
+
+/* What a program has inside: the slots of its mutable buffers, its files, its methods. */
+struct rt_state_slots *rt_program_state_slots(struct rt_program *program);
+const struct rt_files *rt_program_files(const struct rt_program *program);
+const struct rt_method *rt_program_const_method(const struct rt_program *program, uint32_t index);
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* The graphs and plans of a method as text, with what the file knows of where they come from. */
+#include "config.h"
+
+#include <string.h>
+
+#include "runtime/program/method.h"
+#include "runtime/pte/files.h"
+
+/* What of a line of the source fits into a line of ours. */
+#define SOURCE_TEXT_MAX 72
+
+static struct span last_part(struct span path)
+{
+    const uint8_t *slash = memrchr(path.ptr, '/', path.len);
+    return slash ? span_of(slash + 1, path.len - (size_t)(slash + 1 - path.ptr)) : path;
+}
+
+/* A rt_note_f: "model.py:12: x = self.stem(x)". */
+static bool note_source(const void *arg, uint32_t instr, struct buf *out)
+{
+    const struct rt_method *method = arg;
+    struct pte_source source;
+    size_t count;
+    uint32_t plan = (uint32_t)(method->plan - pte_plans(method->files->pte, &count));
+    if (!pte_find_source(method->files->pte, plan, instr, &source)) {
+        return false;
+    }
+    buf_printf(out, "%.*s:%d", SPAN_FMT(last_part(source.file)), source.line);
+    if (source.text.len > 0) {
+        bool is_cut = source.text.len > SOURCE_TEXT_MAX;
+        buf_printf(out, ": %.*s%s", (int)(is_cut ? SOURCE_TEXT_MAX : source.text.len),
+                   (const char *)source.text.ptr, is_cut ? "..." : "");
+    }
+    return true;
+}
+
+static struct rt_notes notes_of(const struct rt_method *method)
+{
+    return (struct rt_notes){note_source, method};
+}
+
+enum status rt_method_print_graph(struct rt_method *method, struct buf *out, struct error *err)
+{
+    const struct rt_notes notes = notes_of(method);
+    if (method->failure.code != ST_OK) {
+        *err = method->failure;
+        return err->code;
+    }
+    rt_code_print(&method->code, &notes, out);
+    return ST_OK;
+}
+
+enum status rt_method_print_plan(struct rt_method *method, struct buf *out, struct error *err)
+{
+    const struct rt_code *code = &method->code;
+    const struct rt_notes notes = notes_of(method);
+    if (method->failure.code != ST_OK) {
+        *err = method->failure;
+        return err->code;
+    }
+    buf_printf(out, "method %s\n", rt_method_name(method));
+    for (uint32_t i = 0; i < code->block_count; i++) {
+        struct rt_plan *plan;
+        if (!rt_code_reaches(code, i)) {
+            continue;
+        }
+        if (code->step_count > 0) {
+            buf_printf(out, "block %u\n", i);
+        }
+        TRY(rt_block_plan_bounds(code->blocks[i], &plan, err));
+        rt_plan_print(plan, &code->blocks[i]->graph, &notes, out);
+        rt_plan_unref(plan);
+    }
+    return ST_OK;
+}

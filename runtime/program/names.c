@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "runtime/program/names.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "protocol/pick.h"
+#include "runtime/program/method.h"
+
+#define ALIAS_BYTES 24 /* "output_4294967295" */
+#define LABEL_BYTES_MAX 160
+
+static const char *const alias_prefix[] = {[RT_INPUT] = "input_", [RT_RESULT] = "output_"};
+static const char *const label_prefix[] = {[RT_INPUT] = "input", [RT_RESULT] = "result"};
+
+/* ---- what is a name -------------------------------------------------------------------------- */
+
+static bool is_digit(uint8_t c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_name_byte(uint8_t c)
+{
+    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+           c == '-' || c == '.' || c == ':';
+}
+
+/* Digits behind the prefix; 007 reads like an alias and is none. */
+static bool is_like_alias(struct span name, enum rt_side side)
+{
+    size_t at = strlen(alias_prefix[side]);
+    if (name.len <= at || memcmp(name.ptr, alias_prefix[side], at) != 0) {
+        return false;
+    }
+    while (at < name.len && is_digit(name.ptr[at])) {
+        at++;
+    }
+    return at == name.len;
+}
+
+bool rt_alias_index(struct span name, enum rt_side side, uint32_t *out_index)
+{
+    char alias[ALIAS_BYTES];
+    uint64_t index = 0;
+    if (!is_like_alias(name, side) || name.len >= ALIAS_BYTES) {
+        return false;
+    }
+    for (size_t i = strlen(alias_prefix[side]); i < name.len && index <= UINT32_MAX; i++) {
+        index = index * 10 + (name.ptr[i] - '0');
+    }
+    *out_index = (uint32_t)index;
+    snprintf(alias, ALIAS_BYTES, "%s%u", alias_prefix[side], *out_index);
+    return span_is(name, alias);
+}
+
+bool rt_name_is_valid(struct span name, enum rt_side side)
+{
+    uint8_t before = '.';
+    if (name.len == 0 || name.len > RT_NAME_BYTES_MAX || name.ptr[0] == '-') {
+        return false;
+    }
+    for (size_t i = 0; i < name.len; i++) {
+        if (!is_name_byte(name.ptr[i]) || (before == '.' && name.ptr[i] == '.')) {
+            return false;
+        }
+        before = name.ptr[i];
+    }
+    return before != '.' && !is_like_alias(name, side);
+}
+
+enum status rt_names_allocate(struct rt_io **out_ios, uint32_t count, enum rt_side side,
+                              struct error *err)
+{
+    struct rt_io *ios = calloc(count ? count : 1, sizeof(*ios) + ALIAS_BYTES);
+    if (!ios) {
+        return error_set(err, ST_EXHAUSTED, "no memory for %u %ss", count, label_prefix[side]);
+    }
+    char *aliases = (char *)(ios + count);
+    for (uint32_t i = 0; i < count; i++) {
+        char *alias = aliases + (size_t)i * ALIAS_BYTES;
+        snprintf(alias, ALIAS_BYTES, "%s%u", alias_prefix[side], i);
+        ios[i].name = ios[i].alias = alias;
+    }
+    *out_ios = ios;
+    return ST_OK;
+}
+
+bool rt_io_is_called(const struct rt_io *io, struct span name)
+{
+    return span_is(name, io->name) || span_is(name, io->alias);
+}
+
+/* ---- candidates ------------------------------------------------------------------------------ */
+
+/* The names that a value might have, best first; NULL: none. */
+struct candidate {
+    const char *brief, *whole;
+    uint32_t index; /* raw */
+};
+
+/* One side of a method while its names are settled. */
+struct naming {
+    struct arena *arena;
+    enum rt_side side;
+    struct rt_io *ios;
+    uint32_t count;
+    const struct sip *structure;
+    const struct sip_tree *tree;
+    struct candidate *candidates; /* owned; by raw index */
+    struct candidate *sorted;     /* owned; those with a name, by it */
+};
+
+static enum status exhausted(struct error *err)
+{
+    return error_set(err, ST_EXHAUSTED, "no memory for names");
+}
+
+/* What |buf| holds, in the arena. */
+static const char *keep(const struct naming *n, const struct buf *buf)
+{
+    return arena_strdup(n->arena, buf->ptr, buf->len);
+}
+
+/* The path from |path[0]|, of |depth| nodes: a name in the arena, or NULL where it is none. */
+static enum status join(const struct naming *n, const uint32_t *path, size_t depth,
+                        const char **out, struct error *err)
+{
+    struct buf text;
+    buf_init(&text, RT_NAME_BYTES_MAX);
+    for (size_t i = 0; i < depth; i++) {
+        const struct sip_node *node = &n->tree->nodes[path[i]];
+        buf_add_str(&text, i ? "." : "");
+        if (n->tree->nodes[node->parent].kind == SIP_DICT) {
+            buf_add(&text, node->key.name.ptr, node->key.name.len);
+        } else {
+            buf_printf(&text, "%lld", (long long)node->key.position);
+        }
+    }
+    bool is_name = !buf_failed(&text) && rt_name_is_valid(buf_span(&text), n->side);
+    *out = is_name ? keep(n, &text) : NULL;
+    buf_fini(&text);
+    return is_name && !*out ? exhausted(err) : ST_OK;
+}
+
+static enum status find_candidate(const struct naming *n, uint32_t leaf, struct candidate *out,
+                                  struct error *err)
+{
+    uint32_t path[SIP_DEPTH_MAX];
+    size_t first = SIP_DEPTH_MAX, first_key = SIP_DEPTH_MAX;
+    uint32_t kwargs = n->side == RT_INPUT ? sip_kwargs(n->structure) : SIP_NO_NODE;
+    uint32_t node = leaf, parent = n->tree->nodes[node].parent;
+    while (node != kwargs && parent != SIP_NO_NODE) {
+        must(first > 0);
+        path[--first] = node;
+        first_key = n->tree->nodes[parent].kind == SIP_DICT ? first : first_key;
+        node = parent;
+        parent = n->tree->nodes[node].parent;
+    }
+    if (first_key == SIP_DEPTH_MAX) {
+        return ST_OK;
+    }
+    TRY(join(n, path + first_key, SIP_DEPTH_MAX - first_key, &out->brief, err));
+    return join(n, path + first, SIP_DEPTH_MAX - first, &out->whole, err);
+}
+
+/* A raw result may be at several leaves: the first one counts. */
+static enum status find_candidates(struct naming *n, const char *const *hints, struct error *err)
+{
+    for (uint32_t i = 0; i != SIP_NO_NODE; i = sip_next(n->tree, i)) {
+        const struct sip_node *node = &n->tree->nodes[i];
+        if (node->kind == SIP_LEAF && !n->candidates[node->raw_index].brief) {
+            TRY(find_candidate(n, i, &n->candidates[node->raw_index], err));
+        }
+    }
+    for (uint32_t i = 0; hints && i < n->count; i++) {
+        struct candidate *candidate = &n->candidates[i];
+        if (!candidate->brief && hints[i] && rt_name_is_valid(span_str(hints[i]), n->side)) {
+            candidate->brief = arena_strdup(n->arena, hints[i], strlen(hints[i]));
+            candidate->whole = candidate->brief;
+            if (!candidate->brief) {
+                return exhausted(err);
+            }
+        }
+    }
+    return ST_OK;
+}
+
+/* ---- names are unique ------------------------------------------------------------------------ */
+
+static int compare(const void *a, const void *b)
+{
+    const struct candidate *left = a, *right = b;
+    return strcmp(left->brief, right->brief);
+}
+
+/* What several want to be called, nobody is: they get the other name that they have, if any. */
+static void part_equals(struct naming *n)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < n->count; i++) {
+        if (n->candidates[i].brief) {
+            n->sorted[count] = n->candidates[i];
+            n->sorted[count++].index = i;
+        }
+    }
+    if (count > 0) {
+        qsort(n->sorted, count, sizeof(n->sorted[0]), compare);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        bool is_same = (i > 0 && compare(&n->sorted[i - 1], &n->sorted[i]) == 0) ||
+                       (i + 1 < count && compare(&n->sorted[i], &n->sorted[i + 1]) == 0);
+        struct candidate *candidate = &n->candidates[n->sorted[i].index];
+        if (is_same) {
+            candidate->brief = candidate->whole;
+            candidate->whole = NULL;
+        }
+    }
+}
+
+/* First those that several want give way to whole paths, then to nothing. */
+static void choose_names(struct naming *n)
+{
+    part_equals(n);
+    for (uint32_t i = 0; i < n->count; i++) {
+        n->candidates[i].whole = NULL;
+    }
+    part_equals(n);
+    for (uint32_t i = 0; i < n->count; i++) {
+        if (n->candidates[i].brief) {
+            n->ios[i].name = n->candidates[i].brief;
+        }
+    }
+}
+
+/* ---- what messages say ----------------------------------------------------------------------- */
+
+static enum status keep_label(const struct naming *n, struct buf *text, const char **out,
+                              struct error *err)
+{
+    *out = arena_strdup(n->arena, text->ptr, text->len); /* cut where it was too long */
+    buf_reset(text);
+    return *out ? ST_OK : exhausted(err);
+}
+
+static enum status make_labels(const struct naming *n, struct error *err)
+{
+    struct buf text;
+    enum status status = ST_OK;
+    buf_init(&text, LABEL_BYTES_MAX);
+    for (uint32_t i = 0; status == ST_OK && i < n->count; i++) {
+        buf_printf(&text, "%s '%s'", label_prefix[n->side], n->ios[i].name);
+        status = keep_label(n, &text, &n->ios[i].label, err);
+        n->ios[i].path = n->ios[i].label;
+    }
+    for (uint32_t i = 0; status == ST_OK && n->side == RT_INPUT && i < n->tree->count; i++) {
+        const struct sip_node *node = &n->tree->nodes[i];
+        if (node->kind == SIP_LEAF) {
+            sip_print_argument(n->structure, i, &text);
+            status = keep_label(n, &text, &n->ios[node->raw_index].path, err);
+        }
+    }
+    buf_fini(&text);
+    return status;
+}
+
+static enum status settle(struct naming *n, const char *const *hints, struct error *err)
+{
+    size_t count = n->count ? n->count : 1;
+    n->candidates = calloc(count, sizeof(n->candidates[0]));
+    n->sorted = calloc(count, sizeof(n->sorted[0]));
+    enum status status =
+        n->candidates && n->sorted ? find_candidates(n, hints, err) : exhausted(err);
+    if (status == ST_OK) {
+        choose_names(n);
+        status = make_labels(n, err);
+    }
+    free(n->candidates);
+    free(n->sorted);
+    return status;
+}
+
+enum status rt_names_settle(struct rt_method *method, const char *const *const hints[2],
+                            struct error *err)
+{
+    const struct sip *structure = &method->signature.structure;
+    struct naming inputs = {
+        .arena = &method->signature_arena,
+        .side = RT_INPUT,
+        .ios = method->inputs,
+        .count = rt_method_input_count(method),
+        .structure = structure,
+        .tree = &structure->inputs,
+    };
+    struct naming results = inputs;
+    results.side = RT_RESULT;
+    results.ios = method->results;
+    results.count = rt_method_result_count(method);
+    results.tree = &structure->results;
+    TRY(settle(&inputs, hints ? hints[RT_INPUT] : NULL, err));
+    return settle(&results, hints ? hints[RT_RESULT] : NULL, err);
+}
+
+/* ---- a list of names ------------------------------------------------------------------------- */
+
+/* Room that is left behind a name for " and 1023 more". */
+#define REST_BYTES 20
+
+const char *rt_names_print(const struct rt_method *method, enum rt_side side,
+                           char text[RT_NAMES_TEXT_MAX])
+{
+    const struct rt_io *ios = side == RT_INPUT ? method->inputs : method->results;
+    uint32_t all =
+        side == RT_INPUT ? rt_method_input_count(method) : rt_method_result_count(method);
+    uint32_t count = 0, shown = 0;
+    for (uint32_t i = 0; i < all; i++) {
+        count += ios[i].kind != RT_IO_NONE; /* nobody gives or gets a None */
+    }
+    size_t len = (size_t)snprintf(text, RT_NAMES_TEXT_MAX, "%s",
+                                  count > 1 ? "one of "
+                                  : count   ? ""
+                                            : "none");
+    for (uint32_t i = 0; i < all && len + strlen(ios[i].name) < RT_NAMES_TEXT_MAX - REST_BYTES;
+         i++) {
+        if (ios[i].kind != RT_IO_NONE) {
+            const char *before = shown == 0 ? "" : shown + 1 == count ? " and " : ", ";
+            len +=
+                (size_t)snprintf(text + len, RT_NAMES_TEXT_MAX - len, "%s%s", before, ios[i].name);
+            shown++;
+        }
+    }
+    if (shown < count) {
+        snprintf(text + len, RT_NAMES_TEXT_MAX - len, "%s%u more", shown ? " and " : "",
+                 count - shown);
+    }
+    return text;
+}
+
+/* ---- one of the results ---------------------------------------------------------------------- */
+
+static bool is_meant(const struct rt_method *method, const struct pick *pick, uint32_t index)
+{
+    const struct rt_io *io = &method->results[index];
+    return io->kind != RT_IO_NONE && (pick->kind == PICK_ONLY || rt_io_is_called(io, pick->name));
+}
+
+enum status rt_method_pick_result(const struct rt_method *method, const struct pick *pick,
+                                  uint32_t *out_index, struct error *err)
+{
+    uint32_t all = rt_method_result_count(method), found = 0;
+    char names[RT_NAMES_TEXT_MAX];
+    if (pick->kind == PICK_PATH) {
+        return pick_follow(pick, &method->signature.structure.results, out_index, err);
+    }
+    if (pick->kind == PICK_INDEX) {
+        *out_index = (uint32_t)pick->index;
+        return pick->index < all ? ST_OK
+                                 : error_set(err, ST_INVALID,
+                                             "there is no output %llu, expected a number below %u",
+                                             (unsigned long long)pick->index, all);
+    }
+    for (uint32_t i = 0; i < all; i++) {
+        if (is_meant(method, pick, i)) {
+            *out_index = i;
+            found++;
+        }
+    }
+    if (found == 1) {
+        return ST_OK;
+    }
+    rt_names_print(method, RT_RESULT, names);
+    return pick->kind == PICK_ONLY
+               ? error_set(err, ST_INVALID, "no output is named, expected %s", names)
+               : error_set(err, ST_INVALID, "there is no output '%.*s', expected %s",
+                           SPAN_SHORT(pick->name), names);
+}

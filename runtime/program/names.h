@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the inputs and results of a method are called. It is decided here, once, when a method is
+ * loaded; metadata, requests, answers, command lines and messages take it from struct rt_io.
+ *
+ * Each has an alias by its raw index: input_0, output_2. Its name is better than that where the
+ * stored structure has a dict above it: the keys and positions of its path, joined by dots, from
+ * the first key on.
+ *
+ *     mask              kwargs["mask"]                   logits      {"logits": ...}
+ *     features.image    kwargs["features"]["image"]      boxes.0     {"boxes": [...]}
+ *     image             args[1]["image"]                 boxes       [{"boxes": ...}]
+ *     input_1           args[1], args[0][1]              output_1    a tuple's
+ *
+ * Where several paths are the same from their first key on, those names begin at the root instead:
+ * 0.image and 1.image. A value keeps its alias as its name where that would not be a name
+ * (rt_name_is_valid()) or would still be that of another.
+ *
+ * So names of inputs are unique, those of results likewise, and no name is the alias of another.
+ */
+#ifndef PTED_RUNTIME_PROGRAM_NAMES_H
+#define PTED_RUNTIME_PROGRAM_NAMES_H
+
+#include "base/bytes.h"
+#include "base/status.h"
+
+struct pick;
+struct rt_io;
+struct rt_method;
+
+#define RT_NAME_BYTES_MAX 128
+
+enum rt_side { RT_INPUT, RT_RESULT };
+
+/*
+ * 1 to RT_NAME_BYTES_MAX of A-Z a-z 0-9 _ - . : with a character beside each dot, no dash first,
+ * and nothing that reads like an alias, such as input_7 of an input.
+ */
+bool rt_name_is_valid(struct span name, enum rt_side side);
+
+/* The number that an alias has: 7 of "input_7". */
+bool rt_alias_index(struct span name, enum rt_side side, uint32_t *out_index);
+
+/*
+ * An array of |count| values that have their aliases, which are their names too; one allocation.
+ */
+MUST_CHECK enum status rt_names_allocate(struct rt_io **out_ios, uint32_t count, enum rt_side side,
+                                         struct error *err);
+
+/*
+ * Names for a method whose structure is known, and what messages call its inputs and results.
+ * |hints|, by side and raw index, are names that the method should have where its structure gives
+ * none; a list, and what is in it, may be NULL. The texts live in the arena of its signature.
+ */
+MUST_CHECK enum status rt_names_settle(struct rt_method *method, const char *const *const hints[2],
+                                       struct error *err);
+
+/*
+ * The raw index of the result that |pick| means. ST_INVALID says what there is instead; the text
+ * goes behind the place of the pick.
+ */
+MUST_CHECK enum status rt_method_pick_result(const struct rt_method *method,
+                                             const struct pick *pick, uint32_t *out_index,
+                                             struct error *err);
+
+/* The names on one side, for "expected ...": "one of image, mask and 3 more", "boxes", "none". */
+#define RT_NAMES_TEXT_MAX 160
+const char *rt_names_print(const struct rt_method *method, enum rt_side side,
+                           char text[RT_NAMES_TEXT_MAX]);
+
+#endif

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "runtime/program/oracle.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/check.h"
+#include "hal/buffer.h"
+#include "hal/device.h"
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+void rt_io_print(const struct rt_io *io, struct buf *out)
+{
+    static const char *const names[] = {
+        [RT_IO_NONE] = "nothing", [RT_IO_INT] = "an int",      [RT_IO_FLOAT] = "a float",
+        [RT_IO_BOOL] = "a bool",  [RT_IO_STRING] = "a string",
+    };
+    if (io->kind != RT_IO_TENSOR) {
+        buf_add_str(out, names[io->kind]);
+        return;
+    }
+    buf_printf(out, "%s[", dtype_infos[io->dtype].long_text);
+    for (uint8_t d = 0; d < io->shape.rank; d++) {
+        buf_add_str(out, d ? "," : "");
+        if (io->dynamic_dims >> d & 1) {
+            buf_add_char(out, '?');
+        } else {
+            buf_printf(out, "%" PRId64, io->shape.dims[d]);
+        }
+    }
+    buf_add_char(out, ']');
+}
+
+enum status rt_io_refuse(const struct rt_io *io, const char *given, struct error *err)
+{
+    struct buf type;
+    buf_init(&type, 512);
+    rt_io_print(io, &type);
+    error_set(err, ST_INVALID, "expected %.*s, got %s", SPAN_FMT(buf_span(&type)), given);
+    buf_fini(&type);
+    return ST_INVALID;
+}
+
+enum status rt_io_missing(const struct rt_io *io, const char *label, struct error *err)
+{
+    struct buf type;
+    buf_init(&type, 512);
+    rt_io_print(io, &type);
+    error_set(err, ST_INVALID, "%s is missing, expected %.*s", label, SPAN_FMT(buf_span(&type)));
+    buf_fini(&type);
+    return ST_INVALID;
+}
+
+static enum status refuse_tensor(const struct rt_io *io, const struct rt_buffer_desc *given,
+                                 struct error *err)
+{
+    char dims[SHAPE_TEXT_MAX], text[160];
+    snprintf(text, sizeof(text), "%s%s", dtype_infos[given->dtype].long_text,
+             shape_print(&given->shape, dims));
+    return rt_io_refuse(io, text, err);
+}
+
+/* ---- the answer ------------------------------------------------------------------------------ */
+
+static enum status check_type(const struct rt_io *io, const struct rt_buffer_desc *given,
+                              struct error *err)
+{
+    const struct shape *shape = &given->shape;
+    if (io->kind != RT_IO_TENSOR || io->dtype != given->dtype || io->shape.rank != shape->rank) {
+        return refuse_tensor(io, given, err);
+    }
+    for (uint8_t d = 0; d < shape->rank; d++) {
+        bool is_dynamic = io->dynamic_dims >> d & 1;
+        if (is_dynamic && shape->dims[d] > io->shape.dims[d]) {
+            return error_set(err, ST_INVALID, "dim %u is %" PRId64 ", expected at most %" PRId64, d,
+                             shape->dims[d], io->shape.dims[d]);
+        }
+        if (!is_dynamic && shape->dims[d] != io->shape.dims[d]) {
+            return refuse_tensor(io, given, err);
+        }
+    }
+    return ST_OK;
+}
+
+static enum status refuse_extent(const struct rt_buffer_desc *given, size_t bytes,
+                                 struct error *err)
+{
+    return error_set(err, ST_INVALID, "%zu bytes at %zu do not lie inside a buffer of %zu bytes",
+                     bytes, given->offset, hal_buffer_size(given->buffer));
+}
+
+/* Does every element lie inside the buffer? Where there is none, the offset does. */
+static enum status check_extent(const struct rt_buffer_desc *given, size_t bytes, struct error *err)
+{
+    size_t size = hal_buffer_size(given->buffer);
+    int64_t element = (int64_t)dtype_bytes(given->dtype), low = 0, high = 0;
+    int64_t from = 0, to = 0, offset = (int64_t)given->offset;
+    if (given->offset > size) {
+        return refuse_extent(given, bytes, err);
+    }
+    if (bytes == 0) {
+        return ST_OK;
+    }
+    if (!given->has_strides) {
+        high = (int64_t)bytes / element - 1;
+    } else if (!shape_reach(&given->shape, given->strides, &low, &high)) {
+        return error_set(err, ST_INVALID, "the strides reach beyond all memory");
+    }
+    bool is_inside = mul_i64(low, element, &from) && mul_i64(high, element, &to) &&
+                     add_i64(offset, from, &from) && add_i64(offset, to, &to) && from >= 0 &&
+                     (uint64_t)to < size && size - (uint64_t)to >= (uint64_t)element;
+    return is_inside ? ST_OK : refuse_extent(given, bytes, err);
+}
+
+static bool is_packed(const struct rt_buffer_desc *given)
+{
+    return !given->has_strides || shape_is_packed(&given->shape, given->strides, 1);
+}
+
+static bool is_usable(const struct rt_buffer_desc *given, const struct hal_device *device,
+                      size_t bytes)
+{
+    size_t element = dtype_bytes(given->dtype);
+    size_t align = hal_device_props(device)->offset_align;
+    align = align > element ? align : element;
+    return hal_buffer_device(given->buffer) == device &&
+           (bytes == 0 || (is_packed(given) && given->offset % align == 0));
+}
+
+enum rt_oracle_answer rt_oracle(const struct rt_io *slot, const struct hal_device *device,
+                                const struct rt_buffer_desc *given,
+                                struct rt_buffer_desc *out_wanted, size_t *out_bytes,
+                                struct error *err)
+{
+    size_t bytes = 0;
+    if (check_type(slot, given, err) != ST_OK ||
+        shape_bytes(&given->shape, given->dtype, &bytes, err) != ST_OK) {
+        return RT_ORACLE_UNSUPPORTED;
+    }
+    if (given->buffer && check_extent(given, bytes, err) != ST_OK) {
+        return RT_ORACLE_UNSUPPORTED;
+    }
+    *out_wanted = (struct rt_buffer_desc){.dtype = given->dtype, .shape = given->shape};
+    *out_bytes = bytes;
+    if (!given->buffer) {
+        return RT_ORACLE_ALLOCATE;
+    }
+    return is_usable(given, device, bytes) ? RT_ORACLE_USE : RT_ORACLE_CONVERT;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The buffer description oracle: what has to happen so that a value which somebody offers fits a
+ * slot of a method. It is the only place that decides whether bytes are copied; calls ask it for
+ * every tensor. A pure function of its arguments; any thread.
+ *
+ * Source of the idea: the buffer description oracle of the function signature specification, here
+ * as a total function with four answers.
+ */
+#ifndef PTED_RUNTIME_PROGRAM_ORACLE_H
+#define PTED_RUNTIME_PROGRAM_ORACLE_H
+
+#include "base/shape.h"
+#include "base/status.h"
+#include "runtime/program/program.h"
+
+struct hal_buffer;
+struct hal_device;
+
+/* A tensor in memory, or one that is still to be allocated. */
+struct rt_buffer_desc {
+    enum dtype dtype;
+    struct shape shape;
+    int64_t strides[SHAPE_RANK_MAX]; /* in elements, any sign; see has_strides */
+    bool has_strides;                /* false: packed and row-major */
+    struct hal_buffer *buffer;       /* borrowed; NULL: no memory yet */
+    size_t offset;                   /* in bytes, of the element whose indices are all 0 */
+};
+
+enum rt_oracle_answer {
+    RT_ORACLE_USE,        /* bind it: type, dims, order, alignment and device are right */
+    RT_ORACLE_CONVERT,    /* the type and dims are right: copy into memory like |out_wanted| */
+    RT_ORACLE_ALLOCATE,   /* nothing there yet: allocate |out_wanted| */
+    RT_ORACLE_UNSUPPORTED /* wrong type or dims, or not inside its own buffer: |err| says which */
+};
+
+/*
+ * |slot| is an input or result of a method on |device|. |out_wanted| (not for UNSUPPORTED) is
+ * packed and row-major, without a buffer; |out_bytes| is its size.
+ */
+enum rt_oracle_answer rt_oracle(const struct rt_io *slot, const struct hal_device *device,
+                                const struct rt_buffer_desc *given,
+                                struct rt_buffer_desc *out_wanted, size_t *out_bytes,
+                                struct error *err);
+
+/* "float32[?,8]", or "an int" for a slot that takes no tensor. */
+void rt_io_print(const struct rt_io *io, struct buf *out);
+
+/* ST_INVALID: "input 'x' is missing, expected float32[?,8]", where |label| is "input 'x'". */
+enum status rt_io_missing(const struct rt_io *io, const char *label, struct error *err);
+
+/* ST_INVALID: "expected float32[?,8], got |given|". */
+enum status rt_io_refuse(const struct rt_io *io, const char *given, struct error *err);
+
+#endif

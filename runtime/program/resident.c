@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "runtime/program/resident.h"
+
+#include <stdlib.h>
+
+#include "hal/buffer.h"
+#include "runtime/program/method.h"
+
+/* The constants that nodes and results read, each once. */
+static void mark_used(const struct rt_graph *graph, bool *is_used)
+{
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        struct rt_tensors tensors = rt_node_arg_tensors(graph, &graph->nodes[i]);
+        for (uint32_t value; !graph->nodes[i].is_dead && rt_tensors_next(&tensors, &value);) {
+            is_used[value] = true;
+        }
+    }
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        is_used[graph->outputs[i]] = true;
+    }
+}
+
+static void add_used(const struct rt_graph *graph, const bool *is_used, struct rt_resident *sum)
+{
+    for (uint32_t i = 0; i < graph->value_count; i++) {
+        const struct rt_value *v = &graph->values[i];
+        if (is_used[i] && v->kind == RT_TENSOR && v->is_constant) {
+            sum->own_bytes += v->buffer ? hal_buffer_size(v->buffer) : 0;
+            sum->file_bytes += v->buffer ? 0 : v->bytes.len;
+        }
+    }
+}
+
+enum status rt_method_resident(const struct rt_method *method, struct rt_resident *out,
+                               struct error *err)
+{
+    *out = (struct rt_resident){0};
+    for (uint32_t i = 0; i < method->code.block_count; i++) {
+        const struct rt_graph *graph = &method->code.blocks[i]->graph;
+        bool *is_used = calloc(graph->value_count, sizeof(*is_used));
+        if (!is_used) {
+            return error_set(err, ST_EXHAUSTED, "no memory for %u values", graph->value_count);
+        }
+        mark_used(graph, is_used);
+        add_used(graph, is_used, out);
+        free(is_used);
+    }
+    return ST_OK;
+}
+
+bool rt_method_has_steps(const struct rt_method *method)
+{
+    return method->code.step_count > 0;
+}

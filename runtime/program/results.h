@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Results before they are computed: a method's shape program evaluated for given inputs. Nothing is
+ * planned or run; what is refused here would be refused by a call. A method of several blocks tells
+ * the sizes that do not depend on data (runtime/program/foresee.h). Any thread.
+ */
+#ifndef PTED_RUNTIME_PROGRAM_RESULTS_H
+#define PTED_RUNTIME_PROGRAM_RESULTS_H
+
+#include "base/shape.h"
+#include "base/status.h"
+#include "runtime/program/program.h"
+
+struct hal_buffer;
+struct hal_pool;
+
+struct rt_result_info {
+    struct shape shape;  /* of a tensor; a dim that is not known is at most that */
+    size_t bytes;        /* of |shape| */
+    uint32_t known_dims; /* bit d: dim d is known; else it depends on data or on control flow */
+    bool is_tensor;
+    bool is_known; /* all of its dims are */
+};
+
+/*
+ * |inputs| by raw index, NULL where the method takes no tensor; |out_infos| by raw index. The
+ * method has no failure. Sizes that have to be equal are compared; what else an operator refuses,
+ * an image of no pixels for one, is known when a call is prepared.
+ */
+MUST_CHECK enum status rt_method_result_shapes(struct rt_method *method,
+                                               const struct shape *const *inputs,
+                                               struct rt_result_info *out_infos, struct error *err);
+
+/* The same for a caller that knows the inputs as arguments, as rt_invocation_say_paths(). */
+MUST_CHECK enum status rt_method_call_shapes(struct rt_method *method,
+                                             const struct shape *const *inputs,
+                                             struct rt_result_info *out_infos, struct error *err);
+
+/*
+ * As rt_method_result_shapes(), and unless |out_bytes| is NULL the pool memory that a call takes
+ * beside its inputs: results and intermediate values of known size, what it writes of mutable
+ * buffers. At least, where sizes depend on data.
+ */
+MUST_CHECK enum status rt_method_measure(struct rt_method *method,
+                                         const struct shape *const *inputs,
+                                         struct rt_result_info *out_infos, size_t *out_bytes,
+                                         struct error *err);
+
+/* The callable's |measure| of methods that come from a file. */
+MUST_CHECK enum status rt_results_measure(struct rt_method *method,
+                                          const struct shape *const *inputs, bool says_paths,
+                                          struct rt_result_info *out_infos, size_t *out_bytes,
+                                          struct error *err);
+
+/*
+ * |extent| is the shape of result |index| in a call that has run: |info|, which says what could be
+ * known before, becomes exact. ST_INVALID, for the caller to put a name before, when that call
+ * cannot have given such a shape.
+ */
+MUST_CHECK enum status rt_method_take_extent(const struct rt_method *method, uint32_t index,
+                                             const struct shape *extent,
+                                             struct rt_result_info *info, struct error *err);
+
+/* What is known of a result without the inputs. */
+struct rt_result_info rt_result_bounds(const struct rt_io *io);
+
+/* How many dims of all inputs may vary, and how many results have such a dim. */
+uint32_t rt_method_dynamic_dim_count(const struct rt_method *method);
+uint32_t rt_method_dynamic_result_count(const struct rt_method *method);
+
+/*
+ * The result allocator that a signature calls `fbr`: from all dynamic dims of the inputs (raw
+ * order, outermost first) a buffer of |pool| for each dynamic result, in raw order, of exactly its
+ * size. An entry is NULL where the extent depends on data or on control flow, unless |extents|, by
+ * raw result, has the shape that a call found out: with what the first call left NULL the second
+ * one gives the rest. |extents| and its entries may be NULL. The caller owns the references.
+ */
+MUST_CHECK enum status
+rt_method_allocate_results(struct rt_method *method, const int64_t *dims, uint32_t dim_count,
+                           const struct shape *const *extents, struct hal_pool *pool,
+                           struct hal_buffer **out_buffers, struct error *err);
+
+#endif

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "runtime/pte/files.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "hal/buffer.h"
+#include "hal/command.h"
+#include "runtime/pte/file.h"
+
+#define PATHS_BYTES_MAX (1 << 20)
+#define SEARCHED_TEXT_MAX 160
+#define KEY_SHOWN_MAX 100
+#define DEFAULT_NAME "_default_external_constant.ptd"
+
+static enum status no_memory(struct error *err)
+{
+    return error_set(err, ST_EXHAUSTED, "out of memory for the files of a program");
+}
+
+/*
+ * Binds a mapping to the device, which gets a copy of what it cannot use in place. The const goes
+ * here and nowhere else: the buffer is read-only, and recording a write to it is an invariant
+ * violation.
+ */
+static enum status import_bytes(struct rt_files *files, struct span bytes,
+                                struct hal_buffer **out_buffer, struct error *err)
+{
+    union {
+        const uint8_t *from;
+        void *to;
+    } cast = {.from = bytes.ptr};
+    enum status status =
+        hal_buffer_import_final(files->device, cast.to, bytes.len, out_buffer, err);
+    if (status == ST_UNSUPPORTED) {
+        TRY(hal_buffer_new(files->device, bytes.len, out_buffer, err));
+        memcpy(hal_buffer_map(*out_buffer), bytes.ptr, bytes.len);
+        hal_buffer_freeze(*out_buffer);
+        return ST_OK;
+    }
+    return status;
+}
+
+static enum status add_data(struct rt_files *files, const char *folder, const char *name,
+                            struct error *err)
+{
+    size_t folder_len = strlen(folder), len = strlen(name);
+    if (files->data_count == RT_DATA_FILES_MAX) {
+        return error_set(err, ST_TOO_LARGE, "more than %d data files: name those that are meant",
+                         RT_DATA_FILES_MAX);
+    }
+    char *path = arena_alloc(&files->arena, folder_len + len + 1);
+    if (!path) {
+        return no_memory(err);
+    }
+    memcpy(path, folder, folder_len);
+    memcpy(path + folder_len, name, len + 1);
+    files->data[files->data_count++].path = path;
+    return ST_OK;
+}
+
+/* ---- the folder ------------------------------------------------------------------------------ */
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t len = strlen(text), end_len = strlen(end);
+    return len > end_len && strcmp(text + len - end_len, end) == 0;
+}
+
+/* STEM.ptd, or STEM.anything.ptd. */
+static bool is_named_after(const char *name, struct span stem)
+{
+    return ends_with(name, ".ptd") && strlen(name) > stem.len &&
+           memcmp(name, stem.ptr, stem.len) == 0 && name[stem.len] == '.';
+}
+
+/* The order of looking: 1 to 3 as in the header; 0: not at all. */
+static int rank_of(const char *name, struct span stem, bool is_alone)
+{
+    if (is_named_after(name, stem)) {
+        return 1;
+    }
+    if (strcmp(name, DEFAULT_NAME) == 0) {
+        return 2;
+    }
+    return is_alone && ends_with(name, ".ptd") ? 3 : 0;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+struct listing {
+    const char *names[RT_DATA_FILES_MAX]; /* of .ptd files */
+    uint32_t count, programs;             /* programs: .pte files */
+};
+
+static enum status list_folder(struct rt_files *files, DIR *dir, struct listing *listing,
+                               struct error *err)
+{
+    uint32_t seen = 0;
+    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+        if (++seen > RT_FOLDER_ENTRIES_MAX) {
+            return error_set(err, ST_TOO_LARGE,
+                             "a folder of more than %d files is not searched: name the data files",
+                             RT_FOLDER_ENTRIES_MAX);
+        }
+        listing->programs += ends_with(entry->d_name, ".pte");
+        if (!ends_with(entry->d_name, ".ptd")) {
+            continue;
+        }
+        if (listing->count == RT_DATA_FILES_MAX) {
+            return error_set(err, ST_TOO_LARGE,
+                             "more than %d data files in a folder: name those that are meant",
+                             RT_DATA_FILES_MAX);
+        }
+        const char *name = arena_strdup(&files->arena, entry->d_name, strlen(entry->d_name));
+        if (!name) {
+            return no_memory(err);
+        }
+        listing->names[listing->count++] = name;
+    }
+    qsort(listing->names, listing->count, sizeof(listing->names[0]), compare_names);
+    return ST_OK;
+}
+
+static enum status add_found(struct rt_files *files, const char *folder, struct span stem,
+                             const struct listing *listing, struct error *err)
+{
+    for (int rank = 1; rank <= 3; rank++) {
+        for (uint32_t i = 0; i < listing->count; i++) {
+            if (rank_of(listing->names[i], stem, listing->programs == 1) == rank) {
+                TRY(add_data(files, folder, listing->names[i], err));
+            }
+        }
+    }
+    return ST_OK;
+}
+
+/* Once: the folder becomes a list of data files. */
+static enum status search(struct rt_files *files, struct error *err)
+{
+    const char *path = files->path, *slash = strrchr(path, '/');
+    struct span stem = span_str(slash ? slash + 1 : path);
+    const char *folder = slash ? arena_strdup(&files->arena, path, (size_t)(slash - path) + 1) : "";
+    struct listing listing = {.count = 0};
+    files->path = NULL;
+    if (!folder) {
+        return no_memory(err);
+    }
+    stem.len -= ends_with((const char *)stem.ptr, ".pte") ? strlen(".pte") : 0;
+    DIR *dir = opendir(slash ? folder : ".");
+    if (!dir) {
+        return ST_OK; /* nothing to be found: the error will say that */
+    }
+    enum status status = list_folder(files, dir, &listing, err);
+    closedir(dir);
+    return status == ST_OK ? add_found(files, folder, stem, &listing, err) : status;
+}
+
+/* ---- keys ------------------------------------------------------------------------------------ */
+
+static enum status open_data(struct rt_files *files, struct rt_data_file *data, struct error *err)
+{
+    struct ptd_file *ptd;
+    TRY(ptd_open(data->path, &ptd, err));
+    enum status status = import_bytes(files, ptd_file_of(ptd)->bytes, &data->buffer, err);
+    if (status != ST_OK) {
+        ptd_free(ptd);
+        return status;
+    }
+    data->ptd = ptd;
+    return ST_OK;
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* As many of the names as there is room for. */
+static enum status not_found(const struct rt_files *files, struct span key, struct error *err)
+{
+    char text[SEARCHED_TEXT_MAX] = "";
+    size_t len = 0;
+    for (uint32_t i = 0; i < files->data_count && len < sizeof(text); i++) {
+        int added = snprintf(text + len, sizeof(text) - len, "%s%s", i ? ", " : "",
+                             base_name(files->data[i].path));
+        len += added > 0 ? (size_t)added : 0;
+    }
+    return error_set(err, ST_NOT_FOUND, "no data file has '%.*s': %s%s",
+                     (int)(key.len < KEY_SHOWN_MAX ? key.len : KEY_SHOWN_MAX),
+                     (const char *)key.ptr,
+                     files->data_count ? "looked into " : "none is beside the program", text);
+}
+
+enum status rt_files_find(struct rt_files *files, struct span key,
+                          const struct pte_named_data **out_data, struct error *err)
+{
+    const struct pte_named_data *found = pte_names_find(pte_named_data(files->pte), key);
+    if (!found && files->path) {
+        TRY(search(files, err));
+    }
+    for (uint32_t i = 0; i < files->data_count && !found; i++) {
+        struct rt_data_file *data = &files->data[i];
+        if (!data->ptd) {
+            TRY(open_data(files, data, err));
+        }
+        found = pte_names_find(ptd_names(data->ptd), key);
+    }
+    if (!found) {
+        return not_found(files, key, err);
+    }
+    *out_data = found;
+    return ST_OK;
+}
+
+static enum status find_tensor(void *user, const char *key, const struct pte_named_data **out_data,
+                               struct error *err)
+{
+    return rt_files_find(user, span_str(key), out_data, err);
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+enum status rt_files_open(struct rt_files *files, struct hal_device *device, const char *path,
+                          const char *const *data_paths, uint32_t data_count, struct error *err)
+{
+    *files = (struct rt_files){.device = device};
+    arena_init(&files->arena, PATHS_BYTES_MAX);
+    TRY(pte_open(path, &files->pte, err));
+    TRY(import_bytes(files, pte_file_of(files->pte)->bytes, &files->buffer, err));
+    for (uint32_t i = 0; i < data_count; i++) {
+        TRY(add_data(files, "", data_paths[i], err));
+        TRY(open_data(files, &files->data[i], err));
+    }
+    if (data_count == 0) {
+        files->path = arena_strdup(&files->arena, path, strlen(path));
+        if (!files->path) {
+            return no_memory(err);
+        }
+    }
+    return pte_link(files->pte, find_tensor, files, err);
+}
+
+void rt_files_fini(struct rt_files *files)
+{
+    for (uint32_t i = 0; i < files->data_count; i++) {
+        hal_buffer_unref(files->data[i].buffer);
+        ptd_free(files->data[i].ptd);
+    }
+    hal_buffer_unref(files->buffer);
+    pte_free(files->pte);
+    arena_fini(&files->arena);
+}
+
+static bool holds(struct span file, const uint8_t *bytes)
+{
+    return bytes >= file.ptr && bytes < file.ptr + file.len;
+}
+
+void rt_files_locate(const struct rt_files *files, const uint8_t *bytes,
+                     struct hal_binding *out_binding)
+{
+    struct span file = pte_file_of(files->pte)->bytes;
+    out_binding->buffer = files->buffer;
+    for (uint32_t i = 0; i < files->data_count && !holds(file, bytes); i++) {
+        if (files->data[i].ptd) {
+            file = ptd_file_of(files->data[i].ptd)->bytes;
+            out_binding->buffer = files->data[i].buffer;
+        }
+    }
+    must(holds(file, bytes));
+    out_binding->offset = (size_t)(bytes - file.ptr);
+}
+
+/* ---- changes of the files -------------------------------------------------------------------- */
+
+void rt_files_note_use(struct rt_files *files, struct span bytes)
+{
+    if (bytes.len == 0) {
+        return;
+    }
+    files->is_used |= holds(pte_file_of(files->pte)->bytes, bytes.ptr);
+    for (uint32_t i = 0; i < files->data_count; i++) {
+        struct rt_data_file *data = &files->data[i];
+        data->is_used |= data->ptd && holds(ptd_file_of(data->ptd)->bytes, bytes.ptr);
+    }
+}
+
+enum status rt_files_verify(const struct rt_files *files, struct error *err)
+{
+    if (files->pte) { /* a pipeline has none */
+        TRY(pte_file_verify(pte_file_of(files->pte), err));
+    }
+    for (uint32_t i = 0; i < files->data_count; i++) {
+        if (files->data[i].ptd) {
+            TRY(pte_file_verify(ptd_file_of(files->data[i].ptd), err));
+        }
+    }
+    return ST_OK;
+}
+
+enum status rt_files_settle(struct rt_files *files, struct error *err)
+{
+    TRY(rt_files_verify(files, err));
+    if (!files->is_used) {
+        pte_file_forget(pte_file_of(files->pte));
+    }
+    for (uint32_t i = 0; i < files->data_count; i++) {
+        if (files->data[i].ptd && !files->data[i].is_used) {
+            pte_file_forget(ptd_file_of(files->data[i].ptd));
+        }
+    }
+    return ST_OK;
+}

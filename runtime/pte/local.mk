@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: MIT
+# The files: `.pte`, `.ptd`.
+noinst_LIBRARIES += %D%/libpte.a
+%C%_libpte_a_CFLAGS = $(STRICT_CFLAGS)
+%C%_libpte_a_SOURCES = \
+	%D%/container.c %D%/container.h \
+	%D%/decode.c %D%/decode.h \
+	%D%/file.c %D%/file.h \
+	%D%/files.c %D%/files.h \
+	%D%/flatbuf.c %D%/flatbuf.h \
+	%D%/instr.c \
+	%D%/interface.c \
+	%D%/limits.h \
+	%D%/link.c \
+	%D%/plan.c \
+	%D%/print.c \
+	%D%/ptd.c %D%/ptd.h \
+	%D%/pte.c %D%/pte.h \
+	%D%/pte_priv.h \
+	%D%/schema.h \
+	%D%/source.c \
+	%D%/tensor.c \
+	%D%/text.c %D%/text.h \
+	%D%/value.c \
+	%D%/verify.c

@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: MIT
+# Which call runs next.
+noinst_LIBRARIES += %D%/libsched.a
+%C%_libsched_a_CFLAGS = $(STRICT_CFLAGS)
+%C%_libsched_a_SOURCES = \
+	%D%/deadline.c %D%/deadline.h \
+	%D%/queue.c %D%/queue.h \
+	%D%/sched.c %D%/sched.h \
+	%D%/sequence.c %D%/sequence.h
