@@ -25,7 +25,7 @@ static void print_dtypes(const struct rt_operator *op, const char *quote, struct
     }
 }
 
-/* "cpu,vulkan", each between two |quote|s. */
+/* The drivers whose devices run |op|: names with commas, each between two |quote|s. */
 static void print_drivers(const struct rt_operator *op, const char *quote, struct buf *out)
 {
     const char *comma = "";
