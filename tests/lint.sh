@@ -172,6 +172,10 @@ shell_scripts() {
     forbid 'a broken banner' '^ *\* -{10,} \*/' $C_FILES
     forbid 'a tab or a blank at the end of the line' "[[:blank:]]\$|$(printf '\t')" \
         $CODE_FILES $SCRIPTS
+    # A delegate of files has the same name as the driver: import/ is about that one.
+    no_driver=$(echo "$CODE_FILES" | grep -E '^(base|protocol|hal|runtime|server)/' |
+        grep -vE '^hal/(vulkan/|drivers\.c)|/import/')
+    forbid 'a driver is named in its folder and in hal/drivers.c' '[vV]ulkan|VULKAN' $no_driver
     # A sum of two numbers from a file may wrap: in_range() subtracts.
     sum='(off|offset|start|begin|pos|at|base)[a-z_]* *\+ *[a-z_>.-]*(len|length|size|count|bytes|n)'
     forbid 'ranges are checked by in_range()' "${sum}[a-z_]* *[<>]|[<>]=? *[a-z_>.-]*${sum}\\b" \

@@ -122,9 +122,9 @@ struct rt_op {
      */
     uint32_t dtypes;
     /*
-     * The kernel that most of it is done by: with a SPIR-V form it runs on Vulkan devices, too.
-     * NULL: there is nothing to run, or the row only stands for another one, |becomes|, that passes
-     * or the importer make of it.
+     * The kernel that does most of the work; its forms say which devices run it. NULL: there is
+     * nothing to run, or the row only stands for another one, |becomes|, that passes or the importer
+     * put in its place.
      */
     const struct hal_kernel *runs;
     const char *becomes;
