@@ -3,6 +3,7 @@
 noinst_LIBRARIES += %D%/libgraph.a
 %C%_libgraph_a_CFLAGS = $(STRICT_CFLAGS)
 %C%_libgraph_a_SOURCES = \
+	%D%/apply.c \
 	%D%/batch.c %D%/batch.h \
 	%D%/chain.c \
 	%D%/dim.c %D%/dim.h \
