@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include "runtime/ops/cut.h"
+#include "runtime/emit/cut.h"
 
 #include "hal/device.h"
 #include "hal/kernel.h"
-#include "runtime/ops/minmax.h"
+#include "runtime/emit/minmax.h"
 #include "tests/unit/unit.h"
 
 static const uint32_t words[1];

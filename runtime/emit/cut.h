@@ -18,8 +18,8 @@
  * A software driver for a GPU's interface runs workgroups on threads, so its cuts are those for
  * workers.
  */
-#ifndef PTED_RUNTIME_OPS_CUT_H
-#define PTED_RUNTIME_OPS_CUT_H
+#ifndef PTED_RUNTIME_EMIT_CUT_H
+#define PTED_RUNTIME_EMIT_CUT_H
 
 #include <stdbool.h>
 #include <stdint.h>
