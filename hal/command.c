@@ -130,17 +130,6 @@ static enum status append(struct hal_command *command, const struct hal_record *
     return ST_OK;
 }
 
-static bool has_form(const struct hal_kernel *kernel, enum hal_device_kind kind)
-{
-    switch (kind) {
-    case HAL_DEVICE_CPU:
-        return kernel->cpu != NULL;
-    case HAL_DEVICE_VULKAN:
-        return hal_kernel_has_spirv(kernel) || kernel->cpu != NULL; /* the latter on the host */
-    }
-    unreachable();
-}
-
 enum status hal_command_dispatch(struct hal_command *command, const struct hal_dispatch *dispatch,
                                  struct error *err)
 {
@@ -148,7 +137,7 @@ enum status hal_command_dispatch(struct hal_command *command, const struct hal_d
     const struct hal_kernel *kernel = dispatch->kernel;
     must(dispatch->binding_count <= HAL_BINDINGS_MAX);
     must(dispatch->constants_bytes <= HAL_CONSTANTS_MAX);
-    if (!has_form(kernel, props->kind)) {
+    if (!command->device->ops->can_run(kernel)) {
         return error_set(err, ST_UNSUPPORTED, "kernel '%s' has no form for %s", kernel->name,
                          props->name);
     }

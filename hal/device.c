@@ -20,7 +20,7 @@ void hal_device_init(struct hal_device *device, const struct hal_device_ops *ops
     atomic_init(&device->objects, 0);
 }
 
-/* "vulkan:1" is of the driver "vulkan". */
+/* "NAME" and "NAME:1" are of the driver "NAME". */
 static bool is_of(const char *name, const struct hal_driver *driver)
 {
     size_t len = strlen(driver->name);
@@ -49,17 +49,27 @@ static enum status open_named(const char *name, const struct hal_device_options 
     return fail_unknown(name, err);
 }
 
+/* The first driver that has a device worth it; the host otherwise. */
+static enum status open_automatic(const struct hal_device_options *options,
+                                  struct hal_device **out_device, struct error *err)
+{
+    const struct hal_driver *host = hal_drivers[HAL_DRIVER_HOST];
+    for (const struct hal_driver *const *driver = hal_drivers; *driver; driver++) {
+        const char *name = (*driver)->automatic;
+        if (name && (*driver)->open(name, options, out_device, err) == ST_OK) {
+            return ST_OK;
+        }
+    }
+    return host->open(host->name, options, out_device, err);
+}
+
 enum status hal_device_open(const char *name, const struct hal_device_options *options,
                             struct hal_device **out_device, struct error *err)
 {
     static const struct hal_device_options defaults = {0};
     options = options ? options : &defaults;
-    if (strcmp(name, "auto") != 0) {
-        return open_named(name, options, out_device, err);
-    }
-    return open_named("vulkan:gpu", options, out_device, err) == ST_OK
-               ? ST_OK
-               : open_named("cpu", options, out_device, err);
+    return strcmp(name, "auto") == 0 ? open_automatic(options, out_device, err)
+                                     : open_named(name, options, out_device, err);
 }
 
 void hal_device_list(struct buf *out)
@@ -67,6 +77,17 @@ void hal_device_list(struct buf *out)
     for (const struct hal_driver *const *driver = hal_drivers; *driver; driver++) {
         (*driver)->list(out);
     }
+}
+
+const char *hal_driver_name(unsigned index)
+{
+    return hal_drivers[index] ? hal_drivers[index]->name : NULL;
+}
+
+bool hal_driver_has_form(unsigned index, const struct hal_kernel *kernel)
+{
+    must(hal_drivers[index] && kernel);
+    return hal_drivers[index]->has_form(kernel);
 }
 
 struct hal_device *hal_device_ref(struct hal_device *device)

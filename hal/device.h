@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Devices. A driver opens devices; a device allocates buffers, records command buffers and runs
- * them on its queue. hal/cpu/ and hal/vulkan/ implement struct hal_device_ops; everybody else calls
- * the functions of these headers, which check their arguments once so that drivers need not.
+ * them on its queue. A driver is a folder of hal/ and a row of drivers.c; everything else calls the
+ * functions of these headers, which check their arguments once so that drivers need not.
  *
  * Reference counts are atomic; every function here may be called from any thread.
  */
@@ -18,13 +18,14 @@
 #include "base/status.h"
 
 struct hal_device;
-
-enum hal_device_kind { HAL_DEVICE_CPU, HAL_DEVICE_VULKAN };
+struct hal_kernel;
 
 /* What plans and metadata need to know; filled by the driver, constant afterwards. */
 struct hal_device_props {
-    enum hal_device_kind kind;
-    char name[16];            /* "cpu", "vulkan:0": what opens it again */
+    bool is_host; /* the CPU device itself: it works on all memory that the host sees */
+    bool is_gpu;  /* the hardware is a GPU; a software driver, which computes on the CPU, is none */
+    char name[16];            /* what opens it again: "cpu", or a driver and a number */
+    char kind[32];            /* of hardware, for people: "cpu", "discrete GPU" */
     char description[192];    /* "avx512_vnni, 4 workers" */
     uint32_t workers;         /* threads, or 1 */
     size_t buffer_align;      /* of every buffer's address, a power of two */
@@ -40,19 +41,28 @@ struct hal_device_options {
     uint32_t workers;      /* cpu: threads of the pool; 0: what the process may use */
     uint32_t nice;         /* cpu: added to the niceness of the threads of the pool */
     const char *cpu_level; /* cpu: "generic", "avx2", "avx512", …; NULL: the best there is */
-    const char *cache_directory; /* vulkan: where compiled kernels are kept; NULL: nowhere */
+    const char *cache_directory; /* where drivers keep kernels that they compiled; NULL: nowhere */
 };
 
 /*
- * |name| is "cpu", "vulkan:N", "vulkan", which is the best that can be used, or "auto": the best
- * GPU, and the CPU where there is none. The caller owns a reference. ST_UNSUPPORTED: no such device
- * can be had on this machine, and why. ST_NOT_FOUND: this is no name of a device.
+ * |name| is that of a driver, for the best of its devices that can be used; a driver, a colon and a
+ * number, as hal_device_list() prints it; or "auto": the best GPU, and the CPU where there is none.
+ * The caller owns a reference. ST_UNSUPPORTED: this machine has no such device, or cannot use it,
+ * and why. ST_NOT_FOUND: this is no name of a device.
  */
 MUST_CHECK enum status hal_device_open(const char *name, const struct hal_device_options *options,
                                        struct hal_device **out_device, struct error *err);
 
 /* A line for each device that could be opened, for `pte devices`. */
 void hal_device_list(struct buf *out);
+
+/*
+ * Drivers by number, in the order of their rows: the name of one (NULL: there are no more), and
+ * whether its devices have a form of |kernel| of their own. The first is always the host's.
+ */
+#define HAL_DRIVER_HOST 0
+const char *hal_driver_name(unsigned index);
+bool hal_driver_has_form(unsigned index, const struct hal_kernel *kernel);
 
 struct hal_device *hal_device_ref(struct hal_device *device);
 /*

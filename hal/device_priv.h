@@ -41,6 +41,8 @@ struct hal_device_ops {
     enum status (*submit)(struct hal_device *device, const struct hal_submission *submission,
                           struct error *err);
     struct hal_progress (*progress)(struct hal_device *device);
+    /* Can a dispatch of |kernel| be recorded: by a form of the device's own, or another way? */
+    bool (*can_run)(const struct hal_kernel *kernel);
 };
 
 struct hal_device {
@@ -66,22 +68,28 @@ struct hal_buffer {
     void *release_arg;
 };
 
-/* A kind of device. Its |open| gets the whole name, "vulkan:1". */
+/* A kind of device: a row of drivers.c. */
 struct hal_driver {
-    const char *name;
+    const char *name; /* of the driver; its devices are "NAME" and "NAME:..." */
+    /* What "auto" opens: a device that computes faster than the CPU, or none. NULL: there are none.
+     */
+    const char *automatic;
+    /* |name| is the whole one, "NAME:1". */
     enum status (*open)(const char *name, const struct hal_device_options *options,
                         struct hal_device **out_device, struct error *err);
     /* A line for each device of this kind, or nothing. */
     void (*list)(struct buf *out);
+    /* Is there a form of |kernel| that these devices run themselves? */
+    bool (*has_form)(const struct hal_kernel *kernel);
 };
 
-extern const struct hal_driver *const hal_drivers[]; /* NULL ends it */
+extern const struct hal_driver *const hal_drivers[]; /* HAL_DRIVER_HOST first; NULL ends it */
 
 /* Can |device| work on |buffer|? The CPU on whatever the host sees, others on their own. */
 static inline bool hal_buffer_is_usable(const struct hal_buffer *buffer,
                                         const struct hal_device *device)
 {
-    return buffer->device == device || (device->props.kind == HAL_DEVICE_CPU && buffer->host);
+    return buffer->device == device || (device->props.is_host && buffer->host);
 }
 
 /* As hal_buffer_new() with contents that are undefined: for pools and drivers. */

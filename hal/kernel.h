@@ -57,7 +57,7 @@ enum hal_capability {
 #undef CAPABILITY
 };
 
-/* A kernel as a Vulkan device runs it. */
+/* A kernel as SPIR-V. */
 struct hal_spirv {
     struct span words; /* empty: no form */
     uint32_t needs;    /* capabilities: a device that lacks one does not run it */
@@ -96,7 +96,7 @@ static inline bool hal_kernel_has_spirv(const struct hal_kernel *kernel)
     return kernel->spirv[0].words.len > 0;
 }
 
-/* The first form for a device of these; NULL: a Vulkan device lets the host run the CPU's. */
+/* The first form for a device of these; NULL: none, and the host has to run the CPU's form. */
 static inline const struct hal_spirv *hal_kernel_spirv(const struct hal_kernel *kernel,
                                                        uint32_t capabilities)
 {

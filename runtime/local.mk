@@ -9,7 +9,8 @@ include runtime/program/local.mk
 include runtime/import/local.mk
 include runtime/code/local.mk
 include runtime/plan/local.mk
-include runtime/graph/local.mk
+include runtime/passes/local.mk
 include runtime/ops/local.mk
 include runtime/emit/local.mk
+include runtime/graph/local.mk
 include runtime/pte/local.mk

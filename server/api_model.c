@@ -146,7 +146,7 @@ enum status api_config(struct request *request, struct error *err)
         .output_count = model->output_count,
         .batch_size_max = model->batch_size_max,
         .is_batched = model->rows_max > 1,
-        .is_on_gpu = device->kind == HAL_DEVICE_VULKAN,
+        .is_on_gpu = device->is_gpu,
         .running_max =
             params->running_count_max ? (uint32_t)params->running_count_max : device->workers,
         .waiting_max = params->queue_count_max,

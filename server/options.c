@@ -251,7 +251,7 @@ static const struct option_info option_infos[] = {
      set_pipeline},
     {"set", "NAME:PARAM=N", "one of the limits of a model below, for the model NAME; repeatable",
      set_setting},
-    {"device", "NAME", "cpu, vulkan, vulkan:N, or auto: a GPU if there is one (cpu)", set_device},
+    {"device", "NAME", "one of `pte devices`, or auto: a GPU if there is one (cpu)", set_device},
     {"workers", "N", "threads that compute (as many as the process may use)", set_workers},
     {"cpu", "LEVEL", "highest instruction set: generic, avx2, avx512, ... (the best there is)",
      set_cpu},

@@ -29,8 +29,8 @@ struct tally {
 };
 
 static const char *const reasons[HAL_PLACES] = {
-    [HAL_PLACE_NO_FORM] = "no Vulkan form",
-    [HAL_PLACE_CHEAPER] = "beside what has no Vulkan form; moving there and back would cost more",
+    [HAL_PLACE_NO_FORM] = "no form for this device",
+    [HAL_PLACE_CHEAPER] = "next to such operators; moving there and back would cost more",
 };
 
 static void count(void *arg, const char *op, enum hal_place place)
@@ -81,8 +81,7 @@ const char *placement_print(struct arena *arena, const struct hal_device *device
                             struct rt_method *method)
 {
     const struct hal_device_props *props = hal_device_props(device);
-    if (props->kind == HAL_DEVICE_CPU || rt_method_failure(method) ||
-        rt_method_is_pipeline(method)) {
+    if (props->is_host || rt_method_failure(method) || rt_method_is_pipeline(method)) {
         return NULL;
     }
     struct tally tally = {.row_count = 0};
@@ -92,6 +91,8 @@ const char *placement_print(struct arena *arena, const struct hal_device *device
     buf_init(&text, PLACEMENT_TEXT_MAX);
     buf_add_str(&text, "{\"device\":");
     json_print_string(&text, span_str(props->name));
+    buf_add_str(&text, ",\"kind\":");
+    json_print_string(&text, span_str(props->kind));
     print_capabilities(props, &text);
     /* A model whose upper bounds exclude each other has calls, but not that one. */
     if (rt_method_place(method, count, &tally, &stats, &err) == ST_OK) {

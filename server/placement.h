@@ -10,8 +10,9 @@ struct rt_method;
 /*
  * JSON in |arena|, at the upper bounds of the method's sizes:
  *
- *     {"device": "vulkan:0", "dispatches": 22, "transfers": 0,
- *      "on_host": [{"op": "topk", "dispatches": 1, "reason": "no Vulkan form"}]}
+ *     {"device": "NAME:0", "kind": "discrete GPU", "capabilities": ["gpu", "doubles"],
+ *      "dispatches": 22, "transfers": 0,
+ *      "on_host": [{"op": "topk", "dispatches": 1, "reason": "no form for this device"}]}
  *
  * NULL where there is nothing to tell: on a CPU, for a method that cannot be called, for a
  * pipeline, whose steps have their own, and without memory. Makes plans: not on the loop.

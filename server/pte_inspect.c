@@ -343,13 +343,13 @@ const struct pte_command pte_inspect_command = {
         "largest\n"
         "                   sizes, and how many there would be if nothing was fused\n"
         "  --method NAME    the graph or plan of this method alone\n"
-        "  --device NAME    as it is for this device: cpu, vulkan, vulkan:N or auto (cpu)\n"
+        "  --device NAME    as it is for this device: one that `pte devices` lists, or auto (cpu)\n"
         "  --data FILE      look for external weights in this .ptd file instead of beside\n"
         "                   FILE.pte; repeatable\n"
         "\n"
         "Examples:\n"
         "  pte inspect mobilenet.pte\n"
         "  pte inspect --json mobilenet.pte | jq '.methods[].inputs'\n"
-        "  pte inspect --plan --device vulkan mobilenet.pte\n",
+        "  pte inspect --plan --device auto mobilenet.pte\n",
     .run = run,
 };

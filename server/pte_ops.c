@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/dtype.h"
+#include "hal/device.h"
 #include "protocol/json.h"
 #include "runtime/import/operators.h"
 #include "server/pte.h"
@@ -24,6 +25,18 @@ static void print_dtypes(const struct rt_operator *op, const char *quote, struct
     }
 }
 
+/* The drivers whose devices run |op|: names with commas, each between two |quote|s. */
+static void print_drivers(const struct rt_operator *op, const char *quote, struct buf *out)
+{
+    const char *comma = "";
+    for (unsigned i = 0; hal_driver_name(i); i++) {
+        if (op->drivers >> i & 1) {
+            buf_printf(out, "%s%s%s%s", comma, quote, hal_driver_name(i), quote);
+            comma = ",";
+        }
+    }
+}
+
 static const char *or_dash(const char *text)
 {
     return text ? text : "-";
@@ -32,8 +45,12 @@ static const char *or_dash(const char *text)
 static void print_line(const struct rt_operator *op, void *arg)
 {
     struct buf *out = arg;
-    buf_printf(out, "%-32s %-20s %-10s %-9s ", or_dash(op->name), or_dash(op->args),
-               op->has_vulkan ? "cpu,vulkan" : "cpu", op->kind);
+    struct buf drivers;
+    buf_init(&drivers, TEXT_BYTES_MAX);
+    print_drivers(op, "", &drivers);
+    buf_printf(out, "%-32s %-20s %-10.*s %-9s ", or_dash(op->name), or_dash(op->args),
+               SPAN_FMT(buf_span(&drivers)), op->kind);
+    buf_fini(&drivers);
     print_dtypes(op, "", out);
     buf_printf(out, "%s %s\n", op->dtypes ? "" : "-", or_dash(op->kernels));
 }
@@ -68,8 +85,9 @@ static void print_object(const struct rt_operator *op, void *arg)
     print_names(out, op->kernels);
     buf_add_str(out, ",\"args\":");
     print_text(out, op->args);
-    buf_printf(out, ",\"kind\":\"%s\",\"devices\":[\"cpu\"%s],\"dtypes\":[", op->kind,
-               op->has_vulkan ? ",\"vulkan\"" : "");
+    buf_printf(out, ",\"kind\":\"%s\",\"devices\":[", op->kind);
+    print_drivers(op, "\"", out);
+    buf_add_str(out, "],\"dtypes\":[");
     print_dtypes(op, "\"", out);
     buf_add_str(out, "]}");
 }

@@ -554,7 +554,7 @@ const struct pte_command pte_run_command = {
         "  --repeat N           run N times, print the shapes, the median and the spread in us\n"
         "  --data FILE          look for external weights in this .ptd file instead of beside\n"
         "                       FILE.pte; repeatable\n"
-        "  --device NAME        cpu, vulkan, vulkan:N, or auto: a GPU if there is one (cpu)\n"
+        "  --device NAME        one of `pte devices`, or auto: a GPU if there is one (cpu)\n"
         "  --workers N          threads that compute (as many as the process may use)\n"
         "  --cpu LEVEL          highest instruction set: generic, avx2, avx512, ... (the best)\n"
         "\n"

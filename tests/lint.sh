@@ -50,16 +50,17 @@ include_rules() {
             own = part[2]
             seen = "^(config\\.h$|base/|hal/[a-z_]+\\.h$|runtime/" own "/|"
             if (own == "pte") return seen "^$)"
-            if (file ~ /graph\/(dim|graph)\.h$/) return "^(base/|runtime/graph/dim\\.h$)"
-            if (own == "graph") return seen "runtime/ops/)"
-            if (own == "emit") return seen "runtime/(graph/graph|ops/cut)\\.h$)"
+            if (own == "graph") return seen "^$)"
+            if (own == "emit") return seen "runtime/graph/(graph|op)\\.h$)"
             if (own == "ops")
-                return seen "hal/cpu/uk[a-z0-9_]*\\.h$|runtime/emit/|runtime/graph/graph\\.h$)"
-            seen = seen "runtime/(ops|emit)/|runtime/graph/graph\\.h$|"
+                return seen "hal/cpu/uk[a-z0-9_]*\\.h$|runtime/emit/|" \
+                    "runtime/graph/(graph|op)\\.h$)"
+            seen = seen "runtime/(ops|emit)/|runtime/graph/(graph|op|dim)\\.h$|"
+            if (own == "passes") return seen "^$)"
             if (own == "plan") return seen "runtime/pte/files\\.h$)"
-            if (own == "code") return seen "runtime/(graph|plan)/)"
+            if (own == "code") return seen "runtime/(passes|plan)/)"
             if (own == "import") return seen "runtime/(pte|code)/)"
-            seen = seen "runtime/(program|import|code|plan|graph|pte)/|"
+            seen = seen "runtime/(program|import|code|plan|passes|pte)/|"
             if (own == "program")
                 return seen "protocol/(rawsig|sip|sig|sip_build|pytree|pick)\\.h$)"
             if (own == "call") return seen "^$)"
@@ -171,6 +172,10 @@ shell_scripts() {
     forbid 'a broken banner' '^ *\* -{10,} \*/' $C_FILES
     forbid 'a tab or a blank at the end of the line' "[[:blank:]]\$|$(printf '\t')" \
         $CODE_FILES $SCRIPTS
+    # A delegate of files has the same name as the driver: import/ is about that one.
+    no_driver=$(echo "$CODE_FILES" | grep -E '^(base|protocol|hal|runtime|server)/' |
+        grep -vE '^hal/(vulkan/|drivers\.c)|/import/')
+    forbid 'a driver is named in its folder and in hal/drivers.c' '[vV]ulkan|VULKAN' $no_driver
     # A sum of two numbers from a file may wrap: in_range() subtracts.
     sum='(off|offset|start|begin|pos|at|base)[a-z_]* *\+ *[a-z_>.-]*(len|length|size|count|bytes|n)'
     forbid 'ranges are checked by in_range()' "${sum}[a-z_]* *[<>]|[<>]=? *[a-z_>.-]*${sum}\\b" \

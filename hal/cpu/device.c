@@ -31,6 +31,11 @@ static enum status command_compile(struct hal_command *command, struct error *er
     return ST_OK;
 }
 
+static bool has_form(const struct hal_kernel *kernel)
+{
+    return kernel->cpu != NULL;
+}
+
 static const struct hal_device_ops ops = {
     .free = cpu_free,
     .buffer_new = hal_cpu_buffer_new,
@@ -40,6 +45,7 @@ static const struct hal_device_ops ops = {
     .command_compile = command_compile,
     .submit = hal_cpu_queue_submit,
     .progress = hal_cpu_queue_progress,
+    .can_run = has_form,
 };
 
 static void describe(char *text, size_t size, enum hal_cpu_isa isa, uint32_t workers)
@@ -52,8 +58,9 @@ static void fill_props(struct hal_cpu_device *device, uint32_t workers)
 {
     struct hal_device_props *props = &device->base.props;
     *props = (struct hal_device_props){
-        .kind = HAL_DEVICE_CPU,
+        .is_host = true,
         .name = "cpu",
+        .kind = "cpu",
         .workers = workers,
         .buffer_align = HAL_CPU_BUFFER_ALIGN,
         .offset_align = 1,
@@ -121,4 +128,5 @@ static void cpu_list(struct buf *out)
     buf_printf(out, "cpu\t%s\n", text);
 }
 
-const struct hal_driver hal_cpu_driver = {.name = "cpu", .open = cpu_open, .list = cpu_list};
+const struct hal_driver hal_cpu_driver = {
+    .name = "cpu", .open = cpu_open, .list = cpu_list, .has_form = has_form};

@@ -58,6 +58,22 @@ static int rank_of(VkPhysicalDeviceType type)
     }
 }
 
+static const char *kind_of(VkPhysicalDeviceType type)
+{
+    switch (type) {
+    case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
+        return "discrete GPU";
+    case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU:
+        return "integrated GPU";
+    case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU:
+        return "virtual GPU";
+    case VK_PHYSICAL_DEVICE_TYPE_CPU:
+        return "cpu (software Vulkan)";
+    default:
+        return "of no known kind";
+    }
+}
+
 /* Ranked above |least|. The error is the last device's, when none will do. */
 static enum status choose_best(const struct hal_vulkan_instance *instance, int least,
                                uint32_t *out_index, struct error *err)
@@ -162,13 +178,13 @@ static enum status create_device(struct hal_vulkan_device *device, struct error 
     return ST_OK;
 }
 
-/* "llvmpipe (LLVM 15.0.6, 256 bits); doubles, subgroups of 8" */
+/* "llvmpipe (LLVM 15.0.6, 256 bits), cpu (software Vulkan); doubles, subgroups of 8" */
 static void describe(struct hal_vulkan_device *device, const char *name)
 {
     struct hal_device_props *props = &device->base.props;
     struct buf text;
     buf_init(&text, sizeof(props->description) - 1);
-    buf_printf(&text, "%.64s", name);
+    buf_printf(&text, "%.64s, %s", name, props->kind);
     hal_vulkan_print_abilities(&device->abilities, &text);
     snprintf(props->description, sizeof(props->description), "%.*s", SPAN_FMT(buf_span(&text)));
     buf_fini(&text);
@@ -192,7 +208,8 @@ static void read_limits(struct hal_vulkan_device *device)
     }
     memcpy(device->grid_max, limits->maxComputeWorkGroupCount, sizeof(device->grid_max));
     device->import_align = device->import_align ? host.minImportedHostPointerAlignment : 0;
-    props->kind = HAL_DEVICE_VULKAN;
+    props->is_gpu = rank_of(all.properties.deviceType) > RANK_SOFTWARE;
+    snprintf(props->kind, sizeof(props->kind), "%s", kind_of(all.properties.deviceType));
     props->workers = 1;
     props->buffer_align = HAL_VULKAN_BUFFER_ALIGN;
     props->offset_align = 1;
@@ -233,6 +250,12 @@ static void vulkan_free(struct hal_device *base)
     destroy(device);
 }
 
+/* What has no shader runs on the host. */
+static bool can_run(const struct hal_kernel *kernel)
+{
+    return hal_kernel_has_spirv(kernel) || kernel->cpu != NULL;
+}
+
 static const struct hal_device_ops ops = {
     .free = vulkan_free,
     .buffer_new = hal_vulkan_buffer_new,
@@ -242,6 +265,7 @@ static const struct hal_device_ops ops = {
     .command_free = hal_vulkan_program_free,
     .submit = hal_vulkan_queue_submit,
     .progress = hal_vulkan_queue_progress,
+    .can_run = can_run,
 };
 
 static enum status init(struct hal_vulkan_device *device, const char *name,
@@ -295,7 +319,8 @@ static void vulkan_list(struct buf *out)
     for (uint32_t i = 0; i < instance->device_count; i++) {
         VkPhysicalDeviceProperties properties = properties_of(instance, instance->devices[i]);
         bool is_usable = check_physical(instance, i, &err) == ST_OK;
-        buf_printf(out, "vulkan:%u\t%s", i, properties.deviceName);
+        buf_printf(out, "vulkan:%u\t%s, %s", i, properties.deviceName,
+                   kind_of(properties.deviceType));
         if (is_usable) {
             struct hal_vulkan_abilities abilities;
             hal_vulkan_find_abilities(instance, instance->devices[i], &abilities);
@@ -309,4 +334,9 @@ static void vulkan_list(struct buf *out)
 }
 
 const struct hal_driver hal_vulkan_driver = {
-    .name = "vulkan", .open = vulkan_open, .list = vulkan_list};
+    .name = "vulkan",
+    .automatic = "vulkan:gpu",
+    .open = vulkan_open,
+    .list = vulkan_list,
+    .has_form = hal_kernel_has_spirv,
+};

@@ -9,8 +9,8 @@
 
 #include "base/check.h"
 #include "hal/device.h"
-#include "runtime/graph/batch.h"
-#include "runtime/graph/passes.h"
+#include "runtime/passes/batch.h"
+#include "runtime/passes/passes.h"
 
 /* Plans of a block that are kept, the most recently used; a request looks at them all. */
 #define PLANS_BYTES_MAX (64u << 20)

@@ -67,7 +67,7 @@ MUST_CHECK enum status rt_block_compile(struct rt_block *block, bool fuses, stru
 /*
  * |block|, which is not initialised, becomes |from| for up to |rows_max| rows along dim 0 of all
  * that goes in and comes out, where |from| has one. It borrows from |from|. ST_UNSUPPORTED, and
- * nothing to fini, when that is not possible: why not (runtime/graph/batch.h). |labels| are what
+ * nothing to fini, when that is not possible: why not (runtime/passes/batch.h). |labels| are what
  * messages call the inputs of |from|'s graph and, behind these, its outputs.
  */
 MUST_CHECK enum status rt_block_batch(struct rt_block *block, const struct rt_block *from,

@@ -9,9 +9,9 @@
 #include "hal/buffer.h"
 #include "hal/device.h"
 #include "hal/queue.h"
-#include "runtime/graph/passes.h"
-#include "runtime/graph/rewrite.h"
 #include "runtime/ops/op.h"
+#include "runtime/passes/passes.h"
+#include "runtime/passes/rewrite.h"
 #include "runtime/plan/plan.h"
 
 /*

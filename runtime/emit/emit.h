@@ -10,9 +10,9 @@
 
 #include "base/status.h"
 #include "hal/command.h"
+#include "runtime/emit/cut.h"
 #include "runtime/emit/update.h"
 #include "runtime/graph/graph.h"
-#include "runtime/ops/cut.h"
 
 struct rt_emit;
 struct rt_op;
@@ -59,7 +59,7 @@ struct hal_binding rt_emit_word(const struct rt_emit *emit, struct rt_place plac
 /* An S or F argument at the concrete dims. */
 double rt_emit_number(const struct rt_emit *emit, uint32_t index);
 
-/* What |kernel|, which is to be dispatched, is cut for: see runtime/ops/cut.h. */
+/* What |kernel|, which is to be dispatched, is cut for: see runtime/emit/cut.h. */
 const struct rt_machine *rt_emit_machine(const struct rt_emit *emit,
                                          const struct hal_kernel *kernel);
 

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: MIT
-# Part of the operators' archive.
-runtime_ops_libops_a_SOURCES += \
+# What operators see of a plan while they record dispatches.
+noinst_LIBRARIES += %D%/libemit.a
+%C%_libemit_a_CFLAGS = $(STRICT_CFLAGS)
+%C%_libemit_a_SOURCES = \
 	%D%/block.h \
+	%D%/cut.c %D%/cut.h \
 	%D%/emit.c %D%/emit.h \
+	%D%/minmax.h \
 	%D%/planner.h \
 	%D%/tiles.c \
 	%D%/update.h

@@ -5,7 +5,7 @@
  * Every argument of a node is a value, scalars and lists too, so a node is an operator and two
  * lists of value numbers, and a printed graph shows everything there is. Tensors are logical: dims
  * and element type, no memory. How a tensor lies in memory is its |order|, which only the layout
- * pass sets. Passes rewrite the graph in place (runtime/graph/rewrite.h) and leave order and
+ * pass sets. Passes rewrite the graph in place (runtime/passes/rewrite.h) and leave order and
  * leftovers to rt_graph_compact().
  *
  * Storage comes from the graph's arena. One thread builds and rewrites; afterwards read-only.
@@ -131,18 +131,6 @@ uint32_t rt_graph_constant(struct rt_graph *graph, enum dtype dtype, const struc
  * Returns its number. */
 uint32_t rt_graph_node(struct rt_graph *graph, const struct rt_op *op, const uint32_t *args,
                        uint32_t arg_count, const uint32_t *outs, uint32_t out_count);
-
-/*
- * As rt_graph_node() for an operator by its graph name, with one output of the given element type
- * whose dims its shape function finds at once. The node stands at the end until rt_graph_compact().
- */
-MUST_CHECK enum status rt_graph_apply(struct rt_graph *graph, const char *op, const uint32_t *args,
-                                      uint32_t arg_count, enum dtype dtype, uint32_t *out_value,
-                                      struct error *err);
-
-/* |value| as |dtype|: itself if it is of that type or a none, else a node that converts it. */
-MUST_CHECK enum status rt_graph_convert(struct rt_graph *graph, uint32_t value, enum dtype dtype,
-                                        uint32_t *out_value, struct error *err);
 
 /*
  * Runs a node's shape function. Once for each node, in order: whoever adds a node calls this, so

@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "runtime/graph/graph.h"
-#include "runtime/ops/op.h"
+#include "runtime/graph/op.h"
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
 

@@ -4,6 +4,7 @@
 #include "runtime/import/operators.h"
 
 #include "base/check.h"
+#include "hal/device.h"
 #include "runtime/import/kernels.h"
 #include "runtime/ops/op.h"
 
@@ -23,10 +24,14 @@ static const struct rt_op *row_that_runs(const struct rt_op *op)
 }
 
 /* What has no kernel, sizes and views, is the same wherever the bytes are. */
-static bool has_vulkan(const struct rt_op *op)
+static uint32_t drivers_of(const struct rt_op *op)
 {
     const struct hal_kernel *kernel = row_that_runs(op)->runs;
-    return !kernel || hal_kernel_has_spirv(kernel);
+    uint32_t drivers = 0;
+    for (unsigned i = 0; hal_driver_name(i); i++) {
+        drivers |= (uint32_t)(!kernel || hal_driver_has_form(i, kernel)) << i;
+    }
+    return drivers;
 }
 
 static const char *kind_of(const struct rt_op *op)
@@ -46,7 +51,7 @@ static void list_row(const struct rt_op *op, void *arg)
         .kernels = op->kernels,
         .kind = kind_of(op),
         .dtypes = op->dtypes,
-        .has_vulkan = has_vulkan(op),
+        .drivers = drivers_of(op),
     };
     listing->fn(&it, listing->arg);
 }
@@ -55,7 +60,8 @@ static void list_row(const struct rt_op *op, void *arg)
 static void list_host_call(const char *kernel, void *arg)
 {
     const struct listing *listing = arg;
-    const struct rt_operator it = {.kernels = kernel, .kind = "host"};
+    const struct rt_operator it = {
+        .kernels = kernel, .kind = "host", .drivers = UINT32_C(1) << HAL_DRIVER_HOST};
     if (!rt_op_find_kernel(span_str(kernel))) {
         listing->fn(&it, listing->arg);
     }

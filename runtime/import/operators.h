@@ -6,7 +6,6 @@
 #ifndef PTED_RUNTIME_IMPORT_OPERATORS_H
 #define PTED_RUNTIME_IMPORT_OPERATORS_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 struct rt_operator {
@@ -15,7 +14,7 @@ struct rt_operator {
     const char *kernels; /* the kernel calls that mean it, between blanks; NULL: no call does */
     const char *kind;    /* "view", "scalar", "in place", "host", or "" */
     uint32_t dtypes;     /* bit d is set: its first tensor may be of enum dtype d; 0: it has none */
-    bool has_vulkan;     /* it has a SPIR-V form, or needs none */
+    uint32_t drivers;    /* bit i is set: devices of hal_driver_name(i) have a form, or need none */
 };
 
 typedef void rt_operator_f(const struct rt_operator *op, void *arg);

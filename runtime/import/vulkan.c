@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "base/check.h"
+#include "runtime/ops/apply.h"
 #include "runtime/ops/op.h"
 
 /* Decoded tables take some ten times the bytes of the payload that they come from. */
@@ -49,7 +50,7 @@ enum dtype vk_dtype(enum dtype dtype)
 
 enum status vk_convert(struct vk_import *v, uint32_t value, enum dtype dtype, uint32_t *out_value)
 {
-    return rt_graph_convert(v->graph, value, dtype, out_value, v->err);
+    return rt_op_convert(v->graph, value, dtype, out_value, v->err);
 }
 
 static enum status use_tensor(struct vk_import *v, uint32_t number, uint32_t *out_value)
@@ -282,7 +283,7 @@ enum status vk_apply(struct vk_import *v, const char *op, const uint32_t *args, 
     if (!rt_op_find(op)) {
         return error_set(v->err, ST_UNSUPPORTED, "%s is not supported", op);
     }
-    return rt_graph_apply(v->graph, op, args, arg_count, dtype, out_value, v->err);
+    return rt_op_apply(v->graph, op, args, arg_count, dtype, out_value, v->err);
 }
 
 enum status vk_front(struct vk_import *v, uint32_t value, int64_t dim, int64_t count,

@@ -19,6 +19,7 @@
 #include "base/arena.h"
 #include "base/shape.h"
 #include "runtime/import/delegate.h"
+#include "runtime/ops/apply.h"
 
 #define VK_ARGS_MAX 24 /* of a call */
 
@@ -125,7 +126,7 @@ MUST_CHECK enum status vk_argument(struct vk_import *v, uint32_t index, char let
                                    bool is_optional, uint32_t *out_value);
 bool vk_is_null(const struct vk_import *v, uint32_t index);
 
-/* rt_graph_apply() into the delegate call's graph. */
+/* rt_op_apply() into the delegate call's graph. */
 MUST_CHECK enum status vk_apply(struct vk_import *v, const char *op, const uint32_t *args,
                                 uint32_t arg_count, enum dtype dtype, uint32_t *out_value);
 /* |value| as another element type. */

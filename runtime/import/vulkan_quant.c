@@ -2,7 +2,7 @@
 /*
  * Operators over integers that stand for numbers. Each becomes what it means: integers made into
  * numbers, the operator on these, and numbers into integers where the result is stored so;
- * runtime/graph/quantize.c finds the integer arithmetic in that again, as for every other dialect.
+ * runtime/passes/quantize.c finds the integer arithmetic in that again, as for every other dialect.
  *
  * Packed weights have rows and columns padded to what a shader likes: how many are meant follows
  * from the activations and the result. Sums over weights, which shaders need for zero points, are

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "runtime/import/xnnpack.h"
+#include "runtime/ops/apply.h"
 
 /* Decoded tables take some ten times the bytes of the payload that they come from. */
 #define DECODED_BYTES_MAX (64u << 20)
@@ -14,7 +15,7 @@
 enum status xnn_apply(struct xnn_import *x, const char *op, const uint32_t *args,
                       uint32_t arg_count, enum dtype dtype, uint32_t *out_value)
 {
-    return rt_graph_apply(x->graph, op, args, arg_count, dtype, out_value, x->err);
+    return rt_op_apply(x->graph, op, args, arg_count, dtype, out_value, x->err);
 }
 
 uint32_t xnn_int(struct xnn_import *x, int64_t value)
@@ -58,7 +59,7 @@ enum status xnn_view(struct xnn_import *x, uint32_t value, const struct rt_dim *
 
 enum status xnn_convert(struct xnn_import *x, uint32_t value, enum dtype dtype, uint32_t *out_value)
 {
-    return rt_graph_convert(x->graph, value, dtype, out_value, x->err);
+    return rt_op_convert(x->graph, value, dtype, out_value, x->err);
 }
 
 /* ---- arguments ------------------------------------------------------------------------------- */

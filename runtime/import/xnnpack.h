@@ -11,7 +11,7 @@
  *
  * All dims are physical: what comes first is outermost in memory. Images are [N, H, W, C]. A
  * program's tensor is permuted to that at the border, and images to [N, C, H, W] around the
- * operators that want them so; runtime/graph/permute.c makes most of that disappear.
+ * operators that want them so; runtime/passes/permute.c makes most of that disappear.
  *
  * Of a value that is no constant the payload's dims are hints, often wrong, and not looked at:
  * the operators' shape functions find the dims from the arguments.
@@ -22,6 +22,7 @@
 #include "base/arena.h"
 #include "base/shape.h"
 #include "runtime/import/delegate.h"
+#include "runtime/ops/apply.h"
 
 /* Limits of a payload; the exporter's own are lower or the file's size stops them first. */
 #define XNN_RANK_MAX 6
@@ -163,7 +164,7 @@ MUST_CHECK enum status xnn_read(struct rt_delegate_call *call, struct arena *are
 
 /* ---- building (xnnpack.c) -------------------------------------------------------------------- */
 
-/* rt_graph_apply() into the call's graph. */
+/* rt_op_apply() into the call's graph. */
 MUST_CHECK enum status xnn_apply(struct xnn_import *x, const char *op, const uint32_t *args,
                                  uint32_t arg_count, enum dtype dtype, uint32_t *out_value);
 /* A list of constants. */

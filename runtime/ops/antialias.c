@@ -14,10 +14,10 @@
 #include <tgmath.h>
 
 #include "base/check.h"
+#include "runtime/emit/emit.h"
+#include "runtime/emit/minmax.h"
 #include "runtime/ops/antialias.h"
 #include "runtime/ops/convert.h"
-#include "runtime/ops/minmax.h"
-#include "runtime/emit/emit.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/shaders/generated/antialias.spv.h"
 

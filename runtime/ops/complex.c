@@ -4,9 +4,9 @@
 #include "config.h"
 
 #include "base/check.h"
-#include "runtime/ops/convert.h"
-#include "runtime/ops/minmax.h"
 #include "runtime/emit/emit.h"
+#include "runtime/emit/minmax.h"
+#include "runtime/ops/convert.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/view_priv.h"
 

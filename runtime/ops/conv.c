@@ -14,11 +14,11 @@
 #include "base/check.h"
 #include "hal/cpu/uk.h"
 #include "hal/cpu/uk_subnormals.h"
+#include "runtime/emit/cut.h"
+#include "runtime/emit/emit.h"
 #include "runtime/ops/conv.h"
-#include "runtime/ops/cut.h"
 #include "runtime/ops/depthwise.h"
 #include "runtime/ops/gemm.h"
-#include "runtime/emit/emit.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/shaders/generated/depthwise.spv.h"
 

@@ -11,10 +11,10 @@
 #include <inttypes.h>
 
 #include "base/check.h"
+#include "runtime/emit/emit.h"
+#include "runtime/emit/minmax.h"
 #include "runtime/ops/conv_direct.h"
 #include "runtime/ops/convert.h"
-#include "runtime/ops/minmax.h"
-#include "runtime/emit/emit.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/shaders/generated/conv_direct.spv.h"
 

@@ -15,9 +15,9 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "runtime/ops/iter.h"
-#include "runtime/ops/minmax.h"
 #include "runtime/emit/emit.h"
+#include "runtime/emit/minmax.h"
+#include "runtime/ops/iter.h"
 #include "runtime/ops/shaders/generated/strided_copy.spv.h"
 
 #define WIDTH_MAX 16

@@ -14,12 +14,12 @@
 #include <math.h>
 
 #include "base/check.h"
+#include "runtime/emit/emit.h"
+#include "runtime/emit/minmax.h"
 #include "runtime/ops/convert.h"
 #include "runtime/ops/fft.h"
 #include "runtime/ops/fft_core.h"
-#include "runtime/emit/emit.h"
 #include "runtime/ops/op.h"
-#include "runtime/ops/minmax.h"
 
 #define LANES_MAX 16
 #define WORK_BYTES                                                                                 \

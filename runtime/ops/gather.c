@@ -15,12 +15,12 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "runtime/emit/emit.h"
+#include "runtime/emit/minmax.h"
 #include "runtime/ops/convert.h"
 #include "runtime/ops/copy.h"
 #include "runtime/ops/element.h"
 #include "runtime/ops/index.h"
-#include "runtime/ops/minmax.h"
-#include "runtime/emit/emit.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/shaders/generated/gather.spv.h"
 #include "runtime/ops/shaders/generated/scatter.spv.h"

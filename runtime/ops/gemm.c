@@ -6,11 +6,11 @@
 #include "base/check.h"
 #include "hal/cpu/uk.h"
 #include "hal/cpu/uk_subnormals.h"
-#include "runtime/ops/cut.h"
+#include "runtime/emit/cut.h"
+#include "runtime/emit/emit.h"
 #include "runtime/ops/shaders/generated/gemm.spv.h"
 #include "runtime/ops/shaders/generated/gemm_f16.spv.h"
 #include "runtime/ops/shaders/generated/gemm_matrices.spv.h"
-#include "runtime/emit/emit.h"
 #include "runtime/ops/shaders/generated/pack.spv.h"
 
 /* Rough speed of one core: multiply-adds a nanosecond, and bytes of weights from memory a

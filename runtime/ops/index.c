@@ -17,12 +17,12 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "runtime/emit/emit.h"
+#include "runtime/emit/minmax.h"
 #include "runtime/ops/copy.h"
 #include "runtime/ops/element.h"
 #include "runtime/ops/index.h"
 #include "runtime/ops/keep.h"
-#include "runtime/ops/minmax.h"
-#include "runtime/emit/emit.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/shaders/generated/index_put.spv.h"
 #include "runtime/ops/shaders/generated/index_take.spv.h"

@@ -8,10 +8,10 @@
 
 #include <string.h>
 
+#include "runtime/emit/emit.h"
+#include "runtime/emit/minmax.h"
 #include "runtime/ops/convert.h"
 #include "runtime/ops/interleave.h"
-#include "runtime/ops/minmax.h"
-#include "runtime/emit/emit.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/shaders/generated/interleave.spv.h"
 #include "runtime/ops/view_priv.h"

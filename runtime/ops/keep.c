@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-#include "runtime/ops/minmax.h"
 #include "runtime/emit/emit.h"
+#include "runtime/emit/minmax.h"
 #include "runtime/ops/shaders/generated/keep.spv.h"
 
 /* Bytes from which sharing a copy between tiles pays off, and the greatest number of tiles that

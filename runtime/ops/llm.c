@@ -13,14 +13,14 @@
 #include "base/check.h"
 #include "hal/cpu/uk.h"
 #include "hal/fault.h"
+#include "runtime/emit/emit.h"
+#include "runtime/emit/minmax.h"
 #include "runtime/ops/convert.h"
 #include "runtime/ops/copy.h"
 #include "runtime/ops/keep.h"
 #include "runtime/ops/llm.h"
-#include "runtime/ops/minmax.h"
-#include "runtime/ops/shaders/generated/hadamard.spv.h"
-#include "runtime/emit/emit.h"
 #include "runtime/ops/op.h"
+#include "runtime/ops/shaders/generated/hadamard.spv.h"
 #include "runtime/ops/shaders/generated/write_rows.spv.h"
 
 /* ---- caches -------------------------------------------------------------------------------- */
@@ -482,7 +482,7 @@ static enum status delta_emit(struct rt_emit *emit, struct error *err)
 
 /* ---- rows ---------------------------------------------------------------------------------- */
 
-/* Shapes only: see runtime/graph/lower_llm.c. */
+/* Shapes only: see runtime/passes/lower_llm.c. */
 /* Arguments of the attention kernel. */
 #define FLOAT_TYPES (1u << DT_F32 | 1u << DT_F16 | 1u << DT_BF16)
 

@@ -3,6 +3,7 @@
 noinst_LIBRARIES += %D%/libops.a
 %C%_libops_a_CFLAGS = $(AM_CFLAGS) $(VECTOR_CFLAGS)
 %C%_libops_a_SOURCES = \
+	%D%/apply.c %D%/apply.h \
 	%D%/along.c %D%/along.h \
 	%D%/cumsum.c \
 	%D%/gather.c \
@@ -14,7 +15,6 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/complex.c \
 	%D%/convert.c %D%/convert.h \
 	%D%/copy.c %D%/copy.h \
-	%D%/cut.c %D%/cut.h \
 	%D%/create.c %D%/create.h %D%/fill.h \
 	%D%/distance.c %D%/distance.h \
 	%D%/element.c %D%/element.h \
@@ -25,7 +25,6 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/iter.c %D%/iter.h \
 	%D%/keep.c %D%/keep.h \
 	%D%/masked.c %D%/masked.h \
-	%D%/minmax.h \
 	%D%/norm.c %D%/norm.h %D%/norm_kernels.c \
 	%D%/conv.c %D%/conv.h %D%/conv_direct.c %D%/conv_direct.h %D%/depthwise.h \
 	%D%/extent.c %D%/extent.h \

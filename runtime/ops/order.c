@@ -16,9 +16,9 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "runtime/ops/convert.h"
-#include "runtime/ops/minmax.h"
 #include "runtime/emit/emit.h"
+#include "runtime/emit/minmax.h"
+#include "runtime/ops/convert.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/order.h"
 #include "runtime/ops/shaders/generated/topk.spv.h"

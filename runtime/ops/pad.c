@@ -14,10 +14,10 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "runtime/emit/emit.h"
+#include "runtime/emit/minmax.h"
 #include "runtime/ops/copy.h"
 #include "runtime/ops/element.h"
-#include "runtime/ops/minmax.h"
-#include "runtime/emit/emit.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/pad.h"
 #include "runtime/ops/shaders/generated/pad.spv.h"

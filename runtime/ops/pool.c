@@ -18,9 +18,9 @@
 
 #include "base/check.h"
 #include "hal/cpu/uk.h"
-#include "runtime/ops/convert.h"
-#include "runtime/ops/minmax.h"
 #include "runtime/emit/emit.h"
+#include "runtime/emit/minmax.h"
+#include "runtime/ops/convert.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/pool.h"
 #include "runtime/ops/shaders/generated/pool.spv.h"

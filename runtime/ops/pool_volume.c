@@ -8,9 +8,9 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "runtime/ops/convert.h"
-#include "runtime/ops/minmax.h"
 #include "runtime/emit/emit.h"
+#include "runtime/emit/minmax.h"
+#include "runtime/ops/convert.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/pool.h"
 #include "runtime/ops/view_priv.h"

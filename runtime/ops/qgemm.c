@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "runtime/ops/cut.h"
-#include "runtime/ops/minmax.h"
-#include "runtime/ops/shaders/generated/qgemm.spv.h"
+#include "runtime/emit/cut.h"
 #include "runtime/emit/emit.h"
+#include "runtime/emit/minmax.h"
+#include "runtime/ops/shaders/generated/qgemm.spv.h"
 #include "runtime/ops/shaders/generated/qgemm_matrices.spv.h"
 
 /* Rough speed of one core: multiply-adds a nanosecond, and bytes of weights from memory a

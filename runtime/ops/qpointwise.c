@@ -11,12 +11,12 @@
 
 #include "base/check.h"
 #include "hal/cpu/uk.h"
-#include "runtime/ops/cut.h"
-#include "runtime/ops/minmax.h"
+#include "runtime/emit/cut.h"
+#include "runtime/emit/emit.h"
+#include "runtime/emit/minmax.h"
+#include "runtime/ops/op.h"
 #include "runtime/ops/qpointwise.h"
 #include "runtime/ops/shaders/generated/qbytes.spv.h"
-#include "runtime/emit/emit.h"
-#include "runtime/ops/op.h"
 #include "runtime/ops/shaders/generated/qmean.spv.h"
 
 /* ---- along runs ------------------------------------------------------------------------------ */

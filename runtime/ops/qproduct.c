@@ -9,11 +9,11 @@
 #include "config.h"
 
 #include "base/check.h"
-#include "runtime/ops/cut.h"
-#include "runtime/ops/minmax.h"
-#include "runtime/ops/qgemm.h"
+#include "runtime/emit/cut.h"
 #include "runtime/emit/emit.h"
+#include "runtime/emit/minmax.h"
 #include "runtime/ops/op.h"
+#include "runtime/ops/qgemm.h"
 #include "runtime/ops/shaders/generated/qdepthwise.spv.h"
 
 static struct hal_binding optional_binding(const struct rt_tensor *t)

@@ -19,10 +19,10 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "runtime/emit/emit.h"
+#include "runtime/emit/minmax.h"
 #include "runtime/ops/convert.h"
 #include "runtime/ops/create.h"
-#include "runtime/ops/minmax.h"
-#include "runtime/emit/emit.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/view_priv.h"
 

@@ -13,9 +13,9 @@
 #include <math.h>
 
 #include "base/check.h"
-#include "runtime/ops/minmax.h"
-#include "runtime/ops/resample.h"
 #include "runtime/emit/emit.h"
+#include "runtime/emit/minmax.h"
+#include "runtime/ops/resample.h"
 #include "runtime/ops/shaders/generated/resample.spv.h"
 
 #define SCRATCH_MAX ((int64_t)8 << 20) /* scratch bytes, out of the 16 MiB of a worker */

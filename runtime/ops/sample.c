@@ -15,9 +15,9 @@
 #include <tgmath.h>
 
 #include "base/check.h"
-#include "runtime/ops/convert.h"
-#include "runtime/ops/minmax.h"
 #include "runtime/emit/emit.h"
+#include "runtime/emit/minmax.h"
+#include "runtime/ops/convert.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/sample.h"
 #include "runtime/ops/shaders/generated/sample.spv.h"

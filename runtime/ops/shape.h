@@ -4,14 +4,7 @@
 #define PTED_RUNTIME_OPS_SHAPE_H
 
 #include "base/status.h"
-#include "runtime/graph/graph.h"
-
-/* What a shape function gets: its node, in its graph. */
-struct rt_shape_call {
-    struct rt_graph *graph;
-    const struct rt_node *node;
-    struct error *err; /* text without the operator's name: the caller puts it before */
-};
+#include "runtime/graph/op.h"
 
 static inline struct rt_value *rt_arg(const struct rt_shape_call *call, uint32_t index)
 {

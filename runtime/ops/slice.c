@@ -12,10 +12,10 @@
 #include <inttypes.h>
 
 #include "base/bytes.h"
+#include "runtime/emit/emit.h"
+#include "runtime/emit/minmax.h"
 #include "runtime/ops/copy.h"
 #include "runtime/ops/keep.h"
-#include "runtime/ops/minmax.h"
-#include "runtime/emit/emit.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/view_priv.h"
 

@@ -14,10 +14,10 @@
 
 #include "base/check.h"
 #include "hal/cpu/uk.h"
+#include "runtime/emit/emit.h"
+#include "runtime/emit/minmax.h"
 #include "runtime/ops/convert.h"
 #include "runtime/ops/copy.h"
-#include "runtime/ops/minmax.h"
-#include "runtime/emit/emit.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/pool.h"
 #include "runtime/ops/resample.h"

@@ -399,7 +399,7 @@ static void test_idle_memory_goes_back(void **state)
     struct hal_buffer *some = reserve(pool, LARGE / 4);
     assert_ptr_equal(hal_buffer_map(some), host);
     assert_false(hal_pool_trim(pool, 1000, 2000, LARGE)); /* not long enough yet */
-    if (cts.props->kind == HAL_DEVICE_CPU) {
+    if (cts.props->is_host) {
         assert_true(resident_pages(host + LARGE / 4, LARGE / 4 * 3) > 0);
         assert_true(hal_pool_trim(pool, 3000, 2000, 1 << 20)); /* a granule at a time */
         assert_true(resident_pages(host + LARGE / 4, LARGE / 4 * 3) > 0);

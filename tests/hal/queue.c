@@ -184,7 +184,7 @@ static struct hal_command *command_of(const struct hal_kernel *kernel, uint32_t 
 
 static void cpu_only(void)
 {
-    if (cts.props->kind != HAL_DEVICE_CPU) {
+    if (!cts.props->is_host) {
         skip();
     }
 }

@@ -8,6 +8,7 @@ usage: run_devices.py, with top_srcdir and top_builddir in the environment.
 """
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -115,10 +116,24 @@ def models_tell_where_they_run():
         expect("capabilities", placement["capabilities"], ["gpu"])
         hosted = sum(row["dispatches"] for row in placement["on_host"])
         expect("some on the host", 0 < hosted <= placement["dispatches"], True)
-        expect("a reason", "no Vulkan form" in {row["reason"] for row in placement["on_host"]},
-               True)
+        expect("a reason", "no form for this device" in
+               {row["reason"] for row in placement["on_host"]}, True)
     with Daemon([ADD]) as daemon:
         expect("on a CPU", "placement" in get(daemon, "/v2/models/add")[1], False)
+
+
+def tells_hardware_truly():
+    """A software driver is a CPU, also where it is told to compute like a GPU."""
+    listed = next(line for line in pte("devices").stdout.splitlines()
+                  if line.startswith("vulkan:0"))
+    kind = re.search(r", ((?:discrete|integrated|virtual) GPU|cpu \(software Vulkan\))(;|$)",
+                     listed)
+    if not kind:
+        raise Failure(f"no kind: {listed}")
+    with on_device(ADD, device="vulkan:0", PTED_VULKAN_CAPABILITIES="+gpu") as daemon:
+        expect("kind", get(daemon, "/v2/models/add")[1]["placement"]["kind"], kind[1])
+        group = get(daemon, "/v2/models/add/config")[1]["instance_group"][0]
+        expect("group", group["kind"], "KIND_GPU" if "GPU" in kind[1] else "KIND_CPU")
 
 
 def serves_without_loader():
@@ -331,7 +346,7 @@ def stopped_meanwhile():
 
 
 CHECKS = (devices_are_listed, serves_without, serves_without_loader, refuses_no_device,
-          models_tell_where_they_run, no_memory_once)
+          models_tell_where_they_run, tells_hardware_truly, no_memory_once)
 LOST_CHECKS = (not_ready_meanwhile, lost_with_many_in_flight, lost_with_lists_and_batches,
                lost_for_good, cannot_be_opened_again, stopped_meanwhile)
 

@@ -116,7 +116,8 @@ def operators():
     if [line.split()[0] for line in lines] != [row["name"] or "-" for row in rows]:
         raise Failure("the two lists of operators differ")
     row = next(row for row in rows if row["name"] == "view")
-    if row["devices"] != ["cpu", "vulkan"] or row["kind"] != "view" or "c64" not in row["dtypes"]:
+    if (row["devices"] not in (["cpu"], ["cpu", "vulkan"]) or row["kind"] != "view"
+            or "c64" not in row["dtypes"]):
         raise Failure(f"view is {row}")
     kernels = [kernel for row in rows for kernel in row["kernels"]]
     if len(set(kernels)) != len(kernels):

@@ -8,9 +8,9 @@
 #ifndef PTED_TESTS_OPS_CALL_H
 #define PTED_TESTS_OPS_CALL_H
 
-#include "runtime/ops/cut.h"
-#include "runtime/ops/keep.h"
+#include "runtime/emit/cut.h"
 #include "runtime/emit/emit.h"
+#include "runtime/ops/keep.h"
 #include "runtime/ops/op.h"
 
 #define CALL_VALUES_MAX 16

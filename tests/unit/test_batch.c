@@ -16,8 +16,9 @@
 #include "hal/kernel.h"
 #include "hal/pool.h"
 #include "hal/queue.h"
-#include "runtime/graph/batch.h"
+#include "runtime/ops/apply.h"
 #include "runtime/ops/op.h"
+#include "runtime/passes/batch.h"
 #include "runtime/program/program.h"
 #include "tests/unit/call_support.h"
 #include "tests/unit/unit.h"
@@ -78,7 +79,7 @@ static uint32_t input(struct fixture *f, uint8_t rank, const int64_t *sizes)
 
 static uint32_t apply(struct fixture *f, const char *op, uint32_t count, const uint32_t *args)
 {
-    assert_ok(f->err, rt_graph_apply(&f->graph, op, args, count, DT_F32, &f->output, &f->err));
+    assert_ok(f->err, rt_op_apply(&f->graph, op, args, count, DT_F32, &f->output, &f->err));
     return f->output;
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include "runtime/ops/cut.h"
+#include "runtime/emit/cut.h"
 
 #include "hal/device.h"
 #include "hal/kernel.h"
-#include "runtime/ops/minmax.h"
+#include "runtime/emit/minmax.h"
 #include "tests/unit/unit.h"
 
 static const uint32_t words[1];
@@ -17,7 +17,7 @@ static const struct hal_kernel plain = {.spirv = HAL_SPIRV(words)}, hosted = {.n
 /* As a driver would describe it. */
 static const struct rt_machine *machine_of(uint32_t capabilities, const struct hal_kernel *kernel)
 {
-    const struct hal_device_props props = {.kind = HAL_DEVICE_VULKAN, .capabilities = capabilities};
+    const struct hal_device_props props = {.capabilities = capabilities};
     return rt_machine_of(&props, kernel);
 }
 

@@ -15,8 +15,9 @@
 #include "hal/buffer.h"
 #include "hal/device.h"
 #include "hal/kernel.h"
-#include "runtime/graph/passes.h"
+#include "runtime/ops/apply.h"
 #include "runtime/ops/op.h"
+#include "runtime/passes/passes.h"
 #include "tests/unit/graph_support.h"
 #include "tests/unit/unit.h"
 
@@ -95,7 +96,7 @@ static uint32_t halves(struct fixture *f, const int64_t *sizes, enum kind kind, 
     }
     rt_graph_set_constant(&f->graph, value, buffer);
     uint32_t floats;
-    assert_ok(f->err, rt_graph_convert(&f->graph, value, DT_F32, &floats, &f->err));
+    assert_ok(f->err, rt_op_convert(&f->graph, value, DT_F32, &floats, &f->err));
     return floats;
 }
 
@@ -148,8 +149,8 @@ static uint32_t add_epilogue(struct fixture *f, uint32_t product)
 static uint32_t round_through_halves(struct fixture *f, uint32_t value)
 {
     uint32_t half, floats;
-    assert_ok(f->err, rt_graph_convert(&f->graph, value, DT_F16, &half, &f->err));
-    assert_ok(f->err, rt_graph_convert(&f->graph, half, DT_F32, &floats, &f->err));
+    assert_ok(f->err, rt_op_convert(&f->graph, value, DT_F16, &half, &f->err));
+    assert_ok(f->err, rt_op_convert(&f->graph, half, DT_F32, &floats, &f->err));
     return floats;
 }
 

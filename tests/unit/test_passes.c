@@ -2,7 +2,7 @@
 /* Each pass on a small graph, printed afterwards to the letter; then its data flow and memory. */
 #include "config.h"
 
-#include "runtime/graph/passes.h"
+#include "runtime/passes/passes.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -10,6 +10,7 @@
 
 #include "hal/buffer.h"
 #include "hal/device.h"
+#include "runtime/ops/apply.h"
 #include "runtime/ops/op.h"
 #include "runtime/plan/alloc.h"
 #include "runtime/plan/flow.h"
@@ -368,7 +369,7 @@ static const struct rt_value *product_operand(const struct fixture *f, uint32_t 
 static uint32_t convert(struct fixture *f, uint32_t value, enum dtype dtype)
 {
     uint32_t out;
-    assert_ok(f->err, rt_graph_convert(&f->graph, value, dtype, &out, &f->err));
+    assert_ok(f->err, rt_op_convert(&f->graph, value, dtype, &out, &f->err));
     return out;
 }
 
@@ -489,7 +490,7 @@ static uint32_t multiply_halves(struct fixture *f, uint32_t x, int64_t n, int64_
 static uint32_t relu_of_halves(struct fixture *f, uint32_t x)
 {
     uint32_t out;
-    assert_ok(f->err, rt_graph_apply(&f->graph, "relu", &x, 1, DT_F16, &out, &f->err));
+    assert_ok(f->err, rt_op_apply(&f->graph, "relu", &x, 1, DT_F16, &out, &f->err));
     return out;
 }
 

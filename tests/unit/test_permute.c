@@ -2,7 +2,7 @@
 /* The permute pass, and what the layout pass makes of the permutes that are left. */
 #include "config.h"
 
-#include "runtime/graph/passes.h"
+#include "runtime/passes/passes.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -15,8 +15,9 @@
 #include "hal/cpu/isa.h"
 #include "hal/device.h"
 #include "hal/queue.h"
-#include "runtime/graph/passes.h"
+#include "runtime/ops/apply.h"
 #include "runtime/ops/op.h"
+#include "runtime/passes/passes.h"
 #include "runtime/plan/flow.h"
 #include "runtime/plan/plan.h"
 #include "tests/unit/unit.h"
@@ -52,7 +53,7 @@ static uint32_t apply(struct fixture *f, const char *op, const uint32_t *args, u
                       enum dtype dtype)
 {
     uint32_t out;
-    assert_ok(f->err, rt_graph_apply(&f->graph, op, args, count, dtype, &out, &f->err));
+    assert_ok(f->err, rt_op_apply(&f->graph, op, args, count, dtype, &out, &f->err));
     return out;
 }
 

@@ -2,8 +2,8 @@
 /* Sizes after solving: see passes.h. */
 #include "config.h"
 
-#include "runtime/graph/passes.h"
 #include "runtime/ops/op.h"
+#include "runtime/passes/passes.h"
 
 static void resolve_value(struct rt_dims *dims, struct rt_value *v)
 {

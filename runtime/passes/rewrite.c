@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include "runtime/graph/rewrite.h"
+#include "runtime/passes/rewrite.h"
 
 #include <string.h>
 

@@ -15,11 +15,11 @@
  * finding the tile's place. Beyond that, only the greatest number of tiles makes them grow further.
  * Products are cut into whole multiples of a workgroup's block.
  *
- * A Vulkan device that is a processor runs workgroups on threads, so its cuts are those for
+ * A software driver for a GPU's interface runs workgroups on threads, so its cuts are those for
  * workers.
  */
-#ifndef PTED_RUNTIME_OPS_CUT_H
-#define PTED_RUNTIME_OPS_CUT_H
+#ifndef PTED_RUNTIME_EMIT_CUT_H
+#define PTED_RUNTIME_EMIT_CUT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -7,13 +7,13 @@
  *
  * All integers become u8 on the way: 128 is added to an i8 and to its zero point.
  */
-#ifndef PTED_RUNTIME_GRAPH_QUANTIZE_H
-#define PTED_RUNTIME_GRAPH_QUANTIZE_H
+#ifndef PTED_RUNTIME_PASSES_QUANTIZE_H
+#define PTED_RUNTIME_PASSES_QUANTIZE_H
 
 #include <string.h>
 
-#include "runtime/graph/rewrite.h"
 #include "runtime/ops/op.h"
+#include "runtime/passes/rewrite.h"
 
 enum q_kind {
     Q_UNKNOWN,

@@ -12,9 +12,10 @@
 
 #include <string.h>
 
-#include "runtime/graph/passes.h"
-#include "runtime/graph/rewrite.h"
+#include "runtime/ops/apply.h"
 #include "runtime/ops/op.h"
+#include "runtime/passes/passes.h"
+#include "runtime/passes/rewrite.h"
 
 static const uint8_t channels_last_3[] = {0, 2, 1};
 static const uint8_t channels_last_4[] = {0, 2, 3, 1};
@@ -57,7 +58,7 @@ static enum status reorder(struct layout *l, uint32_t value, const uint8_t *orde
         *out = twins[value];
         return ST_OK;
     }
-    TRY(rt_graph_apply(graph, "reorder", &value, 1, v->dtype, out, err));
+    TRY(rt_op_apply(graph, "reorder", &value, 1, v->dtype, out, err));
     graph->values[*out].order = order;
     if (value < l->rw.value_count) {
         twins[value] = *out;

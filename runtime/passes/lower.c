@@ -5,10 +5,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "runtime/graph/lower.h"
-#include "runtime/graph/passes.h"
-#include "runtime/graph/rewrite.h"
+#include "runtime/ops/apply.h"
 #include "runtime/ops/op.h"
+#include "runtime/passes/lower.h"
+#include "runtime/passes/passes.h"
+#include "runtime/passes/rewrite.h"
 
 /* ---- matrix products ------------------------------------------------------------------------- */
 
@@ -22,8 +23,8 @@ static enum status make_gemm(struct rt_graph *graph, const struct rt_product *p,
                              struct error *err)
 {
     uint32_t packed;
-    TRY(rt_graph_apply(graph, p->is_transposed ? "pack_nk" : "pack_kn", &p->weights, 1, DT_F32,
-                       &packed, err));
+    TRY(rt_op_apply(graph, p->is_transposed ? "pack_nk" : "pack_kn", &p->weights, 1, DT_F32,
+                    &packed, err));
     uint32_t args[] = {
         p->x,
         packed,
@@ -33,7 +34,7 @@ static enum status make_gemm(struct rt_graph *graph, const struct rt_product *p,
         rt_graph_float(graph, -INFINITY),
         rt_graph_float(graph, INFINITY),
     };
-    return rt_graph_apply(graph, "gemm", args, 7, DT_F32, out, err);
+    return rt_op_apply(graph, "gemm", args, 7, DT_F32, out, err);
 }
 
 static enum status add(struct rt_graph *graph, uint32_t a, uint32_t b, uint32_t *out,
@@ -44,7 +45,7 @@ static enum status add(struct rt_graph *graph, uint32_t a, uint32_t b, uint32_t 
     if (graph->values[b].kind == RT_NONE) {
         return ST_OK;
     }
-    return rt_graph_apply(graph, "add", args, 3, graph->values[a].dtype, out, err);
+    return rt_op_apply(graph, "add", args, 3, graph->values[a].dtype, out, err);
 }
 
 /* Doubles and integers: no packing, no epilogue. */
@@ -56,9 +57,9 @@ static enum status make_matmul(struct rt_graph *graph, const struct rt_product *
     if (p->is_transposed) {
         const struct rt_dim order[] = {rt_dim_of(1), rt_dim_of(0)};
         uint32_t permute[] = {p->weights, rt_graph_ints(graph, order, 2)};
-        TRY(rt_graph_apply(graph, "permute", permute, 2, dtype, &args[1], err));
+        TRY(rt_op_apply(graph, "permute", permute, 2, dtype, &args[1], err));
     }
-    TRY(rt_graph_apply(graph, "matmul", args, 2, dtype, out, err));
+    TRY(rt_op_apply(graph, "matmul", args, 2, dtype, out, err));
     TRY(add(graph, *out, p->bias, out, err));
     return add(graph, *out, p->residual, out, err);
 }
@@ -69,11 +70,11 @@ enum status rt_lower_product(struct rt_graph *graph, struct rt_product p, enum d
     enum dtype work = work_type(graph->values[p.x].dtype);
     uint32_t *const parts[] = {&p.x, &p.weights, &p.bias, &p.residual};
     for (int i = 0; i < 4; i++) {
-        TRY(rt_graph_convert(graph, *parts[i], work, parts[i], err));
+        TRY(rt_op_convert(graph, *parts[i], work, parts[i], err));
     }
     TRY(work == DT_F32 ? make_gemm(graph, &p, out_value, err)
                        : make_matmul(graph, &p, out_value, err));
-    return rt_graph_convert(graph, *out_value, dtype, out_value, err);
+    return rt_op_convert(graph, *out_value, dtype, out_value, err);
 }
 
 static enum status scale(struct rt_graph *graph, uint32_t x, uint32_t factor, uint32_t *out,
@@ -84,7 +85,7 @@ static enum status scale(struct rt_graph *graph, uint32_t x, uint32_t factor, ui
     if (rt_value_number(&graph->values[factor]) == 1) {
         return ST_OK;
     }
-    return rt_graph_apply(graph, "mul_scalar", args, 2, graph->values[x].dtype, out, err);
+    return rt_op_apply(graph, "mul_scalar", args, 2, graph->values[x].dtype, out, err);
 }
 
 /* What |value| is but for its last two dims, which are exchanged; 0 when it is no such permute. */
@@ -111,7 +112,7 @@ static enum status lower_product(struct rt_graph *graph, const struct rt_node *n
 {
     const struct rt_value *b = rt_node_arg(graph, node, 1);
     if (dtype_infos[b->dtype].kind == DTYPE_COMPLEX) {
-        return rt_graph_apply(graph, "product_complex", node->args, 2, b->dtype, outs, err);
+        return rt_op_apply(graph, "product_complex", node->args, 2, b->dtype, outs, err);
     }
     struct rt_product p = {node->args[0],        node->args[1],        rt_graph_none(graph),
                            rt_graph_none(graph), b->dims[b->rank - 1], false};
@@ -148,7 +149,7 @@ static enum status lower_addmm(struct rt_graph *graph, const struct rt_node *nod
     bool is_row = row->rank == 1 && rt_dim_same(row->dims[0], n) &&
                   rt_value_number(&graph->values[args[4]]) == 1;
     if (rt_value_number(&graph->values[args[3]]) != 0) { /* else a NaN in the bias does not count */
-        TRY(rt_graph_convert(graph, args[0], work, &bias, err));
+        TRY(rt_op_convert(graph, args[0], work, &bias, err));
         TRY(scale(graph, bias, args[3], &bias, err));
     }
     struct rt_product p = {args[1], args[2], is_row ? bias : none, none, n, false};
@@ -157,7 +158,7 @@ static enum status lower_addmm(struct rt_graph *graph, const struct rt_node *nod
         TRY(scale(graph, product, args[4], &product, err));
         TRY(add(graph, product, bias, &product, err));
     }
-    return rt_graph_convert(graph, product, dtype, outs, err);
+    return rt_op_convert(graph, product, dtype, outs, err);
 }
 
 /* ---- the pass -------------------------------------------------------------------------------- */

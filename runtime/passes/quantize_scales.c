@@ -7,7 +7,8 @@
 
 #include <math.h>
 
-#include "runtime/graph/quantize.h"
+#include "runtime/ops/apply.h"
+#include "runtime/passes/quantize.h"
 
 /* The number in a constant of one element; false: |v| is no such thing. */
 static bool read_number(const struct rt_value *v, double *out_number)
@@ -65,7 +66,7 @@ enum status q_settle_scales(struct rt_graph *graph, struct error *err)
         memcpy(args, node->args, count * sizeof(*args));
         args[1] = rt_graph_float(graph, scale);
         args[2] = rt_graph_int(graph, rt_dim_of((int64_t)zero));
-        TRY(rt_graph_apply(graph, name, args, count, graph->values[out].dtype, &made, err));
+        TRY(rt_op_apply(graph, name, args, count, graph->values[out].dtype, &made, err));
         rt_rewrite_replace(&rw, out, made);
     }
     return rt_rewrite_end(&rw, err);

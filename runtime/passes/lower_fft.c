@@ -4,9 +4,10 @@
 
 #include <math.h>
 
-#include "runtime/graph/lower.h"
+#include "runtime/ops/apply.h"
 #include "runtime/ops/convert.h"
 #include "runtime/ops/fft.h"
+#include "runtime/passes/lower.h"
 
 struct transform {
     uint8_t dim;
@@ -23,7 +24,7 @@ static enum status make_fft(struct rt_graph *graph, uint32_t x, const struct tra
     enum dtype part = t->mode == RT_FFT_FROM_REAL ? dtype : rt_part_of(dtype);
     uint32_t length = rt_graph_int(graph, rt_dim_of(t->length)), table;
 
-    TRY(rt_graph_apply(graph, "fft_table", &length, 1, part, &table, err));
+    TRY(rt_op_apply(graph, "fft_table", &length, 1, part, &table, err));
     uint32_t args[] = {
         x,
         table,
@@ -34,8 +35,8 @@ static enum status make_fft(struct rt_graph *graph, uint32_t x, const struct tra
         rt_graph_int(graph, rt_dim_of(t->out)),
         rt_graph_float(graph, t->scale),
     };
-    return rt_graph_apply(graph, "fft", args, 8,
-                          t->mode == RT_FFT_TO_REAL ? part : rt_complex_of(part), out, err);
+    return rt_op_apply(graph, "fft", args, 8,
+                       t->mode == RT_FFT_TO_REAL ? part : rt_complex_of(part), out, err);
 }
 
 /* Item |i| of the list of dims, of the node's first argument. */

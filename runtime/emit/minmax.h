@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The smaller and the larger of two extents. */
-#ifndef PTED_RUNTIME_OPS_MINMAX_H
-#define PTED_RUNTIME_OPS_MINMAX_H
+#ifndef PTED_RUNTIME_EMIT_MINMAX_H
+#define PTED_RUNTIME_EMIT_MINMAX_H
 
 #include <stdint.h>
 

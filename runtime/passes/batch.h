@@ -5,8 +5,8 @@
  * row by itself and how its arguments change. The shape functions then run again, and have to find
  * the dims that the rules promise without asking anything of the number of rows.
  */
-#ifndef PTED_RUNTIME_GRAPH_BATCH_H
-#define PTED_RUNTIME_GRAPH_BATCH_H
+#ifndef PTED_RUNTIME_PASSES_BATCH_H
+#define PTED_RUNTIME_PASSES_BATCH_H
 
 #include "base/status.h"
 #include "runtime/graph/graph.h"

@@ -10,10 +10,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "runtime/graph/passes.h"
-#include "runtime/graph/rewrite.h"
 #include "runtime/ops/convert.h"
 #include "runtime/ops/op.h"
+#include "runtime/passes/passes.h"
+#include "runtime/passes/rewrite.h"
 
 /* The bounds of a node that clamps its argument 0 to fixed numbers; false when it is none. */
 static bool read_clamp(const struct rt_graph *graph, const struct rt_node *node, double *min,

@@ -13,8 +13,8 @@
  *     }
  *     return rt_rewrite_end(&rw, err);
  */
-#ifndef PTED_RUNTIME_GRAPH_REWRITE_H
-#define PTED_RUNTIME_GRAPH_REWRITE_H
+#ifndef PTED_RUNTIME_PASSES_REWRITE_H
+#define PTED_RUNTIME_PASSES_REWRITE_H
 
 #include "runtime/graph/graph.h"
 

@@ -9,9 +9,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "runtime/graph/lower.h"
+#include "runtime/ops/apply.h"
 #include "runtime/ops/conv.h"
 #include "runtime/ops/op.h"
+#include "runtime/passes/lower.h"
 
 /* What a convolution of |dtype| is computed in. */
 static enum dtype compute_dtype(enum dtype dtype)
@@ -76,9 +77,9 @@ static enum status depthwise_weights(struct rt_graph *graph, uint32_t weights, u
         order[i] = rt_dim_of(axes[i]);
     }
     uint32_t view_args[] = {weights, rt_graph_ints(graph, dims, 4)}, view;
-    TRY(rt_graph_apply(graph, "view", view_args, 2, DT_F32, &view, err));
+    TRY(rt_op_apply(graph, "view", view_args, 2, DT_F32, &view, err));
     uint32_t args[] = {view, rt_graph_ints(graph, order, 4)};
-    return rt_graph_apply(graph, "permute", args, 2, DT_F32, out, err);
+    return rt_op_apply(graph, "permute", args, 2, DT_F32, out, err);
 }
 
 static enum status make_packed(struct rt_graph *graph, const uint32_t from[RT_CONV_ARGS],
@@ -91,7 +92,7 @@ static enum status make_packed(struct rt_graph *graph, const uint32_t from[RT_CO
         TRY(depthwise_weights(graph, from[RT_CONV_W], &packed, err));
     } else {
         uint32_t args[] = {from[RT_CONV_W], from[RT_CONV_GROUPS], from[RT_CONV_TRANSPOSED]};
-        TRY(rt_graph_apply(graph, "pack_conv", args, 3, DT_F32, &packed, err));
+        TRY(rt_op_apply(graph, "pack_conv", args, 3, DT_F32, &packed, err));
     }
     uint32_t args[] = {
         from[RT_CONV_X],
@@ -109,7 +110,7 @@ static enum status make_packed(struct rt_graph *graph, const uint32_t from[RT_CO
         rt_graph_float(graph, -INFINITY),
         rt_graph_float(graph, INFINITY),
     };
-    return rt_graph_apply(graph, depthwise ? "conv_dw" : "conv", args, 14, DT_F32, out, err);
+    return rt_op_apply(graph, depthwise ? "conv_dw" : "conv", args, 14, DT_F32, out, err);
 }
 
 /* ---- plain kernels --------------------------------------------------------------------------- */
@@ -130,8 +131,8 @@ static enum status make_direct(struct rt_graph *graph, const uint32_t from[RT_CO
         from[RT_CONV_GROUPS],
         rt_graph_ints(graph, graph->values[like].dims, graph->values[like].rank),
     };
-    return rt_graph_apply(graph, "conv_direct", args, 9, graph->values[from[RT_CONV_X]].dtype, out,
-                          err);
+    return rt_op_apply(graph, "conv_direct", args, 9, graph->values[from[RT_CONV_X]].dtype, out,
+                       err);
 }
 
 enum status rt_lower_convolution(struct rt_graph *graph, const struct rt_node *node,
@@ -142,14 +143,14 @@ enum status rt_lower_convolution(struct rt_graph *graph, const struct rt_node *n
     memcpy(args, node->args, sizeof(args));
     struct rt_dim channels = graph->values[like].dims[1];
     for (uint32_t i = RT_CONV_X; i <= RT_CONV_BIAS; i++) {
-        TRY(rt_graph_convert(graph, args[i], compute, &args[i], err));
+        TRY(rt_op_convert(graph, args[i], compute, &args[i], err));
     }
     if (compute == DT_F32 && axes_of(graph, args[RT_CONV_X]) <= 2) {
         TRY(make_packed(graph, args, channels, &outs[0], err));
     } else {
         TRY(make_direct(graph, args, like, &outs[0], err));
     }
-    return rt_graph_convert(graph, outs[0], dtype, &outs[0], err);
+    return rt_op_convert(graph, outs[0], dtype, &outs[0], err);
 }
 
 /* ---- gradients ------------------------------------------------------------------------------- */
@@ -187,8 +188,8 @@ static enum status weight_gradient(struct rt_graph *graph, const uint32_t from[R
         from[RT_CONV_BACK_GROUPS],
         rt_graph_ints(graph, graph->values[like].dims, graph->values[like].rank),
     };
-    return rt_graph_apply(graph, "conv_gradient", args, 7,
-                          graph->values[from[RT_CONV_BACK_X]].dtype, out, err);
+    return rt_op_apply(graph, "conv_gradient", args, 7, graph->values[from[RT_CONV_BACK_X]].dtype,
+                       out, err);
 }
 
 /* A bias takes part in every pixel of its channel. */
@@ -202,7 +203,7 @@ static enum status bias_gradient(struct rt_graph *graph, const uint32_t from[RT_
     }
     uint32_t args[] = {grad, rt_graph_ints(graph, summed, rank - 1), rt_graph_bool(graph, false),
                        rt_graph_none(graph)};
-    return rt_graph_apply(graph, "sum", args, 4, graph->values[grad].dtype, out, err);
+    return rt_op_apply(graph, "sum", args, 4, graph->values[grad].dtype, out, err);
 }
 
 enum status rt_lower_convolution_backward(struct rt_graph *graph, const struct rt_node *node,
@@ -213,13 +214,13 @@ enum status rt_lower_convolution_backward(struct rt_graph *graph, const struct r
     memcpy(declared, node->outs, sizeof(declared));
     enum dtype dtype = graph->values[args[RT_CONV_BACK_X]].dtype, compute = compute_dtype(dtype);
     for (uint32_t i = RT_CONV_BACK_GRAD; i <= RT_CONV_BACK_W; i++) {
-        TRY(rt_graph_convert(graph, args[i], compute, &args[i], err));
+        TRY(rt_op_convert(graph, args[i], compute, &args[i], err));
     }
     TRY(input_gradient(graph, args, declared[0], &outs[0], err));
     TRY(weight_gradient(graph, args, declared[1], &outs[1], err));
     TRY(bias_gradient(graph, args, &outs[2], err));
     for (uint32_t o = 0; o < RT_LOWER_OUTS_MAX; o++) {
-        TRY(rt_graph_convert(graph, outs[o], dtype, &outs[o], err));
+        TRY(rt_op_convert(graph, outs[o], dtype, &outs[o], err));
     }
     return ST_OK;
 }

@@ -5,9 +5,9 @@
  */
 #include "config.h"
 
-#include "runtime/graph/passes.h"
-#include "runtime/graph/rewrite.h"
 #include "runtime/ops/op.h"
+#include "runtime/passes/passes.h"
+#include "runtime/passes/rewrite.h"
 
 /* The last argument that is a tensor: what an RT_OP_COPY copies. */
 static uint32_t source_of(const struct rt_graph *graph, const struct rt_node *node)

@@ -12,10 +12,10 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "runtime/graph/passes.h"
-#include "runtime/graph/rewrite.h"
 #include "runtime/ops/chain.h"
 #include "runtime/ops/op.h"
+#include "runtime/passes/passes.h"
+#include "runtime/passes/rewrite.h"
 
 /* ---- loops that stand for several ---------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include "runtime/graph/batch.h"
+#include "runtime/passes/batch.h"
 
 #include <string.h>
 

@@ -20,8 +20,8 @@
  * that can be planned; the others make it smaller. Those that make one node of several (quantize,
  * normalize, fuse, chain) are left out when somebody wants to know what they are worth.
  */
-#ifndef PTED_RUNTIME_GRAPH_PASSES_H
-#define PTED_RUNTIME_GRAPH_PASSES_H
+#ifndef PTED_RUNTIME_PASSES_PASSES_H
+#define PTED_RUNTIME_PASSES_PASSES_H
 
 #include "base/status.h"
 #include "runtime/graph/graph.h"

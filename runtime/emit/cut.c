@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include "runtime/ops/cut.h"
+#include "runtime/emit/cut.h"
 
 #include "hal/device.h"
 #include "hal/kernel.h"
 #include "runtime/emit/block.h"
-#include "runtime/ops/minmax.h"
+#include "runtime/emit/minmax.h"
 
 /* Cost of a register tile's panel beside its rows, counted in rows. */
 #define PANEL_ROWS 3

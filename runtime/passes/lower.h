@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The rules of the lower pass, which lower.c lists: one a file's operator. */
-#ifndef PTED_RUNTIME_GRAPH_LOWER_H
-#define PTED_RUNTIME_GRAPH_LOWER_H
+#ifndef PTED_RUNTIME_PASSES_LOWER_H
+#define PTED_RUNTIME_PASSES_LOWER_H
 
 #include "base/status.h"
 #include "runtime/graph/graph.h"

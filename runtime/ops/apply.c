@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "runtime/ops/apply.h"
+
+#include "base/check.h"
+#include "runtime/ops/op.h"
+
+enum status rt_op_apply(struct rt_graph *graph, const char *op, const uint32_t *args,
+                        uint32_t arg_count, enum dtype dtype, uint32_t *out_value,
+                        struct error *err)
+{
+    const struct rt_op *row = rt_op_find(op);
+    must(row);
+    uint32_t out = rt_graph_tensor(graph, dtype, 0, NULL);
+    uint32_t node = rt_graph_node(graph, row, args, arg_count, &out, 1);
+    TRY(rt_graph_check(graph, err));
+    TRY(rt_graph_infer(graph, node, err));
+    *out_value = out;
+    return ST_OK;
+}
+
+enum status rt_op_convert(struct rt_graph *graph, uint32_t value, enum dtype dtype,
+                          uint32_t *out_value, struct error *err)
+{
+    const struct rt_value *v = &graph->values[value];
+    *out_value = value;
+    if (v->kind == RT_NONE || v->dtype == dtype) {
+        return ST_OK;
+    }
+    uint32_t args[] = {value, rt_graph_bool(graph, false), rt_graph_none(graph)};
+    return rt_op_apply(graph, "to_dtype", args, 3, dtype, out_value, err);
+}

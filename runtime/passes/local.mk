@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: MIT
+# Passes: from the imported graph to the one that is planned.
+noinst_LIBRARIES += %D%/libpasses.a
+%C%_libpasses_a_CFLAGS = $(STRICT_CFLAGS)
+%C%_libpasses_a_SOURCES = \
+	%D%/batch.c %D%/batch.h \
+	%D%/chain.c \
+	%D%/elide.c \
+	%D%/fuse.c \
+	%D%/layout.c \
+	%D%/lower.c %D%/lower.h \
+	%D%/lower_conv.c \
+	%D%/lower_fft.c \
+	%D%/lower_llm.c \
+	%D%/lower_quant.c \
+	%D%/normalize.c \
+	%D%/passes.h \
+	%D%/permute.c \
+	%D%/quantize.c %D%/quantize.h \
+	%D%/quantize_between.c \
+	%D%/quantize_moves.c \
+	%D%/quantize_products.c \
+	%D%/quantize_scales.c \
+	%D%/resolve.c \
+	%D%/rewrite.c %D%/rewrite.h
