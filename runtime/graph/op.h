@@ -123,8 +123,7 @@ struct rt_op {
     uint32_t dtypes;
     /*
      * The kernel that does most of the work; its forms say which devices run it. NULL: there is
-     * nothing to run, or the row only stands for another one, |becomes|, that passes or the importer
-     * put in its place.
+     * nothing to run, or passes or the importer replace the row by another one, |becomes|.
      */
     const struct hal_kernel *runs;
     const char *becomes;

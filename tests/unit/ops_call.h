@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One call of an operator's emit function without graph and plan: arguments are set one by one, and
- * what the operator dispatches runs at once, its tiles from the last to the first, so that a test
- * sees when tiles depend on each other. Stands in for runtime/emit/emit.c: a program that links this
+ * One call of an operator's emit function without graph and plan. Arguments are set one by one. The
+ * operator's dispatches run at once, their tiles from the last to the first, so that a test sees
+ * when tiles depend on each other. Replaces runtime/emit/emit.c: a program that links this file
  * takes nothing from there.
  */
 #ifndef PTED_TESTS_OPS_CALL_H
