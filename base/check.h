@@ -22,4 +22,8 @@ _Noreturn void check_failed(const char *expr, const char *file, int line);
         must((to) != NULL && (to)->magic == (magic_value));                                        \
     } while (0)
 
+/* |object| is alive and what its type says: what sets the magic number also clears it at the end.
+ */
+#define OBJ_CHECK(object, magic_value) must((object) != NULL && (object)->magic == (magic_value))
+
 #endif
