@@ -33,7 +33,7 @@ noinst_LIBRARIES += %D%/libhal.a
 	%D%/cpu/uk.c %D%/cpu/uk.h %D%/cpu/uk_subnormals.h %D%/cpu/uk_u8.h \
 	%D%/cpu/workers.c %D%/cpu/workers.h
 
-# The headers beside the shaders are made by contrib/shaders.sh and committed.
+# contrib/shaders.sh generates the headers in shaders/generated/; they are committed.
 VULKAN_SOURCES = \
 	%D%/vulkan/device.c %D%/vulkan/device.h \
 	%D%/vulkan/features.c %D%/vulkan/features.h \
