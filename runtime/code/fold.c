@@ -209,7 +209,7 @@ static enum status evaluate(struct rt_graph *graph, struct rt_graph *sub, struct
         arena_array(&graph->arena, (size_t)sub->output_count + 1, sizeof(*slots));
     /* Nothing here is symbolic, so no expression is ever looked up. */
     if (!slots) {
-        return error_set(err, ST_EXHAUSTED, "the method is too large");
+        return error_set(err, ST_EXHAUSTED, "no memory for the method, or it is too large");
     }
     TRY(rt_flow_make(&flow, sub, (struct rt_staging){0}, &graph->arena, err));
     TRY(rt_plan_new(&flow, device, NULL, &plan, err));

@@ -35,7 +35,8 @@ void rt_graph_fini(struct rt_graph *graph)
 enum status rt_graph_check(const struct rt_graph *graph, struct error *err)
 {
     if (graph->failed || graph->dims.failed) {
-        return error_set(err, ST_EXHAUSTED, "the method is too large or its sizes too involved");
+        return error_set(err, ST_EXHAUSTED,
+                         "no memory for the method, or it is too large or its sizes too involved");
     }
     return ST_OK;
 }

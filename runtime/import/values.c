@@ -12,7 +12,7 @@
 
 enum status rt_import_too_large(struct import *im)
 {
-    return error_set(im->err, ST_EXHAUSTED, "the method is too large");
+    return error_set(im->err, ST_EXHAUSTED, "no memory for the method, or it is too large");
 }
 
 /* ---- tensors --------------------------------------------------------------------------------- */

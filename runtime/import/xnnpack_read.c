@@ -28,7 +28,7 @@ void *rt_xnnpack_take(struct rt_xnnpack_reader *r, size_t count, size_t size)
 {
     void *mem = arena_array(r->arena, count, size);
     if (!mem) {
-        error_set(r->err, ST_EXHAUSTED, "the payload is too large");
+        error_set(r->err, ST_EXHAUSTED, "no memory for the payload, or it is too large");
     }
     return mem;
 }

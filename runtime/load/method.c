@@ -130,7 +130,7 @@ static enum status find_states(struct rt_method *method, const struct rt_state_u
     struct rt_state_slots *slots = rt_program_state_slots(method->program);
     method->states = arena_array(&method->code.arena, uses->count, sizeof(*method->states));
     if (!method->states) {
-        return error_set(err, ST_EXHAUSTED, "the method is too large");
+        return error_set(err, ST_EXHAUSTED, "no memory for the method, or it is too large");
     }
     for (uint32_t i = 0; i < uses->count; i++) {
         const struct rt_state_use *use = &uses->items[i];

@@ -76,7 +76,7 @@ static void stride_tensor(struct rt_tensor *t, const uint8_t *order)
 
 static enum status too_large(struct error *err)
 {
-    return error_set(err, ST_EXHAUSTED, "the method is too large");
+    return error_set(err, ST_EXHAUSTED, "no memory for the method, or it is too large");
 }
 
 /* Operators count elements, images and tiles in 32 bits; no tensor is so large that they cannot. */

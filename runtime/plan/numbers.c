@@ -181,7 +181,7 @@ enum status rt_numbers_find(struct rt_numbers *numbers, struct rt_graph *graph, 
         .uses = arena_array(arena, uses, sizeof(*numbers->uses)),
     };
     if (!s.is_needed || !is_known || !numbers->keys || !numbers->words || !numbers->uses) {
-        return error_set(err, ST_EXHAUSTED, "the method is too large");
+        return error_set(err, ST_EXHAUSTED, "no memory for the method, or it is too large");
     }
     find_needed(&s);
     find_known(&s, is_known);

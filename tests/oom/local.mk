@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # The Nth allocation fails, for every N; likewise threads and accept().
-OOM_TESTS = %D%/test_accept %D%/test_pte_oom %D%/test_start
+OOM_TESTS = %D%/test_accept %D%/test_pte_oom %D%/test_runtime_oom %D%/test_start
 check_PROGRAMS += $(OOM_TESTS)
 TESTS += $(OOM_TESTS)
 
@@ -11,6 +11,11 @@ TESTS += $(OOM_TESTS)
 %C%_test_pte_oom_SOURCES = %D%/test_pte_oom.c tests/unit/pte_sample.c
 %C%_test_pte_oom_LDADD = $(PTE_LIBS)
 %C%_test_pte_oom_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc
+%C%_test_runtime_oom_SOURCES = %D%/test_runtime_oom.c tests/unit/call_support.c \
+	tests/unit/call_support.h
+%C%_test_runtime_oom_LDADD = $(RUNTIME_LIBS)
+%C%_test_runtime_oom_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc \
+	-Wl,--wrap=aligned_alloc,--wrap=posix_memalign
 %C%_test_start_CFLAGS = $(SERVER_CFLAGS)
 %C%_test_start_LDADD = $(SERVER_LIBS)
 %C%_test_start_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=pthread_create
