@@ -11,6 +11,7 @@
 #include "config.h"
 
 #include "base/check.h"
+#include "base/magic.h"
 #include "server/conn_priv.h"
 #include "server/http.h"
 #include "server/request.h"

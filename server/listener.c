@@ -24,6 +24,7 @@
 #include <uv.h>
 
 #include "base/check.h"
+#include "base/magic.h"
 #include "server/address.h"
 #include "server/conn.h"
 #include "server/log.h"
