@@ -8,7 +8,6 @@ noinst_LIBRARIES += %D%/libbase.a
 	%D%/check.c %D%/check.h \
 	%D%/dtype.c %D%/dtype.def %D%/dtype.h \
 	%D%/list.h \
-	%D%/magic.h \
 	%D%/shape.c %D%/shape.h \
 	%D%/status.c %D%/status.def %D%/status.h \
 	%D%/utf8.h

@@ -8,13 +8,23 @@
 
 void hal_buffer_init(struct hal_buffer *buffer, struct hal_device *device, size_t size, void *host)
 {
-    *buffer = (struct hal_buffer){.device = device, .size = size, .host = host, .root = buffer};
+    OBJ_CHECK(device, HAL_DEVICE_MAGIC);
+    *buffer = (struct hal_buffer){
+        .magic = HAL_BUFFER_MAGIC, .device = device, .size = size, .host = host, .root = buffer};
     atomic_init(&buffer->refs, 1);
     atomic_fetch_add_explicit(&device->objects, 1, memory_order_relaxed);
 }
 
+void hal_buffer_fini(struct hal_buffer *buffer)
+{
+    OBJ_CHECK(buffer, HAL_BUFFER_MAGIC);
+    must(atomic_load(&buffer->refs) == 0);
+    buffer->magic = 0;
+}
+
 static enum status check_size(struct hal_device *device, size_t size, struct error *err)
 {
+    OBJ_CHECK(device, HAL_DEVICE_MAGIC);
     size_t max = device->props.memory_bytes_max;
     if (size > max) {
         return error_set(err, ST_TOO_LARGE, "%s: a buffer of %zu bytes, at most %zu are possible",
@@ -53,6 +63,7 @@ enum status hal_buffer_import(struct hal_device *device, void *ptr, size_t size,
                               hal_buffer_release_f *release, void *arg,
                               struct hal_buffer **out_buffer, struct error *err)
 {
+    OBJ_CHECK(device, HAL_DEVICE_MAGIC);
     TRY(import(device, ptr, size, false, out_buffer, err));
     (*out_buffer)->read_only = read_only;
     (*out_buffer)->release = release;
@@ -63,6 +74,7 @@ enum status hal_buffer_import(struct hal_device *device, void *ptr, size_t size,
 enum status hal_buffer_import_final(struct hal_device *device, void *ptr, size_t size,
                                     struct hal_buffer **out_buffer, struct error *err)
 {
+    OBJ_CHECK(device, HAL_DEVICE_MAGIC);
     TRY(import(device, ptr, size, true, out_buffer, err));
     (*out_buffer)->read_only = true;
     (*out_buffer)->is_final = true;
@@ -71,6 +83,7 @@ enum status hal_buffer_import_final(struct hal_device *device, void *ptr, size_t
 
 void hal_buffer_freeze(struct hal_buffer *buffer)
 {
+    OBJ_CHECK(buffer, HAL_BUFFER_MAGIC);
     must(buffer->root == buffer);
     buffer->read_only = true;
     buffer->is_final = true;
@@ -78,7 +91,9 @@ void hal_buffer_freeze(struct hal_buffer *buffer)
 
 struct hal_buffer *hal_buffer_ref(struct hal_buffer *buffer)
 {
-    atomic_fetch_add_explicit(&buffer->refs, 1, memory_order_relaxed);
+    OBJ_CHECK(buffer, HAL_BUFFER_MAGIC);
+    unsigned before = atomic_fetch_add_explicit(&buffer->refs, 1, memory_order_relaxed);
+    must(before > 0); /* what has no reference is being freed */
     return buffer;
 }
 
@@ -97,7 +112,13 @@ static void free_buffer(struct hal_buffer *buffer)
 
 void hal_buffer_unref(struct hal_buffer *buffer)
 {
-    if (!buffer || atomic_fetch_sub_explicit(&buffer->refs, 1, memory_order_acq_rel) != 1) {
+    if (!buffer) {
+        return;
+    }
+    OBJ_CHECK(buffer, HAL_BUFFER_MAGIC);
+    unsigned before = atomic_fetch_sub_explicit(&buffer->refs, 1, memory_order_acq_rel);
+    must(before > 0);
+    if (before > 1) {
         return;
     }
     if (buffer->recycle) {
@@ -109,15 +130,18 @@ void hal_buffer_unref(struct hal_buffer *buffer)
 
 size_t hal_buffer_size(const struct hal_buffer *buffer)
 {
+    OBJ_CHECK(buffer, HAL_BUFFER_MAGIC);
     return buffer->size;
 }
 
 struct hal_device *hal_buffer_device(const struct hal_buffer *buffer)
 {
+    OBJ_CHECK(buffer, HAL_BUFFER_MAGIC);
     return buffer->device;
 }
 
 void *hal_buffer_map(struct hal_buffer *buffer)
 {
+    OBJ_CHECK(buffer, HAL_BUFFER_MAGIC);
     return buffer->host;
 }

@@ -26,6 +26,7 @@ struct hal_binding hal_binding_whole(struct hal_buffer *buffer)
 enum status hal_command_new(struct hal_device *device, uint32_t slot_count,
                             struct hal_command **out_command, struct error *err)
 {
+    OBJ_CHECK(device, HAL_DEVICE_MAGIC);
     must(slot_count <= HAL_SLOTS_MAX + 1);
     struct hal_command *command = calloc(1, sizeof(*command));
     if (!command) {
@@ -38,6 +39,7 @@ enum status hal_command_new(struct hal_device *device, uint32_t slot_count,
         return error_set(err, ST_EXHAUSTED, "no memory for the %u slots of a command buffer",
                          slot_count);
     }
+    command->magic = HAL_COMMAND_MAGIC;
     atomic_init(&command->refs, 1);
     command->slot_count = slot_count;
     command->device = device;
@@ -48,13 +50,16 @@ enum status hal_command_new(struct hal_device *device, uint32_t slot_count,
 
 void hal_command_set_transient(struct hal_command *command, uint32_t slot)
 {
+    OBJ_CHECK(command, HAL_COMMAND_MAGIC);
     must(slot < command->slot_count && !command->ended);
     command->slots[slot].is_transient = true;
 }
 
 struct hal_command *hal_command_ref(struct hal_command *command)
 {
-    atomic_fetch_add_explicit(&command->refs, 1, memory_order_relaxed);
+    OBJ_CHECK(command, HAL_COMMAND_MAGIC);
+    unsigned before = atomic_fetch_add_explicit(&command->refs, 1, memory_order_relaxed);
+    must(before > 0); /* what has no reference is being freed */
     return command;
 }
 
@@ -69,6 +74,7 @@ static void free_command(struct hal_command *command)
             hal_buffer_unref(record->bindings[i].buffer);
         }
     }
+    command->magic = 0;
     arena_fini(&command->arena);
     free(command);
     atomic_fetch_sub_explicit(&device->objects, 1, memory_order_release);
@@ -76,7 +82,13 @@ static void free_command(struct hal_command *command)
 
 void hal_command_unref(struct hal_command *command)
 {
-    if (command && atomic_fetch_sub_explicit(&command->refs, 1, memory_order_acq_rel) == 1) {
+    if (!command) {
+        return;
+    }
+    OBJ_CHECK(command, HAL_COMMAND_MAGIC);
+    unsigned before = atomic_fetch_sub_explicit(&command->refs, 1, memory_order_acq_rel);
+    must(before > 0);
+    if (before == 1) {
         free_command(command);
     }
 }
@@ -86,6 +98,7 @@ static void check_binding(struct hal_command *command, const struct hal_binding 
 {
     must(binding->offset % command->device->props.offset_align == 0);
     if (binding->buffer) {
+        OBJ_CHECK(binding->buffer, HAL_BUFFER_MAGIC);
         must(hal_buffer_is_usable(binding->buffer, command->device));
         must(in_range(binding->offset, binding->length, binding->buffer->size));
         must(!written || !binding->buffer->read_only);
@@ -103,6 +116,7 @@ static void check_binding(struct hal_command *command, const struct hal_binding 
 static enum status append(struct hal_command *command, const struct hal_record *like,
                           struct error *err)
 {
+    OBJ_CHECK(command, HAL_COMMAND_MAGIC);
     must(!command->ended);
     struct arena *arena = &command->arena;
     struct hal_record *record = arena_alloc(arena, sizeof(*record));
@@ -133,6 +147,7 @@ static enum status append(struct hal_command *command, const struct hal_record *
 enum status hal_command_dispatch(struct hal_command *command, const struct hal_dispatch *dispatch,
                                  struct error *err)
 {
+    OBJ_CHECK(command, HAL_COMMAND_MAGIC);
     const struct hal_device_props *props = &command->device->props;
     const struct hal_kernel *kernel = dispatch->kernel;
     must(dispatch->binding_count <= HAL_BINDINGS_MAX);
@@ -169,6 +184,7 @@ enum status hal_command_dispatch(struct hal_command *command, const struct hal_d
 enum status hal_command_fill(struct hal_command *command, struct hal_binding target,
                              const void *pattern, size_t pattern_bytes, struct error *err)
 {
+    OBJ_CHECK(command, HAL_COMMAND_MAGIC);
     must(pattern_bytes == 1 || pattern_bytes == 2 || pattern_bytes == 4 || pattern_bytes == 8);
     must(target.length % pattern_bytes == 0);
     check_binding(command, &target, true);
@@ -190,6 +206,7 @@ enum status hal_command_fill(struct hal_command *command, struct hal_binding tar
 enum status hal_command_copy(struct hal_command *command, struct hal_binding source,
                              struct hal_binding target, struct error *err)
 {
+    OBJ_CHECK(command, HAL_COMMAND_MAGIC);
     must(source.length == target.length);
     check_binding(command, &source, false);
     check_binding(command, &target, true);
@@ -205,6 +222,7 @@ enum status hal_command_copy(struct hal_command *command, struct hal_binding sou
 enum status hal_command_update(struct hal_command *command, const void *bytes,
                                struct hal_binding target, struct error *err)
 {
+    OBJ_CHECK(command, HAL_COMMAND_MAGIC);
     must(target.length <= HAL_UPDATE_MAX);
     check_binding(command, &target, true);
     const struct hal_record record = {
@@ -221,6 +239,7 @@ enum status hal_command_update(struct hal_command *command, const void *bytes,
 /* With nothing before it, or nothing since the last one, there is nothing to order. */
 enum status hal_command_barrier(struct hal_command *command, struct error *err)
 {
+    OBJ_CHECK(command, HAL_COMMAND_MAGIC);
     const struct hal_record record = {.kind = HAL_BARRIER};
     must(!command->ended);
     if (!command->last || command->last->kind == HAL_BARRIER) {
@@ -231,6 +250,7 @@ enum status hal_command_barrier(struct hal_command *command, struct error *err)
 
 enum status hal_command_end(struct hal_command *command, struct error *err)
 {
+    OBJ_CHECK(command, HAL_COMMAND_MAGIC);
     const struct hal_device_ops *ops = command->device->ops;
     must(!command->ended);
     if (ops->command_compile) {
@@ -251,6 +271,7 @@ uint32_t hal_command_stats_dispatches(const struct hal_command_stats *stats)
 
 void hal_command_add_stats(const struct hal_command *command, struct hal_command_stats *stats)
 {
+    OBJ_CHECK(command, HAL_COMMAND_MAGIC);
     stats->device_stages += command->stats.device_stages;
     stats->host_stages += command->stats.host_stages;
     stats->transfers += command->stats.transfers;
@@ -265,6 +286,7 @@ void hal_command_list_hosted(const struct hal_command *command,
                              void (*fn)(void *arg, const char *label, enum hal_place place),
                              void *arg)
 {
+    OBJ_CHECK(command, HAL_COMMAND_MAGIC);
     for (const struct hal_record *r = command->records; r; r = r->next) {
         if (r->kind == HAL_DISPATCH && r->place != HAL_PLACE_DEVICE) {
             fn(arg, r->label, r->place);
@@ -317,6 +339,7 @@ static void print_dispatch(const struct hal_record *record, struct buf *out)
 void hal_command_print(const struct hal_command *command, hal_note_f *note, const void *arg,
                        struct buf *out)
 {
+    OBJ_CHECK(command, HAL_COMMAND_MAGIC);
     static const char *const words[] = {
         [HAL_DISPATCH] = "dispatch", [HAL_FILL] = "fill",       [HAL_COPY] = "copy",
         [HAL_UPDATE] = "update",     [HAL_BARRIER] = "barrier",

@@ -41,7 +41,10 @@ struct hal_slot_need {
     bool is_transient; /* may be memory that the host does not see */
 };
 
+#define HAL_COMMAND_MAGIC 0xc0331a53u
+
 struct hal_command {
+    uint32_t magic;
     atomic_uint refs;
     bool ended;
     uint32_t slot_count;

@@ -14,10 +14,20 @@
 
 void hal_device_init(struct hal_device *device, const struct hal_device_ops *ops)
 {
+    must(ops->free && ops->buffer_new && ops->buffer_free && ops->submit);
+    must(ops->progress && ops->can_run);
+    device->magic = HAL_DEVICE_MAGIC;
     device->ops = ops;
     atomic_init(&device->refs, 1);
     atomic_init(&device->is_lost, false);
     atomic_init(&device->objects, 0);
+}
+
+void hal_device_fini(struct hal_device *device)
+{
+    OBJ_CHECK(device, HAL_DEVICE_MAGIC);
+    must(atomic_load(&device->objects) == 0);
+    device->magic = 0;
 }
 
 /* "NAME" and "NAME:1" are of the driver "NAME". */
@@ -92,13 +102,16 @@ bool hal_driver_has_form(unsigned index, const struct hal_kernel *kernel)
 
 struct hal_device *hal_device_ref(struct hal_device *device)
 {
-    atomic_fetch_add_explicit(&device->refs, 1, memory_order_relaxed);
+    OBJ_CHECK(device, HAL_DEVICE_MAGIC);
+    unsigned before = atomic_fetch_add_explicit(&device->refs, 1, memory_order_relaxed);
+    must(before > 0); /* what has no reference is being freed */
     return device;
 }
 
 static void *free_device(void *arg)
 {
-    struct hal_device *device = arg;
+    struct hal_device *device;
+    OBJ_CAST(device, arg, HAL_DEVICE_MAGIC);
     device->ops->free(device);
     return NULL;
 }
@@ -114,7 +127,13 @@ static void free_elsewhere(struct hal_device *device)
 
 void hal_device_unref(struct hal_device *device)
 {
-    if (!device || atomic_fetch_sub_explicit(&device->refs, 1, memory_order_acq_rel) != 1) {
+    if (!device) {
+        return;
+    }
+    OBJ_CHECK(device, HAL_DEVICE_MAGIC);
+    unsigned before = atomic_fetch_sub_explicit(&device->refs, 1, memory_order_acq_rel);
+    must(before > 0);
+    if (before > 1) {
         return;
     }
     if (hal_semaphore_is_calling()) {
@@ -126,11 +145,13 @@ void hal_device_unref(struct hal_device *device)
 
 bool hal_device_is_lost(const struct hal_device *device)
 {
+    OBJ_CHECK(device, HAL_DEVICE_MAGIC);
     return atomic_load_explicit(&device->is_lost, memory_order_acquire);
 }
 
 struct hal_progress hal_device_progress(struct hal_device *device)
 {
+    OBJ_CHECK(device, HAL_DEVICE_MAGIC);
     return device->ops->progress(device);
 }
 
@@ -147,5 +168,6 @@ const char *hal_capability_word(unsigned index)
 
 const struct hal_device_props *hal_device_props(const struct hal_device *device)
 {
+    OBJ_CHECK(device, HAL_DEVICE_MAGIC);
     return &device->props;
 }

@@ -45,7 +45,11 @@ struct hal_device_ops {
     bool (*can_run)(const struct hal_kernel *kernel);
 };
 
+#define HAL_DEVICE_MAGIC 0xde71ce51u
+#define HAL_BUFFER_MAGIC 0xb0ff3e52u
+
 struct hal_device {
+    uint32_t magic;
     const struct hal_device_ops *ops;
     atomic_uint refs;
     atomic_bool is_lost;
@@ -54,6 +58,7 @@ struct hal_device {
 };
 
 struct hal_buffer {
+    uint32_t magic;
     struct hal_device *device;
     atomic_uint refs;
     bool read_only;
@@ -100,5 +105,9 @@ MUST_CHECK enum status hal_buffer_new_in(struct hal_device *device, size_t size,
 /* What a driver's open and buffer functions begin with. */
 void hal_device_init(struct hal_device *device, const struct hal_device_ops *ops);
 void hal_buffer_init(struct hal_buffer *buffer, struct hal_device *device, size_t size, void *host);
+
+/* What freeing ends with: no handle of it is valid any more. Nothing of a device may be left. */
+void hal_device_fini(struct hal_device *device);
+void hal_buffer_fini(struct hal_buffer *buffer);
 
 #endif

@@ -50,7 +50,11 @@ struct zone {
 
 #define CLEAN UINT64_MAX
 
+#define STORE_MAGIC 0x5704e056u
+#define POOL_MAGIC 0x9001a057u
+
 struct store {
+    uint32_t magic;
     struct zone zones[ZONE_COUNT];
     size_t align;
     pthread_mutex_t lock;
@@ -61,6 +65,7 @@ struct store {
 };
 
 struct hal_pool {
+    uint32_t magic;
     struct store *store;    /* NULL: a member of no pool */
     struct hal_pool *share; /* of a member: its pool; else the pool itself */
     /* Under the store's lock; of a pool with what its members hold. */
@@ -77,6 +82,14 @@ struct reservation {
     struct hal_range *range; /* NULL: no bytes */
     struct list link;
 };
+
+/* The store of |pool|, which has one: a member has joined a pool. */
+static struct store *in_store(const struct hal_pool *pool)
+{
+    OBJ_CHECK(pool, POOL_MAGIC);
+    OBJ_CHECK(pool->store, STORE_MAGIC);
+    return pool->store;
+}
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
@@ -126,7 +139,9 @@ static void fini_zone(struct zone *zone)
 
 static void free_store(struct store *store)
 {
-    must(store->live == 0);
+    OBJ_CHECK(store, STORE_MAGIC);
+    must(store->live == 0 && store->pool_count == 0);
+    store->magic = 0;
     while (!list_is_empty(&store->unused)) {
         struct list *link = store->unused.next;
         list_remove(link);
@@ -155,6 +170,7 @@ static struct store *new_store(void)
 {
     struct store *store = calloc(1, sizeof(*store));
     if (store) {
+        store->magic = STORE_MAGIC;
         must(pthread_mutex_init(&store->lock, NULL) == 0);
         list_init(&store->unused);
         for (int i = 0; i < ZONE_COUNT; i++) { /* as fini_zone() wants them */
@@ -170,6 +186,7 @@ static enum status new_pool(struct store *store, struct hal_pool **out_pool, str
     if (!pool) {
         return error_set(err, ST_EXHAUSTED, "no memory for a pool");
     }
+    pool->magic = POOL_MAGIC;
     pool->store = store;
     pool->share = pool;
     pthread_mutex_lock(&store->lock);
@@ -198,7 +215,7 @@ enum status hal_pool_new(struct hal_device *device, size_t size, struct hal_pool
 
 enum status hal_pool_share(struct hal_pool *pool, struct hal_pool **out_pool, struct error *err)
 {
-    return new_pool(pool->store, out_pool, err);
+    return new_pool(in_store(pool), out_pool, err);
 }
 
 enum status hal_pool_member_new(struct hal_pool **out_member, struct error *err)
@@ -207,13 +224,15 @@ enum status hal_pool_member_new(struct hal_pool **out_member, struct error *err)
     if (!member) {
         return error_set(err, ST_EXHAUSTED, "no memory for a pool");
     }
+    member->magic = POOL_MAGIC;
     *out_member = member;
     return ST_OK;
 }
 
 void hal_pool_join(struct hal_pool *member, struct hal_pool *pool)
 {
-    must(!member->store);
+    OBJ_CHECK(member, POOL_MAGIC);
+    must(!member->store && in_store(pool)->pool_count > 0);
     member->store = pool->store;
     member->share = pool->share;
     member->charged_bytes = member->held_peak_bytes = 0;
@@ -222,7 +241,8 @@ void hal_pool_join(struct hal_pool *member, struct hal_pool *pool)
 
 void hal_pool_leave(struct hal_pool *member)
 {
-    must(member->share != member);
+    OBJ_CHECK(member, POOL_MAGIC);
+    must(member->store && member->share != member);
     must(member->held_bytes[SHARED] == 0 && member->held_bytes[TRANSIENT] == 0);
     atomic_fetch_sub_explicit(&member->share->member_count, 1, memory_order_relaxed);
     member->store = NULL;
@@ -233,15 +253,18 @@ void hal_pool_free(struct hal_pool *pool)
     if (!pool) {
         return;
     }
+    OBJ_CHECK(pool, POOL_MAGIC);
     struct store *store = pool->store;
     must(!store || pool->share == pool);
     must(pool->held_bytes[SHARED] == 0 && pool->held_bytes[TRANSIENT] == 0);
     must(atomic_load_explicit(&pool->member_count, memory_order_relaxed) == 0);
+    pool->magic = 0;
     free(pool);
     if (!store) {
         return;
     }
     pthread_mutex_lock(&store->lock);
+    must(store->pool_count > 0);
     bool is_last = --store->pool_count == 0;
     pthread_mutex_unlock(&store->lock);
     if (is_last) {
@@ -456,20 +479,31 @@ static enum status reserve_locked(struct hal_pool *pool, struct zone *zone, size
     return ST_OK;
 }
 
+static void recycle(struct hal_buffer *buffer);
+
+static struct reservation *reservation_of(struct hal_buffer *buffer)
+{
+    OBJ_CHECK(buffer, HAL_BUFFER_MAGIC);
+    must(buffer->recycle == recycle);
+    return (struct reservation *)buffer;
+}
+
 static void recycle(struct hal_buffer *buffer)
 {
-    struct reservation *reservation = (struct reservation *)buffer;
-    struct store *store = reservation->pool->store;
+    struct reservation *reservation = reservation_of(buffer);
+    struct store *store = in_store(reservation->pool);
     struct zone *zone = reservation->zone;
     struct hal_range *range = reservation->range;
 
     hal_asan_poison(buffer->host, buffer->host ? buffer->size : 0);
+    hal_buffer_fini(buffer);
     pthread_mutex_lock(&store->lock);
     if (range) {
         let_go(reservation->pool, zone, range->size);
         touch(zone, range->begin, range->size, store->now_ms);
         hal_suballoc_free(&zone->suballoc, range);
     }
+    must(store->live > 0);
     store->live--;
     list_push_front(&store->unused, &reservation->link);
     pthread_mutex_unlock(&store->lock);
@@ -501,6 +535,7 @@ static enum status reserve(struct hal_pool *pool, struct zone *zone, size_t size
     size_t begin = reservation->range ? reservation->range->begin : 0;
     struct hal_buffer *buffer = &reservation->base;
     *buffer = (struct hal_buffer){
+        .magic = HAL_BUFFER_MAGIC,
         .device = memory->device,
         .size = size,
         .host = size && memory->host ? (char *)memory->host + begin : NULL,
@@ -517,14 +552,14 @@ static enum status reserve(struct hal_pool *pool, struct zone *zone, size_t size
 enum status hal_pool_reserve(struct hal_pool *pool, size_t size, struct hal_buffer **out_buffer,
                              struct error *err)
 {
-    return reserve(pool, &pool->store->zones[SHARED], size, &as_it_is, out_buffer, err);
+    return reserve(pool, &in_store(pool)->zones[SHARED], size, &as_it_is, out_buffer, err);
 }
 
 enum status hal_pool_reserve_growing(struct hal_pool *pool, size_t size, size_t growth,
                                      size_t excused, struct hal_buffer **out_buffer,
                                      struct error *err)
 {
-    size_t align = pool->store->align;
+    size_t align = in_store(pool)->align;
     const struct growing growing = {
         .growth = growth <= SIZE_MAX - align ? align_up(growth, align) : 0,
         .excused = excused == size ? align_up(size, align) : excused,
@@ -535,15 +570,9 @@ enum status hal_pool_reserve_growing(struct hal_pool *pool, size_t size, size_t 
 enum status hal_pool_reserve_transient(struct hal_pool *pool, size_t size,
                                        struct hal_buffer **out_buffer, struct error *err)
 {
-    struct zone *zones = pool->store->zones;
+    struct zone *zones = in_store(pool)->zones;
     return reserve(pool, &zones[zones[TRANSIENT].memory ? TRANSIENT : SHARED], size, &as_it_is,
                    out_buffer, err);
-}
-
-static struct reservation *reservation_of(struct hal_buffer *buffer)
-{
-    must(buffer->recycle == recycle);
-    return (struct reservation *)buffer;
 }
 
 /* With the lock held; |size| is padded. */
@@ -571,7 +600,7 @@ enum status hal_pool_resize(struct hal_buffer *buffer, size_t size, size_t excus
                             struct error *err)
 {
     struct reservation *reservation = reservation_of(buffer);
-    struct store *store = reservation->pool->store;
+    struct store *store = in_store(reservation->pool);
     must(reservation->range && size > 0);
     TRY(hal_pool_verify(reservation->pool, size, err));
     pthread_mutex_lock(&store->lock);
@@ -591,10 +620,10 @@ enum status hal_pool_move(struct hal_buffer *buffer, struct hal_pool *pool, stru
         return ST_OK;
     }
     struct reservation *reservation = reservation_of(buffer);
-    struct store *store = reservation->pool->store;
+    struct store *store = in_store(reservation->pool);
     struct zone *zone = reservation->zone;
     size_t size = reservation->range ? reservation->range->size : 0;
-    must(pool->store == store);
+    must(in_store(pool) == store);
     if (reservation->pool == pool) {
         return ST_OK;
     }
@@ -621,14 +650,15 @@ static void charge(struct hal_pool *pool, size_t bytes)
 
 void hal_pool_charge(struct hal_pool *pool, size_t bytes)
 {
-    pthread_mutex_lock(&pool->store->lock);
+    struct store *store = in_store(pool);
+    pthread_mutex_lock(&store->lock);
     charge(pool, bytes);
-    pthread_mutex_unlock(&pool->store->lock);
+    pthread_mutex_unlock(&store->lock);
 }
 
 bool hal_pool_promise(struct hal_pool *pool, size_t bytes)
 {
-    pthread_mutex_lock(&pool->store->lock);
+    pthread_mutex_lock(&in_store(pool)->lock);
     bool is_ok = is_fair(pool, &pool->store->zones[SHARED], bytes);
     if (is_ok) {
         charge(pool, bytes);
@@ -639,9 +669,9 @@ bool hal_pool_promise(struct hal_pool *pool, size_t bytes)
 
 void hal_pool_discharge(struct hal_pool *pool, size_t bytes)
 {
-    struct zone *shared = &pool->store->zones[SHARED];
+    struct zone *shared = &in_store(pool)->zones[SHARED];
     pthread_mutex_lock(&pool->store->lock);
-    must(pool->share->charged_bytes >= bytes);
+    must(pool->share->charged_bytes >= bytes && shared->charged_bytes >= bytes);
     shared->charged_bytes -= bytes;
     pool->share->charged_bytes -= bytes;
     count_gone(pool, shared, bytes);
@@ -650,7 +680,7 @@ void hal_pool_discharge(struct hal_pool *pool, size_t bytes)
 
 bool hal_pool_is_over(struct hal_pool *pool)
 {
-    const struct zone *shared = &pool->store->zones[SHARED];
+    const struct zone *shared = &in_store(pool)->zones[SHARED];
     pthread_mutex_lock(&pool->store->lock);
     bool is_over = pool->share->held_bytes[SHARED] > left_bytes(pool, shared);
     pthread_mutex_unlock(&pool->store->lock);
@@ -659,12 +689,12 @@ bool hal_pool_is_over(struct hal_pool *pool)
 
 size_t hal_pool_size(const struct hal_pool *pool)
 {
-    return pool->store->zones[SHARED].size_bytes;
+    return in_store(pool)->zones[SHARED].size_bytes;
 }
 
 void hal_pool_stats(struct hal_pool *pool, struct hal_pool_stats *out_stats)
 {
-    struct store *store = pool->store;
+    struct store *store = in_store(pool);
     const struct zone *shared = &store->zones[SHARED];
     pthread_mutex_lock(&store->lock);
     *out_stats = (struct hal_pool_stats){
@@ -682,7 +712,7 @@ void hal_pool_stats(struct hal_pool *pool, struct hal_pool_stats *out_stats)
 
 bool hal_pool_trim(struct hal_pool *pool, uint64_t now_ms, uint64_t idle_ms, size_t bytes_max)
 {
-    struct store *store = pool->store;
+    struct store *store = in_store(pool);
     struct zone *shared = &store->zones[SHARED];
     size_t count = 0, count_max = bytes_max / shared->granule_bytes;
     pthread_mutex_lock(&store->lock);

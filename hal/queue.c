@@ -13,7 +13,8 @@ static void check_slot(const struct hal_device *device, const struct hal_slot_ne
     if (need->length == 0) {
         return;
     }
-    must(slot->buffer && hal_buffer_is_usable(slot->buffer, device));
+    OBJ_CHECK(slot->buffer, HAL_BUFFER_MAGIC);
+    must(hal_buffer_is_usable(slot->buffer, device));
     must(slot->buffer->host || need->is_transient);
     must(slot->offset % device->props.offset_align == 0);
     must(in_range(slot->offset, slot->length, slot->buffer->size));
@@ -25,6 +26,8 @@ enum status hal_queue_submit(struct hal_device *device, const struct hal_submiss
                              struct error *err)
 {
     const struct hal_command *command = submission->command;
+    OBJ_CHECK(device, HAL_DEVICE_MAGIC);
+    OBJ_CHECK(command, HAL_COMMAND_MAGIC);
     must(command->ended && command->device == device);
     must(submission->slot_count == command->slot_count);
     must(submission->wait_count <= HAL_TIMEPOINTS_MAX);

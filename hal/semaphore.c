@@ -16,7 +16,10 @@
 
 #include "base/check.h"
 
+#define SEMAPHORE_MAGIC 0x5e3a4054u
+
 struct hal_semaphore {
+    uint32_t magic;
     atomic_uint refs;
     atomic_int failure; /* an enum status */
     _Atomic uint64_t value;
@@ -34,6 +37,7 @@ enum status hal_semaphore_new(uint64_t value, struct hal_semaphore **out_semapho
     if (!semaphore) {
         return error_set(err, ST_EXHAUSTED, "no memory for a semaphore");
     }
+    semaphore->magic = SEMAPHORE_MAGIC;
     atomic_init(&semaphore->refs, 1);
     atomic_init(&semaphore->failure, ST_OK);
     atomic_init(&semaphore->value, value);
@@ -49,16 +53,25 @@ enum status hal_semaphore_new(uint64_t value, struct hal_semaphore **out_semapho
 
 struct hal_semaphore *hal_semaphore_ref(struct hal_semaphore *semaphore)
 {
-    atomic_fetch_add_explicit(&semaphore->refs, 1, memory_order_relaxed);
+    OBJ_CHECK(semaphore, SEMAPHORE_MAGIC);
+    unsigned before = atomic_fetch_add_explicit(&semaphore->refs, 1, memory_order_relaxed);
+    must(before > 0); /* what has no reference is being freed */
     return semaphore;
 }
 
 void hal_semaphore_unref(struct hal_semaphore *semaphore)
 {
-    if (!semaphore || atomic_fetch_sub_explicit(&semaphore->refs, 1, memory_order_acq_rel) != 1) {
+    if (!semaphore) {
+        return;
+    }
+    OBJ_CHECK(semaphore, SEMAPHORE_MAGIC);
+    unsigned before = atomic_fetch_sub_explicit(&semaphore->refs, 1, memory_order_acq_rel);
+    must(before > 0);
+    if (before > 1) {
         return;
     }
     must(list_is_empty(&semaphore->waiters) && semaphore->sleepers == 0);
+    semaphore->magic = 0;
     pthread_cond_destroy(&semaphore->changed);
     pthread_mutex_destroy(&semaphore->lock);
     free(semaphore);
@@ -71,6 +84,7 @@ static enum status failure_of(struct hal_semaphore *semaphore)
 
 enum status hal_semaphore_query(struct hal_semaphore *semaphore, uint64_t *out_value)
 {
+    OBJ_CHECK(semaphore, SEMAPHORE_MAGIC);
     enum status status = failure_of(semaphore);
     *out_value = atomic_load_explicit(&semaphore->value, memory_order_acquire);
     return status;
@@ -137,6 +151,7 @@ static void tell_and_unlock(struct hal_semaphore *semaphore, struct list *chain,
 
 void hal_semaphore_signal(struct hal_semaphore *semaphore, uint64_t value)
 {
+    OBJ_CHECK(semaphore, SEMAPHORE_MAGIC);
     pthread_mutex_lock(&semaphore->lock);
     if (failure_of(semaphore) != ST_OK) {
         pthread_mutex_unlock(&semaphore->lock);
@@ -149,6 +164,7 @@ void hal_semaphore_signal(struct hal_semaphore *semaphore, uint64_t value)
 
 void hal_semaphore_fail(struct hal_semaphore *semaphore, enum status status)
 {
+    OBJ_CHECK(semaphore, SEMAPHORE_MAGIC);
     must(status != ST_OK);
     pthread_mutex_lock(&semaphore->lock);
     if (failure_of(semaphore) != ST_OK) {
@@ -171,6 +187,7 @@ static struct timespec deadline_after(uint64_t timeout_ns)
 
 enum status hal_semaphore_wait(struct hal_semaphore *semaphore, uint64_t value, uint64_t timeout_ns)
 {
+    OBJ_CHECK(semaphore, SEMAPHORE_MAGIC);
     enum status status;
     if (settled(semaphore, value, &status)) {
         return status;
@@ -209,6 +226,8 @@ static void insert_waiter(struct hal_semaphore *semaphore, struct hal_semaphore_
 
 void hal_semaphore_on(struct hal_semaphore *semaphore, struct hal_semaphore_waiter *waiter)
 {
+    OBJ_CHECK(semaphore, SEMAPHORE_MAGIC);
+    must(waiter->fn);
     enum status status;
     pthread_mutex_lock(&semaphore->lock);
     if (!settled(semaphore, waiter->value, &status)) {

@@ -160,6 +160,7 @@ static struct hal_range *split_end(struct hal_suballoc *suballoc, struct hal_ran
 static void swallow_behind(struct hal_suballoc *suballoc, struct hal_range *range)
 {
     struct hal_range *behind = range->behind;
+    must(behind->before == range && behind->begin == range->begin + range->size);
     range->size += behind->size;
     range->behind = behind->behind;
     if (range->behind) {
@@ -194,6 +195,7 @@ void hal_suballoc_fini(struct hal_suballoc *suballoc)
         suballoc->first = NULL;
     }
     while (suballoc->unused_count > 0) {
+        must(!list_is_empty(&suballoc->unused));
         struct hal_range *range = LIST_ENTRY(suballoc->unused.next, struct hal_range, link);
         list_remove(&range->link);
         suballoc->unused_count--;
@@ -245,6 +247,7 @@ static struct hal_range *use_end(struct hal_suballoc *suballoc, struct hal_range
 
 struct hal_range *hal_suballoc_alloc(struct hal_suballoc *suballoc, size_t size, size_t growth)
 {
+    must(suballoc->first && size > 0);
     if (!stock_up(suballoc)) {
         return NULL;
     }
@@ -288,6 +291,7 @@ static void give_up_kept(struct hal_suballoc *suballoc, struct hal_range *range)
 
 void hal_suballoc_free(struct hal_suballoc *suballoc, struct hal_range *range)
 {
+    must(suballoc->first && range->size > 0);
     must(range->state == HAL_RANGE_USED);
     give_up_kept(suballoc, range);
     release(suballoc, range);
@@ -308,6 +312,7 @@ static void grow(struct hal_suballoc *suballoc, struct hal_range *range, size_t 
 {
     while (more > 0) {
         struct hal_range *behind = range->behind;
+        must(behind && behind->state != HAL_RANGE_USED); /* the caller has counted the room */
         enum hal_range_state state = behind->state;
         size_t part = behind->size < more ? behind->size : more;
         take(suballoc, behind);

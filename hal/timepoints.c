@@ -3,6 +3,8 @@
 
 #include "hal/timepoints.h"
 
+#include "base/check.h"
+
 void hal_status_fail(atomic_int *submission_status, enum status status)
 {
     int ok = ST_OK;
@@ -14,12 +16,15 @@ void hal_status_fail(atomic_int *submission_status, enum status status)
 /* True for the last: whoever gets it has to pass the submission on. */
 static bool count_down(struct hal_timepoints *timepoints)
 {
-    return atomic_fetch_sub_explicit(&timepoints->waits_left, 1, memory_order_acq_rel) == 1;
+    unsigned before = atomic_fetch_sub_explicit(&timepoints->waits_left, 1, memory_order_acq_rel);
+    must(before > 0);
+    return before == 1;
 }
 
 static void on_wait(struct hal_semaphore_waiter *waiter, enum status status)
 {
     struct hal_timepoints *timepoints = ((struct hal_wait *)waiter)->owner;
+    OBJ_CHECK(timepoints, HAL_TIMEPOINTS_MAGIC);
     hal_status_fail(timepoints->status, status);
     if (count_down(timepoints)) {
         timepoints->over(timepoints);
@@ -29,6 +34,9 @@ static void on_wait(struct hal_semaphore_waiter *waiter, enum status status)
 void hal_timepoints_init(struct hal_timepoints *timepoints, const struct hal_submission *from,
                          atomic_int *status, hal_waits_over_f *over)
 {
+    must(from->wait_count <= HAL_TIMEPOINTS_MAX && from->signal_count <= HAL_TIMEPOINTS_MAX);
+    must(over && atomic_load(status) == ST_OK);
+    timepoints->magic = HAL_TIMEPOINTS_MAGIC;
     timepoints->over = over;
     timepoints->status = status;
     timepoints->wait_count = from->wait_count;
@@ -50,6 +58,7 @@ void hal_timepoints_init(struct hal_timepoints *timepoints, const struct hal_sub
 /* Until it has counted down itself nobody passes the submission on. */
 bool hal_timepoints_wait(struct hal_timepoints *timepoints)
 {
+    OBJ_CHECK(timepoints, HAL_TIMEPOINTS_MAGIC);
     for (uint32_t i = 0; i < timepoints->wait_count; i++) {
         hal_semaphore_on(timepoints->waits[i].semaphore, &timepoints->waits[i].waiter);
     }
@@ -58,6 +67,7 @@ bool hal_timepoints_wait(struct hal_timepoints *timepoints)
 
 void hal_timepoints_forget_waits(struct hal_timepoints *timepoints)
 {
+    OBJ_CHECK(timepoints, HAL_TIMEPOINTS_MAGIC);
     for (uint32_t i = 0; i < timepoints->wait_count; i++) {
         hal_semaphore_unref(timepoints->waits[i].semaphore);
     }
@@ -75,6 +85,9 @@ void hal_timepoint_give(const struct hal_timepoint *signal, enum status status)
 
 void hal_timepoints_give(struct hal_timepoints *timepoints)
 {
+    OBJ_CHECK(timepoints, HAL_TIMEPOINTS_MAGIC);
+    must(timepoints->wait_count == 0 || atomic_load(&timepoints->waits_left) == 0);
+    timepoints->magic = 0;
     enum status status = (enum status)atomic_load(timepoints->status);
     for (uint32_t i = 0; i < timepoints->signal_count; i++) {
         hal_timepoint_give(&timepoints->signals[i], status);

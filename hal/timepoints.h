@@ -22,7 +22,10 @@ struct hal_wait {
     struct hal_semaphore *semaphore; /* ref held */
 };
 
+#define HAL_TIMEPOINTS_MAGIC 0x713e9055u
+
 struct hal_timepoints {
+    uint32_t magic; /* from hal_timepoints_init() to hal_timepoints_give() */
     hal_waits_over_f *over;
     atomic_int *status;     /* the submission's: the first failure */
     atomic_uint waits_left; /* and one while the submission is being made */

@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "base/magic.h"
 #include "server/address.h"
 #include "server/conn_priv.h"
 #include "server/http.h"

@@ -11,7 +11,6 @@
 #include "config.h"
 
 #include "base/check.h"
-#include "base/magic.h"
 #include "server/conn_priv.h"
 #include "server/http.h"
 #include "server/request.h"

@@ -24,7 +24,6 @@
 #include <uv.h>
 
 #include "base/check.h"
-#include "base/magic.h"
 #include "server/address.h"
 #include "server/conn.h"
 #include "server/log.h"

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 
 #include "base/check.h"
-#include "base/magic.h"
 #include "hal/device.h"
 #include "hal/pool.h"
 #include "server/api.h"

@@ -76,6 +76,10 @@ expect() {
         while read -r item; do
             grep -qxF "$item" "$MANUAL" || echo "$MANUAL:1: no $item"
         done
+    sed -nE 's/^ISA\([A-Z0-9_]+, ([a-z0-9_]+),.*/\1/p' hal/cpu/isa.def |
+        while read -r level; do
+            grep -qE "^\.Ql $level( [,.])?\$" "$MANUAL" || echo "$MANUAL:1: no level $level"
+        done
     echo "$PTE_HELP" | sed -nE 's/^[a-z: ]* pte ([a-z]+)( .*)?$/\1/p' |
         while read -r command; do
             grep -q "^    pte $command" README.md || echo "README.md:1: no pte $command"

@@ -75,7 +75,7 @@ include_rules() {
         function allowed(file) {
             if (file ~ /^base\//) return "^(config\\.h$|base/)"
             if (file ~ /^protocol\//) return "^(config\\.h$|base/|protocol/)"
-            if (file ~ /^hal\/(cpu|vulkan)\//) {
+            if (file ~ /^hal\/[a-z]+\//) {
                 split(file, part, "/")
                 return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|hal/" part[2] "/)"
             }

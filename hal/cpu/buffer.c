@@ -79,9 +79,17 @@ enum status hal_cpu_buffer_import(struct hal_device *device, void *ptr, size_t s
     return ST_OK;
 }
 
+/* |base|, which is a buffer of this driver and no range of a pool. */
+static struct cpu_buffer *cpu_buffer_of(struct hal_buffer *base)
+{
+    OBJ_CHECK(base, HAL_BUFFER_MAGIC);
+    must(base->root == base && base->device->ops == &hal_cpu_ops);
+    return (struct cpu_buffer *)base;
+}
+
 void hal_cpu_buffer_free(struct hal_buffer *base)
 {
-    struct cpu_buffer *buffer = (struct cpu_buffer *)base;
+    struct cpu_buffer *buffer = cpu_buffer_of(base);
     switch (buffer->origin) {
     case HEAP:
         free(base->host);
@@ -92,13 +100,14 @@ void hal_cpu_buffer_free(struct hal_buffer *base)
     case IMPORTED:
         break;
     }
+    hal_buffer_fini(base);
     free(buffer);
 }
 
 /* Whole pages only, of a mapping of our own. */
 void hal_cpu_buffer_discard(struct hal_buffer *base, size_t offset, size_t size)
 {
-    const struct cpu_buffer *buffer = (struct cpu_buffer *)base;
+    const struct cpu_buffer *buffer = cpu_buffer_of(base);
     must(in_range(offset, size, base->size));
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     size_t begin = align_up(offset, page), end = (offset + size) & ~(page - 1);

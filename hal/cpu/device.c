@@ -14,12 +14,13 @@
 
 static void cpu_free(struct hal_device *base)
 {
-    struct hal_cpu_device *device = (struct hal_cpu_device *)base;
+    struct hal_cpu_device *device = hal_cpu_device_of(base);
     hal_cpu_queue_drain(device);
-    must(atomic_load(&device->base.objects) == 0);
+    must(atomic_load(&base->objects) == 0);
     hal_cpu_workers_free(device->workers);
     hal_cpu_queue_fini(device);
     hal_cpu_isa_release();
+    hal_device_fini(base);
     free(device);
 }
 
@@ -36,7 +37,7 @@ static bool has_form(const struct hal_kernel *kernel)
     return kernel->cpu != NULL;
 }
 
-static const struct hal_device_ops ops = {
+const struct hal_device_ops hal_cpu_ops = {
     .free = cpu_free,
     .buffer_new = hal_cpu_buffer_new,
     .buffer_import = hal_cpu_buffer_import,
@@ -115,7 +116,7 @@ static enum status cpu_open(const char *name, const struct hal_device_options *o
         free(device);
         return status;
     }
-    hal_device_init(&device->base, &ops);
+    hal_device_init(&device->base, &hal_cpu_ops);
     fill_props(device, workers);
     *out_device = &device->base;
     return ST_OK;

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include "base/check.h"
 #include "base/list.h"
 #include "hal/cpu/isa.h"
 #include "hal/cpu/workers.h"
@@ -30,6 +31,15 @@ struct hal_cpu_device {
 };
 
 extern const struct hal_driver hal_cpu_driver;
+extern const struct hal_device_ops hal_cpu_ops;
+
+/* |base|, which was opened by this driver. */
+static inline struct hal_cpu_device *hal_cpu_device_of(struct hal_device *base)
+{
+    OBJ_CHECK(base, HAL_DEVICE_MAGIC);
+    must(base->ops == &hal_cpu_ops);
+    return (struct hal_cpu_device *)base;
+}
 
 /* hal/cpu/buffer.c */
 enum status hal_cpu_buffer_new(struct hal_device *device, size_t size, enum hal_memory memory,

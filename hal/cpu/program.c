@@ -173,6 +173,7 @@ enum status hal_cpu_program_new(struct hal_command *command, uint32_t workers,
     if (!program || !b.region || !b.dispatch) {
         return error_set(err, ST_EXHAUSTED, "no memory to compile a command buffer");
     }
+    program->magic = HAL_CPU_PROGRAM_MAGIC;
     program->regions = b.region;
     b.region->dispatches = b.dispatch;
     for (const struct hal_record *r = command->records; r; r = r->next) {

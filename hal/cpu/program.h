@@ -55,7 +55,10 @@ struct hal_cpu_region {
     uint64_t cost;
 };
 
+#define HAL_CPU_PROGRAM_MAGIC 0xc9b9065bu
+
 struct hal_cpu_program {
+    uint32_t magic;
     const struct hal_cpu_region *regions;
     uint32_t region_count;
     bool needs_scratch;

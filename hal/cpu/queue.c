@@ -32,6 +32,7 @@ static bool add_slab(struct hal_cpu_device *device)
     slab->next = device->slabs;
     device->slabs = slab;
     for (unsigned i = 0; i < SLAB_SUBMISSIONS; i++) {
+        slab->submissions[i].magic = HAL_CPU_SUBMISSION_FREE_MAGIC;
         list_push_back(&device->free_submissions, &slab->submissions[i].link);
     }
     return true;
@@ -64,6 +65,7 @@ void hal_cpu_queue_fini(struct hal_cpu_device *device)
         next = slab->next;
         free(slab);
     }
+    must(device->in_flight == 0);
     must(device->scratch_free == device->scratch_made);
     for (unsigned i = 0; i < device->scratch_made; i++) {
         hal_cpu_scratch_free(device->scratches[i]);
@@ -74,6 +76,7 @@ void hal_cpu_queue_fini(struct hal_cpu_device *device)
 
 void hal_cpu_submission_complete(struct hal_cpu_submission *submission)
 {
+    OBJ_CHECK(submission, HAL_CPU_SUBMISSION_MAGIC);
     for (uint32_t i = 0; i < submission->slot_count; i++) {
         hal_buffer_unref(submission->buffers[i]);
     }
@@ -83,9 +86,13 @@ void hal_cpu_submission_complete(struct hal_cpu_submission *submission)
 
 void hal_cpu_submission_recycle(struct hal_cpu_submission *submission)
 {
+    OBJ_CHECK(submission, HAL_CPU_SUBMISSION_MAGIC);
+    must(atomic_load(&submission->visitors) == 0 && submission->finished);
     struct hal_cpu_device *device = submission->device;
     hal_command_unref(submission->command);
+    submission->magic = HAL_CPU_SUBMISSION_FREE_MAGIC;
     pthread_mutex_lock(&device->lock);
+    must(device->in_flight > 0);
     list_push_front(&device->free_submissions, &submission->link);
     device->completed++;
     if (--device->in_flight == 0) {
@@ -96,12 +103,20 @@ void hal_cpu_submission_recycle(struct hal_cpu_submission *submission)
 
 struct hal_progress hal_cpu_queue_progress(struct hal_device *base)
 {
-    struct hal_cpu_device *device = (struct hal_cpu_device *)base;
+    struct hal_cpu_device *device = hal_cpu_device_of(base);
     pthread_mutex_lock(&device->lock);
     struct hal_progress progress = {device->in_flight > 0, device->completed};
     pthread_mutex_unlock(&device->lock);
     progress.mark += hal_cpu_workers_mark(device->workers);
     return progress;
+}
+
+/* What |command| was compiled into, by this driver. */
+static const struct hal_cpu_program *program_of(const struct hal_command *command)
+{
+    const struct hal_cpu_program *program;
+    OBJ_CAST(program, command->compiled, HAL_CPU_PROGRAM_MAGIC);
+    return program;
 }
 
 static struct hal_cpu_submission *take_submission(struct hal_cpu_device *device)
@@ -112,6 +127,8 @@ static struct hal_cpu_submission *take_submission(struct hal_cpu_device *device)
         struct list *link = device->free_submissions.next;
         list_remove(link);
         submission = LIST_ENTRY(link, struct hal_cpu_submission, link);
+        OBJ_CHECK(submission, HAL_CPU_SUBMISSION_FREE_MAGIC);
+        submission->magic = HAL_CPU_SUBMISSION_MAGIC;
         device->in_flight++;
     }
     pthread_mutex_unlock(&device->lock);
@@ -145,6 +162,7 @@ static void on_waits_over(struct hal_timepoints *timepoints)
 {
     struct hal_cpu_submission *submission =
         LIST_ENTRY(timepoints, struct hal_cpu_submission, timepoints);
+    OBJ_CHECK(submission, HAL_CPU_SUBMISSION_MAGIC);
     settle(submission);
     hal_cpu_workers_add(submission->device->workers, submission);
 }
@@ -179,6 +197,7 @@ static void *take_scratch(struct hal_cpu_device *device)
 static void put_scratch(struct hal_cpu_device *device, void *scratch)
 {
     pthread_mutex_lock(&device->lock);
+    must(device->scratch_free < device->scratch_made);
     device->scratches[device->scratch_free++] = scratch;
     pthread_mutex_unlock(&device->lock);
 }
@@ -187,7 +206,7 @@ static void put_scratch(struct hal_cpu_device *device, void *scratch)
  */
 static bool run_inline(struct hal_cpu_device *device, const struct hal_submission *submission)
 {
-    const struct hal_cpu_program *program = submission->command->compiled;
+    const struct hal_cpu_program *program = program_of(submission->command);
     uint8_t *slots[HAL_SLOTS_MAX];
     struct hal_fault_record own_fault = {0};
     struct hal_cpu_run run = {
@@ -218,7 +237,7 @@ static bool run_inline(struct hal_cpu_device *device, const struct hal_submissio
 /* Can it be run, and is it better run, by the caller alone? */
 static bool is_for_caller(const struct hal_submission *submission)
 {
-    const struct hal_cpu_program *program = submission->command->compiled;
+    const struct hal_cpu_program *program = program_of(submission->command);
     switch (submission->caller) {
     case HAL_CALLER_BUSY:
         return false;
@@ -246,7 +265,7 @@ static void start(struct hal_cpu_submission *submission, enum hal_caller caller)
 enum status hal_cpu_queue_submit(struct hal_device *base, const struct hal_submission *from,
                                  struct error *err)
 {
-    struct hal_cpu_device *device = (struct hal_cpu_device *)base;
+    struct hal_cpu_device *device = hal_cpu_device_of(base);
     if (is_for_caller(from) && run_inline(device, from)) {
         return ST_OK;
     }
@@ -258,7 +277,7 @@ enum status hal_cpu_queue_submit(struct hal_device *base, const struct hal_submi
     submission->share = from->share % HAL_SHARES;
     submission->weight = from->weight ? from->weight : 1;
     submission->command = hal_command_ref(from->command);
-    submission->program = from->command->compiled;
+    submission->program = program_of(from->command);
     submission->cancel = from->cancel;
     submission->fault = from->fault ? from->fault : &submission->own_fault;
     hal_fault_reset(&submission->own_fault);

@@ -27,6 +27,10 @@
 struct hal_cpu_device;
 struct hal_cpu_submission;
 
+/* Of one in flight, and of one in the device's free list. */
+#define HAL_CPU_SUBMISSION_MAGIC 0x5b3155a8u
+#define HAL_CPU_SUBMISSION_FREE_MAGIC 0xf4ee5ba9u
+
 struct hal_cpu_submission {
     /* What workers write; nothing else is in this cache line. */
     _Alignas(64) _Atomic uint64_t cursor; /* see hal_cpu_cursor_region(); may run past the end */
@@ -35,11 +39,12 @@ struct hal_cpu_submission {
     atomic_uint visitors;                 /* threads in here; written under the workers' lock */
     atomic_bool is_complete;              /* its signals have been given */
 
-    _Alignas(64) struct list link; /* in the workers' list, or the device's free list */
-    uint32_t share;                /* below HAL_SHARES */
-    uint32_t weight;               /* of the share; at least 1 */
-    bool nothing_to_run;           /* no regions, or a wait has failed */
-    bool finished;                 /* under the workers' lock */
+    _Alignas(64) uint32_t magic; /* in flight, or waiting in the free list */
+    struct list link;            /* in the workers' list, or the device's free list */
+    uint32_t share;              /* below HAL_SHARES */
+    uint32_t weight;             /* of the share; at least 1 */
+    bool nothing_to_run;         /* no regions, or a wait has failed */
+    bool finished;               /* under the workers' lock */
     struct hal_cpu_device *device;
     struct hal_command *command;
     const struct hal_cpu_program *program;

@@ -47,7 +47,10 @@ struct share {
     uint32_t runnable; /* submissions */
 };
 
+#define WORKERS_MAGIC 0x304ce25au
+
 struct hal_cpu_workers {
+    uint32_t magic;
     pthread_mutex_t lock;
     struct list runnable; /* oldest first, under the lock, as are the shares */
     struct share shares[HAL_SHARES];
@@ -110,7 +113,9 @@ void hal_cpu_scratch_free(void *scratch)
 
 static struct hal_cpu_submission *entry(struct list *link)
 {
-    return LIST_ENTRY(link, struct hal_cpu_submission, link);
+    struct hal_cpu_submission *submission = LIST_ENTRY(link, struct hal_cpu_submission, link);
+    OBJ_CHECK(submission, HAL_CPU_SUBMISSION_MAGIC);
+    return submission;
 }
 
 static bool is_unserved(const struct hal_cpu_submission *submission)
@@ -164,6 +169,7 @@ static uint32_t begin(struct hal_cpu_submission *submission)
 /* With the lock held. */
 static void enlist(struct hal_cpu_workers *workers, struct hal_cpu_submission *submission)
 {
+    must(submission->share < HAL_SHARES && submission->weight > 0);
     struct share *share = &workers->shares[submission->share];
     if (share->runnable++ == 0 && share->used_ns < workers->floor_ns) {
         share->used_ns = workers->floor_ns;
@@ -173,6 +179,8 @@ static void enlist(struct hal_cpu_workers *workers, struct hal_cpu_submission *s
 
 void hal_cpu_workers_add(struct hal_cpu_workers *workers, struct hal_cpu_submission *submission)
 {
+    OBJ_CHECK(workers, WORKERS_MAGIC);
+    OBJ_CHECK(submission, HAL_CPU_SUBMISSION_MAGIC);
     uint32_t helpers = begin(submission);
     pthread_mutex_lock(&workers->lock);
     enlist(workers, submission);
@@ -283,6 +291,7 @@ static bool leave(struct hal_cpu_workers *workers, struct hal_cpu_submission *su
 static void finish(struct hal_cpu_workers *workers, struct hal_cpu_submission *submission)
 {
     pthread_mutex_lock(&workers->lock);
+    must(!submission->finished && workers->shares[submission->share].runnable > 0);
     list_remove(&submission->link);
     workers->shares[submission->share].runnable--;
     submission->finished = true;
@@ -482,6 +491,7 @@ static void be_nice(uint32_t nice)
 static void *worker_main(void *arg)
 {
     struct worker *worker = arg;
+    OBJ_CHECK(worker->workers, WORKERS_MAGIC);
     struct hal_cpu_submission *submission;
     struct visit visit;
     be_nice(worker->workers->nice);
@@ -495,6 +505,8 @@ static void *worker_main(void *arg)
 void hal_cpu_workers_serve(struct hal_cpu_workers *workers, struct hal_cpu_submission *submission,
                            void *scratch)
 {
+    OBJ_CHECK(workers, WORKERS_MAGIC);
+    OBJ_CHECK(submission, HAL_CPU_SUBMISSION_MAGIC);
     struct worker self = {.workers = workers, .scratch = scratch};
     struct visit visit;
     uint32_t helpers = begin(submission);
@@ -519,6 +531,7 @@ void hal_cpu_workers_serve(struct hal_cpu_workers *workers, struct hal_cpu_submi
 /* Whatever the order of the list; the multiplier is that of the 64-bit FNV hash. */
 uint64_t hal_cpu_workers_mark(struct hal_cpu_workers *workers)
 {
+    OBJ_CHECK(workers, WORKERS_MAGIC);
     const uint64_t prime = 0x100000001b3;
     uint64_t mark = 0;
     pthread_mutex_lock(&workers->lock);
@@ -560,6 +573,7 @@ enum status hal_cpu_workers_new(uint32_t count, uint32_t nice, struct hal_cpu_wo
         return error_set(err, ST_EXHAUSTED, "no memory for %u workers", count);
     }
     memset(workers, 0, size);
+    workers->magic = WORKERS_MAGIC;
     must(pthread_mutex_init(&workers->lock, NULL) == 0);
     list_init(&workers->runnable);
     workers->nice = nice;
@@ -579,7 +593,8 @@ enum status hal_cpu_workers_new(uint32_t count, uint32_t nice, struct hal_cpu_wo
 
 void hal_cpu_workers_free(struct hal_cpu_workers *workers)
 {
-    must(list_is_empty(&workers->runnable));
+    OBJ_CHECK(workers, WORKERS_MAGIC);
+    must(list_is_empty(&workers->runnable) && atomic_load(&workers->callers) == 0);
     atomic_store(&workers->stop, true);
     atomic_fetch_add(&workers->epoch, 1);
     futex(&workers->epoch, FUTEX_WAKE, INT_MAX);
@@ -588,5 +603,6 @@ void hal_cpu_workers_free(struct hal_cpu_workers *workers)
         hal_cpu_scratch_free(workers->threads[i].scratch);
     }
     pthread_mutex_destroy(&workers->lock);
+    workers->magic = 0;
     free(workers);
 }

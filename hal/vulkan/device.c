@@ -237,16 +237,17 @@ static void destroy(struct hal_vulkan_device *device)
     }
     pthread_mutex_destroy(&device->memory_lock);
     hal_vulkan_instance_release();
+    hal_device_fini(&device->base);
     free(device);
 }
 
 static void vulkan_free(struct hal_device *base)
 {
-    struct hal_vulkan_device *device = (struct hal_vulkan_device *)base;
+    struct hal_vulkan_device *device = hal_vulkan_device_of(base);
     hal_vulkan_queue_fini(device);
     hal_device_unref(device->host); /* waits: its work may hold buffers a little longer */
     device->host = NULL;
-    must(atomic_load(&device->base.objects) == 0);
+    must(atomic_load(&base->objects) == 0);
     destroy(device);
 }
 
@@ -256,7 +257,7 @@ static bool can_run(const struct hal_kernel *kernel)
     return hal_kernel_has_spirv(kernel) || kernel->cpu != NULL;
 }
 
-static const struct hal_device_ops ops = {
+const struct hal_device_ops hal_vulkan_ops = {
     .free = vulkan_free,
     .buffer_new = hal_vulkan_buffer_new,
     .buffer_import = hal_vulkan_buffer_import,
@@ -295,7 +296,7 @@ static enum status vulkan_open(const char *name, const struct hal_device_options
         return error_set(err, ST_EXHAUSTED, "no memory for a Vulkan device");
     }
     device->instance = instance;
-    hal_device_init(&device->base, &ops);
+    hal_device_init(&device->base, &hal_vulkan_ops);
     list_init(&device->blocks[HAL_VULKAN_SHARED]);
     list_init(&device->blocks[HAL_VULKAN_LOCAL]);
     hal_vulkan_staging_init(device);

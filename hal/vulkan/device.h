@@ -12,6 +12,7 @@
 
 #include <pthread.h>
 
+#include "base/check.h"
 #include "base/list.h"
 #include "hal/device_priv.h"
 #include "hal/vulkan/features.h"
@@ -135,5 +136,23 @@ void hal_vulkan_queue_fini(struct hal_vulkan_device *device);
 struct hal_progress hal_vulkan_queue_progress(struct hal_device *device);
 enum status hal_vulkan_queue_submit(struct hal_device *device,
                                     const struct hal_submission *submission, struct error *err);
+
+extern const struct hal_device_ops hal_vulkan_ops;
+
+/* |base|, which was opened by this driver. */
+static inline struct hal_vulkan_device *hal_vulkan_device_of(struct hal_device *base)
+{
+    OBJ_CHECK(base, HAL_DEVICE_MAGIC);
+    must(base->ops == &hal_vulkan_ops);
+    return (struct hal_vulkan_device *)base;
+}
+
+/* |base|, which is a buffer of this driver and no range of a pool. */
+static inline struct hal_vulkan_buffer *hal_vulkan_buffer_of(struct hal_buffer *base)
+{
+    OBJ_CHECK(base, HAL_BUFFER_MAGIC);
+    must(base->root == base && base->device->ops == &hal_vulkan_ops);
+    return (struct hal_vulkan_buffer *)base;
+}
 
 #endif

@@ -376,7 +376,7 @@ static struct hal_vulkan_buffer *new_buffer(void)
 enum status hal_vulkan_buffer_new(struct hal_device *base, size_t size, enum hal_memory memory,
                                   struct hal_buffer **out_buffer, struct error *err)
 {
-    struct hal_vulkan_device *device = (struct hal_vulkan_device *)base;
+    struct hal_vulkan_device *device = hal_vulkan_device_of(base);
     struct hal_vulkan_buffer *buffer = new_buffer();
     if (!buffer) {
         return no_memory(size, err);
@@ -478,7 +478,7 @@ static enum status import_buffer(struct hal_vulkan_device *device, void *ptr, si
 enum status hal_vulkan_buffer_import(struct hal_device *base, void *ptr, size_t size, bool is_final,
                                      struct hal_buffer **out_buffer, struct error *err)
 {
-    struct hal_vulkan_device *device = (struct hal_vulkan_device *)base;
+    struct hal_vulkan_device *device = hal_vulkan_device_of(base);
     struct hal_vulkan_buffer *buffer = new_buffer();
     if (!buffer) {
         return no_memory(size, err);
@@ -498,12 +498,13 @@ enum status hal_vulkan_buffer_import(struct hal_device *base, void *ptr, size_t 
 
 void hal_vulkan_buffer_free(struct hal_buffer *base)
 {
-    struct hal_vulkan_buffer *buffer = (struct hal_vulkan_buffer *)base;
-    struct hal_vulkan_device *device = (struct hal_vulkan_device *)base->device;
+    struct hal_vulkan_buffer *buffer = hal_vulkan_buffer_of(base);
+    struct hal_vulkan_device *device = hal_vulkan_device_of(base->device);
     hal_vulkan_drop_copies(device, &buffer->copies);
     if (buffer->range.block) {
         hal_vulkan_range_free(device, buffer->range, padded(base->size));
     }
+    hal_buffer_fini(base);
     free(buffer);
 }
 

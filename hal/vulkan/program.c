@@ -533,12 +533,12 @@ static void drop_stages(struct hal_vulkan_program *program)
 
 enum status hal_vulkan_program_new(struct hal_command *command, struct error *err)
 {
-    struct hal_vulkan_device *device = (struct hal_vulkan_device *)command->device;
+    struct hal_vulkan_device *device = hal_vulkan_device_of(command->device);
     struct hal_vulkan_program *program = arena_alloc(&command->arena, sizeof(*program));
     if (!program) {
         return no_memory(err);
     }
-    *program = (struct hal_vulkan_program){.device = device};
+    *program = (struct hal_vulkan_program){.magic = HAL_VULKAN_PROGRAM_MAGIC, .device = device};
     enum status status = compile(program, command, err);
     const VkCommandPoolCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
@@ -561,7 +561,8 @@ enum status hal_vulkan_program_new(struct hal_command *command, struct error *er
 
 void hal_vulkan_program_free(struct hal_command *command)
 {
-    struct hal_vulkan_program *program = command->compiled;
+    struct hal_vulkan_program *program;
+    OBJ_CAST(program, command->compiled, HAL_VULKAN_PROGRAM_MAGIC);
     struct hal_vulkan_device *device = program->device;
     while (!list_is_empty(&program->idle)) {
         struct hal_vulkan_replay *replay =
@@ -573,12 +574,14 @@ void hal_vulkan_program_free(struct hal_command *command)
     drop_stages(program);
     device->vkDestroyCommandPool(device->handle, program->pool, NULL);
     pthread_mutex_destroy(&program->lock);
+    program->magic = 0;
 }
 
 uint32_t hal_vulkan_program_stages(const struct hal_command *command,
                                    const struct hal_vulkan_stage **out_stages)
 {
-    const struct hal_vulkan_program *program = command->compiled;
+    const struct hal_vulkan_program *program;
+    OBJ_CAST(program, command->compiled, HAL_VULKAN_PROGRAM_MAGIC);
     *out_stages = program->stages;
     return program->stage_count;
 }

@@ -41,7 +41,10 @@ struct hal_vulkan_mirror {
     bool is_written;   /* by the stage */
 };
 
+#define HAL_VULKAN_PROGRAM_MAGIC 0x9b906a5du
+
 struct hal_vulkan_program {
+    uint32_t magic;
     struct hal_vulkan_device *device;
     struct hal_vulkan_stage *stages;
     uint32_t stage_count;

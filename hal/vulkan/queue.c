@@ -20,7 +20,10 @@
 #include "hal/vulkan/inject.h"
 #include "hal/vulkan/program.h"
 
+#define SUBMISSION_MAGIC 0x5b315c5cu
+
 struct submission {
+    uint32_t magic;   /* while it is in flight */
     struct list link; /* among the running or the idle ones */
     struct hal_vulkan_device *device;
     struct hal_command *command;      /* ref held */
@@ -62,7 +65,9 @@ static void recycle(struct submission *submission)
 {
     struct hal_vulkan_device *device = submission->device;
     hal_command_unref(submission->command);
+    submission->magic = 0;
     pthread_mutex_lock(&device->queue_lock);
+    must(device->in_flight > 0);
     list_push_front(&device->idle, &submission->link);
     device->completed++;
     if (--device->in_flight == 0) {
@@ -102,6 +107,7 @@ static struct submission *next_running(struct hal_vulkan_device *device)
     }
     if (!list_is_empty(&device->running)) {
         submission = LIST_ENTRY(device->running.next, struct submission, link);
+        OBJ_CHECK(submission, SUBMISSION_MAGIC);
         list_remove(&submission->link);
     }
     pthread_mutex_unlock(&device->queue_lock);
@@ -112,7 +118,7 @@ static bool begin_stage(struct submission *submission);
 
 static void *retire(void *arg)
 {
-    struct hal_vulkan_device *device = arg;
+    struct hal_vulkan_device *device = hal_vulkan_device_of(arg);
     struct submission *submission;
     while ((submission = next_running(device))) {
         if (hal_vulkan_queue_wait(device, submission->value) != VK_SUCCESS) {
@@ -195,6 +201,7 @@ static void hand_over(struct submission *submission, bool has_work)
 static void on_host_stage(struct hal_semaphore_waiter *waiter, enum status status)
 {
     struct submission *submission = LIST_ENTRY(waiter, struct submission, host_waiter);
+    OBJ_CHECK(submission, SUBMISSION_MAGIC);
     if (status != ST_OK) {
         fail(submission, status);
         hal_semaphore_unref(submission->host); /* it stays failed */
@@ -266,12 +273,14 @@ static void start(struct submission *submission)
 
 static void on_waits_over(struct hal_timepoints *timepoints)
 {
-    start(LIST_ENTRY(timepoints, struct submission, timepoints));
+    struct submission *submission = LIST_ENTRY(timepoints, struct submission, timepoints);
+    OBJ_CHECK(submission, SUBMISSION_MAGIC);
+    start(submission);
 }
 
 struct hal_progress hal_vulkan_queue_progress(struct hal_device *base)
 {
-    struct hal_vulkan_device *device = (struct hal_vulkan_device *)base;
+    struct hal_vulkan_device *device = hal_vulkan_device_of(base);
     pthread_mutex_lock(&device->queue_lock);
     struct hal_progress progress = {device->in_flight > 0, device->completed};
     pthread_mutex_unlock(&device->queue_lock);
@@ -296,6 +305,7 @@ static struct submission *take_submission(struct hal_vulkan_device *device)
 
 static void fill(struct submission *submission, const struct hal_submission *from)
 {
+    submission->magic = SUBMISSION_MAGIC;
     submission->command = hal_command_ref(from->command);
     submission->replay = NULL;
     submission->stage = 0;
@@ -316,7 +326,7 @@ static void fill(struct submission *submission, const struct hal_submission *fro
 enum status hal_vulkan_queue_submit(struct hal_device *base, const struct hal_submission *from,
                                     struct error *err)
 {
-    struct hal_vulkan_device *device = (struct hal_vulkan_device *)base;
+    struct hal_vulkan_device *device = hal_vulkan_device_of(base);
     struct submission *submission = take_submission(device);
     if (!submission) {
         return error_set(err, ST_EXHAUSTED, "no memory for another submission");

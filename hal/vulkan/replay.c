@@ -173,7 +173,8 @@ static void set_slots(const struct hal_vulkan_replay *replay, const uint64_t *ad
 enum status hal_vulkan_program_take(struct hal_command *command, const uint64_t *addresses,
                                     struct hal_vulkan_replay **out_replay, struct error *err)
 {
-    struct hal_vulkan_program *program = command->compiled;
+    struct hal_vulkan_program *program;
+    OBJ_CAST(program, command->compiled, HAL_VULKAN_PROGRAM_MAGIC);
     enum status status = ST_OK;
     pthread_mutex_lock(&program->lock);
     if (list_is_empty(&program->idle)) {
@@ -192,6 +193,7 @@ enum status hal_vulkan_program_take(struct hal_command *command, const uint64_t 
 void hal_vulkan_program_put(struct hal_vulkan_replay *replay)
 {
     struct hal_vulkan_program *program = replay->program;
+    OBJ_CHECK(program, HAL_VULKAN_PROGRAM_MAGIC);
     pthread_mutex_lock(&program->lock);
     list_push_front(&program->idle, &replay->link);
     pthread_mutex_unlock(&program->lock);

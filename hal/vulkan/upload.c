@@ -171,7 +171,7 @@ static struct hal_vulkan_copy *find_copy(const struct hal_vulkan_buffer *buffer,
 enum status hal_vulkan_locate(struct hal_vulkan_device *device, const struct hal_binding *binding,
                               uint64_t *out_address, struct error *err)
 {
-    struct hal_vulkan_buffer *buffer = (struct hal_vulkan_buffer *)binding->buffer->root;
+    struct hal_vulkan_buffer *buffer = hal_vulkan_buffer_of(binding->buffer->root);
     if (device->base.props.host_visible || !binding->buffer->is_final) {
         *out_address = hal_vulkan_address(binding->buffer, binding->offset);
         return ST_OK;

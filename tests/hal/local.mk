@@ -17,8 +17,8 @@ TESTS += $(UK_TESTS)
 %C%_test_uk_vec_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_uk_vec_LDADD = $(HAL_LIBS) $(CMOCKA_LIBS)
 
-check_PROGRAMS += %D%/cts %D%/test_cpu
-TESTS += %D%/test_cpu %D%/cpu_1_worker.sh %D%/cpu_4_workers.sh
+check_PROGRAMS += %D%/cts %D%/test_cpu %D%/test_handles
+TESTS += %D%/test_cpu %D%/test_handles %D%/cpu_1_worker.sh %D%/cpu_4_workers.sh
 
 %C%_cts_SOURCES = \
 	%D%/shaders/generated/increment.spv.h \
@@ -41,6 +41,8 @@ TESTS += %D%/test_cpu %D%/cpu_1_worker.sh %D%/cpu_4_workers.sh
 
 %C%_test_cpu_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_cpu_LDADD = $(HAL_LIBS) $(CMOCKA_LIBS)
+%C%_test_handles_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_handles_LDADD = $(HAL_LIBS) $(CMOCKA_LIBS)
 endif
 if HAVE_CMOCKA
 if HAVE_VULKAN
