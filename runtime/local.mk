@@ -11,6 +11,7 @@ include runtime/code/local.mk
 include runtime/plan/local.mk
 include runtime/passes/local.mk
 include runtime/ops/local.mk
+include runtime/kernels/local.mk
 include runtime/emit/local.mk
 include runtime/graph/local.mk
 include runtime/pte/local.mk

@@ -2,8 +2,8 @@
 # The daemon and its companion. Both mains are small; everything that tests want is in the archive.
 noinst_LIBRARIES += %D%/libserver.a
 SERVER_CFLAGS = $(AM_CFLAGS) $(UV_CFLAGS) $(LLHTTP_CFLAGS) $(ZLIB_CFLAGS)
-SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(PROTOCOL_LIBS) \
-	$(UV_LIBS) $(LLHTTP_LIBS) $(ZLIB_LIBS)
+SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(UV_LIBS) $(LLHTTP_LIBS) \
+	$(ZLIB_LIBS)
 
 %C%_libserver_a_CFLAGS = $(SERVER_CFLAGS)
 %C%_libserver_a_SOURCES = \

@@ -52,10 +52,12 @@ include_rules() {
             if (own == "pte") return seen "^$)"
             if (own == "graph") return seen "^$)"
             if (own == "emit") return seen "runtime/graph/(graph|op)\\.h$)"
+            if (own == "kernels")
+                return seen "hal/cpu/uk[a-z0-9_]*\\.h$|runtime/emit/|runtime/graph/graph\\.h$)"
             if (own == "ops")
-                return seen "hal/cpu/uk[a-z0-9_]*\\.h$|runtime/emit/|" \
+                return seen "hal/cpu/uk[a-z0-9_]*\\.h$|runtime/(kernels|emit)/|" \
                     "runtime/graph/(graph|op)\\.h$)"
-            seen = seen "runtime/(ops|emit)/|runtime/graph/(graph|op|dim)\\.h$|"
+            seen = seen "runtime/(ops|kernels|emit)/|runtime/graph/(graph|op|dim)\\.h$|"
             if (own == "passes") return seen "^$)"
             if (own == "plan") return seen "runtime/pte/files\\.h$)"
             if (own == "code") return seen "runtime/(passes|plan)/)"

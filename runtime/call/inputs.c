@@ -258,9 +258,9 @@ static enum status record_conversion(struct rt_invocation *inv, uint32_t i, uint
     };
     inv->slots[at] = input->binding;
     inv->slots[at + 1] = (struct hal_binding){.buffer = input->source, .length = size};
-    return rt_record_copy(
+    return rt_copy_record(
         command, &input->copy, (uint32_t)dtype_bytes(rt_method_input(inv->method, i)->dtype),
-        rt_machine_of(hal_device_props(inv->method->device), &rt_copy_kernel), bindings, err);
+        rt_cut_machine(hal_device_props(inv->method->device), &rt_copy_kernel), bindings, err);
 }
 
 /* A command buffer of its own: recorded for this call alone, and rare. Fills the slots. */

@@ -13,7 +13,7 @@
 #include "hal/queue.h"
 #include "hal/semaphore.h"
 #include "runtime/call/invocation.h"
-#include "runtime/ops/copy.h"
+#include "runtime/kernels/copy.h"
 #include "runtime/program/method.h"
 
 #define INVOCATION_MAGIC 0x1c0ca110u

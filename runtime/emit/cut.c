@@ -11,7 +11,7 @@
 /* Cost of a register tile's panel beside its rows, counted in rows. */
 #define PANEL_ROWS 3
 
-const struct rt_machine rt_workers = {
+const struct rt_machine rt_cut_workers = {
     .few_tiles = 8, .tiles_max = 512, .tile_ns_min = 4000, .tile_ns = 25000, .lanes = 1};
 
 /*
@@ -34,12 +34,12 @@ static const struct rt_machine gpu_matrices =
 static const struct rt_machine gpu_subgroups =
     GPU(.few_tiles = 1024, .lanes = 256, .shared_row = 64, .high = 32);
 
-const struct rt_machine *rt_machine_of(const struct hal_device_props *props,
-                                       const struct hal_kernel *kernel)
+const struct rt_machine *rt_cut_machine(const struct hal_device_props *props,
+                                        const struct hal_kernel *kernel)
 {
     const struct hal_spirv *form = hal_kernel_spirv(kernel, props->capabilities);
     if (!form || !(props->capabilities & HAL_GPU)) {
-        return &rt_workers;
+        return &rt_cut_workers;
     }
     return form->needs & (HAL_MATRICES_F16 | HAL_MATRICES_S8) ? &gpu_matrices
            : form->needs & HAL_SUBGROUPS                      ? &gpu_subgroups
@@ -126,7 +126,7 @@ int64_t rt_cut_tiles(const struct rt_machine *machine, int64_t ns)
 /* Would two workers get different numbers of tiles, in a case where that matters? */
 static bool is_uneven(int64_t tiles)
 {
-    return tiles % 2 && tiles > 1 && tiles < 2 * rt_workers.few_tiles;
+    return tiles % 2 && tiles > 1 && tiles < 2 * rt_cut_workers.few_tiles;
 }
 
 int64_t rt_cut_axis(int64_t length, int64_t tiles)

@@ -41,11 +41,11 @@ struct rt_machine {
 };
 
 /* The workers of a processor, also of one beside a GPU. */
-extern const struct rt_machine rt_workers;
+extern const struct rt_machine rt_cut_workers;
 
 /* The machine on which |kernel| runs: workers if it has no shader. */
-const struct rt_machine *rt_machine_of(const struct hal_device_props *props,
-                                       const struct hal_kernel *kernel);
+const struct rt_machine *rt_cut_machine(const struct hal_device_props *props,
+                                        const struct hal_kernel *kernel);
 
 /*
  * Units of cost, each with the number that makes a worker's tile: about 20 us of the dearest kind.

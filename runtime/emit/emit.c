@@ -107,7 +107,7 @@ double rt_emit_number(const struct rt_emit *e, uint32_t index)
 
 const struct rt_machine *rt_emit_machine(const struct rt_emit *e, const struct hal_kernel *kernel)
 {
-    return rt_machine_of(e->props, kernel);
+    return rt_cut_machine(e->props, kernel);
 }
 
 static bool meets(const struct hal_binding *binding, const struct rt_tensor *tensor)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The row of an operator. An operator is one row in one family file of runtime/ops/: its names in
- * each dialect, its signature, its shape function and how it becomes dispatches. runtime/ops/ops.c
+ * each dialect, its signature, its shape function and how it becomes dispatches. runtime/ops/op.c
  * lists the families; nothing else names an operator but the pass that knows its meaning.
  *
  * A row is used in two places. At load, |shape| runs once over symbolic dims: it checks everything

@@ -30,7 +30,7 @@ static enum status open_block(struct import *im)
     }
     if (!IMPORT_ROOM(im, code->blocks, code->block_count, im->block_capacity) ||
         !(block = calloc(1, sizeof(*block)))) {
-        return import_too_large(im);
+        return rt_import_too_large(im);
     }
     rt_block_init(block, im->plan->name, im->device, im->files);
     code->blocks[code->block_count++] = block;
@@ -41,23 +41,23 @@ static enum status open_block(struct import *im)
     return ST_OK;
 }
 
-enum status import_add_step(struct import *im, struct rt_step step)
+enum status rt_import_add_step(struct import *im, struct rt_step step)
 {
     struct rt_code *code = im->code;
     if (code->step_count == STEPS_MAX) {
         return error_set(im->err, ST_TOO_LARGE, "more than %d steps", STEPS_MAX);
     }
     if (!IMPORT_ROOM(im, code->steps, code->step_count, im->step_capacity)) {
-        return import_too_large(im);
+        return rt_import_too_large(im);
     }
     code->steps[code->step_count++] = step;
     return ST_OK;
 }
 
-enum status import_add_out(struct import *im, uint32_t reg, uint32_t value, uint32_t extent)
+enum status rt_import_add_out(struct import *im, uint32_t reg, uint32_t value, uint32_t extent)
 {
     if (!IMPORT_ROOM(im, im->outs, im->out_count, im->out_capacity)) {
-        return import_too_large(im);
+        return rt_import_too_large(im);
     }
     im->outs[im->out_count++] = (struct out){reg, value, extent};
     return ST_OK;
@@ -118,7 +118,7 @@ static enum status close_outs(struct import *im)
     graph->outputs = arena_array(&graph->arena, (size_t)im->out_count * 2, sizeof(uint32_t));
     block->outs = arena_array(&graph->arena, im->out_count, sizeof(*block->outs));
     if (!number_of || !graph->outputs || !block->outs) {
-        return import_too_large(im);
+        return rt_import_too_large(im);
     }
     for (uint32_t i = 0; i < im->out_count; i++) {
         const struct out *out = &im->outs[i];
@@ -146,7 +146,7 @@ static enum status close_outs(struct import *im)
 static enum status flush_queue(struct import *im)
 {
     for (uint32_t i = 0; i < im->queue_count; i++) {
-        TRY(import_add_step(im, im->queue[i]));
+        TRY(rt_import_add_step(im, im->queue[i]));
     }
     im->queue_count = 0;
     return ST_OK;
@@ -161,9 +161,9 @@ static enum status save_values(struct import *im, uint32_t position)
         if (slot->place != PLACE_GRAPH) {
             continue;
         }
-        if (slot->is_state || liveness_is_needed(&im->live, index, position)) {
-            TRY(import_register_of(im, index, &reg));
-            TRY(import_add_out(im, reg, slot->current, 0));
+        if (slot->is_state || rt_liveness_is_needed(&im->live, index, position)) {
+            TRY(rt_import_register_of(im, index, &reg));
+            TRY(rt_import_add_out(im, reg, slot->current, 0));
             slot->place = PLACE_REGISTER;
         } else {
             slot->place = PLACE_NONE;
@@ -190,25 +190,25 @@ static void forget_values(struct import *im, bool is_new_block)
     im->touched_count = kept;
 }
 
-enum status import_end_block(struct import *im, uint32_t position)
+enum status rt_import_end_block(struct import *im, uint32_t position)
 {
     TRY(save_values(im, position));
     bool has_outs = im->out_count > 0;
     if (has_outs) {
         TRY(close_outs(im));
-        TRY(import_add_step(im, (struct rt_step){.kind = RT_STEP_BLOCK,
-                                                 .target = im->code->block_count - 1,
-                                                 .origin = position}));
+        TRY(rt_import_add_step(im, (struct rt_step){.kind = RT_STEP_BLOCK,
+                                                    .target = im->code->block_count - 1,
+                                                    .origin = position}));
     }
     TRY(flush_queue(im));
     forget_values(im, has_outs);
     return has_outs ? open_block(im) : ST_OK;
 }
 
-enum status import_enqueue(struct import *im, struct rt_step step)
+enum status rt_import_enqueue(struct import *im, struct rt_step step)
 {
     if (!IMPORT_ROOM(im, im->queue, im->queue_count, im->queue_capacity)) {
-        return import_too_large(im);
+        return rt_import_too_large(im);
     }
     step.origin = im->position;
     im->queue[im->queue_count++] = step;
@@ -217,42 +217,42 @@ enum status import_enqueue(struct import *im, struct rt_step step)
 
 /* ---- values and registers -------------------------------------------------------------------- */
 
-enum status import_fetch(struct import *im, uint32_t index, bool *out_is_there)
+enum status rt_import_fetch(struct import *im, uint32_t index, bool *out_is_there)
 {
     struct slot *slot = &im->slots[index];
     const struct pte_value *v = &im->plan->values[index];
     bool is_carried = slot->place == PLACE_NONE && im->live.has_jumps && im->has_branched &&
-                      liveness_may_hold(&im->live, index, im->position) &&
+                      rt_liveness_may_hold(&im->live, index, im->position) &&
                       (v->kind != PTE_TENSOR || v->tensor->storage != PTE_CONSTANT);
     if (slot->current == 0 && is_carried) {
         uint32_t reg; /* written by what comes later in the file and earlier in time */
-        TRY(import_register_of(im, index, &reg));
+        TRY(rt_import_register_of(im, index, &reg));
         slot->place = PLACE_REGISTER;
     }
     if (slot->current == 0 && slot->place == PLACE_PENDING) {
-        TRY(import_end_block(im, im->position));
+        TRY(rt_import_end_block(im, im->position));
     }
     if (slot->current == 0 && slot->place == PLACE_REGISTER) {
-        TRY(import_read_register(im, index));
+        TRY(rt_import_read_register(im, index));
     }
     *out_is_there = slot->current != 0;
     return ST_OK;
 }
 
-void import_set(struct import *im, uint32_t index, uint32_t value)
+void rt_import_set(struct import *im, uint32_t index, uint32_t value)
 {
-    import_touch(im, index);
+    rt_import_touch(im, index);
     im->slots[index].current = value;
     im->slots[index].place = PLACE_GRAPH;
 }
 
-void import_note(struct import *im, uint32_t index, uint32_t value)
+void rt_import_note(struct import *im, uint32_t index, uint32_t value)
 {
-    import_touch(im, index);
+    rt_import_touch(im, index);
     im->slots[index].current = value;
 }
 
-enum status import_capture(struct import *im, uint32_t index, uint32_t *out_reg)
+enum status rt_import_capture(struct import *im, uint32_t index, uint32_t *out_reg)
 {
     struct slot *slot = &im->slots[index];
     const struct pte_value *v = &im->plan->values[index];
@@ -260,67 +260,67 @@ enum status import_capture(struct import *im, uint32_t index, uint32_t *out_reg)
     if (slot->place == PLACE_NONE && slot->current == 0) {
         bool is_scalar = v->kind == PTE_INT || v->kind == PTE_DOUBLE || v->kind == PTE_BOOL;
         if (is_scalar && !(im->has_branched && im->live.is_written[index])) {
-            return import_add_register(im, import_describe_register(v), out_reg);
+            return rt_import_add_register(im, rt_import_describe_register(v), out_reg);
         }
-        TRY(import_use(im, index, &value));
+        TRY(rt_import_use(im, index, &value));
     }
     if (slot->current == 0) {
-        import_touch(im, index);
+        rt_import_touch(im, index);
         slot->is_held = true;
         *out_reg = slot->reg - 1;
         return ST_OK;
     }
-    TRY(import_add_temporary(im, slot->current, false, out_reg));
-    return import_add_out(im, *out_reg, slot->current, 0);
+    TRY(rt_import_add_temporary(im, slot->current, false, out_reg));
+    return rt_import_add_out(im, *out_reg, slot->current, 0);
 }
 
-enum status import_give_pending(struct import *im, uint32_t index, enum rt_kind kind,
-                                uint32_t *out_reg)
+enum status rt_import_give_pending(struct import *im, uint32_t index, enum rt_kind kind,
+                                   uint32_t *out_reg)
 {
-    TRY(import_register_of(im, index, out_reg));
+    TRY(rt_import_register_of(im, index, out_reg));
     TRY(check_register(im, *out_reg, kind));
     im->writers[*out_reg].count++;
     im->writers[*out_reg].is_input = true; /* no block's output */
-    import_touch(im, index);
+    rt_import_touch(im, index);
     im->slots[index].place = PLACE_PENDING;
     im->slots[index].current = 0;
     return ST_OK;
 }
 
-enum status import_extent(struct import *im, uint32_t index, uint32_t value, uint32_t extent)
+enum status rt_import_extent(struct import *im, uint32_t index, uint32_t value, uint32_t extent)
 {
     uint32_t reg;
-    TRY(import_register_of(im, index, &reg));
-    import_touch(im, index);
+    TRY(rt_import_register_of(im, index, &reg));
+    rt_import_touch(im, index);
     im->slots[index].place = PLACE_PENDING;
     im->slots[index].current = 0;
-    return import_add_out(im, reg, value, extent);
+    return rt_import_add_out(im, reg, value, extent);
 }
 
 /* ---- between calls -----------------------------------------------------------------------------
  */
 
-enum status import_begin(struct import *im)
+enum status rt_import_begin(struct import *im)
 {
     const struct pte_plan *plan = im->plan;
     TRY(open_block(im));
     for (uint32_t i = 0; i < plan->input_count; i++) {
         uint32_t reg;
-        TRY(import_add_register(im, import_describe_register(&plan->values[plan->inputs[i]]),
-                                &reg));
+        TRY(rt_import_add_register(im, rt_import_describe_register(&plan->values[plan->inputs[i]]),
+                                   &reg));
         must(reg == i);
     }
     return ST_OK;
 }
 
-enum status import_arrive(struct import *im, uint32_t position)
+enum status rt_import_arrive(struct import *im, uint32_t position)
 {
     im->position = position;
     im->graph->origin = (struct rt_origin){.instr = position};
     if (!im->live.is_target[position]) {
         return ST_OK;
     }
-    TRY(import_end_block(im, position));
+    TRY(rt_import_end_block(im, position));
     im->has_branched = true;
     im->step_of[position] = im->code->step_count;
     return ST_OK;
@@ -332,22 +332,23 @@ static bool is_reserved(const struct import *im, uint32_t index)
     return im->slots[index].is_held || im->slots[index].place == PLACE_PENDING;
 }
 
-enum status import_settle_value(struct import *im, uint32_t index, bool is_written)
+enum status rt_import_settle_value(struct import *im, uint32_t index, bool is_written)
 {
     const struct pte_value *v = &im->plan->values[index];
     const struct slot *slot = &im->slots[index];
     bool is_pending = slot->place == PLACE_PENDING;
     if (v->kind == PTE_TENSOR && slot->place == PLACE_NONE && slot->current == 0) {
-        uint32_t base = import_find_resident(im, v->tensor);
+        uint32_t base = rt_import_find_resident(im, v->tensor);
         is_pending = base != PTE_NO_VALUE && im->slots[base].place == PLACE_PENDING;
     }
-    return is_pending || (is_written && is_reserved(im, index)) ? import_end_block(im, im->position)
-                                                                : ST_OK;
+    return is_pending || (is_written && is_reserved(im, index))
+               ? rt_import_end_block(im, im->position)
+               : ST_OK;
 }
 
-enum status import_settle_call(struct import *im, const struct pte_instr *instr)
+enum status rt_import_settle_call(struct import *im, const struct pte_instr *instr)
 {
-    uint32_t reads = liveness_read_count(im->plan, instr);
+    uint32_t reads = rt_liveness_read_count(im->plan, instr);
     bool changes = instr->kind == PTE_DELEGATE || (im->op && strchr(im->op->args, '!'));
     for (uint32_t i = 0; i < instr->arg_count; i++) {
         uint32_t index = instr->args[i];
@@ -356,11 +357,11 @@ enum status import_settle_call(struct import *im, const struct pte_instr *instr)
                        v->kind == PTE_OPTIONAL_TENSOR_LIST;
         for (uint32_t j = 0; is_list && j < v->list.count; j++) {
             if (v->list.values[j] != PTE_NO_VALUE) {
-                TRY(import_settle_value(im, v->list.values[j], changes || i >= reads));
+                TRY(rt_import_settle_value(im, v->list.values[j], changes || i >= reads));
             }
         }
         if (!is_list) {
-            TRY(import_settle_value(im, index, changes || i >= reads));
+            TRY(rt_import_settle_value(im, index, changes || i >= reads));
         }
     }
     return ST_OK;

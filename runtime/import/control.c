@@ -4,7 +4,7 @@
 
 #include "runtime/import/import_priv.h"
 
-enum status import_move(struct import *im, const struct pte_instr *instr)
+enum status rt_import_move(struct import *im, const struct pte_instr *instr)
 {
     uint32_t from = instr->args[0], to = instr->args[1], value;
     const struct pte_value *a = &im->plan->values[from], *b = &im->plan->values[to];
@@ -17,10 +17,10 @@ enum status import_move(struct import *im, const struct pte_instr *instr)
          b->tensor->storage == PTE_CONSTANT)) {
         return error_set(im->err, ST_INVALID, "a move between tensors that differ in type");
     }
-    TRY(import_settle_value(im, from, false));
-    TRY(import_settle_value(im, to, true));
-    TRY(import_use(im, from, &value));
-    return import_publish(im, to, value);
+    TRY(rt_import_settle_value(im, from, false));
+    TRY(rt_import_settle_value(im, to, true));
+    TRY(rt_import_use(im, from, &value));
+    return rt_import_publish(im, to, value);
 }
 
 /* A condition that every call decides the same way. */
@@ -40,14 +40,14 @@ static enum status check_condition(struct import *im, uint32_t index)
                    : error_set(im->err, ST_INVALID,
                                "the condition is a tensor of another type, expected a bool");
     }
-    TRY(import_look_at(im, index, &o));
+    TRY(rt_import_look_at(im, index, &o));
     return o.kind == RT_BOOL
                ? ST_OK
                : error_set(im->err, ST_INVALID, "the condition is %s, expected a bool",
                            pte_kind_name(v->kind));
 }
 
-enum status import_jump(struct import *im, const struct pte_instr *instr)
+enum status rt_import_jump(struct import *im, const struct pte_instr *instr)
 {
     uint32_t condition = instr->args[0];
     const struct pte_value *v = &im->plan->values[condition];
@@ -58,12 +58,12 @@ enum status import_jump(struct import *im, const struct pte_instr *instr)
     }
     if (!is_constant_bool(im, condition)) {
         step.kind = RT_STEP_JUMP_FALSE;
-        TRY(import_capture(im, condition, &step.a));
+        TRY(rt_import_capture(im, condition, &step.a));
     }
-    TRY(import_end_block(im, im->position));
+    TRY(rt_import_end_block(im, im->position));
     im->has_branched = true;
     im->code->has_loop |= instr->index <= im->position;
-    return import_add_step(im, step);
+    return rt_import_add_step(im, step);
 }
 
 /* Instructions that are jumped to become steps. */
@@ -103,10 +103,10 @@ static enum status end_single_block(struct import *im)
     graph->outputs = arena_array(&graph->arena, (size_t)plan->output_count + im->states->count,
                                  sizeof(*graph->outputs));
     if (!graph->outputs) {
-        return import_too_large(im);
+        return rt_import_too_large(im);
     }
     for (uint32_t i = 0; i < plan->output_count; i++) {
-        if (import_use(im, plan->outputs[i], &graph->outputs[i]) != ST_OK) {
+        if (rt_import_use(im, plan->outputs[i], &graph->outputs[i]) != ST_OK) {
             return error_prefix(im->err, "output %u: ", i);
         }
         graph->output_count = i + 1;
@@ -128,15 +128,15 @@ static enum status save_result(struct import *im, uint32_t i)
     struct rt_code_result *result = &im->code->results[i];
     const struct pte_value *v = &im->plan->values[index];
     if (v->kind == PTE_STRING || v->kind == PTE_NULL) {
-        return import_add_register(im, import_describe_register(v), &result->reg);
+        return rt_import_add_register(im, rt_import_describe_register(v), &result->reg);
     }
     if (im->slots[index].place == PLACE_NONE) {
-        TRY(import_use(im, index, &value));
+        TRY(rt_import_use(im, index, &value));
         if (im->slots[index].place == PLACE_NONE) {
-            import_set(im, index, value); /* a constant, or a view */
+            rt_import_set(im, index, value); /* a constant, or a view */
         }
     }
-    return import_register_of(im, index, &result->reg);
+    return rt_import_register_of(im, index, &result->reg);
 }
 
 static enum status save_results(struct import *im)
@@ -146,7 +146,7 @@ static enum status save_results(struct import *im)
             return error_prefix(im->err, "output %u: ", i);
         }
     }
-    TRY(import_end_block(im, im->plan->instr_count));
+    TRY(rt_import_end_block(im, im->plan->instr_count));
     for (uint32_t i = 0; i < im->plan->output_count; i++) {
         struct rt_code_result *result = &im->code->results[i];
         const struct writer *w = &im->writers[result->reg];
@@ -161,23 +161,23 @@ static enum status save_results(struct import *im)
     return ST_OK;
 }
 
-enum status import_end(struct import *im)
+enum status rt_import_end(struct import *im)
 {
     const struct pte_plan *plan = im->plan;
     struct rt_code *code = im->code;
     code->result_count = plan->output_count;
     code->results = arena_array(&code->arena, plan->output_count, sizeof(*code->results));
     if (!code->results) {
-        return import_too_large(im);
+        return rt_import_too_large(im);
     }
-    TRY(import_arrive(im, plan->instr_count));
+    TRY(rt_import_arrive(im, plan->instr_count));
     if (code->step_count == 0 && im->queue_count == 0 && im->out_count == 0) {
         return end_single_block(im);
     }
     TRY(save_results(im));
     for (uint32_t i = 0; i < im->states->count; i++) {
         struct rt_state_use *use = &im->states->items[i];
-        TRY(import_register_of(im, use->index, &use->reg));
+        TRY(rt_import_register_of(im, use->index, &use->reg));
     }
     resolve_jumps(im);
     return ST_OK;

@@ -22,7 +22,7 @@ enum status rt_delegate_input(struct rt_delegate_call *call, uint32_t index, uin
 {
     struct import *im = call->importer;
     must(index < call->arg_count);
-    return import_argument(im, im->instr->args[index], out_value);
+    return rt_import_argument(im, im->instr->args[index], out_value);
 }
 
 /* Does |value| fit what the file declares? The rank and what is certain of its dims. */
@@ -51,7 +51,7 @@ enum status rt_delegate_output(struct rt_delegate_call *call, uint32_t index, ui
         return error_set(im->err, ST_INVALID, "output %u does not fit what the program declares",
                          index);
     }
-    return import_publish(im, im->instr->args[index], value);
+    return rt_import_publish(im, im->instr->args[index], value);
 }
 
 enum status rt_delegate_data(struct rt_delegate_call *call, struct span key, struct span *out_bytes)
@@ -87,32 +87,32 @@ enum status rt_delegate_constant(struct rt_delegate_call *call, enum dtype dtype
     struct import *im = call->importer;
     struct pte_tensor t;
     TRY(describe_dense(dtype, shape, bytes, &t, im->err));
-    return import_constant(im, &t, out_value);
+    return rt_import_constant(im, &t, out_value);
 }
 
 enum status rt_delegate_state(struct rt_delegate_call *call, uint32_t number, enum dtype dtype,
                               const struct shape *shape, struct span initial, uint32_t *out_value)
 {
     struct import *im = call->importer;
-    const struct rt_state_use *use = import_find_own_state(im, im->instr->index, number);
+    const struct rt_state_use *use = rt_import_find_own_state(im, im->instr->index, number);
     if (use) {
-        return import_use(im, use->index, out_value);
+        return rt_import_use(im, use->index, out_value);
     }
     struct pte_tensor t;
     TRY(describe_dense(dtype, shape, initial, &t, im->err));
-    return import_own_state(im, im->instr->index, number, &t, out_value);
+    return rt_import_own_state(im, im->instr->index, number, &t, out_value);
 }
 
 void rt_delegate_set_state(struct rt_delegate_call *call, uint32_t number, uint32_t value)
 {
     struct import *im = call->importer;
-    struct rt_state_use *use = import_find_own_state(im, im->instr->index, number);
+    struct rt_state_use *use = rt_import_find_own_state(im, im->instr->index, number);
     must(use);
     use->is_written = true;
-    import_set(im, use->index, value);
+    rt_import_set(im, use->index, value);
 }
 
-enum status import_delegate(struct import *im, const struct pte_instr *instr)
+enum status rt_import_delegate(struct import *im, const struct pte_instr *instr)
 {
     const struct pte_delegate *delegate = &im->plan->delegates[instr->index];
     rt_import_delegate_f *import = rt_delegate_find(delegate->id);

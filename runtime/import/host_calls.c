@@ -5,11 +5,11 @@
 #include "runtime/import/import_priv.h"
 #include "runtime/ops/op.h"
 
-enum status import_look_at(struct import *im, uint32_t index, struct operand *o)
+enum status rt_import_look_at(struct import *im, uint32_t index, struct operand *o)
 {
     const struct slot *slot = &im->slots[index];
     const struct pte_value *v = &im->plan->values[index];
-    struct rt_register file = import_describe_register(v);
+    struct rt_register file = rt_import_describe_register(v);
     *o = (struct operand){.is_in_graph = slot->current != 0, .kind = file.kind};
     if (slot->current) {
         const struct rt_value *value = &im->graph->values[slot->current];
@@ -66,7 +66,7 @@ static enum status publish_constant(struct import *im, uint32_t index, struct rt
                      : scalar.kind == RT_BOOL ? rt_graph_bool(graph, scalar.number != 0)
                                               : rt_graph_float(graph, rt_scalar_to_double(scalar));
     TRY(rt_graph_check(graph, im->err));
-    return import_publish(im, index, value);
+    return rt_import_publish(im, index, value);
 }
 
 static enum status check_scalar_target(struct import *im, uint32_t index)
@@ -89,7 +89,7 @@ static enum status import_scalar(struct import *im, enum rt_scalar_op op,
     bool is_constant = true;
     TRY(check_scalar_target(im, target));
     for (uint32_t i = 0; i < count; i++) {
-        TRY(import_look_at(im, instr->args[i], &operands[i]));
+        TRY(rt_import_look_at(im, instr->args[i], &operands[i]));
         is_constant &= operands[i].is_constant;
         scalars[i] = operands[i].scalar;
         kinds[i] = operands[i].kind;
@@ -100,17 +100,17 @@ static enum status import_scalar(struct import *im, enum rt_scalar_op op,
         return ST_OK;
     }
     if (is_constant) {
-        TRY(import_settle_value(im, target, true));
+        TRY(rt_import_settle_value(im, target, true));
         TRY(rt_scalar_apply(op, scalars, &result, im->err));
         return publish_constant(im, target, result);
     }
     for (uint32_t i = 0; i < count; i++) {
-        TRY(import_capture(im, instr->args[i], &regs[i]));
+        TRY(rt_import_capture(im, instr->args[i], &regs[i]));
     }
     struct rt_step step = {
         .kind = RT_STEP_SCALAR, .op = (uint8_t)op, .a = regs[0], .b = regs[1], .c = regs[2]};
-    TRY(import_give_pending(im, target, kind, &step.target));
-    return import_enqueue(im, step);
+    TRY(rt_import_give_pending(im, target, kind, &step.target));
+    return rt_import_enqueue(im, step);
 }
 
 /* Sizes of what is in a graph are expressions; others are read where the tensor is. */
@@ -130,16 +130,16 @@ static enum status import_size(struct import *im, const struct pte_instr *instr,
     TRY(check_scalar_target(im, target));
     if (!is_numel) {
         int64_t rank = v->tensor->shape.rank;
-        TRY(import_look_at(im, instr->args[1], &dim));
+        TRY(rt_import_look_at(im, instr->args[1], &dim));
         int64_t d = dim.scalar.number + (dim.scalar.number < 0 ? rank : 0);
         if (!dim.is_constant || dim.kind != RT_INT || d < 0 || d >= rank) {
             return error_set(im->err, ST_INVALID, "a tensor of rank %d has no such dim", (int)rank);
         }
         step.op = (uint8_t)d;
     }
-    TRY(import_capture(im, tensor, &step.a));
-    TRY(import_give_pending(im, target, RT_INT, &step.target));
-    return import_enqueue(im, step);
+    TRY(rt_import_capture(im, tensor, &step.a));
+    TRY(rt_import_give_pending(im, target, RT_INT, &step.target));
+    return rt_import_enqueue(im, step);
 }
 
 static enum status import_read(struct import *im, const struct pte_instr *instr)
@@ -156,9 +156,9 @@ static enum status import_read(struct import *im, const struct pte_instr *instr)
     }
     enum rt_kind kind = of == DTYPE_FLOAT ? RT_FLOAT : of == DTYPE_BOOL ? RT_BOOL : RT_INT;
     TRY(check_scalar_target(im, instr->args[1]));
-    TRY(import_capture(im, instr->args[0], &step.a));
-    TRY(import_give_pending(im, instr->args[1], kind, &step.target));
-    return import_enqueue(im, step);
+    TRY(rt_import_capture(im, instr->args[0], &step.a));
+    TRY(rt_import_give_pending(im, instr->args[1], kind, &step.target));
+    return rt_import_enqueue(im, step);
 }
 
 static enum status import_copy_index(struct import *im, const struct pte_instr *instr)
@@ -172,18 +172,18 @@ static enum status import_copy_index(struct import *im, const struct pte_instr *
         to->tensor->shape.rank != from->tensor->shape.rank + 1) {
         return error_set(im->err, ST_INVALID, "the source is no row of the target");
     }
-    TRY(import_look_at(im, instr->args[2], &index));
+    TRY(rt_import_look_at(im, instr->args[2], &index));
     if (index.kind != RT_INT) {
         return error_set(im->err, ST_INVALID, "the index is no int");
     }
     if (im->slots[instr->args[0]].place == PLACE_GRAPH) {
-        TRY(import_end_block(im, im->position)); /* what is there must be in the register */
+        TRY(rt_import_end_block(im, im->position)); /* what is there must be in the register */
     }
-    TRY(import_capture(im, instr->args[1], &step.b));
-    TRY(import_capture(im, instr->args[2], &step.c));
-    TRY(import_give_pending(im, instr->args[0], RT_TENSOR, &step.target));
-    import_settle(im, instr->args[0]);
-    return import_enqueue(im, step);
+    TRY(rt_import_capture(im, instr->args[1], &step.b));
+    TRY(rt_import_capture(im, instr->args[2], &step.c));
+    TRY(rt_import_give_pending(im, instr->args[0], RT_TENSOR, &step.target));
+    rt_import_settle(im, instr->args[0]);
+    return rt_import_enqueue(im, step);
 }
 
 /* An operator of the host, and how many arguments its calls have. */
@@ -207,7 +207,7 @@ static const struct host_call {
 
 #define HOST_CALL_COUNT (sizeof(host_calls) / sizeof(host_calls[0]))
 
-void rt_host_call_each(void (*fn)(const char *kernel, void *arg), void *arg)
+void rt_import_host_call_each(void (*fn)(const char *kernel, void *arg), void *arg)
 {
     for (int op = 0; op < RT_SCALAR_COUNT; op++) {
         fn(rt_scalar_name((enum rt_scalar_op)op), arg);
@@ -217,7 +217,7 @@ void rt_host_call_each(void (*fn)(const char *kernel, void *arg), void *arg)
     }
 }
 
-enum status import_host_call(struct import *im, const struct pte_instr *instr, bool *out_is_done)
+enum status rt_import_host_call(struct import *im, const struct pte_instr *instr, bool *out_is_done)
 {
     struct span kernel = span_str(im->plan->operators[instr->index]);
     enum rt_scalar_op op = rt_scalar_find(kernel);

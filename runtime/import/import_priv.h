@@ -82,49 +82,49 @@ struct import {
 
 /* ---- values.c / kernels.c -------------------------------------------------------------------- */
 
-enum status import_too_large(struct import *im);
+enum status rt_import_too_large(struct import *im);
 
 /* The graph value of plan value |index|: a scalar, a tensor or a none. */
-MUST_CHECK enum status import_use(struct import *im, uint32_t index, uint32_t *out_value);
+MUST_CHECK enum status rt_import_use(struct import *im, uint32_t index, uint32_t *out_value);
 
 /* Notes that plan value |index|, a tensor, now lies where the plan put it. */
-void import_settle(struct import *im, uint32_t index);
+void rt_import_settle(struct import *im, uint32_t index);
 
 /* From here on, reading plan value |index| is reading |value| of the graph. */
-MUST_CHECK enum status import_publish(struct import *im, uint32_t index, uint32_t value);
+MUST_CHECK enum status rt_import_publish(struct import *im, uint32_t index, uint32_t value);
 
 /* The value of an argument: lists are made anew for each use. */
-MUST_CHECK enum status import_argument(struct import *im, uint32_t index, uint32_t *out_value);
+MUST_CHECK enum status rt_import_argument(struct import *im, uint32_t index, uint32_t *out_value);
 
 /* In place when the bytes can be used as they are, else a row-major, aligned copy. */
-MUST_CHECK enum status import_constant(struct import *im, const struct pte_tensor *t,
-                                       uint32_t *out_value);
+MUST_CHECK enum status rt_import_constant(struct import *im, const struct pte_tensor *t,
+                                          uint32_t *out_value);
 
 /* A tensor that is to be written, with what the file says of its dims. */
-MUST_CHECK enum status import_declare(struct import *im, const struct pte_tensor *t,
-                                      uint32_t *out_value);
+MUST_CHECK enum status rt_import_declare(struct import *im, const struct pte_tensor *t,
+                                         uint32_t *out_value);
 
 /* |value| with the dims of |t|, which has as many elements. */
-MUST_CHECK enum status import_view(struct import *im, uint32_t value, const struct pte_tensor *t,
-                                   uint32_t *out_value);
+MUST_CHECK enum status rt_import_view(struct import *im, uint32_t value, const struct pte_tensor *t,
+                                      uint32_t *out_value);
 
 /* Two tensors that the plan put on top of each other. */
-bool import_same_place(const struct pte_tensor *a, const struct pte_tensor *b);
+bool rt_import_same_place(const struct pte_tensor *a, const struct pte_tensor *b);
 
 /* The mutable buffer that |t| is a name of, or NULL. */
-struct rt_state_use *import_find_state(const struct import *im, const struct pte_tensor *t);
+struct rt_state_use *rt_import_find_state(const struct import *im, const struct pte_tensor *t);
 
 /* A mutable buffer that the file's values do not have: see rt_delegate_state(). */
-MUST_CHECK enum status import_own_state(struct import *im, uint32_t delegate, uint32_t number,
-                                        const struct pte_tensor *t, uint32_t *out_value);
-struct rt_state_use *import_find_own_state(const struct import *im, uint32_t delegate,
-                                           uint32_t number);
+MUST_CHECK enum status rt_import_own_state(struct import *im, uint32_t delegate, uint32_t number,
+                                           const struct pte_tensor *t, uint32_t *out_value);
+struct rt_state_use *rt_import_find_own_state(const struct import *im, uint32_t delegate,
+                                              uint32_t number);
 
 /* Before |index| gets another content: a buffer that is only ever replaced is state, too. */
-MUST_CHECK enum status import_note_overwritten(struct import *im, uint32_t index);
+MUST_CHECK enum status rt_import_note_overwritten(struct import *im, uint32_t index);
 
 /* The plan value that last wrote where |t| lies, or PTE_NO_VALUE. */
-uint32_t import_find_resident(const struct import *im, const struct pte_tensor *t);
+uint32_t rt_import_find_resident(const struct import *im, const struct pte_tensor *t);
 
 /* ---- registers.c ----------------------------------------------------------------------------- */
 
@@ -135,88 +135,88 @@ struct writer {
 };
 
 /* Room for one more in an array of |arena|; the old one stays behind there. */
-bool import_make_room(struct arena *arena, void **array, uint32_t count, uint32_t *capacity,
-                      size_t size);
+bool rt_import_make_room(struct arena *arena, void **array, uint32_t count, uint32_t *capacity,
+                         size_t size);
 
 #define IMPORT_ROOM(im, array, count, capacity)                                                    \
-    import_make_room(&(im)->code->arena, (void **)&(array), count, &(capacity), sizeof(*(array)))
+    rt_import_make_room(&(im)->code->arena, (void **)&(array), count, &(capacity), sizeof(*(array)))
 
 /* The current block concerns plan value |index|. */
-void import_touch(struct import *im, uint32_t index);
+void rt_import_touch(struct import *im, uint32_t index);
 
 /* A register that begins with what the file has for |v|. */
-struct rt_register import_describe_register(const struct pte_value *v);
+struct rt_register rt_import_describe_register(const struct pte_value *v);
 
-MUST_CHECK enum status import_add_register(struct import *im, struct rt_register r,
-                                           uint32_t *out_reg);
+MUST_CHECK enum status rt_import_add_register(struct import *im, struct rt_register r,
+                                              uint32_t *out_reg);
 
 /* A register of no plan value, for graph value |value|. */
-MUST_CHECK enum status import_add_temporary(struct import *im, uint32_t value, bool is_extent,
-                                            uint32_t *out_reg);
+MUST_CHECK enum status rt_import_add_temporary(struct import *im, uint32_t value, bool is_extent,
+                                               uint32_t *out_reg);
 
 /* The register of plan value |index|, made if it has none. */
-MUST_CHECK enum status import_register_of(struct import *im, uint32_t index, uint32_t *out_reg);
+MUST_CHECK enum status rt_import_register_of(struct import *im, uint32_t index, uint32_t *out_reg);
 
 /* Appends |value| to the graph's inputs. */
-MUST_CHECK enum status import_add_input(struct import *im, uint32_t reg, uint32_t value);
+MUST_CHECK enum status rt_import_add_input(struct import *im, uint32_t reg, uint32_t value);
 
 /* A new graph input that is the content of |reg|. */
-MUST_CHECK enum status import_register(struct import *im, uint32_t reg, uint32_t *out_value);
+MUST_CHECK enum status rt_import_register(struct import *im, uint32_t reg, uint32_t *out_value);
 
 /* The block's input for plan value |index|, which is in its register. */
-MUST_CHECK enum status import_read_register(struct import *im, uint32_t index);
+MUST_CHECK enum status rt_import_read_register(struct import *im, uint32_t index);
 
 /* ---- blocks.c -------------------------------------------------------------------------------- */
 
 /* The first block, with a register for each of the method's inputs. */
-MUST_CHECK enum status import_begin(struct import *im);
+MUST_CHECK enum status rt_import_begin(struct import *im);
 
 /* Ends blocks where instruction |position| is jumped to. */
-MUST_CHECK enum status import_arrive(struct import *im, uint32_t position);
+MUST_CHECK enum status rt_import_arrive(struct import *im, uint32_t position);
 
 /* Ends the current block before |position|. One that makes nothing goes on behind the queue. */
-MUST_CHECK enum status import_end_block(struct import *im, uint32_t position);
+MUST_CHECK enum status rt_import_end_block(struct import *im, uint32_t position);
 
 /* The next step of the code; or of what follows the current block. */
-MUST_CHECK enum status import_add_step(struct import *im, struct rt_step step);
-MUST_CHECK enum status import_enqueue(struct import *im, struct rt_step step);
+MUST_CHECK enum status rt_import_add_step(struct import *im, struct rt_step step);
+MUST_CHECK enum status rt_import_enqueue(struct import *im, struct rt_step step);
 
 /* The current block writes |value| to |reg|; of it as many rows as |extent| says, unless that is 0.
  */
-MUST_CHECK enum status import_add_out(struct import *im, uint32_t reg, uint32_t value,
-                                      uint32_t extent);
+MUST_CHECK enum status rt_import_add_out(struct import *im, uint32_t reg, uint32_t value,
+                                         uint32_t extent);
 
 /*
  * A register that holds what |index| holds now, when the queued steps so far have run. The block's
  * values get one of their own, since the value's may be written before the step reads it.
  */
-MUST_CHECK enum status import_capture(struct import *im, uint32_t index, uint32_t *out_reg);
+MUST_CHECK enum status rt_import_capture(struct import *im, uint32_t index, uint32_t *out_reg);
 
 /* The queued step's result is the new content of |index|. */
-MUST_CHECK enum status import_give_pending(struct import *im, uint32_t index, enum rt_kind kind,
-                                           uint32_t *out_reg);
+MUST_CHECK enum status rt_import_give_pending(struct import *im, uint32_t index, enum rt_kind kind,
+                                              uint32_t *out_reg);
 
 /* Before |index| is read, or written, in the graph: nothing queued is in the way. */
-MUST_CHECK enum status import_settle_value(struct import *im, uint32_t index, bool is_written);
+MUST_CHECK enum status rt_import_settle_value(struct import *im, uint32_t index, bool is_written);
 
 /* Before a call is imported into the graph: its arguments are there, its outputs may be written. */
-MUST_CHECK enum status import_settle_call(struct import *im, const struct pte_instr *instr);
+MUST_CHECK enum status rt_import_settle_call(struct import *im, const struct pte_instr *instr);
 
 /*
  * Before |index| is read in the graph: what is in a register becomes an input. False: nothing made
  * it, so it is a constant, a view or state.
  */
-MUST_CHECK enum status import_fetch(struct import *im, uint32_t index, bool *out_is_there);
+MUST_CHECK enum status rt_import_fetch(struct import *im, uint32_t index, bool *out_is_there);
 
 /* |value|, made in the current block, is the content of |index|. */
-void import_set(struct import *im, uint32_t index, uint32_t value);
+void rt_import_set(struct import *im, uint32_t index, uint32_t value);
 
 /* |value| stands for |index| in the current block, which has not made it. */
-void import_note(struct import *im, uint32_t index, uint32_t value);
+void rt_import_note(struct import *im, uint32_t index, uint32_t value);
 
 /* Output |value| of a node has only as many rows as tensor |extent| says: known after the block. */
-MUST_CHECK enum status import_extent(struct import *im, uint32_t index, uint32_t value,
-                                     uint32_t extent);
+MUST_CHECK enum status rt_import_extent(struct import *im, uint32_t index, uint32_t value,
+                                        uint32_t extent);
 
 /* ---- host_calls.c ---------------------------------------------------------------------------- */
 
@@ -229,28 +229,28 @@ struct operand {
 };
 
 /* Of plan value |index|, which has to be a number. */
-MUST_CHECK enum status import_look_at(struct import *im, uint32_t index, struct operand *out);
+MUST_CHECK enum status rt_import_look_at(struct import *im, uint32_t index, struct operand *out);
 
 /* If the call is one that the host makes: makes it a step. */
-MUST_CHECK enum status import_host_call(struct import *im, const struct pte_instr *instr,
-                                        bool *out_is_done);
+MUST_CHECK enum status rt_import_host_call(struct import *im, const struct pte_instr *instr,
+                                           bool *out_is_done);
 
 /* ---- delegate.c ------------------------------------------------------------------------------ */
 
 /* A delegate's payload becomes nodes like any other call. */
-MUST_CHECK enum status import_delegate(struct import *im, const struct pte_instr *instr);
+MUST_CHECK enum status rt_import_delegate(struct import *im, const struct pte_instr *instr);
 
 /* ---- masks.c --------------------------------------------------------------------------------- */
 
 /* Masks among the indices of a call become their nonzero places: see im->index_list. */
-MUST_CHECK enum status import_masks(struct import *im, const struct pte_instr *instr);
+MUST_CHECK enum status rt_import_masks(struct import *im, const struct pte_instr *instr);
 
 /* ---- control.c ------------------------------------------------------------------------------- */
 
-MUST_CHECK enum status import_move(struct import *im, const struct pte_instr *instr);
-MUST_CHECK enum status import_jump(struct import *im, const struct pte_instr *instr);
+MUST_CHECK enum status rt_import_move(struct import *im, const struct pte_instr *instr);
+MUST_CHECK enum status rt_import_jump(struct import *im, const struct pte_instr *instr);
 
 /* The method's end: results and states into registers, or into the only block's outputs. */
-MUST_CHECK enum status import_end(struct import *im);
+MUST_CHECK enum status rt_import_end(struct import *im);
 
 #endif

@@ -86,7 +86,7 @@ static enum status declare_out(struct import *im, uint32_t index, uint32_t *out_
     if (v->tensor->storage == PTE_CONSTANT) {
         return error_set(im->err, ST_INVALID, "the output, value %u, is a constant", index);
     }
-    return import_declare(im, v->tensor, out_value);
+    return rt_import_declare(im, v->tensor, out_value);
 }
 
 static enum status declare_out_list(struct import *im, uint32_t index, uint32_t *out_value)
@@ -98,7 +98,7 @@ static enum status declare_out_list(struct import *im, uint32_t index, uint32_t 
     }
     uint32_t *items = arena_array(&im->graph->arena, v->list.count, sizeof(*items));
     if (!items) {
-        return import_too_large(im);
+        return rt_import_too_large(im);
     }
     for (uint32_t i = 0; i < v->list.count; i++) {
         TRY(declare_out(im, v->list.values[i], &items[i]));
@@ -140,7 +140,7 @@ static void forget_aliases(struct import *im, uint32_t index)
         struct slot *slot = &im->slots[i];
         if (i != index && slot->current && slot->place == PLACE_NONE &&
             values[i].kind == PTE_TENSOR &&
-            import_same_place(values[i].tensor, values[index].tensor)) {
+            rt_import_same_place(values[i].tensor, values[index].tensor)) {
             slot->current = 0;
         }
     }
@@ -152,26 +152,26 @@ static enum status publish_state(struct import *im, struct rt_state_use *state, 
 {
     state->is_written = true;
     if (state->index != index) {
-        TRY(import_view(im, value, state->tensor, &value));
-        import_set(im, state->index, value);
+        TRY(rt_import_view(im, value, state->tensor, &value));
+        rt_import_set(im, state->index, value);
     }
-    import_settle(im, state->index);
+    rt_import_settle(im, state->index);
     return ST_OK;
 }
 
 static enum status publish_single(struct import *im, uint32_t index, uint32_t value)
 {
     const struct pte_value *v = &im->plan->values[index];
-    import_set(im, index, value);
+    rt_import_set(im, index, value);
     if (v->kind != PTE_TENSOR) {
         return ST_OK;
     }
-    struct rt_state_use *state = import_find_state(im, v->tensor);
-    import_settle(im, index);
+    struct rt_state_use *state = rt_import_find_state(im, v->tensor);
+    rt_import_settle(im, index);
     return state ? publish_state(im, state, index, value) : ST_OK;
 }
 
-enum status import_publish(struct import *im, uint32_t index, uint32_t value)
+enum status rt_import_publish(struct import *im, uint32_t index, uint32_t value)
 {
     const struct pte_value *v = &im->plan->values[index];
     if (v->kind != PTE_TENSOR_LIST) {
@@ -210,9 +210,9 @@ static enum status import_arg(struct import *im, uint32_t index, bool is_overwri
 {
     const struct pte_value *v = &im->plan->values[index];
     if (!is_overwritten || v->kind != PTE_TENSOR) {
-        return import_argument(im, index, out_value);
+        return rt_import_argument(im, index, out_value);
     }
-    TRY(import_note_overwritten(im, index));
+    TRY(rt_import_note_overwritten(im, index));
     *out_value = rt_graph_none(im->graph);
     return rt_graph_check(im->graph, im->err);
 }
@@ -288,13 +288,13 @@ static enum status publish_call(struct import *im, const struct pte_instr *instr
     uint32_t written = (uint32_t)strlen(strchr(im->op->args, '>') + 1);
     if (im->op->flags & RT_OP_EXTENT) {
         must(call->out_count == 2);
-        return import_extent(im, call->published[0], call->outs[0], call->outs[1]);
+        return rt_import_extent(im, call->published[0], call->outs[0], call->outs[1]);
     }
     for (uint32_t i = 0; i < call->out_count; i++) {
         if (i >= written || is_argument(instr, call->arg_count, call->published[i])) {
             forget_aliases(im, call->published[i]);
         }
-        TRY(import_publish(im, call->published[i], call->outs[i]));
+        TRY(rt_import_publish(im, call->published[i], call->outs[i]));
     }
     return ST_OK;
 }
@@ -314,10 +314,10 @@ static enum status import_call(struct import *im, const struct pte_instr *instr)
 /* Calls that become nodes; what stands in a list of indices may first become another list. */
 static enum status import_node(struct import *im, const struct pte_instr *instr)
 {
-    TRY(import_settle_call(im, instr));
+    TRY(rt_import_settle_call(im, instr));
     im->index_list = 0;
     if (im->op == rt_op_find("index")) {
-        TRY(import_masks(im, instr));
+        TRY(rt_import_masks(im, instr));
     }
     return import_call(im, instr);
 }
@@ -342,7 +342,7 @@ static enum status import_kernel(struct import *im, const struct pte_instr *inst
 {
     const char *kernel = im->plan->operators[instr->index];
     bool is_done;
-    enum status status = import_host_call(im, instr, &is_done);
+    enum status status = rt_import_host_call(im, instr, &is_done);
     if (status == ST_OK && !is_done) {
         im->op = find_row(im, instr, kernel);
         if (!im->op) {
@@ -364,12 +364,12 @@ static enum status import_instr(struct import *im, const struct pte_instr *instr
     case PTE_FREE:
         return ST_OK; /* memory has no meaning here */
     case PTE_DELEGATE:
-        TRY(import_settle_call(im, instr));
-        return import_delegate(im, instr);
+        TRY(rt_import_settle_call(im, instr));
+        return rt_import_delegate(im, instr);
     case PTE_MOVE:
-        return import_move(im, instr);
+        return rt_import_move(im, instr);
     case PTE_JUMP_FALSE:
-        return import_jump(im, instr);
+        return rt_import_jump(im, instr);
     }
     unreachable();
 }
@@ -399,8 +399,8 @@ static enum status import_input(struct import *im, uint32_t i)
     struct slot *slot = &im->slots[index];
     must(v->kind < PTE_INT_LIST); /* lists are expanded; a plan with a constant is corrupt */
     if (v->kind != PTE_TENSOR || slot->current != 0) {
-        TRY(import_use(im, index, &value));
-        return import_add_input(im, i, value);
+        TRY(rt_import_use(im, index, &value));
+        return rt_import_add_input(im, i, value);
     }
     must(v->tensor->storage != PTE_CONSTANT);
     if (v->tensor->dynamism == PTE_DYNAMIC_UNBOUND) {
@@ -408,11 +408,11 @@ static enum status import_input(struct import *im, uint32_t i)
                          "a tensor whose shape has no upper bound: export it with one");
     }
     value = declare_input(im, v->tensor);
-    import_set(im, index, value);
+    rt_import_set(im, index, value);
     slot->place = PLACE_REGISTER;
     slot->reg = i + 1;
-    import_settle(im, index);
-    return import_add_input(im, i, value);
+    rt_import_settle(im, index);
+    return rt_import_add_input(im, i, value);
 }
 
 /* Every instruction settles its own arguments and the items of their lists; states twice. */
@@ -447,7 +447,7 @@ static enum status make_room(struct import *im, const struct pte_plan *plan,
     size_t count = (size_t)plan->value_count + IMPORT_STATES_MAX;
     struct pte_value *values = arena_array(&im->code->arena, count, sizeof(*values));
     if (!values || count > UINT32_MAX) {
-        return import_too_large(im);
+        return rt_import_too_large(im);
     }
     memcpy(values, plan->values, plan->value_count * sizeof(*values));
     for (uint32_t i = plan->value_count; i < count; i++) {
@@ -468,7 +468,7 @@ static enum status import_instrs(struct import *im)
     for (uint32_t i = 0; i < plan->instr_count; i++) {
         uint32_t before = im->graph->node_count;
         const struct rt_graph *graph = im->graph;
-        enum status status = import_arrive(im, i);
+        enum status status = rt_import_arrive(im, i);
         if (status != ST_OK || import_instr(im, &plan->instrs[i]) != ST_OK) {
             return error_prefix(im->err, "instruction %u: ", i);
         }
@@ -494,15 +494,15 @@ enum status rt_import_kernels(struct rt_files *files, const struct pte_plan *pla
     struct pte_plan roomy;
     TRY(make_room(&im, plan, &roomy));
     if (!allocate(&im)) {
-        return import_too_large(&im);
+        return rt_import_too_large(&im);
     }
-    TRY(liveness_make(&im.live, im.plan, &code->arena, err));
-    TRY(import_begin(&im));
+    TRY(rt_liveness_make(&im.live, im.plan, &code->arena, err));
+    TRY(rt_import_begin(&im));
     for (uint32_t i = 0; i < plan->input_count; i++) {
         if (import_input(&im, i) != ST_OK) {
             return error_prefix(err, "input %u: ", i);
         }
     }
     TRY(import_instrs(&im));
-    return import_end(&im);
+    return rt_import_end(&im);
 }

@@ -53,6 +53,6 @@ MUST_CHECK enum status rt_import_kernels(struct rt_files *files, const struct pt
 void rt_import_row_major(const struct pte_tensor *t, uint8_t *to);
 
 /* Calls |fn| with the name of every kernel call that the host can take itself, between blocks. */
-void rt_host_call_each(void (*fn)(const char *kernel, void *arg), void *arg);
+void rt_import_host_call_each(void (*fn)(const char *kernel, void *arg), void *arg);
 
 #endif

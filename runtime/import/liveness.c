@@ -12,7 +12,7 @@
 /* Reads of a method, those through other names of the same memory included. */
 #define READS_MAX (1u << 22)
 
-uint32_t liveness_read_count(const struct pte_plan *plan, const struct pte_instr *instr)
+uint32_t rt_liveness_read_count(const struct pte_plan *plan, const struct pte_instr *instr)
 {
     struct span kernel;
     uint32_t count = 0;
@@ -62,7 +62,7 @@ static void visit(const struct pte_plan *plan, visit_f *on_read, visit_f *on_wri
 {
     for (uint32_t p = 0; p < plan->instr_count; p++) {
         const struct pte_instr *instr = &plan->instrs[p];
-        uint32_t reads = liveness_read_count(plan, instr), value;
+        uint32_t reads = rt_liveness_read_count(plan, instr), value;
         if (instr->kind == PTE_FREE) {
             continue;
         }
@@ -275,8 +275,8 @@ static enum status find_reads(struct liveness *live, const struct pte_plan *plan
     return ST_OK;
 }
 
-enum status liveness_make(struct liveness *live, const struct pte_plan *plan, struct arena *arena,
-                          struct error *err)
+enum status rt_liveness_make(struct liveness *live, const struct pte_plan *plan,
+                             struct arena *arena, struct error *err)
 {
     size_t values = plan->value_count, positions = (size_t)plan->instr_count + 1;
     *live = (struct liveness){
@@ -311,13 +311,13 @@ enum status liveness_make(struct liveness *live, const struct pte_plan *plan, st
     return ST_OK;
 }
 
-bool liveness_may_hold(const struct liveness *live, uint32_t value, uint32_t position)
+bool rt_liveness_may_hold(const struct liveness *live, uint32_t value, uint32_t position)
 {
     uint32_t end = live->loop_end[position], written = live->written[value];
     return live->is_written[value] && (written < position || (end > position && written <= end));
 }
 
-bool liveness_is_needed(const struct liveness *live, uint32_t value, uint32_t position)
+bool rt_liveness_is_needed(const struct liveness *live, uint32_t value, uint32_t position)
 {
     uint32_t begin = live->first[value], behind = live->first[value + 1];
     if (live->is_result[value] || begin == behind) {

@@ -28,22 +28,22 @@ struct liveness {
 };
 
 /* All storage from |arena|. */
-MUST_CHECK enum status liveness_make(struct liveness *live, const struct pte_plan *plan,
-                                     struct arena *arena, struct error *err);
+MUST_CHECK enum status rt_liveness_make(struct liveness *live, const struct pte_plan *plan,
+                                        struct arena *arena, struct error *err);
 
 /* Is the content that |value| has before instruction |position| read there or later? */
-bool liveness_is_needed(const struct liveness *live, uint32_t value, uint32_t position);
+bool rt_liveness_is_needed(const struct liveness *live, uint32_t value, uint32_t position);
 
 /*
  * May something have written |value| before instruction |position| runs: an input, what comes
  * earlier in the file, or what comes later in a loop around both?
  */
-bool liveness_may_hold(const struct liveness *live, uint32_t value, uint32_t position);
+bool rt_liveness_may_hold(const struct liveness *live, uint32_t value, uint32_t position);
 
 /*
  * How many of a call's arguments come before those it only writes. Of operators that nobody knows,
  * and of delegates, all count as read and written.
  */
-uint32_t liveness_read_count(const struct pte_plan *plan, const struct pte_instr *instr);
+uint32_t rt_liveness_read_count(const struct pte_plan *plan, const struct pte_instr *instr);
 
 #endif

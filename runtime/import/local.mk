@@ -6,7 +6,7 @@ noinst_LIBRARIES += %D%/libimport.a
 	%D%/blocks.c \
 	%D%/control.c \
 	%D%/delegate.c %D%/delegate.h \
-	%D%/delegates.c \
+	%D%/delegate_list.c \
 	%D%/host_calls.c \
 	%D%/import_priv.h \
 	%D%/kernels.c %D%/kernels.h \

@@ -16,14 +16,14 @@ static enum status find_places(struct import *im, uint32_t mask, uint32_t *out_r
 {
     struct rt_graph *graph = im->graph;
     uint32_t arg, outs[2];
-    TRY(import_use(im, mask, &arg));
+    TRY(rt_import_use(im, mask, &arg));
     outs[0] = rt_graph_tensor(graph, DT_I64, 2, NULL);
     outs[1] = rt_graph_tensor(graph, DT_I64, 0, NULL);
     uint32_t node = rt_graph_node(graph, rt_op_find("nonzero"), &arg, 1, outs, 2);
     TRY(rt_graph_check(graph, im->err));
     TRY(rt_graph_infer(graph, node, im->err));
-    TRY(import_add_temporary(im, outs[0], true, out_reg));
-    return import_add_out(im, *out_reg, outs[0], outs[1]);
+    TRY(rt_import_add_temporary(im, outs[0], true, out_reg));
+    return rt_import_add_out(im, *out_reg, outs[0], outs[1]);
 }
 
 static enum status column(struct import *im, uint32_t places, int64_t j, uint32_t *out_value)
@@ -51,9 +51,9 @@ static enum status list_indices(struct import *im, const struct pte_list *list,
         if (index == PTE_NO_VALUE) {
             items[count++] = rt_graph_none(im->graph);
         } else if (!is_mask(im, index)) {
-            TRY(import_use(im, index, &items[count++]));
+            TRY(rt_import_use(im, index, &items[count++]));
         } else {
-            TRY(import_register(im, regs[i], &places));
+            TRY(rt_import_register(im, regs[i], &places));
             for (uint32_t j = 0; j < columns; j++) {
                 TRY(column(im, places, j, &items[count++]));
             }
@@ -63,7 +63,7 @@ static enum status list_indices(struct import *im, const struct pte_list *list,
     return rt_graph_check(im->graph, im->err);
 }
 
-enum status import_masks(struct import *im, const struct pte_instr *instr)
+enum status rt_import_masks(struct import *im, const struct pte_instr *instr)
 {
     uint32_t regs[SHAPE_RANK_MAX], masks = 0;
     const struct pte_value *v = instr->arg_count > 1 ? &im->plan->values[instr->args[1]] : NULL;
@@ -81,6 +81,6 @@ enum status import_masks(struct import *im, const struct pte_instr *instr)
     if (masks == 0) {
         return ST_OK;
     }
-    TRY(import_end_block(im, im->position));
+    TRY(rt_import_end_block(im, im->position));
     return list_indices(im, &v->list, regs);
 }

@@ -71,5 +71,5 @@ void rt_operators_each(rt_operator_f *fn, void *arg)
 {
     struct listing listing = {fn, arg};
     rt_op_each(list_row, &listing);
-    rt_host_call_each(list_host_call, &listing);
+    rt_import_host_call_each(list_host_call, &listing);
 }

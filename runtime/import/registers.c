@@ -7,8 +7,8 @@
 #include "base/check.h"
 #include "runtime/import/import_priv.h"
 
-bool import_make_room(struct arena *arena, void **array, uint32_t count, uint32_t *capacity,
-                      size_t size)
+bool rt_import_make_room(struct arena *arena, void **array, uint32_t count, uint32_t *capacity,
+                         size_t size)
 {
     if (count < *capacity) {
         return true;
@@ -26,7 +26,7 @@ bool import_make_room(struct arena *arena, void **array, uint32_t count, uint32_
     return true;
 }
 
-void import_touch(struct import *im, uint32_t index)
+void rt_import_touch(struct import *im, uint32_t index)
 {
     if (!im->slots[index].is_touched) {
         im->slots[index].is_touched = true;
@@ -34,12 +34,12 @@ void import_touch(struct import *im, uint32_t index)
     }
 }
 
-enum status import_add_register(struct import *im, struct rt_register r, uint32_t *out_reg)
+enum status rt_import_add_register(struct import *im, struct rt_register r, uint32_t *out_reg)
 {
     struct rt_code *code = im->code;
     if (!IMPORT_ROOM(im, im->writers, code->register_count, im->writer_capacity) ||
         !IMPORT_ROOM(im, code->registers, code->register_count, im->register_capacity)) {
-        return import_too_large(im);
+        return rt_import_too_large(im);
     }
     im->writers[code->register_count] = (struct writer){0};
     code->registers[code->register_count] = r;
@@ -57,7 +57,7 @@ static uint32_t fixed_dims(const struct pte_tensor *t)
     return fixed;
 }
 
-struct rt_register import_describe_register(const struct pte_value *v)
+struct rt_register rt_import_describe_register(const struct pte_value *v)
 {
     struct rt_register r = {.kind = RT_NONE};
     switch (v->kind) {
@@ -84,20 +84,21 @@ struct rt_register import_describe_register(const struct pte_value *v)
     return r;
 }
 
-enum status import_register_of(struct import *im, uint32_t index, uint32_t *out_reg)
+enum status rt_import_register_of(struct import *im, uint32_t index, uint32_t *out_reg)
 {
     struct slot *slot = &im->slots[index];
     if (slot->reg == 0) {
         uint32_t reg;
-        TRY(import_add_register(im, import_describe_register(&im->plan->values[index]), &reg));
+        TRY(rt_import_add_register(im, rt_import_describe_register(&im->plan->values[index]),
+                                   &reg));
         slot->reg = reg + 1;
     }
     *out_reg = slot->reg - 1;
     return ST_OK;
 }
 
-enum status import_add_temporary(struct import *im, uint32_t value, bool is_extent,
-                                 uint32_t *out_reg)
+enum status rt_import_add_temporary(struct import *im, uint32_t value, bool is_extent,
+                                    uint32_t *out_reg)
 {
     const struct rt_value *v = &im->graph->values[value];
     struct rt_register r = {.kind = v->kind, .dtype = v->dtype, .bound = {.rank = v->rank}};
@@ -108,18 +109,18 @@ enum status import_add_temporary(struct import *im, uint32_t value, bool is_exte
     if (v->kind == RT_TENSOR) {
         TRY(shape_bytes(&r.bound, v->dtype, &r.bytes, im->err));
     }
-    return import_add_register(im, r, out_reg);
+    return rt_import_add_register(im, r, out_reg);
 }
 
-enum status import_add_input(struct import *im, uint32_t reg, uint32_t value)
+enum status rt_import_add_input(struct import *im, uint32_t reg, uint32_t value)
 {
     struct rt_graph *graph = im->graph;
     uint32_t capacity = im->graph_inputs_capacity;
-    if (!import_make_room(&graph->arena, (void **)&graph->inputs, graph->input_count, &capacity,
-                          sizeof(*graph->inputs)) ||
-        !import_make_room(&graph->arena, (void **)&im->block->ins, graph->input_count,
-                          &im->graph_inputs_capacity, sizeof(*im->block->ins))) {
-        return import_too_large(im);
+    if (!rt_import_make_room(&graph->arena, (void **)&graph->inputs, graph->input_count, &capacity,
+                             sizeof(*graph->inputs)) ||
+        !rt_import_make_room(&graph->arena, (void **)&im->block->ins, graph->input_count,
+                             &im->graph_inputs_capacity, sizeof(*im->block->ins))) {
+        return rt_import_too_large(im);
     }
     im->block->ins[graph->input_count] = reg;
     graph->inputs[graph->input_count++] = value;
@@ -138,7 +139,7 @@ static uint32_t declare_tensor_input(struct import *im, const struct rt_register
     return rt_graph_tensor(im->graph, r->dtype, r->bound.rank, dims);
 }
 
-enum status import_register(struct import *im, uint32_t reg, uint32_t *out_value)
+enum status rt_import_register(struct import *im, uint32_t reg, uint32_t *out_value)
 {
     const struct rt_register *r = &im->code->registers[reg];
     struct rt_graph *graph = im->graph;
@@ -160,16 +161,16 @@ enum status import_register(struct import *im, uint32_t reg, uint32_t *out_value
         return error_set(im->err, ST_INVALID, "a value that holds nothing is used");
     }
     *out_value = value;
-    return import_add_input(im, reg, value);
+    return rt_import_add_input(im, reg, value);
 }
 
-enum status import_read_register(struct import *im, uint32_t index)
+enum status rt_import_read_register(struct import *im, uint32_t index)
 {
     struct slot *slot = &im->slots[index];
     must(slot->place == PLACE_REGISTER && slot->reg);
     const struct pte_value *v = &im->plan->values[index];
-    import_touch(im, index);
-    TRY(import_register(im, slot->reg - 1, &slot->current));
+    rt_import_touch(im, index);
+    TRY(rt_import_register(im, slot->reg - 1, &slot->current));
     if (v->kind == PTE_TENSOR && *v->tensor->name) {
         im->graph->values[slot->current].name = v->tensor->name;
     }

@@ -10,7 +10,7 @@
 #include "runtime/import/import_priv.h"
 #include "runtime/ops/op.h"
 
-enum status import_too_large(struct import *im)
+enum status rt_import_too_large(struct import *im)
 {
     return error_set(im->err, ST_EXHAUSTED, "the method is too large");
 }
@@ -56,7 +56,7 @@ void rt_import_row_major(const struct pte_tensor *t, uint8_t *to)
 #define CONSTANT_ALIGN 16
 
 /* In place when the bytes can be used as they are, else a row-major, aligned copy. */
-enum status import_constant(struct import *im, const struct pte_tensor *t, uint32_t *out_value)
+enum status rt_import_constant(struct import *im, const struct pte_tensor *t, uint32_t *out_value)
 {
     uint32_t value = rt_graph_constant(im->graph, t->dtype, &t->shape, t->bytes);
     TRY(rt_graph_check(im->graph, im->err));
@@ -74,12 +74,12 @@ enum status import_constant(struct import *im, const struct pte_tensor *t, uint3
 }
 
 /* A tensor that is to be written, with what the file says of its dims. */
-enum status import_declare(struct import *im, const struct pte_tensor *t, uint32_t *out_value)
+enum status rt_import_declare(struct import *im, const struct pte_tensor *t, uint32_t *out_value)
 {
     uint32_t value = rt_graph_tensor(im->graph, t->dtype, t->shape.rank, NULL);
     struct rt_dim *declared = arena_array(&im->graph->arena, t->shape.rank, sizeof(struct rt_dim));
     if (!declared || value == 0) {
-        return import_too_large(im);
+        return rt_import_too_large(im);
     }
     for (uint8_t i = 0; i < t->shape.rank; i++) {
         declared[i] = rt_dim_of(t->shape.dims[i]);
@@ -91,7 +91,7 @@ enum status import_declare(struct import *im, const struct pte_tensor *t, uint32
     return ST_OK;
 }
 
-void import_settle(struct import *im, uint32_t index)
+void rt_import_settle(struct import *im, uint32_t index)
 {
     const struct pte_tensor *t = im->plan->values[index].tensor;
     if (t->storage == PTE_PLANNED) {
@@ -117,7 +117,7 @@ static const struct resident *find_resident(const struct import *im, const struc
     return NULL;
 }
 
-uint32_t import_find_resident(const struct import *im, const struct pte_tensor *t)
+uint32_t rt_import_find_resident(const struct import *im, const struct pte_tensor *t)
 {
     const struct resident *resident = find_resident(im, t);
     return resident ? resident->index : PTE_NO_VALUE;
@@ -138,17 +138,17 @@ static enum status open_state(struct import *im, uint32_t index)
     if (im->states->count == IMPORT_STATES_MAX) {
         return error_set(im->err, ST_TOO_LARGE, "more than %d mutable buffers", IMPORT_STATES_MAX);
     }
-    TRY(import_register_of(im, index, &reg));
+    TRY(rt_import_register_of(im, index, &reg));
     im->code->registers[reg].fixed_dims = UINT32_MAX;
     im->states->items[im->states->count++] = (struct rt_state_use){.tensor = t, .index = index};
     slot->is_state = true;
     slot->place = PLACE_REGISTER;
-    import_settle(im, index);
-    return import_fetch(im, index, &is_there);
+    rt_import_settle(im, index);
+    return rt_import_fetch(im, index, &is_there);
 }
 
-struct rt_state_use *import_find_own_state(const struct import *im, uint32_t delegate,
-                                           uint32_t number)
+struct rt_state_use *rt_import_find_own_state(const struct import *im, uint32_t delegate,
+                                              uint32_t number)
 {
     for (uint32_t i = 0; i < im->states->count; i++) {
         struct rt_state_use *use = &im->states->items[i];
@@ -161,15 +161,15 @@ struct rt_state_use *import_find_own_state(const struct import *im, uint32_t del
 }
 
 /* Its place is behind the method's own memory, where nothing else is. */
-enum status import_own_state(struct import *im, uint32_t delegate, uint32_t number,
-                             const struct pte_tensor *t, uint32_t *out_value)
+enum status rt_import_own_state(struct import *im, uint32_t delegate, uint32_t number,
+                                const struct pte_tensor *t, uint32_t *out_value)
 {
     if (im->own_count == IMPORT_STATES_MAX) {
         return error_set(im->err, ST_TOO_LARGE, "more than %d mutable buffers", IMPORT_STATES_MAX);
     }
     struct pte_tensor *own = arena_alloc(&im->code->arena, sizeof(*own));
     if (!own) {
-        return import_too_large(im);
+        return rt_import_too_large(im);
     }
     uint64_t end = im->plan->arena_count > 0 ? im->plan->arena_bytes[0] : 0;
     for (uint32_t i = 0; i < im->own_count; i++) {
@@ -184,7 +184,7 @@ enum status import_own_state(struct import *im, uint32_t delegate, uint32_t numb
     struct rt_state_use *use = &im->states->items[im->states->count - 1];
     use->delegate = delegate;
     use->number = number;
-    return import_use(im, index, out_value);
+    return rt_import_use(im, index, out_value);
 }
 
 /* Does the file itself say that |t| outlives a call? */
@@ -200,33 +200,33 @@ static bool is_always_empty(const struct pte_tensor *t)
     return t->byte_count == 0 && t->dynamism == PTE_STATIC;
 }
 
-bool import_same_place(const struct pte_tensor *a, const struct pte_tensor *b)
+bool rt_import_same_place(const struct pte_tensor *a, const struct pte_tensor *b)
 {
     return a->storage == PTE_PLANNED && b->storage == PTE_PLANNED && a->arena == b->arena &&
            a->offset == b->offset && a->byte_count == b->byte_count && a->dtype == b->dtype;
 }
 
-struct rt_state_use *import_find_state(const struct import *im, const struct pte_tensor *t)
+struct rt_state_use *rt_import_find_state(const struct import *im, const struct pte_tensor *t)
 {
     for (uint32_t i = 0; i < im->states->count; i++) {
-        if (import_same_place(im->states->items[i].tensor, t)) {
+        if (rt_import_same_place(im->states->items[i].tensor, t)) {
             return &im->states->items[i];
         }
     }
     return NULL;
 }
 
-enum status import_note_overwritten(struct import *im, uint32_t index)
+enum status rt_import_note_overwritten(struct import *im, uint32_t index)
 {
     const struct pte_tensor *t = im->plan->values[index].tensor;
-    bool is_new = is_named_state(t) && !is_always_empty(t) && !import_find_state(im, t) &&
+    bool is_new = is_named_state(t) && !is_always_empty(t) && !rt_import_find_state(im, t) &&
                   !find_resident(im, t);
     return is_new ? open_state(im, index) : ST_OK;
 }
 
 /* |value| with the dims of plan tensor |t|, which has as many elements. */
-enum status import_view(struct import *im, uint32_t value, const struct pte_tensor *t,
-                        uint32_t *out_value)
+enum status rt_import_view(struct import *im, uint32_t value, const struct pte_tensor *t,
+                           uint32_t *out_value)
 {
     struct rt_dim dims[SHAPE_RANK_MAX];
     for (uint8_t d = 0; d < t->shape.rank; d++) {
@@ -252,7 +252,7 @@ static enum status find_view(struct import *im, uint32_t index, uint32_t *out_va
     const struct pte_tensor *t = im->plan->values[index].tensor;
     const struct resident *found = find_resident(im, t);
     if (is_always_empty(t)) {
-        return import_constant(im, t, out_value);
+        return rt_import_constant(im, t, out_value);
     }
     if (!found && t->storage == PTE_PLANNED) {
         TRY(open_state(im, index));
@@ -264,8 +264,8 @@ static enum status find_view(struct import *im, uint32_t index, uint32_t *out_va
         return error_set(im->err, ST_UNSUPPORTED, "a tensor is read before anything wrote it");
     }
     uint32_t base = found->index, value;
-    TRY(import_use(im, base, &value));
-    return import_view(im, value, t, out_value);
+    TRY(rt_import_use(im, base, &value));
+    return rt_import_view(im, value, t, out_value);
 }
 
 static enum status import_tensor(struct import *im, uint32_t index, uint32_t *out_value)
@@ -274,17 +274,17 @@ static enum status import_tensor(struct import *im, uint32_t index, uint32_t *ou
     if (t->storage != PTE_CONSTANT) {
         return find_view(im, index, out_value);
     }
-    return import_constant(im, t, out_value);
+    return rt_import_constant(im, t, out_value);
 }
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
 /* A scalar, a tensor or a none: what lists are made of. Read once, then what was last written. */
-enum status import_use(struct import *im, uint32_t index, uint32_t *out_value)
+enum status rt_import_use(struct import *im, uint32_t index, uint32_t *out_value)
 {
     const struct pte_value *v = &im->plan->values[index];
     bool is_there;
-    TRY(import_fetch(im, index, &is_there));
+    TRY(rt_import_fetch(im, index, &is_there));
     uint32_t value = im->slots[index].current;
     if (value == 0) {
         switch (v->kind) {
@@ -309,7 +309,7 @@ enum status import_use(struct import *im, uint32_t index, uint32_t *out_value)
         default:
             unreachable(); /* pte.h: lists do not nest */
         }
-        import_note(im, index, value);
+        rt_import_note(im, index, value);
     }
     *out_value = value;
     return rt_graph_check(im->graph, im->err);
@@ -319,11 +319,11 @@ static enum status use_ints(struct import *im, const struct pte_list *list, uint
 {
     struct rt_dim *items = arena_array(&im->graph->arena, list->count, sizeof(*items));
     if (!items) {
-        return import_too_large(im);
+        return rt_import_too_large(im);
     }
     for (uint32_t i = 0; i < list->count; i++) {
         uint32_t item;
-        TRY(import_use(im, list->values[i], &item));
+        TRY(rt_import_use(im, list->values[i], &item));
         items[i] = im->graph->values[item].i;
     }
     *out_value = rt_graph_ints(im->graph, items, list->count);
@@ -334,13 +334,13 @@ static enum status use_tensors(struct import *im, const struct pte_list *list, u
 {
     uint32_t *items = arena_array(&im->graph->arena, list->count, sizeof(*items));
     if (!items) {
-        return import_too_large(im);
+        return rt_import_too_large(im);
     }
     for (uint32_t i = 0; i < list->count; i++) {
         if (list->values[i] == PTE_NO_VALUE) {
             items[i] = rt_graph_none(im->graph);
         } else {
-            TRY(import_use(im, list->values[i], &items[i]));
+            TRY(rt_import_use(im, list->values[i], &items[i]));
         }
     }
     *out_value = rt_graph_tensors(im->graph, items, list->count);
@@ -348,7 +348,7 @@ static enum status use_tensors(struct import *im, const struct pte_list *list, u
 }
 
 /* Lists are read anew for each use: their items may have been overwritten since the last one. */
-enum status import_argument(struct import *im, uint32_t index, uint32_t *out_value)
+enum status rt_import_argument(struct import *im, uint32_t index, uint32_t *out_value)
 {
     const struct pte_value *v = &im->plan->values[index];
     switch (v->kind) {
@@ -364,6 +364,6 @@ enum status import_argument(struct import *im, uint32_t index, uint32_t *out_val
     case PTE_OPTIONAL_TENSOR_LIST:
         return use_tensors(im, &v->list, out_value);
     default:
-        return import_use(im, index, out_value);
+        return rt_import_use(im, index, out_value);
     }
 }

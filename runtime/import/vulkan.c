@@ -26,36 +26,37 @@ static const char *const kind_names[VK_KIND_COUNT] = {
     [VK_STRING] = "a string", [VK_SYMINT] = "a symbolic int",
 };
 
-const struct vk_value *vk_arg(const struct vk_import *v, uint32_t index)
+const struct rt_vulkan_value *rt_vulkan_arg(const struct rt_vulkan_import *v, uint32_t index)
 {
     must(index < v->current->arg_count);
     return &v->payload.values[v->current->args[index]];
 }
 
-bool vk_is_null(const struct vk_import *v, uint32_t index)
+bool rt_vulkan_is_null(const struct rt_vulkan_import *v, uint32_t index)
 {
-    return vk_arg(v, index)->kind == VK_NULL;
+    return rt_vulkan_arg(v, index)->kind == VK_NULL;
 }
 
-static enum status unfit(struct vk_import *v, uint32_t index, const char *expected)
+static enum status unfit(struct rt_vulkan_import *v, uint32_t index, const char *expected)
 {
     return error_set(v->err, ST_CORRUPT, "argument %" PRIu32 " is %s, expected %s", index,
-                     kind_names[vk_arg(v, index)->kind], expected);
+                     kind_names[rt_vulkan_arg(v, index)->kind], expected);
 }
 
-enum dtype vk_dtype(enum dtype dtype)
+enum dtype rt_vulkan_dtype(enum dtype dtype)
 {
     return dtype == DT_F16 ? DT_F32 : dtype;
 }
 
-enum status vk_convert(struct vk_import *v, uint32_t value, enum dtype dtype, uint32_t *out_value)
+enum status rt_vulkan_convert(struct rt_vulkan_import *v, uint32_t value, enum dtype dtype,
+                              uint32_t *out_value)
 {
     return rt_op_convert(v->graph, value, dtype, out_value, v->err);
 }
 
-static enum status use_tensor(struct vk_import *v, uint32_t number, uint32_t *out_value)
+static enum status use_tensor(struct rt_vulkan_import *v, uint32_t number, uint32_t *out_value)
 {
-    struct vk_value *value = &v->payload.values[number];
+    struct rt_vulkan_value *value = &v->payload.values[number];
     if (value->kind != VK_TENSOR) {
         return error_set(v->err, ST_CORRUPT, "value %" PRIu32 " is %s, expected a tensor", number,
                          kind_names[value->kind]);
@@ -63,11 +64,11 @@ static enum status use_tensor(struct vk_import *v, uint32_t number, uint32_t *ou
     if (value->graph == 0 && value->is_kept) {
         TRY(rt_delegate_state(v->call, number, value->dtype, &value->shape, value->bytes,
                               &value->graph));
-        TRY(vk_convert(v, value->graph, vk_dtype(value->dtype), &value->graph));
+        TRY(rt_vulkan_convert(v, value->graph, rt_vulkan_dtype(value->dtype), &value->graph));
     } else if (value->graph == 0 && value->is_constant) {
         TRY(rt_delegate_constant(v->call, value->dtype, &value->shape, value->bytes,
                                  &value->graph));
-        TRY(vk_convert(v, value->graph, vk_dtype(value->dtype), &value->graph));
+        TRY(rt_vulkan_convert(v, value->graph, rt_vulkan_dtype(value->dtype), &value->graph));
     }
     if (value->graph == 0) {
         return error_set(v->err, ST_CORRUPT, "value %" PRIu32 " is read before it is computed",
@@ -77,15 +78,15 @@ static enum status use_tensor(struct vk_import *v, uint32_t number, uint32_t *ou
     return ST_OK;
 }
 
-enum status vk_tensor(struct vk_import *v, uint32_t index, uint32_t *out_value)
+enum status rt_vulkan_tensor(struct rt_vulkan_import *v, uint32_t index, uint32_t *out_value)
 {
     return use_tensor(v, v->current->args[index], out_value);
 }
 
 /* An int that may depend on dims. */
-static enum status use_int(struct vk_import *v, uint32_t number, struct rt_dim *out_int)
+static enum status use_int(struct rt_vulkan_import *v, uint32_t number, struct rt_dim *out_int)
 {
-    const struct vk_value *value = &v->payload.values[number];
+    const struct rt_vulkan_value *value = &v->payload.values[number];
     if (value->kind == VK_INT) {
         *out_int = rt_dim_of(value->i);
         return ST_OK;
@@ -102,9 +103,9 @@ static enum status use_int(struct vk_import *v, uint32_t number, struct rt_dim *
     return ST_OK;
 }
 
-enum status vk_number(struct vk_import *v, uint32_t index, double *out_number)
+enum status rt_vulkan_number(struct rt_vulkan_import *v, uint32_t index, double *out_number)
 {
-    const struct vk_value *value = vk_arg(v, index);
+    const struct rt_vulkan_value *value = rt_vulkan_arg(v, index);
     switch (value->kind) {
     case VK_INT:
         *out_number = (double)value->i;
@@ -120,15 +121,15 @@ enum status vk_number(struct vk_import *v, uint32_t index, double *out_number)
     }
 }
 
-enum status vk_whole(struct vk_import *v, uint32_t index, int64_t *out_whole)
+enum status rt_vulkan_whole(struct rt_vulkan_import *v, uint32_t index, int64_t *out_whole)
 {
-    const struct vk_value *value = vk_arg(v, index);
+    const struct rt_vulkan_value *value = rt_vulkan_arg(v, index);
     double number;
     if (value->kind == VK_INT) {
         *out_whole = value->i;
         return ST_OK;
     }
-    TRY(vk_number(v, index, &number));
+    TRY(rt_vulkan_number(v, index, &number));
     if (!(fabs(number) < 0x1p53) || number != rint(number)) {
         return unfit(v, index, "an int");
     }
@@ -136,52 +137,52 @@ enum status vk_whole(struct vk_import *v, uint32_t index, int64_t *out_whole)
     return ST_OK;
 }
 
-static enum status int_argument(struct vk_import *v, uint32_t index, uint32_t *out_value)
+static enum status int_argument(struct rt_vulkan_import *v, uint32_t index, uint32_t *out_value)
 {
     struct rt_dim dim;
     int64_t whole;
-    if (vk_arg(v, index)->kind == VK_SYMINT) {
+    if (rt_vulkan_arg(v, index)->kind == VK_SYMINT) {
         TRY(use_int(v, v->current->args[index], &dim));
         *out_value = rt_graph_int(v->graph, dim);
         return ST_OK;
     }
-    TRY(vk_whole(v, index, &whole));
+    TRY(rt_vulkan_whole(v, index, &whole));
     *out_value = rt_graph_int(v->graph, rt_dim_of(whole));
     return ST_OK;
 }
 
 /* 1 and 1.0 are one value in a payload, of the kind that came first: the kind is a guess. */
-static enum status number_argument(struct vk_import *v, uint32_t index, char letter,
+static enum status number_argument(struct rt_vulkan_import *v, uint32_t index, char letter,
                                    uint32_t *out_value)
 {
-    const struct vk_value *value = vk_arg(v, index);
+    const struct rt_vulkan_value *value = rt_vulkan_arg(v, index);
     double number;
     if (value->kind == VK_INT || value->kind == VK_SYMINT) {
         return int_argument(v, index, out_value);
     }
-    TRY(vk_number(v, index, &number));
+    TRY(rt_vulkan_number(v, index, &number));
     *out_value = letter == 'S' && value->kind == VK_BOOL ? rt_graph_bool(v->graph, value->b)
                                                          : rt_graph_float(v->graph, number);
     return ST_OK;
 }
 
-static enum status bool_argument(struct vk_import *v, uint32_t index, uint32_t *out_value)
+static enum status bool_argument(struct rt_vulkan_import *v, uint32_t index, uint32_t *out_value)
 {
     double number;
-    TRY(vk_number(v, index, &number));
+    TRY(rt_vulkan_number(v, index, &number));
     *out_value = rt_graph_bool(v->graph, number != 0);
     return ST_OK;
 }
 
 /* An empty list may be of any kind. */
-static bool is_empty_list(const struct vk_value *value)
+static bool is_empty_list(const struct rt_vulkan_value *value)
 {
     return value->kind >= VK_INT_LIST && value->kind <= VK_VALUE_LIST && value->count == 0;
 }
 
-static enum status ints_argument(struct vk_import *v, uint32_t index, uint32_t *out_value)
+static enum status ints_argument(struct rt_vulkan_import *v, uint32_t index, uint32_t *out_value)
 {
-    const struct vk_value *value = vk_arg(v, index);
+    const struct rt_vulkan_value *value = rt_vulkan_arg(v, index);
     if (value->kind != VK_INT_LIST && value->kind != VK_VALUE_LIST && !is_empty_list(value)) {
         return unfit(v, index, "ints");
     }
@@ -200,9 +201,9 @@ static enum status ints_argument(struct vk_import *v, uint32_t index, uint32_t *
     return ST_OK;
 }
 
-static enum status doubles_argument(struct vk_import *v, uint32_t index, uint32_t *out_value)
+static enum status doubles_argument(struct rt_vulkan_import *v, uint32_t index, uint32_t *out_value)
 {
-    const struct vk_value *value = vk_arg(v, index);
+    const struct rt_vulkan_value *value = rt_vulkan_arg(v, index);
     if (value->kind != VK_DOUBLE_LIST && value->kind != VK_INT_LIST && !is_empty_list(value)) {
         return unfit(v, index, "doubles");
     }
@@ -217,10 +218,10 @@ static enum status doubles_argument(struct vk_import *v, uint32_t index, uint32_
     return ST_OK;
 }
 
-static enum status tensors_argument(struct vk_import *v, uint32_t index, bool or_none,
+static enum status tensors_argument(struct rt_vulkan_import *v, uint32_t index, bool or_none,
                                     uint32_t *out_value)
 {
-    const struct vk_value *value = vk_arg(v, index);
+    const struct rt_vulkan_value *value = rt_vulkan_arg(v, index);
     if (value->kind != VK_VALUE_LIST) {
         return unfit(v, index, "tensors");
     }
@@ -239,16 +240,16 @@ static enum status tensors_argument(struct vk_import *v, uint32_t index, bool or
     return ST_OK;
 }
 
-enum status vk_argument(struct vk_import *v, uint32_t index, char letter, bool is_optional,
-                        uint32_t *out_value)
+enum status rt_vulkan_argument(struct rt_vulkan_import *v, uint32_t index, char letter,
+                               bool is_optional, uint32_t *out_value)
 {
-    if (is_optional && vk_is_null(v, index)) {
+    if (is_optional && rt_vulkan_is_null(v, index)) {
         *out_value = rt_graph_none(v->graph);
         return ST_OK;
     }
     switch (letter) {
     case 'T':
-        return vk_tensor(v, index, out_value);
+        return rt_vulkan_tensor(v, index, out_value);
     case 'I':
         return int_argument(v, index, out_value);
     case 'F':
@@ -264,10 +265,10 @@ enum status vk_argument(struct vk_import *v, uint32_t index, char letter, bool i
     case 'Y':
         return tensors_argument(v, index, letter == 'Y', out_value);
     case 'Z':
-        if (vk_arg(v, index)->kind != VK_STRING) {
+        if (rt_vulkan_arg(v, index)->kind != VK_STRING) {
             return unfit(v, index, "a string");
         }
-        *out_value = rt_graph_string(v->graph, vk_arg(v, index)->bytes);
+        *out_value = rt_graph_string(v->graph, rt_vulkan_arg(v, index)->bytes);
         return ST_OK;
     default:
         unreachable(); /* no row asks for more */
@@ -276,8 +277,8 @@ enum status vk_argument(struct vk_import *v, uint32_t index, char letter, bool i
 
 /* ---- building -------------------------------------------------------------------------------- */
 
-enum status vk_apply(struct vk_import *v, const char *op, const uint32_t *args, uint32_t arg_count,
-                     enum dtype dtype, uint32_t *out_value)
+enum status rt_vulkan_apply(struct rt_vulkan_import *v, const char *op, const uint32_t *args,
+                            uint32_t arg_count, enum dtype dtype, uint32_t *out_value)
 {
     TRY(rt_graph_check(v->graph, v->err));
     if (!rt_op_find(op)) {
@@ -286,8 +287,8 @@ enum status vk_apply(struct vk_import *v, const char *op, const uint32_t *args, 
     return rt_op_apply(v->graph, op, args, arg_count, dtype, out_value, v->err);
 }
 
-enum status vk_front(struct vk_import *v, uint32_t value, int64_t dim, int64_t count,
-                     uint32_t *out_value)
+enum status rt_vulkan_front(struct rt_vulkan_import *v, uint32_t value, int64_t dim, int64_t count,
+                            uint32_t *out_value)
 {
     const struct rt_value *tensor = &v->graph->values[value];
     if (dim >= tensor->rank) {
@@ -301,26 +302,26 @@ enum status vk_front(struct vk_import *v, uint32_t value, int64_t dim, int64_t c
     uint32_t args[] = {
         value, rt_graph_int(v->graph, rt_dim_of(dim)), rt_graph_int(v->graph, rt_dim_of(0)),
         rt_graph_int(v->graph, rt_dim_of(count)), rt_graph_int(v->graph, rt_dim_of(1))};
-    return vk_apply(v, "slice", args, 5, tensor->dtype, out_value);
+    return rt_vulkan_apply(v, "slice", args, 5, tensor->dtype, out_value);
 }
 
-static uint32_t result_number(const struct vk_import *v, uint32_t item)
+static uint32_t result_number(const struct rt_vulkan_import *v, uint32_t item)
 {
     uint32_t last = v->current->args[v->current->arg_count - 1];
-    const struct vk_value *value = &v->payload.values[last];
+    const struct rt_vulkan_value *value = &v->payload.values[last];
     if (value->kind != VK_VALUE_LIST) {
         return item == 0 ? last : UINT32_MAX;
     }
     return item < value->count ? value->values[item] : UINT32_MAX;
 }
 
-const struct vk_value *vk_result(const struct vk_import *v, uint32_t item)
+const struct rt_vulkan_value *rt_vulkan_result(const struct rt_vulkan_import *v, uint32_t item)
 {
     uint32_t number = result_number(v, item);
     return number == UINT32_MAX ? NULL : &v->payload.values[number];
 }
 
-void vk_replace(struct vk_import *v, uint32_t index, uint32_t value)
+void rt_vulkan_replace(struct rt_vulkan_import *v, uint32_t index, uint32_t value)
 {
     v->payload.values[v->current->args[index]].graph = value;
 }
@@ -331,13 +332,13 @@ static bool is_content(const struct rt_value *value)
     return value->kind == RT_TENSOR && value->rank == 0 && value->dtype == DT_I64;
 }
 
-enum status vk_define(struct vk_import *v, uint32_t item, uint32_t value)
+enum status rt_vulkan_define(struct rt_vulkan_import *v, uint32_t item, uint32_t value)
 {
     uint32_t number = result_number(v, item);
     if (number == UINT32_MAX) {
         return error_set(v->err, ST_CORRUPT, "there is no place for result %" PRIu32, item);
     }
-    struct vk_value *result = &v->payload.values[number];
+    struct rt_vulkan_value *result = &v->payload.values[number];
     const struct rt_value *made = &v->graph->values[value];
     bool fits = result->kind == VK_TENSOR   ? made->kind == RT_TENSOR && !result->is_constant
                 : result->kind == VK_SYMINT ? made->kind == RT_INT || is_content(made)
@@ -347,7 +348,7 @@ enum status vk_define(struct vk_import *v, uint32_t item, uint32_t value)
                          number, result->graph ? "computed already" : kind_names[result->kind]);
     }
     if (result->kind == VK_TENSOR) {
-        TRY(vk_convert(v, value, vk_dtype(result->dtype), &value));
+        TRY(rt_vulkan_convert(v, value, rt_vulkan_dtype(result->dtype), &value));
     }
     result->graph = value;
     return ST_OK;
@@ -355,8 +356,8 @@ enum status vk_define(struct vk_import *v, uint32_t item, uint32_t value)
 
 /* ---- rows that are one operator -------------------------------------------------------------- */
 
-static enum status make_args(struct vk_import *v, const struct vk_row *row, const struct rt_op *op,
-                             uint32_t *args, uint32_t *out_count)
+static enum status make_args(struct rt_vulkan_import *v, const struct rt_vulkan_row *row,
+                             const struct rt_op *op, uint32_t *args, uint32_t *out_count)
 {
     const char *letter = op->args;
     uint32_t count = 0;
@@ -366,10 +367,10 @@ static enum status make_args(struct vk_import *v, const struct vk_row *row, cons
         if (*from == '_') {
             args[count] = rt_graph_none(v->graph);
         } else {
-            TRY(vk_argument(v, (uint32_t)(*from - '0'), *letter, is_optional, &args[count]));
+            TRY(rt_vulkan_argument(v, (uint32_t)(*from - '0'), *letter, is_optional, &args[count]));
         }
         if (row->long_args >> count & 1 && v->graph->values[args[count]].kind == RT_TENSOR) {
-            TRY(vk_convert(v, args[count], DT_I64, &args[count]));
+            TRY(rt_vulkan_convert(v, args[count], DT_I64, &args[count]));
         }
         letter += is_optional ? 2 : 1;
     }
@@ -378,21 +379,22 @@ static enum status make_args(struct vk_import *v, const struct vk_row *row, cons
     return ST_OK;
 }
 
-static enum dtype out_dtype(const struct vk_import *v, const struct vk_row *row, uint32_t item)
+static enum dtype out_dtype(const struct rt_vulkan_import *v, const struct rt_vulkan_row *row,
+                            uint32_t item)
 {
-    const struct vk_value *result = vk_result(v, item);
+    const struct rt_vulkan_value *result = rt_vulkan_result(v, item);
     if (row->long_outs >> item & 1) {
         return DT_I64;
     }
-    return result && result->kind == VK_TENSOR ? vk_dtype(result->dtype) : DT_F32;
+    return result && result->kind == VK_TENSOR ? rt_vulkan_dtype(result->dtype) : DT_F32;
 }
 
 /* Outputs to be found by the operator: tensors, the tensors of a list, or an int. */
-static enum status declare_outs(struct vk_import *v, const struct vk_row *row,
+static enum status declare_outs(struct rt_vulkan_import *v, const struct rt_vulkan_row *row,
                                 const struct rt_op *op, uint32_t *outs, uint32_t *out_count)
 {
     const char *letters = strchr(op->args, '>') + 1;
-    const struct vk_value *list = vk_arg(v, row->arg_count);
+    const struct rt_vulkan_value *list = rt_vulkan_arg(v, row->arg_count);
     uint32_t count = 0;
     for (; letters[count]; count++) {
         if (letters[count] == 'I') {
@@ -416,24 +418,24 @@ static enum status declare_outs(struct vk_import *v, const struct vk_row *row,
     return rt_graph_check(v->graph, v->err);
 }
 
-static enum status define_all(struct vk_import *v, const uint32_t *outs, uint32_t count)
+static enum status define_all(struct rt_vulkan_import *v, const uint32_t *outs, uint32_t count)
 {
     const struct rt_value *first = &v->graph->values[outs[0]];
     if (first->kind == RT_TENSORS) {
         for (uint32_t i = 0; i < first->count; i++) {
-            TRY(vk_define(v, i, v->graph->values[outs[0]].values[i]));
+            TRY(rt_vulkan_define(v, i, v->graph->values[outs[0]].values[i]));
         }
         return ST_OK;
     }
     for (uint32_t i = 0; i < count; i++) {
-        if (i == 0 || vk_result(v, i)) { /* the payload may leave out what nobody uses */
-            TRY(vk_define(v, i, outs[i]));
+        if (i == 0 || rt_vulkan_result(v, i)) { /* the payload may leave out what nobody uses */
+            TRY(rt_vulkan_define(v, i, outs[i]));
         }
     }
     return ST_OK;
 }
 
-static enum status import_operator(struct vk_import *v, const struct vk_row *row)
+static enum status import_operator(struct rt_vulkan_import *v, const struct rt_vulkan_row *row)
 {
     const struct rt_op *op = rt_op_find(row->op);
     uint32_t args[VK_ARGS_MAX], outs[VK_ARGS_MAX], arg_count, out_count = 0;
@@ -448,9 +450,9 @@ static enum status import_operator(struct vk_import *v, const struct vk_row *row
     return define_all(v, outs, out_count);
 }
 
-static enum status import_call(struct vk_import *v, const struct vk_call *call)
+static enum status import_call(struct rt_vulkan_import *v, const struct rt_vulkan_call *call)
 {
-    const struct vk_row *row = vk_row_find(call->name);
+    const struct rt_vulkan_row *row = rt_vulkan_row_find(call->name);
     v->current = call;
     v->graph->origin.handle = call->handle;
     if (!row) {
@@ -473,9 +475,9 @@ static bool converts(enum dtype a, enum dtype b)
     return a == b || (x->kind == y->kind && (x->kind == DTYPE_FLOAT || x->kind == DTYPE_INT));
 }
 
-static enum status import_input(struct vk_import *v, uint32_t index)
+static enum status import_input(struct rt_vulkan_import *v, uint32_t index)
 {
-    struct vk_value *value = &v->payload.values[v->payload.inputs[index]];
+    struct rt_vulkan_value *value = &v->payload.values[v->payload.inputs[index]];
     uint32_t given;
     TRY(rt_delegate_input(v->call, index, &given));
     const struct rt_value *g = &v->graph->values[given];
@@ -489,20 +491,20 @@ static enum status import_input(struct vk_import *v, uint32_t index)
     }
     if (value->kind == VK_SYMINT && g->kind == RT_TENSOR) {
         uint32_t args[] = {given, rt_graph_ints(v->graph, NULL, 0)};
-        TRY(vk_apply(v, "view", args, 2, g->dtype, &given));
-        return vk_convert(v, given, DT_I64, &value->graph);
+        TRY(rt_vulkan_apply(v, "view", args, 2, g->dtype, &given));
+        return rt_vulkan_convert(v, given, DT_I64, &value->graph);
     }
     if (value->kind != VK_TENSOR || g->kind != RT_TENSOR || !converts(g->dtype, value->dtype)) {
         return error_set(v->err, ST_CORRUPT, "value %" PRIu32 " is %s, which the program's is not",
                          v->payload.inputs[index], kind_names[value->kind]);
     }
-    return vk_convert(v, given, vk_dtype(value->dtype), &value->graph);
+    return rt_vulkan_convert(v, given, rt_vulkan_dtype(value->dtype), &value->graph);
 }
 
-static enum status export_output(struct vk_import *v, uint32_t index)
+static enum status export_output(struct rt_vulkan_import *v, uint32_t index)
 {
     uint32_t number = v->payload.outputs[index], argument = v->payload.input_count + index, tensor;
-    const struct vk_value *value = &v->payload.values[number];
+    const struct rt_vulkan_value *value = &v->payload.values[number];
     const struct pte_value *declared = rt_delegate_arg(v->call, argument);
     if (value->kind == VK_SYMINT && declared->kind == PTE_INT && value->graph != 0 &&
         v->graph->values[value->graph].kind == RT_INT) {
@@ -516,20 +518,20 @@ static enum status export_output(struct vk_import *v, uint32_t index)
                          "program's is not",
                          number, dtype_text(v->graph->values[tensor].dtype));
     }
-    TRY(vk_convert(v, tensor, declared->tensor->dtype, &tensor));
+    TRY(rt_vulkan_convert(v, tensor, declared->tensor->dtype, &tensor));
     return rt_delegate_output(v->call, argument, tensor);
 }
 
-static enum status import_all(struct vk_import *v)
+static enum status import_all(struct rt_vulkan_import *v)
 {
-    vk_find_caches(&v->payload);
+    rt_vulkan_find_caches(&v->payload);
     for (uint32_t i = 0; i < v->payload.input_count; i++) {
         if (import_input(v, i) != ST_OK) {
             return error_prefix(v->err, "input %" PRIu32 ": ", i);
         }
     }
     for (uint32_t i = 0; i < v->payload.call_count; i++) {
-        const struct vk_call *call = &v->payload.calls[i];
+        const struct rt_vulkan_call *call = &v->payload.calls[i];
         if (import_call(v, call) != ST_OK) {
             return error_prefix(v->err, "call %" PRIu32 ", %.*s: ", i, SPAN_FMT(call->name));
         }
@@ -544,10 +546,10 @@ static enum status import_all(struct vk_import *v)
 
 enum status rt_import_vulkan(struct rt_delegate_call *call)
 {
-    struct vk_import v = {.call = call, .graph = call->graph, .err = call->err};
+    struct rt_vulkan_import v = {.call = call, .graph = call->graph, .err = call->err};
     struct arena arena;
     arena_init(&arena, DECODED_BYTES_MAX);
-    enum status status = vk_read(call, &arena, &v.payload);
+    enum status status = rt_vulkan_read(call, &arena, &v.payload);
     status = status == ST_OK ? import_all(&v) : status;
     arena_fini(&arena);
     return status;

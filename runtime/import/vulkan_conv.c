@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "runtime/import/vulkan.h"
 
-static enum status permute(struct vk_import *v, uint32_t value, const int64_t *order,
+static enum status permute(struct rt_vulkan_import *v, uint32_t value, const int64_t *order,
                            uint32_t *out_value)
 {
     struct rt_dim dims[SHAPE_RANK_MAX];
@@ -19,7 +19,7 @@ static enum status permute(struct vk_import *v, uint32_t value, const int64_t *o
         dims[d] = rt_dim_of(order[d]);
     }
     uint32_t args[] = {value, rt_graph_ints(v->graph, dims, tensor->rank)};
-    return vk_apply(v, "permute", args, 2, tensor->dtype, out_value);
+    return rt_vulkan_apply(v, "permute", args, 2, tensor->dtype, out_value);
 }
 
 /*
@@ -27,11 +27,12 @@ static enum status permute(struct vk_import *v, uint32_t value, const int64_t *o
  * output padding if it is transposed, dilation, groups, activation; |weights| are numbers, as the
  * graph's convolution wants them, for |outs| channels.
  */
-static enum status convolve(struct vk_import *v, uint32_t weights, int64_t outs, bool is_transposed)
+static enum status convolve(struct rt_vulkan_import *v, uint32_t weights, int64_t outs,
+                            bool is_transposed)
 {
     uint32_t x, value, none = rt_graph_none(v->graph), more = is_transposed;
     struct rt_dim zeros[2] = {{0}};
-    TRY(vk_decode_arg(v, 0, 1, &x));
+    TRY(rt_vulkan_decode_arg(v, 0, 1, &x));
     uint32_t args[] = {x,
                        weights,
                        none,
@@ -41,25 +42,25 @@ static enum status convolve(struct vk_import *v, uint32_t weights, int64_t outs,
                        rt_graph_bool(v->graph, is_transposed),
                        rt_graph_ints(v->graph, zeros, 2),
                        0};
-    if (!vk_is_null(v, 8)) {
-        TRY(vk_tensor(v, 8, &args[2]));
-        TRY(vk_front(v, args[2], 0, outs, &args[2]));
+    if (!rt_vulkan_is_null(v, 8)) {
+        TRY(rt_vulkan_tensor(v, 8, &args[2]));
+        TRY(rt_vulkan_front(v, args[2], 0, outs, &args[2]));
     }
-    TRY(vk_argument(v, 10, 'L', false, &args[3]));
-    TRY(vk_argument(v, 11, 'L', false, &args[4]));
+    TRY(rt_vulkan_argument(v, 10, 'L', false, &args[3]));
+    TRY(rt_vulkan_argument(v, 11, 'L', false, &args[4]));
     if (is_transposed) {
-        TRY(vk_argument(v, 12, 'L', false, &args[7]));
+        TRY(rt_vulkan_argument(v, 12, 'L', false, &args[7]));
     }
-    TRY(vk_argument(v, 12 + more, 'L', false, &args[5]));
-    TRY(vk_argument(v, 13 + more, 'I', false, &args[8]));
-    TRY(vk_apply(v, "convolution", args, 9, DT_F32, &value));
-    TRY(vk_activate(v, 14 + more, &value));
-    return vk_define_encoded(v, value, 6);
+    TRY(rt_vulkan_argument(v, 12 + more, 'L', false, &args[5]));
+    TRY(rt_vulkan_argument(v, 13 + more, 'I', false, &args[8]));
+    TRY(rt_vulkan_apply(v, "convolution", args, 9, DT_F32, &value));
+    TRY(rt_vulkan_activate(v, 14 + more, &value));
+    return rt_vulkan_define_encoded(v, value, 6);
 }
 
-static enum status kernel_size(struct vk_import *v, int64_t *out_height, int64_t *out_width)
+static enum status kernel_size(struct rt_vulkan_import *v, int64_t *out_height, int64_t *out_width)
 {
-    const struct vk_value *kernel = vk_arg(v, 9);
+    const struct rt_vulkan_value *kernel = rt_vulkan_arg(v, 9);
     if (kernel->kind != VK_INT_LIST || kernel->count != 2 || kernel->ints[0] < 1 ||
         kernel->ints[1] < 1 || kernel->ints[0] > INT16_MAX || kernel->ints[1] > INT16_MAX) {
         return error_set(v->err, ST_CORRUPT, "argument 9 is no kernel size");
@@ -70,30 +71,30 @@ static enum status kernel_size(struct vk_import *v, int64_t *out_height, int64_t
 }
 
 /* Weights [O, height * width * I / groups], rows padded, as [O, height, width, I / groups]. */
-static enum status unpad(struct vk_import *v, uint32_t groups_index, int64_t *out_groups,
+static enum status unpad(struct rt_vulkan_import *v, uint32_t groups_index, int64_t *out_groups,
                          uint32_t *out_value)
 {
     uint32_t x, weights;
     int64_t height = 1, width = 1, groups;
     TRY(kernel_size(v, &height, &width));
-    TRY(vk_whole(v, groups_index, &groups));
-    TRY(vk_tensor(v, 0, &x));
-    TRY(vk_matrix(v, 3, DT_I8, &weights));
+    TRY(rt_vulkan_whole(v, groups_index, &groups));
+    TRY(rt_vulkan_tensor(v, 0, &x));
+    TRY(rt_vulkan_matrix(v, 3, DT_I8, &weights));
     const struct rt_value *image = &v->graph->values[x];
     if (image->rank != 4 || !rt_dim_is_const(image->dims[1]) || groups < 1 ||
         image->dims[1].value % groups != 0 || image->dims[1].value > INT32_MAX) {
         return error_set(v->err, ST_CORRUPT, "%" PRId64 " groups of an image's channels", groups);
     }
     int64_t channels = image->dims[1].value / groups;
-    TRY(vk_front(v, weights, 1, height * width * channels, &weights));
+    TRY(rt_vulkan_front(v, weights, 1, height * width * channels, &weights));
     struct rt_dim dims[] = {v->graph->values[weights].dims[0], rt_dim_of(height), rt_dim_of(width),
                             rt_dim_of(channels)};
     uint32_t viewed[] = {weights, rt_graph_ints(v->graph, dims, 4)};
     *out_groups = groups;
-    return vk_apply(v, "view", viewed, 2, DT_I8, out_value);
+    return rt_vulkan_apply(v, "view", viewed, 2, DT_I8, out_value);
 }
 
-enum status vk_import_q8ta_conv(struct vk_import *v)
+enum status rt_vulkan_import_q8ta_conv(struct rt_vulkan_import *v)
 {
     static const int64_t order[] = {0, 3, 1, 2};
     uint32_t weights;
@@ -101,12 +102,12 @@ enum status vk_import_q8ta_conv(struct vk_import *v)
     TRY(unpad(v, 13, &groups, &weights));
     TRY(permute(v, weights, order, &weights));
     int64_t outs = v->graph->values[weights].dims[0].value;
-    TRY(vk_channel_weights(v, weights, 5, &weights));
+    TRY(rt_vulkan_channel_weights(v, weights, 5, &weights));
     return convolve(v, weights, outs, false);
 }
 
 /* The graph's transposed convolution has weights [I, O / groups, height, width]. */
-enum status vk_import_q8ta_conv_transposed(struct vk_import *v)
+enum status rt_vulkan_import_q8ta_conv_transposed(struct rt_vulkan_import *v)
 {
     static const int64_t order[] = {0, 4, 1, 2, 3};
     uint32_t weights;
@@ -118,32 +119,32 @@ enum status vk_import_q8ta_conv_transposed(struct vk_import *v)
         return error_set(v->err, ST_CORRUPT, "%" PRId64 " groups of %" PRId64 " channels", groups,
                          outs);
     }
-    TRY(vk_channel_weights(v, weights, 5, &weights));
+    TRY(rt_vulkan_channel_weights(v, weights, 5, &weights));
     struct rt_dim apart[] = {rt_dim_of(groups), rt_dim_of(outs / groups), packed.dims[1],
                              packed.dims[2], packed.dims[3]};
     uint32_t viewed[] = {weights, rt_graph_ints(v->graph, apart, 5)};
-    TRY(vk_apply(v, "view", viewed, 2, DT_F32, &weights));
+    TRY(rt_vulkan_apply(v, "view", viewed, 2, DT_F32, &weights));
     TRY(permute(v, weights, order, &weights));
     struct rt_dim joined[] = {rt_dim_of(groups * channels), apart[1], packed.dims[1],
                               packed.dims[2]};
     uint32_t flat[] = {weights, rt_graph_ints(v->graph, joined, 4)};
-    TRY(vk_apply(v, "view", flat, 2, DT_F32, &weights));
+    TRY(rt_vulkan_apply(v, "view", flat, 2, DT_F32, &weights));
     return convolve(v, weights, outs, true);
 }
 
 /* Weights [height, width, O] */
-enum status vk_import_q8ta_conv_dw(struct vk_import *v)
+enum status rt_vulkan_import_q8ta_conv_dw(struct rt_vulkan_import *v)
 {
     static const int64_t order[] = {2, 0, 1};
     uint32_t weights;
-    TRY(vk_tensor(v, 3, &weights));
+    TRY(rt_vulkan_tensor(v, 3, &weights));
     if (v->graph->values[weights].rank != 3 || v->graph->values[weights].dtype != DT_I8) {
         return error_set(v->err, ST_CORRUPT, "argument 3 is not [height, width, channels] of i8");
     }
     TRY(permute(v, weights, order, &weights));
     uint32_t apart[] = {weights, rt_graph_int(v->graph, rt_dim_of(1))};
-    TRY(vk_apply(v, "unsqueeze", apart, 2, DT_I8, &weights));
+    TRY(rt_vulkan_apply(v, "unsqueeze", apart, 2, DT_I8, &weights));
     int64_t outs = v->graph->values[weights].dims[0].value;
-    TRY(vk_channel_weights(v, weights, 5, &weights));
+    TRY(rt_vulkan_channel_weights(v, weights, 5, &weights));
     return convolve(v, weights, outs, false);
 }

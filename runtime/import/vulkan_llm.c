@@ -16,51 +16,52 @@
 #include "base/check.h"
 #include "runtime/import/vulkan.h"
 
-static uint32_t whole(struct vk_import *v, int64_t number)
+static uint32_t whole(struct rt_vulkan_import *v, int64_t number)
 {
     return rt_graph_int(v->graph, rt_dim_of(number));
 }
 
-static enum status binary(struct vk_import *v, const char *op, uint32_t a, uint32_t b,
+static enum status binary(struct rt_vulkan_import *v, const char *op, uint32_t a, uint32_t b,
                           uint32_t *out_value)
 {
     uint32_t args[] = {a, b, whole(v, 1)};
     uint32_t count = op[0] == 'm' ? 2 : 3; /* a sum has a factor */
-    return vk_apply(v, op, args, count, v->graph->values[a].dtype, out_value);
+    return rt_vulkan_apply(v, op, args, count, v->graph->values[a].dtype, out_value);
 }
 
-static enum status view(struct vk_import *v, uint32_t value, const struct rt_dim *dims,
+static enum status view(struct rt_vulkan_import *v, uint32_t value, const struct rt_dim *dims,
                         uint32_t rank, uint32_t *out_value)
 {
     uint32_t args[] = {value, rt_graph_ints(v->graph, dims, rank)};
-    return vk_apply(v, "view", args, 2, v->graph->values[value].dtype, out_value);
+    return rt_vulkan_apply(v, "view", args, 2, v->graph->values[value].dtype, out_value);
 }
 
-static enum status select(struct vk_import *v, uint32_t value, int64_t dim, int64_t index,
+static enum status select(struct rt_vulkan_import *v, uint32_t value, int64_t dim, int64_t index,
                           uint32_t *out_value)
 {
     uint32_t args[] = {value, whole(v, dim), whole(v, index)};
-    return vk_apply(v, "select", args, 3, v->graph->values[value].dtype, out_value);
+    return rt_vulkan_apply(v, "select", args, 3, v->graph->values[value].dtype, out_value);
 }
 
-static enum status slice(struct vk_import *v, uint32_t value, int64_t dim, uint32_t start,
+static enum status slice(struct rt_vulkan_import *v, uint32_t value, int64_t dim, uint32_t start,
                          uint32_t end, uint32_t *out_value)
 {
     uint32_t args[] = {value, whole(v, dim), start, end, whole(v, 1)};
-    return vk_apply(v, "slice", args, 5, v->graph->values[value].dtype, out_value);
+    return rt_vulkan_apply(v, "slice", args, 5, v->graph->values[value].dtype, out_value);
 }
 
 /* 0, 1, .. |count| - 1. */
-static enum status range(struct vk_import *v, struct rt_dim count, uint32_t *out_value)
+static enum status range(struct rt_vulkan_import *v, struct rt_dim count, uint32_t *out_value)
 {
     uint32_t arg = rt_graph_int(v->graph, count);
-    return vk_apply(v, "arange", &arg, 1, DT_I64, out_value);
+    return rt_vulkan_apply(v, "arange", &arg, 1, DT_I64, out_value);
 }
 
 /* The tensor at argument |index|, which has |rank| dims. */
-static enum status ranked(struct vk_import *v, uint32_t index, uint8_t rank, uint32_t *out_value)
+static enum status ranked(struct rt_vulkan_import *v, uint32_t index, uint8_t rank,
+                          uint32_t *out_value)
 {
-    TRY(vk_tensor(v, index, out_value));
+    TRY(rt_vulkan_tensor(v, index, out_value));
     return v->graph->values[*out_value].rank == rank
                ? ST_OK
                : error_set(v->err, ST_UNSUPPORTED, "argument %" PRIu32 " has rank %u, expected %u",
@@ -70,27 +71,27 @@ static enum status ranked(struct vk_import *v, uint32_t index, uint8_t rank, uin
 /* ---- ints in tensors ------------------------------------------------------------------------- */
 
 /* x, dim, index: of a tensor of one dim. */
-enum status vk_import_select_as_int(struct vk_import *v)
+enum status rt_vulkan_import_select_as_int(struct rt_vulkan_import *v)
 {
     uint32_t value;
     int64_t dim, index;
     TRY(ranked(v, 0, 1, &value));
-    TRY(vk_whole(v, 1, &dim));
-    TRY(vk_whole(v, 2, &index));
-    TRY(vk_convert(v, value, DT_I64, &value));
+    TRY(rt_vulkan_whole(v, 1, &dim));
+    TRY(rt_vulkan_whole(v, 2, &index));
+    TRY(rt_vulkan_convert(v, value, DT_I64, &value));
     TRY(select(v, value, dim, index, &value));
-    return vk_define(v, 0, value);
+    return rt_vulkan_define(v, 0, value);
 }
 
 /* |count| places from the int at argument |index| on, as a tensor; or that int, if it is none. */
-static enum status places_from(struct vk_import *v, uint32_t index, struct rt_dim count,
+static enum status places_from(struct rt_vulkan_import *v, uint32_t index, struct rt_dim count,
                                uint32_t *out_places, uint32_t *out_int)
 {
-    uint32_t start = vk_arg(v, index)->graph, places;
+    uint32_t start = rt_vulkan_arg(v, index)->graph, places;
     *out_places = *out_int = 0;
-    if (vk_arg(v, index)->kind != VK_SYMINT || start == 0 ||
+    if (rt_vulkan_arg(v, index)->kind != VK_SYMINT || start == 0 ||
         v->graph->values[start].kind != RT_TENSOR) {
-        return vk_argument(v, index, 'I', false, out_int);
+        return rt_vulkan_argument(v, index, 'I', false, out_int);
     }
     TRY(range(v, count, &places));
     return binary(v, "add", places, start, out_places);
@@ -99,7 +100,7 @@ static enum status places_from(struct vk_import *v, uint32_t index, struct rt_di
 /* ---- rotations ------------------------------------------------------------------------------- */
 
 /* a * cos - b * sin, and a * sin + b * cos */
-static enum status rotate(struct vk_import *v, const uint32_t pair[2], uint32_t cosine,
+static enum status rotate(struct rt_vulkan_import *v, const uint32_t pair[2], uint32_t cosine,
                           uint32_t sine, uint32_t out[2])
 {
     uint32_t products[4];
@@ -112,7 +113,7 @@ static enum status rotate(struct vk_import *v, const uint32_t pair[2], uint32_t 
 }
 
 /* Neighbours along the last dim are a pair; |cosine| and |sine| have the dims of halves. */
-static enum status rotate_neighbours(struct vk_import *v, uint32_t x, uint32_t cosine,
+static enum status rotate_neighbours(struct rt_vulkan_import *v, uint32_t x, uint32_t cosine,
                                      uint32_t sine, uint32_t *out_value)
 {
     struct rt_value tensor = v->graph->values[x];
@@ -132,43 +133,43 @@ static enum status rotate_neighbours(struct vk_import *v, uint32_t x, uint32_t c
     TRY(select(v, pairs, tensor.rank, 1, &pair[1]));
     TRY(rotate(v, pair, cosine, sine, out));
     uint32_t stacked[] = {rt_graph_tensors(v->graph, out, 2), whole(v, tensor.rank)};
-    TRY(vk_apply(v, "stack", stacked, 2, tensor.dtype, &pairs));
+    TRY(rt_vulkan_apply(v, "stack", stacked, 2, tensor.dtype, &pairs));
     return view(v, pairs, tensor.dims, tensor.rank, out_value);
 }
 
 /* [S, .., C] as [S, 1, C], so that heads share it; with heads of its own it stays. */
-static enum status for_heads(struct vk_import *v, uint32_t value, uint32_t *out_value)
+static enum status for_heads(struct rt_vulkan_import *v, uint32_t value, uint32_t *out_value)
 {
     *out_value = value;
     if (v->graph->values[value].rank != 2) {
         return ST_OK;
     }
     uint32_t args[] = {value, whole(v, 1)};
-    return vk_apply(v, "unsqueeze", args, 2, v->graph->values[value].dtype, out_value);
+    return rt_vulkan_apply(v, "unsqueeze", args, 2, v->graph->values[value].dtype, out_value);
 }
 
 /* queries and keys [B, S, H, D], cosines and sines [S, D / 2] or [S, H, D / 2] */
-enum status vk_import_rotary(struct vk_import *v)
+enum status rt_vulkan_import_rotary(struct rt_vulkan_import *v)
 {
     uint32_t x, cosine, sine, value;
-    TRY(vk_tensor(v, 2, &cosine));
-    TRY(vk_tensor(v, 3, &sine));
+    TRY(rt_vulkan_tensor(v, 2, &cosine));
+    TRY(rt_vulkan_tensor(v, 3, &sine));
     TRY(for_heads(v, cosine, &cosine));
     TRY(for_heads(v, sine, &sine));
     for (uint32_t i = 0; i < 2; i++) {
         TRY(ranked(v, i, 4, &x));
         TRY(rotate_neighbours(v, x, cosine, sine, &value));
-        TRY(vk_define(v, i, value));
+        TRY(rt_vulkan_define(v, i, value));
     }
     return ST_OK;
 }
 
 /* x [B, N, C], and N * C numbers: the cosine and the sine of each pair */
-enum status vk_import_rotary_interleaved(struct vk_import *v)
+enum status rt_vulkan_import_rotary_interleaved(struct rt_vulkan_import *v)
 {
     uint32_t x, angles, cosine, sine, value;
     TRY(ranked(v, 0, 3, &x));
-    TRY(vk_tensor(v, 1, &angles));
+    TRY(rt_vulkan_tensor(v, 1, &angles));
     const struct rt_value tensor = v->graph->values[x];
     struct rt_dim dims[] = {tensor.dims[1],
                             rt_dim_floordiv(&v->graph->dims, tensor.dims[2], rt_dim_of(2)),
@@ -177,11 +178,11 @@ enum status vk_import_rotary_interleaved(struct vk_import *v)
     TRY(select(v, angles, 2, 0, &cosine));
     TRY(select(v, angles, 2, 1, &sine));
     TRY(rotate_neighbours(v, x, cosine, sine, &value));
-    return vk_define(v, 0, value);
+    return rt_vulkan_define(v, 0, value);
 }
 
 /* The rows of the table at argument |index| that belong to |count| places, as for_heads(). */
-static enum status rows_of(struct vk_import *v, uint32_t index, struct rt_dim count,
+static enum status rows_of(struct rt_vulkan_import *v, uint32_t index, struct rt_dim count,
                            uint32_t *out_value)
 {
     uint32_t table, places, start;
@@ -189,7 +190,7 @@ static enum status rows_of(struct vk_import *v, uint32_t index, struct rt_dim co
     TRY(places_from(v, 4, count, &places, &start));
     if (places != 0) {
         uint32_t args[] = {table, whole(v, 0), places};
-        TRY(vk_apply(v, "index_select", args, 3, v->graph->values[table].dtype, &table));
+        TRY(rt_vulkan_apply(v, "index_select", args, 3, v->graph->values[table].dtype, &table));
     } else {
         struct rt_dim end = rt_dim_add(&v->graph->dims, v->graph->values[start].i, count);
         TRY(slice(v, table, 0, start, rt_graph_int(v->graph, end), &table));
@@ -201,8 +202,8 @@ static enum status rows_of(struct vk_import *v, uint32_t index, struct rt_dim co
  * The first R of the last dim's D elements, where R is what the tables have: both halves of them
  * are the pairs, and of cosines and sines the halves are alike.
  */
-static enum status rotate_halves(struct vk_import *v, uint32_t x, uint32_t cosine, uint32_t sine,
-                                 int64_t width, uint32_t *out_value)
+static enum status rotate_halves(struct rt_vulkan_import *v, uint32_t x, uint32_t cosine,
+                                 uint32_t sine, int64_t width, uint32_t *out_value)
 {
     struct rt_value tensor = v->graph->values[x];
     uint32_t zero = whole(v, 0), half = whole(v, width / 2), all = whole(v, width), parts[3];
@@ -214,11 +215,11 @@ static enum status rotate_halves(struct vk_import *v, uint32_t x, uint32_t cosin
         TRY(slice(v, x, 3, all, end, &parts[count++]));
     }
     uint32_t joined[] = {rt_graph_tensors(v->graph, parts, count), whole(v, 3)};
-    return vk_apply(v, "cat", joined, 2, tensor.dtype, out_value);
+    return rt_vulkan_apply(v, "cat", joined, 2, tensor.dtype, out_value);
 }
 
 /* queries and keys [B, S, H, D], tables of cosines and sines [.., R], where the rows begin */
-enum status vk_import_rotary_halves(struct vk_import *v)
+enum status rt_vulkan_import_rotary_halves(struct rt_vulkan_import *v)
 {
     uint32_t x, tables[2], value;
     int64_t width = 0;
@@ -237,7 +238,7 @@ enum status vk_import_rotary_halves(struct vk_import *v)
     for (uint32_t i = 0; i < 2; i++) {
         TRY(ranked(v, i, 4, &x));
         TRY(rotate_halves(v, x, tables[0], tables[1], width, &value));
-        TRY(vk_define(v, i, value));
+        TRY(rt_vulkan_define(v, i, value));
     }
     return ST_OK;
 }
@@ -245,19 +246,20 @@ enum status vk_import_rotary_halves(struct vk_import *v)
 /* ---- caches ---------------------------------------------------------------------------------- */
 
 /* Argument |index| of |call|, a constant or the copy that a device makes of one, is changed. */
-static void note_cache(struct vk_graph *payload, const struct vk_call *call, uint32_t index)
+static void note_cache(struct rt_vulkan_graph *payload, const struct rt_vulkan_call *call,
+                       uint32_t index)
 {
-    struct vk_value *value = &payload->values[call->args[index]];
+    struct rt_vulkan_value *value = &payload->values[call->args[index]];
     value->cache = value->is_constant ? call->args[index] + 1 : value->cache;
     if (value->cache != 0) {
         payload->values[value->cache - 1].is_kept = true;
     }
 }
 
-void vk_find_caches(struct vk_graph *payload)
+void rt_vulkan_find_caches(struct rt_vulkan_graph *payload)
 {
     for (uint32_t i = 0; i < payload->call_count; i++) {
-        const struct vk_call *call = &payload->calls[i];
+        const struct rt_vulkan_call *call = &payload->calls[i];
         if (call->arg_count == 2 && span_is(call->name, "et_vk.prepack.default") &&
             payload->values[call->args[0]].is_constant) {
             payload->values[call->args[1]].cache = call->args[0] + 1;
@@ -274,7 +276,7 @@ void vk_find_caches(struct vk_graph *payload)
  * Rows [1, S, H, D] at argument |index|, written into |cache|, [1, .., H, D], from the place at
  * argument |start_index| on.
  */
-static enum status write_rows(struct vk_import *v, uint32_t index, uint32_t cache,
+static enum status write_rows(struct rt_vulkan_import *v, uint32_t index, uint32_t cache,
                               uint32_t start_index, uint32_t *out_value)
 {
     uint32_t rows, places, start;
@@ -285,48 +287,48 @@ static enum status write_rows(struct vk_import *v, uint32_t index, uint32_t cach
         TRY(view(v, places, dims, 2, &start));
     }
     uint32_t args[] = {cache, rows, start};
-    return vk_apply(v, places ? "write_rows_at" : "write_rows", args, 3,
-                    v->graph->values[cache].dtype, out_value);
+    return rt_vulkan_apply(v, places ? "write_rows_at" : "write_rows", args, 3,
+                           v->graph->values[cache].dtype, out_value);
 }
 
 /* The cache at argument |index| is |value| from here on; one of the delegate's own stays so. */
-static enum status keep(struct vk_import *v, uint32_t index, uint32_t value)
+static enum status keep(struct rt_vulkan_import *v, uint32_t index, uint32_t value)
 {
-    uint32_t number = vk_arg(v, index)->cache;
-    vk_replace(v, index, value);
+    uint32_t number = rt_vulkan_arg(v, index)->cache;
+    rt_vulkan_replace(v, index, value);
     if (number != 0) {
-        TRY(vk_convert(v, value, v->payload.values[number - 1].dtype, &value));
+        TRY(rt_vulkan_convert(v, value, v->payload.values[number - 1].dtype, &value));
         rt_delegate_set_state(v->call, number - 1, value);
     }
     return ST_OK;
 }
 
 /* rows, a cache, where the rows begin; the result is the cache */
-enum status vk_import_update_cache(struct vk_import *v)
+enum status rt_vulkan_import_update_cache(struct rt_vulkan_import *v)
 {
     uint32_t cache, value;
     TRY(ranked(v, 1, 4, &cache));
     TRY(write_rows(v, 0, cache, 2, &value));
     TRY(keep(v, 1, value));
-    const struct vk_value *result = vk_result(v, 0);
-    return result && result->graph == value ? ST_OK : vk_define(v, 0, value);
+    const struct rt_vulkan_value *result = rt_vulkan_result(v, 0);
+    return result && result->graph == value ? ST_OK : rt_vulkan_define(v, 0, value);
 }
 
 /* -inf where a key is behind a query, [S, L]. */
-static enum status causal_mask(struct vk_import *v, uint32_t places, struct rt_dim keys,
+static enum status causal_mask(struct rt_vulkan_import *v, uint32_t places, struct rt_dim keys,
                                uint32_t *out_value)
 {
     struct rt_dim dims[] = {v->graph->values[places].dims[0], keys};
     uint32_t columns, is_behind, zero = rt_graph_float(v->graph, 0), zeros;
     uint32_t upright[] = {places, whole(v, 1)};
     TRY(range(v, keys, &columns));
-    TRY(vk_apply(v, "unsqueeze", upright, 2, DT_I64, &places));
+    TRY(rt_vulkan_apply(v, "unsqueeze", upright, 2, DT_I64, &places));
     uint32_t compared[] = {columns, places};
-    TRY(vk_apply(v, "gt", compared, 2, DT_BOOL, &is_behind));
+    TRY(rt_vulkan_apply(v, "gt", compared, 2, DT_BOOL, &is_behind));
     uint32_t filled[] = {rt_graph_ints(v->graph, dims, 2), zero};
-    TRY(vk_apply(v, "full", filled, 2, DT_F32, &zeros));
+    TRY(rt_vulkan_apply(v, "full", filled, 2, DT_F32, &zeros));
     uint32_t masked[] = {zeros, is_behind, rt_graph_float(v->graph, -INFINITY)};
-    return vk_apply(v, "masked_fill", masked, 3, DT_F32, out_value);
+    return rt_vulkan_apply(v, "masked_fill", masked, 3, DT_F32, out_value);
 }
 
 /*
@@ -334,12 +336,12 @@ static enum status causal_mask(struct vk_import *v, uint32_t places, struct rt_d
  * and see the keys up to their own. Behind it are a mask, dropout, whether only these keys count,
  * and a scale, of which mask and scale have to be none.
  */
-static enum status attend(struct vk_import *v, uint32_t keys, uint32_t values, uint32_t start_index,
-                          uint32_t mask_index)
+static enum status attend(struct rt_vulkan_import *v, uint32_t keys, uint32_t values,
+                          uint32_t start_index, uint32_t mask_index)
 {
     uint32_t args[8] = {0, keys, values}, places, start, value;
     TRY(ranked(v, 0, 4, &args[0]));
-    if (!vk_is_null(v, mask_index) || !vk_is_null(v, mask_index + 3)) {
+    if (!rt_vulkan_is_null(v, mask_index) || !rt_vulkan_is_null(v, mask_index + 3)) {
         return error_set(v->err, ST_UNSUPPORTED, "a mask or a scale");
     }
     TRY(places_from(v, start_index, v->graph->values[args[0]].dims[1], &places, &start));
@@ -351,12 +353,12 @@ static enum status attend(struct vk_import *v, uint32_t keys, uint32_t values, u
     args[5] = rt_graph_float(v->graph, 0);
     args[6] = rt_graph_bool(v->graph, places == 0);
     args[7] = rt_graph_none(v->graph);
-    TRY(vk_apply(v, "attention", args, 8, v->graph->values[args[0]].dtype, &value));
-    return vk_define(v, 0, value);
+    TRY(rt_vulkan_apply(v, "attention", args, 8, v->graph->values[args[0]].dtype, &value));
+    return rt_vulkan_define(v, 0, value);
 }
 
 /* queries, caches of keys and values, where the queries begin, and what attend() says */
-enum status vk_import_cached_sdpa(struct vk_import *v)
+enum status rt_vulkan_import_cached_sdpa(struct rt_vulkan_import *v)
 {
     uint32_t keys, values;
     TRY(ranked(v, 1, 4, &keys));
@@ -365,13 +367,13 @@ enum status vk_import_cached_sdpa(struct vk_import *v)
 }
 
 /* The cache at argument |index| with the rows at |rows_index|. */
-static enum status grow_cache(struct vk_import *v, uint32_t rows_index, uint32_t index,
+static enum status grow_cache(struct rt_vulkan_import *v, uint32_t rows_index, uint32_t index,
                               uint32_t *out_value)
 {
     uint32_t cache;
     TRY(ranked(v, index, 4, &cache));
     TRY(write_rows(v, rows_index, cache, 5, out_value));
-    if (vk_arg(v, index)->cache == 0) {
+    if (rt_vulkan_arg(v, index)->cache == 0) {
         return error_set(v->err, ST_CORRUPT, "argument %" PRIu32 " is no constant", index);
     }
     return keep(v, index, *out_value);
@@ -381,7 +383,7 @@ static enum status grow_cache(struct vk_import *v, uint32_t rows_index, uint32_t
  * queries, keys, values, caches of keys and values that nothing else has, where the rows begin, how
  * many there are, and what attend() says
  */
-enum status vk_import_caching_sdpa(struct vk_import *v)
+enum status rt_vulkan_import_caching_sdpa(struct rt_vulkan_import *v)
 {
     uint32_t keys, values;
     TRY(grow_cache(v, 1, 3, &keys));
@@ -392,29 +394,29 @@ enum status vk_import_caching_sdpa(struct vk_import *v)
 /* ---- grids ----------------------------------------------------------------------------------- */
 
 /* (i + offset) * stride for |count| places, with a dim of 1 at |dim|. */
-static enum status grid_line(struct vk_import *v, struct rt_dim count, int64_t dim,
+static enum status grid_line(struct rt_vulkan_import *v, struct rt_dim count, int64_t dim,
                              uint32_t *out_value)
 {
     uint32_t value;
     int64_t stride;
     double offset;
-    TRY(vk_whole(v, 1, &stride));
-    TRY(vk_number(v, 2, &offset));
+    TRY(rt_vulkan_whole(v, 1, &stride));
+    TRY(rt_vulkan_number(v, 2, &offset));
     TRY(range(v, count, &value));
-    TRY(vk_convert(v, value, DT_F32, &value));
+    TRY(rt_vulkan_convert(v, value, DT_F32, &value));
     uint32_t moved[] = {value, rt_graph_float(v->graph, offset), whole(v, 1)};
-    TRY(vk_apply(v, "add_scalar", moved, 3, DT_F32, &value));
+    TRY(rt_vulkan_apply(v, "add_scalar", moved, 3, DT_F32, &value));
     uint32_t scaled[] = {value, rt_graph_float(v->graph, (double)stride)};
-    TRY(vk_apply(v, "mul_scalar", scaled, 2, DT_F32, &value));
+    TRY(rt_vulkan_apply(v, "mul_scalar", scaled, 2, DT_F32, &value));
     uint32_t apart[] = {value, whole(v, dim)};
-    return vk_apply(v, "unsqueeze", apart, 2, DT_F32, out_value);
+    return rt_vulkan_apply(v, "unsqueeze", apart, 2, DT_F32, out_value);
 }
 
 /* An image [.., H, W], stride, offset: x and y of each pixel's corner, [H * W, 2] */
-enum status vk_import_grid_priors(struct vk_import *v)
+enum status rt_vulkan_import_grid_priors(struct rt_vulkan_import *v)
 {
     uint32_t x, lines[2], value;
-    TRY(vk_tensor(v, 0, &x));
+    TRY(rt_vulkan_tensor(v, 0, &x));
     const struct rt_value image = v->graph->values[x];
     if (image.rank < 2) {
         return error_set(v->err, ST_CORRUPT, "an image of rank %u", image.rank);
@@ -426,11 +428,11 @@ enum status vk_import_grid_priors(struct vk_import *v)
     for (uint32_t i = 0; i < 2; i++) {
         uint32_t args[] = {lines[i], rt_graph_ints(v->graph, all, 2),
                            rt_graph_bool(v->graph, false)};
-        TRY(vk_apply(v, "expand", args, 3, DT_F32, &lines[i]));
+        TRY(rt_vulkan_apply(v, "expand", args, 3, DT_F32, &lines[i]));
     }
     uint32_t stacked[] = {rt_graph_tensors(v->graph, lines, 2), whole(v, 2)};
-    TRY(vk_apply(v, "stack", stacked, 2, DT_F32, &value));
+    TRY(rt_vulkan_apply(v, "stack", stacked, 2, DT_F32, &value));
     struct rt_dim flat[] = {rt_dim_mul(&v->graph->dims, height, width), rt_dim_of(2)};
     TRY(view(v, value, flat, 2, &value));
-    return vk_define(v, 0, value);
+    return rt_vulkan_define(v, 0, value);
 }

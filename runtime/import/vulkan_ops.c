@@ -15,122 +15,124 @@
 /* ---- small ones ------------------------------------------------------------------------------ */
 
 /* Copies for the sake of a texture's layout. */
-static enum status import_identity(struct vk_import *v)
+static enum status import_identity(struct rt_vulkan_import *v)
 {
     uint32_t value;
-    TRY(vk_tensor(v, 0, &value));
-    return vk_define(v, 0, value);
+    TRY(rt_vulkan_tensor(v, 0, &value));
+    return rt_vulkan_define(v, 0, value);
 }
 
 /* To the element type of the result; what the call says of types is not stored. */
-static enum status import_conversion(struct vk_import *v)
+static enum status import_conversion(struct rt_vulkan_import *v)
 {
     return import_identity(v);
 }
 
-static enum status filled(struct vk_import *v, double number)
+static enum status filled(struct rt_vulkan_import *v, double number)
 {
-    const struct vk_value *result = vk_result(v, 0);
+    const struct rt_vulkan_value *result = rt_vulkan_result(v, 0);
     uint32_t args[2], value;
-    TRY(vk_argument(v, 0, 'L', false, &args[0]));
+    TRY(rt_vulkan_argument(v, 0, 'L', false, &args[0]));
     args[1] = rt_graph_float(v->graph, number);
-    TRY(vk_apply(v, "full", args, 2, result ? vk_dtype(result->dtype) : DT_F32, &value));
-    return vk_define(v, 0, value);
+    TRY(rt_vulkan_apply(v, "full", args, 2, result ? rt_vulkan_dtype(result->dtype) : DT_F32,
+                        &value));
+    return rt_vulkan_define(v, 0, value);
 }
 
-static enum status import_ones(struct vk_import *v)
+static enum status import_ones(struct rt_vulkan_import *v)
 {
     return filled(v, 1);
 }
 
-static enum status filled_like(struct vk_import *v, double number)
+static enum status filled_like(struct rt_vulkan_import *v, double number)
 {
     uint32_t args[3], value;
-    TRY(vk_tensor(v, 0, &args[0]));
-    const struct vk_value *result = vk_result(v, 0);
+    TRY(rt_vulkan_tensor(v, 0, &args[0]));
+    const struct rt_vulkan_value *result = rt_vulkan_result(v, 0);
     args[1] = rt_graph_float(v->graph, number);
     args[2] = rt_graph_none(v->graph);
-    TRY(vk_apply(v, "full_like", args, 3, result ? vk_dtype(result->dtype) : DT_F32, &value));
-    return vk_define(v, 0, value);
+    TRY(rt_vulkan_apply(v, "full_like", args, 3, result ? rt_vulkan_dtype(result->dtype) : DT_F32,
+                        &value));
+    return rt_vulkan_define(v, 0, value);
 }
 
-static enum status import_zeros_like(struct vk_import *v)
+static enum status import_zeros_like(struct rt_vulkan_import *v)
 {
     return filled_like(v, 0);
 }
 
-static enum status import_ones_like(struct vk_import *v)
+static enum status import_ones_like(struct rt_vulkan_import *v)
 {
     return filled_like(v, 1);
 }
 
-static enum status clamp(struct vk_import *v, uint32_t value, double min, double max,
+static enum status clamp(struct rt_vulkan_import *v, uint32_t value, double min, double max,
                          uint32_t *out_value)
 {
     uint32_t args[] = {value, rt_graph_float(v->graph, min), rt_graph_float(v->graph, max)};
-    return vk_apply(v, "clamp", args, 3, v->graph->values[value].dtype, out_value);
+    return rt_vulkan_apply(v, "clamp", args, 3, v->graph->values[value].dtype, out_value);
 }
 
-static enum status import_relu6(struct vk_import *v)
+static enum status import_relu6(struct rt_vulkan_import *v)
 {
     uint32_t value;
-    TRY(vk_tensor(v, 0, &value));
+    TRY(rt_vulkan_tensor(v, 0, &value));
     TRY(clamp(v, value, 0, 6, &value));
-    return vk_define(v, 0, value);
+    return rt_vulkan_define(v, 0, value);
 }
 
 /* clamp(x + 3, 0, 6) / 6, times x for hardswish */
-static enum status hard_gate(struct vk_import *v, uint32_t x, uint32_t *out_value)
+static enum status hard_gate(struct rt_vulkan_import *v, uint32_t x, uint32_t *out_value)
 {
     enum dtype dtype = v->graph->values[x].dtype;
     uint32_t shifted[] = {x, rt_graph_float(v->graph, 3), rt_graph_int(v->graph, rt_dim_of(1))};
-    TRY(vk_apply(v, "add_scalar", shifted, 3, dtype, out_value));
+    TRY(rt_vulkan_apply(v, "add_scalar", shifted, 3, dtype, out_value));
     TRY(clamp(v, *out_value, 0, 6, out_value));
     uint32_t scaled[] = {*out_value, rt_graph_float(v->graph, 6)};
-    return vk_apply(v, "div_scalar", scaled, 2, dtype, out_value);
+    return rt_vulkan_apply(v, "div_scalar", scaled, 2, dtype, out_value);
 }
 
-static enum status import_hardsigmoid(struct vk_import *v)
+static enum status import_hardsigmoid(struct rt_vulkan_import *v)
 {
     uint32_t x, value;
-    TRY(vk_tensor(v, 0, &x));
+    TRY(rt_vulkan_tensor(v, 0, &x));
     TRY(hard_gate(v, x, &value));
-    return vk_define(v, 0, value);
+    return rt_vulkan_define(v, 0, value);
 }
 
-static enum status import_hardswish(struct vk_import *v)
+static enum status import_hardswish(struct rt_vulkan_import *v)
 {
     uint32_t args[2], value;
-    TRY(vk_tensor(v, 0, &args[0]));
+    TRY(rt_vulkan_tensor(v, 0, &args[0]));
     TRY(hard_gate(v, args[0], &args[1]));
-    TRY(vk_apply(v, "mul", args, 2, v->graph->values[args[0]].dtype, &value));
-    return vk_define(v, 0, value);
+    TRY(rt_vulkan_apply(v, "mul", args, 2, v->graph->values[args[0]].dtype, &value));
+    return rt_vulkan_define(v, 0, value);
 }
 
 /* x where |x| > lambda, else 0 */
-static enum status import_hardshrink(struct vk_import *v)
+static enum status import_hardshrink(struct rt_vulkan_import *v)
 {
     uint32_t x, magnitude, is_small, value;
     double lambda;
-    TRY(vk_tensor(v, 0, &x));
-    TRY(vk_number(v, 1, &lambda));
+    TRY(rt_vulkan_tensor(v, 0, &x));
+    TRY(rt_vulkan_number(v, 1, &lambda));
     enum dtype dtype = v->graph->values[x].dtype;
-    TRY(vk_apply(v, "abs", &x, 1, dtype, &magnitude));
+    TRY(rt_vulkan_apply(v, "abs", &x, 1, dtype, &magnitude));
     uint32_t compared[] = {magnitude, rt_graph_float(v->graph, lambda)};
-    TRY(vk_apply(v, "le_scalar", compared, 2, DT_BOOL, &is_small));
+    TRY(rt_vulkan_apply(v, "le_scalar", compared, 2, DT_BOOL, &is_small));
     uint32_t masked[] = {x, is_small, rt_graph_float(v->graph, 0)};
-    TRY(vk_apply(v, "masked_fill", masked, 3, dtype, &value));
-    return vk_define(v, 0, value);
+    TRY(rt_vulkan_apply(v, "masked_fill", masked, 3, dtype, &value));
+    return rt_vulkan_define(v, 0, value);
 }
 
 /* Each place |repeats| times along |dim|. */
-static enum status import_repeat_interleave(struct vk_import *v)
+static enum status import_repeat_interleave(struct rt_vulkan_import *v)
 {
     uint32_t x, value, tiled;
     int64_t repeats, dim;
-    TRY(vk_tensor(v, 0, &x));
-    TRY(vk_whole(v, 1, &repeats));
-    TRY(vk_whole(v, 2, &dim));
+    TRY(rt_vulkan_tensor(v, 0, &x));
+    TRY(rt_vulkan_whole(v, 1, &repeats));
+    TRY(rt_vulkan_whole(v, 2, &dim));
     struct rt_value tensor = v->graph->values[x];
     dim += dim < 0 ? tensor.rank : 0;
     if (dim < 0 || dim >= tensor.rank || repeats < 0 || tensor.rank == SHAPE_RANK_MAX) {
@@ -146,175 +148,175 @@ static enum status import_repeat_interleave(struct vk_import *v)
                            : tensor.dims[d];
     }
     uint32_t apart[] = {x, rt_graph_int(v->graph, rt_dim_of(dim + 1))};
-    TRY(vk_apply(v, "unsqueeze", apart, 2, tensor.dtype, &tiled));
+    TRY(rt_vulkan_apply(v, "unsqueeze", apart, 2, tensor.dtype, &tiled));
     uint32_t repeated[] = {tiled, rt_graph_ints(v->graph, times, tensor.rank + 1u)};
-    TRY(vk_apply(v, "repeat", repeated, 2, tensor.dtype, &tiled));
+    TRY(rt_vulkan_apply(v, "repeat", repeated, 2, tensor.dtype, &tiled));
     uint32_t viewed[] = {tiled, rt_graph_ints(v->graph, dims, tensor.rank)};
-    TRY(vk_apply(v, "view", viewed, 2, tensor.dtype, &value));
-    return vk_define(v, 0, value);
+    TRY(rt_vulkan_apply(v, "view", viewed, 2, tensor.dtype, &value));
+    return rt_vulkan_define(v, 0, value);
 }
 
-static enum status apply_clamp(struct vk_import *v, uint32_t value, uint32_t bounds,
+static enum status apply_clamp(struct rt_vulkan_import *v, uint32_t value, uint32_t bounds,
                                uint32_t *out_value)
 {
     double min = -INFINITY, max = INFINITY;
     *out_value = value;
-    if (!vk_is_null(v, bounds)) {
-        TRY(vk_number(v, bounds, &min));
+    if (!rt_vulkan_is_null(v, bounds)) {
+        TRY(rt_vulkan_number(v, bounds, &min));
     }
-    if (!vk_is_null(v, bounds + 1)) {
-        TRY(vk_number(v, bounds + 1, &max));
+    if (!rt_vulkan_is_null(v, bounds + 1)) {
+        TRY(rt_vulkan_number(v, bounds + 1, &max));
     }
     return min != -INFINITY || max != INFINITY ? clamp(v, value, min, max, out_value) : ST_OK;
 }
 
 /* x, weights, bias, stride, padding, dilation, groups, and bounds that may be missing */
-static enum status import_conv1d(struct vk_import *v)
+static enum status import_conv1d(struct rt_vulkan_import *v)
 {
     static const char letters[] = "TTTLLL";
     uint32_t args[9], value;
     struct rt_dim zero = rt_dim_of(0);
     for (uint32_t i = 0; i < 6; i++) {
-        TRY(vk_argument(v, i, letters[i], i == 2, &args[i]));
+        TRY(rt_vulkan_argument(v, i, letters[i], i == 2, &args[i]));
     }
     args[6] = rt_graph_bool(v->graph, false);
     args[7] = rt_graph_ints(v->graph, &zero, 1);
-    TRY(vk_argument(v, 6, 'I', false, &args[8]));
-    TRY(vk_apply(v, "convolution", args, 9, v->graph->values[args[0]].dtype, &value));
+    TRY(rt_vulkan_argument(v, 6, 'I', false, &args[8]));
+    TRY(rt_vulkan_apply(v, "convolution", args, 9, v->graph->values[args[0]].dtype, &value));
     TRY(apply_clamp(v, value, 7, &value));
-    return vk_define(v, 0, value);
+    return rt_vulkan_define(v, 0, value);
 }
 
 /* A convolution, then a clamp whose bounds may be missing. */
-static enum status import_conv_with_clamp(struct vk_import *v)
+static enum status import_conv_with_clamp(struct rt_vulkan_import *v)
 {
     static const char letters[] = "TTTLLLBLI";
     uint32_t args[9], value;
     for (uint32_t i = 0; i < 9; i++) {
-        TRY(vk_argument(v, i, letters[i], i == 2, &args[i]));
+        TRY(rt_vulkan_argument(v, i, letters[i], i == 2, &args[i]));
     }
-    TRY(vk_apply(v, "convolution", args, 9, v->graph->values[args[0]].dtype, &value));
+    TRY(rt_vulkan_apply(v, "convolution", args, 9, v->graph->values[args[0]].dtype, &value));
     TRY(apply_clamp(v, value, 9, &value));
-    return vk_define(v, 0, value);
+    return rt_vulkan_define(v, 0, value);
 }
 
 /* x / sqrt(mean(x * x) + eps) * weight over the last dim */
-static enum status import_rms_norm(struct vk_import *v)
+static enum status import_rms_norm(struct rt_vulkan_import *v)
 {
     uint32_t x, weight, value;
     double eps;
-    TRY(vk_tensor(v, 0, &x));
-    TRY(vk_tensor(v, 1, &weight));
-    TRY(vk_number(v, 2, &eps));
+    TRY(rt_vulkan_tensor(v, 0, &x));
+    TRY(rt_vulkan_tensor(v, 1, &weight));
+    TRY(rt_vulkan_number(v, 2, &eps));
     enum dtype dtype = v->graph->values[x].dtype;
     uint32_t square[] = {x, x};
-    TRY(vk_apply(v, "mul", square, 2, dtype, &value));
+    TRY(rt_vulkan_apply(v, "mul", square, 2, dtype, &value));
     struct rt_dim last = rt_dim_of(-1);
     uint32_t mean[] = {value, rt_graph_ints(v->graph, &last, 1), rt_graph_bool(v->graph, true),
                        rt_graph_none(v->graph)};
-    TRY(vk_apply(v, "mean", mean, 4, dtype, &value));
+    TRY(rt_vulkan_apply(v, "mean", mean, 4, dtype, &value));
     uint32_t sum[] = {value, rt_graph_float(v->graph, eps), rt_graph_int(v->graph, rt_dim_of(1))};
-    TRY(vk_apply(v, "add_scalar", sum, 3, dtype, &value));
-    TRY(vk_apply(v, "rsqrt", &value, 1, dtype, &value));
+    TRY(rt_vulkan_apply(v, "add_scalar", sum, 3, dtype, &value));
+    TRY(rt_vulkan_apply(v, "rsqrt", &value, 1, dtype, &value));
     uint32_t normal[] = {x, value};
-    TRY(vk_apply(v, "mul", normal, 2, dtype, &value));
+    TRY(rt_vulkan_apply(v, "mul", normal, 2, dtype, &value));
     uint32_t product[] = {value, weight};
-    TRY(vk_apply(v, "mul", product, 2, dtype, &value));
-    return vk_define(v, 0, value);
+    TRY(rt_vulkan_apply(v, "mul", product, 2, dtype, &value));
+    return rt_vulkan_define(v, 0, value);
 }
 
-static enum status as_rows(struct vk_import *v, uint32_t index, uint32_t *out_value)
+static enum status as_rows(struct rt_vulkan_import *v, uint32_t index, uint32_t *out_value)
 {
-    TRY(vk_tensor(v, index, out_value));
+    TRY(rt_vulkan_tensor(v, index, out_value));
     const struct rt_value *t = &v->graph->values[*out_value];
     if (t->rank == 0) {
         return error_set(v->err, ST_CORRUPT, "argument %" PRIu32 " has no features", index);
     }
     struct rt_dim dims[] = {rt_dim_of(-1), t->dims[t->rank - 1]};
     uint32_t args[] = {*out_value, rt_graph_ints(v->graph, dims, 2)};
-    return vk_apply(v, "view", args, 2, t->dtype, out_value);
+    return rt_vulkan_apply(v, "view", args, 2, t->dtype, out_value);
 }
 
 /* Gradients of results [.., N] and inputs [.., K]: those of weights, [N, K] */
-static enum status import_weight_gradient(struct vk_import *v)
+static enum status import_weight_gradient(struct rt_vulkan_import *v)
 {
     uint32_t args[2], value;
     TRY(as_rows(v, 0, &args[0]));
     TRY(as_rows(v, 1, &args[1]));
     uint32_t turned[] = {args[0], rt_graph_int(v->graph, rt_dim_of(0)),
                          rt_graph_int(v->graph, rt_dim_of(1))};
-    TRY(vk_apply(v, "transpose", turned, 3, DT_F32, &args[0]));
-    TRY(vk_apply(v, "mm", args, 2, DT_F32, &value));
-    return vk_define(v, 0, value);
+    TRY(rt_vulkan_apply(v, "transpose", turned, 3, DT_F32, &args[0]));
+    TRY(rt_vulkan_apply(v, "mm", args, 2, DT_F32, &value));
+    return rt_vulkan_define(v, 0, value);
 }
 
 /* ---- attention ------------------------------------------------------------------------------- */
 
-static enum status transpose(struct vk_import *v, uint32_t value, int64_t a, int64_t b,
+static enum status transpose(struct rt_vulkan_import *v, uint32_t value, int64_t a, int64_t b,
                              uint32_t *out_value)
 {
     uint32_t args[] = {value, rt_graph_int(v->graph, rt_dim_of(a)),
                        rt_graph_int(v->graph, rt_dim_of(b))};
-    return vk_apply(v, "transpose", args, 3, v->graph->values[value].dtype, out_value);
+    return rt_vulkan_apply(v, "transpose", args, 3, v->graph->values[value].dtype, out_value);
 }
 
 /* [B, H, S, D] as [B * H, S, D], for bmm. */
-static enum status join_heads(struct vk_import *v, uint32_t value, uint32_t *out_value)
+static enum status join_heads(struct rt_vulkan_import *v, uint32_t value, uint32_t *out_value)
 {
     const struct rt_value *t = &v->graph->values[value];
     struct rt_dim dims[3] = {rt_dim_mul(&v->graph->dims, t->dims[0], t->dims[1]), t->dims[2],
                              t->dims[3]};
     uint32_t args[] = {value, rt_graph_ints(v->graph, dims, 3)};
-    return vk_apply(v, "view", args, 2, t->dtype, out_value);
+    return rt_vulkan_apply(v, "view", args, 2, t->dtype, out_value);
 }
 
-static enum status split_heads(struct vk_import *v, uint32_t value, const struct rt_value *like,
-                               uint32_t *out_value)
+static enum status split_heads(struct rt_vulkan_import *v, uint32_t value,
+                               const struct rt_value *like, uint32_t *out_value)
 {
     const struct rt_value *t = &v->graph->values[value];
     struct rt_dim dims[4] = {like->dims[0], like->dims[1], t->dims[1], t->dims[2]};
     uint32_t args[] = {value, rt_graph_ints(v->graph, dims, 4)};
-    return vk_apply(v, "view", args, 2, t->dtype, out_value);
+    return rt_vulkan_apply(v, "view", args, 2, t->dtype, out_value);
 }
 
 /* softmax(q @ k' * scale + mask) @ v, of tensors [B, H, S, D]. */
-static enum status import_sdpa(struct vk_import *v)
+static enum status import_sdpa(struct rt_vulkan_import *v)
 {
     uint32_t q, k, value, scores;
-    TRY(vk_tensor(v, 0, &q));
-    TRY(vk_tensor(v, 1, &k));
-    TRY(vk_tensor(v, 2, &value));
+    TRY(rt_vulkan_tensor(v, 0, &q));
+    TRY(rt_vulkan_tensor(v, 1, &k));
+    TRY(rt_vulkan_tensor(v, 2, &value));
     const struct rt_value query = v->graph->values[q];
     if (query.rank != 4 || v->graph->values[k].rank != 4 || v->graph->values[value].rank != 4 ||
         !rt_dim_is_const(query.dims[3]) || query.dims[3].value == 0) {
         return error_set(v->err, ST_UNSUPPORTED, "attention over tensors that are not [B,H,S,D]");
     }
     double scale = 1 / sqrt((double)query.dims[3].value);
-    if (!vk_is_null(v, 4)) {
-        TRY(vk_number(v, 4, &scale));
+    if (!rt_vulkan_is_null(v, 4)) {
+        TRY(rt_vulkan_number(v, 4, &scale));
     }
     TRY(transpose(v, k, 2, 3, &k));
     TRY(join_heads(v, q, &q));
     TRY(join_heads(v, k, &k));
     TRY(join_heads(v, value, &value));
     uint32_t product[] = {q, k};
-    TRY(vk_apply(v, "bmm", product, 2, query.dtype, &scores));
+    TRY(rt_vulkan_apply(v, "bmm", product, 2, query.dtype, &scores));
     uint32_t scaled[] = {scores, rt_graph_float(v->graph, scale)};
-    TRY(vk_apply(v, "mul_scalar", scaled, 2, query.dtype, &scores));
+    TRY(rt_vulkan_apply(v, "mul_scalar", scaled, 2, query.dtype, &scores));
     TRY(split_heads(v, scores, &query, &scores));
-    if (!vk_is_null(v, 3)) {
+    if (!rt_vulkan_is_null(v, 3)) {
         uint32_t masked[] = {scores, 0, rt_graph_int(v->graph, rt_dim_of(1))};
-        TRY(vk_tensor(v, 3, &masked[1]));
-        TRY(vk_apply(v, "add", masked, 3, query.dtype, &scores));
+        TRY(rt_vulkan_tensor(v, 3, &masked[1]));
+        TRY(rt_vulkan_apply(v, "add", masked, 3, query.dtype, &scores));
     }
     uint32_t softmax[] = {scores, rt_graph_int(v->graph, rt_dim_of(-1)),
                           rt_graph_bool(v->graph, false)};
-    TRY(vk_apply(v, "softmax", softmax, 3, query.dtype, &scores));
+    TRY(rt_vulkan_apply(v, "softmax", softmax, 3, query.dtype, &scores));
     TRY(join_heads(v, scores, &scores));
     uint32_t weighted[] = {scores, value};
-    TRY(vk_apply(v, "bmm", weighted, 2, query.dtype, &value));
+    TRY(rt_vulkan_apply(v, "bmm", weighted, 2, query.dtype, &value));
     TRY(split_heads(v, value, &query, &value));
-    return vk_define(v, 0, value);
+    return rt_vulkan_define(v, 0, value);
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
@@ -331,7 +333,7 @@ static enum status import_sdpa(struct vk_import *v)
 #define BINARY(name, op) ROW("aten." name, 2, op, "01")
 
 /* clang-format off */
-static const struct vk_row rows[] = {
+static const struct rt_vulkan_row rows[] = {
     /* pointwise */
     ROW("aten.add.Tensor", 3, "add", "012"),
     ROW("aten.sub.Tensor", 3, "sub", "012"),
@@ -420,12 +422,12 @@ static const struct vk_row rows[] = {
     OWN("et_vk.rms_norm.default", 3, import_rms_norm),
     OWN("et_vk.sdpa.default", 5, import_sdpa),
     OWN("et_vk.linear_dW.default", 2, import_weight_gradient),
-    OWN("et_vk.apply_rotary_emb.default", 4, vk_import_rotary),
-    OWN("et_vk.apply_rotary_emb_hf.default", 5, vk_import_rotary_halves),
-    OWN("et_vk.apply_rotary_emb_interleaved.default", 2, vk_import_rotary_interleaved),
-    OWN("update_cache.default", 3, vk_import_update_cache),
-    OWN("sdpa_with_kv_cache.default", 11, vk_import_caching_sdpa),
-    OWN("llama.custom_sdpa.default", 8, vk_import_cached_sdpa),
+    OWN("et_vk.apply_rotary_emb.default", 4, rt_vulkan_import_rotary),
+    OWN("et_vk.apply_rotary_emb_hf.default", 5, rt_vulkan_import_rotary_halves),
+    OWN("et_vk.apply_rotary_emb_interleaved.default", 2, rt_vulkan_import_rotary_interleaved),
+    OWN("update_cache.default", 3, rt_vulkan_import_update_cache),
+    OWN("sdpa_with_kv_cache.default", 11, rt_vulkan_import_caching_sdpa),
+    OWN("llama.custom_sdpa.default", 8, rt_vulkan_import_cached_sdpa),
 
     /* images */
     ROW("aten.convolution.default", 9, "convolution", "012345678"),
@@ -434,7 +436,7 @@ static const struct vk_row rows[] = {
     OWN("conv_with_clamp.default", 11, import_conv_with_clamp),
     OWN("et_vk.conv1d_pw.default", 9, import_conv1d),
     OWN("et_vk.conv1d_dw.default", 9, import_conv1d),
-    OWN("et_vk.grid_priors.default", 3, vk_import_grid_priors),
+    OWN("et_vk.grid_priors.default", 3, rt_vulkan_import_grid_priors),
     ROW("aten.avg_pool2d.default", 7, "avg_pool2d", "0123456"),
     {.name = "aten.max_pool2d_with_indices.default", .arg_count = 6, .op = "max_pool2d",
      .args = "012345", .long_outs = 1 << 1},
@@ -461,39 +463,39 @@ static const struct vk_row rows[] = {
     ROW("mul", 2, "sym_mul", "01"),
     ROW("floordiv", 2, "sym_floordiv", "01"),
 
-    OWN("et_vk.select_as_symint.default", 3, vk_import_select_as_int),
+    OWN("et_vk.select_as_symint.default", 3, rt_vulkan_import_select_as_int),
 
     /* integers for numbers */
-    OWN("quantized_decomposed.quantize_per_tensor.default", 6, vk_import_quantize),
-    OWN("quantized_decomposed.dequantize_per_tensor.default", 7, vk_import_dequantize),
+    OWN("quantized_decomposed.quantize_per_tensor.default", 6, rt_vulkan_import_quantize),
+    OWN("quantized_decomposed.dequantize_per_tensor.default", 7, rt_vulkan_import_dequantize),
     OWN("quantized_decomposed.dequantize_per_channel.default", 8,
-        vk_import_dequantize_channels),
-    OWN("torchao.dequantize_affine.default", 8, vk_import_dequantize_affine),
-    OWN("torchao.choose_qparams_affine.default", 10, vk_import_choose_qparams),
-    OWN("aten._weight_int8pack_mm.default", 3, vk_import_q8csw),
-    OWN("et_vk.linear_q4gsw.default", 5, vk_import_q4gsw),
-    OWN("et_vk.q4gsw_linear.default", 5, vk_import_q4gsw),
-    OWN("et_vk.linear_dq8ca_q4gsw.default", 8, vk_import_dq8ca_q4gsw),
-    OWN("et_vk.linear_qcs4w.default", 3, vk_import_qcs4w),
-    OWN("et_vk.linear_q4gsw_backward.default", 4, vk_import_q4gsw_backward),
-    OWN("et_vk.linear_q8csw.default", 4, vk_import_q8csw),
-    OWN("et_vk.linear_q8ta_q8csw.default", 7, vk_import_q8ta_q8csw),
-    OWN("et_vk.q8ta_linear.default", 10, vk_import_q8ta_linear),
-    OWN("et_vk.q8ta_linear_gemv.default", 10, vk_import_q8ta_linear),
-    OWN("et_vk.q8ta_conv2d.default", 15, vk_import_q8ta_conv),
-    OWN("et_vk.q8ta_conv2d_pw.default", 15, vk_import_q8ta_conv),
-    OWN("et_vk.q8ta_conv2d_general.default", 15, vk_import_q8ta_conv),
-    OWN("et_vk.q8ta_conv2d_im2col.default", 15, vk_import_q8ta_conv),
-    OWN("et_vk.q8ta_conv2d_dw.default", 15, vk_import_q8ta_conv_dw),
-    OWN("et_vk.q8ta_conv2d_transposed.default", 16, vk_import_q8ta_conv_transposed),
-    OWN("et_vk.q8ta_add.default", 9, vk_import_q8ta_add),
-    OWN("et_vk.q8ta_relu.default", 5, vk_import_q8ta_relu),
-    OWN("et_vk.q8ta_pixel_shuffle.default", 6, vk_import_q8ta_pixel_shuffle),
-    OWN("et_vk.embedding_q4gsw.default", 5, vk_import_embedding_q4gsw),
+        rt_vulkan_import_dequantize_channels),
+    OWN("torchao.dequantize_affine.default", 8, rt_vulkan_import_dequantize_affine),
+    OWN("torchao.choose_qparams_affine.default", 10, rt_vulkan_import_choose_qparams),
+    OWN("aten._weight_int8pack_mm.default", 3, rt_vulkan_import_q8csw),
+    OWN("et_vk.linear_q4gsw.default", 5, rt_vulkan_import_q4gsw),
+    OWN("et_vk.q4gsw_linear.default", 5, rt_vulkan_import_q4gsw),
+    OWN("et_vk.linear_dq8ca_q4gsw.default", 8, rt_vulkan_import_dq8ca_q4gsw),
+    OWN("et_vk.linear_qcs4w.default", 3, rt_vulkan_import_qcs4w),
+    OWN("et_vk.linear_q4gsw_backward.default", 4, rt_vulkan_import_q4gsw_backward),
+    OWN("et_vk.linear_q8csw.default", 4, rt_vulkan_import_q8csw),
+    OWN("et_vk.linear_q8ta_q8csw.default", 7, rt_vulkan_import_q8ta_q8csw),
+    OWN("et_vk.q8ta_linear.default", 10, rt_vulkan_import_q8ta_linear),
+    OWN("et_vk.q8ta_linear_gemv.default", 10, rt_vulkan_import_q8ta_linear),
+    OWN("et_vk.q8ta_conv2d.default", 15, rt_vulkan_import_q8ta_conv),
+    OWN("et_vk.q8ta_conv2d_pw.default", 15, rt_vulkan_import_q8ta_conv),
+    OWN("et_vk.q8ta_conv2d_general.default", 15, rt_vulkan_import_q8ta_conv),
+    OWN("et_vk.q8ta_conv2d_im2col.default", 15, rt_vulkan_import_q8ta_conv),
+    OWN("et_vk.q8ta_conv2d_dw.default", 15, rt_vulkan_import_q8ta_conv_dw),
+    OWN("et_vk.q8ta_conv2d_transposed.default", 16, rt_vulkan_import_q8ta_conv_transposed),
+    OWN("et_vk.q8ta_add.default", 9, rt_vulkan_import_q8ta_add),
+    OWN("et_vk.q8ta_relu.default", 5, rt_vulkan_import_q8ta_relu),
+    OWN("et_vk.q8ta_pixel_shuffle.default", 6, rt_vulkan_import_q8ta_pixel_shuffle),
+    OWN("et_vk.embedding_q4gsw.default", 5, rt_vulkan_import_embedding_q4gsw),
 };
 /* clang-format on */
 
-const struct vk_row *vk_row_find(struct span name)
+const struct rt_vulkan_row *rt_vulkan_row_find(struct span name)
 {
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (span_is(name, rows[i].name)) {

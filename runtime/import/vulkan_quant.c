@@ -19,12 +19,12 @@
 #define I8_MIN (-128)
 #define I8_MAX 127
 
-static uint32_t whole(struct vk_import *v, int64_t number)
+static uint32_t whole(struct rt_vulkan_import *v, int64_t number)
 {
     return rt_graph_int(v->graph, rt_dim_of(number));
 }
 
-static uint32_t i8_type(struct vk_import *v)
+static uint32_t i8_type(struct rt_vulkan_import *v)
 {
     return whole(v, dtype_infos[DT_I8].executorch);
 }
@@ -32,8 +32,8 @@ static uint32_t i8_type(struct vk_import *v)
 /* ---- numbers and integers -------------------------------------------------------------------- */
 
 /* The numbers that |stored| stands for; scale and zero point are arguments of the call. */
-static enum status decode(struct vk_import *v, uint32_t stored, double scale, int64_t zero_point,
-                          uint32_t *out_value)
+static enum status decode(struct rt_vulkan_import *v, uint32_t stored, double scale,
+                          int64_t zero_point, uint32_t *out_value)
 {
     uint32_t args[] = {stored,
                        rt_graph_float(v->graph, scale),
@@ -42,11 +42,11 @@ static enum status decode(struct vk_import *v, uint32_t stored, double scale, in
                        whole(v, I8_MAX),
                        i8_type(v),
                        rt_graph_none(v->graph)};
-    return vk_apply(v, "dequantize", args, 7, DT_F32, out_value);
+    return rt_vulkan_apply(v, "dequantize", args, 7, DT_F32, out_value);
 }
 
-static enum status encode(struct vk_import *v, uint32_t numbers, double scale, int64_t zero_point,
-                          uint32_t *out_value)
+static enum status encode(struct rt_vulkan_import *v, uint32_t numbers, double scale,
+                          int64_t zero_point, uint32_t *out_value)
 {
     uint32_t args[] = {numbers,
                        rt_graph_float(v->graph, scale),
@@ -54,66 +54,67 @@ static enum status encode(struct vk_import *v, uint32_t numbers, double scale, i
                        whole(v, I8_MIN),
                        whole(v, I8_MAX),
                        i8_type(v)};
-    return vk_apply(v, "quantize", args, 6, DT_I8, out_value);
+    return rt_vulkan_apply(v, "quantize", args, 6, DT_I8, out_value);
 }
 
 /* Argument |tensor|, whose scale and zero point are the arguments behind |scale|. */
-enum status vk_decode_arg(struct vk_import *v, uint32_t tensor, uint32_t scale, uint32_t *out_value)
+enum status rt_vulkan_decode_arg(struct rt_vulkan_import *v, uint32_t tensor, uint32_t scale,
+                                 uint32_t *out_value)
 {
     double factor;
     int64_t zero_point;
     uint32_t stored;
-    TRY(vk_tensor(v, tensor, &stored));
-    TRY(vk_number(v, scale, &factor));
-    TRY(vk_whole(v, scale + 1, &zero_point));
+    TRY(rt_vulkan_tensor(v, tensor, &stored));
+    TRY(rt_vulkan_number(v, scale, &factor));
+    TRY(rt_vulkan_whole(v, scale + 1, &zero_point));
     return decode(v, stored, factor, zero_point, out_value);
 }
 
 /* The result: |numbers| by the scale and zero point at argument |scale|. */
-enum status vk_define_encoded(struct vk_import *v, uint32_t numbers, uint32_t scale)
+enum status rt_vulkan_define_encoded(struct rt_vulkan_import *v, uint32_t numbers, uint32_t scale)
 {
     double factor;
     int64_t zero_point;
     uint32_t stored;
-    TRY(vk_number(v, scale, &factor));
-    TRY(vk_whole(v, scale + 1, &zero_point));
+    TRY(rt_vulkan_number(v, scale, &factor));
+    TRY(rt_vulkan_whole(v, scale + 1, &zero_point));
     TRY(encode(v, numbers, factor, zero_point, &stored));
-    return vk_define(v, 0, stored);
+    return rt_vulkan_define(v, 0, stored);
 }
 
 /* The tensor, its scale and zero point, the least and greatest number. */
-static enum status quantized_arguments(struct vk_import *v, uint32_t args[5])
+static enum status quantized_arguments(struct rt_vulkan_import *v, uint32_t args[5])
 {
     static const char letters[] = "TFIII";
     for (uint32_t i = 0; i < 5; i++) {
-        TRY(vk_argument(v, i, letters[i], false, &args[i]));
+        TRY(rt_vulkan_argument(v, i, letters[i], false, &args[i]));
     }
     return ST_OK;
 }
 
-enum status vk_import_quantize(struct vk_import *v)
+enum status rt_vulkan_import_quantize(struct rt_vulkan_import *v)
 {
     uint32_t args[6], value;
     TRY(quantized_arguments(v, args));
-    const struct vk_value *result = vk_result(v, 0);
+    const struct rt_vulkan_value *result = rt_vulkan_result(v, 0);
     enum dtype dtype = result && result->kind == VK_TENSOR ? result->dtype : DT_I8;
     args[5] = whole(v, dtype_infos[dtype].executorch);
-    TRY(vk_apply(v, "quantize", args, 6, dtype, &value));
-    return vk_define(v, 0, value);
+    TRY(rt_vulkan_apply(v, "quantize", args, 6, dtype, &value));
+    return rt_vulkan_define(v, 0, value);
 }
 
-enum status vk_import_dequantize(struct vk_import *v)
+enum status rt_vulkan_import_dequantize(struct rt_vulkan_import *v)
 {
     uint32_t args[7], value;
     TRY(quantized_arguments(v, args));
     args[5] = whole(v, dtype_infos[v->graph->values[args[0]].dtype].executorch);
     args[6] = rt_graph_none(v->graph);
-    TRY(vk_apply(v, "dequantize", args, 7, DT_F32, &value));
-    return vk_define(v, 0, value);
+    TRY(rt_vulkan_apply(v, "dequantize", args, 7, DT_F32, &value));
+    return rt_vulkan_define(v, 0, value);
 }
 
 /* An operator with several outputs, of the given types. */
-static enum status apply_outs(struct vk_import *v, const char *name, const uint32_t *args,
+static enum status apply_outs(struct rt_vulkan_import *v, const char *name, const uint32_t *args,
                               uint32_t arg_count, const enum dtype *dtypes, uint32_t *outs,
                               uint32_t out_count)
 {
@@ -128,9 +129,10 @@ static enum status apply_outs(struct vk_import *v, const char *name, const uint3
 }
 
 /* A constant matrix as the file has it. */
-enum status vk_matrix(struct vk_import *v, uint32_t index, enum dtype dtype, uint32_t *out_value)
+enum status rt_vulkan_matrix(struct rt_vulkan_import *v, uint32_t index, enum dtype dtype,
+                             uint32_t *out_value)
 {
-    TRY(vk_tensor(v, index, out_value));
+    TRY(rt_vulkan_tensor(v, index, out_value));
     const struct rt_value *tensor = &v->graph->values[*out_value];
     struct shape shape;
     if (tensor->rank != 2 || tensor->dtype != dtype || !rt_value_shape(tensor, &shape)) {
@@ -141,32 +143,32 @@ enum status vk_matrix(struct vk_import *v, uint32_t index, enum dtype dtype, uin
 }
 
 /* As the graph's operator has it, but for types that the payload does not store. */
-enum status vk_import_dequantize_channels(struct vk_import *v)
+enum status rt_vulkan_import_dequantize_channels(struct rt_vulkan_import *v)
 {
     uint32_t args[8], value;
-    TRY(vk_tensor(v, 0, &args[0]));
-    TRY(vk_tensor(v, 1, &args[1]));
-    TRY(vk_argument(v, 2, 'T', true, &args[2]));
-    TRY(vk_argument(v, 3, 'I', false, &args[3]));
-    TRY(vk_argument(v, 4, 'I', false, &args[4]));
-    TRY(vk_argument(v, 5, 'I', false, &args[5]));
+    TRY(rt_vulkan_tensor(v, 0, &args[0]));
+    TRY(rt_vulkan_tensor(v, 1, &args[1]));
+    TRY(rt_vulkan_argument(v, 2, 'T', true, &args[2]));
+    TRY(rt_vulkan_argument(v, 3, 'I', false, &args[3]));
+    TRY(rt_vulkan_argument(v, 4, 'I', false, &args[4]));
+    TRY(rt_vulkan_argument(v, 5, 'I', false, &args[5]));
     if (v->graph->values[args[2]].kind == RT_TENSOR) {
-        TRY(vk_convert(v, args[2], DT_I64, &args[2]));
+        TRY(rt_vulkan_convert(v, args[2], DT_I64, &args[2]));
     }
     args[6] = whole(v, dtype_infos[v->graph->values[args[0]].dtype].executorch);
     args[7] = rt_graph_none(v->graph);
-    TRY(vk_apply(v, "dequantize_channels", args, 8, DT_F32, &value));
-    return vk_define(v, 0, value);
+    TRY(rt_vulkan_apply(v, "dequantize_channels", args, 8, DT_F32, &value));
+    return rt_vulkan_define(v, 0, value);
 }
 
 /* Is argument |index| null, or a constant of zeros? */
-static enum status need_zeros(struct vk_import *v, uint32_t index)
+static enum status need_zeros(struct rt_vulkan_import *v, uint32_t index)
 {
     uint32_t value;
-    if (vk_is_null(v, index)) {
+    if (rt_vulkan_is_null(v, index)) {
         return ST_OK;
     }
-    TRY(vk_tensor(v, index, &value));
+    TRY(rt_vulkan_tensor(v, index, &value));
     const struct rt_value *tensor = &v->graph->values[value];
     bool is_zero = tensor->is_constant;
     for (size_t i = 0; is_zero && i < tensor->bytes.len; i++) {
@@ -181,48 +183,48 @@ static enum status need_zeros(struct vk_import *v, uint32_t index)
  * A matrix of bytes, the block that has a scale in common, scales, zero points, and types and
  * bounds that say nothing new. Blocks are parts of rows, or whole ones.
  */
-enum status vk_import_dequantize_affine(struct vk_import *v)
+enum status rt_vulkan_import_dequantize_affine(struct rt_vulkan_import *v)
 {
-    const struct vk_value *block = vk_arg(v, 1);
+    const struct rt_vulkan_value *block = rt_vulkan_arg(v, 1);
     uint32_t args[3], value;
-    TRY(vk_matrix(v, 0, DT_I8, &args[0]));
+    TRY(rt_vulkan_matrix(v, 0, DT_I8, &args[0]));
     if (block->kind != VK_INT_LIST || block->count != 2 || block->ints[0] != 1 ||
         block->ints[1] < 1) {
         return error_set(v->err, ST_UNSUPPORTED, "argument 1: blocks that are no parts of rows");
     }
     TRY(need_zeros(v, 3));
-    TRY(vk_tensor(v, 2, &args[1]));
+    TRY(rt_vulkan_tensor(v, 2, &args[1]));
     const struct rt_value *weights = &v->graph->values[args[0]];
     struct rt_dim dims[] = {
         weights->dims[0],
         rt_dim_floordiv(&v->graph->dims, weights->dims[1], rt_dim_of(block->ints[1])),
     };
     uint32_t viewed[] = {args[1], rt_graph_ints(v->graph, dims, 2)};
-    TRY(vk_apply(v, "view", viewed, 2, v->graph->values[args[1]].dtype, &args[1]));
+    TRY(rt_vulkan_apply(v, "view", viewed, 2, v->graph->values[args[1]].dtype, &args[1]));
     args[2] = whole(v, block->ints[1]);
-    TRY(vk_apply(v, "dequantize_groups", args, 3, DT_F32, &value));
-    return vk_define(v, 0, value);
+    TRY(rt_vulkan_apply(v, "dequantize_groups", args, 3, DT_F32, &value));
+    return rt_vulkan_define(v, 0, value);
 }
 
 /* Scale and zero point for each row: the only form that exporters use. */
-enum status vk_import_choose_qparams(struct vk_import *v)
+enum status rt_vulkan_import_choose_qparams(struct rt_vulkan_import *v)
 {
     static const enum dtype dtypes[] = {DT_F64, DT_I64};
     uint32_t args[2], outs[2];
-    TRY(vk_tensor(v, 0, &args[0]));
+    TRY(rt_vulkan_tensor(v, 0, &args[0]));
     args[1] = i8_type(v);
     TRY(apply_outs(v, "choose_rows", args, 2, dtypes, outs, 2));
-    TRY(vk_define(v, 0, outs[0]));
-    return vk_define(v, 1, outs[1]);
+    TRY(rt_vulkan_define(v, 0, outs[0]));
+    return rt_vulkan_define(v, 1, outs[1]);
 }
 
 /* ---- weights --------------------------------------------------------------------------------- */
 
 /* The last dim of argument |index|, which has to be known. */
-static enum status last_dim(struct vk_import *v, uint32_t index, int64_t *out_dim)
+static enum status last_dim(struct rt_vulkan_import *v, uint32_t index, int64_t *out_dim)
 {
     uint32_t value;
-    TRY(vk_tensor(v, index, &value));
+    TRY(rt_vulkan_tensor(v, index, &value));
     const struct rt_value *tensor = &v->graph->values[value];
     if (tensor->rank == 0 || !rt_dim_is_const(tensor->dims[tensor->rank - 1])) {
         return error_set(v->err, ST_UNSUPPORTED, "argument %" PRIu32 ": its last dim must be known",
@@ -233,9 +235,9 @@ static enum status last_dim(struct vk_import *v, uint32_t index, int64_t *out_di
 }
 
 /* How many features the result has: what the file says of it. */
-static enum status result_features(struct vk_import *v, int64_t *out_count)
+static enum status result_features(struct rt_vulkan_import *v, int64_t *out_count)
 {
-    const struct vk_value *result = vk_result(v, 0);
+    const struct rt_vulkan_value *result = rt_vulkan_result(v, 0);
     if (!result || result->kind != VK_TENSOR || result->shape.rank == 0) {
         return error_set(v->err, ST_CORRUPT, "the result has no features");
     }
@@ -244,71 +246,72 @@ static enum status result_features(struct vk_import *v, int64_t *out_count)
 }
 
 /* Both nibbles of each byte; |first| as "unpack_int4" has it. */
-static enum status unpack(struct vk_import *v, uint32_t bytes, int64_t first, uint32_t *out_value)
+static enum status unpack(struct rt_vulkan_import *v, uint32_t bytes, int64_t first,
+                          uint32_t *out_value)
 {
     const struct rt_value *tensor = &v->graph->values[bytes];
     uint32_t args[] = {bytes, whole(v, 2 * tensor->dims[tensor->rank - 1].value), whole(v, first)};
-    return vk_apply(v, "unpack_int4", args, 3, DT_I8, out_value);
+    return rt_vulkan_apply(v, "unpack_int4", args, 3, DT_I8, out_value);
 }
 
 /* [N, K] numbers of 4-bit weights at argument |index|; the scales behind them are [K / group, N].
  */
-static enum status grouped_weights(struct vk_import *v, uint32_t index, uint32_t scales_index,
-                                   int64_t k, int64_t n, uint32_t *out_value)
+static enum status grouped_weights(struct rt_vulkan_import *v, uint32_t index,
+                                   uint32_t scales_index, int64_t k, int64_t n, uint32_t *out_value)
 {
     int64_t group;
     uint32_t weights, scales;
-    TRY(vk_matrix(v, index, DT_U8, &weights));
-    TRY(vk_matrix(v, scales_index, DT_F32, &scales));
-    TRY(vk_whole(v, scales_index + 1, &group));
+    TRY(rt_vulkan_matrix(v, index, DT_U8, &weights));
+    TRY(rt_vulkan_matrix(v, scales_index, DT_F32, &scales));
+    TRY(rt_vulkan_whole(v, scales_index + 1, &group));
     TRY(unpack(v, weights, 0, &weights));
-    TRY(vk_front(v, weights, 1, k, &weights));
-    TRY(vk_front(v, weights, 0, n, &weights));
+    TRY(rt_vulkan_front(v, weights, 1, k, &weights));
+    TRY(rt_vulkan_front(v, weights, 0, n, &weights));
     uint32_t turned[] = {scales};
-    TRY(vk_apply(v, "t", turned, 1, DT_F32, &scales));
-    TRY(vk_front(v, scales, 0, n, &scales));
+    TRY(rt_vulkan_apply(v, "t", turned, 1, DT_F32, &scales));
+    TRY(rt_vulkan_front(v, scales, 0, n, &scales));
     uint32_t args[] = {weights, scales, whole(v, group)};
-    return vk_apply(v, "dequantize_groups", args, 3, DT_F32, out_value);
+    return rt_vulkan_apply(v, "dequantize_groups", args, 3, DT_F32, out_value);
 }
 
 /* Numbers of weights with a scale for each place of dim 0. */
-enum status vk_channel_weights(struct vk_import *v, uint32_t weights, uint32_t scales_index,
-                               uint32_t *out_value)
+enum status rt_vulkan_channel_weights(struct rt_vulkan_import *v, uint32_t weights,
+                                      uint32_t scales_index, uint32_t *out_value)
 {
     uint32_t scales;
-    TRY(vk_tensor(v, scales_index, &scales));
-    TRY(vk_front(v, scales, 0, v->graph->values[weights].dims[0].value, &scales));
+    TRY(rt_vulkan_tensor(v, scales_index, &scales));
+    TRY(rt_vulkan_front(v, scales, 0, v->graph->values[weights].dims[0].value, &scales));
     uint32_t none = rt_graph_none(v->graph);
     uint32_t args[] = {weights,          scales,           none,       whole(v, 0),
                        whole(v, I8_MIN), whole(v, I8_MAX), i8_type(v), none};
-    return vk_apply(v, "dequantize_channels", args, 8, DT_F32, out_value);
+    return rt_vulkan_apply(v, "dequantize_channels", args, 8, DT_F32, out_value);
 }
 
 /* x times the transposed weights, plus the front of the bias if there is one. */
-static enum status linear(struct vk_import *v, uint32_t x, uint32_t weights, uint32_t bias_index,
-                          uint32_t *out_value)
+static enum status linear(struct rt_vulkan_import *v, uint32_t x, uint32_t weights,
+                          uint32_t bias_index, uint32_t *out_value)
 {
     uint32_t args[] = {x, weights, rt_graph_none(v->graph)};
-    if (bias_index < v->current->arg_count - 1 && !vk_is_null(v, bias_index)) {
-        TRY(vk_tensor(v, bias_index, &args[2]));
-        TRY(vk_front(v, args[2], 0, v->graph->values[weights].dims[0].value, &args[2]));
+    if (bias_index < v->current->arg_count - 1 && !rt_vulkan_is_null(v, bias_index)) {
+        TRY(rt_vulkan_tensor(v, bias_index, &args[2]));
+        TRY(rt_vulkan_front(v, args[2], 0, v->graph->values[weights].dims[0].value, &args[2]));
     }
-    return vk_apply(v, "linear", args, 3, DT_F32, out_value);
+    return rt_vulkan_apply(v, "linear", args, 3, DT_F32, out_value);
 }
 
 /* ---- linear ---------------------------------------------------------------------------------- */
 
 /* x, weights [N, K / 2], scales, group, bias */
-enum status vk_import_q4gsw(struct vk_import *v)
+enum status rt_vulkan_import_q4gsw(struct rt_vulkan_import *v)
 {
     uint32_t x, weights, value;
     int64_t k, n;
-    TRY(vk_tensor(v, 0, &x));
+    TRY(rt_vulkan_tensor(v, 0, &x));
     TRY(last_dim(v, 0, &k));
     TRY(result_features(v, &n));
     TRY(grouped_weights(v, 1, 2, k, n, &weights));
     TRY(linear(v, x, weights, 4, &value));
-    return vk_define(v, 0, value);
+    return rt_vulkan_define(v, 0, value);
 }
 
 /*
@@ -316,12 +319,12 @@ enum status vk_import_q4gsw(struct vk_import *v)
  * integers a row at a time, by scales that the call before chose from the same rows: choosing here
  * once more gives the same.
  */
-enum status vk_import_dq8ca_q4gsw(struct vk_import *v)
+enum status rt_vulkan_import_dq8ca_q4gsw(struct rt_vulkan_import *v)
 {
     static const enum dtype dtypes[] = {DT_I8, DT_F32, DT_I32};
     uint32_t x, rows[3], weights, value;
     int64_t k, n;
-    TRY(vk_tensor(v, 0, &x));
+    TRY(rt_vulkan_tensor(v, 0, &x));
     TRY(last_dim(v, 0, &k));
     TRY(result_features(v, &n));
     TRY(grouped_weights(v, 3, 5, k, n, &weights));
@@ -334,85 +337,85 @@ enum status vk_import_dq8ca_q4gsw(struct vk_import *v)
                           whole(v, I8_MAX),
                           i8_type(v),
                           whole(v, dtype_infos[DT_F32].executorch)};
-    TRY(vk_apply(v, "dequantize_rows", decoded, 7, DT_F32, &x));
+    TRY(rt_vulkan_apply(v, "dequantize_rows", decoded, 7, DT_F32, &x));
     TRY(linear(v, x, weights, 7, &value));
-    return vk_define(v, 0, value);
+    return rt_vulkan_define(v, 0, value);
 }
 
 /* The first N rows and K columns of weights with a scale each row: of 8 bits, or pairs of 4. */
-static enum status row_weights(struct vk_import *v, uint32_t index, uint32_t scales_index,
+static enum status row_weights(struct rt_vulkan_import *v, uint32_t index, uint32_t scales_index,
                                bool is_packed, uint32_t *out_value)
 {
     uint32_t weights;
     int64_t k, n;
     TRY(last_dim(v, 0, &k));
     TRY(result_features(v, &n));
-    TRY(vk_matrix(v, index, is_packed ? DT_U8 : DT_I8, &weights));
+    TRY(rt_vulkan_matrix(v, index, is_packed ? DT_U8 : DT_I8, &weights));
     if (is_packed) {
         TRY(unpack(v, weights, 1, &weights));
     }
-    TRY(vk_front(v, weights, 1, k, &weights));
-    TRY(vk_front(v, weights, 0, n, &weights));
-    return vk_channel_weights(v, weights, scales_index, out_value);
+    TRY(rt_vulkan_front(v, weights, 1, k, &weights));
+    TRY(rt_vulkan_front(v, weights, 0, n, &weights));
+    return rt_vulkan_channel_weights(v, weights, scales_index, out_value);
 }
 
 /* x, weights [N, K / 2] whose even places are the high nibbles, a scale for each row */
-enum status vk_import_qcs4w(struct vk_import *v)
+enum status rt_vulkan_import_qcs4w(struct rt_vulkan_import *v)
 {
     uint32_t x, weights, value;
-    TRY(vk_tensor(v, 0, &x));
+    TRY(rt_vulkan_tensor(v, 0, &x));
     TRY(row_weights(v, 1, 2, true, &weights));
     TRY(linear(v, x, weights, UINT32_MAX, &value));
-    return vk_define(v, 0, value);
+    return rt_vulkan_define(v, 0, value);
 }
 
 /* x, weights [N, K], scales, and in one of its forms a bias */
-enum status vk_import_q8csw(struct vk_import *v)
+enum status rt_vulkan_import_q8csw(struct rt_vulkan_import *v)
 {
     uint32_t x, weights, value;
-    TRY(vk_tensor(v, 0, &x));
+    TRY(rt_vulkan_tensor(v, 0, &x));
     TRY(row_weights(v, 1, 2, false, &weights));
     TRY(linear(v, x, weights, 3, &value));
-    return vk_define(v, 0, value);
+    return rt_vulkan_define(v, 0, value);
 }
 
 /* A gradient of results [.., N] times weights as those of q4gsw: [.., K] */
-enum status vk_import_q4gsw_backward(struct vk_import *v)
+enum status rt_vulkan_import_q4gsw_backward(struct rt_vulkan_import *v)
 {
     uint32_t x, weights, value;
     int64_t k, n;
-    TRY(vk_tensor(v, 0, &x));
+    TRY(rt_vulkan_tensor(v, 0, &x));
     TRY(last_dim(v, 0, &n));
     TRY(result_features(v, &k));
     TRY(grouped_weights(v, 1, 2, k, n, &weights));
     uint32_t turned[] = {weights, whole(v, 0), whole(v, 1)};
-    TRY(vk_apply(v, "transpose", turned, 3, DT_F32, &weights));
+    TRY(rt_vulkan_apply(v, "transpose", turned, 3, DT_F32, &weights));
     TRY(linear(v, x, weights, UINT32_MAX, &value));
-    return vk_define(v, 0, value);
+    return rt_vulkan_define(v, 0, value);
 }
 
 /* x as numbers that are rounded to integers, scale, zero point, weights, sums, scales, bias */
-enum status vk_import_q8ta_q8csw(struct vk_import *v)
+enum status rt_vulkan_import_q8ta_q8csw(struct rt_vulkan_import *v)
 {
     uint32_t x, weights, value;
     double scale;
     int64_t zero_point;
-    TRY(vk_tensor(v, 0, &x));
-    TRY(vk_number(v, 1, &scale));
-    TRY(vk_whole(v, 2, &zero_point));
+    TRY(rt_vulkan_tensor(v, 0, &x));
+    TRY(rt_vulkan_number(v, 1, &scale));
+    TRY(rt_vulkan_whole(v, 2, &zero_point));
     TRY(encode(v, x, scale, zero_point, &x));
     TRY(decode(v, x, scale, zero_point, &x));
     TRY(row_weights(v, 3, 5, false, &weights));
     TRY(linear(v, x, weights, 6, &value));
-    return vk_define(v, 0, value);
+    return rt_vulkan_define(v, 0, value);
 }
 
 /* The activation that the string at argument |index| names. */
-enum status vk_activate(struct vk_import *v, uint32_t index, uint32_t *value)
+enum status rt_vulkan_activate(struct rt_vulkan_import *v, uint32_t index, uint32_t *value)
 {
-    const struct vk_value *name = vk_arg(v, index);
+    const struct rt_vulkan_value *name = rt_vulkan_arg(v, index);
     if (name->kind == VK_STRING && span_is(name->bytes, "relu")) {
-        return vk_apply(v, "relu", value, 1, DT_F32, value);
+        return rt_vulkan_apply(v, "relu", value, 1, DT_F32, value);
     }
     if (name->kind != VK_STRING || !span_is(name->bytes, "none")) {
         return error_set(v->err, ST_UNSUPPORTED, "argument %" PRIu32 " names no activation", index);
@@ -421,69 +424,69 @@ enum status vk_activate(struct vk_import *v, uint32_t index, uint32_t *value)
 }
 
 /* x, scale, zero point, weights, sums, scales, scale, zero point, bias, activation */
-enum status vk_import_q8ta_linear(struct vk_import *v)
+enum status rt_vulkan_import_q8ta_linear(struct rt_vulkan_import *v)
 {
     uint32_t x, weights, value;
-    TRY(vk_decode_arg(v, 0, 1, &x));
+    TRY(rt_vulkan_decode_arg(v, 0, 1, &x));
     TRY(row_weights(v, 3, 5, false, &weights));
     TRY(linear(v, x, weights, 8, &value));
-    TRY(vk_activate(v, 9, &value));
-    return vk_define_encoded(v, value, 6);
+    TRY(rt_vulkan_activate(v, 9, &value));
+    return rt_vulkan_define_encoded(v, value, 6);
 }
 
 /* ---- pointwise ------------------------------------------------------------------------------- */
 
 /* a, b, scale and zero point of each and of the result, factor of b */
-enum status vk_import_q8ta_add(struct vk_import *v)
+enum status rt_vulkan_import_q8ta_add(struct rt_vulkan_import *v)
 {
     uint32_t args[3], value;
-    TRY(vk_decode_arg(v, 0, 2, &args[0]));
-    TRY(vk_decode_arg(v, 1, 4, &args[1]));
-    TRY(vk_argument(v, 8, 'S', false, &args[2]));
-    TRY(vk_apply(v, "add", args, 3, DT_F32, &value));
-    return vk_define_encoded(v, value, 6);
+    TRY(rt_vulkan_decode_arg(v, 0, 2, &args[0]));
+    TRY(rt_vulkan_decode_arg(v, 1, 4, &args[1]));
+    TRY(rt_vulkan_argument(v, 8, 'S', false, &args[2]));
+    TRY(rt_vulkan_apply(v, "add", args, 3, DT_F32, &value));
+    return rt_vulkan_define_encoded(v, value, 6);
 }
 
-enum status vk_import_q8ta_relu(struct vk_import *v)
+enum status rt_vulkan_import_q8ta_relu(struct rt_vulkan_import *v)
 {
     uint32_t value;
-    TRY(vk_decode_arg(v, 0, 1, &value));
-    TRY(vk_apply(v, "relu", &value, 1, DT_F32, &value));
-    return vk_define_encoded(v, value, 3);
+    TRY(rt_vulkan_decode_arg(v, 0, 1, &value));
+    TRY(rt_vulkan_apply(v, "relu", &value, 1, DT_F32, &value));
+    return rt_vulkan_define_encoded(v, value, 3);
 }
 
 /* x, scale, zero point, the inverse of the result's scale, its zero point, factor */
-enum status vk_import_q8ta_pixel_shuffle(struct vk_import *v)
+enum status rt_vulkan_import_q8ta_pixel_shuffle(struct rt_vulkan_import *v)
 {
     uint32_t args[2], value;
     double inverse;
     int64_t zero_point;
-    TRY(vk_decode_arg(v, 0, 1, &args[0]));
-    TRY(vk_argument(v, 5, 'I', false, &args[1]));
-    TRY(vk_apply(v, "pixel_shuffle", args, 2, DT_F32, &value));
-    TRY(vk_number(v, 3, &inverse));
-    TRY(vk_whole(v, 4, &zero_point));
+    TRY(rt_vulkan_decode_arg(v, 0, 1, &args[0]));
+    TRY(rt_vulkan_argument(v, 5, 'I', false, &args[1]));
+    TRY(rt_vulkan_apply(v, "pixel_shuffle", args, 2, DT_F32, &value));
+    TRY(rt_vulkan_number(v, 3, &inverse));
+    TRY(rt_vulkan_whole(v, 4, &zero_point));
     TRY(encode(v, value, 1 / inverse, zero_point, &value));
-    return vk_define(v, 0, value);
+    return rt_vulkan_define(v, 0, value);
 }
 
 /* ---- embedding ------------------------------------------------------------------------------- */
 
 /* weights [V, D / 2], scales [V, D / group], group, indices, are the low nibbles first? */
-enum status vk_import_embedding_q4gsw(struct vk_import *v)
+enum status rt_vulkan_import_embedding_q4gsw(struct rt_vulkan_import *v)
 {
     uint32_t weights, args[5], value;
     double low_first;
-    TRY(vk_matrix(v, 0, DT_U8, &weights));
-    TRY(vk_number(v, 4, &low_first));
+    TRY(rt_vulkan_matrix(v, 0, DT_U8, &weights));
+    TRY(rt_vulkan_number(v, 4, &low_first));
     TRY(unpack(v, weights, low_first != 0 ? 0 : 1, &weights));
     uint32_t grouped[] = {weights, 0, 0};
-    TRY(vk_matrix(v, 1, DT_F32, &grouped[1]));
-    TRY(vk_argument(v, 2, 'I', false, &grouped[2]));
-    TRY(vk_apply(v, "dequantize_groups", grouped, 3, DT_F32, &args[0]));
-    TRY(vk_tensor(v, 3, &args[1]));
+    TRY(rt_vulkan_matrix(v, 1, DT_F32, &grouped[1]));
+    TRY(rt_vulkan_argument(v, 2, 'I', false, &grouped[2]));
+    TRY(rt_vulkan_apply(v, "dequantize_groups", grouped, 3, DT_F32, &args[0]));
+    TRY(rt_vulkan_tensor(v, 3, &args[1]));
     args[2] = whole(v, -1);
     args[3] = args[4] = rt_graph_bool(v->graph, false);
-    TRY(vk_apply(v, "embedding", args, 5, DT_F32, &value));
-    return vk_define(v, 0, value);
+    TRY(rt_vulkan_apply(v, "embedding", args, 5, DT_F32, &value));
+    return rt_vulkan_define(v, 0, value);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From a payload's bytes to struct vk_graph: framing, values, calls. */
+/* From a payload's bytes to struct rt_vulkan_graph: framing, values, calls. */
 #include "config.h"
 
 #include <inttypes.h>
@@ -42,7 +42,7 @@ struct reader {
     struct flatbuf fb;
     struct span behind; /* where constants lie by offset */
     struct arena *arena;
-    struct vk_graph *graph;
+    struct rt_vulkan_graph *graph;
     struct flatbuf_vector constants;
     struct error *err;
 };
@@ -108,7 +108,7 @@ static enum status read_constant(struct reader *r, uint32_t index, struct span *
 }
 
 static enum status read_shape(struct reader *r, const struct flatbuf_table *table,
-                              struct vk_value *value)
+                              struct rt_vulkan_value *value)
 {
     struct flatbuf_vector dims;
     size_t bytes;
@@ -124,7 +124,7 @@ static enum status read_shape(struct reader *r, const struct flatbuf_table *tabl
 }
 
 static enum status read_tensor(struct reader *r, const struct flatbuf_table *table,
-                               struct vk_value *value)
+                               struct rt_vulkan_value *value)
 {
     int32_t constant = 0;
     TRY(read_dtype(r, table, &value->dtype));
@@ -144,7 +144,7 @@ static enum status read_tensor(struct reader *r, const struct flatbuf_table *tab
 /* ---- other values ---------------------------------------------------------------------------- */
 
 static enum status read_int_list(struct reader *r, const struct flatbuf_table *table,
-                                 struct vk_value *value)
+                                 struct rt_vulkan_value *value)
 {
     struct flatbuf_vector items;
     TRY(flatbuf_vector(&r->fb, table, only, 8, &items, r->err));
@@ -157,7 +157,7 @@ static enum status read_int_list(struct reader *r, const struct flatbuf_table *t
 }
 
 static enum status read_double_list(struct reader *r, const struct flatbuf_table *table,
-                                    struct vk_value *value)
+                                    struct rt_vulkan_value *value)
 {
     struct flatbuf_vector items;
     TRY(flatbuf_vector(&r->fb, table, only, 8, &items, r->err));
@@ -170,7 +170,7 @@ static enum status read_double_list(struct reader *r, const struct flatbuf_table
 }
 
 static enum status read_bool_list(struct reader *r, const struct flatbuf_table *table,
-                                  struct vk_value *value)
+                                  struct rt_vulkan_value *value)
 {
     struct flatbuf_vector items;
     TRY(flatbuf_vector(&r->fb, table, only, 1, &items, r->err));
@@ -183,7 +183,7 @@ static enum status read_bool_list(struct reader *r, const struct flatbuf_table *
 }
 
 static enum status read_value_list(struct reader *r, const struct flatbuf_table *table,
-                                   struct vk_value *value)
+                                   struct rt_vulkan_value *value)
 {
     struct flatbuf_vector items;
     TRY(flatbuf_vector(&r->fb, table, only, 4, &items, r->err));
@@ -207,7 +207,7 @@ static double unbounded(double number)
 }
 
 static enum status read_union(struct reader *r, const struct flatbuf_table *table,
-                              struct vk_value *value)
+                              struct rt_vulkan_value *value)
 {
     uint8_t truth = 0;
     int32_t initial = 0;
@@ -255,7 +255,7 @@ static enum status read_value(struct reader *r, struct flatbuf_vector vector, ui
     uint8_t tag = 0;
     TRY(flatbuf_table_at(&r->fb, vector, index, &outer, r->err));
     TRY(flatbuf_union(&r->fb, &outer, value_union, &tag, &inner, r->err));
-    r->graph->values[index].kind = tag < VK_KIND_COUNT ? (enum vk_kind)tag : VK_NONE;
+    r->graph->values[index].kind = tag < VK_KIND_COUNT ? (enum rt_vulkan_kind)tag : VK_NONE;
     return read_union(r, &inner, &r->graph->values[index]);
 }
 
@@ -263,9 +263,9 @@ static enum status read_value(struct reader *r, struct flatbuf_vector vector, ui
 static enum status check_lists(struct reader *r)
 {
     for (uint32_t i = 0; i < r->graph->value_count; i++) {
-        const struct vk_value *list = &r->graph->values[i];
+        const struct rt_vulkan_value *list = &r->graph->values[i];
         for (uint32_t k = 0; list->kind == VK_VALUE_LIST && k < list->count; k++) {
-            enum vk_kind kind = r->graph->values[list->values[k]].kind;
+            enum rt_vulkan_kind kind = r->graph->values[list->values[k]].kind;
             if (kind != VK_TENSOR && kind != VK_INT && kind != VK_SYMINT && kind != VK_NULL) {
                 return error_set(r->err, ST_CORRUPT,
                                  "value %" PRIu32 ": item %" PRIu32 " is neither tensor nor int", i,
@@ -317,7 +317,7 @@ static enum status read_ids(struct reader *r, struct flatbuf_vector vector, uint
 
 static enum status read_call(struct reader *r, struct flatbuf_vector vector, uint32_t index)
 {
-    struct vk_call *call = &r->graph->calls[index];
+    struct rt_vulkan_call *call = &r->graph->calls[index];
     struct flatbuf_table table;
     struct flatbuf_vector args;
     TRY(flatbuf_table_at(&r->fb, vector, index, &table, r->err));
@@ -366,7 +366,8 @@ static enum status read_arguments(struct reader *r, const struct flatbuf_table *
     return ST_OK;
 }
 
-enum status vk_read(struct rt_delegate_call *call, struct arena *arena, struct vk_graph *out_graph)
+enum status rt_vulkan_read(struct rt_delegate_call *call, struct arena *arena,
+                           struct rt_vulkan_graph *out_graph)
 {
     struct reader r = {.call = call, .arena = arena, .graph = out_graph, .err = call->err};
     struct flatbuf_table root;

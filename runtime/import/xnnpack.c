@@ -12,18 +12,18 @@
 
 /* ---- building -------------------------------------------------------------------------------- */
 
-enum status xnn_apply(struct xnn_import *x, const char *op, const uint32_t *args,
-                      uint32_t arg_count, enum dtype dtype, uint32_t *out_value)
+enum status rt_xnnpack_apply(struct rt_xnnpack_import *x, const char *op, const uint32_t *args,
+                             uint32_t arg_count, enum dtype dtype, uint32_t *out_value)
 {
     return rt_op_apply(x->graph, op, args, arg_count, dtype, out_value, x->err);
 }
 
-uint32_t xnn_int(struct xnn_import *x, int64_t value)
+uint32_t rt_xnnpack_int(struct rt_xnnpack_import *x, int64_t value)
 {
     return rt_graph_int(x->graph, rt_dim_of(value));
 }
 
-uint32_t xnn_ints(struct xnn_import *x, const int64_t *items, uint32_t count)
+uint32_t rt_xnnpack_ints(struct rt_xnnpack_import *x, const int64_t *items, uint32_t count)
 {
     struct rt_dim dims[2 * XNN_LIST_MAX];
     for (uint32_t i = 0; i < count; i++) {
@@ -32,8 +32,8 @@ uint32_t xnn_ints(struct xnn_import *x, const int64_t *items, uint32_t count)
     return rt_graph_ints(x->graph, dims, count);
 }
 
-enum status xnn_permute(struct xnn_import *x, uint32_t value, const uint8_t *order,
-                        uint32_t *out_value)
+enum status rt_xnnpack_permute(struct rt_xnnpack_import *x, uint32_t value, const uint8_t *order,
+                               uint32_t *out_value)
 {
     uint8_t rank = x->graph->values[value].rank;
     struct rt_dim dims[SHAPE_RANK_MAX];
@@ -47,17 +47,18 @@ enum status xnn_permute(struct xnn_import *x, uint32_t value, const uint8_t *ord
         return ST_OK;
     }
     uint32_t args[] = {value, rt_graph_ints(x->graph, dims, rank)};
-    return xnn_apply(x, "permute", args, 2, x->graph->values[value].dtype, out_value);
+    return rt_xnnpack_apply(x, "permute", args, 2, x->graph->values[value].dtype, out_value);
 }
 
-enum status xnn_view(struct xnn_import *x, uint32_t value, const struct rt_dim *dims, uint8_t rank,
-                     uint32_t *out_value)
+enum status rt_xnnpack_view(struct rt_xnnpack_import *x, uint32_t value, const struct rt_dim *dims,
+                            uint8_t rank, uint32_t *out_value)
 {
     uint32_t args[] = {value, rt_graph_ints(x->graph, dims, rank)};
-    return xnn_apply(x, "view", args, 2, x->graph->values[value].dtype, out_value);
+    return rt_xnnpack_apply(x, "view", args, 2, x->graph->values[value].dtype, out_value);
 }
 
-enum status xnn_convert(struct xnn_import *x, uint32_t value, enum dtype dtype, uint32_t *out_value)
+enum status rt_xnnpack_convert(struct rt_xnnpack_import *x, uint32_t value, enum dtype dtype,
+                               uint32_t *out_value)
 {
     return rt_op_convert(x->graph, value, dtype, out_value, x->err);
 }
@@ -65,32 +66,33 @@ enum status xnn_convert(struct xnn_import *x, uint32_t value, enum dtype dtype, 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
 /* The program's tensor, in the order that it has in memory. */
-static enum status import_input(struct xnn_import *x, uint32_t index)
+static enum status import_input(struct rt_xnnpack_import *x, uint32_t index)
 {
-    struct xnn_value *value = &x->payload.values[index];
+    struct rt_xnnpack_value *value = &x->payload.values[index];
     const struct pte_value *declared = rt_delegate_arg(x->call, value->external_id);
     uint32_t tensor;
     TRY(rt_delegate_input(x->call, value->external_id, &tensor));
     const struct rt_value *v = &x->graph->values[tensor];
     if (declared->kind != PTE_TENSOR || v->kind != RT_TENSOR ||
-        v->rank != declared->tensor->shape.rank || v->dtype != xnn_types[value->type].dtype) {
+        v->rank != declared->tensor->shape.rank ||
+        v->dtype != rt_xnnpack_types[value->type].dtype) {
         return error_set(x->err, ST_CORRUPT, "argument %" PRIu32 " is %s, expected a tensor of %s",
                          value->external_id,
                          v->kind == RT_TENSOR ? dtype_infos[v->dtype].long_text : "no tensor",
-                         xnn_types[value->type].name);
+                         rt_xnnpack_types[value->type].name);
     }
-    TRY(xnn_permute(x, tensor, declared->tensor->dim_order, &tensor));
-    return value->quantizes_rows ? xnn_encode(x, index, tensor, &value->stored)
+    TRY(rt_xnnpack_permute(x, tensor, declared->tensor->dim_order, &tensor));
+    return value->quantizes_rows ? rt_xnnpack_encode(x, index, tensor, &value->stored)
                                  : (value->stored = tensor, ST_OK);
 }
 
-static enum status export_output(struct xnn_import *x, uint32_t index)
+static enum status export_output(struct rt_xnnpack_import *x, uint32_t index)
 {
-    const struct xnn_value *value = &x->payload.values[index];
+    const struct rt_xnnpack_value *value = &x->payload.values[index];
     const struct pte_value *declared = rt_delegate_arg(x->call, value->external_id);
     uint8_t order[SHAPE_RANK_MAX];
     uint32_t tensor;
-    TRY(xnn_stored(x, index, &tensor));
+    TRY(rt_xnnpack_stored(x, index, &tensor));
     if (declared->kind != PTE_TENSOR ||
         x->graph->values[tensor].rank != declared->tensor->shape.rank) {
         return error_set(x->err, ST_CORRUPT, "argument %" PRIu32 " is not a tensor of rank %u",
@@ -99,9 +101,10 @@ static enum status export_output(struct xnn_import *x, uint32_t index)
     for (uint8_t d = 0; d < declared->tensor->shape.rank; d++) {
         order[declared->tensor->dim_order[d]] = d;
     }
-    TRY(xnn_permute(x, tensor, order, &tensor));
+    TRY(rt_xnnpack_permute(x, tensor, order, &tensor));
     if (value->type == XNN_INT32 && declared->tensor->dtype == DT_I64) {
-        TRY(xnn_convert(x, tensor, DT_I64, &tensor)); /* places, which PyTorch counts in 64 bits */
+        TRY(rt_xnnpack_convert(x, tensor, DT_I64,
+                               &tensor)); /* places, which PyTorch counts in 64 bits */
     }
     return rt_delegate_output(x->call, value->external_id, tensor);
 }
@@ -110,18 +113,18 @@ static enum status export_output(struct xnn_import *x, uint32_t index)
  * XNNPACK computes a convolution that is a product as one, and then what the file says is quantized
  * image by image is quantized pixel by pixel.
  */
-static void settle_rows(struct xnn_import *x)
+static void settle_rows(struct rt_xnnpack_import *x)
 {
     for (uint32_t i = 0; i < x->payload.node_count; i++) {
-        const struct xnn_node *node = &x->payload.nodes[i];
-        struct xnn_value *value = &x->payload.values[node->inputs[0]];
-        if (value->type == XNN_QDINT8 && xnn_conv_is_product(node)) {
+        const struct rt_xnnpack_node *node = &x->payload.nodes[i];
+        struct rt_xnnpack_value *value = &x->payload.values[node->inputs[0]];
+        if (value->type == XNN_QDINT8 && rt_xnnpack_conv_is_product(node)) {
             value->row_dims = 1;
         }
     }
 }
 
-static enum status import_all(struct xnn_import *x)
+static enum status import_all(struct rt_xnnpack_import *x)
 {
     settle_rows(x);
     for (uint32_t i = 0; i < x->payload.value_count; i++) {
@@ -130,7 +133,7 @@ static enum status import_all(struct xnn_import *x)
         }
     }
     for (uint32_t i = 0; i < x->payload.node_count; i++) {
-        const struct xnn_node *node = &x->payload.nodes[i];
+        const struct rt_xnnpack_node *node = &x->payload.nodes[i];
         x->graph->origin.handle = node->handle;
         if (node->row->import(x, node) != ST_OK) {
             return error_prefix(x->err, "node %" PRIu32 ": %s: ", i, node->row->name);
@@ -146,10 +149,10 @@ static enum status import_all(struct xnn_import *x)
 
 enum status rt_import_xnnpack(struct rt_delegate_call *call)
 {
-    struct xnn_import x = {.call = call, .graph = call->graph, .err = call->err};
+    struct rt_xnnpack_import x = {.call = call, .graph = call->graph, .err = call->err};
     struct arena arena;
     arena_init(&arena, DECODED_BYTES_MAX);
-    enum status status = xnn_read(call, &arena, &x.payload);
+    enum status status = rt_xnnpack_read(call, &arena, &x.payload);
     status = status == ST_OK ? import_all(&x) : status;
     arena_fini(&arena);
     return status;

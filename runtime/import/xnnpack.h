@@ -30,7 +30,7 @@
 #define XNN_LIST_MAX 8 /* entries of a node's list: one for each dim */
 
 /* The file's numbers (runtime_schema.fbs). */
-enum xnn_type {
+enum rt_xnnpack_type {
     XNN_INVALID,
     XNN_F32,
     XNN_F16,
@@ -50,7 +50,7 @@ enum xnn_type {
 };
 
 /* How numbers follow from what is stored. The file's numbers of the union, 0 for none. */
-enum xnn_quant {
+enum rt_xnnpack_quant {
     XNN_PLAIN,       /* they are stored */
     XNN_PER_CHANNEL, /* a scale for each place along |channel_dim|, no zero point */
     XNN_PER_TENSOR,  /* one scale and zero point */
@@ -59,19 +59,20 @@ enum xnn_quant {
     XNN_QUANT_COUNT
 };
 
-struct xnn_type_info {
+struct rt_xnnpack_type_info {
     const char *name;
-    enum dtype dtype;     /* as which it is stored in the graph */
-    bool is_packed;       /* in the file two elements a byte, rows padded to bytes */
-    enum xnn_quant quant; /* the only form it has */
-    int32_t min, max;     /* of a per-tensor zero point and of what quantizing gives */
+    enum dtype dtype;            /* as which it is stored in the graph */
+    bool is_packed;              /* in the file two elements a byte, rows padded to bytes */
+    enum rt_xnnpack_quant quant; /* the only form it has */
+    int32_t min, max;            /* of a per-tensor zero point and of what quantizing gives */
 };
 
-extern const struct xnn_type_info xnn_types[XNN_TYPE_COUNT]; /* name NULL: not in files */
+extern const struct rt_xnnpack_type_info
+    rt_xnnpack_types[XNN_TYPE_COUNT]; /* name NULL: not in files */
 
-struct xnn_value {
+struct rt_xnnpack_value {
     uint32_t id;
-    enum xnn_type type;
+    enum rt_xnnpack_type type;
     struct shape shape; /* physical; only that of a constant counts */
     bool is_input, is_output, is_constant;
     bool quantizes_rows;  /* input of an old file: nodes read it as XNN_QDINT8 */
@@ -97,42 +98,43 @@ struct xnn_value {
 #define XNN_OUTPUTS_MAX 2
 #define XNN_PARAMS_MAX 15
 
-struct xnn_list {
+struct rt_xnnpack_list {
     uint32_t count;
     uint32_t items[XNN_LIST_MAX];
 };
 
-struct xnn_row;
+struct rt_xnnpack_row;
 
-struct xnn_node {
-    const struct xnn_row *row;
+struct rt_xnnpack_node {
+    const struct rt_xnnpack_row *row;
     uint32_t inputs[XNN_INPUTS_MAX], input_count; /* indices into the graph's values */
     uint32_t outputs[XNN_OUTPUTS_MAX], output_count;
     uint32_t params[XNN_PARAMS_MAX]; /* in the schema's order */
-    struct xnn_list lists[2];
+    struct rt_xnnpack_list lists[2];
     float number;
     float min, max; /* of the output; infinite when there is no bound */
     uint32_t flags;
     uint32_t handle; /* what exporters call the node */
 };
 
-struct xnn_graph {
-    struct xnn_value *values;
-    struct xnn_node *nodes;
+struct rt_xnnpack_graph {
+    struct rt_xnnpack_value *values;
+    struct rt_xnnpack_node *nodes;
     uint32_t value_count, node_count;
 };
 
-struct xnn_import {
+struct rt_xnnpack_import {
     struct rt_delegate_call *call;
     struct rt_graph *graph; /* the call's */
-    struct xnn_graph payload;
+    struct rt_xnnpack_graph payload;
     struct error *err;
 };
 
-typedef enum status xnn_import_f(struct xnn_import *x, const struct xnn_node *node);
+typedef enum status rt_xnnpack_import_f(struct rt_xnnpack_import *x,
+                                        const struct rt_xnnpack_node *node);
 
 /* The flags of nodes that mean something here. */
-enum xnn_flags {
+enum rt_xnnpack_flags {
     XNN_TRANSPOSE = 1 << 0, /* the second factor lies the other way round */
     XNN_SAME_PADDING = 1 << 2,
     XNN_ALIGN_CORNERS = 1 << 3,
@@ -140,82 +142,89 @@ enum xnn_flags {
 };
 
 /* A type of node. */
-struct xnn_row {
+struct rt_xnnpack_row {
     const char *name;
     /*
      * Its table, a letter a slot: i input, b input that may be missing, o output, u a number for
      * params, L a list, f number, g flags, - not used.
      */
     const char *fields;
-    xnn_import_f *import;
+    rt_xnnpack_import_f *import;
     uint32_t flags; /* those that it may have */
     const char *op; /* the operator it is, where the function wants to know */
 };
 
 /* The row of the file's union tag, or NULL. */
-const struct xnn_row *xnn_row_find(uint8_t tag);
+const struct rt_xnnpack_row *rt_xnnpack_row_find(uint8_t tag);
 
 /*
  * Decodes and verifies |call|'s payload into |arena|; spans borrow from the program. Errors name
  * the node or value of the payload.
  */
-MUST_CHECK enum status xnn_read(struct rt_delegate_call *call, struct arena *arena,
-                                struct xnn_graph *out_graph);
+MUST_CHECK enum status rt_xnnpack_read(struct rt_delegate_call *call, struct arena *arena,
+                                       struct rt_xnnpack_graph *out_graph);
 
 /* ---- building (xnnpack.c) -------------------------------------------------------------------- */
 
 /* rt_op_apply() into the call's graph. */
-MUST_CHECK enum status xnn_apply(struct xnn_import *x, const char *op, const uint32_t *args,
-                                 uint32_t arg_count, enum dtype dtype, uint32_t *out_value);
+MUST_CHECK enum status rt_xnnpack_apply(struct rt_xnnpack_import *x, const char *op,
+                                        const uint32_t *args, uint32_t arg_count, enum dtype dtype,
+                                        uint32_t *out_value);
 /* A list of constants. */
-uint32_t xnn_ints(struct xnn_import *x, const int64_t *items, uint32_t count);
-uint32_t xnn_int(struct xnn_import *x, int64_t value);
+uint32_t rt_xnnpack_ints(struct rt_xnnpack_import *x, const int64_t *items, uint32_t count);
+uint32_t rt_xnnpack_int(struct rt_xnnpack_import *x, int64_t value);
 /* Dim d of the result is dim order[d]; nothing is added for an order that changes nothing. */
-MUST_CHECK enum status xnn_permute(struct xnn_import *x, uint32_t value, const uint8_t *order,
-                                   uint32_t *out_value);
-MUST_CHECK enum status xnn_view(struct xnn_import *x, uint32_t value, const struct rt_dim *dims,
-                                uint8_t rank, uint32_t *out_value);
+MUST_CHECK enum status rt_xnnpack_permute(struct rt_xnnpack_import *x, uint32_t value,
+                                          const uint8_t *order, uint32_t *out_value);
+MUST_CHECK enum status rt_xnnpack_view(struct rt_xnnpack_import *x, uint32_t value,
+                                       const struct rt_dim *dims, uint8_t rank,
+                                       uint32_t *out_value);
 /* |value| as another element type. */
-MUST_CHECK enum status xnn_convert(struct xnn_import *x, uint32_t value, enum dtype dtype,
-                                   uint32_t *out_value);
+MUST_CHECK enum status rt_xnnpack_convert(struct rt_xnnpack_import *x, uint32_t value,
+                                          enum dtype dtype, uint32_t *out_value);
 
 /* ---- what is stored, and what it stands for (xnnpack_quant.c) -------------------------------- */
 
 /* Operand |index| of a node, as it is stored. */
-MUST_CHECK enum status xnn_stored(struct xnn_import *x, uint32_t index, uint32_t *out_value);
+MUST_CHECK enum status rt_xnnpack_stored(struct rt_xnnpack_import *x, uint32_t index,
+                                         uint32_t *out_value);
 /* The numbers, as f32 (f16 and i32 where they are stored so). */
-MUST_CHECK enum status xnn_real(struct xnn_import *x, uint32_t index, uint32_t *out_value);
+MUST_CHECK enum status rt_xnnpack_real(struct rt_xnnpack_import *x, uint32_t index,
+                                       uint32_t *out_value);
 /*
  * The numbers of |stored|, which is value |index| in another shape: as f32. Scales of channels are
  * along |axis| now; rows are still the leading dims.
  */
-MUST_CHECK enum status xnn_decode(struct xnn_import *x, uint32_t index, uint32_t stored,
-                                  uint8_t axis, uint32_t *out_value);
+MUST_CHECK enum status rt_xnnpack_decode(struct rt_xnnpack_import *x, uint32_t index,
+                                         uint32_t stored, uint8_t axis, uint32_t *out_value);
 /* Numbers as value |index| stores them. */
-MUST_CHECK enum status xnn_encode(struct xnn_import *x, uint32_t index, uint32_t numbers,
-                                  uint32_t *out_value);
+MUST_CHECK enum status rt_xnnpack_encode(struct rt_xnnpack_import *x, uint32_t index,
+                                         uint32_t numbers, uint32_t *out_value);
 /* Is what one stores what the other would store? */
-bool xnn_same_form(const struct xnn_value *a, const struct xnn_value *b);
+bool rt_xnnpack_same_form(const struct rt_xnnpack_value *a, const struct rt_xnnpack_value *b);
 /* What a number is stored as, saturated. */
-double xnn_quantize(const struct xnn_value *value, double number);
+double rt_xnnpack_quantize(const struct rt_xnnpack_value *value, double number);
 
 /* Value |index| is |stored| from here on: once, and not a constant or an input. */
-MUST_CHECK enum status xnn_define(struct xnn_import *x, uint32_t index, uint32_t stored);
+MUST_CHECK enum status rt_xnnpack_define(struct rt_xnnpack_import *x, uint32_t index,
+                                         uint32_t stored);
 
 /* Numbers clamped to the node's bounds. */
-MUST_CHECK enum status xnn_clamp(struct xnn_import *x, const struct xnn_node *node,
-                                 uint32_t numbers, uint32_t *out_value);
+MUST_CHECK enum status rt_xnnpack_clamp(struct rt_xnnpack_import *x,
+                                        const struct rt_xnnpack_node *node, uint32_t numbers,
+                                        uint32_t *out_value);
 /* Clamps, encodes and defines the node's first output. */
-MUST_CHECK enum status xnn_finish(struct xnn_import *x, const struct xnn_node *node,
-                                  uint32_t numbers);
+MUST_CHECK enum status rt_xnnpack_finish(struct rt_xnnpack_import *x,
+                                         const struct rt_xnnpack_node *node, uint32_t numbers);
 
 /* ---- images (xnnpack_conv.c) ----------------------------------------------------------------- */
 
-xnn_import_f xnn_import_conv, xnn_import_depthwise, xnn_import_deconv, xnn_import_max_pool,
-    xnn_import_avg_pool, xnn_import_global_pool, xnn_import_argmax_pool, xnn_import_resize;
+rt_xnnpack_import_f rt_xnnpack_import_conv, rt_xnnpack_import_depthwise, rt_xnnpack_import_deconv,
+    rt_xnnpack_import_max_pool, rt_xnnpack_import_avg_pool, rt_xnnpack_import_global_pool,
+    rt_xnnpack_import_argmax_pool, rt_xnnpack_import_resize;
 
 /* Is |node| a convolution that is a matrix product of the pixels as they lie? */
-bool xnn_conv_is_product(const struct xnn_node *node);
+bool rt_xnnpack_conv_is_product(const struct rt_xnnpack_node *node);
 
 /* The importer of a call; see delegate.h. */
 rt_import_delegate_f rt_import_xnnpack;

@@ -36,7 +36,7 @@ struct window {
 
 /* ---- operands -------------------------------------------------------------------------------- */
 
-static enum status need_image(struct xnn_import *x, uint32_t stored)
+static enum status need_image(struct rt_xnnpack_import *x, uint32_t stored)
 {
     uint8_t rank = x->graph->values[stored].rank;
     if (rank != 4) {
@@ -45,12 +45,12 @@ static enum status need_image(struct xnn_import *x, uint32_t stored)
     return ST_OK;
 }
 
-static uint32_t pair_arg(struct xnn_import *x, struct pair p)
+static uint32_t pair_arg(struct rt_xnnpack_import *x, struct pair p)
 {
-    return xnn_ints(x, (const int64_t[]){p.y, p.x}, 2);
+    return rt_xnnpack_ints(x, (const int64_t[]){p.y, p.x}, 2);
 }
 
-static uint32_t pads_arg(struct xnn_import *x, struct pads p)
+static uint32_t pads_arg(struct rt_xnnpack_import *x, struct pads p)
 {
     return rt_graph_ints(x->graph, (const struct rt_dim[]){p.y, p.x}, 2);
 }
@@ -80,7 +80,7 @@ static void pad_same(struct rt_dims *dims, struct rt_dim in, int64_t reach, int6
     *after = rt_dim_sub(dims, total, *before);
 }
 
-static enum status find_same_padding(struct xnn_import *x, uint32_t stored, struct window *w)
+static enum status find_same_padding(struct rt_xnnpack_import *x, uint32_t stored, struct window *w)
 {
     struct rt_dims *dims = &x->graph->dims;
     const struct rt_value *v = &x->graph->values[stored];
@@ -103,7 +103,8 @@ static const char *const extent_names[XNN_PARAMS_MAX] = {
     "the number of groups",    "the adjustment of the height",  "the adjustment of the width",
 };
 
-static enum status check_extent(struct xnn_import *x, uint32_t i, uint32_t value, uint32_t min)
+static enum status check_extent(struct rt_xnnpack_import *x, uint32_t i, uint32_t value,
+                                uint32_t min)
 {
     if (value < min || value > EXTENT_MAX) {
         return error_set(x->err, ST_CORRUPT, "%s is %u, expected %u to %u", extent_names[i], value,
@@ -113,8 +114,8 @@ static enum status check_extent(struct xnn_import *x, uint32_t i, uint32_t value
 }
 
 /* The first |count| parameters, of which those from |positive| on cannot be 0. */
-static enum status check_extents(struct xnn_import *x, const uint32_t *params, uint32_t positive,
-                                 uint32_t count)
+static enum status check_extents(struct rt_xnnpack_import *x, const uint32_t *params,
+                                 uint32_t positive, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         TRY(check_extent(x, i, params[i], i >= positive));
@@ -126,8 +127,8 @@ static enum status check_extents(struct xnn_import *x, const uint32_t *params, u
  * Parameters 0 to 9 of convolutions and pools; |stored| is what the window goes over. Means have a
  * dilation in the file only: XNNPACK's operator has none, and files have 0 there.
  */
-static enum status read_window(struct xnn_import *x, const struct xnn_node *node, uint32_t stored,
-                               bool has_dilation, struct window *w)
+static enum status read_window(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node,
+                               uint32_t stored, bool has_dilation, struct window *w)
 {
     const uint32_t *p = node->params;
     TRY(check_extents(x, p, 4, has_dilation ? 10 : 8));
@@ -143,58 +144,58 @@ static enum status read_window(struct xnn_import *x, const struct xnn_node *node
 
 /* Pads |stored|, an image of value |index|, with |number| where |w| is uneven, and makes it even.
  */
-static enum status pad_uneven(struct xnn_import *x, uint32_t index, double number, struct window *w,
-                              uint32_t *stored)
+static enum status pad_uneven(struct rt_xnnpack_import *x, uint32_t index, double number,
+                              struct window *w, uint32_t *stored)
 {
-    const struct xnn_value *value = &x->payload.values[index];
+    const struct rt_xnnpack_value *value = &x->payload.values[index];
     if (is_even(w)) {
         return ST_OK;
     }
     const struct rt_dim none = rt_dim_of(0);
     struct rt_dim pads[] = {none, none, w->before.x, w->after.x, w->before.y, w->after.y};
-    double q = xnn_quantize(value, number);
+    double q = rt_xnnpack_quantize(value, number);
     uint32_t args[] = {*stored, rt_graph_ints(x->graph, pads, 6), rt_graph_float(x->graph, q)};
-    if (xnn_types[value->type].quant == XNN_PER_TENSOR) {
-        args[2] = xnn_int(x, (int64_t)q);
+    if (rt_xnnpack_types[value->type].quant == XNN_PER_TENSOR) {
+        args[2] = rt_xnnpack_int(x, (int64_t)q);
     }
     w->before = w->after = fixed_pads(0, 0);
-    return xnn_apply(x, "constant_pad", args, 3, x->graph->values[*stored].dtype, stored);
+    return rt_xnnpack_apply(x, "constant_pad", args, 3, x->graph->values[*stored].dtype, stored);
 }
 
 /* Operand 0 as planes of numbers in f32; |w| is made even by padding with |number|. */
-static enum status planes(struct xnn_import *x, const struct xnn_node *node, double number,
-                          struct window *w, uint32_t *out_value)
+static enum status planes(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node,
+                          double number, struct window *w, uint32_t *out_value)
 {
     uint32_t index = node->inputs[0], stored;
-    const struct xnn_value *value = &x->payload.values[index];
-    TRY(xnn_stored(x, index, &stored));
-    bool has_rows = xnn_types[value->type].quant == XNN_PER_ROW || value->quantizes_rows;
+    const struct rt_xnnpack_value *value = &x->payload.values[index];
+    TRY(rt_xnnpack_stored(x, index, &stored));
+    bool has_rows = rt_xnnpack_types[value->type].quant == XNN_PER_ROW || value->quantizes_rows;
     if (has_rows && (!is_even(w) || value->row_dims < 3)) {
         /* What 0 is stored as differs from row to row; rows of less than images would be torn. */
-        TRY(xnn_real(x, index, &stored));
+        TRY(rt_xnnpack_real(x, index, &stored));
         TRY(pad_uneven(x, index, number, w, &stored));
-        return xnn_permute(x, stored, to_planes, out_value);
+        return rt_xnnpack_permute(x, stored, to_planes, out_value);
     }
     TRY(pad_uneven(x, index, number, w, &stored));
-    TRY(xnn_permute(x, stored, to_planes, &stored));
-    return xnn_decode(x, index, stored, 1, out_value);
+    TRY(rt_xnnpack_permute(x, stored, to_planes, &stored));
+    return rt_xnnpack_decode(x, index, stored, 1, out_value);
 }
 
 /* Planes of numbers become what output |index| stores. */
-static enum status encode_planes(struct xnn_import *x, uint32_t index, uint32_t numbers,
+static enum status encode_planes(struct rt_xnnpack_import *x, uint32_t index, uint32_t numbers,
                                  uint32_t *out_stored)
 {
-    TRY(xnn_encode(x, index, numbers, out_stored));
-    return xnn_permute(x, *out_stored, to_pixels, out_stored);
+    TRY(rt_xnnpack_encode(x, index, numbers, out_stored));
+    return rt_xnnpack_permute(x, *out_stored, to_pixels, out_stored);
 }
 
-static enum status finish_planes(struct xnn_import *x, const struct xnn_node *node,
+static enum status finish_planes(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node,
                                  uint32_t numbers)
 {
     uint32_t stored;
-    TRY(xnn_clamp(x, node, numbers, &numbers));
+    TRY(rt_xnnpack_clamp(x, node, numbers, &numbers));
     TRY(encode_planes(x, node->outputs[0], numbers, &stored));
-    return xnn_define(x, node->outputs[0], stored);
+    return rt_xnnpack_define(x, node->outputs[0], stored);
 }
 
 /* ---- convolutions ---------------------------------------------------------------------------- */
@@ -209,12 +210,12 @@ struct convolution {
     bool is_transposed;
 };
 
-static enum status read_convolution(struct xnn_import *x, const struct xnn_node *node,
+static enum status read_convolution(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node,
                                     struct convolution *c)
 {
     const uint32_t *p = node->params;
     uint32_t stored;
-    TRY(xnn_stored(x, node->inputs[0], &stored));
+    TRY(rt_xnnpack_stored(x, node->inputs[0], &stored));
     TRY(need_image(x, stored));
     TRY(read_window(x, node, stored, true, &c->window));
     for (uint32_t i = GROUP_INPUTS; i <= EXTRA_X; i++) {
@@ -225,17 +226,17 @@ static enum status read_convolution(struct xnn_import *x, const struct xnn_node 
     c->extra = (struct pair){p[EXTRA_Y], p[EXTRA_X]};
     c->bias = rt_graph_none(x->graph);
     if (node->inputs[2] != XNN_NO_VALUE) {
-        TRY(xnn_real(x, node->inputs[2], &c->bias));
-        TRY(xnn_convert(x, c->bias, DT_F32, &c->bias));
+        TRY(rt_xnnpack_real(x, node->inputs[2], &c->bias));
+        TRY(rt_xnnpack_convert(x, c->bias, DT_F32, &c->bias));
     }
     return ST_OK;
 }
 
 /* The stored weights, whose dims must be |dims|. */
-static enum status need_weights(struct xnn_import *x, const struct xnn_node *node,
+static enum status need_weights(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node,
                                 const int64_t dims[4], uint32_t *out_stored)
 {
-    TRY(xnn_stored(x, node->inputs[1], out_stored));
+    TRY(rt_xnnpack_stored(x, node->inputs[1], out_stored));
     const struct rt_value *v = &x->graph->values[*out_stored];
     bool fits = v->rank == 4;
     for (uint8_t d = 0; fits && d < 4; d++) {
@@ -255,20 +256,20 @@ static enum status need_weights(struct xnn_import *x, const struct xnn_node *nod
 }
 
 /* Weights with their dims in |order|; channels of the stored dim 0 or 3 are then along |axis|. */
-static enum status order_weights(struct xnn_import *x, const struct xnn_node *node, uint32_t stored,
-                                 const uint8_t order[4], uint8_t channels, uint8_t axis,
-                                 uint32_t *out_value)
+static enum status order_weights(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node,
+                                 uint32_t stored, const uint8_t order[4], uint8_t channels,
+                                 uint8_t axis, uint32_t *out_value)
 {
-    const struct xnn_value *value = &x->payload.values[node->inputs[1]];
-    if (xnn_types[value->type].quant == XNN_PER_CHANNEL && value->channel_dim != channels) {
+    const struct rt_xnnpack_value *value = &x->payload.values[node->inputs[1]];
+    if (rt_xnnpack_types[value->type].quant == XNN_PER_CHANNEL && value->channel_dim != channels) {
         return error_set(x->err, ST_CORRUPT, "scales along dim %u of the filter, expected %u",
                          value->channel_dim, channels);
     }
-    TRY(xnn_permute(x, stored, order, &stored));
-    return xnn_decode(x, node->inputs[1], stored, axis, out_value);
+    TRY(rt_xnnpack_permute(x, stored, order, &stored));
+    return rt_xnnpack_decode(x, node->inputs[1], stored, axis, out_value);
 }
 
-static enum status convolve(struct xnn_import *x, const struct xnn_node *node,
+static enum status convolve(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node,
                             struct convolution *c)
 {
     struct pair extra = {c->extra.y > 0 ? c->extra.y : 0, c->extra.x > 0 ? c->extra.x : 0};
@@ -283,25 +284,25 @@ static enum status convolve(struct xnn_import *x, const struct xnn_node *node,
         pair_arg(x, c->window.dilation),
         rt_graph_bool(x->graph, c->is_transposed),
         pair_arg(x, extra),
-        xnn_int(x, c->groups),
+        rt_xnnpack_int(x, c->groups),
     };
-    TRY(xnn_apply(x, "convolution", args, 9, DT_F32, &out));
+    TRY(rt_xnnpack_apply(x, "convolution", args, 9, DT_F32, &out));
     if (c->extra.y < 0 || c->extra.x < 0) {
         int64_t pads[] = {0, c->extra.x - extra.x, 0, c->extra.y - extra.y};
-        uint32_t cut[] = {out, xnn_ints(x, pads, 4), rt_graph_float(x->graph, 0)};
-        TRY(xnn_apply(x, "constant_pad", cut, 3, DT_F32, &out));
+        uint32_t cut[] = {out, rt_xnnpack_ints(x, pads, 4), rt_graph_float(x->graph, 0)};
+        TRY(rt_xnnpack_apply(x, "constant_pad", cut, 3, DT_F32, &out));
     }
     return finish_planes(x, node, out);
 }
 
-bool xnn_conv_is_product(const struct xnn_node *node)
+bool rt_xnnpack_conv_is_product(const struct rt_xnnpack_node *node)
 {
     const uint32_t *p = node->params;
-    return node->row->import == xnn_import_conv && (p[0] | p[1] | p[2] | p[3]) == 0 && p[4] == 1 &&
-           p[5] == 1 && p[6] == 1 && p[7] == 1 && p[GROUPS] == 1;
+    return node->row->import == rt_xnnpack_import_conv && (p[0] | p[1] | p[2] | p[3]) == 0 &&
+           p[4] == 1 && p[5] == 1 && p[6] == 1 && p[7] == 1 && p[GROUPS] == 1;
 }
 
-enum status xnn_import_conv(struct xnn_import *x, const struct xnn_node *node)
+enum status rt_xnnpack_import_conv(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node)
 {
     struct convolution c = {0};
     uint32_t stored;
@@ -313,7 +314,8 @@ enum status xnn_import_conv(struct xnn_import *x, const struct xnn_node *node)
 }
 
 /* The filter is [1, kh, kw, outs]: the outputs of one input channel side by side. */
-enum status xnn_import_depthwise(struct xnn_import *x, const struct xnn_node *node)
+enum status rt_xnnpack_import_depthwise(struct rt_xnnpack_import *x,
+                                        const struct rt_xnnpack_node *node)
 {
     static const uint8_t order[] = {3, 0, 1, 2};
     struct convolution c = {0};
@@ -330,7 +332,8 @@ enum status xnn_import_depthwise(struct xnn_import *x, const struct xnn_node *no
 }
 
 /* [g * O, kh, kw, I] as [g * I, O, kh, kw]; one group of quantized weights stays quantized. */
-static enum status transposed_weights(struct xnn_import *x, const struct xnn_node *node,
+static enum status transposed_weights(struct rt_xnnpack_import *x,
+                                      const struct rt_xnnpack_node *node,
                                       const struct convolution *c, uint32_t stored,
                                       uint32_t *out_value)
 {
@@ -343,17 +346,18 @@ static enum status transposed_weights(struct xnn_import *x, const struct xnn_nod
                              rt_dim_of(c->window.kernel.x), rt_dim_of(ins)};
     struct rt_dim together[] = {rt_dim_of(c->groups * ins), rt_dim_of(outs),
                                 rt_dim_of(c->window.kernel.y), rt_dim_of(c->window.kernel.x)};
-    TRY(xnn_decode(x, node->inputs[1], stored, 0, out_value));
-    TRY(xnn_view(x, *out_value, apart, 5, out_value));
-    TRY(xnn_permute(x, *out_value, grouped, out_value));
-    return xnn_view(x, *out_value, together, 4, out_value);
+    TRY(rt_xnnpack_decode(x, node->inputs[1], stored, 0, out_value));
+    TRY(rt_xnnpack_view(x, *out_value, apart, 5, out_value));
+    TRY(rt_xnnpack_permute(x, *out_value, grouped, out_value));
+    return rt_xnnpack_view(x, *out_value, together, 4, out_value);
 }
 
 /*
  * What is padded away before and behind may differ: the graph's form cuts as much from both, and
  * what the end has too little or too much of is added or cut there.
  */
-enum status xnn_import_deconv(struct xnn_import *x, const struct xnn_node *node)
+enum status rt_xnnpack_import_deconv(struct rt_xnnpack_import *x,
+                                     const struct rt_xnnpack_node *node)
 {
     struct convolution c = {.is_transposed = true};
     uint32_t stored;
@@ -370,7 +374,7 @@ enum status xnn_import_deconv(struct xnn_import *x, const struct xnn_node *node)
 /* ---- pools ----------------------------------------------------------------------------------- */
 
 /* max_pool2d with its two results, the values and their places in their planes. */
-static enum status max_pool(struct xnn_import *x, uint32_t input, const struct window *w,
+static enum status max_pool(struct rt_xnnpack_import *x, uint32_t input, const struct window *w,
                             uint32_t out_values[2])
 {
     struct rt_graph *graph = x->graph;
@@ -392,12 +396,13 @@ static enum status max_pool(struct xnn_import *x, uint32_t input, const struct w
 }
 
 /* On what is stored when the output stores it alike, so that quantized images stay so. */
-enum status xnn_import_max_pool(struct xnn_import *x, const struct xnn_node *node)
+enum status rt_xnnpack_import_max_pool(struct rt_xnnpack_import *x,
+                                       const struct rt_xnnpack_node *node)
 {
     uint32_t in = node->inputs[0], out = node->outputs[0], stored, pooled[2];
-    bool is_alike = xnn_same_form(&x->payload.values[in], &x->payload.values[out]);
+    bool is_alike = rt_xnnpack_same_form(&x->payload.values[in], &x->payload.values[out]);
     struct window w;
-    TRY(xnn_stored(x, in, &stored));
+    TRY(rt_xnnpack_stored(x, in, &stored));
     TRY(need_image(x, stored));
     TRY(read_window(x, node, stored, true, &w));
     if (!is_alike || isfinite(node->min) || isfinite(node->max)) {
@@ -406,14 +411,14 @@ enum status xnn_import_max_pool(struct xnn_import *x, const struct xnn_node *nod
         return finish_planes(x, node, pooled[0]);
     }
     TRY(pad_uneven(x, in, -INFINITY, &w, &stored));
-    TRY(xnn_permute(x, stored, to_planes, &stored));
+    TRY(rt_xnnpack_permute(x, stored, to_planes, &stored));
     TRY(max_pool(x, stored, &w, pooled));
-    TRY(xnn_permute(x, pooled[0], to_pixels, &stored));
-    return xnn_define(x, out, stored);
+    TRY(rt_xnnpack_permute(x, pooled[0], to_pixels, &stored));
+    return rt_xnnpack_define(x, out, stored);
 }
 
 /* Means of the windows of |planes|; padding does not count. */
-static enum status average(struct xnn_import *x, uint32_t planes, const struct window *w,
+static enum status average(struct rt_xnnpack_import *x, uint32_t planes, const struct window *w,
                            uint32_t *out_value)
 {
     uint32_t args[] = {
@@ -425,11 +430,11 @@ static enum status average(struct xnn_import *x, uint32_t planes, const struct w
         rt_graph_bool(x->graph, false),
         rt_graph_none(x->graph),
     };
-    return xnn_apply(x, "avg_pool2d", args, 7, DT_F32, out_value);
+    return rt_xnnpack_apply(x, "avg_pool2d", args, 7, DT_F32, out_value);
 }
 
 /* What part of each window of an image as large as |stored| is not padding. */
-static enum status average_ones(struct xnn_import *x, uint32_t stored, struct window w,
+static enum status average_ones(struct rt_xnnpack_import *x, uint32_t stored, struct window w,
                                 uint32_t *out_value)
 {
     struct rt_graph *graph = x->graph;
@@ -438,18 +443,19 @@ static enum status average_ones(struct xnn_import *x, uint32_t stored, struct wi
     struct rt_dim sizes[] = {one, one, v->dims[1], v->dims[2]};
     struct rt_dim pads[] = {w.before.x, w.after.x, w.before.y, w.after.y};
     uint32_t args[] = {rt_graph_ints(graph, sizes, 4), rt_graph_float(graph, 1)}, ones;
-    TRY(xnn_apply(x, "full", args, 2, DT_F32, &ones));
+    TRY(rt_xnnpack_apply(x, "full", args, 2, DT_F32, &ones));
     uint32_t pad[] = {ones, rt_graph_ints(graph, pads, 4), rt_graph_float(graph, 0)};
-    TRY(xnn_apply(x, "constant_pad", pad, 3, DT_F32, &ones));
+    TRY(rt_xnnpack_apply(x, "constant_pad", pad, 3, DT_F32, &ones));
     w.before = w.after = (struct pads){none, none};
     return average(x, ones, &w, out_value);
 }
 
-enum status xnn_import_avg_pool(struct xnn_import *x, const struct xnn_node *node)
+enum status rt_xnnpack_import_avg_pool(struct rt_xnnpack_import *x,
+                                       const struct rt_xnnpack_node *node)
 {
     struct window w;
     uint32_t image, stored, out;
-    TRY(xnn_stored(x, node->inputs[0], &image));
+    TRY(rt_xnnpack_stored(x, node->inputs[0], &image));
     TRY(need_image(x, image));
     TRY(read_window(x, node, image, false, &w));
     bool divides = !is_even(&w);
@@ -459,52 +465,54 @@ enum status xnn_import_avg_pool(struct xnn_import *x, const struct xnn_node *nod
     if (divides) {
         uint32_t quotient[] = {out, 0};
         TRY(average_ones(x, image, uneven, &quotient[1]));
-        TRY(xnn_apply(x, "div", quotient, 2, DT_F32, &out));
+        TRY(rt_xnnpack_apply(x, "div", quotient, 2, DT_F32, &out));
     }
     return finish_planes(x, node, out);
 }
 
-enum status xnn_import_global_pool(struct xnn_import *x, const struct xnn_node *node)
+enum status rt_xnnpack_import_global_pool(struct rt_xnnpack_import *x,
+                                          const struct rt_xnnpack_node *node)
 {
     struct window none = {.before = fixed_pads(0, 0), .after = fixed_pads(0, 0)};
     uint32_t stored, out;
     bool keeps = node->flags & XNN_KEEP_DIMS;
-    TRY(xnn_stored(x, node->inputs[0], &stored));
+    TRY(rt_xnnpack_stored(x, node->inputs[0], &stored));
     TRY(need_image(x, stored));
     TRY(planes(x, node, 0, &none, &stored));
     uint32_t args[] = {
         stored,
-        xnn_ints(x, (const int64_t[]){2, 3}, 2),
+        rt_xnnpack_ints(x, (const int64_t[]){2, 3}, 2),
         rt_graph_bool(x->graph, keeps),
         rt_graph_none(x->graph),
     };
-    TRY(xnn_apply(x, "mean", args, 4, DT_F32, &out));
-    return keeps ? finish_planes(x, node, out) : xnn_finish(x, node, out);
+    TRY(rt_xnnpack_apply(x, "mean", args, 4, DT_F32, &out));
+    return keeps ? finish_planes(x, node, out) : rt_xnnpack_finish(x, node, out);
 }
 
 /* The place in the plane becomes the place in the window: windows touch, but do not overlap. */
-static enum status place_in_window(struct xnn_import *x, uint32_t place, struct rt_dim width,
+static enum status place_in_window(struct rt_xnnpack_import *x, uint32_t place, struct rt_dim width,
                                    struct pair window, uint32_t *out_value)
 {
     uint32_t wide = rt_graph_int(x->graph, width), row, column, start;
     uint32_t by_row[] = {place, wide};
-    TRY(xnn_apply(x, "remainder_scalar", by_row, 2, DT_I64, &column));
-    uint32_t without[] = {place, column, xnn_int(x, 1)};
-    TRY(xnn_apply(x, "sub", without, 3, DT_I64, &start));
+    TRY(rt_xnnpack_apply(x, "remainder_scalar", by_row, 2, DT_I64, &column));
+    uint32_t without[] = {place, column, rt_xnnpack_int(x, 1)};
+    TRY(rt_xnnpack_apply(x, "sub", without, 3, DT_I64, &start));
     uint32_t whole[] = {start, wide, rt_graph_string(x->graph, span_str("floor"))};
-    TRY(xnn_apply(x, "div_scalar_mode", whole, 3, DT_I64, &row));
-    uint32_t row_args[] = {row, xnn_int(x, window.y)};
-    TRY(xnn_apply(x, "remainder_scalar", row_args, 2, DT_I64, &row));
-    uint32_t column_args[] = {column, xnn_int(x, window.x)};
-    TRY(xnn_apply(x, "remainder_scalar", column_args, 2, DT_I64, &column));
-    uint32_t row_start[] = {row, xnn_int(x, window.x)};
-    TRY(xnn_apply(x, "mul_scalar", row_start, 2, DT_I64, &row));
-    uint32_t sum[] = {row, column, xnn_int(x, 1)};
-    return xnn_apply(x, "add", sum, 3, DT_I64, out_value);
+    TRY(rt_xnnpack_apply(x, "div_scalar_mode", whole, 3, DT_I64, &row));
+    uint32_t row_args[] = {row, rt_xnnpack_int(x, window.y)};
+    TRY(rt_xnnpack_apply(x, "remainder_scalar", row_args, 2, DT_I64, &row));
+    uint32_t column_args[] = {column, rt_xnnpack_int(x, window.x)};
+    TRY(rt_xnnpack_apply(x, "remainder_scalar", column_args, 2, DT_I64, &column));
+    uint32_t row_start[] = {row, rt_xnnpack_int(x, window.x)};
+    TRY(rt_xnnpack_apply(x, "mul_scalar", row_start, 2, DT_I64, &row));
+    uint32_t sum[] = {row, column, rt_xnnpack_int(x, 1)};
+    return rt_xnnpack_apply(x, "add", sum, 3, DT_I64, out_value);
 }
 
 /* Maxima of windows side by side, and where in its window each was. */
-enum status xnn_import_argmax_pool(struct xnn_import *x, const struct xnn_node *node)
+enum status rt_xnnpack_import_argmax_pool(struct rt_xnnpack_import *x,
+                                          const struct rt_xnnpack_node *node)
 {
     const uint32_t *p = node->params;
     const struct pads none = fixed_pads(0, 0);
@@ -512,13 +520,13 @@ enum status xnn_import_argmax_pool(struct xnn_import *x, const struct xnn_node *
     int64_t pads[] = {p[3], p[1], p[0], p[2]};
     uint32_t stored, pooled[2];
     TRY(check_extents(x, p, 4, 6));
-    TRY(xnn_stored(x, node->inputs[0], &stored));
+    TRY(rt_xnnpack_stored(x, node->inputs[0], &stored));
     TRY(need_image(x, stored));
     TRY(planes(x, node, 0, &w, &stored));
     if (p[0] + p[1] + p[2] + p[3] > 0) {
         /* XNNPACK reads the nearest pixel for one outside: it counts the place, not the pixel. */
-        uint32_t args[] = {stored, xnn_ints(x, pads, 4)};
-        TRY(xnn_apply(x, "replication_pad2d", args, 2, DT_F32, &stored));
+        uint32_t args[] = {stored, rt_xnnpack_ints(x, pads, 4)};
+        TRY(rt_xnnpack_apply(x, "replication_pad2d", args, 2, DT_F32, &stored));
     }
     TRY(max_pool(x, stored, &w, pooled));
     struct rt_dim height = x->graph->values[stored].dims[2];
@@ -528,25 +536,26 @@ enum status xnn_import_argmax_pool(struct xnn_import *x, const struct xnn_node *
     }
     TRY(encode_planes(x, node->outputs[0], pooled[0], &pooled[0]));
     TRY(encode_planes(x, node->outputs[1], pooled[1], &pooled[1]));
-    TRY(xnn_define(x, node->outputs[0], pooled[0]));
-    return xnn_define(x, node->outputs[1], pooled[1]);
+    TRY(rt_xnnpack_define(x, node->outputs[0], pooled[0]));
+    return rt_xnnpack_define(x, node->outputs[1], pooled[1]);
 }
 
 /* ---- resampling ------------------------------------------------------------------------------ */
 
-enum status xnn_import_resize(struct xnn_import *x, const struct xnn_node *node)
+enum status rt_xnnpack_import_resize(struct rt_xnnpack_import *x,
+                                     const struct rt_xnnpack_node *node)
 {
     struct window none = {.before = fixed_pads(0, 0), .after = fixed_pads(0, 0)};
     uint32_t stored, out;
-    TRY(xnn_stored(x, node->inputs[0], &stored));
+    TRY(rt_xnnpack_stored(x, node->inputs[0], &stored));
     TRY(need_image(x, stored));
     TRY(planes(x, node, 0, &none, &stored));
     uint32_t args[] = {
         stored,
-        xnn_ints(x, (const int64_t[]){node->params[0], node->params[1]}, 2),
+        rt_xnnpack_ints(x, (const int64_t[]){node->params[0], node->params[1]}, 2),
         rt_graph_bool(x->graph, node->flags & XNN_ALIGN_CORNERS),
         rt_graph_none(x->graph),
     };
-    TRY(xnn_apply(x, "upsample_bilinear2d", args, 4, DT_F32, &out));
+    TRY(rt_xnnpack_apply(x, "upsample_bilinear2d", args, 4, DT_F32, &out));
     return finish_planes(x, node, out);
 }

@@ -10,129 +10,131 @@
 
 /* ---- numbers one by one ---------------------------------------------------------------------- */
 
-static enum dtype promoted(const struct xnn_import *x, uint32_t a, uint32_t b)
+static enum dtype promoted(const struct rt_xnnpack_import *x, uint32_t a, uint32_t b)
 {
     enum dtype left = x->graph->values[a].dtype, right = x->graph->values[b].dtype;
     return left == right ? left : DT_F32;
 }
 
 /* The sum's and the difference's third argument is a factor; others have two. */
-static enum status import_binary(struct xnn_import *x, const struct xnn_node *node)
+static enum status import_binary(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node)
 {
     uint32_t args[3] = {0}, out;
-    TRY(xnn_real(x, node->inputs[0], &args[0]));
-    TRY(xnn_real(x, node->inputs[1], &args[1]));
-    args[2] = xnn_int(x, 1);
+    TRY(rt_xnnpack_real(x, node->inputs[0], &args[0]));
+    TRY(rt_xnnpack_real(x, node->inputs[1], &args[1]));
+    args[2] = rt_xnnpack_int(x, 1);
     bool has_factor = strcmp(node->row->op, "add") == 0 || strcmp(node->row->op, "sub") == 0;
-    TRY(xnn_apply(x, node->row->op, args, has_factor ? 3 : 2, promoted(x, args[0], args[1]), &out));
-    return xnn_finish(x, node, out);
+    TRY(rt_xnnpack_apply(x, node->row->op, args, has_factor ? 3 : 2, promoted(x, args[0], args[1]),
+                         &out));
+    return rt_xnnpack_finish(x, node, out);
 }
 
-static enum status import_unary(struct xnn_import *x, const struct xnn_node *node)
+static enum status import_unary(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node)
 {
     uint32_t arg, out;
-    TRY(xnn_real(x, node->inputs[0], &arg));
-    TRY(xnn_apply(x, node->row->op, &arg, 1, x->graph->values[arg].dtype, &out));
-    return xnn_finish(x, node, out);
+    TRY(rt_xnnpack_real(x, node->inputs[0], &arg));
+    TRY(rt_xnnpack_apply(x, node->row->op, &arg, 1, x->graph->values[arg].dtype, &out));
+    return rt_xnnpack_finish(x, node, out);
 }
 
-static enum status import_square(struct xnn_import *x, const struct xnn_node *node)
+static enum status import_square(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node)
 {
     uint32_t args[2], out;
-    TRY(xnn_real(x, node->inputs[0], &args[0]));
+    TRY(rt_xnnpack_real(x, node->inputs[0], &args[0]));
     args[1] = args[0];
-    TRY(xnn_apply(x, "mul", args, 2, x->graph->values[args[0]].dtype, &out));
-    return xnn_finish(x, node, out);
+    TRY(rt_xnnpack_apply(x, "mul", args, 2, x->graph->values[args[0]].dtype, &out));
+    return rt_xnnpack_finish(x, node, out);
 }
 
 /* The only form that there is, whatever the exported model asked for. */
-static enum status import_gelu(struct xnn_import *x, const struct xnn_node *node)
+static enum status import_gelu(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node)
 {
     uint32_t args[2], out;
-    TRY(xnn_real(x, node->inputs[0], &args[0]));
+    TRY(rt_xnnpack_real(x, node->inputs[0], &args[0]));
     args[1] = rt_graph_string(x->graph, span_str("none"));
-    TRY(xnn_apply(x, "gelu", args, 2, x->graph->values[args[0]].dtype, &out));
-    return xnn_finish(x, node, out);
+    TRY(rt_xnnpack_apply(x, "gelu", args, 2, x->graph->values[args[0]].dtype, &out));
+    return rt_xnnpack_finish(x, node, out);
 }
 
 /* x * clamp(x + 3, 0, 6) / 6 */
-static enum status import_hardswish(struct xnn_import *x, const struct xnn_node *node)
+static enum status import_hardswish(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node)
 {
     uint32_t arg, out;
-    TRY(xnn_real(x, node->inputs[0], &arg));
+    TRY(rt_xnnpack_real(x, node->inputs[0], &arg));
     enum dtype dtype = x->graph->values[arg].dtype;
-    uint32_t shift[] = {arg, rt_graph_float(x->graph, 3), xnn_int(x, 1)};
-    TRY(xnn_apply(x, "add_scalar", shift, 3, dtype, &out));
+    uint32_t shift[] = {arg, rt_graph_float(x->graph, 3), rt_xnnpack_int(x, 1)};
+    TRY(rt_xnnpack_apply(x, "add_scalar", shift, 3, dtype, &out));
     uint32_t bounds[] = {out, rt_graph_float(x->graph, 0), rt_graph_float(x->graph, 6)};
-    TRY(xnn_apply(x, "clamp", bounds, 3, dtype, &out));
+    TRY(rt_xnnpack_apply(x, "clamp", bounds, 3, dtype, &out));
     uint32_t product[] = {arg, out};
-    TRY(xnn_apply(x, "mul", product, 2, dtype, &out));
+    TRY(rt_xnnpack_apply(x, "mul", product, 2, dtype, &out));
     uint32_t quotient[] = {out, rt_graph_float(x->graph, 6)};
-    TRY(xnn_apply(x, "div_scalar", quotient, 2, dtype, &out));
-    return xnn_finish(x, node, out);
+    TRY(rt_xnnpack_apply(x, "div_scalar", quotient, 2, dtype, &out));
+    return rt_xnnpack_finish(x, node, out);
 }
 
-static enum status import_leaky_relu(struct xnn_import *x, const struct xnn_node *node)
+static enum status import_leaky_relu(struct rt_xnnpack_import *x,
+                                     const struct rt_xnnpack_node *node)
 {
     uint32_t args[2], out;
-    TRY(xnn_real(x, node->inputs[0], &args[0]));
+    TRY(rt_xnnpack_real(x, node->inputs[0], &args[0]));
     args[1] = rt_graph_float(x->graph, (double)node->number);
-    TRY(xnn_apply(x, "leaky_relu", args, 2, x->graph->values[args[0]].dtype, &out));
-    return xnn_finish(x, node, out);
+    TRY(rt_xnnpack_apply(x, "leaky_relu", args, 2, x->graph->values[args[0]].dtype, &out));
+    return rt_xnnpack_finish(x, node, out);
 }
 
-static enum status import_elu(struct xnn_import *x, const struct xnn_node *node)
+static enum status import_elu(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node)
 {
     uint32_t args[4], out;
-    TRY(xnn_real(x, node->inputs[0], &args[0]));
+    TRY(rt_xnnpack_real(x, node->inputs[0], &args[0]));
     args[1] = rt_graph_float(x->graph, (double)node->number);
     args[2] = args[3] = rt_graph_float(x->graph, 1);
-    TRY(xnn_apply(x, "elu", args, 4, x->graph->values[args[0]].dtype, &out));
-    return xnn_finish(x, node, out);
+    TRY(rt_xnnpack_apply(x, "elu", args, 4, x->graph->values[args[0]].dtype, &out));
+    return rt_xnnpack_finish(x, node, out);
 }
 
 /* x > 0 ? x : x * slope, with a slope for each place of the last dim. */
-static enum status import_prelu(struct xnn_import *x, const struct xnn_node *node)
+static enum status import_prelu(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node)
 {
     uint32_t arg, slope, is_positive, scaled, out;
-    TRY(xnn_real(x, node->inputs[0], &arg));
-    TRY(xnn_real(x, node->inputs[1], &slope));
+    TRY(rt_xnnpack_real(x, node->inputs[0], &arg));
+    TRY(rt_xnnpack_real(x, node->inputs[1], &slope));
     enum dtype dtype = promoted(x, arg, slope);
     uint32_t compared[] = {arg, rt_graph_float(x->graph, 0)};
-    TRY(xnn_apply(x, "gt_scalar", compared, 2, DT_BOOL, &is_positive));
+    TRY(rt_xnnpack_apply(x, "gt_scalar", compared, 2, DT_BOOL, &is_positive));
     uint32_t product[] = {arg, slope};
-    TRY(xnn_apply(x, "mul", product, 2, dtype, &scaled));
+    TRY(rt_xnnpack_apply(x, "mul", product, 2, dtype, &scaled));
     uint32_t choice[] = {is_positive, arg, scaled};
-    TRY(xnn_apply(x, "where", choice, 3, dtype, &out));
-    return xnn_finish(x, node, out);
+    TRY(rt_xnnpack_apply(x, "where", choice, 3, dtype, &out));
+    return rt_xnnpack_finish(x, node, out);
 }
 
 /* Quantized values are clamped as they are stored. */
-static enum status import_clamp(struct xnn_import *x, const struct xnn_node *node)
+static enum status import_clamp(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node)
 {
-    const struct xnn_value *in = &x->payload.values[node->inputs[0]];
-    const struct xnn_value *out = &x->payload.values[node->outputs[0]];
-    bool is_plain = xnn_types[in->type].quant == XNN_PLAIN;
+    const struct rt_xnnpack_value *in = &x->payload.values[node->inputs[0]];
+    const struct rt_xnnpack_value *out = &x->payload.values[node->outputs[0]];
+    bool is_plain = rt_xnnpack_types[in->type].quant == XNN_PLAIN;
     uint32_t arg, clamped;
-    if (is_plain || !xnn_same_form(in, out)) {
-        TRY(xnn_real(x, node->inputs[0], &arg));
-        return xnn_finish(x, node, arg);
+    if (is_plain || !rt_xnnpack_same_form(in, out)) {
+        TRY(rt_xnnpack_real(x, node->inputs[0], &arg));
+        return rt_xnnpack_finish(x, node, arg);
     }
-    TRY(xnn_stored(x, node->inputs[0], &arg));
+    TRY(rt_xnnpack_stored(x, node->inputs[0], &arg));
     uint32_t args[] = {
         arg,
-        xnn_int(x, (int64_t)xnn_quantize(in, (double)node->min)),
-        xnn_int(x, (int64_t)xnn_quantize(in, (double)node->max)),
+        rt_xnnpack_int(x, (int64_t)rt_xnnpack_quantize(in, (double)node->min)),
+        rt_xnnpack_int(x, (int64_t)rt_xnnpack_quantize(in, (double)node->max)),
     };
-    TRY(xnn_apply(x, "clamp", args, 3, xnn_types[in->type].dtype, &clamped));
-    return xnn_define(x, node->outputs[0], clamped);
+    TRY(rt_xnnpack_apply(x, "clamp", args, 3, rt_xnnpack_types[in->type].dtype, &clamped));
+    return rt_xnnpack_define(x, node->outputs[0], clamped);
 }
 
-static enum status import_convert(struct xnn_import *x, const struct xnn_node *node)
+static enum status import_convert(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node)
 {
     uint32_t arg;
-    TRY(xnn_real(x, node->inputs[0], &arg));
-    return xnn_finish(x, node, arg);
+    TRY(rt_xnnpack_real(x, node->inputs[0], &arg));
+    return rt_xnnpack_finish(x, node, arg);
 }
 
 /* ---- moving ---------------------------------------------------------------------------------- */
@@ -147,38 +149,40 @@ struct move {
     enum dtype dtype;
 };
 
-static enum status begin_move(struct xnn_import *x, const struct xnn_node *node, struct move *move)
+static enum status begin_move(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node,
+                              struct move *move)
 {
-    const struct xnn_value *out = &x->payload.values[node->outputs[0]];
+    const struct rt_xnnpack_value *out = &x->payload.values[node->outputs[0]];
     move->on_stored = true;
     for (uint32_t i = 0; i < node->input_count; i++) {
-        const struct xnn_value *in = &x->payload.values[node->inputs[i]];
-        move->on_stored = move->on_stored && !in->quantizes_rows && xnn_same_form(in, out);
+        const struct rt_xnnpack_value *in = &x->payload.values[node->inputs[i]];
+        move->on_stored = move->on_stored && !in->quantizes_rows && rt_xnnpack_same_form(in, out);
     }
     for (uint32_t i = 0; i < node->input_count; i++) {
         uint32_t *arg = &move->args[i];
-        TRY(move->on_stored ? xnn_stored(x, node->inputs[i], arg)
-                            : xnn_real(x, node->inputs[i], arg));
+        TRY(move->on_stored ? rt_xnnpack_stored(x, node->inputs[i], arg)
+                            : rt_xnnpack_real(x, node->inputs[i], arg));
         enum dtype dtype = x->graph->values[*arg].dtype;
         move->dtype = i == 0 || dtype == move->dtype ? dtype : DT_F32;
     }
     return ST_OK;
 }
 
-static enum status end_move(struct xnn_import *x, const struct xnn_node *node,
+static enum status end_move(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node,
                             const struct move *move, uint32_t moved)
 {
-    return move->on_stored ? xnn_define(x, node->outputs[0], moved) : xnn_finish(x, node, moved);
+    return move->on_stored ? rt_xnnpack_define(x, node->outputs[0], moved)
+                           : rt_xnnpack_finish(x, node, moved);
 }
 
-static enum status import_copy(struct xnn_import *x, const struct xnn_node *node)
+static enum status import_copy(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node)
 {
     struct move move;
     TRY(begin_move(x, node, &move));
     return end_move(x, node, &move, move.args[0]);
 }
 
-static enum status need_rank(struct xnn_import *x, const struct move *move, uint32_t count)
+static enum status need_rank(struct rt_xnnpack_import *x, const struct move *move, uint32_t count)
 {
     uint8_t rank = x->graph->values[move->args[0]].rank;
     if (count != rank) {
@@ -188,9 +192,9 @@ static enum status need_rank(struct xnn_import *x, const struct move *move, uint
     return ST_OK;
 }
 
-static enum status import_transpose(struct xnn_import *x, const struct xnn_node *node)
+static enum status import_transpose(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node)
 {
-    const struct xnn_list *perm = &node->lists[0];
+    const struct rt_xnnpack_list *perm = &node->lists[0];
     uint8_t order[XNN_LIST_MAX];
     uint32_t seen = 0, moved;
     struct move move;
@@ -205,14 +209,14 @@ static enum status import_transpose(struct xnn_import *x, const struct xnn_node 
         seen |= 1u << perm->items[i];
         order[i] = (uint8_t)perm->items[i];
     }
-    TRY(xnn_permute(x, move.args[0], order, &moved));
+    TRY(rt_xnnpack_permute(x, move.args[0], order, &moved));
     return end_move(x, node, &move, moved);
 }
 
 /* A size of 0 is the one that follows from the others. */
-static enum status import_reshape(struct xnn_import *x, const struct xnn_node *node)
+static enum status import_reshape(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node)
 {
-    const struct xnn_list *shape = &node->lists[0];
+    const struct rt_xnnpack_list *shape = &node->lists[0];
     struct rt_dim dims[XNN_LIST_MAX];
     uint32_t moved, open = 0;
     struct move move;
@@ -224,14 +228,14 @@ static enum status import_reshape(struct xnn_import *x, const struct xnn_node *n
     if (open > 1) {
         return error_set(x->err, ST_CORRUPT, "%" PRIu32 " open sizes, at most 1", open);
     }
-    TRY(xnn_view(x, move.args[0], dims, (uint8_t)shape->count, &moved));
+    TRY(rt_xnnpack_view(x, move.args[0], dims, (uint8_t)shape->count, &moved));
     return end_move(x, node, &move, moved);
 }
 
 /* From the offset, as many as the size, cut where the value ends. */
-static enum status import_slice(struct xnn_import *x, const struct xnn_node *node)
+static enum status import_slice(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node)
 {
-    const struct xnn_list *offsets = &node->lists[0], *sizes = &node->lists[1];
+    const struct rt_xnnpack_list *offsets = &node->lists[0], *sizes = &node->lists[1];
     struct move move;
     TRY(begin_move(x, node, &move));
     TRY(need_rank(x, &move, offsets->count));
@@ -243,18 +247,22 @@ static enum status import_slice(struct xnn_import *x, const struct xnn_node *nod
             continue;
         }
         uint32_t args[] = {
-            moved, xnn_int(x, d), xnn_int(x, begin), xnn_int(x, end), xnn_int(x, 1),
+            moved,
+            rt_xnnpack_int(x, d),
+            rt_xnnpack_int(x, begin),
+            rt_xnnpack_int(x, end),
+            rt_xnnpack_int(x, 1),
         };
-        TRY(xnn_apply(x, "slice", args, 5, move.dtype, &moved));
+        TRY(rt_xnnpack_apply(x, "slice", args, 5, move.dtype, &moved));
     }
     return end_move(x, node, &move, moved);
 }
 
 /* The graph's form counts from the last dim: before, after, before, after. */
-static enum status import_pad(struct xnn_import *x, const struct xnn_node *node)
+static enum status import_pad(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node)
 {
-    const struct xnn_list *before = &node->lists[0], *after = &node->lists[1];
-    const struct xnn_value *value = &x->payload.values[node->inputs[0]];
+    const struct rt_xnnpack_list *before = &node->lists[0], *after = &node->lists[1];
+    const struct rt_xnnpack_value *value = &x->payload.values[node->inputs[0]];
     int64_t pads[2 * XNN_LIST_MAX];
     uint32_t moved, rank = before->count;
     struct move move;
@@ -266,15 +274,15 @@ static enum status import_pad(struct xnn_import *x, const struct xnn_node *node)
         pads[2 * (rank - 1 - d) + 1] = after->items[d];
     }
     double number = (double)node->number;
-    uint32_t args[] = {move.args[0], xnn_ints(x, pads, 2 * rank), 0};
-    bool is_quantized = move.on_stored && xnn_types[value->type].quant != XNN_PLAIN;
-    args[2] = is_quantized ? xnn_int(x, (int64_t)xnn_quantize(value, number))
+    uint32_t args[] = {move.args[0], rt_xnnpack_ints(x, pads, 2 * rank), 0};
+    bool is_quantized = move.on_stored && rt_xnnpack_types[value->type].quant != XNN_PLAIN;
+    args[2] = is_quantized ? rt_xnnpack_int(x, (int64_t)rt_xnnpack_quantize(value, number))
                            : rt_graph_float(x->graph, number);
-    TRY(xnn_apply(x, "constant_pad", args, 3, move.dtype, &moved));
+    TRY(rt_xnnpack_apply(x, "constant_pad", args, 3, move.dtype, &moved));
     return end_move(x, node, &move, moved);
 }
 
-static enum status import_cat(struct xnn_import *x, const struct xnn_node *node)
+static enum status import_cat(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node)
 {
     struct move move;
     uint32_t moved;
@@ -285,16 +293,16 @@ static enum status import_cat(struct xnn_import *x, const struct xnn_node *node)
     }
     uint32_t args[] = {
         rt_graph_tensors(x->graph, move.args, node->input_count),
-        xnn_int(x, node->params[0]),
+        rt_xnnpack_int(x, node->params[0]),
     };
-    TRY(xnn_apply(x, "cat", args, 2, move.dtype, &moved));
+    TRY(rt_xnnpack_apply(x, "cat", args, 2, move.dtype, &moved));
     return end_move(x, node, &move, moved);
 }
 
 /* ---- products -------------------------------------------------------------------------------- */
 
 /* Swaps the last two dims. */
-static enum status swap_last(struct xnn_import *x, uint32_t value, uint32_t *out_value)
+static enum status swap_last(struct rt_xnnpack_import *x, uint32_t value, uint32_t *out_value)
 {
     uint8_t rank = x->graph->values[value].rank, order[SHAPE_RANK_MAX];
     if (rank < 2) {
@@ -305,40 +313,41 @@ static enum status swap_last(struct xnn_import *x, uint32_t value, uint32_t *out
     }
     order[rank - 2] = rank - 1;
     order[rank - 1] = rank - 2;
-    return xnn_permute(x, value, order, out_value);
+    return rt_xnnpack_permute(x, value, order, out_value);
 }
 
 /* The filter is [N, K] or, with the flag, [K, N]; scales of channels belong to N. */
-static enum status import_fully_connected(struct xnn_import *x, const struct xnn_node *node)
+static enum status import_fully_connected(struct rt_xnnpack_import *x,
+                                          const struct rt_xnnpack_node *node)
 {
-    const struct xnn_value *filter = &x->payload.values[node->inputs[1]];
+    const struct rt_xnnpack_value *filter = &x->payload.values[node->inputs[1]];
     bool swaps = node->flags & XNN_TRANSPOSE;
     uint32_t args[3], out;
-    TRY(xnn_real(x, node->inputs[0], &args[0]));
-    TRY(xnn_convert(x, args[0], DT_F32, &args[0]));
-    TRY(xnn_stored(x, node->inputs[1], &args[1]));
-    enum xnn_quant quant = xnn_types[filter->type].quant;
+    TRY(rt_xnnpack_real(x, node->inputs[0], &args[0]));
+    TRY(rt_xnnpack_convert(x, args[0], DT_F32, &args[0]));
+    TRY(rt_xnnpack_stored(x, node->inputs[1], &args[1]));
+    enum rt_xnnpack_quant quant = rt_xnnpack_types[filter->type].quant;
     if ((swaps && quant == XNN_PER_GROUP) ||
         (quant == XNN_PER_CHANNEL && filter->channel_dim != (swaps ? 1 : 0))) {
         return error_set(x->err, ST_CORRUPT, "%s filter with scales along dim %u%s",
-                         xnn_types[filter->type].name, filter->channel_dim,
+                         rt_xnnpack_types[filter->type].name, filter->channel_dim,
                          swaps ? ", transposed" : "");
     }
     if (swaps) {
         TRY(swap_last(x, args[1], &args[1]));
     }
-    TRY(xnn_decode(x, node->inputs[1], args[1], 0, &args[1]));
+    TRY(rt_xnnpack_decode(x, node->inputs[1], args[1], 0, &args[1]));
     args[2] = rt_graph_none(x->graph);
     if (node->inputs[2] != XNN_NO_VALUE) {
-        TRY(xnn_real(x, node->inputs[2], &args[2]));
-        TRY(xnn_convert(x, args[2], DT_F32, &args[2]));
+        TRY(rt_xnnpack_real(x, node->inputs[2], &args[2]));
+        TRY(rt_xnnpack_convert(x, args[2], DT_F32, &args[2]));
     }
-    TRY(xnn_apply(x, "linear", args, 3, DT_F32, &out));
-    return xnn_finish(x, node, out);
+    TRY(rt_xnnpack_apply(x, "linear", args, 3, DT_F32, &out));
+    return rt_xnnpack_finish(x, node, out);
 }
 
 /* Dims of the product but for the last two, which the two factors broadcast to. */
-static enum status find_batch(struct xnn_import *x, const uint32_t factors[2],
+static enum status find_batch(struct rt_xnnpack_import *x, const uint32_t factors[2],
                               struct rt_dim batch[SHAPE_RANK_MAX], uint8_t *out_rank)
 {
     const struct rt_value *a = &x->graph->values[factors[0]], *b = &x->graph->values[factors[1]];
@@ -362,8 +371,8 @@ static enum status find_batch(struct xnn_import *x, const uint32_t factors[2],
 }
 
 /* |factor| with the batch's dims, repeated where it has fewer, as one dim before its last two. */
-static enum status flatten_batch(struct xnn_import *x, const struct rt_dim *batch, uint8_t rank,
-                                 uint32_t *factor)
+static enum status flatten_batch(struct rt_xnnpack_import *x, const struct rt_dim *batch,
+                                 uint8_t rank, uint32_t *factor)
 {
     const struct rt_value *v = &x->graph->values[*factor];
     struct rt_dim sizes[SHAPE_RANK_MAX], flat[3] = {rt_dim_of(1)};
@@ -378,52 +387,53 @@ static enum status flatten_batch(struct xnn_import *x, const struct rt_dim *batc
     if (!is_whole) {
         uint32_t args[] = {*factor, rt_graph_ints(x->graph, sizes, rank + 2u),
                            rt_graph_bool(x->graph, false)};
-        TRY(xnn_apply(x, "expand", args, 3, v->dtype, factor));
+        TRY(rt_xnnpack_apply(x, "expand", args, 3, v->dtype, factor));
     }
-    return rank == 1 ? ST_OK : xnn_view(x, *factor, flat, 3, factor);
+    return rank == 1 ? ST_OK : rt_xnnpack_view(x, *factor, flat, 3, factor);
 }
 
-static enum status import_batch_product(struct xnn_import *x, const struct xnn_node *node)
+static enum status import_batch_product(struct rt_xnnpack_import *x,
+                                        const struct rt_xnnpack_node *node)
 {
     struct rt_dim batch[SHAPE_RANK_MAX];
     uint32_t args[2], out;
     uint8_t rank = 0;
     for (uint32_t i = 0; i < 2; i++) {
-        TRY(xnn_real(x, node->inputs[i], &args[i]));
-        TRY(xnn_convert(x, args[i], DT_F32, &args[i]));
+        TRY(rt_xnnpack_real(x, node->inputs[i], &args[i]));
+        TRY(rt_xnnpack_convert(x, args[i], DT_F32, &args[i]));
     }
     if (node->flags & XNN_TRANSPOSE) {
         TRY(swap_last(x, args[1], &args[1]));
     }
     TRY(find_batch(x, args, batch, &rank));
     if (rank == 0) {
-        TRY(xnn_apply(x, "mm", args, 2, DT_F32, &out));
-        return xnn_finish(x, node, out);
+        TRY(rt_xnnpack_apply(x, "mm", args, 2, DT_F32, &out));
+        return rt_xnnpack_finish(x, node, out);
     }
     TRY(flatten_batch(x, batch, rank, &args[0]));
     TRY(flatten_batch(x, batch, rank, &args[1]));
-    TRY(xnn_apply(x, "bmm", args, 2, DT_F32, &out));
+    TRY(rt_xnnpack_apply(x, "bmm", args, 2, DT_F32, &out));
     if (rank > 1) {
         batch[rank] = x->graph->values[out].dims[1];
         batch[rank + 1] = x->graph->values[out].dims[2];
-        TRY(xnn_view(x, out, batch, (uint8_t)(rank + 2), &out));
+        TRY(rt_xnnpack_view(x, out, batch, (uint8_t)(rank + 2), &out));
     }
-    return xnn_finish(x, node, out);
+    return rt_xnnpack_finish(x, node, out);
 }
 
 /* Along the last dim. */
-static enum status import_softmax(struct xnn_import *x, const struct xnn_node *node)
+static enum status import_softmax(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node)
 {
     uint32_t args[3], out;
-    TRY(xnn_real(x, node->inputs[0], &args[0]));
-    args[1] = xnn_int(x, -1);
+    TRY(rt_xnnpack_real(x, node->inputs[0], &args[0]));
+    args[1] = rt_xnnpack_int(x, -1);
     args[2] = rt_graph_bool(x->graph, false);
-    TRY(xnn_apply(x, "softmax", args, 3, x->graph->values[args[0]].dtype, &out));
-    return xnn_finish(x, node, out);
+    TRY(rt_xnnpack_apply(x, "softmax", args, 3, x->graph->values[args[0]].dtype, &out));
+    return rt_xnnpack_finish(x, node, out);
 }
 
 /* The exporter has the node, its runtime has not, so no file can tell what it means. */
-static enum status import_attention(struct xnn_import *x, const struct xnn_node *node)
+static enum status import_attention(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node)
 {
     (void)node;
     return error_set(x->err, ST_UNSUPPORTED, "no runtime executes it");
@@ -441,30 +451,31 @@ static enum status import_attention(struct xnn_import *x, const struct xnn_node 
     }
 #define WINDOW "uuuuuuuuuu" /* padding, kernel, stride, dilation */
 
-static const struct xnn_row rows[] = {
+static const struct rt_xnnpack_row rows[] = {
     [1] = BINARY("Add", "add"),
     [2] = {"FullyConnected", "iibog", import_fully_connected, XNN_TRANSPOSE, NULL},
     [3] = {"Softmax", "iog", import_softmax, 0, NULL},
     [4] = UNARY("Sigmoid", "sigmoid"),
     [5] = {"StaticTranspose", "-Liog", import_transpose, 0, NULL},
     [6] = {"Clamp", "iog", import_clamp, 0, NULL},
-    [7] = {"Conv2d", WINDOW "uuuuuiibog", xnn_import_conv, XNN_SAME_PADDING, NULL},
+    [7] = {"Conv2d", WINDOW "uuuuuiibog", rt_xnnpack_import_conv, XNN_SAME_PADDING, NULL},
     [8] = BINARY("Div", "div"),
-    [9] = {"StaticResizeBilinear2D", "uuiog", xnn_import_resize, XNN_ALIGN_CORNERS, NULL},
+    [9] = {"StaticResizeBilinear2D", "uuiog", rt_xnnpack_import_resize, XNN_ALIGN_CORNERS, NULL},
     [10] = {"StaticConstantPad", "LLfiog", import_pad, 0, NULL},
-    [11] = {"AvgPooling2d", WINDOW "iog", xnn_import_avg_pool, XNN_SAME_PADDING | XNN_KEEP_DIMS,
-            NULL},
+    [11] = {"AvgPooling2d", WINDOW "iog", rt_xnnpack_import_avg_pool,
+            XNN_SAME_PADDING | XNN_KEEP_DIMS, NULL},
     [12] = BINARY("Minimum", "minimum"),
-    [13] = {"DepthwiseConv2d", WINDOW "uuuuuiibog", xnn_import_depthwise, XNN_SAME_PADDING, NULL},
-    [14] = {"MaxPooling2d", WINDOW "iog", xnn_import_max_pool, XNN_SAME_PADDING | XNN_KEEP_DIMS,
+    [13] = {"DepthwiseConv2d", WINDOW "uuuuuiibog", rt_xnnpack_import_depthwise, XNN_SAME_PADDING,
             NULL},
+    [14] = {"MaxPooling2d", WINDOW "iog", rt_xnnpack_import_max_pool,
+            XNN_SAME_PADDING | XNN_KEEP_DIMS, NULL},
     [15] = BINARY("Multiply", "mul"),
     [16] = BINARY("Subtract", "sub"),
     [17] = UNARY("Floor", "floor"),
     [18] = {"Convert", "iog", import_convert, 0, NULL},
-    [19] = {"GlobalAvgPooling2d", "iog", xnn_import_global_pool, XNN_KEEP_DIMS, NULL},
+    [19] = {"GlobalAvgPooling2d", "iog", rt_xnnpack_import_global_pool, XNN_KEEP_DIMS, NULL},
     [20] = {"StaticReshape", "-Liog", import_reshape, 0, NULL},
-    [21] = {"ArgMaxPooling2d", "uuuuuuioog", xnn_import_argmax_pool, XNN_KEEP_DIMS, NULL},
+    [21] = {"ArgMaxPooling2d", "uuuuuuioog", rt_xnnpack_import_argmax_pool, XNN_KEEP_DIMS, NULL},
     [22] = UNARY("SquareRoot", "sqrt"),
     [23] = UNARY("Ceiling", "ceil"),
     [24] = {"Hardswish", "iog", import_hardswish, 0, NULL},
@@ -482,7 +493,7 @@ static const struct xnn_row rows[] = {
     [36] = {"ScaledDotProductAttention", "iiiiiog", import_attention, 0, NULL},
     [37] = {"BatchMatrixMultiply", "iiog", import_batch_product, XNN_TRANSPOSE, NULL},
     [38] = {"Concatenate5", "uiiiiogi", import_cat, 0, NULL},
-    [39] = {"ConvTranspose2d", WINDOW "uuuuuiibog", xnn_import_deconv, 0, NULL},
+    [39] = {"ConvTranspose2d", WINDOW "uuuuuiibog", rt_xnnpack_import_deconv, 0, NULL},
     [40] = UNARY("ReciprocalSquareRoot", "rsqrt"),
     [41] = UNARY("Log", "log"),
     [42] = {"Gelu", "iog", import_gelu, 0, NULL},
@@ -493,7 +504,7 @@ static const struct xnn_row rows[] = {
     [47] = UNARY("Cos", "cos"),
 };
 
-const struct xnn_row *xnn_row_find(uint8_t tag)
+const struct rt_xnnpack_row *rt_xnnpack_row_find(uint8_t tag)
 {
     return tag < sizeof(rows) / sizeof(rows[0]) && rows[tag].name ? &rows[tag] : NULL;
 }

@@ -15,7 +15,7 @@
 #include "runtime/import/xnnpack.h"
 #include "runtime/ops/op.h"
 
-const struct xnn_type_info xnn_types[XNN_TYPE_COUNT] = {
+const struct rt_xnnpack_type_info rt_xnnpack_types[XNN_TYPE_COUNT] = {
     [XNN_F32] = {"fp32", DT_F32, false, XNN_PLAIN, 0, 0},
     [XNN_F16] = {"fp16", DT_F16, false, XNN_PLAIN, 0, 0},
     [XNN_BF16] = {"bf16", DT_BF16, false, XNN_PLAIN, 0, 0},
@@ -33,16 +33,16 @@ const struct xnn_type_info xnn_types[XNN_TYPE_COUNT] = {
 /* The exporter rounds scales of groups to bf16 by adding most of half a step and cutting. */
 #define GROUP_SCALE_ROUNDING 1.00389105f
 
-bool xnn_same_form(const struct xnn_value *a, const struct xnn_value *b)
+bool rt_xnnpack_same_form(const struct rt_xnnpack_value *a, const struct rt_xnnpack_value *b)
 {
-    return a->type == b->type && (xnn_types[a->type].quant == XNN_PLAIN ||
-                                  (xnn_types[a->type].quant == XNN_PER_TENSOR &&
+    return a->type == b->type && (rt_xnnpack_types[a->type].quant == XNN_PLAIN ||
+                                  (rt_xnnpack_types[a->type].quant == XNN_PER_TENSOR &&
                                    a->scale == b->scale && a->zero_point == b->zero_point));
 }
 
-double xnn_quantize(const struct xnn_value *value, double number)
+double rt_xnnpack_quantize(const struct rt_xnnpack_value *value, double number)
 {
-    const struct xnn_type_info *type = &xnn_types[value->type];
+    const struct rt_xnnpack_type_info *type = &rt_xnnpack_types[value->type];
     double q = number;
     if (type->quant == XNN_PER_TENSOR) {
         q = rint(number / (double)value->scale) + value->zero_point;
@@ -54,7 +54,7 @@ double xnn_quantize(const struct xnn_value *value, double number)
 /* ---- constants ------------------------------------------------------------------------------- */
 
 /* A one-dimensional or two-dimensional constant of what |value|'s scales are. */
-static enum status scale_constant(struct xnn_import *x, const struct xnn_value *value,
+static enum status scale_constant(struct rt_xnnpack_import *x, const struct rt_xnnpack_value *value,
                                   const struct shape *shape, uint32_t *out_value)
 {
     enum dtype dtype = value->scales_are_f32 ? DT_F32 : DT_BF16;
@@ -62,7 +62,7 @@ static enum status scale_constant(struct xnn_import *x, const struct xnn_value *
 }
 
 /* Scales of groups in an old file, f32 but meant to lose what bf16 has no place for. */
-static enum status round_group_scales(struct xnn_import *x, uint32_t *scales)
+static enum status round_group_scales(struct rt_xnnpack_import *x, uint32_t *scales)
 {
     struct hal_buffer *buffer;
     struct rt_value *v = &x->graph->values[*scales];
@@ -91,25 +91,25 @@ static enum status round_group_scales(struct xnn_import *x, uint32_t *scales)
 }
 
 /* Numbers of 4 bits are unpacked here: nothing else knows of them. */
-static enum status import_constant(struct xnn_import *x, struct xnn_value *value)
+static enum status rt_import_constant(struct rt_xnnpack_import *x, struct rt_xnnpack_value *value)
 {
     struct shape shape = value->shape;
-    const struct xnn_type_info *type = &xnn_types[value->type];
+    const struct rt_xnnpack_type_info *type = &rt_xnnpack_types[value->type];
     if (!type->is_packed) {
         return rt_delegate_constant(x->call, type->dtype, &shape, value->bytes, &value->stored);
     }
     uint32_t packed;
     shape.dims[1] = shape.dims[1] / 2 + shape.dims[1] % 2;
     TRY(rt_delegate_constant(x->call, DT_U8, &shape, value->bytes, &packed));
-    uint32_t args[] = {packed, xnn_int(x, value->shape.dims[1]), xnn_int(x, 0)};
-    return xnn_apply(x, "unpack_int4", args, 3, type->dtype, &value->stored);
+    uint32_t args[] = {packed, rt_xnnpack_int(x, value->shape.dims[1]), rt_xnnpack_int(x, 0)};
+    return rt_xnnpack_apply(x, "unpack_int4", args, 3, type->dtype, &value->stored);
 }
 
-enum status xnn_stored(struct xnn_import *x, uint32_t index, uint32_t *out_value)
+enum status rt_xnnpack_stored(struct rt_xnnpack_import *x, uint32_t index, uint32_t *out_value)
 {
-    struct xnn_value *value = &x->payload.values[index];
+    struct rt_xnnpack_value *value = &x->payload.values[index];
     if (value->stored == 0 && value->is_constant) {
-        TRY(import_constant(x, value));
+        TRY(rt_import_constant(x, value));
     }
     if (value->stored == 0) {
         return error_set(x->err, ST_CORRUPT, "id %" PRIu32 " is read before it is written",
@@ -121,48 +121,49 @@ enum status xnn_stored(struct xnn_import *x, uint32_t index, uint32_t *out_value
 
 /* ---- from stored to numbers ------------------------------------------------------------------ */
 
-static uint32_t dtype_arg(struct xnn_import *x, enum dtype dtype)
+static uint32_t dtype_arg(struct rt_xnnpack_import *x, enum dtype dtype)
 {
-    return xnn_int(x, dtype_infos[dtype].executorch);
+    return rt_xnnpack_int(x, dtype_infos[dtype].executorch);
 }
 
-static enum status decode_tensor(struct xnn_import *x, const struct xnn_value *value,
+static enum status decode_tensor(struct rt_xnnpack_import *x, const struct rt_xnnpack_value *value,
                                  uint32_t stored, uint32_t *out_value)
 {
-    const struct xnn_type_info *type = &xnn_types[value->type];
+    const struct rt_xnnpack_type_info *type = &rt_xnnpack_types[value->type];
     uint32_t args[] = {
         stored,
         rt_graph_float(x->graph, (double)value->scale),
-        xnn_int(x, value->zero_point),
-        xnn_int(x, type->min),
-        xnn_int(x, type->max),
+        rt_xnnpack_int(x, value->zero_point),
+        rt_xnnpack_int(x, type->min),
+        rt_xnnpack_int(x, type->max),
         dtype_arg(x, type->dtype),
         rt_graph_none(x->graph),
     };
-    return xnn_apply(x, "dequantize", args, 7, DT_F32, out_value);
+    return rt_xnnpack_apply(x, "dequantize", args, 7, DT_F32, out_value);
 }
 
-static enum status decode_rows(struct xnn_import *x, const struct xnn_value *value, uint32_t stored,
-                               uint32_t *out_value)
+static enum status decode_rows(struct rt_xnnpack_import *x, const struct rt_xnnpack_value *value,
+                               uint32_t stored, uint32_t *out_value)
 {
-    const struct xnn_type_info *type =
-        &xnn_types[XNN_QDINT8]; /* |value| may be floats in the file */
+    const struct rt_xnnpack_type_info *type =
+        &rt_xnnpack_types[XNN_QDINT8]; /* |value| may be floats in the file */
     uint32_t args[] = {
         stored,
         value->row_scales,
         value->row_offsets,
-        xnn_int(x, type->min),
-        xnn_int(x, type->max),
+        rt_xnnpack_int(x, type->min),
+        rt_xnnpack_int(x, type->max),
         dtype_arg(x, type->dtype),
         dtype_arg(x, DT_F32),
     };
-    return xnn_apply(x, "dequantize_rows", args, 7, DT_F32, out_value);
+    return rt_xnnpack_apply(x, "dequantize_rows", args, 7, DT_F32, out_value);
 }
 
-static enum status decode_channels(struct xnn_import *x, const struct xnn_value *value,
-                                   uint32_t stored, uint8_t axis, uint32_t *out_value)
+static enum status decode_channels(struct rt_xnnpack_import *x,
+                                   const struct rt_xnnpack_value *value, uint32_t stored,
+                                   uint8_t axis, uint32_t *out_value)
 {
-    const struct xnn_type_info *type = &xnn_types[value->type];
+    const struct rt_xnnpack_type_info *type = &rt_xnnpack_types[value->type];
     struct shape shape = {.rank = 1, .dims = {value->shape.dims[value->channel_dim]}};
     uint32_t scales;
     TRY(scale_constant(x, value, &shape, &scales));
@@ -170,16 +171,16 @@ static enum status decode_channels(struct xnn_import *x, const struct xnn_value 
         stored,
         scales,
         rt_graph_none(x->graph),
-        xnn_int(x, axis),
-        xnn_int(x, type->min),
-        xnn_int(x, type->max),
+        rt_xnnpack_int(x, axis),
+        rt_xnnpack_int(x, type->min),
+        rt_xnnpack_int(x, type->max),
         dtype_arg(x, type->dtype),
         rt_graph_none(x->graph),
     };
-    return xnn_apply(x, "dequantize_channels", args, 8, DT_F32, out_value);
+    return rt_xnnpack_apply(x, "dequantize_channels", args, 8, DT_F32, out_value);
 }
 
-static enum status decode_groups(struct xnn_import *x, const struct xnn_value *value,
+static enum status decode_groups(struct rt_xnnpack_import *x, const struct rt_xnnpack_value *value,
                                  uint32_t stored, uint32_t *out_value)
 {
     struct shape shape = {.rank = 2,
@@ -189,17 +190,17 @@ static enum status decode_groups(struct xnn_import *x, const struct xnn_value *v
     if (value->scales_are_f32) {
         TRY(round_group_scales(x, &scales));
     } else {
-        TRY(xnn_convert(x, scales, DT_F32, &scales));
+        TRY(rt_xnnpack_convert(x, scales, DT_F32, &scales));
     }
-    uint32_t args[] = {stored, scales, xnn_int(x, value->group)};
-    return xnn_apply(x, "dequantize_groups", args, 3, DT_F32, out_value);
+    uint32_t args[] = {stored, scales, rt_xnnpack_int(x, value->group)};
+    return rt_xnnpack_apply(x, "dequantize_groups", args, 3, DT_F32, out_value);
 }
 
-enum status xnn_decode(struct xnn_import *x, uint32_t index, uint32_t stored, uint8_t axis,
-                       uint32_t *out_value)
+enum status rt_xnnpack_decode(struct rt_xnnpack_import *x, uint32_t index, uint32_t stored,
+                              uint8_t axis, uint32_t *out_value)
 {
-    const struct xnn_value *value = &x->payload.values[index];
-    switch (value->quantizes_rows ? XNN_PER_ROW : xnn_types[value->type].quant) {
+    const struct rt_xnnpack_value *value = &x->payload.values[index];
+    switch (value->quantizes_rows ? XNN_PER_ROW : rt_xnnpack_types[value->type].quant) {
     case XNN_PER_TENSOR:
         return decode_tensor(x, value, stored, out_value);
     case XNN_PER_CHANNEL:
@@ -209,20 +210,20 @@ enum status xnn_decode(struct xnn_import *x, uint32_t index, uint32_t stored, ui
     case XNN_PER_GROUP:
         return decode_groups(x, value, stored, out_value);
     default:
-        return xnn_convert(x, stored, DT_F32, out_value);
+        return rt_xnnpack_convert(x, stored, DT_F32, out_value);
     }
 }
 
-enum status xnn_real(struct xnn_import *x, uint32_t index, uint32_t *out_value)
+enum status rt_xnnpack_real(struct rt_xnnpack_import *x, uint32_t index, uint32_t *out_value)
 {
-    struct xnn_value *value = &x->payload.values[index];
+    struct rt_xnnpack_value *value = &x->payload.values[index];
     uint32_t stored;
-    TRY(xnn_stored(x, index, &stored));
-    bool is_plain = xnn_types[value->type].quant == XNN_PLAIN && !value->quantizes_rows;
+    TRY(rt_xnnpack_stored(x, index, &stored));
+    bool is_plain = rt_xnnpack_types[value->type].quant == XNN_PLAIN && !value->quantizes_rows;
     if (value->real == 0 && is_plain && value->type != XNN_BF16) {
         value->real = stored;
     } else if (value->real == 0) {
-        TRY(xnn_decode(x, index, stored, value->channel_dim, &value->real));
+        TRY(rt_xnnpack_decode(x, index, stored, value->channel_dim, &value->real));
     }
     *out_value = value->real;
     return ST_OK;
@@ -230,35 +231,35 @@ enum status xnn_real(struct xnn_import *x, uint32_t index, uint32_t *out_value)
 
 /* ---- from numbers to stored ------------------------------------------------------------------ */
 
-static enum status encode_tensor(struct xnn_import *x, const struct xnn_value *value,
+static enum status encode_tensor(struct rt_xnnpack_import *x, const struct rt_xnnpack_value *value,
                                  uint32_t numbers, uint32_t *out_value)
 {
-    const struct xnn_type_info *type = &xnn_types[value->type];
-    TRY(xnn_convert(x, numbers, DT_F32, &numbers));
+    const struct rt_xnnpack_type_info *type = &rt_xnnpack_types[value->type];
+    TRY(rt_xnnpack_convert(x, numbers, DT_F32, &numbers));
     uint32_t args[] = {
         numbers,
         rt_graph_float(x->graph, (double)value->scale),
-        xnn_int(x, value->zero_point),
-        xnn_int(x, type->min),
-        xnn_int(x, type->max),
+        rt_xnnpack_int(x, value->zero_point),
+        rt_xnnpack_int(x, type->min),
+        rt_xnnpack_int(x, type->max),
         dtype_arg(x, type->dtype),
     };
-    return xnn_apply(x, "quantize", args, 6, type->dtype, out_value);
+    return rt_xnnpack_apply(x, "quantize", args, 6, type->dtype, out_value);
 }
 
 /* Rows of the last dims: what is stored, and for each row its scale and zero point. */
-static enum status encode_rows(struct xnn_import *x, struct xnn_value *value, uint32_t numbers,
-                               uint32_t *out_value)
+static enum status encode_rows(struct rt_xnnpack_import *x, struct rt_xnnpack_value *value,
+                               uint32_t numbers, uint32_t *out_value)
 {
     struct rt_graph *graph = x->graph;
     const struct rt_op *op = rt_op_find("quantize_dynamic");
     must(op);
-    TRY(xnn_convert(x, numbers, DT_F32, &numbers));
+    TRY(rt_xnnpack_convert(x, numbers, DT_F32, &numbers));
     if (value->row_dims > graph->values[numbers].rank) {
         return error_set(x->err, ST_CORRUPT, "rows of %u dims of a value of rank %u",
                          value->row_dims, graph->values[numbers].rank);
     }
-    uint32_t args[] = {numbers, xnn_int(x, value->row_dims)};
+    uint32_t args[] = {numbers, rt_xnnpack_int(x, value->row_dims)};
     uint32_t outs[] = {
         rt_graph_tensor(graph, DT_I8, 0, NULL),
         rt_graph_tensor(graph, DT_F32, 0, NULL),
@@ -273,13 +274,14 @@ static enum status encode_rows(struct xnn_import *x, struct xnn_value *value, ui
     return ST_OK;
 }
 
-enum status xnn_encode(struct xnn_import *x, uint32_t index, uint32_t numbers, uint32_t *out_value)
+enum status rt_xnnpack_encode(struct rt_xnnpack_import *x, uint32_t index, uint32_t numbers,
+                              uint32_t *out_value)
 {
-    struct xnn_value *value = &x->payload.values[index];
-    const struct xnn_type_info *type = &xnn_types[value->type];
+    struct rt_xnnpack_value *value = &x->payload.values[index];
+    const struct rt_xnnpack_type_info *type = &rt_xnnpack_types[value->type];
     switch (value->quantizes_rows ? XNN_PER_ROW : type->quant) {
     case XNN_PLAIN:
-        return xnn_convert(x, numbers, type->dtype, out_value);
+        return rt_xnnpack_convert(x, numbers, type->dtype, out_value);
     case XNN_PER_TENSOR:
         return encode_tensor(x, value, numbers, out_value);
     case XNN_PER_ROW:
@@ -289,9 +291,9 @@ enum status xnn_encode(struct xnn_import *x, uint32_t index, uint32_t numbers, u
     }
 }
 
-enum status xnn_define(struct xnn_import *x, uint32_t index, uint32_t stored)
+enum status rt_xnnpack_define(struct rt_xnnpack_import *x, uint32_t index, uint32_t stored)
 {
-    struct xnn_value *value = &x->payload.values[index];
+    struct rt_xnnpack_value *value = &x->payload.values[index];
     if (value->is_constant || value->is_input) {
         return error_set(x->err, ST_CORRUPT, "id %" PRIu32 " is written, but is %s", value->id,
                          value->is_constant ? "a constant" : "an input");
@@ -305,8 +307,8 @@ enum status xnn_define(struct xnn_import *x, uint32_t index, uint32_t stored)
 
 /* ---- the end of a node ----------------------------------------------------------------------- */
 
-enum status xnn_clamp(struct xnn_import *x, const struct xnn_node *node, uint32_t numbers,
-                      uint32_t *out_value)
+enum status rt_xnnpack_clamp(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node,
+                             uint32_t numbers, uint32_t *out_value)
 {
     enum dtype dtype = x->graph->values[numbers].dtype;
     bool has_min = isfinite(node->min), has_max = isfinite(node->max);
@@ -315,20 +317,21 @@ enum status xnn_clamp(struct xnn_import *x, const struct xnn_node *node, uint32_
         return ST_OK;
     }
     if (node->min == 0 && !has_max) {
-        return xnn_apply(x, "relu", &numbers, 1, dtype, out_value);
+        return rt_xnnpack_apply(x, "relu", &numbers, 1, dtype, out_value);
     }
     uint32_t args[] = {
         numbers,
         has_min ? rt_graph_float(x->graph, (double)node->min) : rt_graph_none(x->graph),
         has_max ? rt_graph_float(x->graph, (double)node->max) : rt_graph_none(x->graph),
     };
-    return xnn_apply(x, "clamp", args, 3, dtype, out_value);
+    return rt_xnnpack_apply(x, "clamp", args, 3, dtype, out_value);
 }
 
-enum status xnn_finish(struct xnn_import *x, const struct xnn_node *node, uint32_t numbers)
+enum status rt_xnnpack_finish(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node,
+                              uint32_t numbers)
 {
     uint32_t stored;
-    TRY(xnn_clamp(x, node, numbers, &numbers));
-    TRY(xnn_encode(x, node->outputs[0], numbers, &stored));
-    return xnn_define(x, node->outputs[0], stored);
+    TRY(rt_xnnpack_clamp(x, node, numbers, &numbers));
+    TRY(rt_xnnpack_encode(x, node->outputs[0], numbers, &stored));
+    return rt_xnnpack_define(x, node->outputs[0], stored);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From a payload's bytes to struct xnn_graph: framing, ids, nodes. Every number is checked before
- * it is stored; what only a node's meaning can tell is left to its importer.
+ * From a payload's bytes to struct rt_xnnpack_graph: framing, ids, nodes. Every number is checked
+ * before it is stored; what only a node's meaning can tell is left to its importer.
  */
 #include "config.h"
 
@@ -24,7 +24,7 @@ XNN_FIELD(node_min_max, 3, "output_min_max");
 XNN_FIELD(bound_min, 0, "output_min");
 XNN_FIELD(bound_max, 1, "output_max");
 
-void *xnn_take(struct xnn_reader *r, size_t count, size_t size)
+void *rt_xnnpack_take(struct rt_xnnpack_reader *r, size_t count, size_t size)
 {
     void *mem = arena_array(r->arena, count, size);
     if (!mem) {
@@ -33,7 +33,7 @@ void *xnn_take(struct xnn_reader *r, size_t count, size_t size)
     return mem;
 }
 
-static enum status open_payload(struct xnn_reader *r, struct flatbuf_table *out_root)
+static enum status open_payload(struct rt_xnnpack_reader *r, struct flatbuf_table *out_root)
 {
     struct rt_payload payload;
     TRY(rt_payload_parse(r->call->delegate->payload, "XH00", &payload, r->err));
@@ -57,10 +57,10 @@ static int compare_ids(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-static enum status sort_ids(struct xnn_reader *r, struct id_entry **out_entries)
+static enum status sort_ids(struct rt_xnnpack_reader *r, struct id_entry **out_entries)
 {
     uint32_t count = r->graph->value_count;
-    struct id_entry *entries = xnn_take(r, count, sizeof(*entries));
+    struct id_entry *entries = rt_xnnpack_take(r, count, sizeof(*entries));
     if (!entries) {
         return r->err->code;
     }
@@ -79,7 +79,7 @@ static enum status sort_ids(struct xnn_reader *r, struct id_entry **out_entries)
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
-static enum status read_operand(struct xnn_reader *r, const struct id_entry *ids,
+static enum status read_operand(struct rt_xnnpack_reader *r, const struct id_entry *ids,
                                 const struct flatbuf_table *table, struct flatbuf_field field,
                                 bool is_optional, uint32_t *out_index)
 {
@@ -99,8 +99,8 @@ static enum status read_operand(struct xnn_reader *r, const struct id_entry *ids
     return ST_OK;
 }
 
-static enum status read_list(struct xnn_reader *r, const struct flatbuf_table *table,
-                             struct flatbuf_field field, struct xnn_list *out_list)
+static enum status read_list(struct rt_xnnpack_reader *r, const struct flatbuf_table *table,
+                             struct flatbuf_field field, struct rt_xnnpack_list *out_list)
 {
     struct flatbuf_vector vector;
     TRY(flatbuf_vector(&r->fb, table, field, 4, &vector, r->err));
@@ -116,8 +116,8 @@ static enum status read_list(struct xnn_reader *r, const struct flatbuf_table *t
 }
 
 /* The slots of the node's own table, as the row's letters say. */
-static enum status read_fields(struct xnn_reader *r, const struct id_entry *ids,
-                               const struct flatbuf_table *table, struct xnn_node *node)
+static enum status read_fields(struct rt_xnnpack_reader *r, const struct id_entry *ids,
+                               const struct flatbuf_table *table, struct rt_xnnpack_node *node)
 {
     const char *fields = node->row->fields;
     uint32_t params = 0, lists = 0;
@@ -152,8 +152,8 @@ static enum status read_fields(struct xnn_reader *r, const struct id_entry *ids,
 }
 
 /* No table, no bounds; in a table, a bound that is not there is 0. */
-static enum status read_bounds(struct xnn_reader *r, const struct flatbuf_table *table,
-                               struct xnn_node *node)
+static enum status read_bounds(struct rt_xnnpack_reader *r, const struct flatbuf_table *table,
+                               struct rt_xnnpack_node *node)
 {
     struct flatbuf_table bounds;
     bool found = false;
@@ -171,16 +171,16 @@ static enum status read_bounds(struct xnn_reader *r, const struct flatbuf_table 
     return ST_OK;
 }
 
-static enum status read_node(struct xnn_reader *r, const struct id_entry *ids, uint32_t index,
-                             struct flatbuf_vector vector)
+static enum status read_node(struct rt_xnnpack_reader *r, const struct id_entry *ids,
+                             uint32_t index, struct flatbuf_vector vector)
 {
-    struct xnn_node *node = &r->graph->nodes[index];
+    struct rt_xnnpack_node *node = &r->graph->nodes[index];
     struct flatbuf_table outer, inner;
     uint8_t tag = 0;
     TRY(flatbuf_table_at(&r->fb, vector, index, &outer, r->err));
     TRY(flatbuf_union(&r->fb, &outer, node_union, &tag, &inner, r->err));
     TRY(flatbuf_u32(&r->fb, &outer, node_handle, &node->handle, r->err));
-    node->row = xnn_row_find(tag);
+    node->row = rt_xnnpack_row_find(tag);
     if (!node->row) {
         return error_set(r->err, tag ? ST_UNSUPPORTED : ST_CORRUPT,
                          "xnode_union of type %u is not known", tag);
@@ -196,14 +196,14 @@ static enum status read_node(struct xnn_reader *r, const struct id_entry *ids, u
 
 /* ---- the graph ------------------------------------------------------------------------------- */
 
-static enum status read_nodes(struct xnn_reader *r, const struct flatbuf_table *root)
+static enum status read_nodes(struct rt_xnnpack_reader *r, const struct flatbuf_table *root)
 {
     struct flatbuf_vector vector;
     struct id_entry *ids = NULL;
     TRY(sort_ids(r, &ids));
     TRY(flatbuf_vector(&r->fb, root, graph_nodes, 4, &vector, r->err));
     r->graph->node_count = vector.count;
-    r->graph->nodes = xnn_take(r, vector.count, sizeof(*r->graph->nodes));
+    r->graph->nodes = rt_xnnpack_take(r, vector.count, sizeof(*r->graph->nodes));
     if (!r->graph->nodes) {
         return r->err->code;
     }
@@ -215,10 +215,10 @@ static enum status read_nodes(struct xnn_reader *r, const struct flatbuf_table *
     return ST_OK;
 }
 
-enum status xnn_read(struct rt_delegate_call *call, struct arena *arena,
-                     struct xnn_graph *out_graph)
+enum status rt_xnnpack_read(struct rt_delegate_call *call, struct arena *arena,
+                            struct rt_xnnpack_graph *out_graph)
 {
-    struct xnn_reader r = {
+    struct rt_xnnpack_reader r = {
         .call = call,
         .arena = arena,
         .graph = out_graph,
@@ -236,6 +236,6 @@ enum status xnn_read(struct rt_delegate_call *call, struct arena *arena,
     TRY(flatbuf_vector(&r.fb, &root, graph_buffers, 4, &r.buffers, r.err));
     TRY(flatbuf_vector(&r.fb, &root, graph_constants, 4, &r.constants, r.err));
     TRY(flatbuf_vector(&r.fb, &root, graph_values, 4, &values, r.err));
-    TRY(xnn_read_values(&r, values));
+    TRY(rt_xnnpack_read_values(&r, values));
     return read_nodes(&r, &root);
 }

@@ -12,10 +12,10 @@
 /* Values may share scales, so that few bytes could ask for endless checks. */
 #define XNN_SCALES_MAX (UINT64_C(1) << 28)
 
-struct xnn_reader {
+struct rt_xnnpack_reader {
     struct rt_delegate_call *call;
     struct arena *arena;
-    struct xnn_graph *graph;
+    struct rt_xnnpack_graph *graph;
     struct flatbuf fb;
     struct span behind;                       /* constants outside of the flatbuffer */
     struct flatbuf_vector buffers, constants; /* of tables; entry 0 of both means none */
@@ -26,9 +26,10 @@ struct xnn_reader {
 };
 
 /* Zeroed arena memory, or NULL with the reason in reader->err. */
-void *xnn_take(struct xnn_reader *r, size_t count, size_t size);
+void *rt_xnnpack_take(struct rt_xnnpack_reader *r, size_t count, size_t size);
 
 /* Decodes |vector| of XValue tables into the reader's graph. */
-MUST_CHECK enum status xnn_read_values(struct xnn_reader *r, struct flatbuf_vector vector);
+MUST_CHECK enum status rt_xnnpack_read_values(struct rt_xnnpack_reader *r,
+                                              struct flatbuf_vector vector);
 
 #endif

@@ -41,14 +41,14 @@ enum { VALUE_TENSOR = 1, VALUE_QUANTIZED = 2 };
 
 /* ---- constants ------------------------------------------------------------------------------- */
 
-static enum status read_inline(struct xnn_reader *r, uint32_t index, struct span *out)
+static enum status read_inline(struct rt_xnnpack_reader *r, uint32_t index, struct span *out)
 {
     struct flatbuf_table table;
     TRY(flatbuf_table_at(&r->fb, r->buffers, index, &table, r->err));
     return flatbuf_bytes(&r->fb, &table, buffer_storage, out, r->err);
 }
 
-static enum status read_behind(struct xnn_reader *r, uint32_t index, struct span *out)
+static enum status read_behind(struct rt_xnnpack_reader *r, uint32_t index, struct span *out)
 {
     struct flatbuf_table table;
     uint64_t offset = 0, size = 0;
@@ -69,7 +69,7 @@ static enum status read_behind(struct xnn_reader *r, uint32_t index, struct span
     return ST_OK;
 }
 
-static enum status read_constant(struct xnn_reader *r, uint32_t index, struct span *out)
+static enum status read_constant(struct rt_xnnpack_reader *r, uint32_t index, struct span *out)
 {
     uint32_t count = r->constants.count > 0 ? r->constants.count : r->buffers.count;
     *out = (struct span){0};
@@ -82,10 +82,10 @@ static enum status read_constant(struct xnn_reader *r, uint32_t index, struct sp
 
 /* ---- values: how they are quantized ---------------------------------------------------------- */
 
-typedef enum status read_quant_f(struct xnn_reader *r, const struct flatbuf_table *table,
-                                 struct xnn_value *value);
+typedef enum status read_quant_f(struct rt_xnnpack_reader *r, const struct flatbuf_table *table,
+                                 struct rt_xnnpack_value *value);
 
-static enum status check_scale(struct xnn_reader *r, uint32_t i, double scale)
+static enum status check_scale(struct rt_xnnpack_reader *r, uint32_t i, double scale)
 {
     if (!(scale > 0) || !isfinite(scale)) {
         return error_set(r->err, ST_CORRUPT,
@@ -94,10 +94,10 @@ static enum status check_scale(struct xnn_reader *r, uint32_t i, double scale)
     return ST_OK;
 }
 
-static enum status read_per_tensor(struct xnn_reader *r, const struct flatbuf_table *table,
-                                   struct xnn_value *value)
+static enum status read_per_tensor(struct rt_xnnpack_reader *r, const struct flatbuf_table *table,
+                                   struct rt_xnnpack_value *value)
 {
-    const struct xnn_type_info *type = &xnn_types[value->type];
+    const struct rt_xnnpack_type_info *type = &rt_xnnpack_types[value->type];
     TRY(flatbuf_f32(&r->fb, table, tensor_scale, &value->scale, r->err));
     TRY(flatbuf_i32(&r->fb, table, tensor_zero_point, &value->zero_point, r->err));
     if (value->zero_point < type->min || value->zero_point > type->max) {
@@ -108,8 +108,8 @@ static enum status read_per_tensor(struct xnn_reader *r, const struct flatbuf_ta
     return check_scale(r, 0, (double)value->scale);
 }
 
-static enum status read_per_row(struct xnn_reader *r, const struct flatbuf_table *table,
-                                struct xnn_value *value)
+static enum status read_per_row(struct rt_xnnpack_reader *r, const struct flatbuf_table *table,
+                                struct rt_xnnpack_value *value)
 {
     int32_t dims = 0;
     TRY(flatbuf_i32(&r->fb, table, row_dims, &dims, r->err));
@@ -121,7 +121,7 @@ static enum status read_per_row(struct xnn_reader *r, const struct flatbuf_table
     return ST_OK;
 }
 
-static double scale_at(const struct xnn_value *value, size_t i)
+static double scale_at(const struct rt_xnnpack_value *value, size_t i)
 {
     uint32_t bits = value->scales_are_f32 ? load_le32(value->scales.ptr + 4 * i)
                                           : (uint32_t)load_le16(value->scales.ptr + 2 * i) << 16;
@@ -131,9 +131,9 @@ static double scale_at(const struct xnn_value *value, size_t i)
 }
 
 /* |wanted| scales, inline or constant |buffer| with |count| of them. */
-static enum status read_scales(struct xnn_reader *r, const struct flatbuf_table *table,
+static enum status read_scales(struct rt_xnnpack_reader *r, const struct flatbuf_table *table,
                                struct flatbuf_field buffer_field, struct flatbuf_field count_field,
-                               int64_t wanted, struct xnn_value *value)
+                               int64_t wanted, struct rt_xnnpack_value *value)
 {
     struct flatbuf_vector inlined;
     uint32_t buffer = 0, count = 0;
@@ -161,8 +161,8 @@ static enum status read_scales(struct xnn_reader *r, const struct flatbuf_table 
     return ST_OK;
 }
 
-static enum status read_channel_dim(struct xnn_reader *r, const struct flatbuf_table *table,
-                                    struct xnn_value *value)
+static enum status read_channel_dim(struct rt_xnnpack_reader *r, const struct flatbuf_table *table,
+                                    struct rt_xnnpack_value *value)
 {
     int32_t dim = 0;
     TRY(flatbuf_i32(&r->fb, table, scales_dim, &dim, r->err));
@@ -174,8 +174,8 @@ static enum status read_channel_dim(struct xnn_reader *r, const struct flatbuf_t
     return ST_OK;
 }
 
-static enum status read_per_channel(struct xnn_reader *r, const struct flatbuf_table *table,
-                                    struct xnn_value *value)
+static enum status read_per_channel(struct rt_xnnpack_reader *r, const struct flatbuf_table *table,
+                                    struct rt_xnnpack_value *value)
 {
     TRY(read_channel_dim(r, table, value));
     value->scales_are_f32 = true;
@@ -183,8 +183,8 @@ static enum status read_per_channel(struct xnn_reader *r, const struct flatbuf_t
                        value->shape.dims[value->channel_dim], value);
 }
 
-static enum status read_per_group(struct xnn_reader *r, const struct flatbuf_table *table,
-                                  struct xnn_value *value)
+static enum status read_per_group(struct rt_xnnpack_reader *r, const struct flatbuf_table *table,
+                                  struct rt_xnnpack_value *value)
 {
     int32_t group = 0;
     TRY(read_channel_dim(r, table, value));
@@ -213,7 +213,7 @@ static read_quant_f *const quant_readers[XNN_QUANT_COUNT] = {
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-static enum status read_shape(struct xnn_reader *r, const struct flatbuf_table *table,
+static enum status read_shape(struct rt_xnnpack_reader *r, const struct flatbuf_table *table,
                               struct shape *out_shape)
 {
     struct flatbuf_vector dims;
@@ -232,22 +232,22 @@ static enum status read_shape(struct xnn_reader *r, const struct flatbuf_table *
     return ST_OK;
 }
 
-static enum status read_type(struct xnn_reader *r, const struct flatbuf_table *table,
-                             struct flatbuf_field field, enum xnn_type *out_type)
+static enum status read_type(struct rt_xnnpack_reader *r, const struct flatbuf_table *table,
+                             struct flatbuf_field field, enum rt_xnnpack_type *out_type)
 {
     int16_t number = 0;
     TRY(flatbuf_i16(&r->fb, table, field, &number, r->err));
     if (number < 0 || number >= XNN_TYPE_COUNT ||
-        (number != XNN_INVALID && !xnn_types[number].name)) {
+        (number != XNN_INVALID && !rt_xnnpack_types[number].name)) {
         return error_set(r->err, ST_UNSUPPORTED, "%s %d is not known", field.name, number);
     }
-    *out_type = (enum xnn_type)number;
+    *out_type = (enum rt_xnnpack_type)number;
     return ST_OK;
 }
 
 /* Input or output of the call, each of its arguments once. */
-static enum status read_external(struct xnn_reader *r, const struct flatbuf_table *table,
-                                 struct xnn_value *value)
+static enum status read_external(struct rt_xnnpack_reader *r, const struct flatbuf_table *table,
+                                 struct rt_xnnpack_value *value)
 {
     uint32_t flags = 0;
     TRY(flatbuf_u32(&r->fb, table, tensor_flags, &flags, r->err));
@@ -269,18 +269,19 @@ static enum status read_external(struct xnn_reader *r, const struct flatbuf_tabl
     return ST_OK;
 }
 
-static enum status stored_bytes(struct xnn_reader *r, const struct xnn_value *value,
+static enum status stored_bytes(struct rt_xnnpack_reader *r, const struct rt_xnnpack_value *value,
                                 size_t *out_bytes)
 {
     struct shape shape = value->shape;
-    if (xnn_types[value->type].is_packed && shape.rank > 0) {
+    if (rt_xnnpack_types[value->type].is_packed && shape.rank > 0) {
         int64_t *row = &shape.dims[shape.rank - 1];
         *row = *row / 2 + *row % 2;
     }
-    return shape_bytes(&shape, xnn_types[value->type].dtype, out_bytes, r->err);
+    return shape_bytes(&shape, rt_xnnpack_types[value->type].dtype, out_bytes, r->err);
 }
 
-static enum status read_content(struct xnn_reader *r, uint32_t index, struct xnn_value *value)
+static enum status read_content(struct rt_xnnpack_reader *r, uint32_t index,
+                                struct rt_xnnpack_value *value)
 {
     size_t wanted;
     if (value->is_input || value->is_output) {
@@ -295,10 +296,10 @@ static enum status read_content(struct xnn_reader *r, uint32_t index, struct xnn
     return ST_OK;
 }
 
-static enum status read_tensor(struct xnn_reader *r, const struct flatbuf_table *table,
-                               struct xnn_value *value)
+static enum status read_tensor(struct rt_xnnpack_reader *r, const struct flatbuf_table *table,
+                               struct rt_xnnpack_value *value)
 {
-    enum xnn_type dq_type = XNN_INVALID;
+    enum rt_xnnpack_type dq_type = XNN_INVALID;
     uint32_t buffer = 0;
     TRY(flatbuf_u32(&r->fb, table, tensor_id, &value->id, r->err));
     TRY(read_type(r, table, tensor_type, &value->type));
@@ -312,19 +313,20 @@ static enum status read_tensor(struct xnn_reader *r, const struct flatbuf_table 
     if (dq_type != XNN_INVALID) {
         value->quantizes_rows = value->is_input && dq_type == XNN_QINT8;
         if (!value->quantizes_rows || value->type != XNN_F32) {
-            return error_set(
-                r->err, ST_UNSUPPORTED, "dq_datatype %d of %s%s, expected %d of an input", dq_type,
-                xnn_types[value->type].name, value->is_input ? "" : " that is no input", XNN_QINT8);
+            return error_set(r->err, ST_UNSUPPORTED,
+                             "dq_datatype %d of %s%s, expected %d of an input", dq_type,
+                             rt_xnnpack_types[value->type].name,
+                             value->is_input ? "" : " that is no input", XNN_QINT8);
         }
         value->row_dims = 1;
     }
     return buffer ? read_content(r, buffer, value) : ST_OK;
 }
 
-static enum status read_quant(struct xnn_reader *r, const struct flatbuf_table *table,
-                              bool is_quantized, struct xnn_value *value)
+static enum status read_quant(struct rt_xnnpack_reader *r, const struct flatbuf_table *table,
+                              bool is_quantized, struct rt_xnnpack_value *value)
 {
-    enum xnn_quant wanted = xnn_types[value->type].quant;
+    enum rt_xnnpack_quant wanted = rt_xnnpack_types[value->type].quant;
     struct flatbuf_table params;
     uint8_t tag = 0;
     if (is_quantized) {
@@ -332,14 +334,14 @@ static enum status read_quant(struct xnn_reader *r, const struct flatbuf_table *
     }
     if (tag != (uint8_t)wanted) {
         return error_set(r->err, ST_CORRUPT, "%s with quantization %u, expected %u",
-                         xnn_types[value->type].name, tag, wanted);
+                         rt_xnnpack_types[value->type].name, tag, wanted);
     }
     return wanted == XNN_PLAIN ? ST_OK : quant_readers[wanted](r, &params, value);
 }
 
-static enum status check_kind(struct xnn_reader *r, const struct xnn_value *value)
+static enum status check_kind(struct rt_xnnpack_reader *r, const struct rt_xnnpack_value *value)
 {
-    const struct xnn_type_info *type = &xnn_types[value->type];
+    const struct rt_xnnpack_type_info *type = &rt_xnnpack_types[value->type];
     bool is_external = value->is_input || value->is_output;
     bool needs_content = type->quant == XNN_PER_CHANNEL || type->quant == XNN_PER_GROUP;
     if (needs_content && !value->is_constant) {
@@ -355,9 +357,10 @@ static enum status check_kind(struct xnn_reader *r, const struct xnn_value *valu
     return ST_OK;
 }
 
-static enum status read_value(struct xnn_reader *r, uint32_t index, struct flatbuf_vector vector)
+static enum status read_value(struct rt_xnnpack_reader *r, uint32_t index,
+                              struct flatbuf_vector vector)
 {
-    struct xnn_value *value = &r->graph->values[index];
+    struct rt_xnnpack_value *value = &r->graph->values[index];
     struct flatbuf_table outer, inner, tensor;
     uint8_t tag = 0;
     bool found = true;
@@ -384,7 +387,7 @@ static enum status read_value(struct xnn_reader *r, uint32_t index, struct flatb
  * Arguments that are no value of the payload are constants: exporters leave those behind whose
  * only use they took away, like the scales of weights that are multiplied as floats.
  */
-static enum status check_arguments(struct xnn_reader *r)
+static enum status check_arguments(struct rt_xnnpack_reader *r)
 {
     for (uint32_t i = 0; i < r->external_count; i++) {
         const struct pte_value *arg = rt_delegate_arg(r->call, i);
@@ -396,11 +399,11 @@ static enum status check_arguments(struct xnn_reader *r)
     return ST_OK;
 }
 
-enum status xnn_read_values(struct xnn_reader *r, struct flatbuf_vector vector)
+enum status rt_xnnpack_read_values(struct rt_xnnpack_reader *r, struct flatbuf_vector vector)
 {
     r->graph->value_count = vector.count;
-    r->graph->values = xnn_take(r, vector.count, sizeof(*r->graph->values));
-    r->is_taken = xnn_take(r, r->external_count, sizeof(*r->is_taken));
+    r->graph->values = rt_xnnpack_take(r, vector.count, sizeof(*r->graph->values));
+    r->is_taken = rt_xnnpack_take(r, r->external_count, sizeof(*r->is_taken));
     if (!r->graph->values || !r->is_taken) {
         return r->err->code;
     }

@@ -22,12 +22,13 @@ enum status rt_along_shape(struct rt_shape_call *call, uint32_t out_dtypes)
     int64_t dim;
     uint8_t d;
 
-    if ((out_dtypes >> rt_out_dtype(call, 0) & 1) == 0) {
-        return rt_refuse(call, "a result of type %s", dtype_text(rt_out_dtype(call, 0)));
+    if ((out_dtypes >> rt_shape_out_dtype(call, 0) & 1) == 0) {
+        return rt_shape_refuse(call, "a result of type %s",
+                               dtype_text(rt_shape_out_dtype(call, 0)));
     }
-    TRY(rt_need_const(call, 1, &dim));
-    TRY(rt_need_dim(call, dim, rt_arg(call, 0)->rank, &d));
-    return rt_set_out_like(call, 0, 0);
+    TRY(rt_shape_need_const(call, 1, &dim));
+    TRY(rt_shape_need_dim(call, dim, rt_shape_arg(call, 0)->rank, &d));
+    return rt_shape_set_out_like(call, 0, 0);
 }
 
 enum status rt_along_dispatch(struct rt_emit *emit, const struct hal_kernel *kernel,

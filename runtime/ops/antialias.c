@@ -16,8 +16,8 @@
 #include "base/check.h"
 #include "runtime/emit/emit.h"
 #include "runtime/emit/minmax.h"
+#include "runtime/kernels/convert.h"
 #include "runtime/ops/antialias.h"
-#include "runtime/ops/convert.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/shaders/generated/antialias.spv.h"
 
@@ -65,8 +65,8 @@ static int64_t pixel_at(const struct rt_resample_dim *dim, double place)
 DEFINE_TRIANGLE(float, f32)
 DEFINE_TRIANGLE(double, f64)
 
-struct rt_resample_window rt_triangle_f64(const struct rt_resample_dim *dim, int64_t at,
-                                          double *weights, double *out_largest)
+struct rt_resample_window rt_antialias_triangle_f64(const struct rt_resample_dim *dim, int64_t at,
+                                                    double *weights, double *out_largest)
 {
     return weigh_f64(dim, at, weights, out_largest);
 }
@@ -84,7 +84,7 @@ struct rt_resample_window rt_triangle_f64(const struct rt_resample_dim *dim, int
         for (int64_t i = 0; i < h.count; i++) {                                                    \
             const char *row = x + ((h.begin + i) * c->x.h + w.begin * c->x.w) * width;             \
             type line = 0;                                                                         \
-            rt_load(c->dtype, class)(values, row, c->x.w * width, w.count);                        \
+            rt_convert_load(c->dtype, class)(values, row, c->x.w * width, w.count);                \
             for (int64_t j = 0; j < w.count; j++) {                                                \
                 line += columns[j] * values[j];                                                    \
             }                                                                                      \
@@ -108,7 +108,8 @@ struct rt_resample_window rt_triangle_f64(const struct rt_resample_dim *dim, int
             for (int64_t row = 0; row < c->h.out; row++) {                                         \
                 struct rt_resample_window h = weigh_##suffix(&c->h, row, rows, &largest);          \
                 type value = filter_##suffix(c, x, h, rows, w, columns, values);                   \
-                rt_store(class, c->dtype)(y + (row * c->y.h + at * c->y.w) * width, 0, &value, 1); \
+                rt_convert_store(class, c->dtype)(y + (row * c->y.h + at * c->y.w) * width, 0,     \
+                                                  &value, 1);                                      \
             }                                                                                      \
         }                                                                                          \
     }
@@ -123,19 +124,20 @@ static const struct hal_kernel kernel_f64 = {.name = "upsample_aa_f64", .cpu = a
 
 static enum status aa_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *self = rt_arg(call, 0), *size = rt_arg(call, 1);
+    const struct rt_value *self = rt_shape_arg(call, 0), *size = rt_shape_arg(call, 1);
 
-    TRY(rt_need_out_dtype(call, 0, 1u << self->dtype));
+    TRY(rt_shape_need_out_dtype(call, 0, 1u << self->dtype));
     if (self->rank != 4 || size->count != 2) {
-        return rt_refuse(call, "rank %u and %u sizes, expected 4 and 2", self->rank, size->count);
+        return rt_shape_refuse(call, "rank %u and %u sizes, expected 4 and 2", self->rank,
+                               size->count);
     }
     struct rt_dim out[4] = {self->dims[0], self->dims[1], size->ints[0], size->ints[1]};
     for (uint32_t i = 0; i < 2; i++) {
         if (out[2 + i].value < 1 || out[2 + i].value > SIZE_MAX_OUT) {
-            return rt_refuse(call, "an output size of %" PRId64, out[2 + i].value);
+            return rt_shape_refuse(call, "an output size of %" PRId64, out[2 + i].value);
         }
     }
-    return rt_set_out(call, 0, 4, out);
+    return rt_shape_set_out(call, 0, 4, out);
 }
 
 static struct rt_resample_dim make_dim(struct rt_emit *emit, uint32_t factor, int64_t in,
@@ -176,7 +178,7 @@ static enum status aa_emit(struct rt_emit *emit, struct error *err)
     };
     if (self->dtype == DT_U8) {
         struct rt_resample resample = {.antialiases = true, .h = c.h, .w = c.w};
-        return rt_emit_resample_u8(emit, self, out, &resample, err);
+        return rt_resample_emit_u8(emit, self, out, &resample, err);
     }
     int64_t scratch = (2 * c.w.taps + c.h.taps) * (int64_t)(is_double ? 8 : 4);
     int64_t macs = c.h.out * c.h.taps * c.w.taps, images = self->dims[0] * c.channels;

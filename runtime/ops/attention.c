@@ -20,8 +20,8 @@
 #include "hal/cpu/uk.h"
 #include "runtime/emit/emit.h"
 #include "runtime/emit/minmax.h"
+#include "runtime/kernels/convert.h"
 #include "runtime/ops/attention.h"
-#include "runtime/ops/convert.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/shaders/generated/attention.spv.h"
 
@@ -80,8 +80,8 @@ static const float *read_rows(const struct work *w, const char *base, int64_t fi
         return (const float *)(const void *)from;
     }
     for (int64_t j = 0; j < n; j++) {
-        rt_load(k->in, RT_CLASS_F32)(w->rows + j * k->depth, from + j * k->kv_seq * width, width,
-                                     k->depth);
+        rt_convert_load(k->in, RT_CLASS_F32)(w->rows + j * k->depth, from + j * k->kv_seq * width,
+                                             width, k->depth);
     }
     *out_stride = k->depth;
     return w->rows;
@@ -248,7 +248,8 @@ static void read_queries(struct work *w, const char *q)
     int64_t depth = w->k->depth, width = (int64_t)dtype_bytes(w->k->in);
 
     for (int64_t r = 0; r < w->count; r++) {
-        rt_load(w->k->in, RT_CLASS_F32)(w->q + r * depth, q + place_of(w, r) * width, width, depth);
+        rt_convert_load(w->k->in, RT_CLASS_F32)(w->q + r * depth, q + place_of(w, r) * width, width,
+                                                depth);
         w->max[r] = -INFINITY;
         w->total[r] = 0;
     }
@@ -264,7 +265,7 @@ static void write_rows(const struct work *w, char *out)
     for (int64_t r = 0; r < w->count; r++) {
         float *sum = w->sums + r * depth, total = w->total[r];
         hal_cpu_uk()->scalar_f32[UK_DIV](sum, sum, total == 0 ? 1 : total, (size_t)depth);
-        rt_store(RT_CLASS_F32, w->k->out)(out + place_of(w, r) * width, width, sum, depth);
+        rt_convert_store(RT_CLASS_F32, w->k->out)(out + place_of(w, r) * width, width, sum, depth);
     }
 }
 
@@ -315,41 +316,43 @@ struct axes {
 
 static enum status need_alike(struct rt_shape_call *call, uint8_t dim, uint32_t a, uint32_t b)
 {
-    return rt_dim_require_equal(&call->graph->dims, rt_arg(call, a)->dims[dim],
-                                rt_arg(call, b)->dims[dim],
+    return rt_dim_require_equal(&call->graph->dims, rt_shape_arg(call, a)->dims[dim],
+                                rt_shape_arg(call, b)->dims[dim],
                                 "a size that queries, keys and values share", call->err);
 }
 
 static enum status need_mask(struct rt_shape_call *call, const struct axes *axes)
 {
-    const struct rt_value *mask = rt_arg(call, ATT_MASK);
+    const struct rt_value *mask = rt_shape_arg(call, ATT_MASK);
     struct rt_dims *dims = &call->graph->dims;
 
     if (mask->kind == RT_NONE) {
         return ST_OK;
     }
-    TRY(rt_need_dtype(call, ATT_MASK, 1u << DT_F32));
-    if (mask->rank != 2 || rt_arg(call, ATT_CAUSAL)->b) {
-        return rt_refuse(call, "a mask of rank %u%s", mask->rank,
-                         rt_arg(call, ATT_CAUSAL)->b ? " and is_causal" : ", expected 2");
+    TRY(rt_shape_need_dtype(call, ATT_MASK, 1u << DT_F32));
+    if (mask->rank != 2 || rt_shape_arg(call, ATT_CAUSAL)->b) {
+        return rt_shape_refuse(call, "a mask of rank %u%s", mask->rank,
+                               rt_shape_arg(call, ATT_CAUSAL)->b ? " and is_causal"
+                                                                 : ", expected 2");
     }
     if (!rt_dim_is(mask->dims[0], 1)) {
-        TRY(rt_dim_require_equal(dims, mask->dims[0], rt_arg(call, ATT_Q)->dims[axes->seq],
+        TRY(rt_dim_require_equal(dims, mask->dims[0], rt_shape_arg(call, ATT_Q)->dims[axes->seq],
                                  "rows of the mask, one for each query", call->err));
     }
-    return rt_dim_require_equal(dims, mask->dims[1], rt_arg(call, ATT_K)->dims[axes->seq],
+    return rt_dim_require_equal(dims, mask->dims[1], rt_shape_arg(call, ATT_K)->dims[axes->seq],
                                 "columns of the mask, one for each key", call->err);
 }
 
 static enum status need_options(struct rt_shape_call *call)
 {
-    const struct rt_value *dropout = rt_arg(call, ATT_DROPOUT), *scale = rt_arg(call, ATT_SCALE);
+    const struct rt_value *dropout = rt_shape_arg(call, ATT_DROPOUT),
+                          *scale = rt_shape_arg(call, ATT_SCALE);
 
     if (!rt_value_is_fixed(dropout) || rt_value_number(dropout) != 0) {
-        return rt_unsupported(call, "dropout");
+        return rt_shape_unsupported(call, "dropout");
     }
     if (scale->kind != RT_NONE && !rt_value_is_fixed(scale)) {
-        return rt_unsupported(call, "a scale that depends on the inputs' dims");
+        return rt_shape_unsupported(call, "a scale that depends on the inputs' dims");
     }
     return ST_OK;
 }
@@ -357,15 +360,15 @@ static enum status need_options(struct rt_shape_call *call)
 static enum status attention_shape(struct rt_shape_call *call)
 {
     const struct axes *axes = call->node->op->detail;
-    const struct rt_value *q = rt_arg(call, ATT_Q), *k = rt_arg(call, ATT_K);
+    const struct rt_value *q = rt_shape_arg(call, ATT_Q), *k = rt_shape_arg(call, ATT_K);
     struct rt_dims *dims = &call->graph->dims;
 
-    TRY(rt_need_out_dtype(call, 0, FLOAT_TYPES));
+    TRY(rt_shape_need_out_dtype(call, 0, FLOAT_TYPES));
     for (uint32_t arg = ATT_Q; arg <= ATT_V; arg++) {
-        TRY(rt_need_dtype(call, arg, 1u << q->dtype));
-        if (rt_arg(call, arg)->rank != 4) {
-            return rt_refuse(call, "argument %u has rank %u, expected 4", arg,
-                             rt_arg(call, arg)->rank);
+        TRY(rt_shape_need_dtype(call, arg, 1u << q->dtype));
+        if (rt_shape_arg(call, arg)->rank != 4) {
+            return rt_shape_refuse(call, "argument %u has rank %u, expected 4", arg,
+                                   rt_shape_arg(call, arg)->rank);
         }
         TRY(need_alike(call, 0, ATT_Q, arg));
         TRY(need_alike(call, 3, ATT_Q, arg));
@@ -373,31 +376,31 @@ static enum status attention_shape(struct rt_shape_call *call)
     TRY(need_alike(call, 1, ATT_K, ATT_V));
     TRY(need_alike(call, 2, ATT_K, ATT_V));
     if (rt_dim_is(k->dims[axes->head], 0)) {
-        return rt_refuse(call, "no heads");
+        return rt_shape_refuse(call, "no heads");
     }
     TRY(rt_dim_require_equal(
         dims, rt_dim_mod(dims, q->dims[axes->head], k->dims[axes->head]), rt_dim_of(0),
         "query heads left over, as the heads of the keys share them", call->err));
     TRY(need_mask(call, axes));
     TRY(need_options(call));
-    return rt_set_out_like(call, 0, ATT_Q);
+    return rt_shape_set_out_like(call, 0, ATT_Q);
 }
 
 static enum status attention_place(struct rt_shape_call *call, uint32_t arg,
                                    struct rt_dim *out_place)
 {
     const struct axes *axes = call->node->op->detail;
-    struct rt_dim queries = rt_arg(call, ATT_Q)->dims[axes->seq];
+    struct rt_dim queries = rt_shape_arg(call, ATT_Q)->dims[axes->seq];
 
     *out_place = rt_dim_of(0); /* the mask decides alone which keys are seen */
-    if (!rt_arg_is_none(call, ATT_MASK)) {
+    if (!rt_shape_arg_is_none(call, ATT_MASK)) {
         return ST_OK;
     }
-    *out_place = rt_arg(call, arg)->i;
-    TRY(rt_need_at_least(call, *out_place, rt_dim_of(0), "the place of the first query"));
-    return rt_need_at_least(call, rt_arg(call, ATT_K)->dims[axes->seq],
-                            rt_dim_add(&call->graph->dims, *out_place, queries),
-                            "keys for all queries");
+    *out_place = rt_shape_arg(call, arg)->i;
+    TRY(rt_shape_need_at_least(call, *out_place, rt_dim_of(0), "the place of the first query"));
+    return rt_shape_need_at_least(call, rt_shape_arg(call, ATT_K)->dims[axes->seq],
+                                  rt_dim_add(&call->graph->dims, *out_place, queries),
+                                  "keys for all queries");
 }
 
 /* Where the queries begin, if their last row still fits. */

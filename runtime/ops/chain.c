@@ -26,7 +26,7 @@
 /* ---- loops --------------------------------------------------------------------------------- */
 
 /* The micro-kernel of a loop that has one for a constant operand, or -1. */
-static int binary_of(enum rt_pw_op op)
+static int binary_of(enum rt_pointwise_op op)
 {
     switch (op) {
     case RT_PW_add:
@@ -46,7 +46,7 @@ static int binary_of(enum rt_pw_op op)
     }
 }
 
-static uint32_t param_count(enum rt_pw_op op)
+static uint32_t param_count(enum rt_pointwise_op op)
 {
     switch (op) {
     case RT_PW_leaky_relu:
@@ -61,15 +61,15 @@ static uint32_t param_count(enum rt_pw_op op)
     }
 }
 
-uint32_t rt_chain_arg_count(enum rt_pw_op op)
+uint32_t rt_chain_arg_count(enum rt_pointwise_op op)
 {
-    return rt_pw_infos[op].inputs + param_count(op);
+    return rt_pointwise_infos[op].inputs + param_count(op);
 }
 
-bool rt_chain_takes(enum rt_pw_op op, uint32_t numbers)
+bool rt_chain_takes(enum rt_pointwise_op op, uint32_t numbers)
 {
-    const struct rt_pw_info *info = &rt_pw_infos[op];
-    return rt_pw_has_loop(op, RT_CLASS_F32) && info->truths == 0 && !info->gives_truth &&
+    const struct rt_pointwise_info *info = &rt_pointwise_infos[op];
+    return rt_pointwise_has_loop(op, RT_CLASS_F32) && info->truths == 0 && !info->gives_truth &&
            op != RT_PW_copy && op != RT_PW_glu &&
            (numbers == 0 || (binary_of(op) >= 0 && numbers != 3));
 }
@@ -82,17 +82,17 @@ static enum status chain_shape(struct rt_shape_call *call)
     uint8_t rank = 0;
 
     for (uint32_t i = 0; i < RT_CHAIN_TENSORS_MAX; i++) {
-        if (!rt_arg_is_none(call, i)) {
-            const struct rt_value *v = rt_arg(call, i);
-            TRY(rt_need_dtype(call, i, 1u << DT_F32));
-            TRY(rt_broadcast(call, rank, dims, v->rank, v->dims, both, &rank));
+        if (!rt_shape_arg_is_none(call, i)) {
+            const struct rt_value *v = rt_shape_arg(call, i);
+            TRY(rt_shape_need_dtype(call, i, 1u << DT_F32));
+            TRY(rt_shape_broadcast(call, rank, dims, v->rank, v->dims, both, &rank));
             memcpy(dims, both, rank * sizeof(*dims));
         }
     }
-    return rt_set_out(call, 0, rank, dims);
+    return rt_shape_set_out(call, 0, rank, dims);
 }
 
-static enum rt_pw_op op_named(struct span name)
+static enum rt_pointwise_op op_named(struct span name)
 {
 #define PW(name_, ...)                                                                             \
     if (span_is(name, #name_)) {                                                                   \
@@ -144,7 +144,7 @@ static void read_chain(struct rt_emit *emit, struct rt_chain *chain)
 static void find_last_uses(const struct rt_chain *c, uint32_t last[RT_CHAIN_VALUES_MAX])
 {
     for (uint32_t i = 0; i < c->step_count; i++) {
-        for (uint32_t a = 0; a < rt_pw_infos[c->steps[i].op].inputs; a++) {
+        for (uint32_t a = 0; a < rt_pointwise_infos[c->steps[i].op].inputs; a++) {
             if (c->steps[i].args[a] >= 0) {
                 last[c->steps[i].args[a]] = i;
             }
@@ -154,7 +154,7 @@ static void find_last_uses(const struct rt_chain *c, uint32_t last[RT_CHAIN_VALU
 
 static struct rt_chain_run form_of(const struct rt_chain_step *s)
 {
-    uint32_t inputs = rt_pw_infos[s->op].inputs;
+    uint32_t inputs = rt_pointwise_infos[s->op].inputs;
     struct rt_chain_run step = {.op = (uint8_t)s->op, .form = RT_CHAIN_LOOP};
 
     if (binary_of(s->op) >= 0) {
@@ -184,7 +184,7 @@ static void assign_buffers(const struct rt_chain *c, struct rt_chain_constants *
         struct rt_chain_run *step = &k->steps[i];
         uint8_t out = (uint8_t)c->tensors;
         *step = form_of(s);
-        for (uint32_t a = 0, n = 0; a < rt_pw_infos[s->op].inputs; a++) {
+        for (uint32_t a = 0, n = 0; a < rt_pointwise_infos[s->op].inputs; a++) {
             if (s->args[a] >= 0) {
                 uint8_t buffer = where[s->args[a]];
                 step->in[n++] = buffer;
@@ -246,7 +246,7 @@ static uint32_t cost_of(const struct rt_chain *c)
 {
     uint32_t cost = 0;
     for (uint32_t i = 0; i < c->step_count; i++) {
-        cost += rt_pw_infos[c->steps[i].op].cost;
+        cost += rt_pointwise_infos[c->steps[i].op].cost;
     }
     return cost;
 }
@@ -278,7 +278,7 @@ static enum status chain_emit(struct rt_emit *emit, struct error *err)
         rt_loop_add(&k.loop, tensor);
     }
     uint32_t cost = cost_of(&chain);
-    rt_loop_cut(&k.loop, rt_emit_machine(emit, &kernel), rt_pw_work(cost));
+    rt_loop_cut(&k.loop, rt_emit_machine(emit, &kernel), rt_pointwise_work(cost));
     if (k.loop.numel > 0) {
         repeat_rows(&k);
     }
@@ -319,7 +319,7 @@ static void begin_run(struct piece *p)
 
     for (uint32_t t = 0; t < k->tensors; t++) {
         const float *from = (const float *)(const void *)p->cursor.ptrs[t + 1];
-        if (rt_cursor_stride(&p->cursor, t + 1) != 0) {
+        if (rt_loop_cursor_stride(&p->cursor, t + 1) != 0) {
             continue;
         }
         float *to = buffer_at(p, t);
@@ -337,7 +337,7 @@ static void begin_run(struct piece *p)
 static void read_tensors(struct piece *p, int64_t done, int64_t count)
 {
     for (uint32_t t = 0; t < p->k->tensors; t++) {
-        int64_t stride = rt_cursor_stride(&p->cursor, t + 1);
+        int64_t stride = rt_loop_cursor_stride(&p->cursor, t + 1);
         const char *from = p->cursor.ptrs[t + 1] + done * stride;
         if (stride == (int64_t)sizeof(float)) {
             p->values[t] = (const float *)(const void *)from;
@@ -353,7 +353,7 @@ static void run_step(const struct piece *p, const struct rt_chain_run *s, float 
 {
     const struct hal_cpu_uk *uk = hal_cpu_uk();
     const float *x = p->values[s->in[0]];
-    int binary = s->form == RT_CHAIN_LOOP ? -1 : binary_of((enum rt_pw_op)s->op);
+    int binary = s->form == RT_CHAIN_LOOP ? -1 : binary_of((enum rt_pointwise_op)s->op);
 
     if (s->form == RT_CHAIN_SCALAR) {
         uk->scalar_f32[binary](out, x, p->k->numbers[s->params], count);
@@ -362,7 +362,7 @@ static void run_step(const struct piece *p, const struct rt_chain_run *s, float 
     } else if (s->form == RT_CHAIN_BINARY) {
         uk->binary_f32[binary](out, x, p->values[s->in[1]], count);
     } else {
-        rt_pw_loop((enum rt_pw_op)s->op, RT_CLASS_F32)(&(struct rt_pw_run){
+        rt_pointwise_loop((enum rt_pointwise_op)s->op, RT_CLASS_F32)(&(struct rt_pointwise_run){
             .out = out,
             .in = {x, p->values[s->in[1]], p->values[s->in[2]]},
             .params = p->numbers + s->params,
@@ -392,8 +392,8 @@ static void chain_tile(const struct hal_args *args, struct hal_tile tile)
     for (uint32_t i = 0; i < RT_CHAIN_NUMBERS_MAX; i++) {
         p.numbers[i].f = k->numbers[i];
     }
-    rt_cursor_init(&p.cursor, &k->loop, args->bindings, tile.x);
-    while (rt_cursor_next(&p.cursor)) {
+    rt_loop_cursor_init(&p.cursor, &k->loop, args->bindings, tile.x);
+    while (rt_loop_cursor_next(&p.cursor)) {
         begin_run(&p);
         for (int64_t done = 0; done < p.cursor.count; done += k->piece) {
             int64_t left = p.cursor.count - done, count = left < k->piece ? left : k->piece;

@@ -19,7 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "runtime/ops/iter.h"
+#include "runtime/kernels/loop.h"
 #include "runtime/ops/pointwise.h"
 
 #define RT_CHAIN_TENSORS_MAX (RT_LOOP_OPERANDS_MAX - 1)
@@ -30,7 +30,7 @@
 
 /* A loop with the sources of its operands and then its parameters, in the encoding above. */
 struct rt_chain_step {
-    enum rt_pw_op op;
+    enum rt_pointwise_op op;
     int args[RT_CHAIN_ARGS_MAX];
 };
 
@@ -52,7 +52,7 @@ enum rt_chain_form {
 
 /* Buffers by number. A tensor that is read in place has a number of its own. */
 struct rt_chain_run {
-    uint8_t op;   /* enum rt_pw_op */
+    uint8_t op;   /* enum rt_pointwise_op */
     uint8_t form; /* enum rt_chain_form */
     uint8_t out, in[RT_PW_INPUTS_MAX];
     uint8_t params; /* index of the first */
@@ -71,10 +71,10 @@ _Static_assert(sizeof(struct rt_chain_constants) <= HAL_CONSTANTS_MAX,
 
 #ifndef HAL_SHADER
 /* Number of the loop's operands and parameters inside a chain: a sum has no factor there. */
-uint32_t rt_chain_arg_count(enum rt_pw_op op);
+uint32_t rt_chain_arg_count(enum rt_pointwise_op op);
 
 /* Can the loop be a step whose operands are constants where |numbers| has a bit? */
-bool rt_chain_takes(enum rt_pw_op op, uint32_t numbers);
+bool rt_chain_takes(enum rt_pointwise_op op, uint32_t numbers);
 #endif
 
 #endif

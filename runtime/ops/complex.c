@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "runtime/emit/emit.h"
 #include "runtime/emit/minmax.h"
-#include "runtime/ops/convert.h"
+#include "runtime/kernels/convert.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/view_priv.h"
 
@@ -14,16 +14,16 @@
 
 static enum status view_as_real_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *self = rt_arg(call, 0);
+    const struct rt_value *self = rt_shape_arg(call, 0);
     struct rt_dim out[SHAPE_RANK_MAX];
 
-    TRY(rt_need_out_dtype(call, 0, 1u << rt_part_of(self->dtype)));
+    TRY(rt_shape_need_out_dtype(call, 0, 1u << rt_convert_part(self->dtype)));
     TRY(rt_view_rank(call, self->rank + 1u));
     for (uint8_t d = 0; d < self->rank; d++) {
         out[d] = self->dims[d];
     }
     out[self->rank] = rt_dim_of(2);
-    return rt_set_out(call, 0, self->rank + 1, out);
+    return rt_shape_set_out(call, 0, self->rank + 1, out);
 }
 
 /* ---- products -------------------------------------------------------------------------------- */
@@ -50,8 +50,8 @@ static void product_row(const struct product_constants *c, const char *a, const 
         sums[j] = (struct number){0, 0};
     }
     for (int64_t k = 0; k < c->k; k++) {
-        rt_load(c->dtype, RT_CLASS_C128)(&x, a + k * width, width, 1);
-        rt_load(c->dtype, RT_CLASS_C128)(row, b + k * c->n * width, width, columns);
+        rt_convert_load(c->dtype, RT_CLASS_C128)(&x, a + k * width, width, 1);
+        rt_convert_load(c->dtype, RT_CLASS_C128)(row, b + k * c->n * width, width, columns);
         for (int64_t j = 0; j < columns; j++) {
             sums[j].re += x.re * row[j].re - x.im * row[j].im;
             sums[j].im += x.re * row[j].im + x.im * row[j].re;
@@ -71,8 +71,8 @@ static void product_tile(const struct hal_args *args, struct hal_tile tile)
     product_row(c, (const char *)args->bindings[1] + row * c->k * width,
                 (const char *)args->bindings[2] + (tile.z * c->k * c->n + first) * width, columns,
                 sums);
-    rt_store(RT_CLASS_C128, c->dtype)((char *)args->bindings[0] + (row * c->n + first) * width,
-                                      width, sums, columns);
+    rt_convert_store(RT_CLASS_C128, c->dtype)(
+        (char *)args->bindings[0] + (row * c->n + first) * width, width, sums, columns);
 }
 
 static const struct hal_kernel kernel_product = {.name = "product_complex", .cpu = product_tile};
@@ -82,11 +82,11 @@ static const struct hal_kernel kernel_product = {.name = "product_complex", .cpu
  */
 static enum status product_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *a = rt_arg(call, 0), *b = rt_arg(call, 1);
+    const struct rt_value *a = rt_shape_arg(call, 0), *b = rt_shape_arg(call, 1);
     struct rt_dim out[3] = {a->dims[0], a->dims[a->rank - 2]};
 
     out[a->rank - 1] = b->dims[b->rank - 1];
-    return rt_set_out(call, 0, a->rank, out);
+    return rt_shape_set_out(call, 0, a->rank, out);
 }
 
 static enum status product_emit(struct rt_emit *emit, struct error *err)

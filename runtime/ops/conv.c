@@ -16,9 +16,9 @@
 #include "hal/cpu/uk_subnormals.h"
 #include "runtime/emit/cut.h"
 #include "runtime/emit/emit.h"
+#include "runtime/kernels/gemm.h"
 #include "runtime/ops/conv.h"
 #include "runtime/ops/depthwise.h"
-#include "runtime/ops/gemm.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/shaders/generated/depthwise.spv.h"
 
@@ -39,17 +39,19 @@
 static enum status list_entry(struct rt_shape_call *call, uint32_t index, uint8_t axes,
                               uint8_t axis, int64_t empty, int64_t *out_value)
 {
-    const struct rt_value *list = rt_arg(call, index);
+    const struct rt_value *list = rt_shape_arg(call, index);
     if (list->count == 0 && empty >= 0) {
         *out_value = empty;
         return ST_OK;
     }
     if (list->count != 1 && list->count != axes) {
-        return rt_refuse(call, "argument %u has %u entries, expected %u", index, list->count, axes);
+        return rt_shape_refuse(call, "argument %u has %u entries, expected %u", index, list->count,
+                               axes);
     }
     struct rt_dim entry = list->ints[list->count == 1 ? 0 : axis];
     if (!rt_dim_is_const(entry) || entry.value < 0 || entry.value > EXTENT_MAX) {
-        return rt_refuse(call, "argument %u: entry %u is not in [0, %d]", index, axis, EXTENT_MAX);
+        return rt_shape_refuse(call, "argument %u: entry %u is not in [0, %d]", index, axis,
+                               EXTENT_MAX);
     }
     *out_value = entry.value;
     return ST_OK;
@@ -88,17 +90,17 @@ static const struct places backward = {
 static enum status read_window(struct rt_shape_call *call, const struct places *at, uint8_t axes,
                                uint8_t axis, struct window *w)
 {
-    struct rt_dim kernel = rt_arg(call, at->w)->dims[2 + axis];
+    struct rt_dim kernel = rt_shape_arg(call, at->w)->dims[2 + axis];
     TRY(list_entry(call, at->stride, axes, axis, -1, &w->stride));
     TRY(list_entry(call, at->padding, axes, axis, -1, &w->padding));
     TRY(list_entry(call, at->dilation, axes, axis, -1, &w->dilation));
     TRY(list_entry(call, at->output_padding, axes, axis, 0, &w->output_padding));
     if (!rt_dim_is_const(kernel) || kernel.value < 1 || kernel.value > KERNEL_TAPS_MAX) {
-        return rt_refuse(call, "the kernel's size is not in [1, %d]", KERNEL_TAPS_MAX);
+        return rt_shape_refuse(call, "the kernel's size is not in [1, %d]", KERNEL_TAPS_MAX);
     }
     if (w->stride < 1 || w->dilation < 1) {
-        return rt_refuse(call, "stride %" PRId64 ", dilation %" PRId64 ", expected 1 or more",
-                         w->stride, w->dilation);
+        return rt_shape_refuse(call, "stride %" PRId64 ", dilation %" PRId64 ", expected 1 or more",
+                               w->stride, w->dilation);
     }
     w->kernel = kernel.value;
     return ST_OK;
@@ -121,20 +123,20 @@ static struct rt_dim out_extent(struct rt_dims *dims, struct rt_dim in, const st
 static enum status check_channels(struct rt_shape_call *call, const struct places *at,
                                   struct rt_dim *out_channels)
 {
-    const struct rt_value *x = rt_arg(call, at->x), *w = rt_arg(call, at->w);
-    bool is_transposed = rt_arg(call, at->transposed)->b;
+    const struct rt_value *x = rt_shape_arg(call, at->x), *w = rt_shape_arg(call, at->w);
+    bool is_transposed = rt_shape_arg(call, at->transposed)->b;
     struct rt_dims *dims = &call->graph->dims;
     int64_t groups = 1;
-    TRY(rt_need_dtype(call, at->x, RT_DTYPES_REAL & ~(1u << DT_U64)));
-    TRY(rt_need_dtype(call, at->w, 1u << x->dtype));
-    TRY(rt_need_out_dtype(call, 0, 1u << x->dtype));
+    TRY(rt_shape_need_dtype(call, at->x, RT_DTYPES_REAL & ~(1u << DT_U64)));
+    TRY(rt_shape_need_dtype(call, at->w, 1u << x->dtype));
+    TRY(rt_shape_need_out_dtype(call, 0, 1u << x->dtype));
     if (x->rank < 3 || x->rank > 2 + RT_CONV_AXES_MAX || w->rank != x->rank) {
-        return rt_unsupported(call, "input of rank %u, weights of rank %u", x->rank, w->rank);
+        return rt_shape_unsupported(call, "input of rank %u, weights of rank %u", x->rank, w->rank);
     }
-    TRY(rt_need_const(call, at->groups, &groups));
+    TRY(rt_shape_need_const(call, at->groups, &groups));
     if (!rt_dim_is_const(w->dims[0]) || !rt_dim_is_const(w->dims[1]) || groups < 1 ||
         w->dims[0].value % groups != 0) {
-        return rt_refuse(call, "%" PRId64 " groups of weights", groups);
+        return rt_shape_refuse(call, "%" PRId64 " groups of weights", groups);
     }
     struct rt_dim of_groups = rt_dim_mul(dims, w->dims[1], rt_dim_of(groups));
     *out_channels = is_transposed ? of_groups : w->dims[0];
@@ -146,8 +148,8 @@ static enum status check_channels(struct rt_shape_call *call, const struct place
 static enum status find_output(struct rt_shape_call *call, const struct places *at,
                                struct rt_dim out[2 + RT_CONV_AXES_MAX])
 {
-    const struct rt_value *x = rt_arg(call, at->x);
-    bool is_transposed = rt_arg(call, at->transposed)->b;
+    const struct rt_value *x = rt_shape_arg(call, at->x);
+    bool is_transposed = rt_shape_arg(call, at->transposed)->b;
     struct rt_dims *dims = &call->graph->dims;
     int64_t taps = 1, phases = 1;
     TRY(check_channels(call, at, &out[1]));
@@ -160,12 +162,13 @@ static enum status find_output(struct rt_shape_call *call, const struct places *
         out[2 + i] = out_extent(dims, x->dims[2 + i], &window, is_transposed);
         if (out[2 + i].value < 0 || taps > KERNEL_TAPS_MAX) {
             return out[2 + i].value < 0
-                       ? rt_refuse(call, "the kernel is larger than the padded input")
-                       : rt_refuse(call, "%" PRId64 " taps, at most %d are possible", taps,
-                                   KERNEL_TAPS_MAX);
+                       ? rt_shape_refuse(call, "the kernel is larger than the padded input")
+                       : rt_shape_refuse(call, "%" PRId64 " taps, at most %d are possible", taps,
+                                         KERNEL_TAPS_MAX);
         }
         if (is_transposed && phases > PHASES_MAX) {
-            return rt_unsupported(call, "a transposed convolution of stride %" PRId64, phases);
+            return rt_shape_unsupported(call, "a transposed convolution of stride %" PRId64,
+                                        phases);
         }
     }
     return ST_OK;
@@ -173,40 +176,42 @@ static enum status find_output(struct rt_shape_call *call, const struct places *
 
 static enum status convolution_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *x = rt_arg(call, RT_CONV_X), *bias = rt_arg(call, RT_CONV_BIAS);
+    const struct rt_value *x = rt_shape_arg(call, RT_CONV_X),
+                          *bias = rt_shape_arg(call, RT_CONV_BIAS);
     struct rt_dim out[2 + RT_CONV_AXES_MAX];
     TRY(find_output(call, &forward, out));
-    TRY(rt_need_dtype(call, RT_CONV_BIAS, 1u << x->dtype));
+    TRY(rt_shape_need_dtype(call, RT_CONV_BIAS, 1u << x->dtype));
     if (bias->kind == RT_TENSOR) {
         if (bias->rank != 1) {
-            return rt_refuse(call, "the bias has rank %u, expected 1", bias->rank);
+            return rt_shape_refuse(call, "the bias has rank %u, expected 1", bias->rank);
         }
         TRY(rt_dim_require_equal(&call->graph->dims, bias->dims[0], out[1],
                                  "elements of the bias, one for each output channel", call->err));
     }
-    return rt_set_out(call, 0, x->rank, out);
+    return rt_shape_set_out(call, 0, x->rank, out);
 }
 
 /* Gradients for input, weights and bias have their dims, whatever the mask says. */
 static enum status backward_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *grad = rt_arg(call, RT_CONV_BACK_GRAD);
+    const struct rt_value *grad = rt_shape_arg(call, RT_CONV_BACK_GRAD);
     struct rt_dim out[2 + RT_CONV_AXES_MAX];
     TRY(find_output(call, &backward, out));
-    TRY(rt_need_dtype(call, RT_CONV_BACK_GRAD, 1u << rt_arg(call, RT_CONV_BACK_X)->dtype));
-    if (grad->rank != rt_arg(call, RT_CONV_BACK_X)->rank) {
-        return rt_refuse(call, "a gradient of rank %u", grad->rank);
+    TRY(rt_shape_need_dtype(call, RT_CONV_BACK_GRAD,
+                            1u << rt_shape_arg(call, RT_CONV_BACK_X)->dtype));
+    if (grad->rank != rt_shape_arg(call, RT_CONV_BACK_X)->rank) {
+        return rt_shape_refuse(call, "a gradient of rank %u", grad->rank);
     }
     for (uint8_t d = 0; d < grad->rank; d++) {
         TRY(rt_dim_require_equal(&call->graph->dims, grad->dims[d], out[d],
                                  "a size of the gradient, which is the output's", call->err));
     }
     for (uint32_t i = 0; i < 3; i++) {
-        TRY(rt_need_out_dtype(call, i, 1u << grad->dtype));
+        TRY(rt_shape_need_out_dtype(call, i, 1u << grad->dtype));
     }
-    TRY(rt_set_out_like(call, 0, RT_CONV_BACK_X));
-    TRY(rt_set_out_like(call, 1, RT_CONV_BACK_W));
-    return rt_set_out(call, 2, 1, &out[1]);
+    TRY(rt_shape_set_out_like(call, 0, RT_CONV_BACK_X));
+    TRY(rt_shape_set_out_like(call, 1, RT_CONV_BACK_W));
+    return rt_shape_set_out(call, 2, 1, &out[1]);
 }
 
 /* ---- packed weights -------------------------------------------------------------------------- */
@@ -214,9 +219,9 @@ static enum status backward_shape(struct rt_shape_call *call)
 /* weights, groups, transposed -> [groups, panels, taps * channels of a group, width] */
 static enum status pack_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *w = rt_arg(call, 0);
-    int64_t groups = rt_arg(call, 1)->i.value;
-    bool is_transposed = rt_arg(call, 2)->b;
+    const struct rt_value *w = rt_shape_arg(call, 0);
+    int64_t groups = rt_shape_arg(call, 1)->i.value;
+    bool is_transposed = rt_shape_arg(call, 2)->b;
     struct rt_dims *dims = &call->graph->dims;
     struct rt_dim k = is_transposed ? rt_dim_of(w->dims[0].value / groups) : w->dims[1];
     struct rt_dim n = is_transposed ? w->dims[1] : rt_dim_of(w->dims[0].value / groups);
@@ -224,9 +229,9 @@ static enum status pack_shape(struct rt_shape_call *call)
     for (uint8_t i = 2; i < w->rank; i++) {
         k = rt_dim_mul(dims, k, w->dims[i]);
     }
-    rt_packed_dims(dims, rt_dim_of(groups), k, n, out);
+    rt_gemm_packed_dims(dims, rt_dim_of(groups), k, n, out);
     rt_node_out(call->graph, call->node, 0)->is_packed = true;
-    return rt_set_out(call, 0, 4, out);
+    return rt_shape_set_out(call, 0, 4, out);
 }
 
 static enum status pack_emit(struct rt_emit *emit, struct error *err)
@@ -246,7 +251,7 @@ static enum status pack_emit(struct rt_emit *emit, struct error *err)
         .source = w->numel / groups,
         .packed = out->dims[1] * out->dims[2] * out->dims[3],
     };
-    return rt_pack_emit(emit, &pack, groups, err);
+    return rt_gemm_emit_pack(emit, &pack, groups, err);
 }
 
 /* ---- conv ------------------------------------------------------------------------------------ */
@@ -283,16 +288,17 @@ static struct window packed_window(const struct rt_value *const lists[5], uint8_
 
 static enum status packed_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *x = rt_arg(call, PACKED_X), *lists[5];
-    struct rt_dim out[4] = {x->dims[0], rt_arg(call, PACKED_OUTS)->i};
+    const struct rt_value *x = rt_shape_arg(call, PACKED_X), *lists[5];
+    struct rt_dim out[4] = {x->dims[0], rt_shape_arg(call, PACKED_OUTS)->i};
     for (uint32_t i = 0; i < 5; i++) {
-        lists[i] = rt_arg(call, PACKED_KERNEL + i);
+        lists[i] = rt_shape_arg(call, PACKED_KERNEL + i);
     }
     for (uint8_t i = 2; i < x->rank; i++) {
         struct window w = packed_window(lists, (uint8_t)(i + 2 - x->rank));
-        out[i] = out_extent(&call->graph->dims, x->dims[i], &w, rt_arg(call, PACKED_TRANSPOSED)->b);
+        out[i] = out_extent(&call->graph->dims, x->dims[i], &w,
+                            rt_shape_arg(call, PACKED_TRANSPOSED)->b);
     }
-    return rt_set_out(call, 0, x->rank, out);
+    return rt_shape_set_out(call, 0, x->rank, out);
 }
 
 /* Height and width of a channels-last tensor of rank 3 or 4. */

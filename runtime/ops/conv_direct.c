@@ -13,8 +13,8 @@
 #include "base/check.h"
 #include "runtime/emit/emit.h"
 #include "runtime/emit/minmax.h"
+#include "runtime/kernels/convert.h"
 #include "runtime/ops/conv_direct.h"
-#include "runtime/ops/convert.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/shaders/generated/conv_direct.spv.h"
 
@@ -213,10 +213,10 @@ static const struct hal_kernel gradient_kernels[] = {
 /* Argument |index| lists the output's dims. The lower pass has computed them, so they are valid. */
 static enum status set_listed(struct rt_shape_call *call, uint32_t index)
 {
-    const struct rt_value *list = rt_arg(call, index);
+    const struct rt_value *list = rt_shape_arg(call, index);
 
-    TRY(rt_need_dtype(call, 1, 1u << rt_arg(call, 0)->dtype));
-    return rt_set_out(call, 0, (uint8_t)list->count, list->ints);
+    TRY(rt_shape_need_dtype(call, 1, 1u << rt_shape_arg(call, 0)->dtype));
+    return rt_shape_set_out(call, 0, (uint8_t)list->count, list->ints);
 }
 
 static enum status direct_shape(struct rt_shape_call *call)
@@ -282,7 +282,7 @@ static enum status direct_emit(struct rt_emit *emit, struct error *err)
     const struct rt_tensor *bias = rt_emit_arg(emit, 2), *out = rt_emit_out(emit, 0);
     int64_t groups = rt_emit_int(emit, 7);
     struct rt_direct_constants c = {
-        .class = rt_class_of(out->dtype),
+        .class = rt_convert_class(out->dtype),
         .is_transposed = rt_emit_value(emit, 6)->b,
         .ins = x->dims[1] / groups,
         .outs = out->dims[1] / groups,
@@ -306,7 +306,7 @@ static enum status gradient_emit(struct rt_emit *emit, struct error *err)
     const struct rt_tensor *out = rt_emit_out(emit, 0);
     int64_t groups = rt_emit_int(emit, 5);
     struct rt_direct_constants c = {
-        .class = rt_class_of(out->dtype),
+        .class = rt_convert_class(out->dtype),
         .ins = x->dims[1] / groups,
         .outs = grad->dims[1] / groups,
         .groups = groups,

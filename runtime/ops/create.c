@@ -15,10 +15,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "runtime/ops/convert.h"
-#include "runtime/ops/shaders/generated/fill_pattern.spv.h"
 #include "runtime/emit/emit.h"
+#include "runtime/kernels/convert.h"
 #include "runtime/ops/op.h"
+#include "runtime/ops/shaders/generated/fill_pattern.spv.h"
 #include "runtime/ops/shaders/generated/range.spv.h"
 
 #define RANGE_CHUNK 256
@@ -29,27 +29,28 @@
 
 enum status rt_create_size_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *size = rt_arg(call, 0);
+    const struct rt_value *size = rt_shape_arg(call, 0);
 
     if (size->count > SHAPE_RANK_MAX) {
-        return rt_refuse(call, "%u dims, at most %d are possible", size->count, SHAPE_RANK_MAX);
+        return rt_shape_refuse(call, "%u dims, at most %d are possible", size->count,
+                               SHAPE_RANK_MAX);
     }
     for (uint32_t d = 0; d < size->count; d++) {
         if (size->ints[d].value < 0) {
-            return rt_refuse(call, "dim %u is %lld", d, (long long)size->ints[d].value);
+            return rt_shape_refuse(call, "dim %u is %lld", d, (long long)size->ints[d].value);
         }
     }
-    return rt_set_out(call, 0, (uint8_t)size->count, size->ints);
+    return rt_shape_set_out(call, 0, (uint8_t)size->count, size->ints);
 }
 
 static enum status like_shape(struct rt_shape_call *call)
 {
-    return rt_set_out_like(call, 0, 0);
+    return rt_shape_set_out_like(call, 0, 0);
 }
 
 static enum status scalar_shape(struct rt_shape_call *call)
 {
-    return rt_set_out(call, 0, 0, NULL);
+    return rt_shape_set_out(call, 0, 0, NULL);
 }
 
 /* Arguments of both forms; absent ones are 0 and 1. */
@@ -62,7 +63,7 @@ struct range {
 static enum status read_bound(struct rt_shape_call *call, struct range *range, uint32_t index,
                               struct rt_dim *out_i, double *out_f)
 {
-    const struct rt_value *value = rt_arg(call, index);
+    const struct rt_value *value = rt_shape_arg(call, index);
 
     switch (value->kind) {
     case RT_INT:
@@ -71,9 +72,10 @@ static enum status read_bound(struct rt_shape_call *call, struct range *range, u
         return ST_OK;
     case RT_FLOAT:
         if (!rt_value_is_fixed(value)) {
-            return rt_unsupported(call, "argument %u is a float that only a run knows", index);
+            return rt_shape_unsupported(call, "argument %u is a float that only a run knows",
+                                        index);
         }
-        *out_i = rt_dim_of(rt_to_i64(value->f));
+        *out_i = rt_dim_of(rt_convert_to_i64(value->f));
         *out_f = value->f;
         range->is_int = false;
         return ST_OK;
@@ -104,10 +106,10 @@ static enum status int_range(struct rt_shape_call *call, const struct range *ran
     struct rt_dim span;
 
     if (!rt_dim_is_const(range->step)) {
-        return rt_unsupported(call, "a step that depends on the inputs");
+        return rt_shape_unsupported(call, "a step that depends on the inputs");
     }
     if (range->step.value == 0 || range->step.value == INT64_MIN) {
-        return rt_refuse(call, "a step of %lld", (long long)range->step.value);
+        return rt_shape_refuse(call, "a step of %lld", (long long)range->step.value);
     }
     if (range->step.value > 0) {
         span = rt_dim_sub(dims, range->end, range->start);
@@ -125,12 +127,12 @@ static enum status float_range(struct rt_shape_call *call, const struct range *r
 {
     if (!rt_dim_is_const(range->start) || !rt_dim_is_const(range->end) ||
         !rt_dim_is_const(range->step)) {
-        return rt_unsupported(call, "a float range whose ends depend on the inputs");
+        return rt_shape_unsupported(call, "a float range whose ends depend on the inputs");
     }
     double length = ceil((range->f_end - range->f_start) / range->f_step);
     if (!(length >= 0 && length <= (double)RANGE_MAX)) {
-        return rt_refuse(call, "no range from %g to %g by %g", range->f_start, range->f_end,
-                         range->f_step);
+        return rt_shape_refuse(call, "no range from %g to %g by %g", range->f_start, range->f_end,
+                               range->f_step);
     }
     *out_length = rt_dim_of((int64_t)length);
     return ST_OK;
@@ -143,9 +145,9 @@ static enum status range_shape(struct rt_shape_call *call)
 
     TRY(read_range(call, &range));
     range.is_int |=
-        rt_out_dtype(call, 0) == DT_I64; /* The values are truncated, whatever they are. */
+        rt_shape_out_dtype(call, 0) == DT_I64; /* The values are truncated, whatever they are. */
     TRY(range.is_int ? int_range(call, &range, &length) : float_range(call, &range, &length));
-    return rt_set_out(call, 0, 1, &length);
+    return rt_shape_set_out(call, 0, 1, &length);
 }
 
 /* ---- one value everywhere ------------------------------------------------------------------ */
@@ -175,7 +177,7 @@ static enum status emit_fill(struct rt_emit *emit, struct rt_number number, stru
     _Alignas(16) struct rt_fill fill;
 
     for (size_t at = 0; at < sizeof(fill.pattern); at += width) {
-        rt_number_store(number, out->dtype, fill.pattern + at);
+        rt_convert_store_number(number, out->dtype, fill.pattern + at);
     }
     int64_t bytes = rt_cut_units(rt_emit_machine(emit, &fill_kernel), RT_WORK_FILL,
                                  (int64_t)out->bytes, sizeof(fill.pattern));
@@ -200,7 +202,7 @@ static void range_tile(const struct hal_args *args, struct hal_tile tile)
     struct rt_number start = k->start;
     bool is_float = dtype_infos[k->dtype].kind == DTYPE_FLOAT;
     size_t width = dtype_bytes(k->dtype);
-    rt_store_f *store = rt_store(is_float ? RT_CLASS_F64 : RT_CLASS_I64, k->dtype);
+    rt_store_f *store = rt_convert_store(is_float ? RT_CLASS_F64 : RT_CLASS_I64, k->dtype);
     int64_t share = (k->length - 1) / args->grid[0] + 1, first = tile.x * share;
     int64_t end = k->length - first < share ? k->length : first + share;
     union {
@@ -240,7 +242,7 @@ struct source {
 static struct source find_source(const struct rt_emit *emit, uint32_t arg)
 {
     if (rt_emit_value(emit, arg)->kind != RT_INT) {
-        return (struct source){.known = rt_number_arg(emit, arg)};
+        return (struct source){.known = rt_convert_arg(emit, arg)};
     }
     struct rt_place place = rt_emit_place(emit, arg);
     return (struct source){{(double)place.known, place.known}, place};
@@ -275,13 +277,13 @@ static enum status arange_emit(struct rt_emit *emit, struct error *err)
 
 static enum status arange_start_emit(struct rt_emit *emit, struct error *err)
 {
-    return emit_range(emit, find_source(emit, 0), rt_number_arg(emit, 2), err);
+    return emit_range(emit, find_source(emit, 0), rt_convert_arg(emit, 2), err);
 }
 
 /* Reads the ends of a range; the length already implies the rest. */
 static enum status start_place(struct rt_shape_call *call, uint32_t arg, struct rt_dim *out_place)
 {
-    *out_place = arg == 0 ? rt_arg(call, arg)->i : rt_dim_of(0);
+    *out_place = arg == 0 ? rt_shape_arg(call, arg)->i : rt_dim_of(0);
     return ST_OK;
 }
 
@@ -313,23 +315,23 @@ static enum status triangle_shape(struct rt_shape_call *call, bool is_upper)
     struct triangle t = {.is_upper = is_upper};
     int64_t begin, end;
 
-    TRY(rt_need_const(call, 0, &t.rows));
-    TRY(rt_need_const(call, 1, &t.columns));
-    TRY(rt_need_const(call, 2, &t.offset));
+    TRY(rt_shape_need_const(call, 0, &t.rows));
+    TRY(rt_shape_need_const(call, 1, &t.columns));
+    TRY(rt_shape_need_const(call, 2, &t.offset));
     if (t.rows < 0 || t.rows > TRIANGLE_MAX || t.columns < 0 || t.columns > TRIANGLE_MAX) {
-        return rt_refuse(call, "a matrix of %lldx%lld, expected at most %lld of each",
-                         (long long)t.rows, (long long)t.columns, (long long)TRIANGLE_MAX);
+        return rt_shape_refuse(call, "a matrix of %lldx%lld, expected at most %lld of each",
+                               (long long)t.rows, (long long)t.columns, (long long)TRIANGLE_MAX);
     }
     if (t.offset < -TRIANGLE_MAX || t.offset > TRIANGLE_MAX) {
-        return rt_refuse(call, "diagonal %lld, expected at most %lld", (long long)t.offset,
-                         (long long)TRIANGLE_MAX);
+        return rt_shape_refuse(call, "diagonal %lld, expected at most %lld", (long long)t.offset,
+                               (long long)TRIANGLE_MAX);
     }
     for (int64_t row = 0; row < t.rows; row++) {
         triangle_row(&t, row, &begin, &end);
         t.count += end - begin;
     }
     const struct rt_dim dims[] = {rt_dim_of(2), rt_dim_of(t.count)};
-    return rt_set_out(call, 0, 2, dims);
+    return rt_shape_set_out(call, 0, 2, dims);
 }
 
 static enum status tril_shape(struct rt_shape_call *call)
@@ -348,7 +350,7 @@ static void triangle_tile(const struct hal_args *args, struct hal_tile tile)
 {
     const struct triangle *t = args->constants;
     size_t width = dtype_bytes(t->dtype);
-    rt_store_f *store = rt_store(RT_CLASS_I64, t->dtype);
+    rt_store_f *store = rt_convert_store(RT_CLASS_I64, t->dtype);
     char *to = args->bindings[0];
     int64_t begin, end;
     (void)tile;
@@ -429,7 +431,7 @@ static enum status scalar_emit(struct rt_emit *emit, struct error *err)
 
 static enum status value_place(struct rt_shape_call *call, uint32_t arg, struct rt_dim *out_place)
 {
-    *out_place = rt_arg(call, arg)->i;
+    *out_place = rt_shape_arg(call, arg)->i;
     return ST_OK;
 }
 

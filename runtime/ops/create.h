@@ -4,7 +4,7 @@
 #ifndef PTED_RUNTIME_OPS_CREATE_H
 #define PTED_RUNTIME_OPS_CREATE_H
 
-#include "runtime/ops/convert.h"
+#include "runtime/kernels/convert.h"
 
 /* Each tile has as many elements. */
 struct rt_range {

@@ -4,7 +4,7 @@
 
 #include "runtime/ops/along.h"
 
-#include "runtime/ops/convert.h"
+#include "runtime/kernels/convert.h"
 #include "runtime/ops/shaders/generated/cumsum.spv.h"
 
 #define SCAN_CHUNK 256
@@ -39,15 +39,15 @@ static void cumsum_tile(const struct hal_args *args, struct hal_tile tile)
         struct rt_number sum = {0};
         for (int64_t done = 0, n; done < k->length; done += n, at += n * k->inner) {
             n = k->length - done < SCAN_CHUNK ? k->length - done : SCAN_CHUNK;
-            rt_load(k->in, class)(&chunk, (const char *)args->bindings[1] + at * in_bytes,
-                                  k->inner * in_bytes, n);
+            rt_convert_load(k->in, class)(&chunk, (const char *)args->bindings[1] + at * in_bytes,
+                                          k->inner * in_bytes, n);
             if (is_float) {
                 sum.f = scan_f64(chunk.f, n, sum.f);
             } else {
                 sum.i = scan_i64(chunk.i, n, sum.i);
             }
-            rt_store(class, k->out)((char *)args->bindings[0] + at * out_bytes,
-                                    k->inner * out_bytes, &chunk, n);
+            rt_convert_store(class, k->out)((char *)args->bindings[0] + at * out_bytes,
+                                            k->inner * out_bytes, &chunk, n);
         }
     }
 }

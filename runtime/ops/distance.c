@@ -18,7 +18,7 @@
 #include "base/check.h"
 #include "runtime/emit/emit.h"
 #include "runtime/emit/minmax.h"
-#include "runtime/ops/convert.h"
+#include "runtime/kernels/convert.h"
 #include "runtime/ops/distance.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/shaders/generated/distance.spv.h"
@@ -82,16 +82,16 @@
         for (int64_t at = 0; at < c->coordinates; at += CHUNK) {                                   \
             int64_t n = rt_min(CHUNK, c->coordinates - at);                                        \
             const void *from_a = a + at * width, *from_b = b + at * width;                         \
-            if (!rt_class_is_direct(class, c->dtype)) {                                            \
-                rt_load(c->dtype, class)(x, from_a, width, n);                                     \
-                rt_load(c->dtype, class)(y, from_b, width, n);                                     \
+            if (!rt_convert_is_direct(class, c->dtype)) {                                          \
+                rt_convert_load(c->dtype, class)(x, from_a, width, n);                             \
+                rt_convert_load(c->dtype, class)(y, from_b, width, n);                             \
                 from_a = x;                                                                        \
                 from_b = y;                                                                        \
             }                                                                                      \
             fold_##suffix(c, sums, from_a, from_b, n);                                             \
         }                                                                                          \
         result = finish_##suffix(c, sums);                                                         \
-        rt_store(class, c->dtype)(out, width, &result, 1);                                         \
+        rt_convert_store(class, c->dtype)(out, width, &result, 1);                                 \
     }
 DEFINE_DISTANCE(float, f32, RT_CLASS_F32)
 DEFINE_DISTANCE(double, f64, RT_CLASS_F64)
@@ -119,7 +119,7 @@ static void distance_tile(const struct hal_args *args, struct hal_tile tile)
     const char *a = (const char *)args->bindings[1] + batch_offset(c, 0, tile.y) * vector;
     const char *b = (const char *)args->bindings[2] + batch_offset(c, 1, tile.y) * vector;
     char *out = (char *)args->bindings[0] + tile.y * c->rows * c->columns * width;
-    bool is_double = rt_class_of(c->dtype) == RT_CLASS_F64;
+    bool is_double = rt_convert_class(c->dtype) == RT_CLASS_F64;
 
     for (int64_t r = first; r < behind; r++) {
         int64_t column = c->is_pairs ? r + 1 : 0;
@@ -139,44 +139,44 @@ static const struct hal_kernel kernel_f64 = {.name = "distance", .cpu = distance
 
 static enum status need_norm(struct rt_shape_call *call, uint32_t index)
 {
-    double p = rt_value_number(rt_arg(call, index));
+    double p = rt_value_number(rt_shape_arg(call, index));
 
-    TRY(rt_need_out_dtype(call, 0, 1u << rt_arg(call, 0)->dtype));
-    return p >= 0 ? ST_OK : rt_refuse(call, "a norm of %g, expected 0 or more", p);
+    TRY(rt_shape_need_out_dtype(call, 0, 1u << rt_shape_arg(call, 0)->dtype));
+    return p >= 0 ? ST_OK : rt_shape_refuse(call, "a norm of %g, expected 0 or more", p);
 }
 
 static enum status cdist_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *a = rt_arg(call, 0), *b = rt_arg(call, 1);
+    const struct rt_value *a = rt_shape_arg(call, 0), *b = rt_shape_arg(call, 1);
     struct rt_dim out[SHAPE_RANK_MAX];
     uint8_t rank;
 
     TRY(need_norm(call, 2));
-    TRY(rt_need_dtype(call, 1, 1u << a->dtype));
+    TRY(rt_shape_need_dtype(call, 1, 1u << a->dtype));
     if (a->rank < 2 || b->rank < 2) {
-        return rt_refuse(call, "ranks %u and %u, expected 2 or more", a->rank, b->rank);
+        return rt_shape_refuse(call, "ranks %u and %u, expected 2 or more", a->rank, b->rank);
     }
     TRY(rt_dim_require_equal(&call->graph->dims, a->dims[a->rank - 1], b->dims[b->rank - 1],
                              "coordinates of a vector", call->err));
-    TRY(rt_broadcast(call, a->rank - 2, a->dims, b->rank - 2, b->dims, out, &rank));
+    TRY(rt_shape_broadcast(call, a->rank - 2, a->dims, b->rank - 2, b->dims, out, &rank));
     out[rank] = a->dims[a->rank - 2];
     out[rank + 1] = b->dims[b->rank - 2];
-    return rt_set_out(call, 0, rank + 2, out);
+    return rt_shape_set_out(call, 0, rank + 2, out);
 }
 
 static enum status pdist_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *self = rt_arg(call, 0);
+    const struct rt_value *self = rt_shape_arg(call, 0);
     struct rt_dims *dims = &call->graph->dims;
 
     TRY(need_norm(call, 1));
     if (self->rank != 2) {
-        return rt_refuse(call, "rank %u, expected 2", self->rank);
+        return rt_shape_refuse(call, "rank %u, expected 2", self->rank);
     }
     struct rt_dim n = self->dims[0];
     struct rt_dim twice = rt_dim_mul(dims, n, rt_dim_sub(dims, n, rt_dim_of(1)));
     struct rt_dim pairs = rt_dim_floordiv(dims, twice, rt_dim_of(2));
-    return rt_set_out(call, 0, 1, &pairs);
+    return rt_shape_set_out(call, 0, 1, &pairs);
 }
 
 static enum rt_distance_norm norm_of(double p)

@@ -15,8 +15,8 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "runtime/ops/extent.h"
 #include "runtime/emit/emit.h"
+#include "runtime/ops/extent.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/shaders/generated/extent.spv.h"
 
@@ -216,26 +216,26 @@ static const struct hal_kernel masked_select_kernel = {.name = "masked_select",
 
 static enum status nonzero_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *self = rt_arg(call, 0);
+    const struct rt_value *self = rt_shape_arg(call, 0);
     struct rt_dim dims[] = {rt_value_numel(call->graph, self), rt_dim_of(self->rank)};
-    TRY(rt_need_out_dtype(call, 0, 1u << DT_I64));
-    TRY(rt_set_out(call, 0, 2, dims));
-    return rt_set_out(call, 1, 0, NULL);
+    TRY(rt_shape_need_out_dtype(call, 0, 1u << DT_I64));
+    TRY(rt_shape_set_out(call, 0, 2, dims));
+    return rt_shape_set_out(call, 1, 0, NULL);
 }
 
 static enum status masked_select_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *self = rt_arg(call, 0), *mask = rt_arg(call, 1);
+    const struct rt_value *self = rt_shape_arg(call, 0), *mask = rt_shape_arg(call, 1);
     struct rt_dim dims[SHAPE_RANK_MAX], numel = rt_dim_of(1);
     uint8_t rank;
-    TRY(rt_need_dtype(call, 1, 1u << DT_BOOL | 1u << DT_U8));
-    TRY(rt_need_out_dtype(call, 0, 1u << self->dtype));
-    TRY(rt_broadcast(call, self->rank, self->dims, mask->rank, mask->dims, dims, &rank));
+    TRY(rt_shape_need_dtype(call, 1, 1u << DT_BOOL | 1u << DT_U8));
+    TRY(rt_shape_need_out_dtype(call, 0, 1u << self->dtype));
+    TRY(rt_shape_broadcast(call, self->rank, self->dims, mask->rank, mask->dims, dims, &rank));
     for (uint8_t d = 0; d < rank; d++) {
         numel = rt_dim_mul(&call->graph->dims, numel, dims[d]);
     }
-    TRY(rt_set_out(call, 0, 1, &numel));
-    return rt_set_out(call, 1, 0, NULL);
+    TRY(rt_shape_set_out(call, 0, 1, &numel));
+    return rt_shape_set_out(call, 1, 0, NULL);
 }
 
 /* ---- recording ------------------------------------------------------------------------------- */

@@ -16,7 +16,7 @@
 #include "base/check.h"
 #include "runtime/emit/emit.h"
 #include "runtime/emit/minmax.h"
-#include "runtime/ops/convert.h"
+#include "runtime/kernels/convert.h"
 #include "runtime/ops/fft.h"
 #include "runtime/ops/fft_core.h"
 #include "runtime/ops/op.h"
@@ -42,8 +42,8 @@ static void table_tile(const struct hal_args *args, struct hal_tile tile)
     (void)tile;
 
     rt_fft_table(&c->plan, table, table + count);
-    rt_store(RT_CLASS_F64, c->dtype)(args->bindings[0], (int64_t)dtype_bytes(c->dtype), table,
-                                     count);
+    rt_convert_store(RT_CLASS_F64, c->dtype)(args->bindings[0], (int64_t)dtype_bytes(c->dtype),
+                                             table, count);
 }
 
 static const struct hal_kernel kernel_table = {.name = "fft_table", .cpu = table_tile};
@@ -53,17 +53,17 @@ static enum status table_shape(struct rt_shape_call *call)
 {
     int64_t n;
 
-    TRY(rt_need_const(call, 0, &n));
+    TRY(rt_shape_need_const(call, 0, &n));
     if (n < 1 || n > LENGTH_MAX) {
-        return rt_refuse(call, "a transform of %" PRId64 " numbers, expected 1 to %d", n,
-                         LENGTH_MAX);
+        return rt_shape_refuse(call, "a transform of %" PRId64 " numbers, expected 1 to %d", n,
+                               LENGTH_MAX);
     }
     struct rt_fft_plan plan = rt_fft_plan(n);
     if (rt_fft_work_count(&plan) * 4 * (int64_t)sizeof(double) > WORK_BYTES_MAX / 2) {
-        return rt_unsupported(call, "a transform of %" PRId64 " numbers", n);
+        return rt_shape_unsupported(call, "a transform of %" PRId64 " numbers", n);
     }
     struct rt_dim count = rt_dim_of(rt_fft_table_count(&plan));
-    return rt_set_out(call, 0, 1, &count);
+    return rt_shape_set_out(call, 0, 1, &count);
 }
 
 static enum status table_emit(struct rt_emit *emit, struct error *err)
@@ -167,14 +167,14 @@ DEFINE_LINES(double, f64)
  * operator from a node that has been checked. */
 static enum status fft_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *x = rt_arg(call, 0);
+    const struct rt_value *x = rt_shape_arg(call, 0);
     struct rt_dim out[SHAPE_RANK_MAX];
 
     for (uint8_t d = 0; d < x->rank; d++) {
         out[d] = x->dims[d];
     }
-    out[rt_arg(call, 2)->i.value] = rt_arg(call, 6)->i;
-    return rt_set_out(call, 0, x->rank, out);
+    out[rt_shape_arg(call, 2)->i.value] = rt_shape_arg(call, 6)->i;
+    return rt_shape_set_out(call, 0, x->rank, out);
 }
 
 static enum status fft_emit(struct rt_emit *emit, struct error *err)
@@ -224,66 +224,67 @@ static enum status fft_emit(struct rt_emit *emit, struct error *err)
 /* Dims to transform, without repetition; the last of them is the one whose length changes. */
 static enum status check_dims(struct rt_shape_call *call, uint8_t *out_last)
 {
-    const struct rt_value *self = rt_arg(call, 0), *list = rt_arg(call, 1);
+    const struct rt_value *self = rt_shape_arg(call, 0), *list = rt_shape_arg(call, 1);
     uint32_t seen = 0;
 
     if (list->count == 0 || self->rank == 0) {
-        return rt_refuse(call, "no dims to transform");
+        return rt_shape_refuse(call, "no dims to transform");
     }
     for (uint32_t i = 0; i < list->count; i++) {
         if (!rt_dim_is_const(list->ints[i])) {
-            return rt_unsupported(call, "dims that depend on the inputs'");
+            return rt_shape_unsupported(call, "dims that depend on the inputs'");
         }
-        TRY(rt_need_dim(call, list->ints[i].value, self->rank, out_last));
+        TRY(rt_shape_need_dim(call, list->ints[i].value, self->rank, out_last));
         if (seen >> *out_last & 1) {
-            return rt_refuse(call, "dim %u twice", *out_last);
+            return rt_shape_refuse(call, "dim %u twice", *out_last);
         }
         seen |= 1u << *out_last;
         if (!rt_dim_is_const(self->dims[*out_last])) {
-            return rt_unsupported(call, "a transform whose length depends on the inputs' dims");
+            return rt_shape_unsupported(call,
+                                        "a transform whose length depends on the inputs' dims");
         }
     }
     int64_t normalization = 0;
-    TRY(rt_need_const(call, 2, &normalization));
+    TRY(rt_shape_need_const(call, 2, &normalization));
     return normalization >= 0 && normalization <= 2
                ? ST_OK
-               : rt_refuse(call, "normalization %" PRId64 ", expected 0 to 2", normalization);
+               : rt_shape_refuse(call, "normalization %" PRId64 ", expected 0 to 2", normalization);
 }
 
 static enum status set_length(struct rt_shape_call *call, uint8_t dim, int64_t length)
 {
-    const struct rt_value *self = rt_arg(call, 0);
+    const struct rt_value *self = rt_shape_arg(call, 0);
     struct rt_dim out[SHAPE_RANK_MAX];
 
     for (uint8_t d = 0; d < self->rank; d++) {
         out[d] = d == dim ? rt_dim_of(length) : self->dims[d];
     }
-    return rt_set_out(call, 0, self->rank, out);
+    return rt_shape_set_out(call, 0, self->rank, out);
 }
 
 static enum status r2c_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *self = rt_arg(call, 0);
+    const struct rt_value *self = rt_shape_arg(call, 0);
     uint8_t dim;
 
-    TRY(rt_need_out_dtype(call, 0, 1u << rt_complex_of(self->dtype)));
+    TRY(rt_shape_need_out_dtype(call, 0, 1u << rt_convert_complex(self->dtype)));
     TRY(check_dims(call, &dim));
     int64_t length = self->dims[dim].value;
-    return set_length(call, dim, rt_arg(call, 3)->b ? length / 2 + 1 : length);
+    return set_length(call, dim, rt_shape_arg(call, 3)->b ? length / 2 + 1 : length);
 }
 
 static enum status c2r_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *self = rt_arg(call, 0);
+    const struct rt_value *self = rt_shape_arg(call, 0);
     int64_t length;
     uint8_t dim;
 
-    TRY(rt_need_out_dtype(call, 0, 1u << rt_part_of(self->dtype)));
+    TRY(rt_shape_need_out_dtype(call, 0, 1u << rt_convert_part(self->dtype)));
     TRY(check_dims(call, &dim));
-    TRY(rt_need_const(call, 3, &length));
+    TRY(rt_shape_need_const(call, 3, &length));
     if (length < 1 || self->dims[dim].value != length / 2 + 1) {
-        return rt_refuse(call, "%" PRId64 " numbers from a spectrum of %" PRId64, length,
-                         self->dims[dim].value);
+        return rt_shape_refuse(call, "%" PRId64 " numbers from a spectrum of %" PRId64, length,
+                               self->dims[dim].value);
     }
     return set_length(call, dim, length);
 }

@@ -17,9 +17,9 @@
 #include "base/check.h"
 #include "runtime/emit/emit.h"
 #include "runtime/emit/minmax.h"
-#include "runtime/ops/convert.h"
-#include "runtime/ops/copy.h"
-#include "runtime/ops/element.h"
+#include "runtime/kernels/convert.h"
+#include "runtime/kernels/copy.h"
+#include "runtime/kernels/element.h"
 #include "runtime/ops/index.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/shaders/generated/gather.spv.h"
@@ -220,7 +220,7 @@ static void reduce_one(const struct rt_along_constants *c, enum rt_class class,
     } value;
 
     if (src) {
-        rt_load(c->dtype, class)(&value, src, 0, 1);
+        rt_convert_load(c->dtype, class)(&value, src, 0, 1);
     }
     if (class == RT_CLASS_F32) {
         src ? reduce_f32(c, &column.f32[place], value.f32) : begin_f32(c, &column.f32[place]);
@@ -259,13 +259,13 @@ static void divide(const struct rt_along_constants *c, enum rt_class class,
 static void reduce_column(const struct rt_along_constants *c, const struct along_row *row,
                           int64_t i)
 {
-    enum rt_class class = rt_class_of(c->dtype);
+    enum rt_class class = rt_convert_class(c->dtype);
     int64_t width = (int64_t)dtype_bytes(c->dtype), stride = c->along.table * width;
     union along_column column = {.any = row->args->scratch};
     int64_t *counts = (int64_t *)row->args->scratch + c->along.table_size;
     char *table = row->table + i * c->inner.table * width;
 
-    rt_load(c->dtype, class)(column.any, table, stride, c->along.table_size);
+    rt_convert_load(c->dtype, class)(column.any, table, stride, c->along.table_size);
     memset(counts, 0, (size_t)c->along.table_size * sizeof(*counts));
     for (int64_t k = 0; k < c->along.index_size; k++) {
         int64_t place = read_place(c, row, k * c->along.index + i * c->inner.index);
@@ -280,7 +280,7 @@ static void reduce_column(const struct rt_along_constants *c, const struct along
     if (c->mode == RT_ALONG_MEAN) {
         divide(c, class, column, counts);
     }
-    rt_store(class, c->dtype)(table, stride, column.any, c->along.table_size);
+    rt_convert_store(class, c->dtype)(table, stride, column.any, c->along.table_size);
 }
 
 static void reduce_row(const struct rt_along_constants *c, const struct along_row *row)
@@ -365,7 +365,7 @@ static uint8_t rank_of(const struct rt_value *value)
 
 static enum status along_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *self = rt_arg(call, 0), *index = rt_arg(call, 2);
+    const struct rt_value *self = rt_shape_arg(call, 0), *index = rt_shape_arg(call, 2);
     uint8_t dim;
 
     TRY(rt_view_same_dtype(call));
@@ -373,10 +373,10 @@ static enum status along_shape(struct rt_shape_call *call)
     if (rt_dim_is(rt_value_numel(call->graph, index), 0)) {
         return ST_OK; /* of any type and rank */
     }
-    TRY(rt_need_dtype(call, 2, 1u << DT_I32 | 1u << DT_I64));
+    TRY(rt_shape_need_dtype(call, 2, 1u << DT_I32 | 1u << DT_I64));
     if (rank_of(index) != rank_of(self)) {
-        return rt_refuse(call, "an index of rank %u into a tensor of rank %u", index->rank,
-                         self->rank);
+        return rt_shape_refuse(call, "an index of rank %u into a tensor of rank %u", index->rank,
+                               self->rank);
     }
     return ST_OK;
 }
@@ -384,26 +384,26 @@ static enum status along_shape(struct rt_shape_call *call)
 static enum status gather_shape(struct rt_shape_call *call)
 {
     TRY(along_shape(call));
-    return rt_set_out_like(call, 0, 2);
+    return rt_shape_set_out_like(call, 0, 2);
 }
 
 static enum status scatter_value_shape(struct rt_shape_call *call)
 {
     TRY(along_shape(call));
-    return rt_set_out_like(call, 0, 0);
+    return rt_shape_set_out_like(call, 0, 0);
 }
 
 static enum status scatter_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *self = rt_arg(call, 0), *list = rt_arg(call, 3);
+    const struct rt_value *self = rt_shape_arg(call, 0), *list = rt_shape_arg(call, 3);
 
     TRY(along_shape(call));
-    TRY(rt_need_dtype(call, 3, 1u << self->dtype));
+    TRY(rt_shape_need_dtype(call, 3, 1u << self->dtype));
     if (rank_of(list) != rank_of(self)) {
-        return rt_refuse(call, "a source of rank %u for a tensor of rank %u", list->rank,
-                         self->rank);
+        return rt_shape_refuse(call, "a source of rank %u for a tensor of rank %u", list->rank,
+                               self->rank);
     }
-    return rt_set_out_like(call, 0, 0);
+    return rt_shape_set_out_like(call, 0, 0);
 }
 
 /* The reduction that argument |index| names; without the argument, RT_ALONG_GATHER. */
@@ -425,11 +425,12 @@ static enum rt_along_mode find_reduction(const struct rt_value *name)
 
 static enum status scatter_reduce_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *name = rt_arg(call, 4);
+    const struct rt_value *name = rt_shape_arg(call, 4);
 
     if (find_reduction(name) == RT_ALONG_GATHER) {
-        return rt_refuse(call, "reduction '%.*s', expected sum, prod, mean, amax or amin",
-                         (int)rt_min((int64_t)name->bytes.len, 32), (const char *)name->bytes.ptr);
+        return rt_shape_refuse(call, "reduction '%.*s', expected sum, prod, mean, amax or amin",
+                               (int)rt_min((int64_t)name->bytes.len, 32),
+                               (const char *)name->bytes.ptr);
     }
     return scatter_shape(call);
 }

@@ -19,10 +19,10 @@
 #include "base/check.h"
 #include "runtime/emit/emit.h"
 #include "runtime/emit/minmax.h"
-#include "runtime/ops/copy.h"
-#include "runtime/ops/element.h"
+#include "runtime/kernels/copy.h"
+#include "runtime/kernels/element.h"
+#include "runtime/kernels/keep.h"
 #include "runtime/ops/index.h"
-#include "runtime/ops/keep.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/shaders/generated/index_put.spv.h"
 #include "runtime/ops/shaders/generated/index_take.spv.h"
@@ -330,7 +330,7 @@ static enum status result_dims(struct rt_shape_call *call, const struct index_di
                                uint8_t index_rank, const struct rt_dim *index_dims,
                                struct rt_dim out[SHAPE_RANK_MAX], uint8_t *out_rank)
 {
-    const struct rt_value *self = rt_arg(call, 0);
+    const struct rt_value *self = rt_shape_arg(call, 0);
     uint8_t rank = 0, rest = 0;
 
     TRY(rt_view_rank(call, (uint32_t)self->rank - index->count + index_rank));
@@ -352,10 +352,10 @@ static enum status result_dims(struct rt_shape_call *call, const struct index_di
 static enum status need_places(struct rt_shape_call *call, const struct rt_value *tensor)
 {
     if (tensor->dtype == DT_BOOL || tensor->dtype == DT_U8) {
-        return rt_unsupported(call, "indexing by a mask");
+        return rt_shape_unsupported(call, "indexing by a mask");
     }
     if (tensor->dtype != DT_I64 && tensor->dtype != DT_I32) {
-        return rt_refuse(call, "indices of element type %s", dtype_text(tensor->dtype));
+        return rt_shape_refuse(call, "indices of element type %s", dtype_text(tensor->dtype));
     }
     return ST_OK;
 }
@@ -364,13 +364,13 @@ static enum status need_places(struct rt_shape_call *call, const struct rt_value
 static enum status list_result(struct rt_shape_call *call, struct rt_dim out[SHAPE_RANK_MAX],
                                uint8_t *out_rank)
 {
-    const struct rt_value *self = rt_arg(call, 0), *list = rt_arg(call, 1);
+    const struct rt_value *self = rt_shape_arg(call, 0), *list = rt_shape_arg(call, 1);
     struct index_dims index = {0};
     struct rt_dim dims[SHAPE_RANK_MAX];
     uint8_t rank = 0;
 
     if (list->count > self->rank) {
-        return rt_refuse(call, "%u indices of a tensor of rank %u", list->count, self->rank);
+        return rt_shape_refuse(call, "%u indices of a tensor of rank %u", list->count, self->rank);
     }
     for (uint32_t i = 0; i < list->count; i++) {
         const struct rt_value *tensor = rt_graph_value(call->graph, list->values[i]);
@@ -378,11 +378,11 @@ static enum status list_result(struct rt_shape_call *call, struct rt_dim out[SHA
             continue;
         }
         TRY(need_places(call, tensor));
-        TRY(rt_broadcast(call, rank, dims, tensor->rank, tensor->dims, dims, &rank));
+        TRY(rt_shape_broadcast(call, rank, dims, tensor->rank, tensor->dims, dims, &rank));
         add_dim(&index, (uint8_t)i);
     }
     if (index.count == 0) {
-        return rt_refuse(call, "no indices");
+        return rt_shape_refuse(call, "no indices");
     }
     place_dims(&index);
     return result_dims(call, &index, rank, dims, out, out_rank);
@@ -405,11 +405,11 @@ static enum status index_shape(struct rt_shape_call *call)
     uint8_t rank;
 
     TRY(rt_view_same_dtype(call));
-    if (count_indices(call->graph, rt_arg(call, 1)) == 0) {
-        return rt_set_out_like(call, 0, 0); /* the whole table */
+    if (count_indices(call->graph, rt_shape_arg(call, 1)) == 0) {
+        return rt_shape_set_out_like(call, 0, 0); /* the whole table */
     }
     TRY(list_result(call, out, &rank));
-    return rt_set_out(call, 0, rank, out);
+    return rt_shape_set_out(call, 0, rank, out);
 }
 
 static bool is_mask(const struct rt_value *tensor)
@@ -422,7 +422,7 @@ static bool is_mask(const struct rt_value *tensor)
 static enum status find_mask(struct rt_shape_call *call, const struct rt_value **out_mask,
                              uint8_t *out_dim)
 {
-    const struct rt_value *list = rt_arg(call, 1);
+    const struct rt_value *list = rt_shape_arg(call, 1);
     uint32_t others = 0;
 
     *out_mask = NULL;
@@ -435,20 +435,21 @@ static enum status find_mask(struct rt_shape_call *call, const struct rt_value *
             others += tensor->kind != RT_NONE;
         }
     }
-    return *out_mask && others > 0 ? rt_unsupported(call, "a mask among other indices") : ST_OK;
+    return *out_mask && others > 0 ? rt_shape_unsupported(call, "a mask among other indices")
+                                   : ST_OK;
 }
 
 /* As list_result(), for a mask. The number of its places is unknown and stays 0. */
 static enum status mask_result(struct rt_shape_call *call, const struct rt_value *mask, uint8_t dim,
                                struct rt_dim out[SHAPE_RANK_MAX], uint8_t *out_rank)
 {
-    const struct rt_value *self = rt_arg(call, 0);
+    const struct rt_value *self = rt_shape_arg(call, 0);
     struct index_dims index = {.first = dim};
     struct rt_dim unknown = rt_dim_of(0);
 
     if (dim + mask->rank > self->rank) {
-        return rt_refuse(call, "a mask of rank %u at dim %u of a tensor of rank %u", mask->rank,
-                         dim, self->rank);
+        return rt_shape_refuse(call, "a mask of rank %u at dim %u of a tensor of rank %u",
+                               mask->rank, dim, self->rank);
     }
     for (uint8_t d = 0; d < mask->rank; d++) {
         TRY(rt_dim_require_equal(&call->graph->dims, mask->dims[d], self->dims[dim + d],
@@ -461,16 +462,16 @@ static enum status mask_result(struct rt_shape_call *call, const struct rt_value
 
 static enum status index_put_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *self = rt_arg(call, 0), *values = rt_arg(call, 2), *mask;
+    const struct rt_value *self = rt_shape_arg(call, 0), *values = rt_shape_arg(call, 2), *mask;
     struct rt_dim result[SHAPE_RANK_MAX];
     uint8_t rank, dim = 0;
 
     TRY(rt_view_same_dtype(call));
-    TRY(rt_need_dtype(call, 2, 1u << self->dtype));
+    TRY(rt_shape_need_dtype(call, 2, 1u << self->dtype));
     TRY(find_mask(call, &mask, &dim));
     TRY(mask ? mask_result(call, mask, dim, result, &rank) : list_result(call, result, &rank));
     if (values->rank > rank) {
-        return rt_refuse(call, "values of rank %u, expected at most %u", values->rank, rank);
+        return rt_shape_refuse(call, "values of rank %u, expected at most %u", values->rank, rank);
     }
     for (uint8_t d = 0; d < values->rank; d++) {
         uint8_t at = (uint8_t)(rank - values->rank + d);
@@ -479,20 +480,20 @@ static enum status index_put_shape(struct rt_shape_call *call)
                              "a size of the values, which is that of the indexed places"));
         }
     }
-    return rt_set_out_like(call, 0, 0);
+    return rt_shape_set_out_like(call, 0, 0);
 }
 
 static enum status index_select_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *self = rt_arg(call, 0), *tensor = rt_arg(call, 2);
+    const struct rt_value *self = rt_shape_arg(call, 0), *tensor = rt_shape_arg(call, 2);
     struct rt_dim out[SHAPE_RANK_MAX];
     uint8_t dim;
 
     TRY(rt_view_same_dtype(call));
     TRY(rt_view_need_dim(call, 1, &dim));
-    TRY(rt_need_dtype(call, 2, 1u << DT_I32 | 1u << DT_I64));
+    TRY(rt_shape_need_dtype(call, 2, 1u << DT_I32 | 1u << DT_I64));
     if (tensor->rank > 1) {
-        return rt_refuse(call, "indices of rank %u", tensor->rank);
+        return rt_shape_refuse(call, "indices of rank %u", tensor->rank);
     }
     if (self->rank == 0 && tensor->rank == 1) {
         TRY(rt_dim_require_equal(&call->graph->dims, tensor->dims[0], rt_dim_of(1),
@@ -501,24 +502,24 @@ static enum status index_select_shape(struct rt_shape_call *call)
     for (uint8_t d = 0; d < self->rank; d++) {
         out[d] = d != dim ? self->dims[d] : tensor->rank ? tensor->dims[0] : rt_dim_of(1);
     }
-    return rt_set_out(call, 0, self->rank, out);
+    return rt_shape_set_out(call, 0, self->rank, out);
 }
 
 static enum status embedding_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *tensor = rt_arg(call, 1);
+    const struct rt_value *tensor = rt_shape_arg(call, 1);
     struct rt_dim out[SHAPE_RANK_MAX];
     struct index_dims index = {0};
     uint8_t rank;
 
-    if (rt_arg(call, 0)->rank != 2) {
-        return rt_refuse(call, "weights of rank %u, expected 2", rt_arg(call, 0)->rank);
+    if (rt_shape_arg(call, 0)->rank != 2) {
+        return rt_shape_refuse(call, "weights of rank %u, expected 2", rt_shape_arg(call, 0)->rank);
     }
     TRY(rt_view_same_dtype(call));
-    TRY(rt_need_dtype(call, 1, 1u << DT_I32 | 1u << DT_I64));
+    TRY(rt_shape_need_dtype(call, 1, 1u << DT_I32 | 1u << DT_I64));
     add_dim(&index, 0);
     TRY(result_dims(call, &index, tensor->rank, tensor->dims, out, &rank));
-    return rt_set_out(call, 0, rank, out);
+    return rt_shape_set_out(call, 0, rank, out);
 }
 
 /* ---- recording ---------------------------------------------------------------------------------
@@ -798,7 +799,7 @@ static enum status index_emit(struct rt_emit *emit, struct error *err)
     if (b.index.count == 0) {
         struct rt_copy box = rt_copy_to(b.list);
         memcpy(box.src, b.table->strides, b.table->rank * sizeof(*box.src));
-        return rt_emit_copy(emit, b.list, b.table, &box, err);
+        return rt_copy_emit(emit, b.list, b.table, &box, err);
     }
     return emit_index(emit, &b, err);
 }

@@ -7,7 +7,7 @@
 #include "base/shape.h"
 #ifndef HAL_SHADER
 #include "hal/kernel.h"
-#include "runtime/ops/element.h"
+#include "runtime/kernels/element.h"
 #endif
 
 enum rt_index_mode { RT_INDEX_TAKE, RT_INDEX_PUT, RT_INDEX_ADD };

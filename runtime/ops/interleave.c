@@ -10,7 +10,7 @@
 
 #include "runtime/emit/emit.h"
 #include "runtime/emit/minmax.h"
-#include "runtime/ops/convert.h"
+#include "runtime/kernels/convert.h"
 #include "runtime/ops/interleave.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/shaders/generated/interleave.spv.h"
@@ -27,7 +27,7 @@ static int64_t read_repeats(const struct hal_args *args, int64_t at)
 static void interleave_tile(const struct hal_args *args, struct hal_tile tile)
 {
     const struct rt_interleave *k = args->constants;
-    rt_store_f *store = rt_store(RT_CLASS_I64, k->dtype);
+    rt_store_f *store = rt_convert_store(RT_CLASS_I64, k->dtype);
     int64_t width = (int64_t)dtype_bytes(k->dtype), at = 0;
     char *out = args->bindings[0];
 
@@ -56,15 +56,16 @@ static const struct hal_kernel interleave_kernel = {
 
 static enum status check_repeats(struct rt_shape_call *call)
 {
-    const struct rt_value *repeats = rt_arg(call, 0);
+    const struct rt_value *repeats = rt_shape_arg(call, 0);
     TRY(rt_view_same_dtype(call));
-    return repeats->rank == 1 ? ST_OK
-                              : rt_refuse(call, "repeats of rank %u, expected 1", repeats->rank);
+    return repeats->rank == 1
+               ? ST_OK
+               : rt_shape_refuse(call, "repeats of rank %u, expected 1", repeats->rank);
 }
 
 static enum status interleave_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *length = rt_arg(call, 1);
+    const struct rt_value *length = rt_shape_arg(call, 1);
     const struct rt_value *out = rt_node_out(call->graph, call->node, 0);
     struct rt_dim dim;
 
@@ -74,12 +75,12 @@ static enum status interleave_shape(struct rt_shape_call *call)
     } else if (out->is_static && out->declared && out->rank == 1) {
         dim = out->declared[0];
     } else {
-        return rt_unsupported(call, "a length without a bound");
+        return rt_shape_unsupported(call, "a length without a bound");
     }
     if (rt_dim_is_const(dim) && dim.value < 0) {
-        return rt_refuse(call, "a length of %lld", (long long)dim.value);
+        return rt_shape_refuse(call, "a length of %lld", (long long)dim.value);
     }
-    return rt_set_out(call, 0, 1, &dim);
+    return rt_shape_set_out(call, 0, 1, &dim);
 }
 
 static enum status found_shape(struct rt_shape_call *call)
@@ -88,10 +89,10 @@ static enum status found_shape(struct rt_shape_call *call)
 
     TRY(check_repeats(call));
     if (!out->declared || out->rank != 1) {
-        return rt_unsupported(call, "a length without a bound");
+        return rt_shape_unsupported(call, "a length without a bound");
     }
-    TRY(rt_set_out(call, 0, 1, &out->declared[0]));
-    return rt_set_out(call, 1, 0, NULL);
+    TRY(rt_shape_set_out(call, 0, 1, &out->declared[0]));
+    return rt_shape_set_out(call, 1, 0, NULL);
 }
 
 static enum status interleave_emit(struct rt_emit *emit, struct error *err)

@@ -15,9 +15,9 @@
 #include "hal/fault.h"
 #include "runtime/emit/emit.h"
 #include "runtime/emit/minmax.h"
-#include "runtime/ops/convert.h"
-#include "runtime/ops/copy.h"
-#include "runtime/ops/keep.h"
+#include "runtime/kernels/convert.h"
+#include "runtime/kernels/copy.h"
+#include "runtime/kernels/keep.h"
 #include "runtime/ops/llm.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/shaders/generated/hadamard.spv.h"
@@ -29,11 +29,12 @@ enum { CACHE, CACHE_VALUE, CACHE_PLACE };
 
 static enum status need_cache(struct rt_shape_call *call, uint32_t cache, uint32_t value)
 {
-    const struct rt_value *c = rt_arg(call, cache), *v = rt_arg(call, value);
+    const struct rt_value *c = rt_shape_arg(call, cache), *v = rt_shape_arg(call, value);
 
-    TRY(rt_need_dtype(call, value, 1u << c->dtype));
+    TRY(rt_shape_need_dtype(call, value, 1u << c->dtype));
     if (c->rank != 4 || v->rank != 4) {
-        return rt_refuse(call, "a cache of rank %u, rows of rank %u, expected 4", c->rank, v->rank);
+        return rt_shape_refuse(call, "a cache of rank %u, rows of rank %u, expected 4", c->rank,
+                               v->rank);
     }
     for (uint8_t d = 0; d < 4; d++) {
         if (d != 1) {
@@ -47,17 +48,17 @@ static enum status need_cache(struct rt_shape_call *call, uint32_t cache, uint32
 static enum status write_rows_shape(struct rt_shape_call *call)
 {
     TRY(need_cache(call, CACHE, CACHE_VALUE));
-    TRY(rt_need_out_dtype(call, 0, 1u << rt_arg(call, CACHE)->dtype));
-    return rt_set_out_like(call, 0, CACHE);
+    TRY(rt_shape_need_out_dtype(call, 0, 1u << rt_shape_arg(call, CACHE)->dtype));
+    return rt_shape_set_out_like(call, 0, CACHE);
 }
 
 static enum status need_places(struct rt_shape_call *call, uint32_t index, uint32_t value)
 {
-    const struct rt_value *places = rt_arg(call, index), *v = rt_arg(call, value);
+    const struct rt_value *places = rt_shape_arg(call, index), *v = rt_shape_arg(call, value);
 
-    TRY(rt_need_dtype(call, index, 1u << DT_I64));
+    TRY(rt_shape_need_dtype(call, index, 1u << DT_I64));
     if (places->rank != 2) {
-        return rt_refuse(call, "places of rank %u, expected 2", places->rank);
+        return rt_shape_refuse(call, "places of rank %u, expected 2", places->rank);
     }
     for (uint8_t d = 0; d < 2; d++) {
         TRY(rt_dim_require_equal(&call->graph->dims, places->dims[d], v->dims[d],
@@ -75,13 +76,15 @@ static enum status write_rows_at_shape(struct rt_shape_call *call)
 static enum status write_rows_place(struct rt_shape_call *call, uint32_t arg,
                                     struct rt_dim *out_place)
 {
-    const struct rt_value *cache = rt_arg(call, CACHE), *value = rt_arg(call, CACHE_VALUE);
+    const struct rt_value *cache = rt_shape_arg(call, CACHE),
+                          *value = rt_shape_arg(call, CACHE_VALUE);
 
-    *out_place = rt_arg(call, arg)->i;
-    TRY(rt_need_at_least(call, *out_place, rt_dim_of(0), "the row of the cache to begin with"));
-    return rt_need_at_least(call, cache->dims[1],
-                            rt_dim_add(&call->graph->dims, *out_place, value->dims[1]),
-                            "rows of the cache");
+    *out_place = rt_shape_arg(call, arg)->i;
+    TRY(rt_shape_need_at_least(call, *out_place, rt_dim_of(0),
+                               "the row of the cache to begin with"));
+    return rt_shape_need_at_least(call, cache->dims[1],
+                                  rt_dim_add(&call->graph->dims, *out_place, value->dims[1]),
+                                  "rows of the cache");
 }
 
 static enum status write_rows_emit(struct rt_emit *emit, struct error *err)
@@ -101,8 +104,8 @@ static enum status write_rows_emit(struct rt_emit *emit, struct error *err)
         copy.src[d] = value->strides[d];
     }
     rt_copy_move(&copy, start, out->strides[1], 0);
-    TRY(rt_emit_copy(emit, out, value, &copy, err));
-    return rt_emit_keep(emit, 1, start, count, err);
+    TRY(rt_copy_emit(emit, out, value, &copy, err));
+    return rt_keep_emit(emit, 1, start, count, err);
 }
 
 #define SLICE_UNITS 256 /* bytes of a row in a worker's tile */
@@ -191,14 +194,14 @@ static enum status write_rows_at_emit(struct rt_emit *emit, struct error *err)
 static enum status set_unread(struct rt_shape_call *call)
 {
     static const struct rt_dim one = {.value = 1};
-    return rt_set_out(call, 0, 1, &one);
+    return rt_shape_set_out(call, 0, 1, &one);
 }
 
 static enum status update_shape(struct rt_shape_call *call)
 {
     TRY(need_cache(call, 1, 0));
     TRY(set_unread(call));
-    return rt_set_out_like(call, 1, 1);
+    return rt_shape_set_out_like(call, 1, 1);
 }
 
 static enum status update_at_shape(struct rt_shape_call *call)
@@ -212,40 +215,41 @@ static enum status attention_cached_shape(struct rt_shape_call *call)
 {
     TRY(need_cache(call, 3, 1));
     TRY(need_cache(call, 4, 2));
-    TRY(rt_set_out_like(call, 0, 0));
-    TRY(rt_set_out_like(call, 1, 3));
-    return rt_set_out_like(call, 2, 4);
+    TRY(rt_shape_set_out_like(call, 0, 0));
+    TRY(rt_shape_set_out_like(call, 1, 3));
+    return rt_shape_set_out_like(call, 2, 4);
 }
 
 /* q, k, v, ..., and from index 8 on the zero points and scales of each */
 static enum status attention_quantized_shape(struct rt_shape_call *call)
 {
     for (uint32_t i = 0; i < 6; i++) {
-        if (rt_arg_is_none(call, 8 + i)) {
-            return rt_unsupported(call, "no scales and zero points");
+        if (rt_shape_arg_is_none(call, 8 + i)) {
+            return rt_shape_unsupported(call, "no scales and zero points");
         }
     }
-    return rt_set_out_like(call, 0, 0);
+    return rt_shape_set_out_like(call, 0, 0);
 }
 
 /* Turns [c, h, w] into [tiles, c, t, t]. */
 static enum status tile_crop_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *in = rt_arg(call, 0);
+    const struct rt_value *in = rt_shape_arg(call, 0);
     int64_t side;
 
-    TRY(rt_need_const(call, 1, &side));
-    TRY(rt_need_out_dtype(call, 0, 1u << in->dtype));
+    TRY(rt_shape_need_const(call, 1, &side));
+    TRY(rt_shape_need_out_dtype(call, 0, 1u << in->dtype));
     if (in->rank != 3 || side <= 0) {
-        return rt_refuse(call, "an image of rank %u, tiles of %lld", in->rank, (long long)side);
+        return rt_shape_refuse(call, "an image of rank %u, tiles of %lld", in->rank,
+                               (long long)side);
     }
     if (!rt_dim_is_const(in->dims[1]) || !rt_dim_is_const(in->dims[2])) {
-        return rt_unsupported(call, "an image of a size that varies");
+        return rt_shape_unsupported(call, "an image of a size that varies");
     }
     int64_t high = in->dims[1].value, wide = in->dims[2].value;
     if (high % side != 0 || wide % side != 0) {
-        return rt_refuse(call, "%lld by %lld is not made up of tiles of %lld", (long long)high,
-                         (long long)wide, (long long)side);
+        return rt_shape_refuse(call, "%lld by %lld is not made up of tiles of %lld",
+                               (long long)high, (long long)wide, (long long)side);
     }
     struct rt_dim dims[4] = {
         rt_dim_mul(&call->graph->dims, rt_dim_of(high / side), rt_dim_of(wide / side)),
@@ -253,7 +257,7 @@ static enum status tile_crop_shape(struct rt_shape_call *call)
         rt_dim_of(side),
         rt_dim_of(side),
     };
-    return rt_set_out(call, 0, 4, dims);
+    return rt_shape_set_out(call, 0, 4, dims);
 }
 
 /* ---- Hadamard transform -------------------------------------------------------------------- */
@@ -278,14 +282,16 @@ static void hadamard_tile(const struct hal_args *args, struct hal_tile tile)
 
     for (int64_t row = first; row < end; row++) {
         int64_t at = row * k->length * width;
-        rt_load(k->dtype, RT_CLASS_F32)(x, (const char *)args->bindings[1] + at, width, k->length);
+        rt_convert_load(k->dtype, RT_CLASS_F32)(x, (const char *)args->bindings[1] + at, width,
+                                                k->length);
         for (int64_t half = 1; half < k->length; half *= 2) {
             for (int64_t i = 0; i < k->length; i += 2 * half) {
                 butterfly(x + i, x + i + half, half);
             }
         }
         hal_cpu_uk()->scalar_f32[UK_MUL](x, x, k->scale, (size_t)k->length);
-        rt_store(RT_CLASS_F32, k->dtype)((char *)args->bindings[0] + at, width, x, k->length);
+        rt_convert_store(RT_CLASS_F32, k->dtype)((char *)args->bindings[0] + at, width, x,
+                                                 k->length);
     }
 }
 
@@ -295,13 +301,13 @@ static const struct hal_kernel hadamard_host_kernel = {.name = "hadamard", .cpu 
 
 static enum status hadamard_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *x = rt_arg(call, 0);
+    const struct rt_value *x = rt_shape_arg(call, 0);
 
-    TRY(rt_need_out_dtype(call, 0, 1u << x->dtype));
+    TRY(rt_shape_need_out_dtype(call, 0, 1u << x->dtype));
     if (x->rank == 0) {
-        return rt_refuse(call, "the input has rank 0");
+        return rt_shape_refuse(call, "the input has rank 0");
     }
-    return rt_set_out_like(call, 0, 0);
+    return rt_shape_set_out_like(call, 0, 0);
 }
 
 static enum status hadamard_emit(struct rt_emit *emit, struct error *err)
@@ -399,11 +405,11 @@ static const struct hal_kernel delta_kernel = {.name = "gated_delta_rule", .cpu 
 static enum status need_dims(struct rt_shape_call *call, uint32_t index, uint8_t rank,
                              const struct rt_dim *dims)
 {
-    const struct rt_value *v = rt_arg(call, index);
+    const struct rt_value *v = rt_shape_arg(call, index);
 
-    TRY(rt_need_dtype(call, index, 1u << DT_F32));
+    TRY(rt_shape_need_dtype(call, index, 1u << DT_F32));
     if (v->rank != rank) {
-        return rt_refuse(call, "argument %u has rank %u, expected %u", index, v->rank, rank);
+        return rt_shape_refuse(call, "argument %u has rank %u, expected %u", index, v->rank, rank);
     }
     for (uint8_t d = 0; d < rank; d++) {
         TRY(rt_dim_require_equal(&call->graph->dims, v->dims[d], dims[d],
@@ -414,13 +420,14 @@ static enum status need_dims(struct rt_shape_call *call, uint32_t index, uint8_t
 
 static enum status delta_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *q = rt_arg(call, DELTA_Q), *k = rt_arg(call, DELTA_K);
-    const struct rt_value *v = rt_arg(call, DELTA_V), *decay = rt_arg(call, DELTA_DECAY);
+    const struct rt_value *q = rt_shape_arg(call, DELTA_Q), *k = rt_shape_arg(call, DELTA_K);
+    const struct rt_value *v = rt_shape_arg(call, DELTA_V),
+                          *decay = rt_shape_arg(call, DELTA_DECAY);
     struct rt_dims *dims = &call->graph->dims;
 
     if (q->rank != 4 || k->rank != 4 || v->rank != 4) {
-        return rt_refuse(call, "queries, keys and values of ranks %u, %u and %u, expected 4",
-                         q->rank, k->rank, v->rank);
+        return rt_shape_refuse(call, "queries, keys and values of ranks %u, %u and %u, expected 4",
+                               q->rank, k->rank, v->rank);
     }
     const struct rt_dim depth = k->dims[3], width = v->dims[3], heads = k->dims[1];
     const struct rt_dim like_k[4] = {q->dims[0], heads, q->dims[2], q->dims[3]};
@@ -434,15 +441,15 @@ static enum status delta_shape(struct rt_shape_call *call)
     TRY(need_dims(call, DELTA_BETA, 3, like_k));
     TRY(need_dims(call, DELTA_STATE, 4, state));
     if (rt_dim_is(heads, 0)) {
-        return rt_refuse(call, "no heads");
+        return rt_shape_refuse(call, "no heads");
     }
     TRY(rt_dim_require_equal(dims, rt_dim_mod(dims, q->dims[1], heads), rt_dim_of(0),
                              "query heads left over, as the heads of the keys share them",
                              call->err));
-    TRY(rt_need_out_dtype(call, 0, 1u << DT_F32));
-    TRY(rt_need_out_dtype(call, 1, 1u << DT_F32));
-    TRY(rt_set_out(call, 0, 4, out));
-    return rt_set_out(call, 1, 4, state);
+    TRY(rt_shape_need_out_dtype(call, 0, 1u << DT_F32));
+    TRY(rt_shape_need_out_dtype(call, 1, 1u << DT_F32));
+    TRY(rt_shape_set_out(call, 0, 4, out));
+    return rt_shape_set_out(call, 1, 4, state);
 }
 
 static enum status delta_emit(struct rt_emit *emit, struct error *err)

@@ -13,31 +13,24 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/antialias.c %D%/antialias.h \
 	%D%/batch.c \
 	%D%/complex.c \
-	%D%/convert.c %D%/convert.h \
-	%D%/copy.c %D%/copy.h \
 	%D%/create.c %D%/create.h %D%/fill.h \
 	%D%/distance.c %D%/distance.h \
-	%D%/element.c %D%/element.h \
 	%D%/gate.c \
 	%D%/fft.c %D%/fft.h %D%/fft_core.c %D%/fft_core.h \
 	%D%/index.c %D%/index.h \
 	%D%/interleave.c %D%/interleave.h \
-	%D%/iter.c %D%/iter.h \
-	%D%/keep.c %D%/keep.h \
 	%D%/masked.c %D%/masked.h \
 	%D%/norm.c %D%/norm.h %D%/norm_kernels.c \
 	%D%/conv.c %D%/conv.h %D%/conv_direct.c %D%/conv_direct.h %D%/depthwise.h \
 	%D%/extent.c %D%/extent.h \
-	%D%/gemm.c %D%/gemm.h \
 	%D%/matmul.c %D%/matmul.h \
-	%D%/ops.c \
+	%D%/op.c \
 	%D%/scalar.c \
 	%D%/op.h \
 	%D%/order.c %D%/order.h \
 	%D%/pad.c %D%/pad.h \
 	%D%/pointwise.c %D%/pointwise.h %D%/pointwise_complex.c %D%/pointwise_loops.c %D%/pointwise_typed.c \
 	%D%/pool.c %D%/pool.h %D%/pool_back.c %D%/pool_volume.c \
-	%D%/qgemm.c %D%/qgemm.h \
 	%D%/qpointwise.c %D%/qpointwise.h \
 	%D%/qproduct.c \
 	%D%/quant.c %D%/quant.h %D%/quant_kernels.c %D%/quant_layers.c \
@@ -65,26 +58,19 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/shaders/generated/extent.spv.h \
 	%D%/shaders/generated/fill_pattern.spv.h \
 	%D%/shaders/generated/gather.spv.h \
-	%D%/shaders/generated/gemm.spv.h \
-	%D%/shaders/generated/gemm_f16.spv.h \
-	%D%/shaders/generated/gemm_matrices.spv.h \
 	%D%/shaders/generated/index_put.spv.h \
 	%D%/shaders/generated/index_take.spv.h \
 	%D%/shaders/generated/hadamard.spv.h \
 	%D%/shaders/generated/interleave.spv.h \
-	%D%/shaders/generated/keep.spv.h \
 	%D%/shaders/generated/masked_scatter.spv.h \
 	%D%/shaders/generated/matmul.spv.h \
 	%D%/shaders/generated/norm.spv.h \
-	%D%/shaders/generated/pack.spv.h \
 	%D%/shaders/generated/pad.spv.h \
 	%D%/shaders/generated/pointwise.spv.h \
 	%D%/shaders/generated/pointwise_f64.spv.h \
 	%D%/shaders/generated/pool.spv.h \
 	%D%/shaders/generated/qbytes.spv.h \
 	%D%/shaders/generated/qdepthwise.spv.h \
-	%D%/shaders/generated/qgemm.spv.h \
-	%D%/shaders/generated/qgemm_matrices.spv.h \
 	%D%/shaders/generated/qmean.spv.h \
 	%D%/shaders/generated/quantize.spv.h \
 	%D%/shaders/generated/quantize_rows.spv.h \
@@ -95,7 +81,6 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/shaders/generated/scatter.spv.h \
 	%D%/shaders/generated/scatter_reduce.spv.h \
 	%D%/shaders/generated/softmax.spv.h \
-	%D%/shaders/generated/strided_copy.spv.h \
 	%D%/shaders/generated/topk.spv.h \
 	%D%/shaders/generated/tril.spv.h \
 	%D%/shaders/generated/upsample.spv.h \
@@ -103,9 +88,8 @@ noinst_LIBRARIES += %D%/libops.a
 
 # contrib/shaders.sh generates the headers in shaders/generated/; they are committed.
 EXTRA_DIST += \
-	%D%/shaders/element.glsl %D%/shaders/f64.glsl %D%/shaders/group.glsl %D%/shaders/index.glsl \
-	%D%/shaders/loop.glsl %D%/shaders/qgemm.glsl \
-	%D%/shaders/loops.glsl %D%/shaders/math.glsl \
+	%D%/shaders/index.glsl \
+	%D%/shaders/loops.glsl \
 	%D%/shaders/affine.comp \
 	%D%/shaders/antialias.comp \
 	%D%/shaders/attention.comp \
@@ -118,27 +102,19 @@ EXTRA_DIST += \
 	%D%/shaders/extent.comp \
 	%D%/shaders/fill_pattern.comp \
 	%D%/shaders/gather.comp \
-	%D%/shaders/gemm.comp \
-	%D%/shaders/gemm.glsl %D%/shaders/gemm_shared.glsl \
-	%D%/shaders/gemm_f16.comp \
-	%D%/shaders/gemm_matrices.comp \
 	%D%/shaders/index_put.comp \
 	%D%/shaders/index_take.comp \
 	%D%/shaders/hadamard.comp \
 	%D%/shaders/interleave.comp \
-	%D%/shaders/keep.comp \
 	%D%/shaders/masked_scatter.comp \
 	%D%/shaders/matmul.comp \
 	%D%/shaders/norm.comp \
-	%D%/shaders/pack.comp \
 	%D%/shaders/pad.comp \
 	%D%/shaders/pointwise.comp \
 	%D%/shaders/pointwise_f64.comp \
 	%D%/shaders/pool.comp \
 	%D%/shaders/qbytes.comp \
 	%D%/shaders/qdepthwise.comp \
-	%D%/shaders/qgemm.comp \
-	%D%/shaders/qgemm_matrices.comp \
 	%D%/shaders/qmean.comp \
 	%D%/shaders/quantize.comp \
 	%D%/shaders/quantize_rows.comp \
@@ -149,7 +125,6 @@ EXTRA_DIST += \
 	%D%/shaders/scatter.comp \
 	%D%/shaders/scatter_reduce.comp \
 	%D%/shaders/softmax.comp \
-	%D%/shaders/strided_copy.comp \
 	%D%/shaders/topk.comp \
 	%D%/shaders/tril.comp \
 	%D%/shaders/upsample.comp \

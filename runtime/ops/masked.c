@@ -9,9 +9,9 @@
 
 #include <string.h>
 
-#include "runtime/ops/copy.h"
-#include "runtime/ops/masked.h"
 #include "runtime/emit/emit.h"
+#include "runtime/kernels/copy.h"
+#include "runtime/ops/masked.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/shaders/generated/masked_scatter.spv.h"
 #include "runtime/ops/view_priv.h"
@@ -24,9 +24,10 @@ static void masked_scatter_tile(const struct hal_args *args, struct hal_tile til
     int64_t left = k->source, width = k->width;
     struct rt_cursor cursor;
 
-    rt_cursor_init(&cursor, &k->loop, args->bindings, tile.x);
-    int64_t in_stride = rt_cursor_stride(&cursor, 1), mask_stride = rt_cursor_stride(&cursor, 2);
-    while (rt_cursor_next(&cursor)) {
+    rt_loop_cursor_init(&cursor, &k->loop, args->bindings, tile.x);
+    int64_t in_stride = rt_loop_cursor_stride(&cursor, 1),
+            mask_stride = rt_loop_cursor_stride(&cursor, 2);
+    while (rt_loop_cursor_next(&cursor)) {
         const uint8_t *mask = (const uint8_t *)cursor.ptrs[2];
         char *out = cursor.ptrs[0];
         for (int64_t i = 0, end; i < cursor.count; i = end) {
@@ -56,15 +57,15 @@ static const struct hal_kernel masked_scatter_kernel = {
 
 static enum status masked_scatter_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *self = rt_arg(call, 0), *mask = rt_arg(call, 1);
+    const struct rt_value *self = rt_shape_arg(call, 0), *mask = rt_shape_arg(call, 1);
     struct rt_dim dims[SHAPE_RANK_MAX];
     uint8_t rank;
 
     TRY(rt_view_same_dtype(call));
-    TRY(rt_need_dtype(call, 1, 1u << DT_BOOL | 1u << DT_U8));
-    TRY(rt_need_dtype(call, 2, 1u << self->dtype));
-    TRY(rt_broadcast(call, self->rank, self->dims, mask->rank, mask->dims, dims, &rank));
-    return rt_set_out(call, 0, rank, dims);
+    TRY(rt_shape_need_dtype(call, 1, 1u << DT_BOOL | 1u << DT_U8));
+    TRY(rt_shape_need_dtype(call, 2, 1u << self->dtype));
+    TRY(rt_shape_broadcast(call, self->rank, self->dims, mask->rank, mask->dims, dims, &rank));
+    return rt_shape_set_out(call, 0, rank, dims);
 }
 
 static enum status masked_scatter_emit(struct rt_emit *emit, struct error *err)

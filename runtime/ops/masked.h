@@ -6,7 +6,7 @@
 #ifndef HAL_SHADER
 #include "hal/kernel.h"
 #endif
-#include "runtime/ops/iter.h"
+#include "runtime/kernels/loop.h"
 
 struct rt_masked {
     struct rt_loop loop; /* output, tensor, mask */

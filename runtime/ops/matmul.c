@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "runtime/ops/convert.h"
-#include "runtime/ops/gemm.h"
-#include "runtime/ops/matmul.h"
 #include "runtime/emit/emit.h"
+#include "runtime/kernels/convert.h"
+#include "runtime/kernels/gemm.h"
+#include "runtime/ops/matmul.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/shaders/generated/matmul.spv.h"
 
@@ -24,19 +24,19 @@
 
 static enum status need_rank(struct rt_shape_call *call, uint32_t index, uint8_t rank)
 {
-    const struct rt_value *v = rt_arg(call, index);
+    const struct rt_value *v = rt_shape_arg(call, index);
     if (v->kind != RT_NONE && v->rank != rank) {
-        return rt_refuse(call, "argument %u has rank %u, expected %u", index, v->rank, rank);
+        return rt_shape_refuse(call, "argument %u has rank %u, expected %u", index, v->rank, rank);
     }
-    return rt_need_dtype(call, index, 1u << rt_out_dtype(call, 0));
+    return rt_shape_need_dtype(call, index, 1u << rt_shape_out_dtype(call, 0));
 }
 
 /* The product of [.., m, k] and [.., k, n], |rank| 2 or 3. */
 static enum status product(struct rt_shape_call *call, uint32_t left, uint8_t rank)
 {
-    const struct rt_value *a = rt_arg(call, left), *b = rt_arg(call, left + 1);
+    const struct rt_value *a = rt_shape_arg(call, left), *b = rt_shape_arg(call, left + 1);
     struct rt_dims *dims = &call->graph->dims;
-    TRY(rt_need_out_dtype(call, 0, PRODUCT_TYPES));
+    TRY(rt_shape_need_out_dtype(call, 0, PRODUCT_TYPES));
     TRY(need_rank(call, left, rank));
     TRY(need_rank(call, left + 1, rank));
     TRY(rt_dim_require_equal(dims, a->dims[rank - 1], b->dims[rank - 2],
@@ -49,7 +49,7 @@ static enum status product(struct rt_shape_call *call, uint32_t left, uint8_t ra
     }
     struct rt_dim out[3] = {a->dims[0], a->dims[rank - 2]};
     out[rank - 1] = b->dims[rank - 1];
-    return rt_set_out(call, 0, rank, out);
+    return rt_shape_set_out(call, 0, rank, out);
 }
 
 static enum status mm_shape(struct rt_shape_call *call)
@@ -64,24 +64,24 @@ static enum status bmm_shape(struct rt_shape_call *call)
 
 static enum status addmm_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *bias = rt_arg(call, 0);
+    const struct rt_value *bias = rt_shape_arg(call, 0);
     struct rt_dim out[SHAPE_RANK_MAX];
     uint8_t rank;
-    TRY(rt_need_dtype(call, 0, 1u << rt_out_dtype(call, 0)));
+    TRY(rt_shape_need_dtype(call, 0, 1u << rt_shape_out_dtype(call, 0)));
     bool is_float = dtype_infos[bias->dtype].kind == DTYPE_FLOAT;
     for (uint32_t i = 3; i < 5; i++) {
-        if (!rt_value_is_fixed(rt_arg(call, i))) {
-            return rt_unsupported(call, "argument %u depends on the inputs' dims", i);
+        if (!rt_value_is_fixed(rt_shape_arg(call, i))) {
+            return rt_shape_unsupported(call, "argument %u depends on the inputs' dims", i);
         }
-        if (rt_arg(call, i)->kind == RT_FLOAT && !is_float) {
-            return rt_refuse(call, "argument %u is a float, the tensors are integers", i);
+        if (rt_shape_arg(call, i)->kind == RT_FLOAT && !is_float) {
+            return rt_shape_refuse(call, "argument %u is a float, the tensors are integers", i);
         }
     }
     TRY(product(call, 1, 2));
     const struct rt_value *result = rt_node_out(call->graph, call->node, 0);
-    TRY(rt_broadcast(call, bias->rank, bias->dims, 2, result->dims, out, &rank));
+    TRY(rt_shape_broadcast(call, bias->rank, bias->dims, 2, result->dims, out, &rank));
     if (rank != 2) {
-        return rt_refuse(call, "the bias has rank %u, expected at most 2", bias->rank);
+        return rt_shape_refuse(call, "the bias has rank %u, expected at most 2", bias->rank);
     }
     for (uint8_t d = 0; d < rank; d++) {
         TRY(rt_dim_require_equal(&call->graph->dims, out[d], result->dims[d],
@@ -92,15 +92,16 @@ static enum status addmm_shape(struct rt_shape_call *call)
 
 static enum status linear_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *x = rt_arg(call, 0), *w = rt_arg(call, 1), *bias = rt_arg(call, 2);
+    const struct rt_value *x = rt_shape_arg(call, 0), *w = rt_shape_arg(call, 1),
+                          *bias = rt_shape_arg(call, 2);
     struct rt_dims *dims = &call->graph->dims;
     struct rt_dim out[SHAPE_RANK_MAX];
-    TRY(rt_need_out_dtype(call, 0, PRODUCT_TYPES));
-    TRY(rt_need_dtype(call, 0, 1u << rt_out_dtype(call, 0)));
+    TRY(rt_shape_need_out_dtype(call, 0, PRODUCT_TYPES));
+    TRY(rt_shape_need_dtype(call, 0, 1u << rt_shape_out_dtype(call, 0)));
     TRY(need_rank(call, 1, 2));
     TRY(need_rank(call, 2, 1));
     if (x->rank == 0) {
-        return rt_refuse(call, "the input has rank 0");
+        return rt_shape_refuse(call, "the input has rank 0");
     }
     TRY(rt_dim_require_equal(dims, x->dims[x->rank - 1], w->dims[1],
                              "columns of the input, as many as the weights have", call->err));
@@ -112,7 +113,7 @@ static enum status linear_shape(struct rt_shape_call *call)
         out[i] = x->dims[i];
     }
     out[x->rank - 1] = w->dims[0];
-    return rt_set_out(call, 0, x->rank, out);
+    return rt_shape_set_out(call, 0, x->rank, out);
 }
 
 /* ---- packing --------------------------------------------------------------------------------- */
@@ -121,17 +122,17 @@ static enum status linear_shape(struct rt_shape_call *call)
  * matrices. */
 static enum status pack_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *b = rt_arg(call, 0);
+    const struct rt_value *b = rt_shape_arg(call, 0);
     bool is_transposed = call->node->op->detail != NULL;
     struct rt_dim matrices = rt_dim_of(1), out[4];
     for (uint8_t i = 0; i + 2 < b->rank; i++) {
         matrices = rt_dim_mul(&call->graph->dims, matrices, b->dims[i]);
     }
     must(b->rank >= 2);
-    rt_packed_dims(&call->graph->dims, matrices, b->dims[b->rank - (is_transposed ? 1 : 2)],
-                   b->dims[b->rank - (is_transposed ? 2 : 1)], out);
+    rt_gemm_packed_dims(&call->graph->dims, matrices, b->dims[b->rank - (is_transposed ? 1 : 2)],
+                        b->dims[b->rank - (is_transposed ? 2 : 1)], out);
     rt_node_out(call->graph, call->node, 0)->is_packed = true;
-    return rt_set_out(call, 0, 4, out);
+    return rt_shape_set_out(call, 0, 4, out);
 }
 
 static enum status pack_emit(struct rt_emit *emit, struct error *err)
@@ -148,7 +149,7 @@ static enum status pack_emit(struct rt_emit *emit, struct error *err)
         .source = rows * columns,
         .packed = out->dims[1] * out->dims[2] * out->dims[3],
     };
-    return rt_pack_emit(emit, &pack, out->dims[0], err);
+    return rt_gemm_emit_pack(emit, &pack, out->dims[0], err);
 }
 
 /* ---- gemm ------------------------------------------------------------------------------------ */
@@ -159,13 +160,13 @@ enum { GEMM_X, GEMM_PACKED, GEMM_N, GEMM_BIAS, GEMM_RESIDUAL, GEMM_MIN, GEMM_MAX
 
 static enum status gemm_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *x = rt_arg(call, GEMM_X);
+    const struct rt_value *x = rt_shape_arg(call, GEMM_X);
     struct rt_dim out[SHAPE_RANK_MAX];
     for (uint8_t i = 0; i + 1 < x->rank; i++) {
         out[i] = x->dims[i];
     }
-    out[x->rank - 1] = rt_arg(call, GEMM_N)->i;
-    return rt_set_out(call, 0, x->rank, out);
+    out[x->rank - 1] = rt_shape_arg(call, GEMM_N)->i;
+    return rt_shape_set_out(call, 0, x->rank, out);
 }
 
 static struct hal_binding optional_binding(const struct rt_tensor *t)
@@ -249,7 +250,7 @@ static void add_products(const struct rt_matmul_constants *k, struct matmul_scra
     int64_t width = (int64_t)dtype_bytes(k->dtype);
 
     for (int64_t p = 0; p < depth; p++) {
-        rt_load(k->dtype, k->class)(&s->b, b + p * k->n * width, width, n);
+        rt_convert_load(k->dtype, k->class)(&s->b, b + p * k->n * width, width, n);
         for (int64_t r = 0; r < rows; r++) {
             if (k->class == RT_CLASS_F64) {
                 add_product_f64(s->sums[r].f, s->b.f, s->a[r].f[p], n);
@@ -270,12 +271,13 @@ static void multiply_columns(const struct rt_matmul_constants *k, struct matmul_
     for (int64_t done = 0; done < k->k; done += MATMUL_CHUNK) {
         int64_t depth = k->k - done < MATMUL_CHUNK ? k->k - done : MATMUL_CHUNK;
         for (int64_t r = 0; r < rows; r++) {
-            rt_load(k->dtype, k->class)(&s->a[r], a + (r * k->k + done) * width, width, depth);
+            rt_convert_load(k->dtype, k->class)(&s->a[r], a + (r * k->k + done) * width, width,
+                                                depth);
         }
         add_products(k, s, b + done * k->n * width, depth, rows, n);
     }
     for (int64_t r = 0; r < rows; r++) {
-        rt_store(k->class, k->dtype)(out + r * k->n * width, width, &s->sums[r], n);
+        rt_convert_store(k->class, k->dtype)(out + r * k->n * width, width, &s->sums[r], n);
     }
 }
 
@@ -304,14 +306,14 @@ static const struct hal_kernel matmul_f64_kernel = {.name = "matmul", .cpu = mat
 /* [.., m, k] x [k, n], or with one right-hand side for each left-hand side. */
 static enum status matmul_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *a = rt_arg(call, 0), *b = rt_arg(call, 1);
+    const struct rt_value *a = rt_shape_arg(call, 0), *b = rt_shape_arg(call, 1);
     struct rt_dim out[SHAPE_RANK_MAX];
     must(a->rank >= 1 && (b->rank == 2 || (b->rank == 3 && a->rank == 3)));
     for (uint8_t i = 0; i + 1 < a->rank; i++) {
         out[i] = a->dims[i];
     }
     out[a->rank - 1] = b->dims[b->rank - 1];
-    return rt_set_out(call, 0, a->rank, out);
+    return rt_shape_set_out(call, 0, a->rank, out);
 }
 
 static enum status matmul_emit(struct rt_emit *emit, struct error *err)

@@ -4,7 +4,7 @@
 #define PTED_RUNTIME_OPS_MATMUL_H
 
 #include "base/dtype.h"
-#include "runtime/ops/convert.h"
+#include "runtime/kernels/convert.h"
 
 #define RT_MATMUL_ROWS 8 /* of a tile, at most */
 

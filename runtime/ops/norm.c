@@ -10,9 +10,9 @@
 
 #include <math.h>
 
+#include "base/check.h"
 #include "runtime/emit/emit.h"
 #include "runtime/ops/op.h"
-#include "base/check.h"
 
 #define COEFFICIENTS_TILE 1024
 
@@ -27,14 +27,14 @@ static enum status need_equal(struct rt_shape_call *call, struct rt_dim a, struc
 /* Argument |index|, if present, is a list of |count| floats. */
 static enum status need_channels(struct rt_shape_call *call, uint32_t index, struct rt_dim count)
 {
-    const struct rt_value *value = rt_arg(call, index);
+    const struct rt_value *value = rt_shape_arg(call, index);
 
     if (value->kind == RT_NONE) {
         return ST_OK;
     }
-    TRY(rt_need_dtype(call, index, RT_DTYPES_FLOAT));
+    TRY(rt_shape_need_dtype(call, index, RT_DTYPES_FLOAT));
     if (value->rank != 1) {
-        return rt_refuse(call, "argument %u has rank %u, 1 is needed", index, value->rank);
+        return rt_shape_refuse(call, "argument %u has rank %u, 1 is needed", index, value->rank);
     }
     return need_equal(call, value->dims[0], count, "weights, one for each channel");
 }
@@ -42,14 +42,14 @@ static enum status need_channels(struct rt_shape_call *call, uint32_t index, str
 /* Input and all outputs have float types; the input has at least |rank| dims. */
 static enum status need_floats(struct rt_shape_call *call, uint8_t rank)
 {
-    if (rt_arg(call, 0)->rank < rank) {
-        return rt_refuse(call, "an input of rank %u, at least %u is needed", rt_arg(call, 0)->rank,
-                         rank);
+    if (rt_shape_arg(call, 0)->rank < rank) {
+        return rt_shape_refuse(call, "an input of rank %u, at least %u is needed",
+                               rt_shape_arg(call, 0)->rank, rank);
     }
     for (uint32_t o = 0; o < call->node->out_count; o++) {
-        if ((RT_DTYPES_FLOAT >> rt_out_dtype(call, o) & 1) == 0) {
-            return rt_refuse(call, "output %u is %s, a float type is needed", o,
-                             dtype_text(rt_out_dtype(call, o)));
+        if ((RT_DTYPES_FLOAT >> rt_shape_out_dtype(call, o) & 1) == 0) {
+            return rt_shape_refuse(call, "output %u is %s, a float type is needed", o,
+                                   dtype_text(rt_shape_out_dtype(call, o)));
         }
     }
     return ST_OK;
@@ -57,12 +57,13 @@ static enum status need_floats(struct rt_shape_call *call, uint8_t rank)
 
 static enum status layer_norm_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *in = rt_arg(call, 0), *shape = rt_arg(call, 1);
+    const struct rt_value *in = rt_shape_arg(call, 0), *shape = rt_shape_arg(call, 1);
     struct rt_dim dims[SHAPE_RANK_MAX];
 
     TRY(need_floats(call, 1));
     if (shape->count == 0 || shape->count > in->rank) {
-        return rt_refuse(call, "%u normalised dims of an input of rank %u", shape->count, in->rank);
+        return rt_shape_refuse(call, "%u normalised dims of an input of rank %u", shape->count,
+                               in->rank);
     }
     uint8_t kept = (uint8_t)(in->rank - shape->count);
     for (uint8_t d = 0; d < in->rank; d++) {
@@ -72,30 +73,30 @@ static enum status layer_norm_shape(struct rt_shape_call *call)
         TRY(need_equal(call, in->dims[kept + i], shape->ints[i], "a dim that is normalised"));
     }
     for (uint32_t arg = 2; arg <= 3; arg++) {
-        const struct rt_value *weight = rt_arg(call, arg);
+        const struct rt_value *weight = rt_shape_arg(call, arg);
         if (weight->kind == RT_NONE) {
             continue;
         }
-        TRY(rt_need_dtype(call, arg, RT_DTYPES_FLOAT));
+        TRY(rt_shape_need_dtype(call, arg, RT_DTYPES_FLOAT));
         if (weight->rank != shape->count) {
-            return rt_refuse(call, "argument %u has rank %u, %u is needed", arg, weight->rank,
-                             shape->count);
+            return rt_shape_refuse(call, "argument %u has rank %u, %u is needed", arg, weight->rank,
+                                   shape->count);
         }
         for (uint32_t i = 0; i < shape->count; i++) {
             TRY(need_equal(call, weight->dims[i], shape->ints[i],
                            "a size of the weights, which is the normalised dim's"));
         }
     }
-    TRY(rt_set_out_like(call, 0, 0));
-    TRY(rt_set_out(call, 1, in->rank, dims));
-    return rt_set_out(call, 2, in->rank, dims);
+    TRY(rt_shape_set_out_like(call, 0, 0));
+    TRY(rt_shape_set_out(call, 1, in->rank, dims));
+    return rt_shape_set_out(call, 2, in->rank, dims);
 }
 
 static enum status group_norm_shape(struct rt_shape_call *call)
 {
     struct rt_dims *dims = &call->graph->dims;
-    const struct rt_value *in = rt_arg(call, 0);
-    struct rt_dim batch = rt_arg(call, 3)->i, channels = rt_arg(call, 4)->i;
+    const struct rt_value *in = rt_shape_arg(call, 0);
+    struct rt_dim batch = rt_shape_arg(call, 3)->i, channels = rt_shape_arg(call, 4)->i;
     struct rt_dim pixels = rt_dim_of(1);
     int64_t groups;
 
@@ -105,89 +106,89 @@ static enum status group_norm_shape(struct rt_shape_call *call)
     for (uint8_t d = 2; d < in->rank; d++) {
         pixels = rt_dim_mul(dims, pixels, in->dims[d]);
     }
-    TRY(need_equal(call, pixels, rt_arg(call, 5)->i, "pixels that are normalised"));
-    TRY(rt_need_const(call, 6, &groups));
+    TRY(need_equal(call, pixels, rt_shape_arg(call, 5)->i, "pixels that are normalised"));
+    TRY(rt_shape_need_const(call, 6, &groups));
     if (groups <= 0) {
-        return rt_refuse(call, "%lld groups", (long long)groups);
+        return rt_shape_refuse(call, "%lld groups", (long long)groups);
     }
     TRY(need_equal(call, rt_dim_mod(dims, channels, rt_dim_of(groups)), rt_dim_of(0),
                    "channels left over beside equal groups"));
     TRY(need_channels(call, 1, channels));
     TRY(need_channels(call, 2, channels));
-    TRY(rt_set_out_like(call, 0, 0));
+    TRY(rt_shape_set_out_like(call, 0, 0));
     struct rt_dim statistics[2] = {batch, rt_dim_of(groups)};
-    TRY(rt_set_out(call, 1, 2, statistics));
-    return rt_set_out(call, 2, 2, statistics);
+    TRY(rt_shape_set_out(call, 1, 2, statistics));
+    return rt_shape_set_out(call, 2, 2, statistics);
 }
 
 static enum status batch_norm_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *in = rt_arg(call, 0);
+    const struct rt_value *in = rt_shape_arg(call, 0);
     struct rt_dim nothing = rt_dim_of(0);
 
     TRY(need_floats(call, 2));
     for (uint32_t arg = 1; arg <= 4; arg++) {
         TRY(need_channels(call, arg, in->dims[1]));
     }
-    TRY(rt_set_out_like(call, 0, 0));
-    TRY(rt_set_out(call, 1, 1, &nothing));
-    return rt_set_out(call, 2, 1, &nothing);
+    TRY(rt_shape_set_out_like(call, 0, 0));
+    TRY(rt_shape_set_out(call, 1, 1, &nothing));
+    return rt_shape_set_out(call, 2, 1, &nothing);
 }
 
 /* The variant with a training flag; without training both are the same. */
 static enum status batch_norm_training_shape(struct rt_shape_call *call)
 {
-    if (rt_arg(call, 5)->b) {
-        return rt_unsupported(call, "training");
+    if (rt_shape_arg(call, 5)->b) {
+        return rt_shape_unsupported(call, "training");
     }
     return batch_norm_shape(call);
 }
 
 static enum status batch_statistics_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *in = rt_arg(call, 0);
+    const struct rt_value *in = rt_shape_arg(call, 0);
 
     TRY(need_floats(call, 2));
     TRY(need_channels(call, 1, in->dims[1]));
     TRY(need_channels(call, 2, in->dims[1]));
-    if (!rt_arg(call, 3)->b) {
-        return rt_refuse(call, "neither training nor statistics");
+    if (!rt_shape_arg(call, 3)->b) {
+        return rt_shape_refuse(call, "neither training nor statistics");
     }
-    TRY(rt_set_out_like(call, 0, 0));
-    TRY(rt_set_out(call, 1, 1, &in->dims[1]));
-    return rt_set_out(call, 2, 1, &in->dims[1]);
+    TRY(rt_shape_set_out_like(call, 0, 0));
+    TRY(rt_shape_set_out(call, 1, 1, &in->dims[1]));
+    return rt_shape_set_out(call, 2, 1, &in->dims[1]);
 }
 
 static enum status affine_shape(struct rt_shape_call *call)
 {
     TRY(need_floats(call, 2));
     for (uint32_t arg = 1; arg <= 2; arg++) {
-        TRY(need_channels(call, arg, rt_arg(call, 0)->dims[1]));
-        TRY(rt_need_dtype(call, arg, 1u << DT_F32));
+        TRY(need_channels(call, arg, rt_shape_arg(call, 0)->dims[1]));
+        TRY(rt_shape_need_dtype(call, arg, 1u << DT_F32));
     }
-    if (rt_out_dtype(call, 0) != rt_arg(call, 0)->dtype) {
-        return rt_refuse(call, "input and output differ in type");
+    if (rt_shape_out_dtype(call, 0) != rt_shape_arg(call, 0)->dtype) {
+        return rt_shape_refuse(call, "input and output differ in type");
     }
-    return rt_set_out_like(call, 0, 0);
+    return rt_shape_set_out_like(call, 0, 0);
 }
 
 /* A list as long as argument 1, which is always there. */
 static enum status coefficients_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *list = rt_arg(call, 1);
+    const struct rt_value *list = rt_shape_arg(call, 1);
 
     if (list->rank != 1) {
-        return rt_refuse(call, "statistics of rank %u, 1 is needed", list->rank);
+        return rt_shape_refuse(call, "statistics of rank %u, 1 is needed", list->rank);
     }
     for (uint32_t arg = 0; arg < call->node->arg_count; arg++) {
-        if (rt_arg(call, arg)->kind == RT_TENSOR) {
+        if (rt_shape_arg(call, arg)->kind == RT_TENSOR) {
             TRY(need_channels(call, arg, list->dims[0]));
         }
     }
-    if (rt_out_dtype(call, 0) != DT_F32) {
-        return rt_refuse(call, "coefficients are f32");
+    if (rt_shape_out_dtype(call, 0) != DT_F32) {
+        return rt_shape_refuse(call, "coefficients are f32");
     }
-    return rt_set_out_like(call, 0, 1);
+    return rt_shape_set_out_like(call, 0, 1);
 }
 
 /* ---- recording rows ------------------------------------------------------------------------ */
@@ -359,7 +360,7 @@ static double coefficient(const struct hal_args *args, uint32_t binding, int64_t
     enum dtype dtype = k->dtypes[binding];
     double value;
 
-    rt_load(dtype, RT_CLASS_F64)(
+    rt_convert_load(dtype, RT_CLASS_F64)(
         &value, (const char *)args->bindings[binding] + at * (int64_t)dtype_bytes(dtype), 0, 1);
     return value;
 }

@@ -4,8 +4,8 @@
 #ifndef PTED_RUNTIME_OPS_NORM_H
 #define PTED_RUNTIME_OPS_NORM_H
 
-#include "runtime/ops/convert.h"
-#include "runtime/ops/iter.h"
+#include "runtime/kernels/convert.h"
+#include "runtime/kernels/loop.h"
 
 /* Elements converted and centred at a time. */
 #define RT_NORM_CHUNK 1024

@@ -118,10 +118,10 @@ static const void *read_chunk(const struct view *v, int64_t at, int64_t n)
 {
     int64_t width = (int64_t)dtype_bytes(v->dtype);
 
-    if (rt_class_is_direct(v->class, v->dtype)) {
+    if (rt_convert_is_direct(v->class, v->dtype)) {
         return v->base + at * width;
     }
-    rt_load(v->dtype, v->class)(v->buffer, v->base + at * width, width, n);
+    rt_convert_load(v->dtype, v->class)(v->buffer, v->base + at * width, width, n);
     return v->buffer;
 }
 
@@ -131,7 +131,7 @@ static double read_number(const struct hal_args *args, uint32_t binding, int64_t
     enum dtype dtype = k->dtypes[binding];
     double value;
 
-    rt_load(dtype, RT_CLASS_F64)(
+    rt_convert_load(dtype, RT_CLASS_F64)(
         &value, (const char *)args->bindings[binding] + at * (int64_t)dtype_bytes(dtype), 0, 1);
     return value;
 }
@@ -143,8 +143,8 @@ static void write_number(const struct hal_args *args, uint32_t binding, int64_t 
     char *base = args->bindings[binding];
 
     if (base) {
-        rt_number_store((struct rt_number){.f = value}, dtype,
-                        base + at * (int64_t)dtype_bytes(dtype));
+        rt_convert_store_number((struct rt_number){.f = value}, dtype,
+                                base + at * (int64_t)dtype_bytes(dtype));
     }
 }
 
@@ -212,7 +212,7 @@ static void write_run(const struct hal_args *args, int64_t begin, int64_t channe
     bool by_element = k->weights_by_element;
     double scale = m->inverse, shift = 0;
     int64_t width = (int64_t)dtype_bytes(k->dtypes[RT_NORM_OUTPUT]);
-    bool is_direct = rt_class_is_direct(k->class, k->dtypes[RT_NORM_OUTPUT]);
+    bool is_direct = rt_convert_is_direct(k->class, k->dtypes[RT_NORM_OUTPUT]);
 
     if (k->has_weight && !by_element) {
         scale *= read_number(args, RT_NORM_WEIGHT, channel);
@@ -233,7 +233,7 @@ static void write_run(const struct hal_args *args, int64_t begin, int64_t channe
             combine(k->class, UK_ADD, y, read_chunk(&bias, done, n), n);
         }
         if (!is_direct) {
-            rt_store(k->class, k->dtypes[RT_NORM_OUTPUT])(out, width, y, n);
+            rt_convert_store(k->class, k->dtypes[RT_NORM_OUTPUT])(out, width, y, n);
         }
     }
 }
@@ -285,7 +285,7 @@ static void affine_run(const struct rt_affine_constants *k, const struct rt_curs
     char *at[4];
 
     for (uint32_t o = 0; o < 4; o++) {
-        strides[o] = rt_cursor_stride(cursor, o);
+        strides[o] = rt_loop_cursor_stride(cursor, o);
         at[o] = cursor->ptrs[o] + done * strides[o];
     }
     bool is_direct = k->dtype == DT_F32 && strides[0] == sizeof(float);
@@ -296,7 +296,7 @@ static void affine_run(const struct rt_affine_constants *k, const struct rt_curs
     if (is_direct && strides[1] == sizeof(float)) {
         buffer = (float *)(void *)at[1];
     } else {
-        rt_load(k->dtype, RT_CLASS_F32)(buffer, at[1], strides[1], n);
+        rt_convert_load(k->dtype, RT_CLASS_F32)(buffer, at[1], strides[1], n);
     }
     if (strides[2] == 0) {
         uk->scalar_f32[UK_MUL](y, buffer, *scale, (size_t)n);
@@ -306,7 +306,7 @@ static void affine_run(const struct rt_affine_constants *k, const struct rt_curs
         uk->binary_f32[UK_ADD](y, y, shift, (size_t)n);
     }
     if (!is_direct) {
-        rt_store(RT_CLASS_F32, k->dtype)(at[0], strides[0], y, n);
+        rt_convert_store(RT_CLASS_F32, k->dtype)(at[0], strides[0], y, n);
     }
 }
 
@@ -315,8 +315,8 @@ static void affine_tile(const struct hal_args *args, struct hal_tile tile)
     const struct rt_affine_constants *k = args->constants;
     struct rt_cursor cursor;
 
-    rt_cursor_init(&cursor, &k->loop, args->bindings, tile.x);
-    while (rt_cursor_next(&cursor)) {
+    rt_loop_cursor_init(&cursor, &k->loop, args->bindings, tile.x);
+    while (rt_loop_cursor_next(&cursor)) {
         for (int64_t done = 0; done < cursor.count; done += RT_NORM_CHUNK) {
             int64_t n = cursor.count - done < RT_NORM_CHUNK ? cursor.count - done : RT_NORM_CHUNK;
             affine_run(k, &cursor, done, n, args->scratch);

@@ -18,7 +18,7 @@
 #include "base/check.h"
 #include "runtime/emit/emit.h"
 #include "runtime/emit/minmax.h"
-#include "runtime/ops/convert.h"
+#include "runtime/kernels/convert.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/order.h"
 #include "runtime/ops/shaders/generated/topk.spv.h"
@@ -70,7 +70,7 @@ static void load_keys(const struct rt_topk_constants *c, const char *from, int64
         int64_t i64[CHUNK];
     } values;
 
-    rt_load(c->dtype, class)(&values, from, c->in_step, count);
+    rt_convert_load(c->dtype, class)(&values, from, c->in_step, count);
     if (class == RT_CLASS_F32) {
         for (int64_t i = 0; i < count; i++) {
             keys[i] = key_f32(values.f32[i]) ^ turn;
@@ -407,24 +407,25 @@ static const struct hal_kernel *kernel_for(const struct rt_topk_constants *c)
 
 static enum status topk_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *in = rt_arg(call, 0);
-    struct rt_dim dims[SHAPE_RANK_MAX], k = rt_arg(call, 1)->i;
+    const struct rt_value *in = rt_shape_arg(call, 0);
+    struct rt_dim dims[SHAPE_RANK_MAX], k = rt_shape_arg(call, 1)->i;
     uint8_t dim;
 
     TRY(rt_view_same_dtype(call));
-    TRY(rt_need_out_dtype(call, 1, 1u << DT_I64));
+    TRY(rt_shape_need_out_dtype(call, 1, 1u << DT_I64));
     TRY(rt_view_need_dim(call, 2, &dim));
     if (rt_dim_is_const(k) && k.value < 0) {
-        return rt_refuse(call, "the %" PRId64 " largest elements", k.value);
+        return rt_shape_refuse(call, "the %" PRId64 " largest elements", k.value);
     }
     for (uint8_t d = 0; d < in->rank; d++) {
         dims[d] = d == dim ? k : in->dims[d];
     }
     if (in->rank > 0) { /* for a single number PyTorch accepts any k */
-        TRY(rt_need_at_least(call, in->dims[dim], k, "elements for topk to find its own among"));
+        TRY(rt_shape_need_at_least(call, in->dims[dim], k,
+                                   "elements for topk to find its own among"));
     }
-    TRY(rt_set_out(call, 0, in->rank, dims));
-    return rt_set_out(call, 1, in->rank, dims);
+    TRY(rt_shape_set_out(call, 0, in->rank, dims));
+    return rt_shape_set_out(call, 1, in->rank, dims);
 }
 
 static void fill_constants(struct rt_topk_constants *c, const struct rt_tensor *in,
@@ -516,10 +517,10 @@ static enum status sort_shape(struct rt_shape_call *call)
     uint8_t dim;
 
     TRY(rt_view_same_dtype(call));
-    TRY(rt_need_out_dtype(call, 1, 1u << DT_I64));
+    TRY(rt_shape_need_out_dtype(call, 1, 1u << DT_I64));
     TRY(rt_view_need_dim(call, sort_dim(call->node->arg_count), &dim));
-    TRY(rt_set_out_like(call, 0, 0));
-    return rt_set_out_like(call, 1, 0);
+    TRY(rt_shape_set_out_like(call, 0, 0));
+    return rt_shape_set_out_like(call, 1, 0);
 }
 
 static enum status emit_sort(struct rt_emit *emit, uint32_t dim_arg, struct error *err)

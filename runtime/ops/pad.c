@@ -16,8 +16,8 @@
 
 #include "runtime/emit/emit.h"
 #include "runtime/emit/minmax.h"
-#include "runtime/ops/copy.h"
-#include "runtime/ops/element.h"
+#include "runtime/kernels/copy.h"
+#include "runtime/kernels/element.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/pad.h"
 #include "runtime/ops/shaders/generated/pad.spv.h"
@@ -208,12 +208,12 @@ static enum status emit_pad(struct rt_emit *emit, struct rt_pad_constants *c, st
 static enum status pad_shape(struct rt_shape_call *call)
 {
     struct rt_dims *dims = &call->graph->dims;
-    const struct rt_value *self = rt_arg(call, 0), *pads = rt_arg(call, 1);
+    const struct rt_value *self = rt_shape_arg(call, 0), *pads = rt_shape_arg(call, 1);
     struct rt_dim out[SHAPE_RANK_MAX];
 
     TRY(rt_view_same_dtype(call));
     if (pads->count % 2 || pads->count / 2 > self->rank) {
-        return rt_refuse(call, "%u pads for a tensor of rank %u", pads->count, self->rank);
+        return rt_shape_refuse(call, "%u pads for a tensor of rank %u", pads->count, self->rank);
     }
     for (uint8_t d = 0; d < self->rank; d++) {
         uint32_t pair = 2u * (self->rank - 1u - d);
@@ -223,10 +223,10 @@ static enum status pad_shape(struct rt_shape_call *call)
             out[d] = rt_dim_add(dims, out[d], pads->ints[pair + 1]);
         }
         if (out[d].value < 0) {
-            return rt_refuse(call, "dim %u is cropped to less than nothing", d);
+            return rt_shape_refuse(call, "dim %u is cropped to less than nothing", d);
         }
     }
-    return rt_set_out(call, 0, self->rank, out);
+    return rt_shape_set_out(call, 0, self->rank, out);
 }
 
 static void read_pads(const struct rt_emit *emit, uint8_t rank, struct rt_pad_constants *c)
@@ -255,12 +255,12 @@ static enum status constant_pad_emit(struct rt_emit *emit, struct error *err)
 /* The last |count| dims of a tensor, which may have a batch dim. */
 static enum status edge_shape(struct rt_shape_call *call, uint32_t count)
 {
-    const struct rt_value *self = rt_arg(call, 0);
+    const struct rt_value *self = rt_shape_arg(call, 0);
 
-    if (rt_arg(call, 1)->count != 2 * count ||
+    if (rt_shape_arg(call, 1)->count != 2 * count ||
         (self->rank != count + 1 && self->rank != count + 2)) {
-        return rt_refuse(call, "%u pads for a tensor of rank %u", rt_arg(call, 1)->count,
-                         self->rank);
+        return rt_shape_refuse(call, "%u pads for a tensor of rank %u",
+                               rt_shape_arg(call, 1)->count, self->rank);
     }
     return pad_shape(call);
 }
@@ -314,16 +314,16 @@ static enum status replicate_emit(struct rt_emit *emit, struct error *err)
 
 static enum status roll_shape(struct rt_shape_call *call)
 {
-    uint32_t shifts = rt_arg(call, 1)->count, count = rt_arg(call, 2)->count;
+    uint32_t shifts = rt_shape_arg(call, 1)->count, count = rt_shape_arg(call, 2)->count;
     uint8_t rolled[SHAPE_RANK_MAX];
     uint32_t mask;
 
     TRY(rt_view_same_dtype(call));
     TRY(rt_view_dims(call, 2, rolled, &mask));
     if (shifts != count && !(count == 0 && shifts == 1)) {
-        return rt_refuse(call, "%u shifts of %u dims", shifts, count);
+        return rt_shape_refuse(call, "%u shifts of %u dims", shifts, count);
     }
-    return rt_set_out_like(call, 0, 0);
+    return rt_shape_set_out_like(call, 0, 0);
 }
 
 static int64_t shift_of(const struct rt_emit *emit, uint32_t item, int64_t size)
@@ -340,11 +340,11 @@ static enum status emit_roll_all(struct rt_emit *emit, struct error *err)
     struct rt_copy copy = {.rank = 1, .dims = {shift}, .dst = {1}, .src = {1}};
 
     copy.src_offset = out->numel - shift;
-    TRY(rt_emit_copy(emit, out, self, &copy, err));
+    TRY(rt_copy_emit(emit, out, self, &copy, err));
     copy.dims[0] = out->numel - shift;
     copy.dst_offset = shift;
     copy.src_offset = 0;
-    return rt_emit_copy(emit, out, self, &copy, err);
+    return rt_copy_emit(emit, out, self, &copy, err);
 }
 
 static enum status roll_emit(struct rt_emit *emit, struct error *err)
@@ -387,11 +387,11 @@ static enum status tril_shape(struct rt_shape_call *call)
     int64_t diagonal;
 
     TRY(rt_view_same_dtype(call));
-    TRY(rt_need_const(call, 1, &diagonal));
-    if (rt_arg(call, 0)->rank < 2) {
-        return rt_refuse(call, "rank %u, expected 2 or more", rt_arg(call, 0)->rank);
+    TRY(rt_shape_need_const(call, 1, &diagonal));
+    if (rt_shape_arg(call, 0)->rank < 2) {
+        return rt_shape_refuse(call, "rank %u, expected 2 or more", rt_shape_arg(call, 0)->rank);
     }
-    return rt_set_out_like(call, 0, 0);
+    return rt_shape_set_out_like(call, 0, 0);
 }
 
 static enum status tril_emit(struct rt_emit *emit, struct error *err)

@@ -5,7 +5,7 @@
 
 #include "base/shape.h"
 #ifndef HAL_SHADER
-#include "runtime/ops/element.h"
+#include "runtime/kernels/element.h"
 #endif
 
 enum rt_outside { RT_OUTSIDE_VALUE, RT_OUTSIDE_REFLECT, RT_OUTSIDE_NEAREST, RT_OUTSIDE_WRAP };

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "runtime/ops/copy.h"
+#include "runtime/kernels/copy.h"
 #include "runtime/ops/pointwise.h"
 
 enum rule {
@@ -30,13 +30,13 @@ enum rule {
 /* A string argument may select another loop. */
 struct variant {
     const char *text; /* NULL: the row for an absent argument */
-    enum rt_pw_op op;
+    enum rt_pointwise_op op;
     enum rule rule;
 };
 
 struct row {
     const char *operands; /* indices of the arguments, in the loop's order */
-    enum rt_pw_op op;
+    enum rt_pointwise_op op;
     enum rule rule;
     const char *params;  /* indices of the arguments, or NULL */
     bool params_promote; /* parameters take part in the type */
@@ -49,7 +49,7 @@ struct row {
 
 /* A row applied to a node's arguments. */
 struct choice {
-    enum rt_pw_op op;
+    enum rt_pointwise_op op;
     enum rule rule;
     enum dtype dtype; /* promoted */
     enum rt_class class;
@@ -59,7 +59,7 @@ typedef const struct rt_value *value_f(const void *from, uint32_t index);
 
 static const struct rt_value *shape_value(const void *from, uint32_t index)
 {
-    return rt_arg(from, index);
+    return rt_shape_arg(from, index);
 }
 
 static const struct rt_value *emit_value(const void *from, uint32_t index)
@@ -87,7 +87,7 @@ static enum dtype promote_value(enum dtype dtype, const struct rt_value *value)
 
     switch (value->kind) {
     case RT_TENSOR:
-        return rt_promote(dtype, value->dtype);
+        return rt_convert_promote(dtype, value->dtype);
     case RT_FLOAT:
         return is_float ? dtype : DT_F32;
     case RT_INT:
@@ -137,7 +137,7 @@ static struct choice choose(const struct row *row, value_f *value_at, const void
             return choice;
         }
     }
-    uint32_t truths = rt_pw_infos[choice.op].truths;
+    uint32_t truths = rt_pointwise_infos[choice.op].truths;
     const char *more = row->params_promote ? params_of(row) : "";
     choice.dtype = promote_args(row->operands, truths, DT_BOOL, true, value_at, from);
     if (choice.rule != KEEP) {
@@ -154,8 +154,8 @@ static struct choice choose(const struct row *row, value_f *value_at, const void
     if (choice.op == RT_PW_bitwise_not && choice.dtype == DT_BOOL) {
         choice.op = RT_PW_logical_not;
     }
-    choice.class = rt_class_of(choice.dtype);
-    if (rt_pw_infos[choice.op].truths == (1u << rt_pw_infos[choice.op].inputs) - 1) {
+    choice.class = rt_convert_class(choice.dtype);
+    if (rt_pointwise_infos[choice.op].truths == (1u << rt_pointwise_infos[choice.op].inputs) - 1) {
         choice.class = RT_CLASS_TRUTH;
     }
     return choice;
@@ -168,11 +168,12 @@ static enum status find_dims(struct rt_shape_call *call, const struct row *row,
 {
     *out_rank = 0;
     for (const char *arg = row->operands; *arg != '\0'; arg++) {
-        const struct rt_value *value = rt_arg(call, digit(*arg));
+        const struct rt_value *value = rt_shape_arg(call, digit(*arg));
         struct rt_dim both[SHAPE_RANK_MAX];
         if (value->kind == RT_TENSOR) {
-            TRY(rt_need_dtype(call, digit(*arg), call->node->op->dtypes));
-            TRY(rt_broadcast(call, *out_rank, dims, value->rank, value->dims, both, out_rank));
+            TRY(rt_shape_need_dtype(call, digit(*arg), call->node->op->dtypes));
+            TRY(rt_shape_broadcast(call, *out_rank, dims, value->rank, value->dims, both,
+                                   out_rank));
             memcpy(dims, both, *out_rank * sizeof(*dims));
         }
     }
@@ -182,20 +183,20 @@ static enum status find_dims(struct rt_shape_call *call, const struct row *row,
 /* The operands broadcast to argument 0 without enlarging it. */
 static enum status set_out_like(struct rt_shape_call *call, uint8_t rank, const struct rt_dim *dims)
 {
-    const struct rt_value *self = rt_arg(call, 0);
+    const struct rt_value *self = rt_shape_arg(call, 0);
     struct rt_dim both[SHAPE_RANK_MAX];
     uint8_t both_rank;
 
-    TRY(rt_broadcast(call, self->rank, self->dims, rank, dims, both, &both_rank));
+    TRY(rt_shape_broadcast(call, self->rank, self->dims, rank, dims, both, &both_rank));
     if (both_rank != self->rank) {
-        return rt_refuse(call, "a tensor of rank %d does not fit into one of rank %d", rank,
-                         self->rank);
+        return rt_shape_refuse(call, "a tensor of rank %d does not fit into one of rank %d", rank,
+                               self->rank);
     }
     for (uint8_t d = 0; d < both_rank; d++) {
         TRY(rt_dim_require_equal(&call->graph->dims, both[d], self->dims[d],
                                  "a size of the source, which is the destination's", call->err));
     }
-    return rt_set_out_like(call, 0, 0);
+    return rt_shape_set_out_like(call, 0, 0);
 }
 
 /* The operands replace the content of a tensor that is not an argument. */
@@ -207,10 +208,10 @@ static enum status set_out_declared(struct rt_shape_call *call, uint8_t rank,
     uint8_t both_rank;
 
     if (!out->declared || !out->is_static) {
-        return rt_set_out(call, 0, rank, dims);
+        return rt_shape_set_out(call, 0, rank, dims);
     }
-    TRY(rt_broadcast(call, out->rank, out->declared, rank, dims, both, &both_rank));
-    return rt_set_out(call, 0, both_rank, both);
+    TRY(rt_shape_broadcast(call, out->rank, out->declared, rank, dims, both, &both_rank));
+    return rt_shape_set_out(call, 0, both_rank, both);
 }
 
 /* Beside integer tensors numbers must be integers. */
@@ -221,11 +222,11 @@ static enum status check_numbers(struct rt_shape_call *call, const struct row *r
         return ST_OK;
     }
     for (const char *p = params_of(row); *p != '\0'; p++) {
-        const struct rt_value *value = rt_arg(call, digit(*p));
+        const struct rt_value *value = rt_shape_arg(call, digit(*p));
         if (value->kind == RT_FLOAT && value->symbol == 0 &&
-            value->f != (double)rt_to_i64(value->f)) {
-            return rt_refuse(call, "%g is no integer, but the tensors are %s", value->f,
-                             dtype_text(choice->dtype));
+            value->f != (double)rt_convert_to_i64(value->f)) {
+            return rt_shape_refuse(call, "%g is no integer, but the tensors are %s", value->f,
+                                   dtype_text(choice->dtype));
         }
     }
     return ST_OK;
@@ -234,27 +235,28 @@ static enum status check_numbers(struct rt_shape_call *call, const struct row *r
 static enum status check_types(struct rt_shape_call *call, const struct row *row,
                                const struct choice *choice)
 {
-    enum dtype out = rt_out_dtype(call, 0);
+    enum dtype out = rt_shape_out_dtype(call, 0);
     const char *from = dtype_text(choice->dtype), *to = dtype_text(out);
     bool is_complex = choice->class == RT_CLASS_C128 && choice->op != RT_PW_abs;
 
-    if (!rt_pw_has_loop(choice->op, choice->class)) {
-        return rt_unsupported(call, "not of %s", from);
+    if (!rt_pointwise_has_loop(choice->op, choice->class)) {
+        return rt_shape_unsupported(call, "not of %s", from);
     }
     if (choice->rule == SAME && choice->dtype != out) {
-        return rt_refuse(call, "a copy of %s cannot be %s", from, to);
+        return rt_shape_refuse(call, "a copy of %s cannot be %s", from, to);
     }
-    if (choice->rule == CONVERT || choice->rule == SAME || rt_pw_infos[choice->op].gives_truth) {
+    if (choice->rule == CONVERT || choice->rule == SAME ||
+        rt_pointwise_infos[choice->op].gives_truth) {
         return ST_OK;
     }
     if (is_complex || dtype_infos[out].kind == DTYPE_COMPLEX) {
         return is_complex && dtype_infos[out].kind == DTYPE_COMPLEX
                    ? ST_OK
-                   : rt_refuse(call, "a result of type %s cannot be %s", from, to);
+                   : rt_shape_refuse(call, "a result of type %s cannot be %s", from, to);
     }
     if (out == DT_U64 || (choice->class != RT_CLASS_I64 && dtype_infos[out].kind != DTYPE_FLOAT) ||
         (out == DT_BOOL && choice->dtype != DT_BOOL)) {
-        return rt_refuse(call, "a result of type %s cannot be %s", from, to);
+        return rt_shape_refuse(call, "a result of type %s cannot be %s", from, to);
     }
     return check_numbers(call, row, choice);
 }
@@ -267,20 +269,20 @@ static enum status pointwise_shape(struct rt_shape_call *call)
     uint8_t rank;
 
     if (choice.op == RT_PW_COUNT) {
-        struct span text = rt_arg(call, row->variant_arg)->bytes;
-        return rt_unsupported(call, "mode \"%.*s\"", SPAN_FMT(text));
+        struct span text = rt_shape_arg(call, row->variant_arg)->bytes;
+        return rt_shape_unsupported(call, "mode \"%.*s\"", SPAN_FMT(text));
     }
     TRY(find_dims(call, row, dims, &rank));
     TRY(check_types(call, row, &choice));
     return row->is_like       ? set_out_like(call, rank, dims)
            : row->is_declared ? set_out_declared(call, rank, dims)
-                              : rt_set_out(call, 0, rank, dims);
+                              : rt_shape_set_out(call, 0, rank, dims);
 }
 
 /* ---- recording ----------------------------------------------------------------------------- */
 
 /* Replacements for absent bounds: the first for a lower one, the second for an upper one. */
-static struct rt_number missing(enum rt_pw_op op, uint32_t position)
+static struct rt_number missing(enum rt_pointwise_op op, uint32_t position)
 {
     if (op == RT_PW_logit) {
         return (struct rt_number){.f = -1};
@@ -291,11 +293,11 @@ static struct rt_number missing(enum rt_pw_op op, uint32_t position)
 
 /* Powers with a cheaper equivalent, which PyTorch uses too. The exception is roots of float16:
  * there the root of -inf is inf. */
-static enum rt_pw_op cheaper_power(double exponent, enum dtype dtype)
+static enum rt_pointwise_op cheaper_power(double exponent, enum dtype dtype)
 {
     static const struct {
         double exponent;
-        enum rt_pw_op op;
+        enum rt_pointwise_op op;
     } powers[] = {{2, RT_PW_square},
                   {0.5, RT_PW_sqrt},
                   {-0.5, RT_PW_rsqrt},
@@ -325,15 +327,15 @@ static struct rt_number number_as(struct rt_number number, const struct choice *
     if (choice->op == RT_PW_copy || kind == DTYPE_COMPLEX || (kind == DTYPE_FLOAT && is_exact)) {
         return number;
     }
-    rt_number_store(number, choice->dtype, &element);
-    rt_load(choice->dtype, RT_CLASS_F64)(&number.f, (const char *)&element, 0, 1);
-    rt_load(choice->dtype, RT_CLASS_I64)(&number.i, (const char *)&element, 0, 1);
+    rt_convert_store_number(number, choice->dtype, &element);
+    rt_convert_load(choice->dtype, RT_CLASS_F64)(&number.f, (const char *)&element, 0, 1);
+    rt_convert_load(choice->dtype, RT_CLASS_I64)(&number.i, (const char *)&element, 0, 1);
     return number;
 }
 
 /* The nest's operands and the loop's inputs. */
 static void open_operands(struct rt_emit *emit, const struct row *row, const struct choice *choice,
-                          struct rt_pw_constants *k, struct hal_binding *bindings)
+                          struct rt_pointwise_constants *k, struct hal_binding *bindings)
 {
     bool is_power = choice->op == RT_PW_pow;
 
@@ -342,32 +344,33 @@ static void open_operands(struct rt_emit *emit, const struct row *row, const str
         enum rt_kind kind = rt_emit_value(emit, arg)->kind;
         if (kind == RT_TENSOR) {
             const struct rt_tensor *tensor = rt_emit_arg(emit, arg);
-            k->inputs[i] = (struct rt_pw_operand){.loop = k->loop.operands, .dtype = tensor->dtype};
+            k->inputs[i] =
+                (struct rt_pointwise_operand){.loop = k->loop.operands, .dtype = tensor->dtype};
             bindings[k->loop.operands] = tensor->binding;
             rt_loop_add(&k->loop, tensor);
         } else {
             struct rt_number number =
-                kind == RT_NONE ? missing(k->op, i - 1) : rt_number_arg(emit, arg);
+                kind == RT_NONE ? missing(k->op, i - 1) : rt_convert_arg(emit, arg);
             bool is_taken = kind == RT_NONE || (is_power && i == 1); /* as it is */
             k->inputs[i].number = is_taken ? number : number_as(number, choice);
         }
     }
 }
 
-enum rt_work rt_pw_work(uint32_t cost)
+enum rt_work rt_pointwise_work(uint32_t cost)
 {
     return cost > 20 ? RT_WORK_DEAR : RT_WORK_ELEMENTS;
 }
 
-enum status rt_pw_record(struct rt_emit *emit, struct rt_pw_constants *k,
-                         const struct hal_binding *bindings, struct error *err)
+enum status rt_pointwise_record(struct rt_emit *emit, struct rt_pointwise_constants *k,
+                                const struct hal_binding *bindings, struct error *err)
 {
-    uint32_t cost = rt_pw_infos[k->op].cost;
+    uint32_t cost = rt_pointwise_infos[k->op].cost;
 
-    rt_loop_cut(&k->loop, rt_emit_machine(emit, rt_pw_kernel(k)), rt_pw_work(cost));
+    rt_loop_cut(&k->loop, rt_emit_machine(emit, rt_pointwise_kernel(k)), rt_pointwise_work(cost));
     return rt_emit_dispatch(emit,
                             &(struct hal_dispatch){
-                                .kernel = rt_pw_kernel(k),
+                                .kernel = rt_pointwise_kernel(k),
                                 .grid = {rt_loop_tiles(&k->loop), 1, 1},
                                 .constants = k,
                                 .constants_bytes = sizeof(*k),
@@ -401,15 +404,15 @@ static enum rt_class convert_class(enum dtype from, enum dtype to)
     if (from_kind == DTYPE_COMPLEX || to_kind == DTYPE_COMPLEX) {
         return RT_CLASS_C128;
     }
-    return rt_class_of(int_to_float ? to : from);
+    return rt_convert_class(int_to_float ? to : from);
 }
 
-enum status rt_emit_convert(struct rt_emit *emit, const struct rt_tensor *dst,
-                            const struct rt_tensor *src, const struct rt_copy *box,
-                            struct error *err)
+enum status rt_pointwise_convert(struct rt_emit *emit, const struct rt_tensor *dst,
+                                 const struct rt_tensor *src, const struct rt_copy *box,
+                                 struct error *err)
 {
     struct hal_binding bindings[2] = {dst->binding, src->binding};
-    struct rt_pw_constants k = {
+    struct rt_pointwise_constants k = {
         .op = RT_PW_copy,
         .class = convert_class(src->dtype, dst->dtype),
         .out = dst->dtype,
@@ -417,12 +420,12 @@ enum status rt_emit_convert(struct rt_emit *emit, const struct rt_tensor *dst,
     };
 
     if (dst->dtype == src->dtype) {
-        return rt_emit_copy(emit, dst, src, box, err);
+        return rt_copy_emit(emit, dst, src, box, err);
     }
     rt_loop_init(&k.loop, (uint8_t)box->rank, box->dims);
     add_box_operand(&k.loop, box, box->dst, box->dst_offset, dst->dtype);
     add_box_operand(&k.loop, box, box->src, box->src_offset, src->dtype);
-    return rt_pw_record(emit, &k, bindings, err);
+    return rt_pointwise_record(emit, &k, bindings, err);
 }
 
 static enum status emit_broadcast(struct rt_emit *emit, const struct rt_tensor *out,
@@ -434,17 +437,17 @@ static enum status emit_broadcast(struct rt_emit *emit, const struct rt_tensor *
     for (uint32_t d = 0; d < in->rank; d++) {
         box.src[skip + d] = in->dims[d] == 1 ? 0 : in->strides[d];
     }
-    return rt_emit_convert(emit, out, in, &box, err);
+    return rt_pointwise_convert(emit, out, in, &box, err);
 }
 
 static void emit_params(const struct rt_emit *emit, const struct row *row,
-                        const struct choice *choice, struct rt_pw_constants *k)
+                        const struct choice *choice, struct rt_pointwise_constants *k)
 {
     const char *params = params_of(row);
     for (uint32_t i = 0; params[i] != '\0'; i++) {
         uint32_t arg = digit(params[i]);
         bool is_none = rt_emit_value(emit, arg)->kind == RT_NONE;
-        k->params[i] = is_none ? missing(k->op, i) : rt_number_arg(emit, arg);
+        k->params[i] = is_none ? missing(k->op, i) : rt_convert_arg(emit, arg);
         if (!is_none && k->op == RT_PW_clamp && dtype_infos[choice->dtype].kind == DTYPE_UINT) {
             k->params[i] = number_as(k->params[i], choice); /* for u8 a bound of -2 is 254 */
         }
@@ -458,7 +461,7 @@ static enum status pointwise_emit(struct rt_emit *emit, struct error *err)
     uint32_t first = digit(row->operands[0]);
     struct choice choice = choose(row, emit_value, emit);
     struct hal_binding bindings[RT_LOOP_OPERANDS_MAX] = {out->binding};
-    struct rt_pw_constants k = {.op = choice.op, .class = choice.class, .out = out->dtype};
+    struct rt_pointwise_constants k = {.op = choice.op, .class = choice.class, .out = out->dtype};
 
     if (k.op == RT_PW_copy && rt_emit_value(emit, first)->kind == RT_TENSOR) {
         return emit_broadcast(emit, out, rt_emit_arg(emit, first), err);
@@ -482,7 +485,7 @@ static enum status pointwise_emit(struct rt_emit *emit, struct error *err)
     if (k.op == RT_PW_pow && k.inputs[1].loop == 0 && k.class != RT_CLASS_I64) {
         k.op = cheaper_power(k.inputs[1].number.f, choice.dtype);
     }
-    return rt_pw_record(emit, &k, bindings, err);
+    return rt_pointwise_record(emit, &k, bindings, err);
 }
 
 /* ---- nodes as steps of a chain ------------------------------------------------------------- */
@@ -520,8 +523,8 @@ static bool read_number(const struct rt_value *value, double *out_number)
     return true;
 }
 
-static bool read_operand(const struct rt_graph *graph, uint32_t value, struct rt_pw_step *step,
-                         uint32_t index)
+static bool read_operand(const struct rt_graph *graph, uint32_t value,
+                         struct rt_pointwise_step *step, uint32_t index)
 {
     const struct rt_value *v = &graph->values[value];
 
@@ -535,10 +538,10 @@ static bool read_operand(const struct rt_graph *graph, uint32_t value, struct rt
 
 /* Parameters follow the operands; a factor of 1 is left out. */
 static bool read_params(const struct rt_graph *graph, const struct rt_node *node,
-                        struct rt_pw_step *step)
+                        struct rt_pointwise_step *step)
 {
     const char *params = params_of(node->op->detail);
-    uint32_t inputs = rt_pw_infos[step->op].inputs;
+    uint32_t inputs = rt_pointwise_infos[step->op].inputs;
 
     for (uint32_t i = 0; params[i] != '\0'; i++) {
         const struct rt_value *value = rt_node_arg(graph, node, digit(params[i]));
@@ -553,8 +556,8 @@ static bool read_params(const struct rt_graph *graph, const struct rt_node *node
     return (step->op != RT_PW_add && step->op != RT_PW_sub) || step->numbers[inputs] == 1;
 }
 
-bool rt_pw_read_step(const struct rt_graph *graph, const struct rt_node *node,
-                     struct rt_pw_step *out_step)
+bool rt_pointwise_read_step(const struct rt_graph *graph, const struct rt_node *node,
+                            struct rt_pointwise_step *out_step)
 {
     const struct row *row = node->op->detail;
     const struct graph_node place = {graph, node};
@@ -566,7 +569,7 @@ bool rt_pw_read_step(const struct rt_graph *graph, const struct rt_node *node,
     if (choice.op == RT_PW_COUNT || choice.dtype != DT_F32) {
         return false;
     }
-    *out_step = (struct rt_pw_step){.op = choice.op};
+    *out_step = (struct rt_pointwise_step){.op = choice.op};
     for (uint32_t i = 0; row->operands[i] != '\0'; i++) {
         if (!read_operand(graph, node->args[digit(row->operands[i])], out_step, i)) {
             return false;
@@ -605,7 +608,7 @@ enum {
         .name = (name_), .kernels = (kernels_), .args = (args_), .shape = pointwise_shape,         \
         .emit = pointwise_emit, .flags = RT_OP_POINTWISE | RT_OP_COMPLEX | (flags_),               \
         .layout = RT_LAYOUT_ELEMENTWISE, .dtypes = (dtypes_) | COMPLEX_OF_##op_,                   \
-        .runs = &rt_pw_kernels[RT_CLASS_F32][op_], .detail = &(const struct row)                   \
+        .runs = &rt_pointwise_kernels[RT_CLASS_F32][op_], .detail = &(const struct row)            \
         {                                                                                          \
             .operands = (operands_), .op = (op_), .rule = (rule_), __VA_ARGS__                     \
         }                                                                                          \

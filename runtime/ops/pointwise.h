@@ -12,11 +12,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "runtime/ops/convert.h"
-#include "runtime/ops/iter.h"
+#include "runtime/kernels/convert.h"
+#include "runtime/kernels/loop.h"
 #ifndef HAL_SHADER
 #include "hal/kernel.h"
-#include "runtime/ops/copy.h"
+#include "runtime/kernels/copy.h"
 #endif
 
 #define RT_PW_INPUTS_MAX 3
@@ -68,44 +68,46 @@
 /* clang-format on */
 
 #define PW(name, ...) RT_PW_##name,
-enum rt_pw_op { RT_PW_LOOPS(PW) RT_PW_COUNT };
+enum rt_pointwise_op { RT_PW_LOOPS(PW) RT_PW_COUNT };
 #undef PW
 
 /* Source of an operand: operand |loop| of the nest, or, with 0, the number. */
-struct rt_pw_operand {
+struct rt_pointwise_operand {
     uint32_t loop;
     enum dtype dtype;
     struct rt_number number;
 };
 
-struct rt_pw_constants {
+struct rt_pointwise_constants {
     struct rt_loop loop;
-    enum rt_pw_op op;
+    enum rt_pointwise_op op;
     enum rt_class class;
     enum dtype out;
-    struct rt_pw_operand inputs[RT_PW_INPUTS_MAX];
+    struct rt_pointwise_operand inputs[RT_PW_INPUTS_MAX];
     struct rt_number params[RT_PW_PARAMS_MAX];
 };
-_Static_assert(sizeof(struct rt_pw_constants) <= HAL_CONSTANTS_MAX, "constants are copied whole");
+_Static_assert(sizeof(struct rt_pointwise_constants) <= HAL_CONSTANTS_MAX,
+               "constants are copied whole");
 
 /* The variant of the SPIR-V form. */
 #define RT_PW_VARIANT(op, class) ((op)*RT_CLASS_COUNT + (class))
 
 #ifndef HAL_SHADER
-struct rt_pw_info {
+struct rt_pointwise_info {
     uint8_t inputs;
     uint8_t truths; /* bit i: input i is loaded as a truth whatever the class */
     bool gives_truth;
     uint16_t cost; /* tenths of a ns for an f32 element */
 };
 
-extern const struct rt_pw_info rt_pw_infos[RT_PW_COUNT];
+extern const struct rt_pointwise_info rt_pointwise_infos[RT_PW_COUNT];
 
-/* Kernels with a SPIR-V form that needs no doubles, by class and loop; rt_pw_kernel() chooses. */
-extern const struct hal_kernel rt_pw_kernels[RT_CLASS_COUNT][RT_PW_COUNT];
+/* Kernels with a SPIR-V form that needs no doubles, by class and loop; rt_pointwise_kernel()
+ * chooses. */
+extern const struct hal_kernel rt_pointwise_kernels[RT_CLASS_COUNT][RT_PW_COUNT];
 
 /* A chunk of packed elements for a loop. */
-struct rt_pw_run {
+struct rt_pointwise_run {
     void *out;
     const void *in[RT_PW_INPUTS_MAX];
     const struct rt_number *params;
@@ -113,36 +115,38 @@ struct rt_pw_run {
     const struct hal_args *args; /* for faults */
 };
 
-typedef void rt_pw_loop_f(const struct rt_pw_run *run);
+typedef void rt_pointwise_loop_f(const struct rt_pointwise_run *run);
 
 /* Does the loop have a form for that class? */
-bool rt_pw_has_loop(enum rt_pw_op op, enum rt_class class);
-rt_pw_loop_f *rt_pw_loop(enum rt_pw_op op, enum rt_class class);
+bool rt_pointwise_has_loop(enum rt_pointwise_op op, enum rt_class class);
+rt_pointwise_loop_f *rt_pointwise_loop(enum rt_pointwise_op op, enum rt_class class);
 
 /* As in the list above. */
-const char *rt_pw_name(enum rt_pw_op op);
+const char *rt_pointwise_name(enum rt_pointwise_op op);
 #define RT_PW_NAME_MAX 16
 
 /* A node as one loop over float32, with the sources of its operands and then its parameters. */
 #define RT_PW_NUMBER UINT32_MAX
-struct rt_pw_step {
-    enum rt_pw_op op;
+struct rt_pointwise_step {
+    enum rt_pointwise_op op;
     uint32_t values[RT_PW_INPUTS_MAX + RT_PW_PARAMS_MAX]; /* RT_PW_NUMBER: the one beside it */
     double numbers[RT_PW_INPUTS_MAX + RT_PW_PARAMS_MAX];
 };
 
 /* False for all other nodes, for instance sums with a factor. A constant tensor of one element
  * counts as a number. */
-bool rt_pw_read_step(const struct rt_graph *graph, const struct rt_node *node,
-                     struct rt_pw_step *out_step);
+bool rt_pointwise_read_step(const struct rt_graph *graph, const struct rt_node *node,
+                            struct rt_pointwise_step *out_step);
 
 /* A loop in the common type of all operands, if there is one: faster than the loop of the class,
  * with the same result. |out_dtype| receives the type. Defined in pointwise_typed.c. */
-rt_pw_loop_f *rt_pw_typed_loop(const struct rt_pw_constants *k, enum dtype *out_dtype);
+rt_pointwise_loop_f *rt_pointwise_typed_loop(const struct rt_pointwise_constants *k,
+                                             enum dtype *out_dtype);
 
 /* The loops of complex numbers; pointwise_complex.c. */
-rt_pw_loop_f rt_pw_copy_c128, rt_pw_abs_c128, rt_pw_neg_c128, rt_pw_add_c128, rt_pw_sub_c128,
-    rt_pw_mul_c128, rt_pw_div_c128, rt_pw_eq_c128, rt_pw_ne_c128, rt_pw_where_c128, rt_pw_conj_c128;
+rt_pointwise_loop_f rt_pointwise_copy_c128, rt_pointwise_abs_c128, rt_pointwise_neg_c128,
+    rt_pointwise_add_c128, rt_pointwise_sub_c128, rt_pointwise_mul_c128, rt_pointwise_div_c128,
+    rt_pointwise_eq_c128, rt_pointwise_ne_c128, rt_pointwise_where_c128, rt_pointwise_conj_c128;
 
 /* Positions converted at a time. */
 #define RT_PW_CHUNK 512
@@ -152,17 +156,17 @@ rt_pw_loop_f rt_pw_copy_c128, rt_pw_abs_c128, rt_pw_neg_c128, rt_pw_add_c128, rt
  * The kernel that runs the loop. It has a SPIR-V form unless doubles or complex numbers take part.
  */
 /* The kind of work that an element of this cost is. */
-enum rt_work rt_pw_work(uint32_t cost);
-const struct hal_kernel *rt_pw_kernel(const struct rt_pw_constants *k);
+enum rt_work rt_pointwise_work(uint32_t cost);
+const struct hal_kernel *rt_pointwise_kernel(const struct rt_pointwise_constants *k);
 
 /* Records the loop; the nest holds all its operands, one for each binding. */
-MUST_CHECK enum status rt_pw_record(struct rt_emit *emit, struct rt_pw_constants *k,
-                                    const struct hal_binding *bindings, struct error *err);
+MUST_CHECK enum status rt_pointwise_record(struct rt_emit *emit, struct rt_pointwise_constants *k,
+                                           const struct hal_binding *bindings, struct error *err);
 
-/* As rt_emit_copy(), between any two types. */
-MUST_CHECK enum status rt_emit_convert(struct rt_emit *emit, const struct rt_tensor *dst,
-                                       const struct rt_tensor *src, const struct rt_copy *box,
-                                       struct error *err);
+/* As rt_copy_emit(), between any two types. */
+MUST_CHECK enum status rt_pointwise_convert(struct rt_emit *emit, const struct rt_tensor *dst,
+                                            const struct rt_tensor *src, const struct rt_copy *box,
+                                            struct error *err);
 #endif
 
 #endif

@@ -16,7 +16,7 @@ struct number {
 };
 
 #define LOOP1(name, expr_re, expr_im)                                                              \
-    void rt_pw_##name##_c128(const struct rt_pw_run *run)                                          \
+    void rt_pointwise_##name##_c128(const struct rt_pointwise_run *run)                            \
     {                                                                                              \
         const struct number *x = run->in[0];                                                       \
         struct number *y = run->out;                                                               \
@@ -27,7 +27,7 @@ struct number {
     }
 
 #define LOOP2(name, type, expr)                                                                    \
-    void rt_pw_##name##_c128(const struct rt_pw_run *run)                                          \
+    void rt_pointwise_##name##_c128(const struct rt_pointwise_run *run)                            \
     {                                                                                              \
         const struct number *x0 = run->in[0], *x1 = run->in[1];                                    \
         type *y = run->out;                                                                        \
@@ -61,7 +61,7 @@ static struct number divide(struct number a, struct number b)
     return (struct number){(a.re * ratio + a.im) * scale, (a.im * ratio - a.re) * scale};
 }
 
-void rt_pw_copy_c128(const struct rt_pw_run *run)
+void rt_pointwise_copy_c128(const struct rt_pointwise_run *run)
 {
     memmove(run->out, run->in[0], run->count * sizeof(struct number));
 }
@@ -76,7 +76,7 @@ LOOP2(div, struct number, divide(a, b))
 LOOP2(eq, uint8_t, a.re == b.re && a.im == b.im)
 LOOP2(ne, uint8_t, a.re != b.re || a.im != b.im)
 
-void rt_pw_where_c128(const struct rt_pw_run *run)
+void rt_pointwise_where_c128(const struct rt_pointwise_run *run)
 {
     const uint8_t *truths = run->in[0];
     const struct number *a = run->in[1], *b = run->in[2];

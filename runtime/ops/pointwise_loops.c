@@ -44,7 +44,7 @@ static int64_t wrap_mul(int64_t a, int64_t b)
     return (int64_t)((uint64_t)a * (uint64_t)b);
 }
 
-static int64_t div_i64(const struct rt_pw_run *run, int64_t a, int64_t b)
+static int64_t div_i64(const struct rt_pointwise_run *run, int64_t a, int64_t b)
 {
     if (b == 0) {
         hal_fault(run->args, HAL_FAULT_DIVISION, NULL);
@@ -53,7 +53,7 @@ static int64_t div_i64(const struct rt_pw_run *run, int64_t a, int64_t b)
     return b == -1 ? wrap_sub(0, a) : a / b;
 }
 
-static int64_t mod_i64(const struct rt_pw_run *run, int64_t a, int64_t b)
+static int64_t mod_i64(const struct rt_pointwise_run *run, int64_t a, int64_t b)
 {
     if (b == 0) {
         hal_fault(run->args, HAL_FAULT_DIVISION, NULL);
@@ -61,13 +61,13 @@ static int64_t mod_i64(const struct rt_pw_run *run, int64_t a, int64_t b)
     return b == 0 || b == -1 ? 0 : a % b;
 }
 
-static int64_t floor_div_i64(const struct rt_pw_run *run, int64_t a, int64_t b)
+static int64_t floor_div_i64(const struct rt_pointwise_run *run, int64_t a, int64_t b)
 {
     int64_t mod = mod_i64(run, a, b);
     return div_i64(run, a, b) - (mod != 0 && (mod < 0) != (b < 0));
 }
 
-static int64_t floor_mod_i64(const struct rt_pw_run *run, int64_t a, int64_t b)
+static int64_t floor_mod_i64(const struct rt_pointwise_run *run, int64_t a, int64_t b)
 {
     int64_t mod = mod_i64(run, a, b);
     return mod != 0 && (mod < 0) != (b < 0) ? mod + b : mod;
@@ -137,7 +137,7 @@ FLOOR_DIV(double, floor_div_f64)
 /* ---- makers of loops ----------------------------------------------------------------------- */
 
 #define LOOP1(name, class, result, expr)                                                           \
-    static void loop_##name##_##class(const struct rt_pw_run *run)                                 \
+    static void loop_##name##_##class(const struct rt_pointwise_run *run)                          \
     {                                                                                              \
         const TYPE_##class *x = run->in[0];                                                        \
         TYPE_##result *y = run->out;                                                               \
@@ -149,7 +149,7 @@ FLOOR_DIV(double, floor_div_f64)
 
 /* With parameters p0, p1, p2. */
 #define LOOP1P(name, class, expr)                                                                  \
-    static void loop_##name##_##class(const struct rt_pw_run *run)                                 \
+    static void loop_##name##_##class(const struct rt_pointwise_run *run)                          \
     {                                                                                              \
         const TYPE_##class *x = run->in[0];                                                        \
         const TYPE_##class p0 = PARAM_##class(0), p1 = PARAM_##class(1), p2 = PARAM_##class(2);    \
@@ -162,7 +162,7 @@ FLOOR_DIV(double, floor_div_f64)
     }
 
 #define LOOP2(name, class, result, expr)                                                           \
-    static void loop_##name##_##class(const struct rt_pw_run *run)                                 \
+    static void loop_##name##_##class(const struct rt_pointwise_run *run)                          \
     {                                                                                              \
         const TYPE_##class *x0 = run->in[0], *x1 = run->in[1];                                     \
         TYPE_##result *y = run->out;                                                               \
@@ -173,7 +173,7 @@ FLOOR_DIV(double, floor_div_f64)
     }
 
 #define LOOP2P(name, class, expr)                                                                  \
-    static void loop_##name##_##class(const struct rt_pw_run *run)                                 \
+    static void loop_##name##_##class(const struct rt_pointwise_run *run)                          \
     {                                                                                              \
         const TYPE_##class *x0 = run->in[0], *x1 = run->in[1];                                     \
         const TYPE_##class p0 = PARAM_##class(0);                                                  \
@@ -186,7 +186,7 @@ FLOOR_DIV(double, floor_div_f64)
 
 /* |first| is the class of the first operand. */
 #define LOOP3(name, first, class, expr)                                                            \
-    static void loop_##name##_##class(const struct rt_pw_run *run)                                 \
+    static void loop_##name##_##class(const struct rt_pointwise_run *run)                          \
     {                                                                                              \
         const TYPE_##first *x0 = run->in[0];                                                       \
         const TYPE_##class *x1 = run->in[1], *x2 = run->in[2];                                     \
@@ -200,7 +200,7 @@ FLOOR_DIV(double, floor_div_f64)
 
 /* Floats, rounded to the half type in parameter 0 if there is one: PyTorch rounds a quotient of
  * halves before it takes the floor. */
-static void round_halves(const struct rt_pw_run *run, float *y)
+static void round_halves(const struct rt_pointwise_run *run, float *y)
 {
     uint16_t halves[RT_PW_CHUNK];
 
@@ -213,7 +213,7 @@ static void round_halves(const struct rt_pw_run *run, float *y)
     }
 }
 
-static void loop_div_trunc_f32(const struct rt_pw_run *run)
+static void loop_div_trunc_f32(const struct rt_pointwise_run *run)
 {
     const float *a = run->in[0], *b = run->in[1];
     float *y = run->out;
@@ -226,7 +226,8 @@ static void loop_div_trunc_f32(const struct rt_pw_run *run)
 }
 
 /* floor_div_f32() with a rounding after each step. */
-static void floor_div_halves(const struct rt_pw_run *run, float *y, const float *a, const float *b)
+static void floor_div_halves(const struct rt_pointwise_run *run, float *y, const float *a,
+                             const float *b)
 {
     for (size_t i = 0; i < run->count; i++) {
         y[i] = a[i] - fmodf(a[i], b[i]);
@@ -248,7 +249,7 @@ static void floor_div_halves(const struct rt_pw_run *run, float *y, const float 
     }
 }
 
-static void loop_div_floor_f32(const struct rt_pw_run *run)
+static void loop_div_floor_f32(const struct rt_pointwise_run *run)
 {
     const float *a = run->in[0], *b = run->in[1];
     float *y = run->out;
@@ -265,13 +266,13 @@ static void loop_div_floor_f32(const struct rt_pw_run *run)
 }
 
 #define UK1(name, upper)                                                                           \
-    static void loop_##name##_f32(const struct rt_pw_run *run)                                     \
+    static void loop_##name##_f32(const struct rt_pointwise_run *run)                              \
     {                                                                                              \
         hal_cpu_uk()->unary_f32[UK_##upper](run->out, run->in[0], run->count);                     \
     }
 
 #define UK2(name, upper)                                                                           \
-    static void loop_##name##_f32(const struct rt_pw_run *run)                                     \
+    static void loop_##name##_f32(const struct rt_pointwise_run *run)                              \
     {                                                                                              \
         hal_cpu_uk()->binary_f32[UK_##upper](run->out, run->in[0], run->in[1], run->count);        \
     }
@@ -287,17 +288,17 @@ static void loop_div_floor_f32(const struct rt_pw_run *run)
 
 /* ---- the loops ----------------------------------------------------------------------------- */
 
-static void loop_copy_f32(const struct rt_pw_run *run)
+static void loop_copy_f32(const struct rt_pointwise_run *run)
 {
     memmove(run->out, run->in[0], run->count * sizeof(float));
 }
 
-static void loop_copy_f64(const struct rt_pw_run *run)
+static void loop_copy_f64(const struct rt_pointwise_run *run)
 {
     memmove(run->out, run->in[0], run->count * sizeof(double));
 }
 
-static void loop_copy_i64(const struct rt_pw_run *run)
+static void loop_copy_i64(const struct rt_pointwise_run *run)
 {
     memmove(run->out, run->in[0], run->count * sizeof(int64_t));
 }
@@ -360,12 +361,12 @@ LOOP1P(leaky_relu, f64, a > 0 ? a : a * p0)
 LOOP1P(clamp, f64, MINIMUM(MAXIMUM(a, p0), p1))
 LOOP1P(clamp, i64, MINIMUM(MAXIMUM(a, p0), p1))
 
-static void loop_leaky_relu_f32(const struct rt_pw_run *run)
+static void loop_leaky_relu_f32(const struct rt_pointwise_run *run)
 {
     hal_cpu_uk()->leaky_relu_f32(run->out, run->in[0], PARAM_f32(0), run->count);
 }
 
-static void loop_clamp_f32(const struct rt_pw_run *run)
+static void loop_clamp_f32(const struct rt_pointwise_run *run)
 {
     float low = PARAM_f32(0), high = PARAM_f32(1), *y = run->out;
 
@@ -378,7 +379,7 @@ static void loop_clamp_f32(const struct rt_pw_run *run)
     hal_cpu_uk()->clamp_f32(y, run->in[0], low, high, run->count);
 }
 
-static void loop_add_f32(const struct rt_pw_run *run)
+static void loop_add_f32(const struct rt_pointwise_run *run)
 {
     float alpha = PARAM_f32(0);
     if (alpha == 1) {
@@ -388,7 +389,7 @@ static void loop_add_f32(const struct rt_pw_run *run)
     }
 }
 
-static void loop_sub_f32(const struct rt_pw_run *run)
+static void loop_sub_f32(const struct rt_pointwise_run *run)
 {
     float alpha = PARAM_f32(0);
     if (alpha == 1) {
@@ -421,7 +422,7 @@ LOOP2(pow, i64, i64, pow_i64(a, b))
 FLOAT2(atan2, atan2(a, b))
 LOOP2(glu, f64, f64, a / (1 + exp(-b)))
 
-static void loop_glu_f32(const struct rt_pw_run *run)
+static void loop_glu_f32(const struct rt_pointwise_run *run)
 {
     hal_cpu_uk()->unary_f32[UK_SIGMOID](run->out, run->in[1], run->count);
     hal_cpu_uk()->binary_f32[UK_MUL](run->out, run->out, run->in[0], run->count);
@@ -475,11 +476,11 @@ LOOP3(bounds, i64, i64, MINIMUM(MAXIMUM(a, b), c))
 
 #define LOOPS_C(name)                                                                              \
     {                                                                                              \
-        loop_##name##_f32, loop_##name##_f64, loop_##name##_i64, NULL, rt_pw_##name##_c128         \
+        loop_##name##_f32, loop_##name##_f64, loop_##name##_i64, NULL, rt_pointwise_##name##_c128  \
     }
 #define LOOPS_G(name)                                                                              \
     {                                                                                              \
-        loop_##name##_f32, loop_##name##_f64, NULL, NULL, rt_pw_##name##_c128                      \
+        loop_##name##_f32, loop_##name##_f64, NULL, NULL, rt_pointwise_##name##_c128               \
     }
 #define LOOPS_S(name)                                                                              \
     {                                                                                              \
@@ -487,32 +488,32 @@ LOOP3(bounds, i64, i64, MINIMUM(MAXIMUM(a, b), c))
     }
 #define LOOPS_Z(name)                                                                              \
     {                                                                                              \
-        NULL, NULL, NULL, NULL, rt_pw_##name##_c128                                                \
+        NULL, NULL, NULL, NULL, rt_pointwise_##name##_c128                                         \
     }
 
-static rt_pw_loop_f *const loops[RT_PW_COUNT][RT_CLASS_COUNT] = {
+static rt_pointwise_loop_f *const loops[RT_PW_COUNT][RT_CLASS_COUNT] = {
 #define PW(name, classes, ...) [RT_PW_##name] = LOOPS_##classes(name),
     RT_PW_LOOPS(PW)
 #undef PW
 };
 
-const struct rt_pw_info rt_pw_infos[RT_PW_COUNT] = {
+const struct rt_pointwise_info rt_pointwise_infos[RT_PW_COUNT] = {
 #define PW(name, classes, ...) [RT_PW_##name] = {__VA_ARGS__},
     RT_PW_LOOPS(PW)
 #undef PW
 };
 
-bool rt_pw_has_loop(enum rt_pw_op op, enum rt_class class)
+bool rt_pointwise_has_loop(enum rt_pointwise_op op, enum rt_class class)
 {
     return loops[op][class] != NULL;
 }
 
-rt_pw_loop_f *rt_pw_loop(enum rt_pw_op op, enum rt_class class)
+rt_pointwise_loop_f *rt_pointwise_loop(enum rt_pointwise_op op, enum rt_class class)
 {
     return loops[op][class];
 }
 
-const char *rt_pw_name(enum rt_pw_op op)
+const char *rt_pointwise_name(enum rt_pointwise_op op)
 {
     static const char *const names[RT_PW_COUNT] = {
 #define PW(name, ...) [RT_PW_##name] = #name,
@@ -538,15 +539,15 @@ static void splat(const struct rt_number *number, enum rt_class class, char *buf
 {
     enum dtype from = class == RT_CLASS_I64 ? DT_I64 : DT_F64;
     const void *value = from == DT_I64 ? (const void *)&number->i : (const void *)&number->f;
-    rt_load(from, class)(buffer, value, 0, RT_PW_CHUNK);
+    rt_convert_load(from, class)(buffer, value, 0, RT_PW_CHUNK);
 }
 
-static void open_input(struct input *input, const struct rt_pw_constants *k, uint32_t index,
+static void open_input(struct input *input, const struct rt_pointwise_constants *k, uint32_t index,
                        char *buffer)
 {
-    const struct rt_pw_operand *operand = &k->inputs[index];
+    const struct rt_pointwise_operand *operand = &k->inputs[index];
 
-    input->class = rt_pw_infos[k->op].truths >> index & 1 ? RT_CLASS_TRUTH : k->class;
+    input->class = rt_pointwise_infos[k->op].truths >> index & 1 ? RT_CLASS_TRUTH : k->class;
     input->operand = operand->loop;
     input->buffer = buffer;
     if (operand->loop == 0) {
@@ -554,16 +555,16 @@ static void open_input(struct input *input, const struct rt_pw_constants *k, uin
         return;
     }
     input->stride = k->loop.strides[operand->loop][k->loop.rank - 1];
-    input->is_direct = rt_class_is_direct(input->class, operand->dtype) &&
-                       input->stride == (int64_t)rt_class_bytes(input->class);
-    input->load = rt_load(operand->dtype, input->class);
+    input->is_direct = rt_convert_is_direct(input->class, operand->dtype) &&
+                       input->stride == (int64_t)rt_convert_class_bytes(input->class);
+    input->load = rt_convert_load(operand->dtype, input->class);
 }
 
 /* As open_input(), for a loop that computes in |dtype|. */
-static void open_typed(struct input *input, const struct rt_pw_constants *k, uint32_t index,
+static void open_typed(struct input *input, const struct rt_pointwise_constants *k, uint32_t index,
                        enum dtype dtype, char *buffer)
 {
-    const struct rt_pw_operand *operand = &k->inputs[index];
+    const struct rt_pointwise_operand *operand = &k->inputs[index];
     uint64_t element;
 
     *input = (struct input){
@@ -572,7 +573,7 @@ static void open_typed(struct input *input, const struct rt_pw_constants *k, uin
         .buffer = buffer,
     };
     if (operand->loop == 0) {
-        rt_number_store(operand->number, dtype, &element);
+        rt_convert_store_number(operand->number, dtype, &element);
         rt_copy_run(buffer, input->width, (const char *)&element, 0, RT_PW_CHUNK, input->width);
         return;
     }
@@ -601,21 +602,21 @@ static const void *read_input(const struct input *input, const struct rt_cursor 
 
 static void pointwise_tile(const struct hal_args *args, struct hal_tile tile)
 {
-    const struct rt_pw_constants *k = args->constants;
-    const struct rt_pw_info *info = &rt_pw_infos[k->op];
+    const struct rt_pointwise_constants *k = args->constants;
+    const struct rt_pointwise_info *info = &rt_pointwise_infos[k->op];
     enum rt_class out_class = info->gives_truth ? RT_CLASS_TRUTH : k->class;
     int64_t out_stride = k->loop.strides[0][k->loop.rank - 1];
-    bool out_is_direct =
-        rt_class_is_direct(out_class, k->out) && out_stride == (int64_t)rt_class_bytes(out_class);
-    rt_store_f *store = rt_store(out_class, k->out);
+    bool out_is_direct = rt_convert_is_direct(out_class, k->out) &&
+                         out_stride == (int64_t)rt_convert_class_bytes(out_class);
+    rt_store_f *store = rt_convert_store(out_class, k->out);
     uint32_t typed_out = 0; /* bytes of an element when it is not converted */
-    rt_pw_loop_f *loop = loops[k->op][k->class];
+    rt_pointwise_loop_f *loop = loops[k->op][k->class];
     struct input inputs[RT_PW_INPUTS_MAX] = {0};
     char *buffer = args->scratch;
-    struct rt_pw_run run = {.params = k->params, .args = args};
+    struct rt_pointwise_run run = {.params = k->params, .args = args};
     struct rt_cursor cursor;
     enum dtype dtype;
-    rt_pw_loop_f *typed = rt_pw_typed_loop(k, &dtype);
+    rt_pointwise_loop_f *typed = rt_pointwise_typed_loop(k, &dtype);
 
     for (uint32_t i = 0; i < info->inputs; i++) {
         char *space = buffer + (i + 1) * RT_PW_CHUNK * RT_CLASS_BYTES_MAX;
@@ -630,8 +631,8 @@ static void pointwise_tile(const struct hal_args *args, struct hal_tile tile)
         out_is_direct = out_stride == (int64_t)dtype_bytes(k->out);
         typed_out = (uint32_t)dtype_bytes(k->out);
     }
-    rt_cursor_init(&cursor, &k->loop, args->bindings, tile.x);
-    while (rt_cursor_next(&cursor)) {
+    rt_loop_cursor_init(&cursor, &k->loop, args->bindings, tile.x);
+    while (rt_loop_cursor_next(&cursor)) {
         for (int64_t done = 0; done < cursor.count; done += RT_PW_CHUNK) {
             int64_t count = cursor.count - done;
             count = count < RT_PW_CHUNK ? count : RT_PW_CHUNK;
@@ -661,7 +662,7 @@ static void pointwise_tile(const struct hal_args *args, struct hal_tile tile)
 #define F32(name, ...) KERNEL(F32, name, pointwise_spirv, 0)
 #define I64(name, ...) KERNEL(I64, name, pointwise_spirv, 0)
 #define TRUTH(name, ...) KERNEL(TRUTH, name, pointwise_spirv, 0)
-const struct hal_kernel rt_pw_kernels[RT_CLASS_COUNT][RT_PW_COUNT] = {
+const struct hal_kernel rt_pointwise_kernels[RT_CLASS_COUNT][RT_PW_COUNT] = {
     [RT_CLASS_F32] = {RT_PW_LOOPS(F32)},
     [RT_CLASS_I64] = {RT_PW_LOOPS(I64)},
     [RT_CLASS_TRUTH] = {RT_PW_LOOPS(TRUTH)},
@@ -688,12 +689,12 @@ static const struct hal_kernel f64_kernels[RT_CLASS_COUNT][RT_PW_COUNT] = {
 
 static const struct hal_kernel cpu_kernel = {.name = "pointwise", .cpu = pointwise_tile};
 
-const struct hal_kernel *rt_pw_kernel(const struct rt_pw_constants *k)
+const struct hal_kernel *rt_pointwise_kernel(const struct rt_pointwise_constants *k)
 {
     bool has_f64 = k->class == RT_CLASS_F64 || k->out == DT_F64;
     bool is_complex = k->class == RT_CLASS_C128 || dtype_infos[k->out].kind == DTYPE_COMPLEX;
 
-    for (uint32_t i = 0; i < rt_pw_infos[k->op].inputs; i++) {
+    for (uint32_t i = 0; i < rt_pointwise_infos[k->op].inputs; i++) {
         enum dtype dtype = k->inputs[i].dtype;
         has_f64 |= k->inputs[i].loop > 0 && dtype == DT_F64;
         is_complex |= k->inputs[i].loop > 0 && dtype_infos[dtype].kind == DTYPE_COMPLEX;
@@ -703,6 +704,6 @@ const struct hal_kernel *rt_pw_kernel(const struct rt_pw_constants *k)
         return &cpu_kernel; /* quotients of halves are rounded before the floor */
     }
     const struct hal_kernel *kernel =
-        is_complex ? &cpu_kernel : &(has_f64 ? f64_kernels : rt_pw_kernels)[k->class][k->op];
+        is_complex ? &cpu_kernel : &(has_f64 ? f64_kernels : rt_pointwise_kernels)[k->class][k->op];
     return kernel->cpu ? kernel : &cpu_kernel;
 }

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define LOOP(name, type, result, expr)                                                             \
-    static void loop_##name(const struct rt_pw_run *run)                                           \
+    static void loop_##name(const struct rt_pointwise_run *run)                                    \
     {                                                                                              \
         const type *x0 = run->in[0], *x1 = run->in[1];                                             \
         result *y = run->out;                                                                      \
@@ -69,7 +69,7 @@ LOOP(bitwise_xor_BOOL, uint8_t, uint8_t, (a != 0) != (b != 0))
                                   [RT_PW_maximum][DT_##dtype] = loop_maximum_##dtype,              \
                                   [RT_PW_minimum][DT_##dtype] = loop_minimum_##dtype
 
-static rt_pw_loop_f *const loops[RT_PW_COUNT][DTYPE_COUNT] = {
+static rt_pointwise_loop_f *const loops[RT_PW_COUNT][DTYPE_COUNT] = {
     COMPARES(F32), COMPARES(F64), INTEGERS(I8),  INTEGERS(U8),
     INTEGERS(I16), INTEGERS(I32), INTEGERS(I64), BITS(BOOL),
 };
@@ -82,24 +82,25 @@ static bool holds(enum dtype dtype, const struct rt_number *number)
     if (dtype_infos[dtype].kind == DTYPE_FLOAT) {
         return true; /* rounded, as in the class */
     }
-    rt_number_store(*number, dtype, &element);
-    rt_load(dtype, RT_CLASS_I64)(&whole, (const char *)&element, 0, 1);
+    rt_convert_store_number(*number, dtype, &element);
+    rt_convert_load(dtype, RT_CLASS_I64)(&whole, (const char *)&element, 0, 1);
     return whole == number->i;
 }
 
-rt_pw_loop_f *rt_pw_typed_loop(const struct rt_pw_constants *k, enum dtype *out_dtype)
+rt_pointwise_loop_f *rt_pointwise_typed_loop(const struct rt_pointwise_constants *k,
+                                             enum dtype *out_dtype)
 {
     bool has_alpha = k->op == RT_PW_add || k->op == RT_PW_sub;
     uint32_t tensor = k->inputs[0].loop ? 0 : 1;
     enum dtype dtype = k->inputs[tensor].dtype;
 
-    if (rt_pw_infos[k->op].inputs != 2 || !k->inputs[tensor].loop || !loops[k->op][dtype] ||
-        k->class != rt_class_of(dtype) || (has_alpha && k->params[0].i != 1) ||
-        k->out != (rt_pw_infos[k->op].gives_truth ? DT_BOOL : dtype)) {
+    if (rt_pointwise_infos[k->op].inputs != 2 || !k->inputs[tensor].loop || !loops[k->op][dtype] ||
+        k->class != rt_convert_class(dtype) || (has_alpha && k->params[0].i != 1) ||
+        k->out != (rt_pointwise_infos[k->op].gives_truth ? DT_BOOL : dtype)) {
         return NULL;
     }
     for (uint32_t i = 0; i < 2; i++) {
-        const struct rt_pw_operand *input = &k->inputs[i];
+        const struct rt_pointwise_operand *input = &k->inputs[i];
         if (input->loop ? input->dtype != dtype : !holds(dtype, &input->number)) {
             return NULL;
         }

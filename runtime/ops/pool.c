@@ -20,7 +20,7 @@
 #include "hal/cpu/uk.h"
 #include "runtime/emit/emit.h"
 #include "runtime/emit/minmax.h"
-#include "runtime/ops/convert.h"
+#include "runtime/kernels/convert.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/pool.h"
 #include "runtime/ops/shaders/generated/pool.spv.h"
@@ -184,7 +184,7 @@ DEFINE_SCAN(i64, int64_t, INT64_MIN, NEVER, WRAPPED_PLUS, WRAPPED_OVER)
 /* One element of the output, and its index if indices are wanted. */
 static void pool_element(const struct scan *s, char *y, int64_t *index)
 {
-    enum rt_class class = rt_class_of(s->c->dtype);
+    enum rt_class class = rt_convert_class(s->c->dtype);
     bool is_max = s->c->mode == RT_POOL_MAX;
     int64_t place = 0;
     union {
@@ -200,7 +200,7 @@ static void pool_element(const struct scan *s, char *y, int64_t *index)
     } else {
         value.i64 = is_max ? scan_max_i64(s, &place) : scan_average_i64(s);
     }
-    rt_store(class, s->c->dtype)(y, 0, &value, 1);
+    rt_convert_store(class, s->c->dtype)(y, 0, &value, 1);
     if (index) {
         *index = place;
     }
@@ -211,7 +211,7 @@ static void pool_any(const struct hal_args *args, struct hal_tile tile)
     const struct rt_pool_constants *c = args->constants;
     int64_t width = (int64_t)dtype_bytes(c->dtype);
     int64_t first = tile.x * c->tile, behind = rt_min(first + c->tile, c->images * c->h.out);
-    struct scan s = {.c = c, .load = rt_load(c->dtype, rt_class_of(c->dtype))};
+    struct scan s = {.c = c, .load = rt_convert_load(c->dtype, rt_convert_class(c->dtype))};
 
     for (int64_t r = first; r < behind; r++) {
         int64_t n = r / c->h.out, row = r % c->h.out;
@@ -242,19 +242,20 @@ static const struct hal_kernel kernel_f64 = {.name = "pool_elements", .cpu = poo
 enum status rt_pool_need_list(struct rt_shape_call *call, uint32_t index, uint32_t axes,
                               int64_t least, int64_t *out_items)
 {
-    const struct rt_value *list = rt_arg(call, index);
+    const struct rt_value *list = rt_shape_arg(call, index);
 
     if (list->count > 1 && list->count != axes) {
-        return rt_refuse(call, "argument %u has %u numbers, expected %u", index, list->count, axes);
+        return rt_shape_refuse(call, "argument %u has %u numbers, expected %u", index, list->count,
+                               axes);
     }
     for (uint32_t i = 0; list->count > 0 && i < axes; i++) {
         struct rt_dim item = list->ints[list->count == 1 ? 0 : i];
         if (!rt_dim_is_const(item)) {
-            return rt_unsupported(call, "argument %u depends on the inputs' dims", index);
+            return rt_shape_unsupported(call, "argument %u depends on the inputs' dims", index);
         }
         if (item.value < least || item.value > INT32_MAX) {
-            return rt_refuse(call, "argument %u is %" PRId64 ", expected %" PRId64 " or more",
-                             index, item.value, least);
+            return rt_shape_refuse(call, "argument %u is %" PRId64 ", expected %" PRId64 " or more",
+                                   index, item.value, least);
         }
         out_items[i] = item.value;
     }
@@ -265,8 +266,8 @@ enum status rt_pool_need_lists(struct rt_shape_call *call, uint32_t axes, uint32
                                struct rt_pool_lists *lists)
 {
     *lists = (struct rt_pool_lists){.dilation = {1, 1, 1}};
-    if (rt_arg(call, 1)->count == 0) {
-        return rt_refuse(call, "no kernel size");
+    if (rt_shape_arg(call, 1)->count == 0) {
+        return rt_shape_refuse(call, "no kernel size");
     }
     TRY(rt_pool_need_list(call, 1, axes, 1, lists->kernel));
     memcpy(lists->stride, lists->kernel, sizeof(lists->stride));
@@ -279,19 +280,19 @@ enum status rt_pool_need_divisor(struct rt_shape_call *call, uint32_t index)
 {
     int64_t divisor = 1;
 
-    if (!rt_arg_is_none(call, index)) {
-        TRY(rt_need_const(call, index, &divisor));
+    if (!rt_shape_arg_is_none(call, index)) {
+        TRY(rt_shape_need_const(call, index, &divisor));
     }
-    return divisor == 0 ? rt_refuse(call, "a divisor of 0") : ST_OK;
+    return divisor == 0 ? rt_shape_refuse(call, "a divisor of 0") : ST_OK;
 }
 
 static enum status need_image(struct rt_shape_call *call)
 {
-    const struct rt_value *self = rt_arg(call, 0);
+    const struct rt_value *self = rt_shape_arg(call, 0);
 
     TRY(rt_view_same_dtype(call));
     if (self->rank != 3 && self->rank != 4) {
-        return rt_refuse(call, "rank %u, expected 3 or 4", self->rank);
+        return rt_shape_refuse(call, "rank %u, expected 3 or 4", self->rank);
     }
     return ST_OK;
 }
@@ -300,12 +301,13 @@ enum status rt_pool_count(struct rt_shape_call *call, const struct rt_pool_lists
                           uint32_t i, bool ceil, struct rt_dim *out_count)
 {
     struct rt_dims *dims = &call->graph->dims;
-    const struct rt_value *self = rt_arg(call, 0);
+    const struct rt_value *self = rt_shape_arg(call, 0);
     struct rt_dim in = self->dims[self->rank - axes + i], stride = rt_dim_of(p->stride[i]);
     int64_t reach = p->dilation[i] * (p->kernel[i] - 1) + 1;
 
     if (p->pad[i] > reach / 2) {
-        return rt_refuse(call, "a pad of %" PRId64 " for windows of %" PRId64, p->pad[i], reach);
+        return rt_shape_refuse(call, "a pad of %" PRId64 " for windows of %" PRId64, p->pad[i],
+                               reach);
     }
     struct rt_dim room = rt_dim_add(dims, in, rt_dim_of(2 * p->pad[i] - reach));
     struct rt_dim steps =
@@ -316,7 +318,7 @@ enum status rt_pool_count(struct rt_shape_call *call, const struct rt_pool_lists
         count = rt_dim_min(dims, count, rt_dim_ceildiv(dims, begun, stride));
     }
     if (count.value < 1) {
-        return rt_refuse(call, "windows of %" PRId64 " do not fit the image", reach);
+        return rt_shape_refuse(call, "windows of %" PRId64 " do not fit the image", reach);
     }
     *out_count = count;
     return ST_OK;
@@ -325,7 +327,7 @@ enum status rt_pool_count(struct rt_shape_call *call, const struct rt_pool_lists
 static enum status set_image(struct rt_shape_call *call, uint32_t index, struct rt_dim height,
                              struct rt_dim width)
 {
-    const struct rt_value *self = rt_arg(call, 0);
+    const struct rt_value *self = rt_shape_arg(call, 0);
     struct rt_dim out[4];
 
     for (uint8_t d = 0; d < self->rank - 2; d++) {
@@ -333,19 +335,20 @@ static enum status set_image(struct rt_shape_call *call, uint32_t index, struct 
     }
     out[self->rank - 2] = height;
     out[self->rank - 1] = width;
-    return rt_set_out(call, index, self->rank, out);
+    return rt_shape_set_out(call, index, self->rank, out);
 }
 
 static enum status max_pool_shape(struct rt_shape_call *call)
 {
     struct rt_pool_lists p;
     struct rt_dim height, width;
-    bool ceil = rt_arg(call, 5)->b;
+    bool ceil = rt_shape_arg(call, 5)->b;
 
     TRY(need_image(call));
     TRY(rt_pool_need_lists(call, 2, 4, &p));
-    if (rt_out_dtype(call, 1) != DT_I64) {
-        return rt_refuse(call, "indices are %s, expected i64", dtype_text(rt_out_dtype(call, 1)));
+    if (rt_shape_out_dtype(call, 1) != DT_I64) {
+        return rt_shape_refuse(call, "indices are %s, expected i64",
+                               dtype_text(rt_shape_out_dtype(call, 1)));
     }
     TRY(rt_pool_count(call, &p, 2, 0, ceil, &height));
     TRY(rt_pool_count(call, &p, 2, 1, ceil, &width));
@@ -357,7 +360,7 @@ static enum status avg_pool_shape(struct rt_shape_call *call)
 {
     struct rt_pool_lists p;
     struct rt_dim height, width;
-    bool ceil = rt_arg(call, 4)->b;
+    bool ceil = rt_shape_arg(call, 4)->b;
 
     TRY(need_image(call));
     TRY(rt_pool_need_lists(call, 2, 0, &p));
@@ -372,8 +375,8 @@ static enum status adaptive_shape(struct rt_shape_call *call)
     int64_t size[2];
 
     TRY(need_image(call));
-    if (rt_arg(call, 1)->count != 2) {
-        return rt_refuse(call, "%u output sizes, expected 2", rt_arg(call, 1)->count);
+    if (rt_shape_arg(call, 1)->count != 2) {
+        return rt_shape_refuse(call, "%u output sizes, expected 2", rt_shape_arg(call, 1)->count);
     }
     TRY(rt_pool_need_list(call, 1, 2, 0, size));
     return set_image(call, 0, rt_dim_of(size[0]), rt_dim_of(size[1]));

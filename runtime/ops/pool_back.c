@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "hal/fault.h"
-#include "runtime/ops/element.h"
 #include "runtime/emit/emit.h"
+#include "runtime/kernels/element.h"
 #include "runtime/ops/op.h"
 
 struct back_constants {
@@ -43,17 +43,17 @@ static const struct hal_kernel kernel_back = {.name = "max_pool_backward", .cpu 
 /* The windows play no part: the indices are sufficient. */
 static enum status back_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *grad = rt_arg(call, 0), *self = rt_arg(call, 1);
-    const struct rt_value *indices = rt_arg(call, 7);
+    const struct rt_value *grad = rt_shape_arg(call, 0), *self = rt_shape_arg(call, 1);
+    const struct rt_value *indices = rt_shape_arg(call, 7);
 
-    TRY(rt_need_dtype(call, 1, RT_DTYPES_FLOAT));
-    TRY(rt_need_dtype(call, 0, 1u << self->dtype));
-    TRY(rt_need_dtype(call, 7, 1u << DT_I64));
-    TRY(rt_need_out_dtype(call, 0, 1u << self->dtype));
+    TRY(rt_shape_need_dtype(call, 1, RT_DTYPES_FLOAT));
+    TRY(rt_shape_need_dtype(call, 0, 1u << self->dtype));
+    TRY(rt_shape_need_dtype(call, 7, 1u << DT_I64));
+    TRY(rt_shape_need_out_dtype(call, 0, 1u << self->dtype));
     if ((self->rank != 3 && self->rank != 4) || grad->rank != self->rank ||
         indices->rank != self->rank) {
-        return rt_refuse(call, "ranks %u, %u and %u, expected all 3 or all 4", grad->rank,
-                         self->rank, indices->rank);
+        return rt_shape_refuse(call, "ranks %u, %u and %u, expected all 3 or all 4", grad->rank,
+                               self->rank, indices->rank);
     }
     for (uint8_t d = 0; d < self->rank; d++) {
         struct rt_dim other = d + 2 < self->rank ? self->dims[d] : indices->dims[d];
@@ -62,7 +62,7 @@ static enum status back_shape(struct rt_shape_call *call)
         TRY(rt_dim_require_equal(&call->graph->dims, grad->dims[d], indices->dims[d],
                                  "a size of the gradient, which is the indices'", call->err));
     }
-    return rt_set_out_like(call, 0, 1);
+    return rt_shape_set_out_like(call, 0, 1);
 }
 
 static enum status back_emit(struct rt_emit *emit, struct error *err)

@@ -10,7 +10,7 @@
 
 #include "runtime/emit/emit.h"
 #include "runtime/emit/minmax.h"
-#include "runtime/ops/convert.h"
+#include "runtime/kernels/convert.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/pool.h"
 #include "runtime/ops/view_priv.h"
@@ -104,7 +104,7 @@ DEFINE_SCAN(i64, int64_t, INT64_MIN, NEVER, WRAPPED_PLUS, WRAPPED_OVER)
 
 static void pool_element(const struct scan *s, char *y, int64_t *index)
 {
-    enum rt_class class = rt_class_of(s->c->dtype);
+    enum rt_class class = rt_convert_class(s->c->dtype);
     int64_t place;
     union {
         float f32;
@@ -119,7 +119,7 @@ static void pool_element(const struct scan *s, char *y, int64_t *index)
     } else {
         value.i64 = scan_i64(s, &place);
     }
-    rt_store(class, s->c->dtype)(y, 0, &value, 1);
+    rt_convert_store(class, s->c->dtype)(y, 0, &value, 1);
     if (index) {
         *index = place;
     }
@@ -132,7 +132,7 @@ static void pool_volumes(const struct hal_args *args, struct hal_tile tile)
     const struct rt_pool_dim *d = &c->axes[0], *h = &c->axes[1], *w = &c->axes[2];
     int64_t width = (int64_t)dtype_bytes(c->dtype), volume = d->in * h->in * w->in;
     int64_t first = tile.x * c->tile, behind = rt_min(first + c->tile, c->rows);
-    struct scan s = {.c = c, .load = rt_load(c->dtype, rt_class_of(c->dtype))};
+    struct scan s = {.c = c, .load = rt_convert_load(c->dtype, rt_convert_class(c->dtype))};
 
     for (int64_t r = first; r < behind; r++) {
         int64_t channel = r / (d->out * h->out), y = r * w->out;
@@ -153,11 +153,11 @@ static const struct hal_kernel kernel = {.name = "pool_volumes", .cpu = pool_vol
 
 static enum status need_volume(struct rt_shape_call *call)
 {
-    const struct rt_value *self = rt_arg(call, 0);
+    const struct rt_value *self = rt_shape_arg(call, 0);
 
     TRY(rt_view_same_dtype(call));
     if (self->rank != AXES + 1 && self->rank != AXES + 2) {
-        return rt_refuse(call, "rank %u, expected 4 or 5", self->rank);
+        return rt_shape_refuse(call, "rank %u, expected 4 or 5", self->rank);
     }
     return ST_OK;
 }
@@ -165,14 +165,14 @@ static enum status need_volume(struct rt_shape_call *call)
 static enum status set_volume(struct rt_shape_call *call, uint32_t index,
                               const struct rt_dim size[AXES])
 {
-    const struct rt_value *self = rt_arg(call, 0);
+    const struct rt_value *self = rt_shape_arg(call, 0);
     struct rt_dim out[AXES + 2];
 
     for (uint8_t i = 0; i < self->rank; i++) {
         uint8_t outer = self->rank - AXES;
         out[i] = i < outer ? self->dims[i] : size[i - outer];
     }
-    return rt_set_out(call, index, self->rank, out);
+    return rt_shape_set_out(call, index, self->rank, out);
 }
 
 /* |dilation|: index of the argument, or 0 without one. */
@@ -193,8 +193,8 @@ static enum status max_shape(struct rt_shape_call *call)
 {
     struct rt_dim size[AXES];
 
-    TRY(rt_need_out_dtype(call, 1, 1u << DT_I64));
-    TRY(count_windows(call, 4, rt_arg(call, 5)->b, size));
+    TRY(rt_shape_need_out_dtype(call, 1, 1u << DT_I64));
+    TRY(count_windows(call, 4, rt_shape_arg(call, 5)->b, size));
     TRY(set_volume(call, 0, size));
     return set_volume(call, 1, size);
 }
@@ -204,19 +204,19 @@ static enum status avg_shape(struct rt_shape_call *call)
     struct rt_dim size[AXES];
 
     TRY(rt_pool_need_divisor(call, 6));
-    TRY(count_windows(call, 0, rt_arg(call, 4)->b, size));
+    TRY(count_windows(call, 0, rt_shape_arg(call, 4)->b, size));
     return set_volume(call, 0, size);
 }
 
 static enum status adaptive_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *list = rt_arg(call, 1);
+    const struct rt_value *list = rt_shape_arg(call, 1);
     int64_t items[AXES];
     struct rt_dim size[AXES];
 
     TRY(need_volume(call));
     if (list->count != AXES) {
-        return rt_refuse(call, "%u output sizes, expected %d", list->count, AXES);
+        return rt_shape_refuse(call, "%u output sizes, expected %d", list->count, AXES);
     }
     TRY(rt_pool_need_list(call, 1, AXES, 0, items));
     for (uint32_t i = 0; i < AXES; i++) {

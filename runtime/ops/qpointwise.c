@@ -69,10 +69,10 @@ static void runs_cpu(const struct hal_args *args, struct hal_tile tile)
     bool is_binary = r->loop.operands == 3;
     uint8_t *scratch = args->scratch;
     struct rt_cursor cursor;
-    rt_cursor_init(&cursor, &r->loop, args->bindings, tile.x);
-    while (rt_cursor_next(&cursor)) {
-        int64_t sy = rt_cursor_stride(&cursor, 0), sa = rt_cursor_stride(&cursor, 1);
-        int64_t sb = is_binary ? rt_cursor_stride(&cursor, 2) : 1;
+    rt_loop_cursor_init(&cursor, &r->loop, args->bindings, tile.x);
+    while (rt_loop_cursor_next(&cursor)) {
+        int64_t sy = rt_loop_cursor_stride(&cursor, 0), sa = rt_loop_cursor_stride(&cursor, 1);
+        int64_t sb = is_binary ? rt_loop_cursor_stride(&cursor, 2) : 1;
         bool is_whole = sy == 1 && sa == 1 && sb == 1;
         for (int64_t i = 0; i < cursor.count;) {
             int64_t n = is_whole ? cursor.count : rt_min(cursor.count - i, RUN_CHUNK);
@@ -133,7 +133,7 @@ static enum status emit_runs(struct rt_emit *emit, struct rt_qbytes *r, uint32_t
 
 static enum status like_shape(struct rt_shape_call *call)
 {
-    return rt_set_out_like(call, 0, 0);
+    return rt_shape_set_out_like(call, 0, 0);
 }
 
 /* a, b?, factors of a and b, addend, bounds: see struct uk_add_u8 */
@@ -188,12 +188,12 @@ enum { MEAN_X, MEAN_KEEPS, MEAN_SCALE, MEAN_BIAS, MEAN_MIN, MEAN_MAX };
 
 static enum status mean_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *x = rt_arg(call, MEAN_X);
+    const struct rt_value *x = rt_shape_arg(call, MEAN_X);
     struct rt_dim out[SHAPE_RANK_MAX] = {x->dims[0], x->dims[1]};
     for (uint8_t i = 2; i < x->rank; i++) {
         out[i] = rt_dim_of(1);
     }
-    return rt_set_out(call, 0, rt_arg(call, MEAN_KEEPS)->b ? x->rank : 2, out);
+    return rt_shape_set_out(call, 0, rt_shape_arg(call, MEAN_KEEPS)->b ? x->rank : 2, out);
 }
 
 /* Bindings: out, x. Grid: groups of channels, images. */

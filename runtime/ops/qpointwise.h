@@ -3,7 +3,7 @@
 #ifndef PTED_RUNTIME_OPS_QPOINTWISE_H
 #define PTED_RUNTIME_OPS_QPOINTWISE_H
 
-#include "runtime/ops/iter.h"
+#include "runtime/kernels/loop.h"
 
 /* The operation; see struct uk_add_u8 and struct uk_mul_u8. */
 enum rt_qbytes_kind { RT_QBYTES_ADD, RT_QBYTES_MUL, RT_QBYTES_LOOKUP, RT_QBYTES_FLIP };

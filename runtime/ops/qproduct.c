@@ -12,8 +12,8 @@
 #include "runtime/emit/cut.h"
 #include "runtime/emit/emit.h"
 #include "runtime/emit/minmax.h"
+#include "runtime/kernels/qgemm.h"
 #include "runtime/ops/op.h"
-#include "runtime/ops/qgemm.h"
 #include "runtime/ops/shaders/generated/qdepthwise.spv.h"
 
 static struct hal_binding optional_binding(const struct rt_tensor *t)
@@ -42,13 +42,13 @@ enum {
 
 static enum status linear_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *x = rt_arg(call, LINEAR_X);
+    const struct rt_value *x = rt_shape_arg(call, LINEAR_X);
     struct rt_dim out[SHAPE_RANK_MAX];
     for (uint8_t i = 0; i + 1 < x->rank; i++) {
         out[i] = x->dims[i];
     }
-    out[x->rank - 1] = rt_arg(call, LINEAR_N)->i;
-    return rt_set_out(call, 0, x->rank, out);
+    out[x->rank - 1] = rt_shape_arg(call, LINEAR_N)->i;
+    return rt_shape_set_out(call, 0, x->rank, out);
 }
 
 static enum status linear_emit(struct rt_emit *emit, struct error *err)
@@ -112,20 +112,21 @@ enum {
 
 static enum status conv_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *x = rt_arg(call, CONV_X);
+    const struct rt_value *x = rt_shape_arg(call, CONV_X);
     struct rt_dims *dims = &call->graph->dims;
-    struct rt_dim out[4] = {x->dims[0], rt_arg(call, CONV_OUTS)->i};
+    struct rt_dim out[4] = {x->dims[0], rt_shape_arg(call, CONV_OUTS)->i};
     for (uint8_t i = 2; i < x->rank; i++) {
         uint8_t axis = (uint8_t)(i + 2 - x->rank);
-        int64_t kernel = rt_arg(call, CONV_KERNEL)->ints[axis].value;
-        int64_t padding = rt_arg(call, CONV_PADDING)->ints[axis].value;
-        int64_t dilation = rt_arg(call, CONV_DILATION)->ints[axis].value;
+        int64_t kernel = rt_shape_arg(call, CONV_KERNEL)->ints[axis].value;
+        int64_t padding = rt_shape_arg(call, CONV_PADDING)->ints[axis].value;
+        int64_t dilation = rt_shape_arg(call, CONV_DILATION)->ints[axis].value;
         struct rt_dim room =
             rt_dim_add(dims, x->dims[i], rt_dim_of(2 * padding - dilation * (kernel - 1) - 1));
-        struct rt_dim steps = rt_dim_floordiv(dims, room, rt_arg(call, CONV_STRIDE)->ints[axis]);
+        struct rt_dim steps =
+            rt_dim_floordiv(dims, room, rt_shape_arg(call, CONV_STRIDE)->ints[axis]);
         out[i] = rt_dim_add(dims, steps, rt_dim_of(1));
     }
-    return rt_set_out(call, 0, x->rank, out);
+    return rt_shape_set_out(call, 0, x->rank, out);
 }
 
 static struct rt_qaxis read_axis(struct rt_emit *emit, uint32_t axis, int64_t in, int64_t out)
@@ -214,7 +215,7 @@ static void depthwise_block(const struct hal_args *args, const struct rt_qcopy *
     struct rt_qcopy copy = *part;
     copy.image += channel;
     copy.bytes = rt_min(block, d->g.channels - channel);
-    rt_qcopy_run(&copy, args->scratch);
+    rt_qgemm_copy_run(&copy, args->scratch);
     call.x = args->scratch;
     call.w = (const uint8_t *)args->bindings[2] + channel * words * d->g.x.kernel * 4;
     call.columns = (const union uk_number *)args->bindings[3] + channel * UK_COLUMN_ARRAYS;

@@ -13,9 +13,9 @@
 
 #include "runtime/ops/quant.h"
 
+#include "base/check.h"
 #include "runtime/emit/emit.h"
 #include "runtime/ops/op.h"
-#include "base/check.h"
 
 /* The set of elements that share a scale. */
 enum spread { SPREAD_ALL, SPREAD_CHANNELS, SPREAD_ROWS };
@@ -47,25 +47,25 @@ static enum status need_type(struct rt_shape_call *call, uint32_t index, enum dt
 {
     int64_t number;
 
-    if (rt_arg_is_none(call, index)) {
+    if (rt_shape_arg_is_none(call, index)) {
         return ST_OK;
     }
-    TRY(rt_need_const(call, index, &number));
+    TRY(rt_shape_need_const(call, index, &number));
     return number == dtype_infos[dtype].executorch
                ? ST_OK
-               : rt_refuse(call, "argument %u, a type, is %lld, the tensor's is %s", index,
-                           (long long)number, dtype_text(dtype));
+               : rt_shape_refuse(call, "argument %u, a type, is %lld, the tensor's is %s", index,
+                                 (long long)number, dtype_text(dtype));
 }
 
 static enum status need_bounds(struct rt_shape_call *call, uint32_t index, enum dtype dtype)
 {
     int64_t min, max;
 
-    TRY(rt_need_const(call, index, &min));
-    TRY(rt_need_const(call, index + 1, &max));
+    TRY(rt_shape_need_const(call, index, &min));
+    TRY(rt_shape_need_const(call, index + 1, &max));
     if (min > max || min < least_of(dtype) || max > greatest_of(dtype)) {
-        return rt_refuse(call, "values from %lld to %lld in %s", (long long)min, (long long)max,
-                         dtype_text(dtype));
+        return rt_shape_refuse(call, "values from %lld to %lld in %s", (long long)min,
+                               (long long)max, dtype_text(dtype));
     }
     return need_type(call, index + 2, dtype);
 }
@@ -74,7 +74,7 @@ static enum status need_bounds(struct rt_shape_call *call, uint32_t index, enum 
  * row. */
 static enum status need_rows(struct rt_shape_call *call, uint32_t index)
 {
-    const struct rt_value *x = rt_arg(call, ARG_X), *list = rt_arg(call, index);
+    const struct rt_value *x = rt_shape_arg(call, ARG_X), *list = rt_shape_arg(call, index);
     struct rt_dims *dims = &call->graph->dims;
     struct rt_dim rows = rt_dim_of(1);
 
@@ -96,12 +96,12 @@ static enum status need_rows(struct rt_shape_call *call, uint32_t index)
 
 static enum status need_channels(struct rt_shape_call *call, uint32_t index)
 {
-    const struct rt_value *x = rt_arg(call, ARG_X), *list = rt_arg(call, index);
+    const struct rt_value *x = rt_shape_arg(call, ARG_X), *list = rt_shape_arg(call, index);
     int64_t axis;
     uint8_t d;
 
-    TRY(rt_need_const(call, ARG_AXIS, &axis));
-    TRY(rt_need_dim(call, axis, x->rank, &d));
+    TRY(rt_shape_need_const(call, ARG_AXIS, &axis));
+    TRY(rt_shape_need_dim(call, axis, x->rank, &d));
     return rt_dim_require_equal(&call->graph->dims, rt_value_numel(call->graph, list),
                                 x->rank ? x->dims[d] : rt_dim_of(1),
                                 "parameters of the channels, one for each channel", call->err);
@@ -110,15 +110,15 @@ static enum status need_channels(struct rt_shape_call *call, uint32_t index)
 /* Argument |index|, scales or zero points, matches the input. */
 static enum status need_params(struct rt_shape_call *call, const struct row *row, uint32_t index)
 {
-    if (rt_arg_is_none(call, index)) {
+    if (rt_shape_arg_is_none(call, index)) {
         return ST_OK;
     }
-    TRY(rt_need_dtype(call, index, index == ARG_SCALES ? RT_DTYPES_FLOAT : RT_DTYPES_INT));
+    TRY(rt_shape_need_dtype(call, index, index == ARG_SCALES ? RT_DTYPES_FLOAT : RT_DTYPES_INT));
     switch (row->spread) {
     case SPREAD_ALL:
         return rt_dim_require_equal(&call->graph->dims,
-                                    rt_value_numel(call->graph, rt_arg(call, index)), rt_dim_of(1),
-                                    "elements of a scale or zero point", call->err);
+                                    rt_value_numel(call->graph, rt_shape_arg(call, index)),
+                                    rt_dim_of(1), "elements of a scale or zero point", call->err);
     case SPREAD_CHANNELS:
         return need_channels(call, index);
     case SPREAD_ROWS:
@@ -135,34 +135,34 @@ static enum status need_all_params(struct rt_shape_call *call, const struct row 
         TRY(need_params(call, row, ARG_SCALES));
         return need_params(call, row, ARG_ZERO_POINTS);
     }
-    if (!rt_value_is_fixed(rt_arg(call, ARG_SCALES))) {
-        return rt_unsupported(call, "a scale that depends on the inputs' dims");
+    if (!rt_value_is_fixed(rt_shape_arg(call, ARG_SCALES))) {
+        return rt_shape_unsupported(call, "a scale that depends on the inputs' dims");
     }
-    TRY(rt_need_const(call, ARG_ZERO_POINTS, &zero_point));
+    TRY(rt_shape_need_const(call, ARG_ZERO_POINTS, &zero_point));
     return zero_point >= INT32_MIN && zero_point <= INT32_MAX
                ? ST_OK
-               : rt_refuse(call, "a zero point of %lld", (long long)zero_point);
+               : rt_shape_refuse(call, "a zero point of %lld", (long long)zero_point);
 }
 
 static enum status quantize_shape(struct rt_shape_call *call)
 {
     const struct row *row = call->node->op->detail;
 
-    TRY(rt_need_out_dtype(call, 0, RT_DTYPES_QUANT));
-    TRY(need_bounds(call, row->bounds, rt_out_dtype(call, 0)));
+    TRY(rt_shape_need_out_dtype(call, 0, RT_DTYPES_QUANT));
+    TRY(need_bounds(call, row->bounds, rt_shape_out_dtype(call, 0)));
     TRY(need_all_params(call, row));
-    return rt_set_out_like(call, 0, ARG_X);
+    return rt_shape_set_out_like(call, 0, ARG_X);
 }
 
 static enum status dequantize_shape(struct rt_shape_call *call)
 {
     const struct row *row = call->node->op->detail;
 
-    TRY(rt_need_out_dtype(call, 0, RT_DTYPES_FLOAT));
-    TRY(need_bounds(call, row->bounds, rt_arg(call, ARG_X)->dtype));
-    TRY(need_type(call, row->bounds + 3u, rt_out_dtype(call, 0)));
+    TRY(rt_shape_need_out_dtype(call, 0, RT_DTYPES_FLOAT));
+    TRY(need_bounds(call, row->bounds, rt_shape_arg(call, ARG_X)->dtype));
+    TRY(need_type(call, row->bounds + 3u, rt_shape_out_dtype(call, 0)));
     TRY(need_all_params(call, row));
-    return rt_set_out_like(call, 0, ARG_X);
+    return rt_shape_set_out_like(call, 0, ARG_X);
 }
 
 /* ---- recording ----------------------------------------------------------------------------- */
@@ -268,20 +268,20 @@ static enum status dequantize_emit(struct rt_emit *emit, struct error *err)
  * dims. */
 static enum status set_params(struct rt_shape_call *call, uint32_t first, int64_t trailing)
 {
-    const struct rt_value *x = rt_arg(call, ARG_X);
+    const struct rt_value *x = rt_shape_arg(call, ARG_X);
     struct rt_dim dims[SHAPE_RANK_MAX];
 
     for (uint8_t d = 0; d < x->rank; d++) {
         dims[d] = d < x->rank - trailing ? x->dims[d] : rt_dim_of(1);
     }
-    TRY(rt_set_out(call, first, x->rank, dims));
-    return rt_set_out(call, first + 1, x->rank, dims);
+    TRY(rt_shape_set_out(call, first, x->rank, dims));
+    return rt_shape_set_out(call, first + 1, x->rank, dims);
 }
 
 static enum status need_choice(struct rt_shape_call *call)
 {
-    TRY(rt_need_out_dtype(call, 0, RT_DTYPES_FLOAT));
-    return rt_need_out_dtype(call, 1, RT_DTYPES_INT);
+    TRY(rt_shape_need_out_dtype(call, 0, RT_DTYPES_FLOAT));
+    return rt_shape_need_out_dtype(call, 1, RT_DTYPES_INT);
 }
 
 /* One element, of the rank that the file declares. */
@@ -292,9 +292,9 @@ static enum status set_single(struct rt_shape_call *call, uint32_t index)
                                                 rt_dim_of(1)};
 
     if (out->declared && out->rank > 4) {
-        return rt_refuse(call, "output %u has rank %u, expected at most 4", index, out->rank);
+        return rt_shape_refuse(call, "output %u has rank %u, expected at most 4", index, out->rank);
     }
-    return rt_set_out(call, index, out->declared ? out->rank : 1, dims);
+    return rt_shape_set_out(call, index, out->declared ? out->rank : 1, dims);
 }
 
 static enum status choose_qparams_shape(struct rt_shape_call *call)
@@ -302,10 +302,10 @@ static enum status choose_qparams_shape(struct rt_shape_call *call)
     int64_t min, max;
 
     TRY(need_choice(call));
-    TRY(rt_need_const(call, 1, &min));
-    TRY(rt_need_const(call, 2, &max));
+    TRY(rt_shape_need_const(call, 1, &min));
+    TRY(rt_shape_need_const(call, 2, &max));
     if (min >= max || min < INT32_MIN || max > INT32_MAX) {
-        return rt_refuse(call, "values from %lld to %lld", (long long)min, (long long)max);
+        return rt_shape_refuse(call, "values from %lld to %lld", (long long)min, (long long)max);
     }
     TRY(set_single(call, 0));
     return set_single(call, 1);
@@ -314,8 +314,8 @@ static enum status choose_qparams_shape(struct rt_shape_call *call)
 static enum status choose_rows_shape(struct rt_shape_call *call)
 {
     TRY(need_choice(call));
-    if (rt_arg(call, ARG_X)->rank == 0) {
-        return rt_refuse(call, "the input has rank 0");
+    if (rt_shape_arg(call, ARG_X)->rank == 0) {
+        return rt_shape_refuse(call, "the input has rank 0");
     }
     return set_params(call, 0, 1);
 }
@@ -324,15 +324,15 @@ static enum status quantize_dynamic_shape(struct rt_shape_call *call)
 {
     int64_t trailing;
 
-    TRY(rt_need_const(call, 1, &trailing));
-    if (trailing < 0 || trailing > rt_arg(call, ARG_X)->rank) {
-        return rt_refuse(call, "rows of %lld dims of an input of rank %u", (long long)trailing,
-                         rt_arg(call, ARG_X)->rank);
+    TRY(rt_shape_need_const(call, 1, &trailing));
+    if (trailing < 0 || trailing > rt_shape_arg(call, ARG_X)->rank) {
+        return rt_shape_refuse(call, "rows of %lld dims of an input of rank %u",
+                               (long long)trailing, rt_shape_arg(call, ARG_X)->rank);
     }
-    TRY(rt_need_out_dtype(call, 0, 1u << DT_I8));
-    TRY(rt_need_out_dtype(call, 1, RT_DTYPES_FLOAT));
-    TRY(rt_need_out_dtype(call, 2, 1u << DT_I32));
-    TRY(rt_set_out_like(call, 0, ARG_X));
+    TRY(rt_shape_need_out_dtype(call, 0, 1u << DT_I8));
+    TRY(rt_shape_need_out_dtype(call, 1, RT_DTYPES_FLOAT));
+    TRY(rt_shape_need_out_dtype(call, 2, 1u << DT_I32));
+    TRY(rt_shape_set_out_like(call, 0, ARG_X));
     return set_params(call, 1, trailing);
 }
 
@@ -437,23 +437,23 @@ static enum status quantize_dynamic_emit(struct rt_emit *emit, struct error *err
 
 static enum status dequantize_groups_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *w = rt_arg(call, 0), *scales = rt_arg(call, 1);
+    const struct rt_value *w = rt_shape_arg(call, 0), *scales = rt_shape_arg(call, 1);
     struct rt_dims *dims = &call->graph->dims;
     int64_t group;
 
-    TRY(rt_need_dtype(call, 0, 1u << DT_I8));
-    TRY(rt_need_dtype(call, 1, RT_DTYPES_FLOAT));
-    TRY(rt_need_out_dtype(call, 0, 1u << DT_F32));
-    TRY(rt_need_const(call, 2, &group));
+    TRY(rt_shape_need_dtype(call, 0, 1u << DT_I8));
+    TRY(rt_shape_need_dtype(call, 1, RT_DTYPES_FLOAT));
+    TRY(rt_shape_need_out_dtype(call, 0, 1u << DT_F32));
+    TRY(rt_shape_need_const(call, 2, &group));
     if (w->rank != 2 || scales->rank != 2 || group <= 0) {
-        return rt_refuse(call, "weights of rank %u, scales of rank %u, groups of %lld", w->rank,
-                         scales->rank, (long long)group);
+        return rt_shape_refuse(call, "weights of rank %u, scales of rank %u, groups of %lld",
+                               w->rank, scales->rank, (long long)group);
     }
     TRY(rt_dim_require_equal(dims, w->dims[0], scales->dims[0],
                              "rows of weights, as many as of scales", call->err));
     TRY(rt_dim_require_equal(dims, w->dims[1], rt_dim_mul(dims, scales->dims[1], rt_dim_of(group)),
                              "columns of weights, as many as the scales are for", call->err));
-    return rt_set_out_like(call, 0, 0);
+    return rt_shape_set_out_like(call, 0, 0);
 }
 
 static enum status dequantize_groups_emit(struct rt_emit *emit, struct error *err)
@@ -480,24 +480,24 @@ static enum status dequantize_groups_emit(struct rt_emit *emit, struct error *er
 
 static enum status unpack_int4_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *bytes = rt_arg(call, 0);
+    const struct rt_value *bytes = rt_shape_arg(call, 0);
     struct rt_dim dims[SHAPE_RANK_MAX];
     int64_t length, first;
 
-    TRY(rt_need_dtype(call, 0, 1u << DT_U8));
-    TRY(rt_need_out_dtype(call, 0, 1u << DT_I8));
-    TRY(rt_need_const(call, 1, &length));
-    TRY(rt_need_const(call, 2, &first));
+    TRY(rt_shape_need_dtype(call, 0, 1u << DT_U8));
+    TRY(rt_shape_need_out_dtype(call, 0, 1u << DT_I8));
+    TRY(rt_shape_need_const(call, 1, &length));
+    TRY(rt_shape_need_const(call, 2, &first));
     if (bytes->rank == 0 || length < 0 || (first != 0 && first != 1)) {
-        return rt_refuse(call, "bytes of rank %u, rows of %lld, first nibble %lld", bytes->rank,
-                         (long long)length, (long long)first);
+        return rt_shape_refuse(call, "bytes of rank %u, rows of %lld, first nibble %lld",
+                               bytes->rank, (long long)length, (long long)first);
     }
     TRY(rt_dim_require_equal(&call->graph->dims, bytes->dims[bytes->rank - 1],
                              rt_dim_of(length / 2 + length % 2), "bytes of a row", call->err));
     for (uint8_t d = 0; d < bytes->rank; d++) {
         dims[d] = d + 1 < bytes->rank ? bytes->dims[d] : rt_dim_of(length);
     }
-    return rt_set_out(call, 0, bytes->rank, dims);
+    return rt_shape_set_out(call, 0, bytes->rank, dims);
 }
 
 static enum status unpack_int4_emit(struct rt_emit *emit, struct error *err)

@@ -6,8 +6,8 @@
 #ifndef HAL_SHADER
 #include "hal/cpu/uk.h"
 #endif
-#include "runtime/ops/convert.h"
-#include "runtime/ops/iter.h"
+#include "runtime/kernels/convert.h"
+#include "runtime/kernels/loop.h"
 
 /* Elements converted at a time. */
 #define RT_QUANT_CHUNK 512

@@ -14,9 +14,9 @@
 #include <math.h>
 
 #include "base/check.h"
-#include "runtime/ops/copy.h"
-#include "runtime/ops/shaders/generated/quantize.spv.h"
+#include "runtime/kernels/copy.h"
 #include "runtime/ops/op.h"
+#include "runtime/ops/shaders/generated/quantize.spv.h"
 #include "runtime/ops/shaders/generated/quantize_rows.spv.h"
 
 /* Index into RT_DTYPES_QUANT. */
@@ -60,7 +60,7 @@ static struct chunk chunk_of(const struct hal_args *args, const struct rt_cursor
     c.floats = (float *)((char *)args->scratch + sizeof(int64_t) * RT_QUANT_CHUNK);
     c.others = c.floats + RT_QUANT_CHUNK;
     for (uint32_t o = 0; o < cursor->loop->operands; o++) {
-        c.strides[o] = rt_cursor_stride(cursor, o);
+        c.strides[o] = rt_loop_cursor_stride(cursor, o);
         c.at[o] = cursor->ptrs[o];
     }
     return c;
@@ -73,8 +73,8 @@ static void each_chunk(const struct hal_args *args, struct hal_tile tile,
     const struct rt_quant_constants *k = args->constants;
     struct rt_cursor cursor;
 
-    rt_cursor_init(&cursor, &k->loop, args->bindings, tile.x);
-    while (rt_cursor_next(&cursor)) {
+    rt_loop_cursor_init(&cursor, &k->loop, args->bindings, tile.x);
+    while (rt_loop_cursor_next(&cursor)) {
         struct chunk c = chunk_of(args, &cursor);
         for (int64_t done = 0; done < cursor.count; done += c.n) {
             c.n = cursor.count - done < RT_QUANT_CHUNK ? cursor.count - done : RT_QUANT_CHUNK;
@@ -99,10 +99,10 @@ static struct uk_quant read_uniform(const struct chunk *c)
     int64_t zero_point;
 
     if (c->k->has_scales) {
-        rt_load(c->k->scales, RT_CLASS_F32)(&quant.scale, c->at[2], 0, 1);
+        rt_convert_load(c->k->scales, RT_CLASS_F32)(&quant.scale, c->at[2], 0, 1);
     }
     if (c->k->has_zero_points) {
-        rt_load(c->k->zero_points, RT_CLASS_I64)(&zero_point, c->at[3], 0, 1);
+        rt_convert_load(c->k->zero_points, RT_CLASS_I64)(&zero_point, c->at[3], 0, 1);
         quant.zero_point = cut(zero_point);
     }
     return quant;
@@ -110,7 +110,7 @@ static struct uk_quant read_uniform(const struct chunk *c)
 
 static void read_scales(const struct chunk *c, float *scales)
 {
-    rt_load(c->k->scales, RT_CLASS_F32)(scales, c->at[2], c->strides[2], c->n);
+    rt_convert_load(c->k->scales, RT_CLASS_F32)(scales, c->at[2], c->strides[2], c->n);
 }
 
 /* Converts to floats; gives 0 if there is no list. */
@@ -124,7 +124,7 @@ static void read_zero_points(const struct chunk *c, float *zero_points)
         }
         return;
     }
-    rt_load(c->k->zero_points, RT_CLASS_I64)(wide, c->at[3], c->strides[3], c->n);
+    rt_convert_load(c->k->zero_points, RT_CLASS_I64)(wide, c->at[3], c->strides[3], c->n);
     for (int64_t i = 0; i < c->n; i++) {
         zero_points[i] = (float)cut(wide[i]);
     }
@@ -142,10 +142,10 @@ static const float *read_floats(const struct chunk *c, struct uk_quant *quant)
         return (const float *)(const void *)c->at[1];
     }
     if (c->k->real != DT_F64) {
-        rt_load(c->k->real, RT_CLASS_F32)(c->floats, c->at[1], c->strides[1], c->n);
+        rt_convert_load(c->k->real, RT_CLASS_F32)(c->floats, c->at[1], c->strides[1], c->n);
         return c->floats;
     }
-    rt_load(DT_F64, RT_CLASS_F64)(wide, c->at[1], c->strides[1], c->n);
+    rt_convert_load(DT_F64, RT_CLASS_F64)(wide, c->at[1], c->strides[1], c->n);
     for (int64_t i = 0; i < c->n; i++) {
         c->floats[i] = (float)(wide[i] * (double)quant->scale);
     }
@@ -241,7 +241,7 @@ static void dequantize_chunk(const struct chunk *c)
         dequantize_each(c, y);
     }
     if (!is_direct) {
-        rt_store(RT_CLASS_F32, c->k->real)(c->at[0], c->strides[0], y, c->n);
+        rt_convert_store(RT_CLASS_F32, c->k->real)(c->at[0], c->strides[0], y, c->n);
     }
 }
 
@@ -267,7 +267,7 @@ static const float *read_row(const struct rt_quant_rows *k, const char *x, int64
     if (k->real == DT_F32) {
         return (const float *)(const void *)x;
     }
-    rt_load(k->real, RT_CLASS_F32)(buffer, x, (int64_t)dtype_bytes(k->real), n);
+    rt_convert_load(k->real, RT_CLASS_F32)(buffer, x, (int64_t)dtype_bytes(k->real), n);
     return buffer;
 }
 
@@ -323,12 +323,13 @@ static void store_params(const struct hal_args *args, uint32_t binding, int64_t 
     char *scales = args->bindings[binding], *zero_points = args->bindings[binding + 1];
 
     if (scales) {
-        rt_number_store((struct rt_number){.f = scale}, k->scale,
-                        scales + row * (int64_t)dtype_bytes(k->scale));
+        rt_convert_store_number((struct rt_number){.f = scale}, k->scale,
+                                scales + row * (int64_t)dtype_bytes(k->scale));
     }
     if (zero_points) {
-        rt_number_store((struct rt_number){.f = (double)zero_point, .i = zero_point}, k->zero_point,
-                        zero_points + row * (int64_t)dtype_bytes(k->zero_point));
+        rt_convert_store_number((struct rt_number){.f = (double)zero_point, .i = zero_point},
+                                k->zero_point,
+                                zero_points + row * (int64_t)dtype_bytes(k->zero_point));
     }
 }
 
@@ -420,7 +421,7 @@ static void dequantize_groups_tile(const struct hal_args *args, struct hal_tile 
     for (int64_t g = first * groups; g < end * groups; g++) {
         struct uk_quant quant = {0};
         const char *scale = (const char *)args->bindings[2] + g * width;
-        rt_load(k->scales, RT_CLASS_F32)(&quant.scale, scale, 0, 1);
+        rt_convert_load(k->scales, RT_CLASS_F32)(&quant.scale, scale, 0, 1);
         hal_cpu_uk()->dequantize[UK_I8]((float *)args->bindings[0] + g * k->group,
                                         (const int8_t *)args->bindings[1] + g * k->group, &quant,
                                         (size_t)k->group);

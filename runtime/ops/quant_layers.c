@@ -13,10 +13,10 @@
 #include "base/check.h"
 #include "hal/cpu/uk.h"
 #include "hal/fault.h"
-#include "runtime/ops/convert.h"
-#include "runtime/ops/quant.h"
 #include "runtime/emit/emit.h"
+#include "runtime/kernels/convert.h"
 #include "runtime/ops/op.h"
+#include "runtime/ops/quant.h"
 #include "runtime/ops/shaders/generated/embed.spv.h"
 
 enum { EMBED_WEIGHTS, EMBED_SCALES, EMBED_ZERO_POINTS, EMBED_MIN, EMBED_MAX, EMBED_PLACES };
@@ -46,8 +46,8 @@ static const void *unpack(const struct rt_quant_embed *k, const uint8_t *row, in
 static float number_at(const void *list, enum dtype dtype, int64_t index)
 {
     float number;
-    rt_load(dtype, RT_CLASS_F32)(&number, (const char *)list + index * (int64_t)dtype_bytes(dtype),
-                                 0, 1);
+    rt_convert_load(dtype, RT_CLASS_F32)(
+        &number, (const char *)list + index * (int64_t)dtype_bytes(dtype), 0, 1);
     return number;
 }
 
@@ -86,7 +86,7 @@ static void embed_row(const struct hal_args *args, int64_t place, char *out)
         const char *q = unpack(k, row, begin, done - begin + n, ints);
         widen(args, q + (done - begin), y, n, place * k->groups + done / group);
         if (k->out != DT_F32) {
-            rt_store(RT_CLASS_F32, k->out)(out + done * width, width, y, n);
+            rt_convert_store(RT_CLASS_F32, k->out)(out + done * width, width, y, n);
         }
     }
 }
@@ -102,7 +102,7 @@ static void embed_tile(const struct hal_args *args, struct hal_tile tile)
         int64_t place;
         const char *from =
             (const char *)args->bindings[4] + i * (int64_t)dtype_bytes(k->places_type);
-        rt_load(k->places_type, RT_CLASS_I64)(&place, from, 0, 1);
+        rt_convert_load(k->places_type, RT_CLASS_I64)(&place, from, 0, 1);
         if (place < 0 || place >= k->rows) {
             hal_fault(args, HAL_FAULT_INDEX,
                       &(struct hal_fault_number){from, place, 0, k->rows - 1});
@@ -125,26 +125,26 @@ struct layer {
 /* Scales or zero points: one for each row, or one for each group of each row. */
 static enum status need_groups(struct rt_shape_call *call, uint32_t index, struct rt_dim width)
 {
-    const struct rt_value *w = rt_arg(call, EMBED_WEIGHTS), *list = rt_arg(call, index);
+    const struct rt_value *w = rt_shape_arg(call, EMBED_WEIGHTS), *list = rt_shape_arg(call, index);
     struct rt_dims *dims = &call->graph->dims;
 
     if (list->kind == RT_NONE) {
         return ST_OK;
     }
-    TRY(rt_need_dtype(call, index, HALF_TYPES));
-    if (list->rank < 1 || list->rank > 2 || list->rank != rt_arg(call, EMBED_SCALES)->rank) {
-        return rt_refuse(call, "argument %u has rank %u", index, list->rank);
+    TRY(rt_shape_need_dtype(call, index, HALF_TYPES));
+    if (list->rank < 1 || list->rank > 2 || list->rank != rt_shape_arg(call, EMBED_SCALES)->rank) {
+        return rt_shape_refuse(call, "argument %u has rank %u", index, list->rank);
     }
     TRY(rt_dim_require_equal(dims, list->dims[0], w->dims[0],
                              "rows of parameters, as many as of weights", call->err));
     if (list->rank == 1) {
         return ST_OK;
     }
-    TRY(rt_dim_require_equal(dims, list->dims[1], rt_arg(call, EMBED_SCALES)->dims[1],
+    TRY(rt_dim_require_equal(dims, list->dims[1], rt_shape_arg(call, EMBED_SCALES)->dims[1],
                              "parameters of a row, as many as it has scales", call->err));
     if (!rt_dim_is_const(list->dims[1]) || !rt_dim_is_const(width) || list->dims[1].value < 1 ||
         width.value % list->dims[1].value != 0) {
-        return rt_refuse(call, "rows are not made up of equal groups");
+        return rt_shape_refuse(call, "rows are not made up of equal groups");
     }
     return ST_OK;
 }
@@ -153,26 +153,28 @@ static enum status need_float_type(struct rt_shape_call *call, uint32_t index)
 {
     int64_t number;
 
-    if (index == 0 || rt_arg_is_none(call, index)) {
+    if (index == 0 || rt_shape_arg_is_none(call, index)) {
         return ST_OK;
     }
-    TRY(rt_need_const(call, index, &number));
-    return number == dtype_infos[rt_out_dtype(call, 0)].executorch
+    TRY(rt_shape_need_const(call, index, &number));
+    return number == dtype_infos[rt_shape_out_dtype(call, 0)].executorch
                ? ST_OK
-               : rt_refuse(call, "the output's type is not the one asked for");
+               : rt_shape_refuse(call, "the output's type is not the one asked for");
 }
 
 static enum status embed_shape(struct rt_shape_call *call)
 {
     const struct layer *layer = call->node->op->detail;
-    const struct rt_value *w = rt_arg(call, EMBED_WEIGHTS), *places = rt_arg(call, EMBED_PLACES);
+    const struct rt_value *w = rt_shape_arg(call, EMBED_WEIGHTS),
+                          *places = rt_shape_arg(call, EMBED_PLACES);
     struct rt_dim dims[SHAPE_RANK_MAX], width;
 
-    TRY(rt_need_dtype(call, EMBED_PLACES, 1u << DT_I64 | 1u << DT_I32));
-    TRY(rt_need_out_dtype(call, 0, HALF_TYPES));
+    TRY(rt_shape_need_dtype(call, EMBED_PLACES, 1u << DT_I64 | 1u << DT_I32));
+    TRY(rt_shape_need_out_dtype(call, 0, HALF_TYPES));
     TRY(need_float_type(call, layer->dtype_arg));
     if (w->rank != 2 || places->rank >= SHAPE_RANK_MAX) {
-        return rt_refuse(call, "weights of rank %u, places of rank %u", w->rank, places->rank);
+        return rt_shape_refuse(call, "weights of rank %u, places of rank %u", w->rank,
+                               places->rank);
     }
     width = rt_dim_mul(&call->graph->dims, w->dims[1], rt_dim_of(8 / layer->bits));
     TRY(need_groups(call, EMBED_SCALES, width));
@@ -181,7 +183,7 @@ static enum status embed_shape(struct rt_shape_call *call)
         dims[d] = places->dims[d];
     }
     dims[places->rank] = width;
-    return rt_set_out(call, 0, (uint8_t)(places->rank + 1), dims);
+    return rt_shape_set_out(call, 0, (uint8_t)(places->rank + 1), dims);
 }
 
 static enum status embed_emit(struct rt_emit *emit, struct error *err)
@@ -232,18 +234,18 @@ enum { MIXED_X, MIXED_WEIGHTS, MIXED_SCALES, MIXED_ZERO_POINTS, MIXED_DTYPE };
 
 static enum status need_mixed(struct rt_shape_call *call)
 {
-    const struct rt_value *x = rt_arg(call, MIXED_X), *w = rt_arg(call, MIXED_WEIGHTS);
-    const struct rt_value *scales = rt_arg(call, MIXED_SCALES);
+    const struct rt_value *x = rt_shape_arg(call, MIXED_X), *w = rt_shape_arg(call, MIXED_WEIGHTS);
+    const struct rt_value *scales = rt_shape_arg(call, MIXED_SCALES);
 
-    TRY(rt_need_dtype(call, MIXED_WEIGHTS, 1u << DT_I8));
-    TRY(rt_need_dtype(call, MIXED_SCALES, 1u << x->dtype));
-    TRY(rt_need_out_dtype(call, 0, HALF_TYPES));
+    TRY(rt_shape_need_dtype(call, MIXED_WEIGHTS, 1u << DT_I8));
+    TRY(rt_shape_need_dtype(call, MIXED_SCALES, 1u << x->dtype));
+    TRY(rt_shape_need_out_dtype(call, 0, HALF_TYPES));
     if (x->rank != 2 || w->rank != 2 || scales->rank < 1 || scales->rank > 2) {
-        return rt_refuse(call, "an input of rank %u, weights of rank %u, scales of rank %u",
-                         x->rank, w->rank, scales->rank);
+        return rt_shape_refuse(call, "an input of rank %u, weights of rank %u, scales of rank %u",
+                               x->rank, w->rank, scales->rank);
     }
-    if (!rt_arg_is_none(call, MIXED_ZERO_POINTS)) {
-        return rt_unsupported(call, "zero points of weights");
+    if (!rt_shape_arg_is_none(call, MIXED_ZERO_POINTS)) {
+        return rt_shape_unsupported(call, "zero points of weights");
     }
     return rt_dim_require_equal(&call->graph->dims, scales->dims[0], w->dims[0],
                                 "scales, one for each row of weights", call->err);
@@ -252,23 +254,23 @@ static enum status need_mixed(struct rt_shape_call *call)
 /* x [m, k], weights [k, n], a scale for each k */
 static enum status mixed_mm_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *x = rt_arg(call, MIXED_X), *w = rt_arg(call, MIXED_WEIGHTS);
+    const struct rt_value *x = rt_shape_arg(call, MIXED_X), *w = rt_shape_arg(call, MIXED_WEIGHTS);
 
     TRY(need_mixed(call));
-    if (rt_arg(call, MIXED_SCALES)->rank != 1) {
-        return rt_refuse(call, "scales of rank 2");
+    if (rt_shape_arg(call, MIXED_SCALES)->rank != 1) {
+        return rt_shape_refuse(call, "scales of rank 2");
     }
     TRY(rt_dim_require_equal(&call->graph->dims, x->dims[1], w->dims[0],
                              "columns of the first matrix, as many as the second has rows",
                              call->err));
-    return rt_set_out(call, 0, 2, (struct rt_dim[]){x->dims[0], w->dims[1]});
+    return rt_shape_set_out(call, 0, 2, (struct rt_dim[]){x->dims[0], w->dims[1]});
 }
 
 /* x [m, k], weights [n, k], a scale for each n or for each group of its row */
 static enum status mixed_linear_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *x = rt_arg(call, MIXED_X), *w = rt_arg(call, MIXED_WEIGHTS);
-    const struct rt_value *scales = rt_arg(call, MIXED_SCALES);
+    const struct rt_value *x = rt_shape_arg(call, MIXED_X), *w = rt_shape_arg(call, MIXED_WEIGHTS);
+    const struct rt_value *scales = rt_shape_arg(call, MIXED_SCALES);
     struct rt_dim groups = scales->rank == 2 ? scales->dims[1] : rt_dim_of(1);
 
     TRY(need_mixed(call));
@@ -277,9 +279,9 @@ static enum status mixed_linear_shape(struct rt_shape_call *call)
                              "columns of the input, as many as the weights have", call->err));
     if (!rt_dim_is_const(w->dims[1]) || !rt_dim_is_const(groups) || groups.value < 1 ||
         w->dims[1].value % groups.value != 0) {
-        return rt_unsupported(call, "rows that are not made up of equal groups");
+        return rt_shape_unsupported(call, "rows that are not made up of equal groups");
     }
-    return rt_set_out(call, 0, 2, (struct rt_dim[]){x->dims[0], w->dims[0]});
+    return rt_shape_set_out(call, 0, 2, (struct rt_dim[]){x->dims[0], w->dims[0]});
 }
 
 /* ---- sums ---------------------------------------------------------------------------------- */
@@ -287,18 +289,18 @@ static enum status mixed_linear_shape(struct rt_shape_call *call)
 /* a, its scale, zero point and bounds; the same for b; then those of the output */
 static enum status add_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *a = rt_arg(call, 0), *b = rt_arg(call, 5);
+    const struct rt_value *a = rt_shape_arg(call, 0), *b = rt_shape_arg(call, 5);
 
-    TRY(rt_need_dtype(call, 5, 1u << a->dtype));
-    TRY(rt_need_out_dtype(call, 0, 1u << a->dtype));
+    TRY(rt_shape_need_dtype(call, 5, 1u << a->dtype));
+    TRY(rt_shape_need_out_dtype(call, 0, 1u << a->dtype));
     if (a->rank != b->rank) {
-        return rt_refuse(call, "summands of ranks %u and %u", a->rank, b->rank);
+        return rt_shape_refuse(call, "summands of ranks %u and %u", a->rank, b->rank);
     }
     for (uint8_t d = 0; d < a->rank; d++) {
         TRY(rt_dim_require_equal(&call->graph->dims, a->dims[d], b->dims[d],
                                  "a size that both summands share", call->err));
     }
-    return rt_set_out_like(call, 0, 0);
+    return rt_shape_set_out_like(call, 0, 0);
 }
 
 /* ---- rows ---------------------------------------------------------------------------------- */

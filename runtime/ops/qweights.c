@@ -12,8 +12,8 @@
 
 #include "base/check.h"
 #include "runtime/emit/emit.h"
+#include "runtime/kernels/qgemm.h"
 #include "runtime/ops/op.h"
-#include "runtime/ops/qgemm.h"
 
 /*
  * The product of 4-bit weights is 16 times too large: see v_low_halves() in hal/cpu/uk/simd_u8.h.
@@ -32,7 +32,7 @@ static enum status set_packed(struct rt_shape_call *call, const int64_t *dims, u
         out[i] = rt_dim_of(dims[i]);
     }
     rt_node_out(call->graph, call->node, 0)->is_packed = true;
-    return rt_set_out(call, 0, rank, out);
+    return rt_shape_set_out(call, 0, rank, out);
 }
 
 /* ---- panels ---------------------------------------------------------------------------------- */
@@ -76,8 +76,9 @@ enum { LINEAR_W, LINEAR_IS_KN, LINEAR_IS_4BIT };
 
 static enum status pack_linear_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *w = rt_arg(call, LINEAR_W);
-    bool is_kn = rt_arg(call, LINEAR_IS_KN)->b, is_4bit = rt_arg(call, LINEAR_IS_4BIT)->b;
+    const struct rt_value *w = rt_shape_arg(call, LINEAR_W);
+    bool is_kn = rt_shape_arg(call, LINEAR_IS_KN)->b,
+         is_4bit = rt_shape_arg(call, LINEAR_IS_4BIT)->b;
     int64_t k = w->dims[is_kn ? 0 : 1].value, n = w->dims[is_kn ? 1 : 0].value;
     int64_t bytes = rt_qgemm_run(k, is_4bit) * hal_cpu_uk()->u8_nr / (is_4bit ? 2 : 1);
     return set_packed(call, (int64_t[]){1, panels_of(n), bytes}, 3);
@@ -112,12 +113,12 @@ static void conv_runs(const int64_t *dims, uint8_t rank, bool merges, int64_t *m
 
 static enum status pack_conv_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *w = rt_arg(call, CONV_W);
-    int64_t groups = rt_arg(call, CONV_GROUPS)->i.value, dims[4], mid, outer;
+    const struct rt_value *w = rt_shape_arg(call, CONV_W);
+    int64_t groups = rt_shape_arg(call, CONV_GROUPS)->i.value, dims[4], mid, outer;
     for (uint8_t i = 0; i < w->rank; i++) {
         dims[i] = w->dims[i].value;
     }
-    conv_runs(dims, w->rank, rt_arg(call, CONV_MERGES)->b, &mid, &outer);
+    conv_runs(dims, w->rank, rt_shape_arg(call, CONV_MERGES)->b, &mid, &outer);
     int64_t k = outer * rt_qgemm_run(mid * dims[1], false);
     int64_t out[] = {groups, panels_of(dims[0] / groups), k * hal_cpu_uk()->u8_nr};
     return set_packed(call, out, 3);
@@ -150,7 +151,7 @@ static enum status pack_conv_emit(struct rt_emit *emit, struct error *err)
 /* w [h, w, 1, channels] -> [bytes] */
 static enum status pack_dw_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *w = rt_arg(call, 0);
+    const struct rt_value *w = rt_shape_arg(call, 0);
     size_t bytes = uk_dw_u8_bytes(hal_cpu_uk(), (size_t)w->dims[0].value, (size_t)w->dims[1].value,
                                   (size_t)w->dims[3].value);
     return set_packed(call, (int64_t[]){(int64_t)bytes}, 1);
@@ -214,9 +215,9 @@ static uint32_t columns_width(int64_t groups)
 
 static enum status columns_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *w = rt_arg(call, COLUMNS_W);
-    int64_t n = w->dims[rt_arg(call, COLUMNS_AXIS)->i.value].value;
-    int64_t groups = rt_arg(call, COLUMNS_GROUPS)->i.value, width = columns_width(groups);
+    const struct rt_value *w = rt_shape_arg(call, COLUMNS_W);
+    int64_t n = w->dims[rt_shape_arg(call, COLUMNS_AXIS)->i.value].value;
+    int64_t groups = rt_shape_arg(call, COLUMNS_GROUPS)->i.value, width = columns_width(groups);
     int64_t matrices = groups == 0 ? 1 : groups, panels = (n / matrices + width - 1) / width;
     return set_packed(call, (int64_t[]){matrices * panels, UK_COLUMN_ARRAYS, width}, 3);
 }
@@ -328,7 +329,7 @@ static enum status columns_emit(struct rt_emit *emit, struct error *err)
 /* scales [n, groups] -> [panels, groups, width] */
 static enum status group_scales_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *s = rt_arg(call, 0);
+    const struct rt_value *s = rt_shape_arg(call, 0);
     int64_t out[] = {panels_of(s->dims[0].value), s->dims[1].value, hal_cpu_uk()->u8_nr};
     return set_packed(call, out, 3);
 }

@@ -21,7 +21,7 @@
 
 #include "runtime/emit/emit.h"
 #include "runtime/emit/minmax.h"
-#include "runtime/ops/convert.h"
+#include "runtime/kernels/convert.h"
 #include "runtime/ops/create.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/view_priv.h"
@@ -157,8 +157,8 @@ static void random_tile(const struct hal_args *args, struct hal_tile tile)
         } else {
             fill_uniform(&stream, digits_of(k->dtype), values);
         }
-        rt_store(RT_CLASS_F64, k->dtype)((char *)args->bindings[0] + begin * width, width, values,
-                                         rt_min(CHUNK, end - begin));
+        rt_convert_store(RT_CLASS_F64, k->dtype)((char *)args->bindings[0] + begin * width, width,
+                                                 values, rt_min(CHUNK, end - begin));
     }
 }
 
@@ -222,7 +222,8 @@ static void dropout_tile(const struct hal_args *args, struct hal_tile tile)
     for (; begin < end; begin += CHUNK) {
         int64_t count = rt_min(CHUNK, end - begin);
         fill_uniform(&stream, 53, chances);
-        rt_load(k->dtype, class)(&x, (const char *)args->bindings[2] + begin * width, width, count);
+        rt_convert_load(k->dtype, class)(&x, (const char *)args->bindings[2] + begin * width, width,
+                                         count);
         for (int64_t i = 0; i < count; i++) {
             double factor = chances[i] >= k->p ? k->scale : 0;
             if (class == RT_CLASS_F64) {
@@ -234,7 +235,8 @@ static void dropout_tile(const struct hal_args *args, struct hal_tile tile)
                 ((uint8_t *)args->bindings[1])[begin + i] = factor != 0;
             }
         }
-        rt_store(class, k->dtype)((char *)args->bindings[0] + begin * width, width, &x, count);
+        rt_convert_store(class, k->dtype)((char *)args->bindings[0] + begin * width, width, &x,
+                                          count);
     }
 }
 
@@ -242,15 +244,15 @@ static const struct hal_kernel dropout_kernel = {.name = "dropout", .cpu = dropo
 
 static enum status dropout_shape(struct rt_shape_call *call)
 {
-    double p = rt_value_number(rt_arg(call, 1));
+    double p = rt_value_number(rt_shape_arg(call, 1));
 
     TRY(rt_view_same_dtype(call));
-    TRY(rt_need_out_dtype(call, 1, 1u << DT_BOOL));
+    TRY(rt_shape_need_out_dtype(call, 1, 1u << DT_BOOL));
     if (!(p >= 0 && p <= 1)) {
-        return rt_refuse(call, "a probability of %g", p);
+        return rt_shape_refuse(call, "a probability of %g", p);
     }
-    TRY(rt_set_out_like(call, 0, 0));
-    return rt_set_out_like(call, 1, 0);
+    TRY(rt_shape_set_out_like(call, 0, 0));
+    return rt_shape_set_out_like(call, 1, 0);
 }
 
 /* Files export dropout without training: elements stay as they are. */

@@ -17,8 +17,8 @@
 
 #include "base/check.h"
 #include "runtime/emit/emit.h"
+#include "runtime/kernels/loop.h"
 #include "runtime/ops/op.h"
-#include "runtime/ops/iter.h"
 
 /* Reads of a tile. */
 
@@ -42,11 +42,11 @@ static enum status add_dim(struct rt_shape_call *call, struct rt_dim dim, uint8_
     uint8_t d;
 
     if (!rt_dim_is_const(dim)) {
-        return rt_unsupported(call, "a dim number that depends on the inputs");
+        return rt_shape_unsupported(call, "a dim number that depends on the inputs");
     }
-    TRY(rt_need_dim(call, dim.value, rank, &d));
+    TRY(rt_shape_need_dim(call, dim.value, rank, &d));
     if (*reduced >> d & 1) {
-        return rt_refuse(call, "dim %d is reduced twice", d);
+        return rt_shape_refuse(call, "dim %d is reduced twice", d);
     }
     *reduced |= 1u << d;
     return ST_OK;
@@ -56,7 +56,7 @@ static enum status add_dim(struct rt_shape_call *call, struct rt_dim dim, uint8_
 static enum status find_reduced(struct rt_shape_call *call, const struct row *row, uint8_t rank,
                                 uint32_t *out_reduced)
 {
-    const struct rt_value *dims = row->dims_arg ? rt_arg(call, row->dims_arg) : NULL;
+    const struct rt_value *dims = row->dims_arg ? rt_shape_arg(call, row->dims_arg) : NULL;
     uint32_t all = (1u << rank) - 1, reduced = 0;
 
     if (dims && dims->kind == RT_INT) {
@@ -74,20 +74,21 @@ static enum status find_reduced(struct rt_shape_call *call, const struct row *ro
 
 static enum status check_types(struct rt_shape_call *call, const struct row *row)
 {
-    enum dtype in = rt_arg(call, 0)->dtype, out = rt_out_dtype(call, 0);
+    enum dtype in = rt_shape_arg(call, 0)->dtype, out = rt_shape_out_dtype(call, 0);
     bool in_is_float = dtype_infos[in].kind == DTYPE_FLOAT;
     bool out_is_float = dtype_infos[out].kind == DTYPE_FLOAT;
 
     if (dtype_infos[in].kind == DTYPE_COMPLEX || dtype_infos[out].kind == DTYPE_COMPLEX) {
-        TRY(rt_view_rank(call, rt_arg(call, 0)->rank +
+        TRY(rt_view_rank(call, rt_shape_arg(call, 0)->rank +
                                    1u)); /* the parts of a complex number are one more dim */
-        return in == out ? ST_OK
-                         : rt_refuse(call, "%s summed as %s", dtype_text(in), dtype_text(out));
+        return in == out
+                   ? ST_OK
+                   : rt_shape_refuse(call, "%s summed as %s", dtype_text(in), dtype_text(out));
     }
     for (uint32_t o = 0; o < row->output_count; o++) {
-        enum dtype dtype = rt_out_dtype(call, o);
+        enum dtype dtype = rt_shape_out_dtype(call, o);
         if (row->results[o] == RT_RESULT_INDEX && dtype != DT_I64) {
-            return rt_refuse(call, "indices of type %s, i64 is needed", dtype_text(dtype));
+            return rt_shape_refuse(call, "indices of type %s, i64 is needed", dtype_text(dtype));
         }
     }
     if (row->results[0] == RT_RESULT_INDEX || row->fold == RT_FOLD_ANY) {
@@ -95,10 +96,10 @@ static enum status check_types(struct rt_shape_call *call, const struct row *row
     }
     bool is_chosen = row->fold == RT_FOLD_MAX || row->fold == RT_FOLD_MIN;
     if (((in_is_float && is_chosen) || row->is_float) && !out_is_float) {
-        return rt_refuse(call, "a result of floats cannot be %s", dtype_text(out));
+        return rt_shape_refuse(call, "a result of floats cannot be %s", dtype_text(out));
     }
     if (row->results[0] == RT_RESULT_VARIANCE && !in_is_float) {
-        return rt_refuse(call, "a variance of %s, a float type is needed", dtype_text(in));
+        return rt_shape_refuse(call, "a variance of %s, a float type is needed", dtype_text(in));
     }
     return ST_OK;
 }
@@ -115,15 +116,15 @@ static enum status need_elements(struct rt_shape_call *call, const struct rt_val
         struct rt_dim *count = &counts[reduced >> d & 1];
         *count = rt_dim_mul(dims, *count, in->dims[d]);
     }
-    return rt_need_at_least(call, counts[1], rt_dim_min(dims, counts[0], rt_dim_of(1)),
-                            "elements to choose from");
+    return rt_shape_need_at_least(call, counts[1], rt_dim_min(dims, counts[0], rt_dim_of(1)),
+                                  "elements to choose from");
 }
 
 static enum status reduce_shape(struct rt_shape_call *call)
 {
     const struct row *row = call->node->op->detail;
-    const struct rt_value *in = rt_arg(call, 0);
-    bool keep = row->keep_arg && rt_arg(call, row->keep_arg)->b;
+    const struct rt_value *in = rt_shape_arg(call, 0);
+    bool keep = row->keep_arg && rt_shape_arg(call, row->keep_arg)->b;
     struct rt_dim dims[SHAPE_RANK_MAX];
     uint32_t reduced;
     uint8_t rank = 0;
@@ -141,7 +142,7 @@ static enum status reduce_shape(struct rt_shape_call *call)
         }
     }
     for (uint32_t o = 0; o < row->output_count; o++) {
-        TRY(rt_set_out(call, o, rank, dims));
+        TRY(rt_shape_set_out(call, o, rank, dims));
     }
     return ST_OK;
 }
@@ -203,7 +204,7 @@ static double correction_of(struct rt_emit *emit, const struct row *row)
     if (row->correction_arg == 0 || rt_emit_value(emit, row->correction_arg)->kind == RT_NONE) {
         return 1;
     }
-    return rt_number_arg(emit, row->correction_arg).f;
+    return rt_convert_arg(emit, row->correction_arg).f;
 }
 
 static enum rt_class class_of(const struct row *row, enum dtype in, enum dtype out)
@@ -212,10 +213,11 @@ static enum rt_class class_of(const struct row *row, enum dtype in, enum dtype o
         return RT_CLASS_TRUTH;
     }
     if (row->results[0] == RT_RESULT_INDEX) {
-        return rt_class_of(in);
+        return rt_convert_class(in);
     }
     /* Floats with an integer result are converted before the summation. */
-    return rt_class_of(dtype_infos[out].kind == DTYPE_FLOAT ? rt_promote(in, out) : out);
+    return rt_convert_class(dtype_infos[out].kind == DTYPE_FLOAT ? rt_convert_promote(in, out)
+                                                                 : out);
 }
 
 /* Reads columns if neighbouring outputs are contiguous in the input and an output's own elements
@@ -283,7 +285,7 @@ static struct rt_tensor parts_of(const struct rt_tensor *tensor)
 {
     struct rt_tensor parts = *tensor;
 
-    parts.dtype = rt_part_of(tensor->dtype);
+    parts.dtype = rt_convert_part(tensor->dtype);
     for (uint8_t d = 0; d < tensor->rank; d++) {
         parts.strides[d] *= 2;
     }

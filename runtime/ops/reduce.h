@@ -4,7 +4,7 @@
 #define PTED_RUNTIME_OPS_REDUCE_H
 
 #include "base/shape.h"
-#include "runtime/ops/convert.h"
+#include "runtime/kernels/convert.h"
 #ifndef HAL_SHADER
 #include "hal/kernel.h"
 #include "runtime/ops/op.h"

@@ -125,7 +125,7 @@ static void write_outputs(const struct hal_args *args, int64_t output, const str
             number.f = s->f / (freedom > 0 ? freedom : 0);
             break;
         }
-        rt_number_store(number, dtype, base + output * (int64_t)dtype_bytes(dtype));
+        rt_convert_store_number(number, dtype, base + output * (int64_t)dtype_bytes(dtype));
     }
 }
 
@@ -137,9 +137,9 @@ static void fold_row(const struct rt_reduce_constants *k, const char *from, fold
     const struct rt_nest *nest = &k->reduced;
     uint32_t inner = nest->rank - 1;
     int64_t run = nest->dims[inner], stride = nest->strides[inner], at = 0;
-    bool is_direct = rt_class_is_direct(k->class, k->dtype) &&
-                     (run == 1 || stride == (int64_t)rt_class_bytes(k->class));
-    rt_load_f *load = rt_load(k->dtype, k->class);
+    bool is_direct = rt_convert_is_direct(k->class, k->dtype) &&
+                     (run == 1 || stride == (int64_t)rt_convert_class_bytes(k->class));
+    rt_load_f *load = rt_convert_load(k->dtype, k->class);
 
     for (int64_t r = 0; at < nest->numel; r++) {
         const char *begin = from + offset_of(nest, inner, r);
@@ -302,9 +302,9 @@ static void set_identity(const struct columns *c)
     const struct rt_number *identity = &identities[c->k->fold];
 
     if (c->k->class == RT_CLASS_I64) {
-        rt_load(DT_I64, RT_CLASS_I64)(c->values, (const char *)&identity->i, 0, c->n);
+        rt_convert_load(DT_I64, RT_CLASS_I64)(c->values, (const char *)&identity->i, 0, c->n);
     } else {
-        rt_load(DT_F64, c->k->class)(c->values, (const char *)&identity->f, 0, c->n);
+        rt_convert_load(DT_F64, c->k->class)(c->values, (const char *)&identity->f, 0, c->n);
     }
     for (int64_t j = 0; j < c->n; j++) {
         c->sums[j] = 0;
@@ -346,7 +346,8 @@ static void columns_tile(const struct hal_args *args, struct hal_tile tile)
         .row = scratch,
         .values = scratch + area,
         .sums = (double *)(void *)(scratch + 2 * area),
-        .load = rt_class_is_direct(k->class, k->dtype) ? NULL : rt_load(k->dtype, k->class),
+        .load =
+            rt_convert_is_direct(k->class, k->dtype) ? NULL : rt_convert_load(k->dtype, k->class),
     };
     const char *from = (const char *)args->bindings[k->output_count] +
                        offset_of(kept, kept->rank - 1, tile.y) +

@@ -57,7 +57,7 @@ static struct rt_resample_window window_of(const struct rt_resample *how,
         weights[0] = 1;
         return (struct rt_resample_window){at, 1};
     }
-    return how->antialiases ? rt_triangle_f64(dim, at, weights, &largest)
+    return how->antialiases ? rt_antialias_triangle_f64(dim, at, weights, &largest)
                             : neighbours(how, dim, at, weights);
 }
 
@@ -70,7 +70,7 @@ static double largest_weight(const struct rt_resample *how, const struct rt_resa
     }
     for (int64_t at = 0; at < dim->out; at++) {
         if (how->antialiases) {
-            rt_triangle_f64(dim, at, NULL, &one);
+            rt_antialias_triangle_f64(dim, at, NULL, &one);
         } else {
             one = neighbours(how, dim, at, weights).count > 1 ? fmax(weights[0], weights[1]) : 1;
         }
@@ -181,7 +181,7 @@ static const struct hal_kernel kernel_resample = {
 
 /* ---- recording ------------------------------------------------------------------------------- */
 
-enum status rt_emit_resample_u8(struct rt_emit *emit, const struct rt_tensor *self,
+enum status rt_resample_emit_u8(struct rt_emit *emit, const struct rt_tensor *self,
                                 const struct rt_tensor *out, const struct rt_resample *resample,
                                 struct error *err)
 {

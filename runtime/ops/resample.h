@@ -40,12 +40,12 @@ struct rt_resample_window {
 
 /* The triangle filter of output pixel |at|: its window, its normalised |weights| (room for |taps|
  * of them; NULL if not wanted) and the largest weight. */
-struct rt_resample_window rt_triangle_f64(const struct rt_resample_dim *dim, int64_t at,
-                                          double *weights, double *out_largest);
+struct rt_resample_window rt_antialias_triangle_f64(const struct rt_resample_dim *dim, int64_t at,
+                                                    double *weights, double *out_largest);
 
 /* Records the dispatch from |self| to |out|, u8 of rank 4 in any memory order, neither empty.
  * ST_UNSUPPORTED: the filters do not fit into a kernel's scratch. */
-MUST_CHECK enum status rt_emit_resample_u8(struct rt_emit *emit, const struct rt_tensor *self,
+MUST_CHECK enum status rt_resample_emit_u8(struct rt_emit *emit, const struct rt_tensor *self,
                                            const struct rt_tensor *out,
                                            const struct rt_resample *resample, struct error *err);
 #endif

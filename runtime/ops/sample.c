@@ -17,7 +17,7 @@
 #include "base/check.h"
 #include "runtime/emit/emit.h"
 #include "runtime/emit/minmax.h"
-#include "runtime/ops/convert.h"
+#include "runtime/kernels/convert.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/sample.h"
 #include "runtime/ops/shaders/generated/sample.spv.h"
@@ -37,8 +37,8 @@ static float round_f32(const struct rt_sample_constants *c, float x)
 {
     if (is_narrow(c)) {
         uint16_t narrow;
-        rt_store(RT_CLASS_F32, c->dtype)((char *)&narrow, sizeof(narrow), &x, 1);
-        rt_load(c->dtype, RT_CLASS_F32)(&x, (const char *)&narrow, sizeof(narrow), 1);
+        rt_convert_store(RT_CLASS_F32, c->dtype)((char *)&narrow, sizeof(narrow), &x, 1);
+        rt_convert_load(c->dtype, RT_CLASS_F32)(&x, (const char *)&narrow, sizeof(narrow), 1);
     }
     return x;
 }
@@ -47,8 +47,8 @@ static void round_all_f32(const struct rt_sample_constants *c, float *x, int64_t
 {
     if (is_narrow(c)) {
         uint16_t narrow[BLOCK];
-        rt_store(RT_CLASS_F32, c->dtype)((char *)narrow, sizeof(narrow[0]), x, n);
-        rt_load(c->dtype, RT_CLASS_F32)(x, (const char *)narrow, sizeof(narrow[0]), n);
+        rt_convert_store(RT_CLASS_F32, c->dtype)((char *)narrow, sizeof(narrow[0]), x, n);
+        rt_convert_load(c->dtype, RT_CLASS_F32)(x, (const char *)narrow, sizeof(narrow[0]), n);
     }
 }
 
@@ -180,7 +180,7 @@ static void gather(const char *image, const int64_t *offsets, int64_t n, enum dt
             elements[i] = offsets[i] < 0 ? 0 : ((const uint64_t *)(const void *)image)[offsets[i]];
         }
     }
-    rt_load(dtype, class)(out, (const char *)elements, (int64_t)dtype_bytes(dtype), n);
+    rt_convert_load(dtype, class)(out, (const char *)elements, (int64_t)dtype_bytes(dtype), n);
 }
 
 /* Pixels of one output image, with their grid. */
@@ -222,7 +222,7 @@ struct span_of_pixels {
             type wx[RT_SAMPLE_TAPS_MAX], wy[RT_SAMPLE_TAPS_MAX], place[2];                         \
             const char *at = s->grid + width * (pixel / c->out_width * c->grid[1] +                \
                                                 pixel % c->out_width * c->grid[2]);                \
-            rt_load(c->dtype, class)(place, at, width * c->grid[3], 2);                            \
+            rt_convert_load(c->dtype, class)(place, at, width * c->grid[3], 2);                    \
             int count = find_taps_##suffix(c, &c->x, place[0], x, wx);                             \
             find_taps_##suffix(c, &c->y, place[1], y, wy);                                         \
             for (int t = 0; t < count * count; t++) {                                              \
@@ -266,8 +266,8 @@ struct span_of_pixels {
                     accumulate_##suffix(c, sums, taps.row_weights[row], line, row == 0, s->n);     \
                 }                                                                                  \
             }                                                                                      \
-            rt_store(class, c->dtype)(s->out + (channel * c->pixels + s->first) * width, width,    \
-                                      taps.rows > 1 ? sums : line, s->n);                          \
+            rt_convert_store(class, c->dtype)(s->out + (channel * c->pixels + s->first) * width,   \
+                                              width, taps.rows > 1 ? sums : line, s->n);           \
         }                                                                                          \
     }
 DEFINE_SAMPLE(float, f32, RT_CLASS_F32)
@@ -287,7 +287,7 @@ static void sample_tile(const struct hal_args *args, struct hal_tile tile)
 
     for (s.first = first; s.first < behind; s.first += BLOCK) {
         s.n = rt_min(BLOCK, behind - s.first);
-        if (rt_class_of(c->dtype) == RT_CLASS_F64) {
+        if (rt_convert_class(c->dtype) == RT_CLASS_F64) {
             sample_f64(c, &s);
         } else {
             sample_f32(c, &s);
@@ -305,32 +305,32 @@ static enum status need_code(struct rt_shape_call *call, uint32_t index, int64_t
 {
     int64_t code;
 
-    TRY(rt_need_const(call, index, &code));
+    TRY(rt_shape_need_const(call, index, &code));
     return code >= 0 && code < count
                ? ST_OK
-               : rt_refuse(call, "argument %u is %" PRId64 ", expected 0 to %" PRId64, index, code,
-                           count - 1);
+               : rt_shape_refuse(call, "argument %u is %" PRId64 ", expected 0 to %" PRId64, index,
+                                 code, count - 1);
 }
 
 static enum status sample_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *self = rt_arg(call, 0), *grid = rt_arg(call, 1);
+    const struct rt_value *self = rt_shape_arg(call, 0), *grid = rt_shape_arg(call, 1);
     struct rt_dims *dims = &call->graph->dims;
 
-    TRY(rt_need_dtype(call, 1, 1u << self->dtype));
-    TRY(rt_need_out_dtype(call, 0, 1u << self->dtype));
+    TRY(rt_shape_need_dtype(call, 1, 1u << self->dtype));
+    TRY(rt_shape_need_out_dtype(call, 0, 1u << self->dtype));
     TRY(need_code(call, 2, RT_SAMPLE_MODES));
     TRY(need_code(call, 3, RT_SAMPLE_PADDINGS));
     if (self->rank != 4 || grid->rank != 4) {
-        return rt_refuse(call, "a picture of rank %u and a grid of rank %u, expected 4 and 4",
-                         self->rank, grid->rank);
+        return rt_shape_refuse(call, "a picture of rank %u and a grid of rank %u, expected 4 and 4",
+                               self->rank, grid->rank);
     }
     TRY(rt_dim_require_equal(dims, self->dims[0], grid->dims[0], "pictures, one for each grid",
                              call->err));
     TRY(rt_dim_require_equal(dims, grid->dims[3], rt_dim_of(2), "coordinates of a place",
                              call->err));
     struct rt_dim out[4] = {self->dims[0], self->dims[1], grid->dims[1], grid->dims[2]};
-    return rt_set_out(call, 0, 4, out);
+    return rt_shape_set_out(call, 0, 4, out);
 }
 
 static enum status sample_emit(struct rt_emit *emit, struct error *err)

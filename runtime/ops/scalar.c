@@ -18,13 +18,13 @@ static void set_int(struct rt_shape_call *call, struct rt_dim value)
 
 static enum status sym_size(struct rt_shape_call *call)
 {
-    const struct rt_value *tensor = rt_arg(call, 0);
+    const struct rt_value *tensor = rt_shape_arg(call, 0);
     int64_t number;
     uint8_t dim;
-    TRY(rt_need_const(call, 1, &number));
-    TRY(rt_need_dim(call, number, tensor->rank, &dim));
+    TRY(rt_shape_need_const(call, 1, &number));
+    TRY(rt_shape_need_dim(call, number, tensor->rank, &dim));
     if (tensor->rank == 0) {
-        return rt_refuse(call, "a tensor of rank 0 has no dim %d", dim);
+        return rt_shape_refuse(call, "a tensor of rank 0 has no dim %d", dim);
     }
     set_int(call, tensor->dims[dim]);
     return ST_OK;
@@ -32,14 +32,14 @@ static enum status sym_size(struct rt_shape_call *call)
 
 static enum status sym_numel(struct rt_shape_call *call)
 {
-    set_int(call, rt_value_numel(call->graph, rt_arg(call, 0)));
+    set_int(call, rt_value_numel(call->graph, rt_shape_arg(call, 0)));
     return ST_OK;
 }
 
 static enum status arithmetic(struct rt_shape_call *call)
 {
     dim_op_f *const *op = call->node->op->detail;
-    set_int(call, (*op)(&call->graph->dims, rt_arg(call, 0)->i, rt_arg(call, 1)->i));
+    set_int(call, (*op)(&call->graph->dims, rt_shape_arg(call, 0)->i, rt_shape_arg(call, 1)->i));
     return ST_OK;
 }
 
@@ -47,16 +47,16 @@ static enum status arithmetic(struct rt_shape_call *call)
 static enum status division(struct rt_shape_call *call)
 {
     struct rt_dims *dims = &call->graph->dims;
-    struct rt_dim a = rt_arg(call, 0)->i, b = rt_arg(call, 1)->i;
+    struct rt_dim a = rt_shape_arg(call, 0)->i, b = rt_shape_arg(call, 1)->i;
     if (rt_dim_lo(dims, b) < 0 || rt_dim_is(b, 0) || rt_dim_lo(dims, a) < 0) {
-        return rt_unsupported(call, "a quotient of sizes that may be negative or by zero");
+        return rt_shape_unsupported(call, "a quotient of sizes that may be negative or by zero");
     }
     return arithmetic(call);
 }
 
 static enum status negate(struct rt_shape_call *call)
 {
-    set_int(call, rt_dim_sub(&call->graph->dims, rt_dim_of(0), rt_arg(call, 0)->i));
+    set_int(call, rt_dim_sub(&call->graph->dims, rt_dim_of(0), rt_shape_arg(call, 0)->i));
     return ST_OK;
 }
 

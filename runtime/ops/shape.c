@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "runtime/ops/op.h"
 
-enum status rt_refuse(struct rt_shape_call *call, const char *fmt, ...)
+enum status rt_shape_refuse(struct rt_shape_call *call, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
@@ -19,7 +19,7 @@ enum status rt_refuse(struct rt_shape_call *call, const char *fmt, ...)
     return ST_INVALID;
 }
 
-enum status rt_unsupported(struct rt_shape_call *call, const char *fmt, ...)
+enum status rt_shape_unsupported(struct rt_shape_call *call, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
@@ -39,8 +39,8 @@ static enum status agree(struct rt_shape_call *call, const struct rt_value *out,
                          struct rt_dim *dims)
 {
     if (out->rank != rank) {
-        return rt_refuse(call, "an output has rank %u in the file, computed is %u", out->rank,
-                         rank);
+        return rt_shape_refuse(call, "an output has rank %u in the file, computed is %u", out->rank,
+                               rank);
     }
     bool has_extent = call->node->op->flags & RT_OP_EXTENT;
     for (uint8_t i = has_extent ? 1 : 0; i < rank; i++) {
@@ -66,7 +66,7 @@ static enum status set_dims(struct rt_shape_call *call, uint32_t value, uint8_t 
     }
     for (uint8_t i = 0; i < rank; i++) {
         if (dims[i].value < 0) { /* an upper bound, unless it is a constant */
-            return rt_refuse(call, "dim %u of an output is %" PRId64, i, dims[i].value);
+            return rt_shape_refuse(call, "dim %u of an output is %" PRId64, i, dims[i].value);
         }
         copy[i] = dims[i];
     }
@@ -78,73 +78,75 @@ static enum status set_dims(struct rt_shape_call *call, uint32_t value, uint8_t 
     return rt_graph_check(graph, call->err);
 }
 
-enum status rt_set_out(struct rt_shape_call *call, uint32_t index, uint8_t rank,
-                       const struct rt_dim *dims)
+enum status rt_shape_set_out(struct rt_shape_call *call, uint32_t index, uint8_t rank,
+                             const struct rt_dim *dims)
 {
     return set_dims(call, call->node->outs[index], rank, dims);
 }
 
-enum status rt_set_out_item(struct rt_shape_call *call, uint32_t index, uint32_t item, uint8_t rank,
-                            const struct rt_dim *dims)
+enum status rt_shape_set_out_item(struct rt_shape_call *call, uint32_t index, uint32_t item,
+                                  uint8_t rank, const struct rt_dim *dims)
 {
     const struct rt_value *list = rt_node_out(call->graph, call->node, index);
     must(list->kind == RT_TENSORS && item < list->count);
     return set_dims(call, list->values[item], rank, dims);
 }
 
-enum status rt_set_out_like(struct rt_shape_call *call, uint32_t index, uint32_t arg)
+enum status rt_shape_set_out_like(struct rt_shape_call *call, uint32_t index, uint32_t arg)
 {
-    const struct rt_value *v = rt_arg(call, arg);
-    return rt_set_out(call, index, v->rank, v->dims);
+    const struct rt_value *v = rt_shape_arg(call, arg);
+    return rt_shape_set_out(call, index, v->rank, v->dims);
 }
 
-enum status rt_need_dtype(struct rt_shape_call *call, uint32_t index, uint32_t dtypes)
+enum status rt_shape_need_dtype(struct rt_shape_call *call, uint32_t index, uint32_t dtypes)
 {
-    const struct rt_value *v = rt_arg(call, index);
+    const struct rt_value *v = rt_shape_arg(call, index);
     if (v->kind == RT_NONE || (dtypes >> v->dtype & 1)) {
         return ST_OK;
     }
-    return rt_unsupported(call, "argument %u is of element type %s", index, dtype_text(v->dtype));
+    return rt_shape_unsupported(call, "argument %u is of element type %s", index,
+                                dtype_text(v->dtype));
 }
 
-enum status rt_need_out_dtype(struct rt_shape_call *call, uint32_t index, uint32_t dtypes)
+enum status rt_shape_need_out_dtype(struct rt_shape_call *call, uint32_t index, uint32_t dtypes)
 {
-    enum dtype dtype = rt_out_dtype(call, index);
+    enum dtype dtype = rt_shape_out_dtype(call, index);
     return dtypes >> dtype & 1
                ? ST_OK
-               : rt_refuse(call, "output %u is of element type %s", index, dtype_text(dtype));
+               : rt_shape_refuse(call, "output %u is of element type %s", index, dtype_text(dtype));
 }
 
-enum status rt_need_const(struct rt_shape_call *call, uint32_t index, int64_t *out_value)
+enum status rt_shape_need_const(struct rt_shape_call *call, uint32_t index, int64_t *out_value)
 {
-    const struct rt_value *v = rt_arg(call, index);
+    const struct rt_value *v = rt_shape_arg(call, index);
     if (v->kind != RT_INT) {
-        return rt_refuse(call, "argument %u is not given, expected an int", index);
+        return rt_shape_refuse(call, "argument %u is not given, expected an int", index);
     }
     if (!rt_dim_is_const(v->i)) {
-        return rt_unsupported(call, "argument %u depends on the inputs' dims", index);
+        return rt_shape_unsupported(call, "argument %u depends on the inputs' dims", index);
     }
     *out_value = v->i.value;
     return ST_OK;
 }
 
-enum status rt_need_dim(struct rt_shape_call *call, int64_t dim, uint8_t rank, uint8_t *out_dim)
+enum status rt_shape_need_dim(struct rt_shape_call *call, int64_t dim, uint8_t rank,
+                              uint8_t *out_dim)
 {
     int64_t count = rank ? rank : 1;
     if (dim < -count || dim >= count) {
-        return rt_refuse(call, "dim %" PRId64 " of a tensor of rank %u", dim, rank);
+        return rt_shape_refuse(call, "dim %" PRId64 " of a tensor of rank %u", dim, rank);
     }
     *out_dim = (uint8_t)(dim < 0 ? dim + count : dim);
     return ST_OK;
 }
 
-enum status rt_need_at_least(struct rt_shape_call *call, struct rt_dim dim, struct rt_dim least,
-                             const char *what)
+enum status rt_shape_need_at_least(struct rt_shape_call *call, struct rt_dim dim,
+                                   struct rt_dim least, const char *what)
 {
     struct rt_dims *dims = &call->graph->dims;
     if (rt_dim_is_const(dim) && rt_dim_is_const(least) && dim.value < least.value) {
-        return rt_refuse(call, "%s: got %" PRId64 ", expected at least %" PRId64, what, dim.value,
-                         least.value);
+        return rt_shape_refuse(call, "%s: got %" PRId64 ", expected at least %" PRId64, what,
+                               dim.value, least.value);
     }
     return rt_dim_require_equal(dims, dim, rt_dim_max(dims, dim, least), what, call->err);
 }
@@ -168,9 +170,9 @@ static enum status broadcast_dim(struct rt_shape_call *call, struct rt_dim a, st
     return ST_OK;
 }
 
-enum status rt_broadcast(struct rt_shape_call *call, uint8_t rank_a, const struct rt_dim *a,
-                         uint8_t rank_b, const struct rt_dim *b, struct rt_dim out[SHAPE_RANK_MAX],
-                         uint8_t *out_rank)
+enum status rt_shape_broadcast(struct rt_shape_call *call, uint8_t rank_a, const struct rt_dim *a,
+                               uint8_t rank_b, const struct rt_dim *b,
+                               struct rt_dim out[SHAPE_RANK_MAX], uint8_t *out_rank)
 {
     uint8_t rank = rank_a > rank_b ? rank_a : rank_b;
     struct rt_dim result[SHAPE_RANK_MAX];

@@ -6,57 +6,61 @@
 #include "base/status.h"
 #include "runtime/graph/op.h"
 
-static inline struct rt_value *rt_arg(const struct rt_shape_call *call, uint32_t index)
+static inline struct rt_value *rt_shape_arg(const struct rt_shape_call *call, uint32_t index)
 {
     return rt_node_arg(call->graph, call->node, index);
 }
 
-static inline bool rt_arg_is_none(const struct rt_shape_call *call, uint32_t index)
+static inline bool rt_shape_arg_is_none(const struct rt_shape_call *call, uint32_t index)
 {
-    return rt_arg(call, index)->kind == RT_NONE;
+    return rt_shape_arg(call, index)->kind == RT_NONE;
 }
 
 /* The element type of output |index| (the file or the pass declared it). */
-static inline enum dtype rt_out_dtype(const struct rt_shape_call *call, uint32_t index)
+static inline enum dtype rt_shape_out_dtype(const struct rt_shape_call *call, uint32_t index)
 {
     return rt_node_out(call->graph, call->node, index)->dtype;
 }
 
 /* Sets output |index|'s dims; what the file declares for them must agree. */
-MUST_CHECK enum status rt_set_out(struct rt_shape_call *call, uint32_t index, uint8_t rank,
-                                  const struct rt_dim *dims);
+MUST_CHECK enum status rt_shape_set_out(struct rt_shape_call *call, uint32_t index, uint8_t rank,
+                                        const struct rt_dim *dims);
 /* The same for item |item| of output |index|, which is a list of tensors. */
-MUST_CHECK enum status rt_set_out_item(struct rt_shape_call *call, uint32_t index, uint32_t item,
-                                       uint8_t rank, const struct rt_dim *dims);
+MUST_CHECK enum status rt_shape_set_out_item(struct rt_shape_call *call, uint32_t index,
+                                             uint32_t item, uint8_t rank,
+                                             const struct rt_dim *dims);
 /* As the dims of argument |arg|. */
-MUST_CHECK enum status rt_set_out_like(struct rt_shape_call *call, uint32_t index, uint32_t arg);
+MUST_CHECK enum status rt_shape_set_out_like(struct rt_shape_call *call, uint32_t index,
+                                             uint32_t arg);
 
 /* Says that the requirement between argument and output does not hold: ST_INVALID with the text. */
-enum status rt_refuse(struct rt_shape_call *call, const char *fmt, ...)
+enum status rt_shape_refuse(struct rt_shape_call *call, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* The same for what this build cannot do yet: ST_UNSUPPORTED. */
-enum status rt_unsupported(struct rt_shape_call *call, const char *fmt, ...)
+enum status rt_shape_unsupported(struct rt_shape_call *call, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* Argument |index| is a tensor (or none, if optional) of one of the types in
  * |dtypes| (1 << DT_…). */
-MUST_CHECK enum status rt_need_dtype(struct rt_shape_call *call, uint32_t index, uint32_t dtypes);
+MUST_CHECK enum status rt_shape_need_dtype(struct rt_shape_call *call, uint32_t index,
+                                           uint32_t dtypes);
 /* The same of output |index|: until this is asked, a file may declare what no kernel writes. */
-MUST_CHECK enum status rt_need_out_dtype(struct rt_shape_call *call, uint32_t index,
-                                         uint32_t dtypes);
+MUST_CHECK enum status rt_shape_need_out_dtype(struct rt_shape_call *call, uint32_t index,
+                                               uint32_t dtypes);
 /* An int argument that must be a constant (dims, flags), into |out_value|. */
-MUST_CHECK enum status rt_need_const(struct rt_shape_call *call, uint32_t index,
-                                     int64_t *out_value);
+MUST_CHECK enum status rt_shape_need_const(struct rt_shape_call *call, uint32_t index,
+                                           int64_t *out_value);
 /* A dim number in [-rank, rank) made non-negative; rank 0 takes -1 and 0. */
-MUST_CHECK enum status rt_need_dim(struct rt_shape_call *call, int64_t dim, uint8_t rank,
-                                   uint8_t *out_dim);
+MUST_CHECK enum status rt_shape_need_dim(struct rt_shape_call *call, int64_t dim, uint8_t rank,
+                                         uint8_t *out_dim);
 /* From here on |dim| is at least |least|; |what| as for rt_dim_require_equal(). */
-MUST_CHECK enum status rt_need_at_least(struct rt_shape_call *call, struct rt_dim dim,
-                                        struct rt_dim least, const char *what);
+MUST_CHECK enum status rt_shape_need_at_least(struct rt_shape_call *call, struct rt_dim dim,
+                                              struct rt_dim least, const char *what);
 /* Numpy broadcasting of two lists of dims, aligned at the right. */
-MUST_CHECK enum status rt_broadcast(struct rt_shape_call *call, uint8_t rank_a,
-                                    const struct rt_dim *a, uint8_t rank_b, const struct rt_dim *b,
-                                    struct rt_dim out[SHAPE_RANK_MAX], uint8_t *out_rank);
+MUST_CHECK enum status rt_shape_broadcast(struct rt_shape_call *call, uint8_t rank_a,
+                                          const struct rt_dim *a, uint8_t rank_b,
+                                          const struct rt_dim *b, struct rt_dim out[SHAPE_RANK_MAX],
+                                          uint8_t *out_rank);
 
 #define RT_DTYPES_FLOAT (1u << DT_F32 | 1u << DT_F64 | 1u << DT_F16 | 1u << DT_BF16)
 #define RT_DTYPES_INT                                                                              \

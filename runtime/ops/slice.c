@@ -14,8 +14,8 @@
 #include "base/bytes.h"
 #include "runtime/emit/emit.h"
 #include "runtime/emit/minmax.h"
-#include "runtime/ops/copy.h"
-#include "runtime/ops/keep.h"
+#include "runtime/kernels/copy.h"
+#include "runtime/kernels/keep.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/view_priv.h"
 
@@ -38,8 +38,9 @@ static void dims_without(const struct rt_value *self, uint8_t dim,
 
 static enum status need_rank(struct rt_shape_call *call, uint8_t rank)
 {
-    if (rt_arg(call, 0)->rank < rank) {
-        return rt_refuse(call, "rank %u, expected %u or more", rt_arg(call, 0)->rank, rank);
+    if (rt_shape_arg(call, 0)->rank < rank) {
+        return rt_shape_refuse(call, "rank %u, expected %u or more", rt_shape_arg(call, 0)->rank,
+                               rank);
     }
     return ST_OK;
 }
@@ -91,15 +92,16 @@ static enum status slice_length(struct rt_shape_call *call, uint32_t first, stru
     struct rt_dim start = rt_dim_of(0), end = size, zero = rt_dim_of(0);
     int64_t step;
 
-    TRY(rt_need_const(call, first + 2, &step));
+    TRY(rt_shape_need_const(call, first + 2, &step));
     if (step < 1) {
-        return rt_refuse(call, "step %" PRId64 ", expected 1 or more", step);
+        return rt_shape_refuse(call, "step %" PRId64 ", expected 1 or more", step);
     }
-    if (!rt_arg_is_none(call, first)) {
-        start = clamp_end(dims, rt_arg(call, first)->i, size);
+    if (!rt_shape_arg_is_none(call, first)) {
+        start = clamp_end(dims, rt_shape_arg(call, first)->i, size);
     }
-    if (!rt_arg_is_none(call, first + 1) && !rt_dim_is(rt_arg(call, first + 1)->i, INT64_MAX)) {
-        end = clamp_end(dims, rt_arg(call, first + 1)->i, size);
+    if (!rt_shape_arg_is_none(call, first + 1) &&
+        !rt_dim_is(rt_shape_arg(call, first + 1)->i, INT64_MAX)) {
+        end = clamp_end(dims, rt_shape_arg(call, first + 1)->i, size);
     }
     *out_length =
         rt_dim_ceildiv(dims, rt_dim_max(dims, zero, rt_dim_sub(dims, end, start)), rt_dim_of(step));
@@ -110,12 +112,12 @@ static enum status slice_length(struct rt_shape_call *call, uint32_t first, stru
 static enum status slice_place_of(struct rt_shape_call *call, uint32_t first, uint32_t arg,
                                   uint32_t dim_arg, struct rt_dim *out_place)
 {
-    const struct rt_value *self = rt_arg(call, 0);
-    uint8_t dim = rt_view_dim(rt_arg(call, dim_arg)->i.value, self->rank);
+    const struct rt_value *self = rt_shape_arg(call, 0);
+    uint8_t dim = rt_view_dim(rt_shape_arg(call, dim_arg)->i.value, self->rank);
 
     *out_place = rt_dim_of(0);
     if (arg == first) {
-        *out_place = clamp_end(&call->graph->dims, rt_arg(call, arg)->i, self->dims[dim]);
+        *out_place = clamp_end(&call->graph->dims, rt_shape_arg(call, arg)->i, self->dims[dim]);
     }
     return ST_OK;
 }
@@ -153,7 +155,7 @@ static int64_t slice_step(const struct rt_emit *emit, uint32_t index, int64_t si
 
 static enum status slice_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *self = rt_arg(call, 0);
+    const struct rt_value *self = rt_shape_arg(call, 0);
     struct rt_dim out[SHAPE_RANK_MAX], length;
     uint8_t dim;
 
@@ -162,7 +164,7 @@ static enum status slice_shape(struct rt_shape_call *call)
     TRY(rt_view_need_dim(call, 1, &dim));
     TRY(slice_length(call, 2, self->dims[dim], &length));
     dims_with(self, dim, length, out);
-    return rt_set_out(call, 0, self->rank, out);
+    return rt_shape_set_out(call, 0, self->rank, out);
 }
 
 static enum status slice_emit(struct rt_emit *emit, struct error *err)
@@ -173,23 +175,23 @@ static enum status slice_emit(struct rt_emit *emit, struct error *err)
     struct rt_copy copy =
         copy_part(out, self, dim, slice_start(emit, 2, size), slice_step(emit, 4, size));
 
-    return rt_emit_copy(emit, out, self, &copy, err);
+    return rt_copy_emit(emit, out, self, &copy, err);
 }
 
 static enum status narrow_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *self = rt_arg(call, 0);
-    struct rt_dim out[SHAPE_RANK_MAX], length = rt_arg(call, 3)->i;
+    const struct rt_value *self = rt_shape_arg(call, 0);
+    struct rt_dim out[SHAPE_RANK_MAX], length = rt_shape_arg(call, 3)->i;
     uint8_t dim;
 
     TRY(rt_view_same_dtype(call));
     TRY(need_rank(call, 1));
     TRY(rt_view_need_dim(call, 1, &dim));
     if (rt_dim_is_const(length) && length.value < 0) {
-        return rt_refuse(call, "length %" PRId64, length.value);
+        return rt_shape_refuse(call, "length %" PRId64, length.value);
     }
     dims_with(self, dim, length, out);
-    return rt_set_out(call, 0, self->rank, out);
+    return rt_shape_set_out(call, 0, self->rank, out);
 }
 
 /* An index into a dim of |size|, from which |count| elements are taken. */
@@ -199,21 +201,22 @@ static enum status wrapped_place(struct rt_shape_call *call, struct rt_dim index
     struct rt_dims *dims = &call->graph->dims;
     struct rt_dim place = rt_view_wrap(dims, index, size);
 
-    TRY(rt_need_at_least(call, place, rt_dim_of(0), "an index, counted from a dim's beginning"));
-    TRY(rt_need_at_least(call, size, rt_dim_add(dims, place, count),
-                         "elements of a dim that an index reaches into"));
+    TRY(rt_shape_need_at_least(call, place, rt_dim_of(0),
+                               "an index, counted from a dim's beginning"));
+    TRY(rt_shape_need_at_least(call, size, rt_dim_add(dims, place, count),
+                               "elements of a dim that an index reaches into"));
     *out_place = place;
     return ST_OK;
 }
 
 static enum status narrow_place(struct rt_shape_call *call, uint32_t arg, struct rt_dim *out_place)
 {
-    const struct rt_value *self = rt_arg(call, 0);
-    uint8_t dim = rt_view_dim(rt_arg(call, 1)->i.value, self->rank);
+    const struct rt_value *self = rt_shape_arg(call, 0);
+    uint8_t dim = rt_view_dim(rt_shape_arg(call, 1)->i.value, self->rank);
 
     *out_place = rt_dim_of(0);
-    return arg == 2 ? wrapped_place(call, rt_arg(call, 2)->i, self->dims[dim], rt_arg(call, 3)->i,
-                                    out_place)
+    return arg == 2 ? wrapped_place(call, rt_shape_arg(call, 2)->i, self->dims[dim],
+                                    rt_shape_arg(call, 3)->i, out_place)
                     : ST_OK;
 }
 
@@ -231,13 +234,13 @@ static enum status narrow_emit(struct rt_emit *emit, struct error *err)
                          length, start.known, size);
     }
     struct rt_copy copy = copy_part(out, self, dim, start, 1);
-    return rt_emit_copy(emit, out, self, &copy, err);
+    return rt_copy_emit(emit, out, self, &copy, err);
 }
 
 static enum status select_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *self = rt_arg(call, 0);
-    struct rt_dim out[SHAPE_RANK_MAX], index = rt_arg(call, 2)->i;
+    const struct rt_value *self = rt_shape_arg(call, 0);
+    struct rt_dim out[SHAPE_RANK_MAX], index = rt_shape_arg(call, 2)->i;
     uint8_t dim;
 
     TRY(rt_view_same_dtype(call));
@@ -245,23 +248,25 @@ static enum status select_shape(struct rt_shape_call *call)
     TRY(rt_view_need_dim(call, 1, &dim));
     int64_t size = self->dims[dim].value; /* or its bound */
     if (rt_dim_is_const(index) && (index.value >= size || index.value < -size)) {
-        return rt_refuse(call, "index %" PRId64 " of dim %u of %" PRId64, index.value, dim, size);
+        return rt_shape_refuse(call, "index %" PRId64 " of dim %u of %" PRId64, index.value, dim,
+                               size);
     }
     if (rt_dim_is_const(index)) {
         int64_t least = index.value < 0 ? -index.value : index.value + 1;
-        TRY(rt_need_at_least(call, self->dims[dim], rt_dim_of(least),
-                             "elements of a dim that one is selected of"));
+        TRY(rt_shape_need_at_least(call, self->dims[dim], rt_dim_of(least),
+                                   "elements of a dim that one is selected of"));
     }
     dims_without(self, dim, out);
-    return rt_set_out(call, 0, self->rank - 1, out);
+    return rt_shape_set_out(call, 0, self->rank - 1, out);
 }
 
 static enum status select_place(struct rt_shape_call *call, uint32_t arg, struct rt_dim *out_place)
 {
-    const struct rt_value *self = rt_arg(call, 0);
-    uint8_t dim = rt_view_dim(rt_arg(call, arg - 1)->i.value, self->rank);
+    const struct rt_value *self = rt_shape_arg(call, 0);
+    uint8_t dim = rt_view_dim(rt_shape_arg(call, arg - 1)->i.value, self->rank);
 
-    return wrapped_place(call, rt_arg(call, arg)->i, self->dims[dim], rt_dim_of(1), out_place);
+    return wrapped_place(call, rt_shape_arg(call, arg)->i, self->dims[dim], rt_dim_of(1),
+                         out_place);
 }
 
 /* Argument |index| as a position in a dim of |size|. */
@@ -286,7 +291,7 @@ static enum status select_emit(struct rt_emit *emit, struct error *err)
 
     TRY(emit_index(emit, 2, self->dims[dim], &place, err));
     struct rt_copy copy = copy_selected(out, self, dim, place);
-    return rt_emit_copy(emit, out, self, &copy, err);
+    return rt_copy_emit(emit, out, self, &copy, err);
 }
 
 /* ---- splits ------------------------------------------------------------------------------------
@@ -300,11 +305,11 @@ static uint32_t out_count(const struct rt_shape_call *call)
 static enum status set_piece(struct rt_shape_call *call, uint32_t item, uint8_t dim,
                              struct rt_dim size)
 {
-    const struct rt_value *self = rt_arg(call, 0);
+    const struct rt_value *self = rt_shape_arg(call, 0);
     struct rt_dim out[SHAPE_RANK_MAX];
 
     dims_with(self, dim, size, out);
-    return rt_set_out_item(call, 0, item, self->rank, out);
+    return rt_shape_set_out_item(call, 0, item, self->rank, out);
 }
 
 static enum status split_shape(struct rt_shape_call *call)
@@ -316,12 +321,12 @@ static enum status split_shape(struct rt_shape_call *call)
 
     TRY(rt_view_same_dtype(call));
     TRY(need_rank(call, 1));
-    TRY(rt_need_const(call, 1, &piece));
+    TRY(rt_shape_need_const(call, 1, &piece));
     TRY(rt_view_need_dim(call, 2, &dim));
     if (piece < 1 || count == 0) {
-        return rt_refuse(call, "%u pieces of %" PRId64, count, piece);
+        return rt_shape_refuse(call, "%u pieces of %" PRId64, count, piece);
     }
-    struct rt_dim size = rt_arg(call, 0)->dims[dim];
+    struct rt_dim size = rt_shape_arg(call, 0)->dims[dim];
     struct rt_dim pieces =
         rt_dim_ceildiv(dims, rt_dim_max(dims, size, rt_dim_of(1)), rt_dim_of(piece));
     TRY(rt_dim_require_equal(dims, pieces, rt_dim_of(count), "pieces of a split", call->err));
@@ -336,7 +341,7 @@ static enum status split_shape(struct rt_shape_call *call)
 static enum status split_sizes_shape(struct rt_shape_call *call)
 {
     struct rt_dims *dims = &call->graph->dims;
-    const struct rt_value *sizes = rt_arg(call, 1);
+    const struct rt_value *sizes = rt_shape_arg(call, 1);
     struct rt_dim sum = rt_dim_of(0);
     uint8_t dim;
 
@@ -344,16 +349,16 @@ static enum status split_sizes_shape(struct rt_shape_call *call)
     TRY(need_rank(call, 1));
     TRY(rt_view_need_dim(call, 2, &dim));
     if (sizes->count != out_count(call)) {
-        return rt_refuse(call, "%u sizes for %u outputs", sizes->count, out_count(call));
+        return rt_shape_refuse(call, "%u sizes for %u outputs", sizes->count, out_count(call));
     }
     for (uint32_t i = 0; i < sizes->count; i++) {
         if (rt_dim_is_const(sizes->ints[i]) && sizes->ints[i].value < 0) {
-            return rt_refuse(call, "size %" PRId64 " of piece %u", sizes->ints[i].value, i);
+            return rt_shape_refuse(call, "size %" PRId64 " of piece %u", sizes->ints[i].value, i);
         }
         sum = rt_dim_add(dims, sum, sizes->ints[i]);
         TRY(set_piece(call, i, dim, sizes->ints[i]));
     }
-    return rt_dim_require_equal(dims, sum, rt_arg(call, 0)->dims[dim],
+    return rt_dim_require_equal(dims, sum, rt_shape_arg(call, 0)->dims[dim],
                                 "elements of all pieces of a split", call->err);
 }
 
@@ -367,7 +372,7 @@ static enum status emit_piece(struct rt_emit *emit, const struct rt_tensor *out,
         return ST_OK;
     }
     struct rt_copy copy = copy_part(out, self, dim, place_of(offset), 1);
-    return rt_emit_copy(emit, out, self, &copy, err);
+    return rt_copy_emit(emit, out, self, &copy, err);
 }
 
 static enum status split_emit(struct rt_emit *emit, struct error *err)
@@ -401,7 +406,7 @@ static enum status split_sizes_emit(struct rt_emit *emit, struct error *err)
 
 static enum status unbind_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *self = rt_arg(call, 0);
+    const struct rt_value *self = rt_shape_arg(call, 0);
     struct rt_dim out[SHAPE_RANK_MAX];
     uint8_t dim;
 
@@ -412,7 +417,7 @@ static enum status unbind_shape(struct rt_shape_call *call)
                              "elements of a dim, one for each output", call->err));
     dims_without(self, dim, out);
     for (uint32_t i = 0; i < out_count(call); i++) {
-        TRY(rt_set_out_item(call, 0, i, self->rank - 1, out));
+        TRY(rt_shape_set_out_item(call, 0, i, self->rank - 1, out));
     }
     return ST_OK;
 }
@@ -426,7 +431,7 @@ static enum status unbind_emit(struct rt_emit *emit, struct error *err)
         const struct rt_tensor *out = rt_emit_out_item(emit, 0, i);
         if (out) {
             struct rt_copy copy = copy_selected(out, self, dim, place_of(i));
-            TRY(rt_emit_copy(emit, out, self, &copy, err));
+            TRY(rt_copy_emit(emit, out, self, &copy, err));
         }
     }
     return ST_OK;
@@ -437,45 +442,45 @@ static enum status unbind_emit(struct rt_emit *emit, struct error *err)
 
 static enum status slice_scatter_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *self = rt_arg(call, 0), *part = rt_arg(call, 1);
+    const struct rt_value *self = rt_shape_arg(call, 0), *part = rt_shape_arg(call, 1);
     struct rt_dim length;
     uint8_t dim;
 
     TRY(rt_view_same_dtype(call));
-    TRY(rt_need_dtype(call, 1, 1u << self->dtype));
+    TRY(rt_shape_need_dtype(call, 1, 1u << self->dtype));
     TRY(need_rank(call, 1));
     TRY(rt_view_need_dim(call, 2, &dim));
     TRY(slice_length(call, 3, self->dims[dim], &length));
     if (part->rank != self->rank) {
-        return rt_refuse(call, "a part of rank %u, expected %u", part->rank, self->rank);
+        return rt_shape_refuse(call, "a part of rank %u, expected %u", part->rank, self->rank);
     }
     for (uint8_t d = 0; d < self->rank; d++) {
         TRY(rt_dim_require_equal(&call->graph->dims, part->dims[d],
                                  d == dim ? length : self->dims[d],
                                  "a size of a part, which is that of its place", call->err));
     }
-    return rt_set_out_like(call, 0, 0);
+    return rt_shape_set_out_like(call, 0, 0);
 }
 
 static enum status select_scatter_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *self = rt_arg(call, 0), *part = rt_arg(call, 1);
+    const struct rt_value *self = rt_shape_arg(call, 0), *part = rt_shape_arg(call, 1);
     struct rt_dim rest[SHAPE_RANK_MAX];
     uint8_t dim;
 
     TRY(rt_view_same_dtype(call));
-    TRY(rt_need_dtype(call, 1, 1u << self->dtype));
+    TRY(rt_shape_need_dtype(call, 1, 1u << self->dtype));
     TRY(need_rank(call, 1));
     TRY(rt_view_need_dim(call, 2, &dim));
     if (part->rank != self->rank - 1) {
-        return rt_refuse(call, "a part of rank %u, expected %u", part->rank, self->rank - 1);
+        return rt_shape_refuse(call, "a part of rank %u, expected %u", part->rank, self->rank - 1);
     }
     dims_without(self, dim, rest);
     for (uint8_t d = 0; d < part->rank; d++) {
         TRY(rt_dim_require_equal(&call->graph->dims, part->dims[d], rest[d],
                                  "a size of a part, which is that of its place", call->err));
     }
-    return rt_set_out_like(call, 0, 0);
+    return rt_shape_set_out_like(call, 0, 0);
 }
 
 /* Copies the elements between first, first + step, ... (|count| of them) of |dim| of argument 0 to
@@ -486,7 +491,7 @@ static enum status emit_between(struct rt_emit *emit, uint8_t dim, struct rt_pla
     const struct rt_tensor *self = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
     struct rt_copy copy = rt_copy_to(out);
 
-    if (step == 1 || count < 2 || rt_is_in_place(self, out)) {
+    if (step == 1 || count < 2 || rt_keep_is_in_place(self, out)) {
         return ST_OK;
     }
     for (uint8_t d = 0; d < out->rank; d++) {
@@ -502,7 +507,7 @@ static enum status emit_between(struct rt_emit *emit, uint8_t dim, struct rt_pla
         return error_set(err, ST_UNSUPPORTED, "slice_scatter: more than %d dims to walk",
                          SHAPE_RANK_MAX);
     }
-    return rt_emit_copy(emit, out, self, &copy, err);
+    return rt_copy_emit(emit, out, self, &copy, err);
 }
 
 static enum status slice_scatter_emit(struct rt_emit *emit, struct error *err)
@@ -519,9 +524,9 @@ static enum status slice_scatter_emit(struct rt_emit *emit, struct error *err)
         copy.src[d] = part->strides[d];
     }
     rt_copy_move(&copy, start, out->strides[dim], 0);
-    TRY(rt_emit_copy(emit, out, part, &copy, err));
+    TRY(rt_copy_emit(emit, out, part, &copy, err));
     TRY(emit_between(emit, dim, start, step, count, err));
-    return rt_emit_keep(emit, dim, start, count ? (count - 1) * step + 1 : 0, err);
+    return rt_keep_emit(emit, dim, start, count ? (count - 1) * step + 1 : 0, err);
 }
 
 static enum status select_scatter_emit(struct rt_emit *emit, struct error *err)
@@ -538,8 +543,8 @@ static enum status select_scatter_emit(struct rt_emit *emit, struct error *err)
         copy.src[d] = part->strides[d];
     }
     rt_copy_move(&copy, place, out->strides[dim], 0);
-    TRY(rt_emit_copy(emit, out, part, &copy, err));
-    return rt_emit_keep(emit, dim, place, 1, err);
+    TRY(rt_copy_emit(emit, out, part, &copy, err));
+    return rt_keep_emit(emit, dim, place, 1, err);
 }
 
 /* clang-format off */

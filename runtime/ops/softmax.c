@@ -14,8 +14,8 @@
 
 #include "base/check.h"
 #include "hal/cpu/uk.h"
-#include "runtime/ops/convert.h"
 #include "runtime/emit/emit.h"
+#include "runtime/kernels/convert.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/shaders/generated/softmax.spv.h"
 
@@ -27,8 +27,8 @@ static float rounded(enum dtype dtype, float value)
 {
     uint64_t element;
 
-    rt_store(RT_CLASS_F32, dtype)((char *)&element, 0, &value, 1);
-    rt_load(dtype, RT_CLASS_F32)(&value, (const char *)&element, 0, 1);
+    rt_convert_store(RT_CLASS_F32, dtype)((char *)&element, 0, &value, 1);
+    rt_convert_load(dtype, RT_CLASS_F32)(&value, (const char *)&element, 0, 1);
     return value;
 }
 
@@ -69,13 +69,13 @@ static void softmax_row(const struct rt_along *k, char *y, const char *x, float 
         return;
     }
     int64_t width = (int64_t)dtype_bytes(k->in);
-    rt_load(k->in, RT_CLASS_F32)(scratch, x, width, k->length);
+    rt_convert_load(k->in, RT_CLASS_F32)(scratch, x, width, k->length);
     if (k->is_log) {
         log_softmax_halves(k, scratch, scratch + k->length);
     } else {
         softmax(scratch, scratch, n);
     }
-    rt_store(RT_CLASS_F32, k->in)(y, width, scratch, k->length);
+    rt_convert_store(RT_CLASS_F32, k->in)(y, width, scratch, k->length);
 }
 
 /* Short rows of floats, several at a time, written from scratch. In place each row would wait until
@@ -189,8 +189,8 @@ static void softmax_columns_tile(const struct hal_args *args, struct hal_tile ti
             .n = (size_t)n,
             .row_bytes = k->inner * width,
             .width = width,
-            .load = rt_load(k->in, RT_CLASS_F32),
-            .store = rt_store(RT_CLASS_F32, k->in),
+            .load = rt_convert_load(k->in, RT_CLASS_F32),
+            .store = rt_convert_store(RT_CLASS_F32, k->in),
             .max = scratch,
             .sum = scratch + RT_ALONG_COLUMNS,
             .row = scratch + 2 * RT_ALONG_COLUMNS,
@@ -242,10 +242,10 @@ static const struct hal_kernel softmax_f64_kernel = {.name = "softmax_f64",
 
 static enum status softmax_shape(struct rt_shape_call *call)
 {
-    if (rt_arg(call, 2)->b) {
-        return rt_unsupported(call, "halves to float on the way");
+    if (rt_shape_arg(call, 2)->b) {
+        return rt_shape_unsupported(call, "halves to float on the way");
     }
-    return rt_along_shape(call, 1u << rt_arg(call, 0)->dtype);
+    return rt_along_shape(call, 1u << rt_shape_arg(call, 0)->dtype);
 }
 
 static enum status emit_softmax(struct rt_emit *emit, bool is_log, struct error *err)

@@ -6,8 +6,8 @@
 #include <inttypes.h>
 
 #include "base/bytes.h"
-#include "runtime/ops/copy.h"
 #include "runtime/emit/emit.h"
+#include "runtime/kernels/copy.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/pointwise.h"
 #include "runtime/ops/view_priv.h"
@@ -17,19 +17,19 @@
 
 static enum status as_strided_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *size = rt_arg(call, 1), *stride = rt_arg(call, 2);
+    const struct rt_value *size = rt_shape_arg(call, 1), *stride = rt_shape_arg(call, 2);
 
     TRY(rt_view_same_dtype(call));
     TRY(rt_view_rank(call, size->count));
     if (stride->count != size->count) {
-        return rt_refuse(call, "%u sizes and %u strides", size->count, stride->count);
+        return rt_shape_refuse(call, "%u sizes and %u strides", size->count, stride->count);
     }
     for (uint32_t d = 0; d < size->count; d++) {
         if (rt_dim_is_const(size->ints[d]) && size->ints[d].value < 0) {
-            return rt_refuse(call, "size %" PRId64 " of dim %u", size->ints[d].value, d);
+            return rt_shape_refuse(call, "size %" PRId64 " of dim %u", size->ints[d].value, d);
         }
     }
-    return rt_set_out(call, 0, (uint8_t)size->count, size->ints);
+    return rt_shape_set_out(call, 0, (uint8_t)size->count, size->ints);
 }
 
 /* The file's strides and offset may reach anything: every element that they reach must be inside
@@ -58,7 +58,7 @@ static enum status as_strided_emit(struct rt_emit *emit, struct error *err)
                          "as_strided: elements %" PRId64 " to %" PRId64 " of a tensor of %" PRId64,
                          low, high, self->numel);
     }
-    return rt_emit_copy(emit, out, self, &copy, err);
+    return rt_copy_emit(emit, out, self, &copy, err);
 }
 
 /* ---- diagonals, windows, flips -----------------------------------------------------------------
@@ -67,17 +67,17 @@ static enum status as_strided_emit(struct rt_emit *emit, struct error *err)
 static enum status diagonal_shape(struct rt_shape_call *call)
 {
     struct rt_dims *dims = &call->graph->dims;
-    const struct rt_value *self = rt_arg(call, 0);
+    const struct rt_value *self = rt_shape_arg(call, 0);
     struct rt_dim out[SHAPE_RANK_MAX];
     uint8_t first, second, rank = 0;
     int64_t offset;
 
     TRY(rt_view_same_dtype(call));
-    TRY(rt_need_const(call, 1, &offset));
+    TRY(rt_shape_need_const(call, 1, &offset));
     TRY(rt_view_need_dim(call, 2, &first));
     TRY(rt_view_need_dim(call, 3, &second));
     if (first == second) {
-        return rt_refuse(call, "the diagonal of dim %u and itself", first);
+        return rt_shape_refuse(call, "the diagonal of dim %u and itself", first);
     }
     for (uint8_t d = 0; d < self->rank; d++) {
         if (d != first && d != second) {
@@ -87,7 +87,7 @@ static enum status diagonal_shape(struct rt_shape_call *call)
     struct rt_dim below = rt_dim_add(dims, self->dims[first], rt_dim_of(offset < 0 ? offset : 0));
     struct rt_dim right = rt_dim_sub(dims, self->dims[second], rt_dim_of(offset > 0 ? offset : 0));
     out[rank++] = rt_dim_max(dims, rt_dim_of(0), rt_dim_min(dims, below, right));
-    return rt_set_out(call, 0, rank, out);
+    return rt_shape_set_out(call, 0, rank, out);
 }
 
 static enum status diagonal_emit(struct rt_emit *emit, struct error *err)
@@ -109,13 +109,13 @@ static enum status diagonal_emit(struct rt_emit *emit, struct error *err)
     }
     copy.src[rank] = self->strides[first] + self->strides[second];
     copy.src_offset = offset < 0 ? -offset * self->strides[first] : offset * self->strides[second];
-    return rt_emit_copy(emit, out, self, &copy, err);
+    return rt_copy_emit(emit, out, self, &copy, err);
 }
 
 static enum status unfold_shape(struct rt_shape_call *call)
 {
     struct rt_dims *dims = &call->graph->dims;
-    const struct rt_value *self = rt_arg(call, 0);
+    const struct rt_value *self = rt_shape_arg(call, 0);
     struct rt_dim out[SHAPE_RANK_MAX];
     int64_t size, step;
     uint8_t dim;
@@ -123,11 +123,11 @@ static enum status unfold_shape(struct rt_shape_call *call)
     TRY(rt_view_same_dtype(call));
     TRY(rt_view_rank(call, self->rank + 1u));
     TRY(rt_view_need_dim(call, 1, &dim));
-    TRY(rt_need_const(call, 2, &size));
-    TRY(rt_need_const(call, 3, &step));
+    TRY(rt_shape_need_const(call, 2, &size));
+    TRY(rt_shape_need_const(call, 3, &step));
     struct rt_dim whole = self->rank ? self->dims[dim] : rt_dim_of(1);
     if (size < 0 || size > whole.value || step < 1) {
-        return rt_refuse(call, "windows of %" PRId64 " in steps of %" PRId64, size, step);
+        return rt_shape_refuse(call, "windows of %" PRId64 " in steps of %" PRId64, size, step);
     }
     for (uint8_t d = 0; d < self->rank; d++) {
         out[d] = self->dims[d];
@@ -137,7 +137,7 @@ static enum status unfold_shape(struct rt_shape_call *call)
         out[dim] = rt_dim_add(dims, rt_dim_floordiv(dims, last, rt_dim_of(step)), rt_dim_of(1));
     }
     out[self->rank] = rt_dim_of(size);
-    return rt_set_out(call, 0, self->rank + 1, out);
+    return rt_shape_set_out(call, 0, self->rank + 1, out);
 }
 
 static enum status unfold_emit(struct rt_emit *emit, struct error *err)
@@ -151,7 +151,7 @@ static enum status unfold_emit(struct rt_emit *emit, struct error *err)
         copy.src[d] = self->strides[d] * (d == dim && out->dims[d] > 1 ? step : 1);
     }
     copy.src[self->rank] = self->rank ? self->strides[dim] : 1;
-    return rt_emit_copy(emit, out, self, &copy, err);
+    return rt_copy_emit(emit, out, self, &copy, err);
 }
 
 static enum status flip_shape(struct rt_shape_call *call)
@@ -161,7 +161,7 @@ static enum status flip_shape(struct rt_shape_call *call)
 
     TRY(rt_view_same_dtype(call));
     TRY(rt_view_dims(call, 1, flipped, &mask));
-    return rt_set_out_like(call, 0, 0);
+    return rt_shape_set_out_like(call, 0, 0);
 }
 
 static enum status flip_emit(struct rt_emit *emit, struct error *err)
@@ -177,7 +177,7 @@ static enum status flip_emit(struct rt_emit *emit, struct error *err)
         copy.src[d] = -self->strides[d];
         copy.src_offset += (self->dims[d] - 1) * self->strides[d];
     }
-    return rt_emit_copy(emit, out, self, &copy, err);
+    return rt_copy_emit(emit, out, self, &copy, err);
 }
 
 /* ---- side by side ------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ static enum status flip_emit(struct rt_emit *emit, struct error *err)
 
 static const struct rt_value *list_item(const struct rt_shape_call *call, uint32_t item)
 {
-    return rt_graph_value(call->graph, rt_arg(call, 0)->values[item]);
+    return rt_graph_value(call->graph, rt_shape_arg(call, 0)->values[item]);
 }
 
 /* PyTorch accepts an empty tensor of one dim beside tensors of any rank. */
@@ -197,12 +197,12 @@ static bool is_nothing(const struct rt_value *value)
 /* Parts are converted to their common type. */
 static enum status list_dtype(struct rt_shape_call *call)
 {
-    enum dtype dtype = rt_out_dtype(call, 0);
+    enum dtype dtype = rt_shape_out_dtype(call, 0);
 
-    for (uint32_t i = 0; i < rt_arg(call, 0)->count; i++) {
-        if (rt_promote(list_item(call, i)->dtype, dtype) != dtype) {
-            return rt_refuse(call, "tensor %u is %s, the output %s", i,
-                             dtype_text(list_item(call, i)->dtype), dtype_text(dtype));
+    for (uint32_t i = 0; i < rt_shape_arg(call, 0)->count; i++) {
+        if (rt_convert_promote(list_item(call, i)->dtype, dtype) != dtype) {
+            return rt_shape_refuse(call, "tensor %u is %s, the output %s", i,
+                                   dtype_text(list_item(call, i)->dtype), dtype_text(dtype));
         }
     }
     return ST_OK;
@@ -211,7 +211,7 @@ static enum status list_dtype(struct rt_shape_call *call)
 /* The first tensor that determines the others' dims; NULL without one. */
 static const struct rt_value *list_model(const struct rt_shape_call *call)
 {
-    for (uint32_t i = 0; i < rt_arg(call, 0)->count; i++) {
+    for (uint32_t i = 0; i < rt_shape_arg(call, 0)->count; i++) {
         if (!is_nothing(list_item(call, i))) {
             return list_item(call, i);
         }
@@ -224,7 +224,7 @@ static enum status list_agrees(struct rt_shape_call *call, const struct rt_value
                                const struct rt_value *value, uint8_t dim)
 {
     if (value->rank != model->rank) {
-        return rt_refuse(call, "tensors of rank %u and %u", model->rank, value->rank);
+        return rt_shape_refuse(call, "tensors of rank %u and %u", model->rank, value->rank);
     }
     for (uint8_t d = 0; d < model->rank; d++) {
         if (d != dim) {
@@ -242,19 +242,19 @@ static enum status cat_shape(struct rt_shape_call *call)
     int64_t number;
     uint8_t dim;
 
-    if (rt_arg(call, 0)->count == 0) {
-        return rt_refuse(call, "no tensors");
+    if (rt_shape_arg(call, 0)->count == 0) {
+        return rt_shape_refuse(call, "no tensors");
     }
     TRY(list_dtype(call));
     if (!model) {
-        return rt_set_out(call, 0, 1, &sum);
+        return rt_shape_set_out(call, 0, 1, &sum);
     }
-    TRY(rt_need_const(call, 1, &number));
-    TRY(rt_need_dim(call, number, model->rank, &dim));
+    TRY(rt_shape_need_const(call, 1, &number));
+    TRY(rt_shape_need_dim(call, number, model->rank, &dim));
     if (model->rank == 0) {
-        return rt_refuse(call, "tensors of rank 0");
+        return rt_shape_refuse(call, "tensors of rank 0");
     }
-    for (uint32_t i = 0; i < rt_arg(call, 0)->count; i++) {
+    for (uint32_t i = 0; i < rt_shape_arg(call, 0)->count; i++) {
         const struct rt_value *value = list_item(call, i);
         if (!is_nothing(value)) {
             TRY(list_agrees(call, model, value, dim));
@@ -264,7 +264,7 @@ static enum status cat_shape(struct rt_shape_call *call)
     for (uint8_t d = 0; d < model->rank; d++) {
         out[d] = d == dim ? sum : model->dims[d];
     }
-    return rt_set_out(call, 0, model->rank, out);
+    return rt_shape_set_out(call, 0, model->rank, out);
 }
 
 static enum status cat_emit(struct rt_emit *emit, struct error *err)
@@ -285,7 +285,7 @@ static enum status cat_emit(struct rt_emit *emit, struct error *err)
             copy.dst[d] = out->strides[d];
             copy.src[d] = part->strides[d];
         }
-        TRY(rt_emit_convert(emit, out, part, &copy, err));
+        TRY(rt_pointwise_convert(emit, out, part, &copy, err));
         offset += part->dims[dim];
     }
     return ST_OK;
@@ -294,25 +294,25 @@ static enum status cat_emit(struct rt_emit *emit, struct error *err)
 static enum status stack_shape(struct rt_shape_call *call)
 {
     struct rt_dim out[SHAPE_RANK_MAX];
-    uint32_t count = rt_arg(call, 0)->count;
+    uint32_t count = rt_shape_arg(call, 0)->count;
     int64_t number;
     uint8_t dim;
 
     if (count == 0) {
-        return rt_refuse(call, "no tensors");
+        return rt_shape_refuse(call, "no tensors");
     }
     const struct rt_value *model = list_item(call, 0);
     TRY(list_dtype(call));
     TRY(rt_view_rank(call, model->rank + 1u));
-    TRY(rt_need_const(call, 1, &number));
-    TRY(rt_need_dim(call, number, model->rank + 1, &dim));
+    TRY(rt_shape_need_const(call, 1, &number));
+    TRY(rt_shape_need_dim(call, number, model->rank + 1, &dim));
     for (uint32_t i = 1; i < count; i++) {
         TRY(list_agrees(call, model, list_item(call, i), UINT8_MAX));
     }
     for (uint8_t d = 0; d <= model->rank; d++) {
         out[d] = d == dim ? rt_dim_of(count) : model->dims[d > dim ? d - 1 : d];
     }
-    return rt_set_out(call, 0, model->rank + 1, out);
+    return rt_shape_set_out(call, 0, model->rank + 1, out);
 }
 
 static enum status stack_emit(struct rt_emit *emit, struct error *err)
@@ -328,7 +328,7 @@ static enum status stack_emit(struct rt_emit *emit, struct error *err)
             copy.dst[d] = out->strides[d < dim ? d : d + 1];
             copy.src[d] = part->strides[d];
         }
-        TRY(rt_emit_convert(emit, out, part, &copy, err));
+        TRY(rt_pointwise_convert(emit, out, part, &copy, err));
     }
     return ST_OK;
 }

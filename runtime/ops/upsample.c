@@ -16,8 +16,8 @@
 #include "hal/cpu/uk.h"
 #include "runtime/emit/emit.h"
 #include "runtime/emit/minmax.h"
-#include "runtime/ops/convert.h"
-#include "runtime/ops/copy.h"
+#include "runtime/kernels/convert.h"
+#include "runtime/kernels/copy.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/pool.h"
 #include "runtime/ops/resample.h"
@@ -167,7 +167,7 @@ static double blend_element(const struct rt_upsample_constants *c, const char *x
     double corner[4];
 
     for (uint32_t i = 0; i < 4; i++) {
-        rt_load(c->dtype, RT_CLASS_F64)(&corner[i], x + at[i] * width, width, 1);
+        rt_convert_load(c->dtype, RT_CLASS_F64)(&corner[i], x + at[i] * width, width, 1);
     }
     double upper = (1 - w->weight) * corner[0] + w->weight * corner[1];
     double lower = (1 - w->weight) * corner[2] + w->weight * corner[3];
@@ -189,8 +189,8 @@ static void bilinear_any(const struct hal_args *args, struct hal_tile tile)
             int64_t column = i / c->channels, channel = i % c->channels;
             struct blend w = blend_of(c, &c->w, column);
             double value = blend_element(c, x + channel * c->x.c * width, &h, &w);
-            rt_store(RT_CLASS_F64, c->dtype)(y + (column * c->y.w + channel * c->y.c) * width, 0,
-                                             &value, 1);
+            rt_convert_store(RT_CLASS_F64, c->dtype)(
+                y + (column * c->y.w + channel * c->y.c) * width, 0, &value, 1);
         }
     }
 }
@@ -238,19 +238,19 @@ static bool find_fraction(double factor, int64_t most, int64_t *out_multiplier,
 static enum status out_size(struct rt_shape_call *call, uint32_t sizes, uint32_t factors,
                             uint32_t i, struct rt_dim *out_dim)
 {
-    const struct rt_value *self = rt_arg(call, 0);
+    const struct rt_value *self = rt_shape_arg(call, 0);
     struct rt_dim in = self->dims[self->rank - 2 + i];
 
-    if (!rt_arg_is_none(call, sizes)) {
-        *out_dim = rt_arg(call, sizes)->ints[i];
+    if (!rt_shape_arg_is_none(call, sizes)) {
+        *out_dim = rt_shape_arg(call, sizes)->ints[i];
         if (out_dim->value < 1 || out_dim->value > OUT_MAX) {
-            return rt_refuse(call, "an output size of %" PRId64, out_dim->value);
+            return rt_shape_refuse(call, "an output size of %" PRId64, out_dim->value);
         }
         return ST_OK;
     }
-    double factor = rt_arg(call, factors)->floats[i];
+    double factor = rt_shape_arg(call, factors)->floats[i];
     if (!(factor > 0) || factor > OUT_MAX || (double)in.value * factor > OUT_MAX) {
-        return rt_refuse(call, "a scale of %g for %" PRId64 " pixels", factor, in.value);
+        return rt_shape_refuse(call, "a scale of %g for %" PRId64 " pixels", factor, in.value);
     }
     if (rt_dim_is_const(in)) {
         *out_dim = rt_dim_of((int64_t)((double)in.value * factor));
@@ -259,7 +259,8 @@ static enum status out_size(struct rt_shape_call *call, uint32_t sizes, uint32_t
     struct rt_dims *dims = &call->graph->dims;
     int64_t multiplier, divisor;
     if (!find_fraction(factor, in.value, &multiplier, &divisor)) {
-        return rt_unsupported(call, "a scale of %g for up to %" PRId64 " pixels", factor, in.value);
+        return rt_shape_unsupported(call, "a scale of %g for up to %" PRId64 " pixels", factor,
+                                    in.value);
     }
     *out_dim = rt_dim_mul(dims, in, rt_dim_of(multiplier));
     *out_dim = rt_dim_floordiv(dims, *out_dim, rt_dim_of(divisor));
@@ -268,26 +269,28 @@ static enum status out_size(struct rt_shape_call *call, uint32_t sizes, uint32_t
 
 static enum status upsample_shape(struct rt_shape_call *call, uint32_t sizes, uint32_t factors)
 {
-    const struct rt_value *self = rt_arg(call, 0);
-    bool has_sizes = !rt_arg_is_none(call, sizes), has_factors = !rt_arg_is_none(call, factors);
+    const struct rt_value *self = rt_shape_arg(call, 0);
+    bool has_sizes = !rt_shape_arg_is_none(call, sizes),
+         has_factors = !rt_shape_arg_is_none(call, factors);
     struct rt_dim out[4];
 
     TRY(rt_view_same_dtype(call));
     if (self->rank != 4) {
-        return rt_refuse(call, "rank %u, expected 4", self->rank);
+        return rt_shape_refuse(call, "rank %u, expected 4", self->rank);
     }
     if (has_sizes == has_factors) {
-        return rt_refuse(call, "either sizes or scales, not %s", has_sizes ? "both" : "neither");
+        return rt_shape_refuse(call, "either sizes or scales, not %s",
+                               has_sizes ? "both" : "neither");
     }
-    if (rt_arg(call, has_sizes ? sizes : factors)->count != 2) {
-        return rt_refuse(call, "%u sizes or scales, expected 2",
-                         rt_arg(call, has_sizes ? sizes : factors)->count);
+    if (rt_shape_arg(call, has_sizes ? sizes : factors)->count != 2) {
+        return rt_shape_refuse(call, "%u sizes or scales, expected 2",
+                               rt_shape_arg(call, has_sizes ? sizes : factors)->count);
     }
     out[0] = self->dims[0];
     out[1] = self->dims[1];
     TRY(out_size(call, sizes, factors, 0, &out[2]));
     TRY(out_size(call, sizes, factors, 1, &out[3]));
-    return rt_set_out(call, 0, 4, out);
+    return rt_shape_set_out(call, 0, 4, out);
 }
 
 static enum status nearest_shape(struct rt_shape_call *call)
@@ -333,7 +336,7 @@ static enum status emit_bytes(struct rt_emit *emit, const struct constants_f64 *
         .h = {.in = c->h.in, .out = c->h.out, .scale = wide->h_scale},
         .w = {.in = c->w.in, .out = c->w.out, .scale = wide->w_scale},
     };
-    return rt_emit_resample_u8(emit, rt_emit_arg(emit, 0), rt_emit_out(emit, 0), &resample, err);
+    return rt_resample_emit_u8(emit, rt_emit_arg(emit, 0), rt_emit_out(emit, 0), &resample, err);
 }
 
 static enum status emit_upsample(struct rt_emit *emit, const struct hal_kernel *kernel,

@@ -10,8 +10,8 @@
 
 #include <inttypes.h>
 
-#include "runtime/ops/copy.h"
 #include "runtime/emit/emit.h"
+#include "runtime/kernels/copy.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/view_priv.h"
 
@@ -21,7 +21,7 @@
 static enum status view_shape(struct rt_shape_call *call)
 {
     struct rt_dims *dims = &call->graph->dims;
-    const struct rt_value *self = rt_arg(call, 0), *size = rt_arg(call, 1);
+    const struct rt_value *self = rt_shape_arg(call, 0), *size = rt_shape_arg(call, 1);
     struct rt_dim out[SHAPE_RANK_MAX], product = rt_dim_of(1);
     uint32_t open = SHAPE_RANK_MAX;
 
@@ -32,7 +32,7 @@ static enum status view_shape(struct rt_shape_call *call)
         if (rt_dim_is(out[i], -1) && open == SHAPE_RANK_MAX) {
             open = i;
         } else if (rt_dim_is_const(out[i]) && out[i].value < 0) {
-            return rt_refuse(call, "size %" PRId64 " of dim %u", out[i].value, i);
+            return rt_shape_refuse(call, "size %" PRId64 " of dim %u", out[i].value, i);
         } else {
             product = rt_dim_mul(dims, product, out[i]);
         }
@@ -40,31 +40,31 @@ static enum status view_shape(struct rt_shape_call *call)
     struct rt_dim numel = rt_value_numel(call->graph, self);
     if (open < size->count) {
         if (rt_dim_is(product, 0)) {
-            return rt_refuse(call, "a size of -1 beside one of 0");
+            return rt_shape_refuse(call, "a size of -1 beside one of 0");
         }
         out[open] = rt_dim_floordiv(dims, numel, product);
         product = rt_dim_mul(dims, product, out[open]);
     }
     TRY(rt_dim_require_equal(dims, product, numel, "elements of a view, as many as of its tensor",
                              call->err));
-    return rt_set_out(call, 0, (uint8_t)size->count, out);
+    return rt_shape_set_out(call, 0, (uint8_t)size->count, out);
 }
 
 static enum status unsqueeze_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *self = rt_arg(call, 0);
+    const struct rt_value *self = rt_shape_arg(call, 0);
     struct rt_dim out[SHAPE_RANK_MAX];
     int64_t number;
     uint8_t dim;
 
     TRY(rt_view_same_dtype(call));
     TRY(rt_view_rank(call, self->rank + 1u));
-    TRY(rt_need_const(call, 1, &number));
-    TRY(rt_need_dim(call, number, self->rank + 1, &dim));
+    TRY(rt_shape_need_const(call, 1, &number));
+    TRY(rt_shape_need_dim(call, number, self->rank + 1, &dim));
     for (uint8_t d = 0; d <= self->rank; d++) {
         out[d] = d == dim ? rt_dim_of(1) : self->dims[d > dim ? d - 1 : d];
     }
-    return rt_set_out(call, 0, self->rank + 1, out);
+    return rt_shape_set_out(call, 0, self->rank + 1, out);
 }
 
 /*
@@ -73,7 +73,7 @@ static enum status unsqueeze_shape(struct rt_shape_call *call)
  */
 static enum status find_ones(struct rt_shape_call *call, uint32_t mask, uint32_t *out_ones)
 {
-    const struct rt_value *self = rt_arg(call, 0);
+    const struct rt_value *self = rt_shape_arg(call, 0);
     uint32_t ones = 0, rank = self->rank, file_rank = rt_node_out(call->graph, call->node, 0)->rank;
 
     for (uint8_t d = 0; d < self->rank; d++) {
@@ -99,7 +99,7 @@ static enum status find_ones(struct rt_shape_call *call, uint32_t mask, uint32_t
 
 static enum status squeeze(struct rt_shape_call *call, uint32_t mask)
 {
-    const struct rt_value *self = rt_arg(call, 0);
+    const struct rt_value *self = rt_shape_arg(call, 0);
     struct rt_dim out[SHAPE_RANK_MAX];
     uint32_t ones = 0;
     uint8_t rank = 0;
@@ -111,7 +111,7 @@ static enum status squeeze(struct rt_shape_call *call, uint32_t mask)
             out[rank++] = self->dims[d];
         }
     }
-    return rt_set_out(call, 0, rank, out);
+    return rt_shape_set_out(call, 0, rank, out);
 }
 
 static enum status squeeze_dim_shape(struct rt_shape_call *call)
@@ -119,8 +119,8 @@ static enum status squeeze_dim_shape(struct rt_shape_call *call)
     int64_t number;
     uint8_t dim;
 
-    TRY(rt_need_const(call, 1, &number));
-    TRY(rt_need_dim(call, number, rt_arg(call, 0)->rank, &dim));
+    TRY(rt_shape_need_const(call, 1, &number));
+    TRY(rt_shape_need_dim(call, number, rt_shape_arg(call, 0)->rank, &dim));
     return squeeze(call, 1u << dim);
 }
 
@@ -138,21 +138,21 @@ static enum status squeeze_dims_shape(struct rt_shape_call *call)
 
 static enum status permute_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *self = rt_arg(call, 0);
+    const struct rt_value *self = rt_shape_arg(call, 0);
     struct rt_dim out[SHAPE_RANK_MAX];
     uint8_t order[SHAPE_RANK_MAX];
     uint32_t mask;
 
     TRY(rt_view_same_dtype(call));
-    if (rt_arg(call, 1)->count != self->rank) {
-        return rt_refuse(call, "%u dims for a tensor of rank %u", rt_arg(call, 1)->count,
-                         self->rank);
+    if (rt_shape_arg(call, 1)->count != self->rank) {
+        return rt_shape_refuse(call, "%u dims for a tensor of rank %u",
+                               rt_shape_arg(call, 1)->count, self->rank);
     }
     TRY(rt_view_dims(call, 1, order, &mask));
     for (uint8_t d = 0; d < self->rank; d++) {
         out[d] = self->dims[order[d]];
     }
-    return rt_set_out(call, 0, self->rank, out);
+    return rt_shape_set_out(call, 0, self->rank, out);
 }
 
 /* Output dim d is dim order[d] of the input. */
@@ -164,7 +164,7 @@ static enum status emit_order(struct rt_emit *emit, const uint8_t *order, struct
     for (uint8_t d = 0; d < out->rank; d++) {
         copy.src[d] = self->strides[order[d]];
     }
-    return rt_emit_copy(emit, out, self, &copy, err);
+    return rt_copy_emit(emit, out, self, &copy, err);
 }
 
 static enum status permute_emit(struct rt_emit *emit, struct error *err)
@@ -180,14 +180,14 @@ static enum status permute_emit(struct rt_emit *emit, struct error *err)
 
 static enum status swap_shape(struct rt_shape_call *call, uint8_t a, uint8_t b)
 {
-    const struct rt_value *self = rt_arg(call, 0);
+    const struct rt_value *self = rt_shape_arg(call, 0);
     struct rt_dim out[SHAPE_RANK_MAX];
 
     TRY(rt_view_same_dtype(call));
     for (uint8_t d = 0; d < self->rank; d++) {
         out[d] = self->dims[d == a ? b : d == b ? a : d];
     }
-    return rt_set_out(call, 0, self->rank, out);
+    return rt_shape_set_out(call, 0, self->rank, out);
 }
 
 static enum status emit_swap(struct rt_emit *emit, uint8_t a, uint8_t b, struct error *err)
@@ -202,13 +202,13 @@ static enum status emit_swap(struct rt_emit *emit, uint8_t a, uint8_t b, struct 
 
 static enum status transpose_shape(struct rt_shape_call *call)
 {
-    uint8_t rank = rt_arg(call, 0)->rank, a, b;
+    uint8_t rank = rt_shape_arg(call, 0)->rank, a, b;
     int64_t first, second;
 
-    TRY(rt_need_const(call, 1, &first));
-    TRY(rt_need_const(call, 2, &second));
-    TRY(rt_need_dim(call, first, rank, &a));
-    TRY(rt_need_dim(call, second, rank, &b));
+    TRY(rt_shape_need_const(call, 1, &first));
+    TRY(rt_shape_need_const(call, 2, &second));
+    TRY(rt_shape_need_dim(call, first, rank, &a));
+    TRY(rt_shape_need_dim(call, second, rank, &b));
     return swap_shape(call, a, b);
 }
 
@@ -222,10 +222,10 @@ static enum status transpose_emit(struct rt_emit *emit, struct error *err)
 
 static enum status t_shape(struct rt_shape_call *call)
 {
-    uint8_t rank = rt_arg(call, 0)->rank;
+    uint8_t rank = rt_shape_arg(call, 0)->rank;
 
     if (rank > 2) {
-        return rt_refuse(call, "rank %u, expected at most 2", rank);
+        return rt_shape_refuse(call, "rank %u, expected at most 2", rank);
     }
     return swap_shape(call, 0, rank == 2);
 }
@@ -238,7 +238,7 @@ static enum status t_emit(struct rt_emit *emit, struct error *err)
 static enum status reorder_shape(struct rt_shape_call *call)
 {
     TRY(rt_view_same_dtype(call));
-    return rt_set_out_like(call, 0, 0);
+    return rt_shape_set_out_like(call, 0, 0);
 }
 
 /* The dims stay; each side has the memory order that its value says. */
@@ -252,26 +252,26 @@ static enum status reorder_emit(struct rt_emit *emit, struct error *err)
 
 static enum status expand_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *self = rt_arg(call, 0), *size = rt_arg(call, 1);
+    const struct rt_value *self = rt_shape_arg(call, 0), *size = rt_shape_arg(call, 1);
     struct rt_dim out[SHAPE_RANK_MAX];
 
     TRY(rt_view_same_dtype(call));
     TRY(rt_view_rank(call, size->count));
     if (size->count < self->rank) {
-        return rt_refuse(call, "%u sizes for a tensor of rank %u", size->count, self->rank);
+        return rt_shape_refuse(call, "%u sizes for a tensor of rank %u", size->count, self->rank);
     }
     uint32_t leading = size->count - self->rank;
     for (uint32_t d = 0; d < size->count; d++) {
         bool is_kept = rt_dim_is(size->ints[d], -1) && d >= leading;
         out[d] = is_kept ? self->dims[d - leading] : size->ints[d];
         if (rt_dim_is_const(out[d]) && out[d].value < 0) {
-            return rt_refuse(call, "size %" PRId64 " of dim %u", out[d].value, d);
+            return rt_shape_refuse(call, "size %" PRId64 " of dim %u", out[d].value, d);
         }
         if (d >= leading) {
             TRY(rt_view_fits(call, self->dims[d - leading], out[d], "a dim that is expanded"));
         }
     }
-    return rt_set_out(call, 0, (uint8_t)size->count, out);
+    return rt_shape_set_out(call, 0, (uint8_t)size->count, out);
 }
 
 static enum status expand_emit(struct rt_emit *emit, struct error *err)
@@ -283,30 +283,31 @@ static enum status expand_emit(struct rt_emit *emit, struct error *err)
     for (uint8_t d = 0; d < self->rank; d++) {
         copy.src[leading + d] = self->dims[d] == 1 ? 0 : self->strides[d];
     }
-    return rt_emit_copy(emit, out, self, &copy, err);
+    return rt_copy_emit(emit, out, self, &copy, err);
 }
 
 static enum status repeat_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *self = rt_arg(call, 0), *repeats = rt_arg(call, 1);
+    const struct rt_value *self = rt_shape_arg(call, 0), *repeats = rt_shape_arg(call, 1);
     struct rt_dim out[SHAPE_RANK_MAX];
 
     TRY(rt_view_same_dtype(call));
     TRY(rt_view_rank(call, repeats->count));
     if (repeats->count < self->rank) {
-        return rt_refuse(call, "%u repeats for a tensor of rank %u", repeats->count, self->rank);
+        return rt_shape_refuse(call, "%u repeats for a tensor of rank %u", repeats->count,
+                               self->rank);
     }
     uint32_t leading = repeats->count - self->rank;
     for (uint32_t d = 0; d < repeats->count; d++) {
         out[d] = repeats->ints[d];
         if (rt_dim_is_const(out[d]) && out[d].value < 0) {
-            return rt_refuse(call, "%" PRId64 " repeats of dim %u", out[d].value, d);
+            return rt_shape_refuse(call, "%" PRId64 " repeats of dim %u", out[d].value, d);
         }
         if (d >= leading) {
             out[d] = rt_dim_mul(&call->graph->dims, out[d], self->dims[d - leading]);
         }
     }
-    return rt_set_out(call, 0, (uint8_t)repeats->count, out);
+    return rt_shape_set_out(call, 0, (uint8_t)repeats->count, out);
 }
 
 /* A repeated dim becomes two: the repetitions outside, the dim itself inside. */
@@ -329,7 +330,7 @@ static enum status repeat_emit(struct rt_emit *emit, struct error *err)
     if (!fits) {
         return error_set(err, ST_UNSUPPORTED, "repeat: more than %d dims to walk", SHAPE_RANK_MAX);
     }
-    return rt_emit_copy(emit, out, self, &copy, err);
+    return rt_copy_emit(emit, out, self, &copy, err);
 }
 
 /* ---- pixels and channels -----------------------------------------------------------------------
@@ -339,16 +340,16 @@ static enum status repeat_emit(struct rt_emit *emit, struct error *err)
 static enum status need_pixels(struct rt_shape_call *call, int64_t *out_factor,
                                const struct rt_dim **out_chw)
 {
-    const struct rt_value *self = rt_arg(call, 0);
+    const struct rt_value *self = rt_shape_arg(call, 0);
 
     TRY(rt_view_same_dtype(call));
-    TRY(rt_need_const(call, 1, out_factor));
+    TRY(rt_shape_need_const(call, 1, out_factor));
     if (self->rank < 3) {
-        return rt_refuse(call, "rank %u, expected 3 or more", self->rank);
+        return rt_shape_refuse(call, "rank %u, expected 3 or more", self->rank);
     }
     /* Its square must not overflow. */
     if (*out_factor < 1 || *out_factor > INT32_MAX) {
-        return rt_refuse(call, "factor %" PRId64, *out_factor);
+        return rt_shape_refuse(call, "factor %" PRId64, *out_factor);
     }
     *out_chw = self->dims + self->rank - 3;
     return ST_OK;
@@ -357,7 +358,7 @@ static enum status need_pixels(struct rt_shape_call *call, int64_t *out_factor,
 static enum status set_pixels(struct rt_shape_call *call, struct rt_dim channels,
                               struct rt_dim height, struct rt_dim width)
 {
-    const struct rt_value *self = rt_arg(call, 0);
+    const struct rt_value *self = rt_shape_arg(call, 0);
     struct rt_dim out[SHAPE_RANK_MAX];
 
     for (uint8_t d = 0; d < self->rank - 3; d++) {
@@ -366,7 +367,7 @@ static enum status set_pixels(struct rt_shape_call *call, struct rt_dim channels
     out[self->rank - 3] = channels;
     out[self->rank - 2] = height;
     out[self->rank - 1] = width;
-    return rt_set_out(call, 0, self->rank, out);
+    return rt_shape_set_out(call, 0, self->rank, out);
 }
 
 /* |dim| / |divisor|, which must be exact. */
@@ -437,7 +438,7 @@ static enum status pixel_unshuffle_emit(struct rt_emit *emit, struct error *err)
     if (!walk_pixels(out, self, rt_emit_int(emit, 1), &copy)) {
         return error_set(err, ST_UNSUPPORTED, "more than %d dims to walk", SHAPE_RANK_MAX);
     }
-    return rt_emit_copy(emit, out, self, &copy, err);
+    return rt_copy_emit(emit, out, self, &copy, err);
 }
 
 static enum status pixel_shuffle_emit(struct rt_emit *emit, struct error *err)
@@ -453,7 +454,7 @@ static enum status pixel_shuffle_emit(struct rt_emit *emit, struct error *err)
         copy.dst[d] = walk.src[d];
         copy.src[d] = walk.dst[d];
     }
-    return rt_emit_copy(emit, out, self, &copy, err);
+    return rt_copy_emit(emit, out, self, &copy, err);
 }
 
 /* clang-format off */

@@ -8,14 +8,14 @@
 
 enum status rt_view_same_dtype(struct rt_shape_call *call)
 {
-    const struct rt_value *self = rt_arg(call, 0);
+    const struct rt_value *self = rt_shape_arg(call, 0);
     struct rt_tensors outs = {.graph = call->graph, .values = call->node->outs, .count = 1};
 
     for (uint32_t value; rt_tensors_next(&outs, &value);) {
         enum dtype dtype = call->graph->values[value].dtype;
         if (dtype != self->dtype) {
-            return rt_refuse(call, "output is %s, expected %s as the input", dtype_text(dtype),
-                             dtype_text(self->dtype));
+            return rt_shape_refuse(call, "output is %s, expected %s as the input",
+                                   dtype_text(dtype), dtype_text(self->dtype));
         }
     }
     return ST_OK;
@@ -24,7 +24,7 @@ enum status rt_view_same_dtype(struct rt_shape_call *call)
 enum status rt_view_rank(struct rt_shape_call *call, uint32_t rank)
 {
     if (rank > SHAPE_RANK_MAX) {
-        return rt_refuse(call, "rank %u, expected at most %d", rank, SHAPE_RANK_MAX);
+        return rt_shape_refuse(call, "rank %u, expected at most %d", rank, SHAPE_RANK_MAX);
     }
     return ST_OK;
 }
@@ -32,17 +32,17 @@ enum status rt_view_rank(struct rt_shape_call *call, uint32_t rank)
 enum status rt_view_dims(struct rt_shape_call *call, uint32_t index, uint8_t dims[SHAPE_RANK_MAX],
                          uint32_t *out_mask)
 {
-    const struct rt_value *self = rt_arg(call, 0), *list = rt_arg(call, index);
+    const struct rt_value *self = rt_shape_arg(call, 0), *list = rt_shape_arg(call, index);
     uint32_t mask = 0;
 
     TRY(rt_view_rank(call, list->count));
     for (uint32_t i = 0; i < list->count; i++) {
         if (!rt_dim_is_const(list->ints[i])) {
-            return rt_unsupported(call, "argument %u depends on the inputs' dims", index);
+            return rt_shape_unsupported(call, "argument %u depends on the inputs' dims", index);
         }
-        TRY(rt_need_dim(call, list->ints[i].value, self->rank, &dims[i]));
+        TRY(rt_shape_need_dim(call, list->ints[i].value, self->rank, &dims[i]));
         if (mask >> dims[i] & 1) {
-            return rt_refuse(call, "dim %u twice", dims[i]);
+            return rt_shape_refuse(call, "dim %u twice", dims[i]);
         }
         mask |= 1u << dims[i];
     }
@@ -54,8 +54,8 @@ enum status rt_view_need_dim(struct rt_shape_call *call, uint32_t index, uint8_t
 {
     int64_t number;
 
-    TRY(rt_need_const(call, index, &number));
-    return rt_need_dim(call, number, rt_arg(call, 0)->rank, out_dim);
+    TRY(rt_shape_need_const(call, index, &number));
+    return rt_shape_need_dim(call, number, rt_shape_arg(call, 0)->rank, out_dim);
 }
 
 enum status rt_view_fits(struct rt_shape_call *call, struct rt_dim dim, struct rt_dim size,

@@ -20,7 +20,8 @@
 /* ---- loops that stand for several ---------------------------------------------------------- */
 
 /* The step that makes |value| if its loop is |op|. */
-static const struct rt_chain_step *maker(const struct rt_chain *c, int value, enum rt_pw_op op)
+static const struct rt_chain_step *maker(const struct rt_chain *c, int value,
+                                         enum rt_pointwise_op op)
 {
     int step = value - (int)c->tensors;
     return step >= 0 && c->steps[step].op == op ? &c->steps[step] : NULL;
@@ -64,7 +65,7 @@ static int find_sixth(const struct rt_chain *c, const struct rt_chain_step *s)
                                                              : -1;
 }
 
-static void become(struct rt_chain_step *s, enum rt_pw_op op, int operand)
+static void become(struct rt_chain_step *s, enum rt_pointwise_op op, int operand)
 {
     *s = (struct rt_chain_step){.op = op, .args = {operand}};
 }
@@ -178,14 +179,14 @@ struct growth {
 };
 
 /* A node as a step. Operands that are constants of one element are numbers. */
-static bool read_step(const struct rt_graph *graph, uint32_t node, struct rt_pw_step *step)
+static bool read_step(const struct rt_graph *graph, uint32_t node, struct rt_pointwise_step *step)
 {
     uint32_t numbers = 0;
 
-    if (!rt_pw_read_step(graph, &graph->nodes[node], step)) {
+    if (!rt_pointwise_read_step(graph, &graph->nodes[node], step)) {
         return false;
     }
-    for (uint32_t i = 0; i < rt_pw_infos[step->op].inputs; i++) {
+    for (uint32_t i = 0; i < rt_pointwise_infos[step->op].inputs; i++) {
         numbers |= (uint32_t)(step->values[i] == RT_PW_NUMBER) << i;
     }
     return rt_chain_takes(step->op, numbers);
@@ -205,7 +206,7 @@ static bool has_node(const struct growth *g, uint32_t node)
 static bool list_operands(struct growth *g)
 {
     const struct rt_graph *graph = g->rw->graph;
-    struct rt_pw_step step;
+    struct rt_pointwise_step step;
 
     g->tensor_count = g->number_count = 0;
     for (uint32_t i = 0; i < g->count; i++) {
@@ -252,7 +253,7 @@ static bool may_join(const struct growth *g, uint32_t value)
     const struct rt_graph *graph = g->rw->graph;
     const struct rt_value *v = &graph->values[value];
     const struct rt_node *last = &graph->nodes[g->nodes[0]];
-    struct rt_pw_step step;
+    struct rt_pointwise_step step;
 
     return v->node != RT_NO_NODE && !graph->nodes[v->node].is_dead && is_private(g, value) &&
            rt_value_same_dims(v, rt_node_out(graph, last, 0)) && read_step(graph, v->node, &step);
@@ -326,7 +327,7 @@ static void make_steps(const struct growth *g, struct rt_chain *chain)
     *chain = (struct rt_chain){.tensors = g->tensor_count, .step_count = g->count};
     for (uint32_t i = 0; i < g->count; i++) {
         struct rt_chain_step *s = &chain->steps[i];
-        struct rt_pw_step step;
+        struct rt_pointwise_step step;
         must(read_step(g->rw->graph, g->nodes[i], &step));
         s->op = step.op;
         for (uint32_t a = 0; a < rt_chain_arg_count(step.op); a++) {
@@ -348,7 +349,7 @@ static uint32_t names_of(struct rt_graph *graph, const struct rt_chain *c)
     size_t len = 0;
 
     for (uint32_t i = 0; i < c->step_count; i++) {
-        const char *name = rt_pw_name(c->steps[i].op);
+        const char *name = rt_pointwise_name(c->steps[i].op);
         len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s", i > 0 ? " " : "", name);
     }
     must(len < sizeof(text));
@@ -411,7 +412,7 @@ static bool repeats_rows(const struct growth *g)
 static enum status chain_up(struct rt_rewrite *rw, uint32_t node, struct error *err)
 {
     struct growth g = {.rw = rw, .nodes = {node}, .count = 1};
-    struct rt_pw_step step;
+    struct rt_pointwise_step step;
     struct rt_chain chain;
 
     if (rw->graph->nodes[node].is_dead || !read_step(rw->graph, node, &step) ||

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "runtime/ops/convert.h"
+#include "runtime/kernels/convert.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
@@ -110,8 +110,8 @@ static void recognise_halves(struct rt_graph *graph, const struct rt_node *produ
 {
     struct rt_value *weights = rt_node_arg(graph, product, 1);
     if (rt_node_arg(graph, product, 0)->is_half && weights->is_constant && !weights->is_half) {
-        weights->is_half = rt_are_halves((const float *)(const void *)weights->bytes.ptr,
-                                         weights->bytes.len / sizeof(float));
+        weights->is_half = rt_convert_are_halves((const float *)(const void *)weights->bytes.ptr,
+                                                 weights->bytes.len / sizeof(float));
     }
 }
 

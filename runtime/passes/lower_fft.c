@@ -4,8 +4,8 @@
 
 #include <math.h>
 
+#include "runtime/kernels/convert.h"
 #include "runtime/ops/apply.h"
-#include "runtime/ops/convert.h"
 #include "runtime/ops/fft.h"
 #include "runtime/passes/lower.h"
 
@@ -21,7 +21,7 @@ static enum status make_fft(struct rt_graph *graph, uint32_t x, const struct tra
                             uint32_t *out, struct error *err)
 {
     enum dtype dtype = graph->values[x].dtype;
-    enum dtype part = t->mode == RT_FFT_FROM_REAL ? dtype : rt_part_of(dtype);
+    enum dtype part = t->mode == RT_FFT_FROM_REAL ? dtype : rt_convert_part(dtype);
     uint32_t length = rt_graph_int(graph, rt_dim_of(t->length)), table;
 
     TRY(rt_op_apply(graph, "fft_table", &length, 1, part, &table, err));
@@ -36,7 +36,7 @@ static enum status make_fft(struct rt_graph *graph, uint32_t x, const struct tra
         rt_graph_float(graph, t->scale),
     };
     return rt_op_apply(graph, "fft", args, 8,
-                       t->mode == RT_FFT_TO_REAL ? part : rt_complex_of(part), out, err);
+                       t->mode == RT_FFT_TO_REAL ? part : rt_convert_complex(part), out, err);
 }
 
 /* Item |i| of the list of dims, of the node's first argument. */

@@ -4,8 +4,8 @@
 
 #include <math.h>
 
+#include "runtime/kernels/qgemm.h"
 #include "runtime/ops/apply.h"
-#include "runtime/ops/qgemm.h"
 #include "runtime/passes/quantize.h"
 
 /* What a product is of, whatever operator says it. Values; the bias may be none. */

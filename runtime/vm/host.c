@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "runtime/call/inside.h"
-#include "runtime/ops/convert.h"
+#include "runtime/kernels/convert.h"
 #include "runtime/vm/vm.h"
 
 static enum status refuse_empty(struct rt_invocation *inv)
@@ -62,12 +62,12 @@ static struct rt_scalar load(enum dtype dtype, const char *from)
     int64_t i;
     switch (dtype_infos[dtype].kind) {
     case DTYPE_FLOAT:
-        rt_load(dtype, RT_CLASS_F64)(&f, from, 0, 1);
+        rt_convert_load(dtype, RT_CLASS_F64)(&f, from, 0, 1);
         return rt_scalar_of_double(f);
     case DTYPE_BOOL:
         return (struct rt_scalar){RT_BOOL, *from != 0};
     default:
-        rt_load(dtype, RT_CLASS_I64)(&i, from, 0, 1);
+        rt_convert_load(dtype, RT_CLASS_I64)(&i, from, 0, 1);
         return (struct rt_scalar){RT_INT, i};
     }
 }

@@ -26,9 +26,9 @@
 #include "hal/device.h"
 #include "hal/queue.h"
 #include "hal/semaphore.h"
-#include "runtime/ops/convert.h"
-#include "runtime/ops/gemm.h"
 #include "runtime/emit/emit.h"
+#include "runtime/kernels/convert.h"
+#include "runtime/kernels/gemm.h"
 #include "runtime/ops/op.h"
 
 #define SKIP 77
@@ -230,7 +230,7 @@ static double tolerance_of(const struct shadow *shadow, enum dtype dtype,
 static double number_at(const uint8_t *at, enum dtype dtype)
 {
     double value;
-    rt_load(dtype, RT_CLASS_F64)(&value, (const char *)at, 0, 1);
+    rt_convert_load(dtype, RT_CLASS_F64)(&value, (const char *)at, 0, 1);
     return value;
 }
 
@@ -389,7 +389,7 @@ static void find_dtypes(struct rt_emit *emit, const struct hal_dispatch *dispatc
             const struct rt_tensor *out = rt_emit_out(emit, o);
             if (out && is_part_of(&dispatch->bindings[i], &out->binding)) {
                 bool is_complex = dtype_infos[out->dtype].kind == DTYPE_COMPLEX;
-                dtypes[i] = is_complex ? rt_part_of(out->dtype) : out->dtype;
+                dtypes[i] = is_complex ? rt_convert_part(out->dtype) : out->dtype;
             }
         }
     }

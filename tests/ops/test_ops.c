@@ -383,7 +383,7 @@ int main(int argc, char **argv)
     }
     if (argc == 1) {
         rt_op_each(check_covered, &session);
-        rt_host_call_each(check_host_call, &session);
+        rt_import_host_call_each(check_host_call, &session);
     }
     buf_fini(&session.listing);
     buf_fini(&session.graphs);

@@ -10,7 +10,7 @@
 
 #include "runtime/emit/cut.h"
 #include "runtime/emit/emit.h"
-#include "runtime/ops/keep.h"
+#include "runtime/kernels/keep.h"
 #include "runtime/ops/op.h"
 
 #define CALL_VALUES_MAX 16

@@ -18,7 +18,7 @@ static const struct hal_kernel plain = {.spirv = HAL_SPIRV(words)}, hosted = {.n
 static const struct rt_machine *machine_of(uint32_t capabilities, const struct hal_kernel *kernel)
 {
     const struct hal_device_props props = {.capabilities = capabilities};
-    return rt_machine_of(&props, kernel);
+    return rt_cut_machine(&props, kernel);
 }
 
 static const struct rt_machine *gpu(void)
@@ -34,22 +34,22 @@ static int64_t ceil_div(int64_t a, int64_t b)
 static void test_small_work_is_one_tile(void **state)
 {
     (void)state;
-    assert_int_equal(rt_cut_tiles(&rt_workers, 0), 1);
-    assert_int_equal(rt_cut_tiles(&rt_workers, 7999), 1);
-    assert_int_equal(rt_cut_tiles(&rt_workers, 8000), 2);
+    assert_int_equal(rt_cut_tiles(&rt_cut_workers, 0), 1);
+    assert_int_equal(rt_cut_tiles(&rt_cut_workers, 7999), 1);
+    assert_int_equal(rt_cut_tiles(&rt_cut_workers, 8000), 2);
 }
 
 static void test_few_tiles_are_a_power_of_two(void **state)
 {
     (void)state;
     for (int64_t ns = 0; ns <= 200000; ns += 100) {
-        int64_t tiles = rt_cut_tiles(&rt_workers, ns);
+        int64_t tiles = rt_cut_tiles(&rt_cut_workers, ns);
         assert_int_equal(tiles & (tiles - 1), 0);
     }
-    assert_int_equal(rt_cut_tiles(&rt_workers, 200000), 8);
-    assert_int_equal(rt_cut_tiles(&rt_workers, 200001), 16);
-    assert_int_equal(rt_cut_tiles(&rt_workers, 1000000), 40);
-    assert_int_equal(rt_cut_tiles(&rt_workers, INT64_MAX), 512);
+    assert_int_equal(rt_cut_tiles(&rt_cut_workers, 200000), 8);
+    assert_int_equal(rt_cut_tiles(&rt_cut_workers, 200001), 16);
+    assert_int_equal(rt_cut_tiles(&rt_cut_workers, 1000000), 40);
+    assert_int_equal(rt_cut_tiles(&rt_cut_workers, INT64_MAX), 512);
 }
 
 static void test_an_axis_has_an_even_number_of_tiles(void **state)
@@ -61,7 +61,7 @@ static void test_an_axis_has_an_even_number_of_tiles(void **state)
     assert_int_equal(rt_cut_axis(7, 1), 7);
     assert_int_equal(rt_cut_axis(7, 100), 1); /* there is no even number */
     assert_int_equal(rt_cut_axis(0, 4), 1);
-    assert_int_equal(rt_cut_length(&rt_workers, 1000, 0, 300), 300);
+    assert_int_equal(rt_cut_length(&rt_cut_workers, 1000, 0, 300), 300);
 }
 
 /* So long that workers have |tiles| of it. */
@@ -88,7 +88,7 @@ static int64_t tiles_of(const struct rt_cut *cut)
 static void check_product(int64_t lines, int64_t pixels, int64_t panels, int64_t tiles)
 {
     struct rt_cut cut = product_of(lines, pixels, panels, tiles);
-    rt_cut_product(&rt_workers, &cut);
+    rt_cut_product(&rt_cut_workers, &cut);
     assert_int_equal(cut.band_images, 1);
     assert_between(cut.band_y, 1, lines);
     assert_between(cut.band_x, 1, pixels);
@@ -112,7 +112,7 @@ static void test_products_of_any_size(void **state)
 static struct rt_cut product(int64_t lines, int64_t pixels, int64_t panels, int64_t tiles)
 {
     struct rt_cut cut = product_of(lines, pixels, panels, tiles);
-    rt_cut_product(&rt_workers, &cut);
+    rt_cut_product(&rt_cut_workers, &cut);
     return cut;
 }
 
@@ -132,21 +132,21 @@ static void test_what_is_read_less_often(void **state)
 static void test_workers_have_tiles_of_a_fixed_length(void **state)
 {
     (void)state;
-    assert_int_equal(rt_cut_things(&rt_workers, RT_WORK_ELEMENTS, 1, 1, 1), 16384);
-    assert_int_equal(rt_cut_things(&rt_workers, RT_WORK_EXP, 1 << 20, 1000, 1000), 8);
-    assert_int_equal(rt_cut_things(&rt_workers, RT_WORK_FOLD, 9, 1 << 20, 1 << 20), 1);
-    assert_int_equal(rt_cut_things(&rt_workers, RT_WORK_MACS, 9, 0, 0), 65536);
-    assert_int_equal(rt_cut_units(&rt_workers, RT_WORK_COPY, 1, 4), 131072);
-    assert_int_equal(rt_cut_block(&rt_workers, 1000, 64, 48), 48);
+    assert_int_equal(rt_cut_things(&rt_cut_workers, RT_WORK_ELEMENTS, 1, 1, 1), 16384);
+    assert_int_equal(rt_cut_things(&rt_cut_workers, RT_WORK_EXP, 1 << 20, 1000, 1000), 8);
+    assert_int_equal(rt_cut_things(&rt_cut_workers, RT_WORK_FOLD, 9, 1 << 20, 1 << 20), 1);
+    assert_int_equal(rt_cut_things(&rt_cut_workers, RT_WORK_MACS, 9, 0, 0), 65536);
+    assert_int_equal(rt_cut_units(&rt_cut_workers, RT_WORK_COPY, 1, 4), 131072);
+    assert_int_equal(rt_cut_block(&rt_cut_workers, 1000, 64, 48), 48);
 }
 
 /* Each device that is no GPU, processors that Vulkan calls devices among them. */
 static void test_only_gpus_are_cut_for_lanes(void **state)
 {
     (void)state;
-    assert_ptr_equal(machine_of(0, &plain), &rt_workers);
-    assert_ptr_equal(machine_of(HAL_SUBGROUPS | HAL_F64, &teams), &rt_workers);
-    assert_ptr_equal(machine_of(HAL_GPU, &hosted), &rt_workers);
+    assert_ptr_equal(machine_of(0, &plain), &rt_cut_workers);
+    assert_ptr_equal(machine_of(HAL_SUBGROUPS | HAL_F64, &teams), &rt_cut_workers);
+    assert_ptr_equal(machine_of(HAL_GPU, &hosted), &rt_cut_workers);
     assert_ptr_equal(machine_of(HAL_GPU, &teams), gpu());
     assert_true(gpu()->lanes > 1);
     assert_true(machine_of(HAL_GPU | HAL_SUBGROUPS, &teams)->lanes > gpu()->lanes);
@@ -274,7 +274,7 @@ static void test_bands_of_images(void **state)
     assert_int_equal(wide.band_x * wide.band_y, 1);
     assert_int_equal(narrow.band_x * narrow.band_y * narrow.channels, gpu()->lanes);
     wide.ns = 40000;
-    rt_cut_bands(&rt_workers, &wide);
+    rt_cut_bands(&rt_cut_workers, &wide);
     assert_int_equal(wide.band_x, 7);
 }
 

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/ops/copy.h"
 #include "runtime/emit/emit.h"
+#include "runtime/kernels/copy.h"
 #include "tests/unit/ops_call.h"
 
 static const enum dtype by_width[] = {DT_U8, DT_F16, DT_F32, DT_I64};
@@ -65,7 +65,7 @@ static const char *check(const struct rt_copy *copy, enum dtype dtype, int64_t d
     call_init(&call, NULL, "");
     struct rt_tensor to = call_tensor(&call, dtype, 1, &dst_count, dst);
     struct rt_tensor from = call_tensor(&call, dtype, 1, &src_count, src);
-    assert_ok(err, rt_emit_copy(&call, &to, &from, copy, &err));
+    assert_ok(err, rt_copy_emit(&call, &to, &from, copy, &err));
     assert_memory_equal(dst, want, size);
     free(dst);
     free(want);

@@ -14,8 +14,8 @@
 #include "hal/device.h"
 #include "hal/pool.h"
 #include "runtime/call/invocation.h"
+#include "runtime/kernels/convert.h"
 #include "runtime/load/load.h"
-#include "runtime/ops/convert.h"
 #include "runtime/program/program.h"
 #include "tests/unit/call_support.h"
 #include "tests/unit/unit.h"
@@ -69,16 +69,17 @@ static void call(const char *kind, enum dtype dtype, double *first, double *seco
         const double one = 1;
         assert_ok(err, rt_invocation_input(invocation, 0, dtype, &shape, &memory, &err));
         for (size_t i = 0; i < COUNT; i++) {
-            rt_store(RT_CLASS_F64, dtype)((char *)memory + i * dtype_bytes(dtype), 0, &one, 1);
+            rt_convert_store(RT_CLASS_F64, dtype)((char *)memory + i * dtype_bytes(dtype), 0, &one,
+                                                  1);
         }
     }
     assert_ok(err, rt_invocation_prepare(invocation, RT_PREPARE_ALL, &err));
     assert_int_equal(submit_and_wait(invocation, false), ST_OK);
     const char *bytes = (const char *)rt_invocation_result(invocation, 0)->bytes.ptr;
-    rt_load(dtype, RT_CLASS_F64)(first, bytes, (int64_t)dtype_bytes(dtype), COUNT);
+    rt_convert_load(dtype, RT_CLASS_F64)(first, bytes, (int64_t)dtype_bytes(dtype), COUNT);
     if (second) {
         bytes = (const char *)rt_invocation_result(invocation, 1)->bytes.ptr;
-        rt_load(DT_BOOL, RT_CLASS_F64)(second, bytes, 1, COUNT);
+        rt_convert_load(DT_BOOL, RT_CLASS_F64)(second, bytes, 1, COUNT);
     }
     rt_invocation_free(invocation);
 }

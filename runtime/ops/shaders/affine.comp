@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* y = x * scale + shift by channel: what is left of a batch norm. */
-#include "runtime/ops/shaders/element.glsl"
+#include "runtime/kernels/shaders/element.glsl"
 #include "runtime/ops/norm.h"
 
 CONSTANTS(rt_affine_constants);
-#include "runtime/ops/shaders/loop.glsl"
+#include "runtime/kernels/shaders/loop.glsl"
 
 void main()
 {

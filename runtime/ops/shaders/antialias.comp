@@ -4,7 +4,7 @@
  * element at a time. Bindings: output, input. Tile y is a channel's image.
  */
 #include "runtime/ops/antialias.h"
-#include "runtime/ops/shaders/element.glsl"
+#include "runtime/kernels/shaders/element.glsl"
 
 CONSTANTS(rt_aa_constants);
 

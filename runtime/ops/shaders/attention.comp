@@ -7,10 +7,10 @@
  * form attention_subgroups: -DSUBGROUPS GL_KHR_shader_subgroup_arithmetic
  * form attention:
  */
-#include "runtime/ops/shaders/element.glsl"
+#include "runtime/kernels/shaders/element.glsl"
 #include "runtime/ops/attention.h"
-#include "runtime/ops/shaders/math.glsl"
-#include "runtime/ops/shaders/group.glsl"
+#include "runtime/kernels/shaders/math.glsl"
+#include "runtime/kernels/shaders/group.glsl"
 
 CONSTANTS(rt_attention);
 

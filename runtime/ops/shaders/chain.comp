@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Chains of pointwise loops over floats (chain.h): each lane takes an element through all steps. */
-#include "runtime/ops/shaders/element.glsl"
+#include "runtime/kernels/shaders/element.glsl"
 #include "runtime/ops/chain.h"
 #include "runtime/ops/shaders/loops.glsl"
 
 CONSTANTS(rt_chain_constants);
-#include "runtime/ops/shaders/loop.glsl"
+#include "runtime/kernels/shaders/loop.glsl"
 
 /* A tensor that is one row for many has the row again and again along the innermost dim. */
 float read_tensor(uint tensor, int64_t position)

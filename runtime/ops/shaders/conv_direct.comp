@@ -5,8 +5,8 @@
  * Bindings: output, input, weights, bias; or weights, the outputs' side, the inputs' side.
  */
 #include "runtime/ops/conv_direct.h"
-#include "runtime/ops/shaders/element.glsl"
-#include "runtime/ops/shaders/group.glsl"
+#include "runtime/kernels/shaders/element.glsl"
+#include "runtime/kernels/shaders/group.glsl"
 
 CONSTANTS(rt_direct_constants);
 

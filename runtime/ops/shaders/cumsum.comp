@@ -3,9 +3,9 @@
  * Running sums along a dim, as cumsum.c has them but of doubles. Of a long row each lane adds up a
  * stretch, then begins at the sum of those before it. Sums of floats keep what rounding takes off.
  */
-#include "runtime/ops/shaders/element.glsl"
+#include "runtime/kernels/shaders/element.glsl"
 #include "runtime/ops/along.h"
-#include "runtime/ops/shaders/group.glsl"
+#include "runtime/kernels/shaders/group.glsl"
 
 CONSTANTS(rt_along);
 

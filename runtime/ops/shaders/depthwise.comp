@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Depthwise convolution, a channel a lane. Bindings: out, in, weights as [taps, channels], bias. */
-#include "runtime/ops/shaders/element.glsl"
+#include "runtime/kernels/shaders/element.glsl"
 #include "runtime/ops/depthwise.h"
 
 CONSTANTS(rt_depthwise);

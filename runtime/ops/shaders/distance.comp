@@ -4,9 +4,9 @@
  * Bindings: out, rows, columns. Tile y is the batch.
  */
 #include "runtime/ops/distance.h"
-#include "runtime/ops/shaders/element.glsl"
-#include "runtime/ops/shaders/group.glsl"
-#include "runtime/ops/shaders/math.glsl"
+#include "runtime/kernels/shaders/element.glsl"
+#include "runtime/kernels/shaders/group.glsl"
+#include "runtime/kernels/shaders/math.glsl"
 
 CONSTANTS(rt_distance_constants);
 

@@ -3,7 +3,7 @@
  * Rows of a quantised table, as quant_layers.c has them. A place outside of the table gives 0.
  * Bindings: output, weights, scales, zero points, places.
  */
-#include "runtime/ops/shaders/element.glsl"
+#include "runtime/kernels/shaders/element.glsl"
 #include "runtime/ops/quant.h"
 
 CONSTANTS(rt_quant_embed);

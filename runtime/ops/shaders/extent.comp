@@ -4,7 +4,7 @@
  * tile together, then each what it finds in a stretch of its own. Bindings: rows, how many, and the
  * tensor (RT_NONZERO), or tensor and mask.
  */
-#include "runtime/ops/shaders/element.glsl"
+#include "runtime/kernels/shaders/element.glsl"
 #include "runtime/ops/extent.h"
 
 CONSTANTS(rt_extent);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* gather of gather.c. A place outside of the table gives 0. Bindings: list, table, index. */
-#include "runtime/ops/shaders/element.glsl"
+#include "runtime/kernels/shaders/element.glsl"
 #include "runtime/ops/index.h"
 
 CONSTANTS(rt_along_constants);

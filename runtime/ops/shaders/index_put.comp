@@ -5,9 +5,9 @@
  * outside of the table is left out, and so is what a mask has too many of. Bindings: output, table,
  * list, then the index tensors or the mask, then words.
  */
-#include "runtime/ops/shaders/element.glsl"
+#include "runtime/kernels/shaders/element.glsl"
 #include "runtime/ops/index.h"
-#include "runtime/ops/keep.h"
+#include "runtime/kernels/keep.h"
 
 CONSTANTS(rt_index_constants);
 #include "runtime/ops/shaders/index.glsl"

@@ -4,7 +4,7 @@
  * begins by what the others count. A negative number is none, what is beyond the length is left
  * out, what the length has beyond them is 0 where it is given. Bindings: output, repeats, and how many there are.
  */
-#include "runtime/ops/shaders/element.glsl"
+#include "runtime/kernels/shaders/element.glsl"
 #include "runtime/ops/interleave.h"
 
 CONSTANTS(rt_interleave);

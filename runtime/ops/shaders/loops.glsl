@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The loops of the pointwise family on one element of floats; see pointwise_loops.c. */
 #include "runtime/ops/pointwise.h"
-#include "runtime/ops/shaders/math.glsl"
+#include "runtime/kernels/shaders/math.glsl"
 
 float maximum(float a, float b)
 {

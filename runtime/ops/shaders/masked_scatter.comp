@@ -4,11 +4,11 @@
  * and counts what its lanes found together. What a source has no element for is kept. Bindings:
  * output, tensor, mask, source.
  */
-#include "runtime/ops/shaders/element.glsl"
+#include "runtime/kernels/shaders/element.glsl"
 #include "runtime/ops/masked.h"
 
 CONSTANTS(rt_masked);
-#include "runtime/ops/shaders/loop.glsl"
+#include "runtime/kernels/shaders/loop.glsl"
 
 #define PIECE 8u
 

@@ -2,7 +2,7 @@
 /* "matmul" of matmul.c in integers, which wrap: a lane has one element of the output at a time.
  * Bindings: out, a, b. Grid: blocks of rows, products. */
 #include "runtime/ops/matmul.h"
-#include "runtime/ops/shaders/element.glsl"
+#include "runtime/kernels/shaders/element.glsl"
 
 CONSTANTS(rt_matmul_constants);
 

@@ -5,9 +5,9 @@
  * form norm_subgroups: -DSUBGROUPS GL_KHR_shader_subgroup_arithmetic
  * form norm:
  */
-#include "runtime/ops/shaders/element.glsl"
+#include "runtime/kernels/shaders/element.glsl"
 #include "runtime/ops/norm.h"
-#include "runtime/ops/shaders/group.glsl"
+#include "runtime/kernels/shaders/group.glsl"
 
 CONSTANTS(rt_norm_constants);
 

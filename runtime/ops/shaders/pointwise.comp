@@ -4,15 +4,15 @@
  * doubles only WITH_F64 (pointwise_f64.comp). The variant is the loop and its class. An integer
  * divided by zero is 0, and so is its remainder.
  */
-#include "runtime/ops/shaders/element.glsl"
+#include "runtime/kernels/shaders/element.glsl"
 #include "runtime/ops/pointwise.h"
 #include "runtime/ops/shaders/loops.glsl"
 #ifdef WITH_F64
-#include "runtime/ops/shaders/f64.glsl"
+#include "runtime/kernels/shaders/f64.glsl"
 #endif
 
-CONSTANTS(rt_pw_constants);
-#include "runtime/ops/shaders/loop.glsl"
+CONSTANTS(rt_pointwise_constants);
+#include "runtime/kernels/shaders/loop.glsl"
 
 const uint op = variant / RT_CLASS_COUNT;
 const uint class = variant % RT_CLASS_COUNT;

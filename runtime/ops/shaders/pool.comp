@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Windows of images, both kernels of pool.c by variant: what a window is, that file says. */
-#include "runtime/ops/shaders/element.glsl"
+#include "runtime/kernels/shaders/element.glsl"
 #include "runtime/ops/pool.h"
 
 CONSTANTS(rt_pool_constants);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* What a byte becomes, as qpointwise.c has it, by variant. */
-#include "runtime/ops/shaders/element.glsl"
+#include "runtime/kernels/shaders/element.glsl"
 #include "runtime/ops/qpointwise.h"
 
 CONSTANTS(rt_qbytes);
-#include "runtime/ops/shaders/loop.glsl"
+#include "runtime/kernels/shaders/loop.glsl"
 
 /* Rounded to even, into [min, max] of bytes. */
 uint8_t requantize(float v)

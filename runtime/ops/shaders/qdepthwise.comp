@@ -3,8 +3,8 @@
  * Depthwise convolution of 8-bit integers, as qproduct.c has it: a lane has a channel of a pixel,
  * neighbours the next. Bindings: out, in, weights, columns.
  */
-#include "runtime/ops/shaders/element.glsl"
-#include "runtime/ops/qgemm.h"
+#include "runtime/kernels/shaders/element.glsl"
+#include "runtime/kernels/qgemm.h"
 
 CONSTANTS(rt_qdepthwise);
 

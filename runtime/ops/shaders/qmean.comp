@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The mean over an image's pixels of qpointwise.c: a lane has a channel. Bindings: out, x. */
-#include "runtime/ops/shaders/element.glsl"
+#include "runtime/kernels/shaders/element.glsl"
 #include "runtime/ops/qpointwise.h"
 
 CONSTANTS(rt_qmean);

@@ -3,11 +3,11 @@
  * Quantising and dequantising, by variant; quant_kernels.c says what strange scales give. A
  * division may be off in the last place on some devices, and an integer by one step then.
  */
-#include "runtime/ops/shaders/element.glsl"
+#include "runtime/kernels/shaders/element.glsl"
 #include "runtime/ops/quant.h"
 
 CONSTANTS(rt_quant_constants);
-#include "runtime/ops/shaders/loop.glsl"
+#include "runtime/kernels/shaders/loop.glsl"
 
 /* Out of range, to the nearer bound; NaN to the lower one. */
 int64_t saturate(float rounded, int zero_point)

@@ -7,9 +7,9 @@
  * form quantize_rows_subgroups: -DSUBGROUPS GL_KHR_shader_subgroup_arithmetic
  * form quantize_rows:
  */
-#include "runtime/ops/shaders/element.glsl"
+#include "runtime/kernels/shaders/element.glsl"
 #include "runtime/ops/quant.h"
-#include "runtime/ops/shaders/group.glsl"
+#include "runtime/kernels/shaders/group.glsl"
 
 CONSTANTS(rt_quant_rows);
 

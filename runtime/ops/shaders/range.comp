@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Element i is start + i * step, as create.c has it but of doubles. Bindings: the output, and where
  * the start is read, that. */
-#include "runtime/ops/shaders/element.glsl"
+#include "runtime/kernels/shaders/element.glsl"
 #include "runtime/ops/create.h"
 
 CONSTANTS(rt_range);

@@ -7,9 +7,9 @@
  * form reduce_subgroups: -DSUBGROUPS GL_KHR_shader_subgroup_arithmetic
  * form reduce:
  */
-#include "runtime/ops/shaders/element.glsl"
+#include "runtime/kernels/shaders/element.glsl"
 #include "runtime/ops/reduce.h"
-#include "runtime/ops/shaders/group.glsl"
+#include "runtime/kernels/shaders/group.glsl"
 
 CONSTANTS(rt_reduce_constants);
 

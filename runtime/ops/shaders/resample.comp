@@ -4,8 +4,8 @@
  * the other. Weights are computed in doubles, as they are there; where a device divides less
  * exactly than a processor, one may be rounded to its other neighbour. Bindings: output, image.
  */
-#include "runtime/ops/shaders/element.glsl"
-#include "runtime/ops/shaders/f64.glsl"
+#include "runtime/kernels/shaders/element.glsl"
+#include "runtime/kernels/shaders/f64.glsl"
 #include "runtime/ops/resample.h"
 
 CONSTANTS(rt_resample_constants);
@@ -24,7 +24,7 @@ float64_t triangle(Window w, int64_t at)
     return distance_ < 1.0lf ? 1.0lf - distance_ : 0.0lf;
 }
 
-/* rt_triangle_f64() */
+/* rt_antialias_triangle_f64() */
 Window find_triangle(rt_resample_dim dim, int64_t at)
 {
     Window w;

@@ -4,7 +4,7 @@
  * time. Bindings: out, picture, grid. Tile y is the image.
  */
 #include "runtime/ops/sample.h"
-#include "runtime/ops/shaders/element.glsl"
+#include "runtime/kernels/shaders/element.glsl"
 
 CONSTANTS(rt_sample_constants);
 

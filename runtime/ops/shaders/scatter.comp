@@ -3,7 +3,7 @@
  * scatter of gather.c: a lane owns a column of a row, keeps the table's and goes through its index in
  * order. A place outside of the table is left out. Bindings: output, table, index, list.
  */
-#include "runtime/ops/shaders/element.glsl"
+#include "runtime/kernels/shaders/element.glsl"
 #include "runtime/ops/index.h"
 
 CONSTANTS(rt_along_constants);

@@ -4,7 +4,7 @@
  * column for what it takes, in order. A place outside of the table is left out. Bindings: output,
  * table, index, list.
  */
-#include "runtime/ops/shaders/element.glsl"
+#include "runtime/kernels/shaders/element.glsl"
 #include "runtime/ops/index.h"
 
 CONSTANTS(rt_along_constants);

@@ -5,10 +5,10 @@
  * form softmax_subgroups: -DSUBGROUPS GL_KHR_shader_subgroup_arithmetic
  * form softmax:
  */
-#include "runtime/ops/shaders/element.glsl"
+#include "runtime/kernels/shaders/element.glsl"
 #include "runtime/ops/along.h"
-#include "runtime/ops/shaders/math.glsl"
-#include "runtime/ops/shaders/group.glsl"
+#include "runtime/kernels/shaders/math.glsl"
+#include "runtime/kernels/shaders/group.glsl"
 
 CONSTANTS(rt_along);
 

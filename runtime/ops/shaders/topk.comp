@@ -8,7 +8,7 @@
  * would have to share one, but for a stable order, or the result is not to be sorted, one lane takes
  * the steps of the host.
  */
-#include "runtime/ops/shaders/element.glsl"
+#include "runtime/kernels/shaders/element.glsl"
 #include "runtime/ops/order.h"
 
 CONSTANTS(rt_topk_constants);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Nearest and bilinear resampling, by variant, with the arithmetic of upsample.c. */
-#include "runtime/ops/shaders/element.glsl"
+#include "runtime/kernels/shaders/element.glsl"
 #include "runtime/ops/upsample.h"
 
 CONSTANTS(rt_upsample_constants);

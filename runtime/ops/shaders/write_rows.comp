@@ -6,7 +6,7 @@
  */
 #include "hal/vulkan/shaders/kernel.glsl"
 #include "runtime/ops/llm.h"
-#include "runtime/ops/keep.h"
+#include "runtime/kernels/keep.h"
 
 CONSTANTS(rt_write_rows);
 

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "runtime/kernels/gemm.h"
+
+#include "base/check.h"
+#include "hal/cpu/uk.h"
+#include "hal/cpu/uk_subnormals.h"
+#include "runtime/emit/cut.h"
+#include "runtime/emit/emit.h"
+#include "runtime/kernels/shaders/generated/gemm.spv.h"
+#include "runtime/kernels/shaders/generated/gemm_f16.spv.h"
+#include "runtime/kernels/shaders/generated/gemm_matrices.spv.h"
+#include "runtime/kernels/shaders/generated/pack.spv.h"
+
+/* Rough speed of one core: multiply-adds a nanosecond, and bytes of weights from memory a
+ * nanosecond. */
+#define MACS_PER_NS 50
+#define BYTES_PER_NS 20
+
+/* ---- the kernel ------------------------------------------------------------------------------ */
+
+/* Output positions [begin, end) of an axis, all of which read taps [tap, tap_end). */
+struct run {
+    int64_t begin, end, tap, tap_end;
+};
+
+static void valid_taps(const struct rt_axis *a, int64_t position, int64_t *tap, int64_t *tap_end)
+{
+    int64_t base = position * a->step + a->first;
+    *tap = *tap_end = 0;
+    for (int64_t t = 0; t < a->taps; t++) {
+        int64_t at = base + t * a->spread;
+        if (at >= 0 && at < a->in) {
+            *tap = *tap_end ? *tap : t;
+            *tap_end = t + 1;
+        }
+    }
+}
+
+/* Do all positions in [begin, end) read all taps? */
+static bool is_inside(const struct rt_axis *a, int64_t begin, int64_t end)
+{
+    int64_t reach = (a->taps - 1) * a->spread;
+    int64_t lowest = begin * a->step + a->first + (reach < 0 ? reach : 0);
+    int64_t highest = (end - 1) * a->step + a->first + (reach > 0 ? reach : 0);
+    return lowest >= 0 && highest < a->in;
+}
+
+/* The run that begins at |position| and ends at or before |limit|. */
+static struct run next_run(const struct rt_axis *a, int64_t position, int64_t limit)
+{
+    struct run run = {.begin = position, .end = position + 1};
+    if (is_inside(a, position, limit)) {
+        return (struct run){position, limit, 0, a->taps};
+    }
+    valid_taps(a, position, &run.tap, &run.tap_end);
+    for (; run.end < limit; run.end++) {
+        int64_t tap, tap_end;
+        valid_taps(a, run.end, &tap, &tap_end);
+        if (tap != run.tap || tap_end != run.tap_end) {
+            break;
+        }
+    }
+    return run;
+}
+
+/* The runs of channels that every pixel of a block gathers, from its first tap on. Taps of a line
+ * that are neighbours in memory and in the weights form one run. */
+static void gather(const struct rt_gemm *g, const struct run *y, const struct run *x,
+                   struct uk_segment *segments, struct uk_gemm_f32 *call)
+{
+    int64_t channels = g->channels / g->groups, taps = x->tap_end - x->tap;
+    bool merge = g->groups == 1 && g->x.spread == 1 && g->x.k_spread == 1;
+    uint32_t count = 0;
+    for (int64_t ty = y->tap; taps > 0 && ty < y->tap_end; ty++) {
+        int64_t line = (ty - y->tap) * g->y.spread * g->line_in;
+        int64_t k_line = (g->y.k_first + ty * g->y.k_spread) * g->kernel_w;
+        for (int64_t tx = x->tap; tx < x->tap_end; tx += merge ? taps : 1) {
+            int64_t k = k_line + g->x.k_first + tx * g->x.k_spread;
+            segments[count++] = (struct uk_segment){
+                .a = line + (tx - x->tap) * g->x.spread * g->channels,
+                .k = (size_t)(k * channels),
+            };
+        }
+    }
+    call->segments = segments;
+    call->segment_count = count;
+    call->run = count ? (uint32_t)(channels * (merge ? taps : 1)) : 0;
+}
+
+static void swap_strides(ptrdiff_t *a, ptrdiff_t *b)
+{
+    ptrdiff_t c = *a;
+    *a = *b;
+    *b = c;
+}
+
+/* Exchanges lines and rows. */
+static void turn(struct uk_gemm_f32 *call)
+{
+    uint32_t lines = call->lines;
+    call->lines = call->m;
+    call->m = lines;
+    swap_strides(&call->a_line, &call->a_row);
+    swap_strides(&call->residual_line, &call->residual_row);
+    swap_strides(&call->c_line, &call->c_row);
+}
+
+/*
+ * The block of |call| in |images| images. A block of a single line takes the images as its lines. A
+ * block that is one pixel wide is transposed: the borders of images gather separately from the
+ * rest, and a pixel at a time would use only a small part of each register tile.
+ */
+static void multiply_images(const struct rt_gemm *g, struct uk_gemm_f32 call, int64_t images)
+{
+    if (call.m == 1) {
+        turn(&call);
+    }
+    if (call.lines == 1) {
+        call.lines = (uint32_t)images;
+        call.a_line = g->image_in;
+        call.c_line = call.residual_line = g->image_out;
+        images = 1;
+        if (call.m == 1) {
+            turn(&call);
+        }
+    }
+    for (int64_t i = 0; i < images; i++) {
+        hal_cpu_uk()->gemm_f32(&call);
+        call.a += g->image_in;
+        call.c += g->image_out;
+        call.residual = call.residual ? call.residual + g->image_out : NULL;
+    }
+}
+
+/* Multiplies one block of output pixels that gather alike; |call| holds what all blocks share. */
+static void multiply(const struct rt_gemm *g, const struct run *y, const struct run *x,
+                     struct uk_segment *segments, struct uk_gemm_f32 call, int64_t images)
+{
+    int64_t in_y = y->begin * g->y.step + g->y.first + y->tap * g->y.spread;
+    int64_t in_x = x->begin * g->x.step + g->x.first + x->tap * g->x.spread;
+    int64_t out = y->begin * g->line_out + x->begin * g->pixel_out;
+    gather(g, y, x, segments, &call);
+    if (call.segment_count > 0) {
+        call.a += in_y * g->line_in + in_x * g->channels;
+    }
+    call.c += out;
+    call.residual = call.residual ? call.residual + out : NULL;
+    call.lines = (uint32_t)(y->end - y->begin);
+    call.m = (uint32_t)(x->end - x->begin);
+    multiply_images(g, call, images);
+}
+
+static int64_t min_i64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Output positions of a tile. */
+struct band {
+    int64_t y, y_end, x, x_end;
+};
+
+static void multiply_band(const struct rt_gemm *g, const struct band *band,
+                          struct uk_segment *segments, const struct uk_gemm_f32 *call,
+                          int64_t images)
+{
+    for (int64_t y = band->y; y < band->y_end;) {
+        struct run lines = next_run(&g->y, y, band->y_end);
+        for (int64_t x = band->x; x < band->x_end;) {
+            struct run pixels = next_run(&g->x, x, band->x_end);
+            multiply(g, &lines, &pixels, segments, *call, images);
+            x = pixels.end;
+        }
+        y = lines.end;
+    }
+}
+
+/* Half-precision elements converted at a time: a few cache lines. */
+#define ROUND_CHUNK 256
+
+static void round_to_halves(float *c, int64_t count)
+{
+    uint16_t halves[ROUND_CHUNK];
+    for (int64_t at = 0; at < count; at += ROUND_CHUNK) {
+        size_t n = (size_t)min_i64(ROUND_CHUNK, count - at);
+        hal_cpu_uk()->f32_to_f16(halves, c + at, n);
+        hal_cpu_uk()->f16_to_f32(c + at, halves, n);
+    }
+}
+
+/* Rounds the output of multiply_band(). Contiguous pixels form one run. */
+static void round_band(const struct rt_gemm *g, const struct band *band,
+                       const struct uk_gemm_f32 *call, int64_t images)
+{
+    int64_t pixels = g->pixel_out == (int64_t)call->n ? band->x_end - band->x : 1;
+    for (int64_t i = 0; i < images; i++) {
+        for (int64_t y = band->y; y < band->y_end; y++) {
+            float *line = call->c + i * g->image_out + y * g->line_out;
+            for (int64_t x = band->x; x < band->x_end; x += pixels) {
+                round_to_halves(line + x * g->pixel_out, pixels * call->n);
+            }
+        }
+    }
+}
+
+/*
+ * Bindings: out, in, weights, bias, residual. Grid: bands, bands of images * groups, blocks of
+ * panels.
+ */
+static void multiply_tile(const struct hal_args *args, struct hal_tile tile)
+{
+    const struct rt_gemm *g = args->constants;
+    int64_t image = tile.y / g->groups * g->band_images, group = tile.y % g->groups;
+    int64_t images = min_i64(g->band_images, g->images - image);
+    int64_t width = g->width, group_outs = g->outs / g->groups;
+    int64_t column = (int64_t)tile.z * g->panels * width;
+    struct band band = {.y = tile.x / g->bands_x * g->band_y, .x = tile.x % g->bands_x * g->band_x};
+    band.y_end = min_i64(band.y + g->band_y, g->y.out);
+    band.x_end = min_i64(band.x + g->band_x, g->x.out);
+    int64_t out = image * g->image_out + group * group_outs + column + g->offset_out;
+    /* With k = 0 no element is read, but addresses are computed: any valid one will do. */
+    const float *in = args->bindings[g->k > 0 ? 1 : 0], *weights = args->bindings[g->k > 0 ? 2 : 0];
+    const float *bias = args->bindings[3], *residual = args->bindings[4];
+    struct uk_gemm_f32 call = {
+        .a = in + image * g->image_in + group * (g->channels / g->groups),
+        .a_line = g->y.step * g->line_in,
+        .a_row = g->x.step * g->channels,
+        .b = weights + image * g->image_b + group * g->group_b + column * g->k,
+        .k = (size_t)g->k,
+        .bias = bias ? bias + group * group_outs + column : NULL,
+        .residual = residual ? residual + out : NULL,
+        .residual_line = g->line_out,
+        .residual_row = g->pixel_out,
+        .c = (float *)args->bindings[0] + out,
+        .c_line = g->line_out,
+        .c_row = g->pixel_out,
+        .n = (uint32_t)min_i64(g->panels * width, group_outs - column),
+        .min = g->min,
+        .max = g->max,
+    };
+    multiply_band(g, &band, args->scratch, &call, images);
+    if (g->is_rounded) {
+        round_band(g, &band, &call, images);
+    }
+}
+
+static void gemm_cpu(const struct hal_args *args, struct hal_tile tile)
+{
+    uint64_t mode = uk_subnormals_drop();
+    multiply_tile(args, tile);
+    uk_subnormals_keep(mode);
+}
+
+const struct hal_kernel rt_gemm_kernel = {
+    .name = "gemm_f32",
+    .cpu = gemm_cpu,
+    .spirv = {HAL_SPIRV_FORM(gemm_gpu_spirv, HAL_GPU), HAL_SPIRV_FORM(gemm_spirv, 0)}};
+
+static const struct hal_kernel big_kernel = {
+    .name = "gemm_f32",
+    .cpu = gemm_cpu,
+    .spirv = {HAL_SPIRV_LANES(gemm_big_spirv, HAL_GPU, RT_GEMM_BIG_LANES),
+              HAL_SPIRV_FORM(gemm_spirv, 0)}};
+
+const struct hal_kernel rt_gemm_halves_kernel = {
+    .name = "gemm_halves",
+    .cpu = gemm_cpu,
+    .spirv = {HAL_SPIRV_FORM(gemm_matrices_spirv, HAL_MATRICES_F16),
+              HAL_SPIRV_FORM(gemm_f16_spirv, HAL_GPU | HAL_F16),
+              HAL_SPIRV_FORM(gemm_gpu_spirv, HAL_GPU), HAL_SPIRV_FORM(gemm_spirv, 0)}};
+
+static const struct hal_kernel big_halves_kernel = {
+    .name = "gemm_halves",
+    .cpu = gemm_cpu,
+    .spirv = {HAL_SPIRV_FORM(gemm_matrices_spirv, HAL_MATRICES_F16),
+              HAL_SPIRV_FORM(gemm_f16_spirv, HAL_GPU | HAL_F16),
+              HAL_SPIRV_LANES(gemm_big_spirv, HAL_GPU, RT_GEMM_BIG_LANES),
+              HAL_SPIRV_FORM(gemm_spirv, 0)}};
+
+/* ---- recording ------------------------------------------------------------------------------- */
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static int64_t cost_ns(double pixels, double n, double k)
+{
+    double compute = pixels * n * k / MACS_PER_NS, memory = n * k * sizeof(float) / BYTES_PER_NS;
+    double ns = compute > memory ? compute : memory;
+    return ns > 1e15 ? (int64_t)1e15 : (int64_t)ns + 1;
+}
+
+/* Chooses the tiles; returns the cost. */
+static int64_t cut(struct rt_gemm *g, const struct hal_cpu_uk *uk, const struct rt_machine *machine)
+{
+    int64_t group_outs = g->outs / g->groups, parts = g->images * g->groups;
+    int64_t ns = cost_ns((double)g->y.out * (double)g->x.out, (double)group_outs, (double)g->k);
+    struct rt_cut cut = {.images = g->images,
+                         .groups = g->groups,
+                         .lines = g->y.out,
+                         .pixels = g->x.out,
+                         .panels = uk_panels_f32(uk, (uint32_t)group_outs),
+                         .width = uk->f32_nr,
+                         .rows = uk->f32_mr,
+                         .ns = ns > INT64_MAX / parts ? INT64_MAX : ns * parts,
+                         .shares_panels = g->image_b == 0,
+                         .has_big_form = true};
+    rt_cut_product(machine, &cut);
+    g->band_images = cut.band_images;
+    g->band_y = cut.band_y;
+    g->band_x = cut.band_x;
+    g->panels = cut.block;
+    g->bands_y = ceil_div(g->y.out, g->band_y);
+    g->bands_x = ceil_div(g->x.out, g->band_x);
+    return cut.ns;
+}
+
+static const struct hal_kernel *kernel_for(const struct rt_gemm *g, bool are_halves)
+{
+    int64_t rows = g->band_images * g->band_y * g->band_x, columns = g->panels * g->width;
+    bool is_big = rows >= RT_GEMM_BIG_ROWS && columns >= RT_GEMM_BIG_COLUMNS;
+    if (are_halves) {
+        return is_big ? &big_halves_kernel : &rt_gemm_halves_kernel;
+    }
+    return is_big ? &big_kernel : &rt_gemm_kernel;
+}
+
+enum status rt_gemm_emit(struct rt_emit *emit, struct rt_gemm *g,
+                         const struct rt_gemm_tensors *tensors, struct error *err)
+{
+    const struct hal_cpu_uk *uk = hal_cpu_uk();
+    if (g->images == 0 || g->y.out == 0 || g->x.out == 0 || g->outs == 0) {
+        return ST_OK;
+    }
+    if (g->outs > INT32_MAX || g->channels > INT32_MAX) {
+        return error_set(err, ST_TOO_LARGE, "%lld columns, %lld channels", (long long)g->outs,
+                         (long long)g->channels);
+    }
+    int64_t panels = uk_panels_f32(uk, (uint32_t)(g->outs / g->groups));
+    const struct hal_kernel *usual = tensors->are_halves ? &rt_gemm_halves_kernel : &rt_gemm_kernel;
+    int64_t cost = cut(g, uk, rt_emit_machine(emit, usual));
+    g->width = uk->f32_nr;
+    must(g->width % 8 == 0); /* shaders read eight columns at a time */
+    size_t segments = (size_t)(g->y.taps * g->x.taps) + 1;
+    struct hal_binding bindings[] = {
+        tensors->out, tensors->in, tensors->weights, tensors->bias, tensors->residual,
+    };
+    int64_t image_bands = ceil_div(g->images, g->band_images);
+    if (image_bands * g->groups > UINT32_MAX || g->bands_y * g->bands_x > UINT32_MAX) {
+        return error_set(err, ST_TOO_LARGE, "%lld images", (long long)g->images);
+    }
+    struct hal_dispatch dispatch = {
+        .kernel = kernel_for(g, tensors->are_halves),
+        .grid = {(uint32_t)(g->bands_y * g->bands_x), (uint32_t)(image_bands * g->groups),
+                 (uint32_t)ceil_div(panels, g->panels)},
+        .constants = g,
+        .constants_bytes = sizeof(*g),
+        .bindings = bindings,
+        .binding_count = 5,
+        .scratch_bytes = segments * sizeof(struct uk_segment),
+        .cost = (uint64_t)cost,
+    };
+    return rt_emit_dispatch(emit, &dispatch, err);
+}
+
+/* ---- packing --------------------------------------------------------------------------------- */
+
+#define PACK_PANELS 4 /* panels of a worker's tile */
+
+/* Bindings: packed, source. Grid: blocks of panels, matrices. */
+static void pack_cpu(const struct hal_args *args, struct hal_tile tile)
+{
+    const struct rt_pack *p = args->constants;
+    const struct hal_cpu_uk *uk = hal_cpu_uk();
+    struct uk_pack_f32 call = {
+        .src = (const float *)args->bindings[1] + tile.y * p->source,
+        .column = p->column,
+        .outer_stride = p->outer_stride,
+        .inner_stride = p->inner_stride,
+        .n = (uint32_t)p->n,
+        .outer_count = (uint32_t)p->outer_count,
+        .inner_count = (uint32_t)p->inner_count,
+        .packed = (float *)args->bindings[0] + tile.y * p->packed,
+    };
+    uint32_t panels = uk_panels_f32(uk, call.n), begin = tile.x * p->panels;
+    uk->pack_f32(&call, begin, panels - begin < p->panels ? panels : begin + p->panels);
+}
+
+const struct hal_kernel rt_pack_kernel = {
+    .name = "pack_f32", .cpu = pack_cpu, .spirv = HAL_SPIRV(pack_spirv)};
+
+enum status rt_gemm_emit_pack(struct rt_emit *emit, struct rt_pack *pack, int64_t matrices,
+                              struct error *err)
+{
+    const struct rt_tensor *in = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
+    if (out->numel > 0 && (pack->n > INT32_MAX || pack->outer_count > INT32_MAX ||
+                           pack->inner_count > INT32_MAX || matrices > INT32_MAX)) {
+        return error_set(err, ST_TOO_LARGE, "%lld matrices of %lld columns", (long long)matrices,
+                         (long long)pack->n);
+    }
+    uint32_t panels = uk_panels_f32(hal_cpu_uk(), (uint32_t)pack->n);
+    int64_t elements = pack->outer_count * pack->inner_count * hal_cpu_uk()->f32_nr;
+    pack->width = hal_cpu_uk()->f32_nr;
+    pack->panels = (uint32_t)rt_cut_block(rt_emit_machine(emit, &rt_pack_kernel), panels * matrices,
+                                          elements, PACK_PANELS);
+    struct hal_binding bindings[] = {out->binding, in->binding};
+    struct hal_dispatch dispatch = {
+        .kernel = &rt_pack_kernel,
+        .grid = {out->numel ? (uint32_t)ceil_div(panels, pack->panels) : 0, (uint32_t)matrices, 1},
+        .constants = pack,
+        .constants_bytes = sizeof(*pack),
+        .bindings = bindings,
+        .binding_count = 2,
+        .cost = (uint64_t)out->bytes / 4,
+    };
+    return rt_emit_dispatch(emit, &dispatch, err);
+}
+
+void rt_gemm_packed_dims(struct rt_dims *dims, struct rt_dim matrices, struct rt_dim k,
+                         struct rt_dim n, struct rt_dim out[4])
+{
+    struct rt_dim width = rt_dim_of(hal_cpu_uk()->f32_nr);
+    out[0] = matrices;
+    out[1] = rt_dim_ceildiv(dims, n, width);
+    out[2] = k;
+    out[3] = width;
+}

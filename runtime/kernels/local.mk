@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: MIT
+# Kernels that several families of operators use, compiled as operators are.
+noinst_LIBRARIES += %D%/libkernels.a
+%C%_libkernels_a_CFLAGS = $(AM_CFLAGS) $(VECTOR_CFLAGS)
+%C%_libkernels_a_SOURCES = \
+	%D%/convert.c \
+	%D%/convert.h \
+	%D%/copy.c \
+	%D%/copy.h \
+	%D%/element.c \
+	%D%/element.h \
+	%D%/gemm.c \
+	%D%/gemm.h \
+	%D%/keep.c \
+	%D%/keep.h \
+	%D%/loop.c \
+	%D%/loop.h \
+	%D%/qgemm.c \
+	%D%/qgemm.h \
+	%D%/shaders/generated/gemm.spv.h \
+	%D%/shaders/generated/gemm_f16.spv.h \
+	%D%/shaders/generated/gemm_matrices.spv.h \
+	%D%/shaders/generated/keep.spv.h \
+	%D%/shaders/generated/pack.spv.h \
+	%D%/shaders/generated/qgemm.spv.h \
+	%D%/shaders/generated/qgemm_matrices.spv.h \
+	%D%/shaders/generated/strided_copy.spv.h
+
+EXTRA_DIST += \
+	%D%/shaders/element.glsl \
+	%D%/shaders/f64.glsl \
+	%D%/shaders/gemm.comp \
+	%D%/shaders/gemm.glsl \
+	%D%/shaders/gemm_f16.comp \
+	%D%/shaders/gemm_matrices.comp \
+	%D%/shaders/gemm_shared.glsl \
+	%D%/shaders/group.glsl \
+	%D%/shaders/keep.comp \
+	%D%/shaders/loop.glsl \
+	%D%/shaders/math.glsl \
+	%D%/shaders/pack.comp \
+	%D%/shaders/qgemm.comp \
+	%D%/shaders/qgemm.glsl \
+	%D%/shaders/qgemm_matrices.comp \
+	%D%/shaders/strided_copy.comp
