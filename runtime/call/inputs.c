@@ -30,7 +30,7 @@ static enum status ask(struct rt_invocation *inv, uint32_t index,
                        size_t *out_bytes, struct error *err)
 {
     struct rt_buffer_desc wanted;
-    must(inv->step == STEP_FILLING);
+    must(inv->phase == RT_PHASE_FILLING);
     *out_answer = rt_oracle(rt_method_input(inv->method, index), inv->method->device, given,
                             &wanted, out_bytes, err);
     if (*out_answer == RT_ORACLE_UNSUPPORTED) {
@@ -184,7 +184,7 @@ static enum status take_scalar(struct rt_invocation *inv, uint32_t index, enum r
         [RT_IO_STRING] = "a string",
     };
     const struct rt_io *io = rt_method_input(inv->method, index);
-    must(inv->step == STEP_FILLING);
+    must(inv->phase == RT_PHASE_FILLING);
     if (io->kind != kind) {
         return rt_io_refuse(io, kinds[kind], err);
     }

@@ -109,7 +109,7 @@ enum status rt_invocation_heap_bytes(struct rt_method *method, size_t *out_bytes
 static void destroy(struct list *link)
 {
     struct rt_invocation *inv = LIST_ENTRY(link, struct rt_invocation, link);
-    must(inv->magic == INVOCATION_MAGIC && inv->step == STEP_FREE);
+    must(inv->magic == INVOCATION_MAGIC && inv->phase == RT_PHASE_FREE);
     list_remove(&inv->link);
     hal_semaphore_unref(inv->semaphore);
     release(inv);
@@ -182,7 +182,7 @@ enum status rt_invocation_new(struct rt_method *method, struct hal_pool *pool,
     rt_program_ref(method->program);
     inv->pool = inv->run_pool = pool;
     inv->entry = method->code.block_count > 0 ? method->code.blocks[0] : NULL;
-    inv->step = STEP_FILLING;
+    inv->phase = RT_PHASE_FILLING;
     inv->bytes = 0;
     inv->conversion_count = 0;
     say_names(inv);
@@ -223,7 +223,7 @@ void rt_invocation_free(struct rt_invocation *inv)
         return;
     }
     must(inv->magic == INVOCATION_MAGIC);
-    must(inv->step != STEP_FREE && inv->step != STEP_RUNNING && !atomic_load(&inv->part));
+    must(inv->phase != RT_PHASE_FREE && inv->phase != RT_PHASE_RUNNING && !atomic_load(&inv->part));
     struct rt_method *method = inv->method;
     struct rt_program *program = method->program;
     release_inputs(inv);
@@ -233,7 +233,7 @@ void rt_invocation_free(struct rt_invocation *inv)
     inv->finished = NULL;
     rt_state_unref(inv->state);
     inv->state = NULL;
-    inv->step = STEP_FREE;
+    inv->phase = RT_PHASE_FREE;
     pthread_mutex_lock(&method->mutex);
     bool keep = method->invocation_count < FREE_MAX;
     if (keep) {
@@ -249,7 +249,7 @@ void rt_invocation_free(struct rt_invocation *inv)
 
 void rt_invocation_run_in(struct rt_invocation *inv, struct hal_pool *pool)
 {
-    must(inv->step == STEP_FILLING);
+    must(inv->phase == RT_PHASE_FILLING);
     inv->run_pool = inv->method->callable->is_planned_in_place ? inv->pool : pool;
 }
 
@@ -262,7 +262,7 @@ struct rt_method *rt_invocation_method(const struct rt_invocation *inv)
 
 void rt_invocation_after(struct rt_invocation *inv, const struct hal_timepoint *timepoint)
 {
-    must(inv->step <= STEP_PREPARED && inv->wait_count < HAL_TIMEPOINTS_MAX - 1);
+    must(inv->phase <= RT_PHASE_PREPARED && inv->wait_count < HAL_TIMEPOINTS_MAX - 1);
     hal_semaphore_ref(timepoint->semaphore);
     inv->waits[inv->wait_count++] = *timepoint;
 }
@@ -271,7 +271,7 @@ void rt_invocation_after(struct rt_invocation *inv, const struct hal_timepoint *
 enum status rt_invocation_timepoint(struct rt_invocation *inv, struct hal_timepoint *out_timepoint,
                                     struct error *err)
 {
-    must(inv->step == STEP_PREPARED);
+    must(inv->phase == RT_PHASE_PREPARED);
     inv->is_awaited = true;
     if (inv->method->callable->is_one_submission) {
         *out_timepoint = (struct hal_timepoint){inv->semaphore, inv->timepoint + 1};
@@ -349,7 +349,7 @@ void rt_invocation_end(struct rt_invocation *inv, enum status status)
     release_inputs(inv);
     release_waits(inv);
     tell_finished(inv, status);
-    inv->step = STEP_DONE;
+    inv->phase = RT_PHASE_DONE;
     inv->done(inv, status, inv->arg); /* may free it */
 }
 
@@ -381,16 +381,16 @@ static void end_without(struct rt_invocation *inv, enum status status)
 void rt_invocation_refuse(struct rt_invocation *inv, enum status status, rt_invocation_done_f *done,
                           void *arg)
 {
-    must(inv->step == STEP_PREPARED && !inv->state && status == inv->error.code);
+    must(inv->phase == RT_PHASE_PREPARED && !inv->state && status == inv->error.code);
     inv->done = done;
     inv->arg = arg;
-    inv->step = STEP_RUNNING;
+    inv->phase = RT_PHASE_RUNNING;
     end_without(inv, status);
 }
 
 void rt_invocation_give_up(struct rt_invocation *inv, enum status status)
 {
-    must(inv->step == STEP_PREPARED && status != ST_OK);
+    must(inv->phase == RT_PHASE_PREPARED && status != ST_OK);
     fail_own(inv, status);
     tell_finished(inv, status);
 }
@@ -399,7 +399,7 @@ void rt_invocation_give_up(struct rt_invocation *inv, enum status status)
 static void on_converted_in_vain(struct hal_semaphore_waiter *waiter, enum status status)
 {
     struct rt_invocation *inv = LIST_ENTRY(waiter, struct rt_invocation, waiter);
-    must(inv->magic == INVOCATION_MAGIC && inv->step == STEP_RUNNING);
+    must(inv->magic == INVOCATION_MAGIC && inv->phase == RT_PHASE_RUNNING);
     end_without(inv, status == ST_OK ? ST_EXHAUSTED : status);
 }
 
@@ -422,10 +422,10 @@ static void poison_arena(struct rt_invocation *inv)
 void rt_invocation_submit(struct rt_invocation *inv, enum hal_caller caller,
                           rt_invocation_done_f *done, void *arg)
 {
-    must(inv->step == STEP_PREPARED);
+    must(inv->phase == RT_PHASE_PREPARED);
     inv->done = done;
     inv->arg = arg;
-    inv->step = STEP_RUNNING;
+    inv->phase = RT_PHASE_RUNNING;
     if (inv->method->poison_arenas) {
         poison_arena(inv);
     }
@@ -459,13 +459,13 @@ void rt_invocation_submit(struct rt_invocation *inv, enum hal_caller caller,
 
 const struct error *rt_invocation_error(const struct rt_invocation *inv)
 {
-    must(inv->step == STEP_DONE && inv->error.code != ST_OK);
+    must(inv->phase == RT_PHASE_DONE && inv->error.code != ST_OK);
     return &inv->error;
 }
 
 const struct rt_culprit *rt_invocation_culprit(const struct rt_invocation *inv)
 {
-    must(inv->step == STEP_DONE && inv->error.code != ST_OK);
+    must(inv->phase == RT_PHASE_DONE && inv->error.code != ST_OK);
     return &inv->culprit;
 }
 

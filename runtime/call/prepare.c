@@ -52,7 +52,7 @@ enum status rt_invocation_bind_result(struct rt_invocation *inv, uint32_t index,
 {
     const struct rt_io *io = rt_method_result(inv->method, index);
     const struct hal_device *device = inv->method->device;
-    must(inv->step == STEP_FILLING);
+    must(inv->phase == RT_PHASE_FILLING);
     if (io->kind != RT_IO_TENSOR || inv->bound[index].buffer) {
         return error_set(err, ST_INVALID, "%s %s", io->label,
                          io->kind == RT_IO_TENSOR ? "has memory already" : "is not a tensor");
@@ -82,7 +82,7 @@ enum status rt_invocation_place_arena(struct rt_invocation *inv, struct error *e
 enum status rt_invocation_move_results(struct rt_invocation *inv, struct hal_pool *pool,
                                        struct error *err)
 {
-    must(inv->step >= STEP_PREPARED);
+    must(inv->phase >= RT_PHASE_PREPARED);
     for (uint32_t i = 0; i < rt_method_result_count(inv->method); i++) {
         if (inv->bound[i].buffer && rt_method_result(inv->method, i)->kind == RT_IO_TENSOR) {
             TRY(hal_pool_move(inv->bound[i].buffer, pool, err));
@@ -94,7 +94,7 @@ enum status rt_invocation_move_results(struct rt_invocation *inv, struct hal_poo
 
 const struct rt_result *rt_invocation_result(const struct rt_invocation *inv, uint32_t index)
 {
-    must(inv->step >= STEP_PREPARED && index < rt_method_result_count(inv->method));
+    must(inv->phase >= RT_PHASE_PREPARED && index < rt_method_result_count(inv->method));
     return &inv->results[index];
 }
 
@@ -166,10 +166,10 @@ static enum status plan(struct rt_invocation *inv, enum rt_prepare_mode mode, st
 enum status rt_invocation_plan(struct rt_invocation *inv, enum rt_prepare_mode mode,
                                struct error *err)
 {
-    must(inv->step == STEP_FILLING);
+    must(inv->phase == RT_PHASE_FILLING);
     TRY(plan(inv, mode, err));
     if (inv->method->callable->is_planned_in_place) {
-        inv->step = STEP_PREPARED;
+        inv->phase = RT_PHASE_PREPARED;
     }
     return ST_OK;
 }
@@ -184,16 +184,16 @@ void rt_invocation_unprepare(struct rt_invocation *inv)
 {
     release_memory(inv);
     inv->bytes = inv->input_bytes;
-    inv->step = STEP_FILLING;
+    inv->phase = RT_PHASE_FILLING;
 }
 
 enum status rt_invocation_prepare_results(struct rt_invocation *inv, enum rt_prepare_mode mode,
                                           struct error *err)
 {
-    if (inv->step == STEP_PREPARED) {
+    if (inv->phase == RT_PHASE_PREPARED) {
         return ST_OK;
     }
-    must(inv->step == STEP_FILLING);
+    must(inv->phase == RT_PHASE_FILLING);
     inv->input_bytes = inv->bytes;
     enum status status = plan(inv, mode, err);
     if (status == ST_WOULD_PLAN) {
@@ -203,7 +203,7 @@ enum status rt_invocation_prepare_results(struct rt_invocation *inv, enum rt_pre
         rt_invocation_unprepare(inv);
         return err->code;
     }
-    inv->step = STEP_PREPARED;
+    inv->phase = RT_PHASE_PREPARED;
     return ST_OK;
 }
 
@@ -235,7 +235,7 @@ size_t rt_invocation_demand(const struct rt_invocation *inv)
     struct rt_result_info *infos = calloc((size_t)results + 1, sizeof(*infos));
     const struct shape **shapes = calloc((size_t)inputs + 1, sizeof(struct shape *));
     struct error err;
-    must(inv->step == STEP_FILLING);
+    must(inv->phase == RT_PHASE_FILLING);
     for (uint32_t i = 0; shapes && i < inputs; i++) {
         shapes[i] = inv->inputs[i].is_given ? &inv->inputs[i].shape : NULL;
     }

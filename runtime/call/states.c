@@ -18,7 +18,7 @@
 
 void rt_invocation_set_state(struct rt_invocation *inv, struct rt_state *state)
 {
-    must(inv->step == STEP_FILLING && !inv->state);
+    must(inv->phase == RT_PHASE_FILLING && !inv->state);
     must(state->program == rt_method_program(inv->method));
     inv->state = rt_state_ref(state);
 }

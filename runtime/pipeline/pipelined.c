@@ -111,7 +111,7 @@ static void describe_results(struct rt_invocation *inv)
         const struct rt_pipeline_output *output = &pipeline->outputs[i];
         const struct rt_invocation *step = rt_cascade_step(cascade_of(inv), output->step);
         inv->results[i] =
-            step->step >= STEP_PREPARED
+            step->phase >= RT_PHASE_PREPARED
                 ? *rt_invocation_result(step, output->output)
                 : (struct rt_result){.shape = rt_method_result(inv->method, i)->shape};
     }
@@ -173,7 +173,7 @@ static void on_cascade_done(struct rt_cascade *cascade, enum status status, void
     struct rt_invocation *inv = arg;
     struct rt_pipeline *pipeline = rt_pipeline_of(inv->method);
     uint32_t failed = UINT32_MAX;
-    must(inv->magic == INVOCATION_MAGIC && inv->step == STEP_RUNNING);
+    must(inv->magic == INVOCATION_MAGIC && inv->phase == RT_PHASE_RUNNING);
     if (status == ST_OK) {
         describe_results(inv);
     } else {
@@ -212,7 +212,7 @@ static bool find_result(const struct rt_invocation *inv, uint32_t index,
                         struct rt_buffer_desc *out_desc)
 {
     const struct rt_pipeline_output *from = &rt_pipeline_of(inv->method)->outputs[index];
-    return (rt_cascade_is_prepared(cascade_of(inv), from->step) || inv->step == STEP_DONE) &&
+    return (rt_cascade_is_prepared(cascade_of(inv), from->step) || inv->phase == RT_PHASE_DONE) &&
            rt_invocation_find_result(rt_cascade_step(cascade_of(inv), from->step), from->output,
                                      out_desc);
 }

@@ -86,7 +86,7 @@ static bool find_result(const struct rt_invocation *inv, uint32_t index,
 {
     bool is_tensor = rt_method_result(inv->method, index)->kind == RT_IO_TENSOR;
     return is_tensor ? rt_single_callable.find_result(inv, index, out_desc)
-                     : inv->step == STEP_DONE;
+                     : inv->phase == RT_PHASE_DONE;
 }
 
 /* ---- running --------------------------------------------------------------------------------- */
@@ -96,7 +96,7 @@ static void walk_next(struct rt_invocation *inv, enum hal_caller caller);
 static void on_wait(struct hal_semaphore_waiter *waiter, enum status status)
 {
     struct rt_invocation *inv = LIST_ENTRY(waiter, struct rt_invocation, waiter);
-    must(inv->magic == INVOCATION_MAGIC && inv->step == STEP_RUNNING);
+    must(inv->magic == INVOCATION_MAGIC && inv->phase == RT_PHASE_RUNNING);
     if (status == ST_OK) {
         walk_next(inv, HAL_CALLER_BUSY);
     } else {
