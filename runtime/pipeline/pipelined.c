@@ -173,7 +173,8 @@ static void on_cascade_done(struct rt_cascade *cascade, enum status status, void
     struct rt_invocation *inv = arg;
     struct rt_pipeline *pipeline = rt_pipeline_of(inv->method);
     uint32_t failed = UINT32_MAX;
-    must(inv->magic == INVOCATION_MAGIC && inv->step == STEP_RUNNING);
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
+    must(inv->step == STEP_RUNNING);
     if (status == ST_OK) {
         describe_results(inv);
     } else {
@@ -229,6 +230,7 @@ static enum status move_results(struct rt_invocation *inv, struct hal_pool *pool
 
 struct rt_cascade *rt_invocation_cascade(struct rt_invocation *inv)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     return cascade_of(inv);
 }
 

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/check.h"
 #include "runtime/program/method.h"
 #include "runtime/pte/files.h"
 
@@ -42,6 +43,7 @@ static struct rt_notes notes_of(const struct rt_method *method)
 
 enum status rt_method_print_graph(struct rt_method *method, struct buf *out, struct error *err)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     const struct rt_notes notes = notes_of(method);
     if (method->failure.code != ST_OK) {
         *err = method->failure;
@@ -53,6 +55,7 @@ enum status rt_method_print_graph(struct rt_method *method, struct buf *out, str
 
 enum status rt_method_print_plan(struct rt_method *method, struct buf *out, struct error *err)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     const struct rt_code *code = &method->code;
     const struct rt_notes notes = notes_of(method);
     if (method->failure.code != ST_OK) {

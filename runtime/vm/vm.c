@@ -96,7 +96,8 @@ static void walk_next(struct rt_invocation *inv, enum hal_caller caller);
 static void on_wait(struct hal_semaphore_waiter *waiter, enum status status)
 {
     struct rt_invocation *inv = LIST_ENTRY(waiter, struct rt_invocation, waiter);
-    must(inv->magic == INVOCATION_MAGIC && inv->step == STEP_RUNNING);
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
+    must(inv->step == STEP_RUNNING);
     if (status == ST_OK) {
         walk_next(inv, HAL_CALLER_BUSY);
     } else {

@@ -57,7 +57,10 @@ struct vm_spare {
     struct rt_rows written; /* .. and after the last block that wrote it */
 };
 
+#define VM_MAGIC 0x7a1c3e55u
+
 struct vm {
+    uint32_t magic;
     const struct rt_code *code;
     size_t heap_bytes; /* of this and the arrays behind it */
     struct vm_value *registers;
