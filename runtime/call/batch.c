@@ -482,6 +482,8 @@ static void on_alone_done(struct rt_invocation *inv, enum status status, void *a
     (void)inv;
     struct rt_batch_part *part = arg;
     struct batch *batch = part->batch;
+    OBJ_CHECK(batch, BATCH_MAGIC);
+    must(batch->phase == APART);
     part->status = status;
     if (atomic_fetch_sub(&batch->left, 1) == 1) {
         tell(batch);
@@ -516,8 +518,9 @@ static void run_alone(struct batch *batch)
 
 static void on_joined_done(struct rt_invocation *joined, enum status status, void *arg)
 {
-    (void)joined;
-    struct batch *batch = arg;
+    struct batch *batch;
+    OBJ_CAST(batch, arg, BATCH_MAGIC);
+    must(batch->joined == joined);
     if (status != ST_OK && status != ST_CANCELLED) {
         run_alone(batch);
         return;

@@ -309,6 +309,8 @@ static void step_over(struct rt_cascade *cascade, uint32_t index)
 static void on_step_done(struct rt_invocation *inv, enum status status, void *arg)
 {
     struct cascade_step *step = arg;
+    OBJ_CHECK(step->cascade, RT_CASCADE_MAGIC);
+    must(step->invocation == inv && step->is_prepared);
     step->status = status;
     if (status != ST_OK) {
         step->error = *rt_invocation_error(inv);

@@ -281,7 +281,8 @@ bool rt_cascade_is_prepared(const struct rt_cascade *cascade, uint32_t step)
 
 static bool give_shapes(const void *arg, uint32_t index, const struct shape **shapes)
 {
-    const struct rt_cascade *cascade = arg;
+    const struct rt_cascade *cascade;
+    OBJ_CAST(cascade, arg, RT_CASCADE_MAGIC);
     const struct rt_invocation *inv = cascade->steps[index].invocation;
     for (uint32_t i = 0; i < rt_method_input_count(inv->method); i++) {
         bool is_tensor = rt_method_input(inv->method, i)->kind == RT_IO_TENSOR;

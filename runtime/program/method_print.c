@@ -20,7 +20,8 @@ static struct span last_part(struct span path)
 /* A rt_note_f: "model.py:12: x = self.stem(x)". */
 static bool note_source(const void *arg, uint32_t instr, struct buf *out)
 {
-    const struct rt_method *method = arg;
+    const struct rt_method *method;
+    OBJ_CAST(method, arg, RT_METHOD_MAGIC);
     struct pte_source source;
     size_t count;
     uint32_t plan = (uint32_t)(method->plan - pte_plans(method->files->pte, &count));

@@ -24,7 +24,9 @@ static bool open_vm(struct rt_invocation *inv)
 
 static void close_vm(struct rt_invocation *inv)
 {
-    free(inv->own);
+    struct vm *vm = vm_of(inv);
+    vm->magic = 0;
+    free(vm);
 }
 
 /* Does the entry take the inputs? All other sizes, and the memory, come with the walk. */

@@ -18,6 +18,7 @@
 
 #include <stdatomic.h>
 
+#include "base/check.h"
 #include "base/shape.h"
 #include "hal/command.h"
 #include "hal/queue.h"
@@ -87,7 +88,9 @@ extern const struct rt_callable vm_callable;
 /* The VM of a call. */
 static inline struct vm *vm_of(const struct rt_invocation *invocation)
 {
-    return invocation->own;
+    struct vm *vm = invocation->own;
+    OBJ_CHECK(vm, VM_MAGIC);
+    return vm;
 }
 
 /* One allocation; free() it. NULL: no memory. */
