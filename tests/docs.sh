@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 #
 # The documents say what the tree says: each `name()` and each `struct name` in them exists in C,
-# each path in backquotes exists, each route and each option of pted with its default is in
-# README.md, the limits and the options of pte in the manual too, no line is over 100 columns.
+# each path in backquotes exists, each link to a page leads to one, each route is in
+# docs/serving.md, each option with its default in docs/, the limits and the options of pte in the
+# manual too, no line is over 100 columns.
 
 set -u
 : "${top_builddir:=.}"
@@ -15,7 +16,7 @@ export LC_ALL
 PTED=${PTED:-$top_builddir/pted}
 PTE=${PTE:-$top_builddir/pte}
 HELP=$("$PTED" --help) && PTE_HELP=$("$PTE" --help) || exit 1
-DOCUMENTS='README.md ARCHITECTURE.md HACKING.md'
+DOCUMENTS="README.md ARCHITECTURE.md HACKING.md $(echo docs/*.md)"
 MANUAL=contrib/man/pted.8
 SOURCES='base protocol hal runtime server tests'
 report=$(mktemp) || exit 1
@@ -56,21 +57,32 @@ expect() {
             [ -e "$path" ] || [ -e "$path.c" ] ||
                 echo "$file:$line: there is no $path"
         done
+    # shellcheck disable=SC2086
+    grep -noE '\]\([a-zA-Z/-]+\.md(#[a-z-]+)?\)' $DOCUMENTS |
+        sed -E 's/^([^:]*):([0-9]*):\]\(([^)#]*)(#([^)]*))?\)$/\1 \2 \3 \5/' |
+        while read -r file line page anchor; do
+            page=$(dirname "$file")/$page
+            [ -e "$page" ] || echo "$file:$line: there is no page $page"
+            [ -z "$anchor" ] ||
+                sed -n 's/^##* //p' "$page" | tr 'A-Z ' 'a-z-' | tr -cd 'a-z0-9\n-' |
+                grep -qx -- "$anchor" || echo "$file:$line: $page has no #$anchor"
+        done
     sed -n 's/^ROUTE([A-Z_]*, \([A-Z]*\), "\([^"]*[^/]\)".*/\1 \2/p' server/route.def |
         while read -r route; do
-            grep -qF "\`$route\`" README.md || echo "README.md:1: no route $route"
+            grep -qF "\`$route\`" docs/serving.md || echo "docs/serving.md:1: no route $route"
         done
     # "  --NAME  TEXT (DEFAULT)", below "Limits and times:", as a row of the table.
     # shellcheck disable=SC2016
     echo "$HELP" |
         sed -nE 's/^  (--[a-z-]+) +(.*) \(([0-9]+[A-Za-z]*)\)$/| `\1` | \3 | \2 |/p' |
         while read -r row; do
-            grep -qxF "$row" README.md || echo "README.md:1: no row $row"
+            grep -qxF "$row" docs/limits.md || echo "docs/limits.md:1: no row $row"
         done
     echo "$HELP" | grep -oE '^  --[a-z-]+( [A-Z][A-Z:=]*)?' | sed 's/^  //' |
         grep -vE '^--(help|version)$' |
         while read -r option; do
-            grep -qF "| \`$option\` |" README.md || echo "README.md:1: no option $option"
+            grep -qF "| \`$option\` |" docs/command-line.md docs/limits.md ||
+                echo "docs/command-line.md:1: no option $option"
         done
     echo "$HELP" | sed -nE 's/^  -(-[a-z-]+) .* \(([0-9]+[A-Za-z]*)\)$/.It Fl \1 Ar N Pq \2/p' |
         while read -r item; do
@@ -82,7 +94,8 @@ expect() {
         done
     echo "$PTE_HELP" | sed -nE 's/^[a-z: ]* pte ([a-z]+)( .*)?$/\1/p' |
         while read -r command; do
-            grep -q "^    pte $command" README.md || echo "README.md:1: no pte $command"
+            grep -q "^    pte $command" docs/command-line.md ||
+                echo "docs/command-line.md:1: no pte $command"
             grep -qxF ".It Cm $command" contrib/man/pte.1 || echo "contrib/man/pte.1:1: no $command"
         done
     # "  --name VALUE  text" and "  --name  text" in the help of each command.
@@ -91,7 +104,8 @@ expect() {
             "$PTE" "$command" --help
         done | sed -nE 's/^  -(-[a-z-]+( [A-Z][A-Za-z0-9=]*)?)  .*/\1/p' | sort -u |
         while read -r option; do
-            grep -qF -- "-$option" README.md || echo "README.md:1: no option -$option"
+            grep -qF -- "-$option" docs/command-line.md ||
+                echo "docs/command-line.md:1: no option -$option"
             case $option in
             *\ *) item=".It Fl ${option% *} Ar ${option#* }" ;;
             *) item=".Fl $option" ;;

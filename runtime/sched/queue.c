@@ -8,7 +8,7 @@
 
 _Static_assert(RT_SCHED_PRIORITIES <= 32, "levels is a mask");
 
-/* Of each new measurement, so much goes into the usual time: an eighth. */
+/* The usual time is a moving average; each new measurement has a weight of an eighth. */
 #define RUN_SHIFT 3
 
 void rt_queue_init(struct rt_sched_queue *queue, struct rt_sched *sched,

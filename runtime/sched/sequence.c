@@ -88,7 +88,7 @@ static uint32_t chain_of(struct rt_program *program, uint64_t number, struct spa
     return (uint32_t)(hash >> 32) % CHAINS;
 }
 
-/* Where a pointer to the sequence is, or to the NULL in its place. */
+/* The place of the pointer to the sequence, or of the NULL at the end of its chain. */
 static struct rt_sequence **find(struct rt_sequences *sequences, const struct rt_sequence_key *key)
 {
     struct rt_sequence **at = &sequences->chains[chain_of(key->program, key->number, key->name)];
@@ -118,7 +118,8 @@ static void destroy(struct rt_sequence *sequence)
     free(sequence);
 }
 
-/* Its id is free; it goes as soon as nobody holds it. */
+/* Takes the sequence out of the table: its id is free. It is freed when its last holder closes it.
+ */
 static void unlist(struct rt_sequence *sequence)
 {
     if (!sequence->is_listed) {

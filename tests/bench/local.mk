@@ -46,7 +46,7 @@ BENCHES += %D%/bench_calls
 %C%_bench_calls_LDADD = $(RUNTIME_LIBS)
 
 # All of them, and those that are scripts, in one table; those of this source tree's own models go
-# into README.md.
+# into docs/figures.md, and three of them into README.md.
 EXTRA_DIST += %D%/figures.sh %D%/readme_figures.py %D%/sched.py %D%/start_time.py \
 	%D%/executorch_time.py
 CLEANFILES += figures.txt
@@ -55,5 +55,6 @@ bench: all-am $(BENCHES)
 	top_srcdir='$(abs_top_srcdir)' top_builddir='$(abs_top_builddir)' \
 		sh $(abs_top_srcdir)/%D%/figures.sh $(MODELS) | tee figures.txt
 	test -n '$(MODELS)$(COLLECTION)' || \
-		python3 $(abs_top_srcdir)/%D%/readme_figures.py figures.txt $(abs_top_srcdir)/README.md
+		python3 $(abs_top_srcdir)/%D%/readme_figures.py figures.txt \
+		$(abs_top_srcdir)/docs/figures.md $(abs_top_srcdir)/README.md
 .PHONY: bench

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Writes what `make bench` measured into README.md's table, between its markers.
+"""Writes what `make bench` measured into the tables of docs/figures.md and README.md.
 
-All of the table comes from one run. What the run could not measure (without wrk, cJSON or
-ExecuTorch) is not in the table. A run that broke off is refused, and README.md stays as it is.
+A table stands between markers, and all of it comes from one run. What the run could not measure
+(without wrk, cJSON or ExecuTorch) is not in the table. README.md has three of the rows. A run that
+broke off is refused, and the documents stay as they are.
 
-usage: readme_figures.py FIGURES README.md; FIGURES is what figures.sh printed
+usage: readme_figures.py FIGURES docs/figures.md README.md; FIGURES is what figures.sh printed
 """
 import datetime
 import os
@@ -91,6 +92,9 @@ ROWS = [
     ("allocations of warm calls, in runtime and HAL", one_row, "allocations", ""),
 ]
 
+README_ROWS = ("processor time of a JSON request", "`mobile`, one thread",
+               "start of `pted` to the first right answer of `digits`")
+
 
 def processor():
     models = re.findall(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
@@ -106,8 +110,7 @@ def wrap(text):
     return "\n".join(lines) + "\n"
 
 
-def render(figures, machine, date):
-    """What stands between the markers."""
+def measured_rows(figures):
     rows = []
     for label, cells, *arguments in ROWS:
         try:
@@ -116,8 +119,17 @@ def render(figures, machine, date):
             continue  # not measured
     if not rows:
         raise BadRun("nothing was measured")
-    table = "".join(f"| {' | '.join(row)} |\n".replace("|  |", "| |").replace("|  |", "| |")
-                    for row in [["figure", "pted", "beside it", "ratio"], ["---"] * 4, *rows])
+    return rows
+
+
+def print_table(rows):
+    return "".join(f"| {' | '.join(row)} |\n".replace("|  |", "| |").replace("|  |", "| |")
+                   for row in [["figure", "pted", "beside it", "ratio"], ["---"] * 4, *rows])
+
+
+def render(figures, machine, date):
+    """What stands between the markers of docs/figures.md."""
+    table = print_table(measured_rows(figures))
     load = figures.get("load_at_start")
     busy = f", load average {load[0]} before it began" if load else ""
     return (wrap(f"`make bench` wrote this on {date}: {machine}{busy}. The two of a row took "
@@ -129,22 +141,26 @@ def render(figures, machine, date):
                    "which means its portable kernels."))
 
 
-def replace_table(document, table):
-    head, begin, rest = document.partition(BEGIN)
+def replace_table(path, table):
+    head, begin, rest = path.read_text().partition(BEGIN)
     _, end, tail = rest.partition(END)
     if not begin or not end:
-        raise BadRun(f"README.md: expected the lines {BEGIN.strip()} and {END.strip()}")
+        raise BadRun(f"{path}: expected the lines {BEGIN.strip()} and {END.strip()}")
     return head + begin + table + end + tail
 
 
 def main():
-    if len(sys.argv) != 3:
+    if len(sys.argv) != 4:
         sys.exit(__doc__)
-    readme = Path(sys.argv[2])
+    page, readme = Path(sys.argv[2]), Path(sys.argv[3])
     try:
         figures = read_figures(Path(sys.argv[1]).read_text())
-        table = render(figures, processor(), datetime.date.today().isoformat())
-        readme.write_text(replace_table(readme.read_text(), table))
+        all_of_it = replace_table(page, render(figures, processor(),
+                                               datetime.date.today().isoformat()))
+        some = [row for row in measured_rows(figures) if row[0] in README_ROWS]
+        short = replace_table(readme, print_table(some))
+        page.write_text(all_of_it)
+        readme.write_text(short)
     except BadRun as bad:
         sys.exit(f"readme_figures: {sys.argv[1]}: {bad}")
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""README.md's section "Your own model", as a reader would try it, and its table of figures.
+"""docs/your-model.md, as a reader would try it, and the tables of figures.
 
-The blocks between code fences are taken from README.md and run in their order, in a folder with
+The blocks between code fences are taken from the page and run in their order, in a folder with
 links to pted and pte. The first block exports scorer.pte. Later, a block of shell or Python prints
 exactly what the block behind it shows, white space apart. `./pted ... &` is started on a port that
 the system chose, which stands for 8000 in the blocks behind it.
@@ -11,7 +11,7 @@ The export needs ExecuTorch, the client of Triton its package. PYTHON names an i
 them. Without ExecuTorch, scorer.pte beside this file is taken, which the same block made earlier,
 and the export is skipped; without tritonclient, its block is.
 
-The table of figures is the one that `make bench` writes: its writer is run on a copy of README.md.
+The tables are those that `make bench` writes: their writer is run on copies of the documents.
 
 usage: run_readme.py [SCORER.pte], with top_srcdir and top_builddir in the environment. SCORER.pte:
 save what was exported there.
@@ -43,20 +43,19 @@ BLOCK_S = 60
 
 
 def read_blocks():
-    """(language, text) of each block of the section."""
-    section = re.search(r"^## Your own model\n(.*?)^## ", (SOURCE / "README.md").read_text(),
-                        re.DOTALL | re.MULTILINE)
-    return re.findall(r"^```(\w+)\n(.*?)^```$", section[1], re.DOTALL | re.MULTILINE)
+    """(language, text) of each block of the page."""
+    return re.findall(r"^```(\w+)\n(.*?)^```$", (SOURCE / "docs" / "your-model.md").read_text(),
+                      re.DOTALL | re.MULTILINE)
 
 
 def pop(blocks, language, *words):
     """The next block, which has to be of |language| and have |words|."""
     if not blocks:
-        raise Failure(f"README.md: no block of {language} is left")
+        raise Failure(f"your-model.md: no block of {language} is left")
     got, text = blocks.pop(0)
-    expect("README.md: language of a block", got, language)
+    expect("your-model.md: language of a block", got, language)
     for word in words:
-        expect(f"README.md: {word!r} in the block of {language}", word in text, True)
+        expect(f"your-model.md: {word!r} in the block of {language}", word in text, True)
     return text
 
 
@@ -159,15 +158,19 @@ ROWS = """\
 """
 
 
+DOCUMENTS = [SOURCE / "docs" / "figures.md", SOURCE / "README.md"]
+
+
 def write_figures(folder, text):
-    """(exit status, README.md afterwards)"""
-    readme, figures = folder / "README.md", folder / "figures.txt"
-    shutil.copy(SOURCE / "README.md", readme)
-    readme.chmod(0o644)
+    """(exit status, the documents afterwards)"""
+    figures, copies = folder / "figures.txt", [folder / path.name for path in DOCUMENTS]
+    for path, copy in zip(DOCUMENTS, copies):
+        shutil.copy(path, copy)
+        copy.chmod(0o644)
     figures.write_text(text)
-    done = subprocess.run([sys.executable, FIGURES, figures, readme], capture_output=True,
+    done = subprocess.run([sys.executable, FIGURES, figures, *copies], capture_output=True,
                           timeout=BLOCK_S, check=False)
-    return done.returncode, readme.read_text()
+    return done.returncode, [copy.read_text() for copy in copies]
 
 
 def split_figures(text):
@@ -177,24 +180,28 @@ def split_figures(text):
 
 
 def figures(folder):
-    now = (SOURCE / "README.md").read_text()
+    now = [path.read_text() for path in DOCUMENTS]
     expect("a run that broke off", write_figures(folder, MEASURED), (1, now))
     expect("nothing measured", write_figures(folder, "done: all\n"), (1, now))
-    status, text = write_figures(folder, MEASURED + "done: all\n")
+    status, (page, readme) = write_figures(folder, MEASURED + "done: all\n")
     expect("status", status, 0)
-    around, rows = split_figures(text)
+    around, rows = split_figures(page)
     expect("rows", "".join(rows), ROWS)
-    expect("the rest", around, split_figures(now)[0])
+    expect("the rest", around, split_figures(now[0])[0])
+    expect("rows of README.md that were measured", split_figures(readme)[1], rows[:2])
+    expect("the rest of README.md", split_figures(readme)[0], split_figures(now[1])[0])
 
 
 def figures_are_written():
-    """Every row of README.md is one that the writer knows: nobody typed it."""
+    """Every row of the documents is one that the writer knows: nobody typed it."""
     sys.path.insert(0, str(FIGURES.parent))
-    from readme_figures import ROWS as known  # pylint: disable=import-outside-toplevel
-    labels = ["figure", "---", *(row[0] for row in known)]
-    _, rows = split_figures((SOURCE / "README.md").read_text())
-    expect("rows of README.md", [row for row in rows if row.split(" | ")[0][2:] not in labels], [])
-    expect("there are rows", len(rows) > 2, True)
+    from readme_figures import README_ROWS, ROWS as known  # pylint: disable=import-outside-toplevel
+    for path, labels in zip(DOCUMENTS, ([row[0] for row in known], README_ROWS)):
+        _, rows = split_figures(path.read_text())
+        labels = ["figure", "---", *labels]
+        expect(f"rows of {path.name}",
+               [row for row in rows if row.split(" | ")[0][2:] not in labels], [])
+        expect("there are rows", len(rows) > 2, True)
 
 
 def main():
