@@ -93,7 +93,7 @@ struct hal_buffer *hal_buffer_ref(struct hal_buffer *buffer)
 {
     OBJ_CHECK(buffer, HAL_BUFFER_MAGIC);
     unsigned before = atomic_fetch_add_explicit(&buffer->refs, 1, memory_order_relaxed);
-    must(before > 0); /* what has no reference is being freed */
+    must(before > 0); /* an object without references is being freed */
     return buffer;
 }
 

@@ -33,13 +33,14 @@ MUST_CHECK enum status hal_buffer_import(struct hal_device *device, void *ptr, s
                                          struct hal_buffer **out_buffer, struct error *err);
 
 /*
- * Host memory whose bytes never change, for direct bindings alone: never for a slot. A device with
- * memory of its own works on a copy of the ranges that its kernels read. Otherwise as the above.
+ * Like hal_buffer_import(), for host memory whose bytes never change. Such a buffer may be bound
+ * directly but never put into a slot. A device with memory of its own copies the ranges that its
+ * kernels read.
  */
 MUST_CHECK enum status hal_buffer_import_final(struct hal_device *device, void *ptr, size_t size,
                                                struct hal_buffer **out_buffer, struct error *err);
 
-/* The contents are what they will be for ever: likewise from now on. */
+/* From now on the bytes of |buffer| never change, as if it came from hal_buffer_import_final(). */
 void hal_buffer_freeze(struct hal_buffer *buffer);
 
 struct hal_buffer *hal_buffer_ref(struct hal_buffer *buffer);

@@ -59,7 +59,7 @@ struct hal_command *hal_command_ref(struct hal_command *command)
 {
     OBJ_CHECK(command, HAL_COMMAND_MAGIC);
     unsigned before = atomic_fetch_add_explicit(&command->refs, 1, memory_order_relaxed);
-    must(before > 0); /* what has no reference is being freed */
+    must(before > 0); /* an object without references is being freed */
     return command;
 }
 
@@ -112,7 +112,7 @@ static void check_binding(struct hal_command *command, const struct hal_binding 
     need->written |= written;
 }
 
-/* |record| without its place in the list is |like|; its bindings and constants are copied. */
+/* Appends a copy of |like|, with copies of its bindings and constants. */
 static enum status append(struct hal_command *command, const struct hal_record *like,
                           struct error *err)
 {
@@ -236,7 +236,7 @@ enum status hal_command_update(struct hal_command *command, const void *bytes,
     return append(command, &record, err);
 }
 
-/* With nothing before it, or nothing since the last one, there is nothing to order. */
+/* A barrier that follows another barrier, or comes first, orders nothing and is left out. */
 enum status hal_command_barrier(struct hal_command *command, struct error *err)
 {
     OBJ_CHECK(command, HAL_COMMAND_MAGIC);

@@ -57,8 +57,8 @@ struct hal_dispatch {
 MUST_CHECK enum status hal_command_new(struct hal_device *device, uint32_t slot_count,
                                        struct hal_command **out_command, struct error *err);
 /*
- * While recording: what is in |slot| before and after a submission is of no interest, so it may be
- * memory of hal_pool_reserve_transient().
+ * While recording: nobody reads |slot| before or after a submission, so it may be memory of
+ * hal_pool_reserve_transient().
  */
 void hal_command_set_transient(struct hal_command *command, uint32_t slot);
 
@@ -107,7 +107,7 @@ void hal_command_list_hosted(const struct hal_command *command,
                              void (*fn)(void *arg, const char *label, enum hal_place place),
                              void *arg);
 
-/* What the recorder has to say of a dispatch, in lines before its own. */
+/* Prints lines about a dispatch, which stand before the dispatch's own line. */
 typedef void hal_note_f(const void *arg, uint32_t tag, struct buf *out);
 
 /* One line a command, deterministic, for `pte inspect --plan` and golden tests. |note| may be NULL.

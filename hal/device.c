@@ -104,7 +104,7 @@ struct hal_device *hal_device_ref(struct hal_device *device)
 {
     OBJ_CHECK(device, HAL_DEVICE_MAGIC);
     unsigned before = atomic_fetch_add_explicit(&device->refs, 1, memory_order_relaxed);
-    must(before > 0); /* what has no reference is being freed */
+    must(before > 0); /* an object without references is being freed */
     return device;
 }
 
@@ -116,7 +116,8 @@ static void *free_device(void *arg)
     return NULL;
 }
 
-/* Without a thread it stays: waiting for ourselves would be worse. */
+/* If no thread can be made, the device leaks: to wait here would be to wait for this very thread.
+ */
 static void free_elsewhere(struct hal_device *device)
 {
     pthread_t thread;

@@ -33,7 +33,7 @@ struct hal_device_props {
     size_t memory_bytes_max;  /* largest single buffer */
     size_t scratch_bytes_max; /* that a dispatch may ask for */
     uint32_t capabilities;    /* bits of hal/kernel.h that forms of kernels are chosen by */
-    bool host_visible; /* one memory for both; else hal_pool_reserve_transient() is of its own */
+    bool host_visible; /* host and device share all memory; else the device has transient memory */
 };
 
 /* What opening a device can be told. Zero means: choose. */
@@ -66,22 +66,22 @@ bool hal_driver_has_form(unsigned index, const struct hal_kernel *kernel);
 
 struct hal_device *hal_device_ref(struct hal_device *device);
 /*
- * The last one waits until everything submitted has completed; in a completion callback, which may
- * be a part of that, it leaves the waiting to another thread, which frees the device. Buffers,
- * pools and command buffers do not keep their device: they go before it (asserted).
+ * Dropping the last reference waits until all submissions have completed, then frees the device. If
+ * it is dropped inside a completion callback, a separate thread waits and frees the device.
+ * Buffers, pools and command buffers hold no reference to their device: free them first (asserted).
  */
 void hal_device_unref(struct hal_device *device);
 
 /*
- * True once the device has gone for good: what was submitted has failed with ST_UNAVAILABLE or
- * will, and so does all that is submitted from now on. Its memory can be mapped and freed as
- * before, but not relied on; who needs a device drops everything of this one and opens it again.
+ * True once the device is lost for good: all earlier and later submissions fail with
+ * ST_UNAVAILABLE. Its memory can still be mapped and freed, but its contents are undefined. To go
+ * on, free everything of this device and open it again.
  */
 bool hal_device_is_lost(const struct hal_device *device);
 
 /*
- * What a device is at, for whoever watches over it. Two looks that are both busy and have the same
- * mark: nothing was completed between them, no submission and no part of one.
+ * The progress of a device, for a watchdog. If two reports are both busy and have the same mark,
+ * the device completed nothing between them, not even a part of a submission.
  */
 struct hal_progress {
     bool is_busy; /* submissions are not complete */

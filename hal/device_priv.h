@@ -13,9 +13,9 @@
 
 /* What a new buffer is for. */
 enum hal_memory {
-    HAL_MEMORY_ZEROED,    /* of the host and the device */
-    HAL_MEMORY_RAW,       /* likewise; the contents need not be touched */
-    HAL_MEMORY_TRANSIENT, /* of the device alone, where that is better; contents likewise */
+    HAL_MEMORY_ZEROED,    /* visible to host and device, filled with zeros */
+    HAL_MEMORY_RAW,       /* visible to host and device, contents undefined */
+    HAL_MEMORY_TRANSIENT, /* the device's own where that is faster, contents undefined */
 };
 
 struct hal_device_ops {
@@ -31,8 +31,8 @@ struct hal_device_ops {
                                  struct hal_buffer **out_buffer, struct error *err);
     /* Frees a buffer made by one of the two above, with its memory unless imported. */
     void (*buffer_free)(struct hal_buffer *buffer);
-    /* (optional) The bytes of a RAW buffer from |offset| on are not wanted any more: their memory
-     * may go back to the system, and what they hold is undefined until they are written again. */
+    /* (optional) |size| bytes of a RAW buffer are no longer needed: their memory may go back to the
+     * system, and their contents are undefined until they are written again. */
     void (*buffer_discard)(struct hal_buffer *buffer, size_t offset, size_t size);
     /* (optional) Turns what was recorded into the device's own form, at hal_command_end(). */
     enum status (*command_compile)(struct hal_command *command, struct error *err);
@@ -90,7 +90,7 @@ struct hal_driver {
 
 extern const struct hal_driver *const hal_drivers[]; /* HAL_DRIVER_HOST first; NULL ends it */
 
-/* Can |device| work on |buffer|? The CPU on whatever the host sees, others on their own. */
+/* Can |device| use |buffer|? The CPU uses any memory that the host sees, others only their own. */
 static inline bool hal_buffer_is_usable(const struct hal_buffer *buffer,
                                         const struct hal_device *device)
 {
@@ -102,11 +102,11 @@ MUST_CHECK enum status hal_buffer_new_in(struct hal_device *device, size_t size,
                                          enum hal_memory memory, struct hal_buffer **out_buffer,
                                          struct error *err);
 
-/* What a driver's open and buffer functions begin with. */
+/* A driver's functions that open devices and make buffers begin with these. */
 void hal_device_init(struct hal_device *device, const struct hal_device_ops *ops);
 void hal_buffer_init(struct hal_buffer *buffer, struct hal_device *device, size_t size, void *host);
 
-/* What freeing ends with: no handle of it is valid any more. Nothing of a device may be left. */
+/* A driver's functions that free them end with these. A device has no objects left by then. */
 void hal_device_fini(struct hal_device *device);
 void hal_buffer_fini(struct hal_buffer *buffer);
 

@@ -14,7 +14,7 @@ static const char *const texts[HAL_FAULT_COUNT] = {
 #undef FAULT
 };
 
-/* Whoever sets the code writes the rest; it is read after all tiles have ended. */
+/* The thread that sets the code writes the rest, which is read after all tiles have ended. */
 void hal_fault(const struct hal_args *args, enum hal_fault_code code,
                const struct hal_fault_number *number)
 {

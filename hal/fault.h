@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Faults: what kernels find wrong with data that nobody could check before, an index in a tensor
- * for one. A kernel reports by hal_fault() and goes on with something harmless; the submission
- * then fails with ST_INVALID, and the record says what it was and in which dispatch. The first of
- * several faults is kept; which one that is depends on the order in which tiles ran.
+ * Faults: errors in data that only a kernel can find, such as an index in a tensor that is out of
+ * range. The kernel calls hal_fault() and goes on with something harmless; the submission then
+ * fails with ST_INVALID, and the record names the error and the dispatch. Of several faults the
+ * record keeps the one that was reported first, which depends on the order in which tiles ran.
  *
  * Any thread. A record costs nothing as long as there is no fault.
  */
@@ -34,9 +34,9 @@ struct hal_fault_number {
 };
 
 /*
- * Set by the first fault. Reset and read by who submits, the latter when the signals have been
- * given. Submissions that run one after the other may share one. What stands beside |code| is
- * valid once that is set.
+ * The first fault sets it. The submitter resets it before a submission and reads it after the
+ * signals. Submissions that run one after the other may share one record. The other members are
+ * valid once |code| is set.
  */
 struct hal_fault_record {
     atomic_uint code;  /* enum hal_fault_code */

@@ -6,13 +6,13 @@
  *
  * The CPU form is called once a tile, by any worker, in any order, several tiles at once. It must
  * write only what belongs to its tile, must not allocate or lock, and must give the same bytes
- * whoever runs it. What can go wrong with a dispatch is found before it is recorded, except what is
- * wrong with the data: a kernel that reads an index checks it, says hal_fault() and goes on without
- * touching memory that is not its own. What it writes then is nobody's concern, since the
- * submission fails; tiles that have not begun may be left out.
+ * whichever thread runs it. All other errors are found before a dispatch is recorded, but only the
+ * kernel sees its data: a kernel that reads an index checks it, reports a bad one by hal_fault()
+ * and goes on without touching memory outside its bindings. The submission then fails, so what the
+ * kernel writes after that does not matter, and tiles that have not begun may be left out.
  *
- * A device whose kernels cannot report ignores faults: its forms clamp indices into the tensor and
- * divide by zero to zero, so that they are as safe and only less strict.
+ * On a device whose kernels cannot report faults, kernels clamp indices into the tensor, and a
+ * division by zero gives zero: they are as safe and only less strict.
  */
 #ifndef PTED_HAL_KERNEL_H
 #define PTED_HAL_KERNEL_H

@@ -4,11 +4,11 @@
  * memory of its own, a second one of the same size. A zone is one buffer of the device, divided by
  * hal/suballoc.h. One lock guards all of it.
  *
- * Where memory can go back to the system, a zone has more addresses than bytes: so there is nearly
- * always a place for a large reservation, wherever small ones lie that last long. For each granule
- * it is known whether its memory may be in use by us (it is not CLEAN), and when a reservation
- * there began or ended last. Whole granules inside free ranges go back when they have been idle, or
- * when more would be in use than the zone has.
+ * Where memory can go back to the system, a zone has more addresses than bytes. So a large
+ * reservation nearly always finds a place, even beside small ones that last long. Each granule
+ * records when a reservation in it last began or ended, or that it takes no memory (CLEAN). Whole
+ * granules inside free ranges go back to the system when they have been idle for long, or when the
+ * zone would otherwise use more memory than its size.
  */
 #include "config.h"
 
@@ -28,10 +28,11 @@
 #define ADDRESS_FACTOR 4
 #define GRANULE_BYTES_MIN ((size_t)1 << 20)
 #define GRANULES_MAX 4096
-/* At its borders a reservation has a part of a granule. */
+/* A reservation may begin and end inside a granule. */
 #define GRANULES_SPARE 4
 
-/* One part of the memory in so many is next to nothing. */
+/* A member counts as alone in its pool while the others hold at most one part in so many of a zone.
+ */
 #define NEXT_TO_NOTHING 64
 
 enum zone_index { SHARED, TRANSIENT, ZONE_COUNT };
@@ -72,7 +73,7 @@ struct hal_pool {
     size_t held_bytes[ZONE_COUNT];
     size_t charged_bytes;     /* of those of SHARED */
     size_t held_peak_bytes;   /* of SHARED */
-    atomic_uint member_count; /* no lock: it is only looked at when there have to be none */
+    atomic_uint member_count; /* no lock: it is read only to assert that it is 0 */
 };
 
 struct reservation {
@@ -279,7 +280,7 @@ static enum zone_index index_of(const struct zone *zone, const struct hal_pool *
     return (enum zone_index)(zone - pool->store->zones);
 }
 
-/* What |pool| leaves: memory that is free, less what it holds elsewhere. */
+/* The free memory, less what |pool| holds outside of the store (its charges). */
 static size_t left_bytes(const struct hal_pool *pool, const struct zone *zone)
 {
     size_t left = zone->size_bytes - zone->used_bytes;
@@ -287,7 +288,7 @@ static size_t left_bytes(const struct hal_pool *pool, const struct zone *zone)
     return charged < left ? left - charged : 0;
 }
 
-/* May |pool| hold |more| bytes beside what it holds? */
+/* May |pool| hold |more| bytes in addition to what it holds? */
 static bool is_fair(const struct hal_pool *pool, const struct zone *zone, size_t more)
 {
     enum zone_index index = index_of(zone, pool);
@@ -305,7 +306,7 @@ static void note_peaks(struct hal_pool *pool, struct zone *zone)
     }
 }
 
-/* |pool| holds |bytes| more; or less. */
+/* Count |bytes| as held by |pool|, or as no longer held. */
 static void count_held(struct hal_pool *pool, struct zone *zone, size_t bytes)
 {
     enum zone_index index = index_of(zone, pool);
@@ -346,8 +347,7 @@ static enum status refuse_full(const struct zone *zone, size_t size, struct erro
                      zone->used_bytes, zone->size_bytes);
 }
 
-/* May |pool| hold |more| bytes beside what it holds? The rule is not asked for |excused| of them.
- */
+/* Fails unless |pool| may hold |more| bytes. The rule is not applied to |excused| of them. */
 static enum status check_rule(const struct hal_pool *pool, const struct zone *zone, size_t more,
                               size_t excused, struct error *err)
 {
@@ -386,7 +386,7 @@ static void discard_granule(struct zone *zone, size_t i)
     zone->resident_count--;
 }
 
-/* Of |range|, which is free, whole granules that were last used at |until_ms| or before. */
+/* Discards the whole granules of the free |range| that were last used at |until_ms| or before. */
 static size_t discard_range(struct zone *zone, const struct hal_range *range, uint64_t until_ms,
                             size_t count_max)
 {
@@ -416,7 +416,7 @@ static size_t discard(struct zone *zone, uint64_t until_ms, size_t count_max)
     return count;
 }
 
-/* |range| is about to be used: others go back when that makes too many. */
+/* |range| is used from now on: if the zone now uses too many granules, free ones go back. */
 static void take_granules(struct zone *zone, const struct hal_range *range, uint64_t now_ms)
 {
     size_t most = zone->size_bytes / zone->granule_bytes + GRANULES_SPARE;
@@ -428,14 +428,14 @@ static void take_granules(struct zone *zone, const struct hal_range *range, uint
 
 /* ---- reserving ------------------------------------------------------------------------------- */
 
-/* Bytes that a reservation will want behind it, and bytes for which the rule is not asked. */
+/* How much a reservation is going to grow, and to how many of its bytes the rule does not apply. */
 struct growing {
     size_t growth, excused;
 };
 
 static const struct growing as_it_is;
 
-/* An object that has been used before, or a new one. With the lock held. */
+/* An object to use again, or a new one; NULL: no memory. With the lock held. */
 static struct reservation *take_object(struct store *store)
 {
     if (list_is_empty(&store->unused)) {
@@ -446,7 +446,7 @@ static struct reservation *take_object(struct store *store)
     return LIST_ENTRY(link, struct reservation, link);
 }
 
-/* All but |base|; with the lock held. |size| is padded. */
+/* Fills in a reservation except its |base|. |size| is padded. With the lock held. */
 static enum status reserve_locked(struct hal_pool *pool, struct zone *zone, size_t size,
                                   const struct growing *growing,
                                   struct reservation **out_reservation, struct error *err)

@@ -5,14 +5,15 @@
  * bytes are free again when the last reference is dropped, in any order.
  *
  * Several pools may share one memory, a pool for each use that must not starve the others: the
- * inputs of one model, what clients hold, what runs. One rule keeps them apart: a pool gets no more
- * than leaves as much free as it then holds. So one busy pool takes at most half, two take a third
+ * inputs of one model, memory that clients hold, calls that run. One rule keeps them apart: after a
+ * pool has taken memory, at least as much must be free as the pool holds. So one busy pool takes at
+ * most half, two take a third
  * each, and some memory is always free for a pool that has none. (A. Choudhury and E. Hahne,
  * "Dynamic queue length thresholds for shared-memory packet switches", 1998.)
  *
  * Where several parties, such as requests, use a pool, each takes memory through a member of it.
- * The rule does not bind a party while the others hold next to nothing: who is alone may take all
- * that is free, and of several large parties one gets through.
+ * The rule does not apply to a party while the others hold next to nothing: a party that is alone
+ * may take all free memory, and of several large parties one gets through.
  *
  * ST_EXHAUSTED is back-pressure and not a failure. After warm-up a reservation does not malloc: all
  * objects are used again. Any thread.
@@ -51,19 +52,19 @@ MUST_CHECK enum status hal_pool_share(struct hal_pool *pool, struct hal_pool **o
                                       struct error *err);
 
 /*
- * A member of no pool yet, which can join one after the other. From hal_pool_join() to
- * hal_pool_leave(), when it holds nothing any more, it may be used like the pool that |pool| is, or
- * is a member of. Neither mallocs.
+ * A member, which at first belongs to no pool and can join one pool after the other. Between
+ * hal_pool_join() and hal_pool_leave() it may be used like the pool that it joined; |pool| may be a
+ * member of that pool itself. A member holds nothing when it leaves. Neither function mallocs.
  */
 MUST_CHECK enum status hal_pool_member_new(struct hal_pool **out_member, struct error *err);
 void hal_pool_join(struct hal_pool *member, struct hal_pool *pool);
 void hal_pool_leave(struct hal_pool *member);
 
-/* It holds nothing any more; a member is in no pool, a pool has no members. The last pool takes the
- * memory with it. NULL is fine. */
+/* |pool| holds nothing; if it is a member, it has left its pool; if not, it has no members. The
+ * last pool frees the memory. NULL is fine. */
 void hal_pool_free(struct hal_pool *pool);
 
-/* ST_TOO_LARGE: so many bytes can never be reserved, they exceed the memory. */
+/* ST_TOO_LARGE: |size| exceeds the whole memory, so it can never be reserved. */
 MUST_CHECK enum status hal_pool_verify(const struct hal_pool *pool, size_t size, struct error *err);
 
 /*
@@ -74,45 +75,46 @@ MUST_CHECK enum status hal_pool_reserve(struct hal_pool *pool, size_t size,
                                         struct hal_buffer **out_buffer, struct error *err);
 
 /*
- * Likewise, for what only commands of the device touch (hal_command_set_transient()): of a second
- * memory of the same size, which is the device's own, where it has such.
+ * Like hal_pool_reserve(), for bytes that only commands of the device touch
+ * (hal_command_set_transient()). A device with memory of its own has a second memory of the same
+ * size for them.
  */
 MUST_CHECK enum status hal_pool_reserve_transient(struct hal_pool *pool, size_t size,
                                                   struct hal_buffer **out_buffer,
                                                   struct error *err);
 
 /*
- * Makes room for a reservation that is going to grow to |bytes|: they are charged to |pool| until
- * they are reserved or discharged. False: the rule refuses.
+ * Promises |bytes| to a reservation that is going to grow: they are charged to |pool| until the
+ * caller discharges them. False: the rule refuses.
  */
 MUST_CHECK bool hal_pool_promise(struct hal_pool *pool, size_t bytes);
 
 /*
- * As hal_pool_reserve(), where hal_pool_resize() is going to ask for |growth| bytes more: they are
- * left to it as long as there is other memory for others. The rule is not asked for |excused| of
- * the |size| bytes: they have been promised, or replace what is about to be given back. The caller
- * discharges promises when it has the memory.
+ * Like hal_pool_reserve(), when hal_pool_resize() is going to ask for |growth| more bytes: room is
+ * kept behind the reservation as long as others find memory elsewhere. The rule does not apply to
+ * |excused| of the |size| bytes, because they were promised or replace memory that is about to be
+ * given back. The caller discharges its promise when it has the memory.
  */
 MUST_CHECK enum status hal_pool_reserve_growing(struct hal_pool *pool, size_t size, size_t growth,
                                                 size_t excused, struct hal_buffer **out_buffer,
                                                 struct error *err);
 
 /*
- * Makes |buffer|, a reservation of more than 0 bytes, |size| > 0 bytes long where it lies, of which
- * |excused| as above. ST_EXHAUSTED: what lies behind it is in use, or the rule refuses; then
+ * Changes the length of |buffer|, a reservation of more than 0 bytes, to |size| > 0 bytes without
+ * moving it; |excused| as above. ST_EXHAUSTED: the memory behind it is in use, or the rule refuses;
  * nothing has changed. The caller is the only user of the buffer.
  */
 MUST_CHECK enum status hal_pool_resize(struct hal_buffer *buffer, size_t size, size_t excused,
                                        struct error *err);
 
-/* The bytes of |buffer| are held by |pool|, of the same memory, from now on, unless |buffer| is no
- * reservation. ST_EXHAUSTED: the rule refuses that, and nothing has changed. */
+/* From now on |pool|, of the same memory, holds the bytes of |buffer|. No effect if |buffer| is no
+ * reservation. ST_EXHAUSTED: the rule refuses, and nothing has changed. */
 MUST_CHECK enum status hal_pool_move(struct hal_buffer *buffer, struct hal_pool *pool,
                                      struct error *err);
 
 /*
- * Counts |bytes| elsewhere as held by |pool|, or no more: they take nothing from other pools, but
- * leave this one less. Never refused: see hal_pool_is_over().
+ * Counts |bytes| of memory outside of the pool as held by |pool|, or ends that. They leave |pool|
+ * less to reserve and take nothing from other pools. Never refused: see hal_pool_is_over().
  */
 void hal_pool_charge(struct hal_pool *pool, size_t bytes);
 void hal_pool_discharge(struct hal_pool *pool, size_t bytes);
@@ -127,8 +129,8 @@ void hal_pool_stats(struct hal_pool *pool, struct hal_pool_stats *out_stats);
 
 /*
  * Gives memory that has been free for |idle_ms| back to the system, at most |bytes_max| in this
- * call. |now_ms| is on any clock, the same for all calls; the one of the last call is the time at
- * which memory becomes free, so calls come regularly. True: there is more to give back.
+ * call. |now_ms| is the time on any clock, the same one for all calls. Memory that becomes free
+ * gets the time of the last call, so call this regularly. True: there is more to give back.
  */
 bool hal_pool_trim(struct hal_pool *pool, uint64_t now_ms, uint64_t idle_ms, size_t bytes_max);
 

@@ -35,7 +35,7 @@ enum status hal_queue_submit(struct hal_device *device, const struct hal_submiss
     for (uint32_t i = 0; i < command->slot_count; i++) {
         check_slot(device, &command->slots[i], &submission->slots[i]);
     }
-    hal_device_ref(device); /* which completions in there may be the last to hold */
+    hal_device_ref(device); /* a completion inside submit() may drop the caller's reference */
     enum status status = device->ops->submit(device, submission, err);
     hal_device_unref(device);
     return status;

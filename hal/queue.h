@@ -22,10 +22,10 @@
 
 #define HAL_TIMEPOINTS_MAX 8
 
-/* Parties that a device tells apart; numbers that are equal modulo this are one. */
+/* A device distinguishes so many shares; shares that are equal modulo this number count as one. */
 #define HAL_SHARES 256
 
-/* What the thread that submits does of the work before the call returns. */
+/* How much of the work the submitting thread does before the call returns. */
 enum hal_caller {
     HAL_CALLER_BUSY,  /* nothing: it has more to do */
     HAL_CALLER_QUICK, /* command buffers so small that handing them to a worker costs more */

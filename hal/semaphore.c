@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The value and the failure are written under the lock and may be read without it, so that a point
- * that has been reached costs its waiter no lock. Waiters are kept in the order of their values: a
- * signal takes a prefix of the list, and chains it by link.next until it has called all of it.
+ * The value and the failure are written under the lock and may be read without it, so that waiting
+ * for a point that has been reached takes no lock. The list of waiters is sorted by value: a signal
+ * takes a prefix of the list, chained by link.next, and calls each waiter in it.
  */
 #include "config.h"
 
@@ -55,7 +55,7 @@ struct hal_semaphore *hal_semaphore_ref(struct hal_semaphore *semaphore)
 {
     OBJ_CHECK(semaphore, SEMAPHORE_MAGIC);
     unsigned before = atomic_fetch_add_explicit(&semaphore->refs, 1, memory_order_relaxed);
-    must(before > 0); /* what has no reference is being freed */
+    must(before > 0); /* an object without references is being freed */
     return semaphore;
 }
 
@@ -91,8 +91,8 @@ enum status hal_semaphore_query(struct hal_semaphore *semaphore, uint64_t *out_v
 }
 
 /*
- * Is there nothing left to wait for? Then |*out_status| says how it ended. The failure is read
- * first: a value seen after it is final.
+ * True when |value| is reached or can no longer be reached; |*out_status| says which. The failure
+ * is read first: after a failure the value no longer changes.
  */
 static bool settled(struct hal_semaphore *semaphore, uint64_t value, enum status *out_status)
 {
@@ -121,7 +121,7 @@ static struct list *take_waiters(struct hal_semaphore *semaphore, uint64_t value
     return first;
 }
 
-static _Thread_local unsigned calls; /* that this thread is in: one may signal, too */
+static _Thread_local unsigned calls; /* callbacks that this thread is in: one may call the next */
 
 bool hal_semaphore_is_calling(void)
 {
@@ -135,7 +135,7 @@ static void call(struct hal_semaphore_waiter *waiter, enum status status)
     calls--;
 }
 
-/* Tells sleepers and the chain from take_waiters(); gives up the lock in between. */
+/* Wakes the sleepers, releases the lock and calls the waiters of the chain from take_waiters(). */
 static void tell_and_unlock(struct hal_semaphore *semaphore, struct list *chain, enum status status)
 {
     if (semaphore->sleepers) {
@@ -213,7 +213,10 @@ enum status hal_semaphore_wait(struct hal_semaphore *semaphore, uint64_t value, 
     return status;
 }
 
-/* Behind the last waiter whose point is not later: most come in order. With the lock held. */
+/*
+ * Inserts behind the last waiter with the same or a smaller value. The search begins at the end,
+ * because most waiters arrive in order. With the lock held.
+ */
 static void insert_waiter(struct hal_semaphore *semaphore, struct hal_semaphore_waiter *waiter)
 {
     struct list *at = &semaphore->waiters;

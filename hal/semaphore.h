@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Timeline semaphores: a u64 that only grows, or failed with a status for ever. The only way in
- * which work, host threads and devices order each other.
+ * Timeline semaphores: a u64 that only grows, until the semaphore fails with a status, which is
+ * final. All order between work, host threads and devices is made with them.
  *
  * Any thread. Callbacks run on the thread that signals, outside all locks; they must not block.
  */
@@ -18,8 +18,8 @@
 struct hal_semaphore;
 
 /*
- * A point on a timeline: reached when the semaphore's value is >= |value|. When the semaphore
- * fails, so do its points that had not been reached.
+ * A point on a timeline: it is reached when the semaphore's value is >= |value|. If the semaphore
+ * fails first, the point fails, too.
  */
 struct hal_timepoint {
     struct hal_semaphore *semaphore; /* borrowed; kept alive by whoever made the timepoint */
@@ -59,7 +59,7 @@ MUST_CHECK enum status hal_semaphore_wait(struct hal_semaphore *semaphore, uint6
  */
 void hal_semaphore_on(struct hal_semaphore *semaphore, struct hal_semaphore_waiter *waiter);
 
-/* Is this thread in a callback, which whoever signalled will come back from? */
+/* Is this thread inside a callback of a waiter? */
 bool hal_semaphore_is_calling(void);
 
 #endif

@@ -11,7 +11,7 @@
 #define COLUMN_BITS 3
 _Static_assert(1 << COLUMN_BITS == HAL_SUBALLOC_COLUMNS, "a column for each of these bits");
 
-/* A free list is searched so far for a range that its bin does not promise to be large enough. */
+/* At most so many ranges of a bin are looked at whose size the bin does not guarantee. */
 #define LOOKS_MAX 32
 
 /* New ranges that an operation needs at most. */
@@ -49,7 +49,7 @@ static struct hal_suballoc_bins *bins_of(struct hal_suballoc *suballoc, enum hal
     return state == HAL_RANGE_FREE ? &suballoc->free : &suballoc->kept;
 }
 
-/* |range| is not in use from now on, but as |state| says. */
+/* Puts |range|, which is in no bin, into the bin for its size and |state| (free or kept). */
 static void put(struct hal_suballoc *suballoc, struct hal_range *range, enum hal_range_state state)
 {
     struct hal_suballoc_bins *bins = bins_of(suballoc, state);
@@ -79,7 +79,7 @@ static struct hal_range *first_of(const struct list *bin)
     return LIST_ENTRY(bin->next, struct hal_range, link);
 }
 
-/* One of the bin that |size| itself belongs to, where some are smaller. */
+/* A large enough range of the bin that |size| belongs to, which may have smaller ones; or NULL. */
 static struct hal_range *search_bin(const struct hal_suballoc_bins *bins, size_t size)
 {
     struct place place = place_of(size);
@@ -94,7 +94,7 @@ static struct hal_range *search_bin(const struct hal_suballoc_bins *bins, size_t
     return NULL;
 }
 
-/* One of the smallest bin of which all are large enough. */
+/* A range of the smallest bin that has only ranges of |size| or more; or NULL. */
 static struct hal_range *find(const struct hal_suballoc_bins *bins, size_t size)
 {
     struct place place = place_of(size);
@@ -118,7 +118,7 @@ static void retire(struct hal_suballoc *suballoc, struct hal_range *range)
     suballoc->unused_count++;
 }
 
-/* There are as many unused ones as an operation needs. */
+/* Makes sure that there are as many unused objects as one operation needs. False: no memory. */
 static bool stock_up(struct hal_suballoc *suballoc)
 {
     while (suballoc->unused_count < SPARE_MAX) {
@@ -132,7 +132,7 @@ static bool stock_up(struct hal_suballoc *suballoc)
     return true;
 }
 
-/* A range between |before|, from whose end it takes |size| bytes, and the one behind that. */
+/* Cuts |size| bytes off the end of |before|, as a new range behind it. */
 static struct hal_range *split_end(struct hal_suballoc *suballoc, struct hal_range *before,
                                    size_t size)
 {
@@ -156,7 +156,7 @@ static struct hal_range *split_end(struct hal_suballoc *suballoc, struct hal_ran
     return range;
 }
 
-/* |range| gets the bytes of the one behind it, which is in no bin. */
+/* Merges the range behind |range|, which is in no bin, into |range|. */
 static void swallow_behind(struct hal_suballoc *suballoc, struct hal_range *range)
 {
     struct hal_range *behind = range->behind;
@@ -205,7 +205,7 @@ void hal_suballoc_fini(struct hal_suballoc *suballoc)
 
 /* ---- allocating and freeing ------------------------------------------------------------------ */
 
-/* Room for the growth as well, or for the range alone. */
+/* A free range with room for |growth| as well; if there is none, one with room for |size|. */
 static struct hal_range *find_free(const struct hal_suballoc *suballoc, size_t size, size_t growth)
 {
     size_t all;
@@ -214,7 +214,7 @@ static struct hal_range *find_free(const struct hal_suballoc *suballoc, size_t s
     return range ? range : find(&suballoc->free, size);
 }
 
-/* Of a free range the beginning; what is behind it stays free, or is kept for it. */
+/* Uses the beginning of a free range; the rest stays free, or is kept for the range to grow. */
 static struct hal_range *use_begin(struct hal_suballoc *suballoc, struct hal_range *range,
                                    size_t size, size_t growth)
 {
@@ -231,8 +231,7 @@ static struct hal_range *use_begin(struct hal_suballoc *suballoc, struct hal_ran
     return range;
 }
 
-/* Of a range that is kept for the one before it the end, so that that one can grow as far as can
- * be. */
+/* Uses the end of a range that is kept for its neighbour, so that the neighbour can still grow. */
 static struct hal_range *use_end(struct hal_suballoc *suballoc, struct hal_range *kept, size_t size)
 {
     take(suballoc, kept);
@@ -264,7 +263,7 @@ static bool is_state(const struct hal_range *range, enum hal_range_state state)
     return range && range->state == state;
 }
 
-/* |range|, which is in no bin, is free, together with its free neighbours. */
+/* Makes |range|, which is in no bin, free, and merges it with its free neighbours. */
 static void release(struct hal_suballoc *suballoc, struct hal_range *range)
 {
     if (is_state(range->behind, HAL_RANGE_FREE)) {
@@ -279,7 +278,7 @@ static void release(struct hal_suballoc *suballoc, struct hal_range *range)
     put(suballoc, range, HAL_RANGE_FREE);
 }
 
-/* What was kept for |range| is free for all. */
+/* Makes the room that was kept for |range| free for all. */
 static void give_up_kept(struct hal_suballoc *suballoc, struct hal_range *range)
 {
     struct hal_range *kept = range->behind;
@@ -307,7 +306,7 @@ static size_t room_behind(const struct hal_range *range)
     return room;
 }
 
-/* |range| gets the first |more| bytes of what lies behind it, where there are as many. */
+/* Extends |range| by |more| bytes; room_behind() has said that there are as many. */
 static void grow(struct hal_suballoc *suballoc, struct hal_range *range, size_t more)
 {
     while (more > 0) {

@@ -52,8 +52,8 @@ bool hal_suballoc_init(struct hal_suballoc *suballoc, size_t size);
 void hal_suballoc_fini(struct hal_suballoc *suballoc);
 
 /*
- * A range of |size| > 0 bytes. |growth| more bytes behind it are kept for it, as far as there are
- * any. NULL: no free range is that large, or there is no memory for the bookkeeping.
+ * Allocates a range of |size| > 0 bytes and keeps up to |growth| bytes behind it for it to grow.
+ * NULL: no free range is that large, or there is no memory for the bookkeeping.
  */
 struct hal_range *hal_suballoc_alloc(struct hal_suballoc *suballoc, size_t size, size_t growth);
 

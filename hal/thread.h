@@ -6,8 +6,8 @@
 #include <pthread.h>
 
 /*
- * It gets no signals but those of its own faults: all others are for the threads of whoever uses
- * the library. 0, or an errno.
+ * The thread gets no signals except those that it causes itself (SIGSEGV and the like): all others
+ * go to threads of the program that uses this library. Returns 0, or an errno.
  */
 int hal_thread_start(pthread_t *out_thread, void *(*fn)(void *arg), void *arg);
 

@@ -13,7 +13,7 @@ void hal_status_fail(atomic_int *submission_status, enum status status)
     }
 }
 
-/* True for the last: whoever gets it has to pass the submission on. */
+/* True for the last count: the caller must then pass the submission on. */
 static bool count_down(struct hal_timepoints *timepoints)
 {
     unsigned before = atomic_fetch_sub_explicit(&timepoints->waits_left, 1, memory_order_acq_rel);
@@ -55,7 +55,7 @@ void hal_timepoints_init(struct hal_timepoints *timepoints, const struct hal_sub
     }
 }
 
-/* Until it has counted down itself nobody passes the submission on. */
+/* |waits_left| has one count for this function, so no callback passes the submission on before. */
 bool hal_timepoints_wait(struct hal_timepoints *timepoints)
 {
     OBJ_CHECK(timepoints, HAL_TIMEPOINTS_MAGIC);

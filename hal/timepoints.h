@@ -13,7 +13,7 @@
 
 struct hal_timepoints;
 
-/* The last wait is over, on whatever thread signalled; what failed is in the status. */
+/* The last wait is over. Runs on the thread that signalled; the status has the first failure. */
 typedef void hal_waits_over_f(struct hal_timepoints *timepoints);
 
 struct hal_wait {

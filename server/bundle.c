@@ -475,7 +475,14 @@ static void count(const struct request *request, uint64_t now_ns)
     }
 }
 
+/* A list may name any models; while none is served it has no memory to be read into. */
+static int find(struct request *request)
+{
+    return serving_verify(request->serving, &request->err) == ST_OK ? 200 : 503;
+}
+
 const struct infer_ops bundle_ops = {
+    .find = find,
     .parse = bundle_read,
     .decode = decode,
     .open_states = open_states,

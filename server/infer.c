@@ -20,6 +20,7 @@
 #include "runtime/sched/sequence.h"
 #include "server/bundle.h"
 #include "server/request.h"
+#include "server/routes.h"
 #include "server/server.h"
 #include "server/serving.h"
 
@@ -177,15 +178,6 @@ static bool read_timeout(const struct head *head, uint64_t *out_us, struct error
     return true;
 }
 
-/* The model that the target names. */
-static int find_model(const struct request *request, const struct model **out, struct error *err)
-{
-    const struct model *model =
-        models_find(&request->serving->models, request->match.model, request->match.version, err);
-    *out = model;
-    return !model ? 404 : model_verify_ready(model, err) != ST_OK ? 503 : 200;
-}
-
 static int check_codings(const struct head *head, struct error *err)
 {
     struct span name = head_value(head, HTTP_CONTENT_ENCODING);
@@ -202,29 +194,20 @@ static int check_codings(const struct head *head, struct error *err)
     return 200;
 }
 
-/* A list may name any models; while none is served it has no memory to be read into. */
-static int find_lists(struct request *request)
-{
-    return serving_verify(request->serving, &request->err) == ST_OK ? 200 : 503;
-}
-
 int infer_begin(struct request *request)
 {
     struct infer *infer = &request->infer;
-    enum route_id route = request->match.id;
-    const struct model *model = NULL;
-    int status =
-        route == ROUTE_BATCH ? find_lists(request) : find_model(request, &model, &request->err);
+    const struct route *route = routes_get(request->match.id);
+    infer->call.model = NULL;
+    int status = route->ops->find(request);
     if (status == 200) {
         status = check_codings(&request->head, &request->err);
     }
     if (status != 200) {
         return status;
     }
-    infer->ops = route == ROUTE_BATCH ? &bundle_ops : &infer_ops_one;
-    infer->call.model = model;
-    infer->call.form =
-        route == ROUTE_CALL || route == ROUTE_VERSION_CALL ? &infer_form_call : &infer_form_oip;
+    infer->ops = route->ops;
+    infer->call.form = route->form;
     infer->priority = 0;
     return read_timeout(&request->head, &infer->timeout_us, &request->err) ? 200 : 400;
 }

@@ -85,6 +85,8 @@ extern const struct infer_form infer_form_call; /* infer_call.c */
 
 /* What differs between a call and a list of them: one row each, called by the functions below. */
 struct infer_ops {
+    /* Before the body: what the target names is there and works. 200, or the status. */
+    int (*find)(struct request *request);
     enum status (*parse)(struct request *request, const struct oip_body *parts, struct error *err);
     enum status (*decode)(struct request *request, struct error *err);
     /* Once all is decoded: the sequences that it names. */

@@ -205,7 +205,17 @@ static void count(const struct request *request, uint64_t now_ns)
     stats_add(request->infer.call.model->stats, request, &request->infer.call, is_ok, now_ns);
 }
 
+/* The model that the target names. */
+static int find(struct request *request)
+{
+    const struct model *model = models_find(&request->serving->models, request->match.model,
+                                            request->match.version, &request->err);
+    request->infer.call.model = model;
+    return !model ? 404 : model_verify_ready(model, &request->err) != ST_OK ? 503 : 200;
+}
+
 const struct infer_ops infer_ops_one = {
+    .find = find,
     .parse = parse,
     .decode = decode,
     .open_states = open_states,

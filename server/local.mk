@@ -55,6 +55,7 @@ SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(UV_LIBS) $(LLH
 	%D%/request.c %D%/request.def %D%/request.h \
 	%D%/request_log.c %D%/request_log.h \
 	%D%/route.c %D%/route.def %D%/route.h \
+	%D%/routes.c %D%/routes.h \
 	%D%/server.c %D%/server.h \
 	%D%/serving.c %D%/serving.h \
 	%D%/standard.c %D%/standard.h \

@@ -13,12 +13,12 @@
 #include "base/check.h"
 #include "hal/device.h"
 #include "hal/pool.h"
-#include "server/api.h"
 #include "server/clients.h"
 #include "server/conn.h"
 #include "server/http.h"
 #include "server/log.h"
 #include "server/request_log.h"
+#include "server/routes.h"
 #include "server/server.h"
 #include "server/serving.h"
 
@@ -60,11 +60,10 @@ static const struct step_info steps[STEP_COUNT] = {
 #undef STEP
 };
 
-static api_handler_f *const handlers[ROUTE_COUNT] = {
-#define ROUTE(id, method, pattern, handler) [ROUTE_##id] = handler,
-#include "server/route.def"
-#undef ROUTE
-};
+static const struct route *route_of(const struct request *request)
+{
+    return routes_get(request->match.id);
+}
 
 bool request_step_may_follow(enum request_step from, enum request_step to)
 {
@@ -142,6 +141,7 @@ struct request *request_take(struct server *server, struct conn *conn)
     request->method = NULL;
     request->retry_after_s = 0;
     request->arrived_ns = request->want_ms = 0;
+    request->match.id = ROUTE_COUNT;
     request->match.allow = NULL;
     request->match.model[0] = '\0';
     return request;
@@ -215,7 +215,7 @@ static enum status announce_body(struct request *request, const struct request_f
     /* What a handler parses on the loop is small. */
     size_t max = request->server->params->body_bytes_max;
     request->body.max_bytes =
-        handlers[request->match.id] && max > CONTROL_BYTES_MAX ? CONTROL_BYTES_MAX : max;
+        route_of(request)->handler && max > CONTROL_BYTES_MAX ? CONTROL_BYTES_MAX : max;
     if (framing->content_length > request->body.max_bytes) {
         return error_set(&request->err, ST_TOO_LARGE,
                          "Content-Length: expected at most %zu bytes, got %llu",
@@ -251,7 +251,7 @@ bool request_begin(struct request *request, const struct request_framing *framin
         enum status announced = announce_body(request, framing);
         status = announced == ST_OK ? 200 : http_status_of(announced);
     }
-    if (status == 200 && !handlers[request->match.id]) {
+    if (status == 200 && !route_of(request)->handler) {
         status = infer_begin(request);
     }
     if (status != 200) {
@@ -336,8 +336,8 @@ void request_run(struct request *request, bool is_keep_alive)
  * found out for each step of a pipeline. */
 static bool is_long(const struct request *request)
 {
-    if (handlers[request->match.id]) {
-        return request->match.id == ROUTE_SHAPE || request->match.id == ROUTE_VERSION_SHAPE;
+    if (route_of(request)->handler) {
+        return route_of(request)->is_long;
     }
     return request->body.len > request->server->params->inline_bytes_max ||
            head_has(&request->head, HTTP_CONTENT_ENCODING);
@@ -350,7 +350,7 @@ static enum step_result step_read(struct request *request)
         return STEP_NEXT;
     }
     request->offload = is_long(request);
-    if (handlers[request->match.id]) {
+    if (route_of(request)->handler) {
         go(request, STEP_PARSE);
         return STEP_NEXT;
     }
@@ -359,7 +359,7 @@ static enum step_result step_read(struct request *request)
 
 static enum step_result step_parse(struct request *request)
 {
-    api_handler_f *handler = handlers[request->match.id];
+    api_handler_f *handler = route_of(request)->handler;
     if (handler) {
         return advance(request, handler(request, &request->err), STEP_WRITE);
     }
@@ -520,7 +520,7 @@ static void print_error(struct request *request)
 {
     request_log_error(request, request->http_status, &request->err, -1);
     buf_reset(&request->out);
-    oip_print_error(&request->out, request->err.text);
+    route_of(request)->print_error(&request->out, request->err.text);
 }
 
 static struct http_head answer_head(struct request *request)

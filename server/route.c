@@ -3,6 +3,7 @@
 
 #include "server/route.h"
 
+#include <string.h>
 #include <strings.h>
 
 #define VERSION_DIGITS_MAX 9
@@ -15,7 +16,7 @@ struct route_info {
 #define ROUTE_GET ROUTE_GET_ONLY
 #define ROUTE_POST ROUTE_POST_ONLY
 static const struct route_info routes[ROUTE_COUNT] = {
-#define ROUTE(id, method, pattern, handler) [ROUTE_##id] = {pattern, ROUTE_##method},
+#define ROUTE(id, method, pattern, behaviour) [ROUTE_##id] = {pattern, ROUTE_##method},
 #include "server/route.def"
 #undef ROUTE
 };
@@ -100,31 +101,46 @@ bool route_parse_version(struct span text, uint32_t *out_version)
     return version > 0;
 }
 
-/* Byte by byte, so that most patterns fail early. |out| holds names of this pattern only. */
-static bool pattern_matches(const char *pattern, struct span path, struct span *out_model,
-                            uint32_t *out_version)
+/* What a pattern has taken out of a path. */
+struct taken {
+    struct span model;
+    uint32_t version;
+};
+
+/* One segment into |taken|, which the pattern calls 'm' or 'v'; false: it cannot be that. */
+static bool take_segment(char what, const uint8_t **at, const uint8_t *end, struct taken *taken)
 {
-    const uint8_t *at = path.ptr, *end = at + path.len;
-    *out_model = span_of(NULL, 0);
-    *out_version = 0;
+    const uint8_t *first = *at;
+    while (*at < end && **at != '/') {
+        ++*at;
+    }
+    struct span segment = span_of(first, (size_t)(*at - first));
+    if (what == 'm') {
+        taken->model = segment;
+        return segment.len > 0;
+    }
+    return route_parse_version(segment, &taken->version);
+}
+
+/* Byte by byte, so that most patterns fail early. A part in brackets is tried, then left out. */
+static bool pattern_matches(const char *pattern, const uint8_t *at, const uint8_t *end,
+                            struct taken *taken)
+{
     for (; *pattern; pattern++) {
-        if (*pattern != '{') {
-            if (at == end || *at++ != (uint8_t)*pattern) {
+        if (*pattern == '[') {
+            if (pattern_matches(pattern + 1, at, end, taken)) {
+                return true;
+            }
+            taken->version = 0;
+            pattern = strchr(pattern, ']');
+        } else if (*pattern == '{') {
+            if (!take_segment(pattern[1], &at, end, taken)) {
                 return false;
             }
-            continue;
-        }
-        const uint8_t *first = at;
-        while (at < end && *at != '/') {
-            at++;
-        }
-        struct span segment = span_of(first, (size_t)(at - first));
-        bool is_model = pattern[1] == 'm';
-        if (segment.len == 0 || (!is_model && !route_parse_version(segment, out_version))) {
+            pattern += 2; /* to the closing brace */
+        } else if (*pattern != ']' && (at == end || *at++ != (uint8_t)*pattern)) {
             return false;
         }
-        *out_model = is_model ? segment : *out_model;
-        pattern += 2; /* to the closing brace */
     }
     return at == end;
 }
@@ -134,33 +150,44 @@ static bool method_fits(enum route_method route, enum route_method method)
     return route == method || (route == ROUTE_GET_ONLY && method == ROUTE_HEAD_ONLY);
 }
 
+/* What a path allows, by whether GET and POST have a route there. */
+static const char *const allowed[2][2] = {{NULL, "POST"}, {"GET, HEAD", "GET, HEAD, POST"}};
+
 int route_find(struct span target, enum route_method method, struct route_match *out_match,
                struct error *err)
 {
     struct span path = strip_query(strip_authority(target));
+    bool has_get = false, has_post = false;
+    out_match->id = ROUTE_COUNT;
     if (path.len == 0 || path.ptr[0] != '/') {
         error_set(err, ST_INVALID, "request target: expected a path that begins with '/'");
         return 400;
     }
     for (int i = 0; i < ROUTE_COUNT; i++) {
-        struct span model;
-        if (!pattern_matches(routes[i].pattern, path, &model, &out_match->version)) {
+        struct taken taken = {.version = 0};
+        if (!pattern_matches(routes[i].pattern, path.ptr, path.ptr + path.len, &taken)) {
             continue;
         }
         if (!method_fits(routes[i].method, method)) {
-            out_match->allow = routes[i].method == ROUTE_POST_ONLY ? "POST" : "GET, HEAD";
-            error_set(err, ST_INVALID, "method not allowed here: expected %s", out_match->allow);
-            return 405;
+            has_get |= routes[i].method == ROUTE_GET_ONLY;
+            has_post |= routes[i].method == ROUTE_POST_ONLY;
+            continue;
         }
-        out_match->id = (enum route_id)i;
         out_match->model[0] = '\0';
-        if (model.len && !route_decode(model, out_match->model, ROUTE_MODEL_MAX)) {
+        out_match->version = taken.version;
+        if (taken.model.len && !route_decode(taken.model, out_match->model, ROUTE_MODEL_MAX)) {
             error_set(err, ST_INVALID,
                       "model name: expected at most %d characters, with valid %%XX",
                       ROUTE_MODEL_MAX);
             return 400;
         }
+        out_match->id = (enum route_id)i;
         return 200;
+    }
+    out_match->allow = allowed[has_get][has_post];
+    if (out_match->allow) {
+        error_set(err, ST_INVALID, "method not allowed here: expected %s", out_match->allow);
+        return 405;
     }
     error_set(err, ST_NOT_FOUND, "no such path");
     return 404;

@@ -14,7 +14,7 @@
 #include "base/status.h"
 
 enum route_id {
-#define ROUTE(id, method, pattern, handler) ROUTE_##id,
+#define ROUTE(id, method, pattern, behaviour) ROUTE_##id,
 #include "server/route.def"
 #undef ROUTE
     ROUTE_COUNT
@@ -25,7 +25,7 @@ enum route_method { ROUTE_GET_ONLY, ROUTE_HEAD_ONLY, ROUTE_POST_ONLY, ROUTE_OTHE
 #define ROUTE_MODEL_MAX 128
 
 struct route_match {
-    enum route_id id;
+    enum route_id id;                /* ROUTE_COUNT: none */
     char model[ROUTE_MODEL_MAX + 1]; /* decoded, terminated; "" when the route has none */
     uint32_t version;                /* 0: none was named */
     const char *allow;               /* of a 405 */

@@ -67,7 +67,7 @@ expect() {
                 sed -n 's/^##* //p' "$page" | tr 'A-Z ' 'a-z-' | tr -cd 'a-z0-9\n-' |
                 grep -qx -- "$anchor" || echo "$file:$line: $page has no #$anchor"
         done
-    sed -n 's/^ROUTE([A-Z_]*, \([A-Z]*\), "\([^"]*[^/]\)".*/\1 \2/p' server/route.def |
+    sed -n 's/^ROUTE([A-Z_]*, \([A-Z]*\), "\([^"]*\)".*/\1 \2/p' server/route.def |
         while read -r route; do
             grep -qF "\`$route\`" docs/serving.md || echo "docs/serving.md:1: no route $route"
         done

@@ -113,6 +113,14 @@ include_rules() {
         }' >>"$report"
 }
 
+# A header that includes itself by way of others: whoever reads one of them has to read all.
+header_circles() {
+    # shellcheck disable=SC2046
+    grep -E '^ *# *include *"' /dev/null $(files '*.h') |
+        sed 's/^\([^:]*\):[^"]*"\([^"]*\)".*/\1 \2/' | tsort 2>&1 >/dev/null |
+        sed -n 's/^tsort: \([^ ]*\.h\)$/\1:1: in a circle of headers/p' | sort -u
+}
+
 first_lines() {
     for file in $CODE_FILES $(files '*.mk'); do
         sed -n 1p "$file" | grep -q 'SPDX-License-Identifier: MIT' ||
@@ -161,6 +169,7 @@ shell_scripts() {
     include_rules
     {
         first_lines
+        header_circles
         headers_guarded
         magics_unique
         shell_scripts

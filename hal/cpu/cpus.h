@@ -11,8 +11,7 @@
  */
 unsigned hal_cpu_count(void);
 
-/* The CPUs that the text of a cpu.max file amounts to, rounded up; 0: no limit, or not such text.
- */
+/* The quota in the text of a cpu.max file in CPUs, rounded up; 0: no limit, or no such text. */
 unsigned hal_cpu_parse_quota(struct span text);
 
 #endif

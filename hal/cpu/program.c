@@ -46,9 +46,10 @@ static uint64_t grid_tiles(const uint32_t grid[3])
 }
 
 /*
- * Tiles that a worker takes at once: of helpers each gets a fair part in some steps, and enough to
- * outweigh the addition; alone it may take all. But not more than BATCH_COST_NS_MAX, because only
- * between two batches a worker looks whether somebody else waits.
+ * How many tiles a worker takes at once. With helpers, each worker gets a fair part in some steps,
+ * and a batch is large enough to outweigh the atomic addition; alone, a worker may take all. A
+ * batch costs at most BATCH_COST_NS_MAX, because a worker looks for waiting work only between
+ * batches.
  */
 static uint32_t batch_of(const struct builder *b, const struct hal_cpu_region *region)
 {
@@ -85,7 +86,8 @@ static void end_region(struct builder *b, struct hal_cpu_program *program)
     *++b->region = (struct hal_cpu_region){.dispatches = b->dispatch};
 }
 
-/* By what helpers can do from a region to the end. |end| is behind the last region. */
+/* Sets how many workers to wake, by the work from a region to the end. |end|: behind the last one.
+ */
 static void settle_waking(struct hal_cpu_region *end, struct hal_cpu_program *program)
 {
     uint64_t cost = 0;

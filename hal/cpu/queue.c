@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From a submission to work for the workers and from finished work to signals. A submission waits
- * by counting down its timepoints; whoever takes the last one, be it the submitting thread or one
- * that signals, hands it to the workers. One whose wait failed goes the same way, so that a long
- * chain of failures is no deep recursion.
+ * Turns submissions into work for the workers, and finished work into signals. A submission counts
+ * down the timepoints that it waits for; the thread that counts the last one, which submits or
+ * signals, hands the submission to the workers. Submissions whose wait failed go to the workers,
+ * too, so that a long chain of failures does not recurse deeply.
  */
 #include "config.h"
 
@@ -22,7 +22,7 @@ struct hal_cpu_slab {
     struct hal_cpu_submission submissions[SLAB_SUBMISSIONS];
 };
 
-/* With the lock held, or before anybody else knows the device. */
+/* With the lock held, or before another thread knows the device. */
 static bool add_slab(struct hal_cpu_device *device)
 {
     struct hal_cpu_slab *slab = aligned_alloc(64, sizeof(*slab));
@@ -151,7 +151,7 @@ static void fill_slots(struct hal_cpu_submission *submission, const struct hal_s
     }
 }
 
-/* All waits are over; one that failed leaves nothing to run. */
+/* All waits are over. If one failed, there is nothing to run. */
 static void settle(struct hal_cpu_submission *submission)
 {
     submission->nothing_to_run =
@@ -179,7 +179,7 @@ static bool waits_are_over(const struct hal_submission *submission)
     return true;
 }
 
-/* Scratch for a thread that is no worker, or NULL when too many are at it. */
+/* Scratch for a thread that is no worker; NULL: too many such threads have one, or no memory. */
 static void *take_scratch(struct hal_cpu_device *device)
 {
     void *scratch = NULL;
@@ -202,7 +202,9 @@ static void put_scratch(struct hal_cpu_device *device, void *scratch)
     pthread_mutex_unlock(&device->lock);
 }
 
-/* On the caller's thread, who holds everything that the submission refers to. False: not possible.
+/*
+ * Runs the submission on the caller's thread; the caller holds everything that it refers to. False:
+ * there is no scratch.
  */
 static bool run_inline(struct hal_cpu_device *device, const struct hal_submission *submission)
 {
@@ -234,7 +236,7 @@ static bool run_inline(struct hal_cpu_device *device, const struct hal_submissio
     return true;
 }
 
-/* Can it be run, and is it better run, by the caller alone? */
+/* Can the caller run it alone, and is that faster? */
 static bool is_for_caller(const struct hal_submission *submission)
 {
     const struct hal_cpu_program *program = program_of(submission->command);
@@ -249,7 +251,7 @@ static bool is_for_caller(const struct hal_submission *submission)
     unreachable();
 }
 
-/* Nothing is left to wait for: to the workers, and to the caller who has the time. */
+/* Nothing is left to wait for: the workers run it, with the caller if the caller only waits. */
 static void start(struct hal_cpu_submission *submission, enum hal_caller caller)
 {
     struct hal_cpu_device *device = submission->device;

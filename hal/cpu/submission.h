@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A submission in flight, which is the unit that workers serve. It knows the region it is in and
- * how many batches of tiles have been taken from either end of it in one word, so that a worker
- * gets a batch, and learns of which region it is, by one atomic addition. Who finishes the last
- * tile of a region begins the next one.
+ * how many batches of tiles have been taken from either end of it in one word, so that one atomic
+ * addition gives a worker a batch and the number of its region. The worker that finishes the last
+ * tile of a region begins the next region.
  *
- * Every other worker takes from the end: where tiles are bands of an image, what it reads is mostly
- * what it wrote in the region before, in its own cache. A depthwise convolution whose input comes
- * from another core's takes twice as long.
+ * Every other worker takes from the end. Where tiles are bands of an image, a worker then mostly
+ * reads what it wrote in the region before, from its own cache. A depthwise convolution takes twice
+ * as long when its input comes from the cache of another core.
  *
  * Objects come from slabs that are never given back before the device goes, and are used again. The
  * tables of slots are as large as they can get: what is not touched costs address space only.
@@ -27,7 +27,7 @@
 struct hal_cpu_device;
 struct hal_cpu_submission;
 
-/* Of one in flight, and of one in the device's free list. */
+/* The magic number of a submission in flight, and of one in the device's free list. */
 #define HAL_CPU_SUBMISSION_MAGIC 0x5b3155a8u
 #define HAL_CPU_SUBMISSION_FREE_MAGIC 0xf4ee5ba9u
 
@@ -79,10 +79,11 @@ static inline uint32_t hal_cpu_cursor_back(uint64_t cursor)
     return (uint32_t)(cursor % HAL_CPU_CURSOR_FRONT);
 }
 
-/* Lets the buffers go and gives the signals, or fails them. By the worker that finished it. */
+/* Drops the buffers and gives the signals, or fails them. Called by the worker that finished it. */
 void hal_cpu_submission_complete(struct hal_cpu_submission *submission);
 
-/* The object is free again. By the last worker that leaves it after it has finished. */
+/* Frees the object for further use. Called by the last worker that leaves it once it is finished.
+ */
 void hal_cpu_submission_recycle(struct hal_cpu_submission *submission);
 
 #endif

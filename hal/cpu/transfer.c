@@ -62,7 +62,8 @@ void hal_cpu_transfer(const struct hal_record *record, hal_cpu_kernel_f **out_fn
     case HAL_BARRIER:
         unreachable();
     }
-    /* Beyond what a grid can say there is no memory; the region's limit refuses it. */
+    /* A target with more tiles than a grid can count exceeds the limit of a region, which refuses
+     * it. */
     grid[0] = tiles < UINT32_MAX ? (uint32_t)tiles : UINT32_MAX;
     grid[1] = grid[2] = 1;
 }

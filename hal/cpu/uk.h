@@ -8,9 +8,9 @@
  * alignment of a float unless said otherwise. The output of an elementwise function, softmax or
  * norm may be exactly its input, but not overlap it in part; other outputs overlap no input.
  *
- * What an element becomes depends on its own inputs and their order only, never on where it stands,
- * on how the work was cut into calls or on which thread ran it. Levels may differ in the last bits.
- * NaN goes through everything, clamps, max and relu included.
+ * An element of the output depends only on its own inputs and their order, never on its position,
+ * on how the work was cut into calls or on the thread that ran it. Levels may differ in the last
+ * bits. All functions pass NaN on, clamps, max and relu included.
  */
 #ifndef PTED_HAL_CPU_UK_H
 #define PTED_HAL_CPU_UK_H

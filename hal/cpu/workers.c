@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a worker cannot miss work: |epoch| is counted up after something has become available. A
- * worker reads it, then looks for work, then sleeps only as long as it is still the same, which the
- * kernel checks. Who counts it up and sees no parked worker did so before that check.
+ * Why a worker cannot miss work: |epoch| is counted up after work has become available. A worker
+ * reads it, then looks for work, then sleeps only while it is unchanged, which the kernel checks. A
+ * thread that counts it up and sees no parked worker did so before that check.
  *
- * How a submission cannot be forgotten: as long as tiles of its region are left, a worker is
- * inside, or one has been woken and not looked yet, or all are busy and will look before they
- * sleep. Who finishes a region goes on with the next one, so that waking others is a matter of
- * speed only.
+ * Why a submission cannot be forgotten: as long as tiles of its region are left, a worker is
+ * inside, or one has been woken and has not looked yet, or all are busy and will look before they
+ * sleep. The worker that finishes a region begins the next one, so waking others affects speed
+ * only.
  */
 #include "config.h"
 
@@ -41,7 +41,7 @@ struct worker {
     void *scratch;
 };
 
-/* Time is start-time fair queueing's: who comes back from idling begins where the others are. */
+/* Start-time fair queueing: a share that was idle begins with the time that the others have had. */
 struct share {
     uint64_t used_ns;  /* of the workers' time, over the weight */
     uint32_t runnable; /* submissions */
@@ -123,7 +123,7 @@ static bool is_unserved(const struct hal_cpu_submission *submission)
     return atomic_load_explicit(&submission->visitors, memory_order_relaxed) == 0;
 }
 
-/* Says for whom those who work now should make room. With the lock held, after every change. */
+/* Tells busy workers which share waits for a worker. With the lock held, after every change. */
 static void look_ahead(struct hal_cpu_workers *workers)
 {
     uint64_t next_ns = UINT64_MAX;
@@ -152,7 +152,7 @@ static void wake(struct hal_cpu_workers *workers, uint32_t wanted)
     }
 }
 
-/* To its first region. Returns how many workers that is worth besides one. */
+/* Begins the first region. Returns how many workers are worth waking for it besides the first. */
 static uint32_t begin(struct hal_cpu_submission *submission)
 {
     const struct hal_cpu_program *program = submission->program;
@@ -210,8 +210,8 @@ static bool wants_help(struct hal_cpu_submission *submission)
 }
 
 /*
- * One without a worker, of the share that has had the least, and the oldest of those; otherwise the
- * oldest that wants help. NULL: nothing to do. With the lock held.
+ * The submission to serve next: the oldest without a worker, of the share that has had the least
+ * time; if all have a worker, the oldest that wants help. NULL: nothing to do. With the lock held.
  */
 static struct hal_cpu_submission *choose(struct hal_cpu_workers *workers)
 {
@@ -300,7 +300,8 @@ static void finish(struct hal_cpu_workers *workers, struct hal_cpu_submission *s
     atomic_store_explicit(&submission->is_complete, true, memory_order_release);
 }
 
-/* Region |done| has been run by all. By who ran its last tile, who goes on with the next. */
+/* Region |done| is complete. Called by the worker that ran its last tile; begins the next region.
+ */
 static void advance(struct hal_cpu_workers *workers, struct hal_cpu_submission *submission,
                     uint32_t done)
 {
@@ -377,8 +378,9 @@ static void run_batch(struct worker *worker, struct hal_cpu_submission *submissi
 }
 
 /*
- * Others have waited for a worker for long enough: those of a share that has had less do not wait,
- * or a party with short submissions would wait for a slice before each of them.
+ * Should the visit end, because another submission has waited for a worker long enough? A share
+ * that has had less time does not wait at all; otherwise a party with short submissions would wait
+ * for a slice before each of them.
  */
 static bool is_over(const struct hal_cpu_workers *workers,
                     const struct hal_cpu_submission *submission, struct visit *visit)
@@ -437,8 +439,8 @@ static void serve(struct worker *worker, struct hal_cpu_submission *submission, 
 }
 
 /*
- * Until there is something to look at, for a while. Not where callers are at work in the workers'
- * place, so that there are never more threads at it than workers: they would share processors.
+ * Spins for a while, until the epoch changes. Stops when callers work in the place of workers, so
+ * that never more threads are busy than there are workers: they would have to share processors.
  */
 static void spin(struct hal_cpu_workers *workers, uint32_t epoch)
 {
@@ -477,7 +479,7 @@ static struct hal_cpu_submission *next_submission(struct hal_cpu_workers *worker
     }
 }
 
-/* On Linux niceness is a thread's own. Not being able to is no reason not to work. */
+/* On Linux each thread has a niceness. If it cannot be set, the worker works without. */
 static void be_nice(uint32_t nice)
 {
 #ifdef __linux__

@@ -7,7 +7,7 @@
  * whose work has had the least time, so that a party with short submissions does not get one of
  * them for each slice of another's long ones, nor wait for a slice before each of them. An idle
  * worker spins for some microseconds, then parks: to wake it and to be woken by it takes 40 us on a
- * virtual machine. A caller who waits for the end does neither; it works in a worker's place.
+ * virtual machine. A caller that waits for the end does neither: it works in the place of a worker.
  */
 #ifndef PTED_HAL_CPU_WORKERS_H
 #define PTED_HAL_CPU_WORKERS_H
@@ -39,8 +39,7 @@ void hal_cpu_workers_add(struct hal_cpu_workers *workers, struct hal_cpu_submiss
 void hal_cpu_workers_serve(struct hal_cpu_workers *workers, struct hal_cpu_submission *submission,
                            void *scratch);
 
-/* A number that is another one once any tiles of what can run have been taken or run. Any thread.
- */
+/* A number that changes whenever tiles of a runnable submission are taken or run. Any thread. */
 uint64_t hal_cpu_workers_mark(struct hal_cpu_workers *workers);
 
 /*

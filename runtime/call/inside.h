@@ -20,7 +20,14 @@
 
 struct rt_batch_part;
 
-enum step { STEP_FREE, STEP_FILLING, STEP_PREPARED, STEP_RUNNING, STEP_DONE };
+/* In this order, but for a call that is unprepared: it is filled again. */
+enum rt_phase {
+    RT_PHASE_FREE,     /* in the free list of its method */
+    RT_PHASE_FILLING,  /* takes inputs */
+    RT_PHASE_PREPARED, /* has a plan and memory */
+    RT_PHASE_RUNNING,  /* submitted; belongs to the device */
+    RT_PHASE_DONE,     /* has results, or an error */
+};
 
 struct rt_bound_input {
     struct shape shape;
@@ -33,7 +40,7 @@ struct rt_bound_input {
 
 struct rt_invocation {
     uint32_t magic;
-    enum step step;
+    enum rt_phase phase;
     struct list link;                /* in the method's free list */
     size_t heap_bytes;               /* of this, the arrays behind it and its parts */
     struct rt_method *method;        /* its program: ref held while not free */

@@ -59,7 +59,7 @@ enum status rt_import_add_out(struct import *im, uint32_t reg, uint32_t value, u
     if (!IMPORT_ROOM(im, im->outs, im->out_count, im->out_capacity)) {
         return rt_import_too_large(im);
     }
-    im->outs[im->out_count++] = (struct out){reg, value, extent};
+    im->outs[im->out_count++] = (struct rt_import_output){reg, value, extent};
     return ST_OK;
 }
 
@@ -121,9 +121,9 @@ static enum status close_outs(struct import *im)
         return rt_import_too_large(im);
     }
     for (uint32_t i = 0; i < im->out_count; i++) {
-        const struct out *out = &im->outs[i];
+        const struct rt_import_output *out = &im->outs[i];
         struct rt_block_out *o = &block->outs[block->out_count++];
-        struct writer *w = &im->writers[out->reg];
+        struct rt_import_writer *w = &im->writers[out->reg];
         uint32_t input = find_input(graph, out->value);
         TRY(check_register(im, out->reg, graph->values[out->value].kind));
         TRY(check_tensor(im, out->reg, &graph->values[out->value]));
@@ -157,16 +157,16 @@ static enum status save_values(struct import *im, uint32_t position)
 {
     for (uint32_t i = 0; i < im->touched_count; i++) {
         uint32_t index = im->touched[i], reg;
-        struct slot *slot = &im->slots[index];
-        if (slot->place != PLACE_GRAPH) {
+        struct rt_import_slot *slot = &im->slots[index];
+        if (slot->place != RT_PLACE_GRAPH) {
             continue;
         }
         if (slot->is_state || rt_liveness_is_needed(&im->live, index, position)) {
             TRY(rt_import_register_of(im, index, &reg));
             TRY(rt_import_add_out(im, reg, slot->current, 0));
-            slot->place = PLACE_REGISTER;
+            slot->place = RT_PLACE_REGISTER;
         } else {
-            slot->place = PLACE_NONE;
+            slot->place = RT_PLACE_NONE;
         }
     }
     return ST_OK;
@@ -177,9 +177,9 @@ static void forget_values(struct import *im, bool is_new_block)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < im->touched_count; i++) {
-        struct slot *slot = &im->slots[im->touched[i]];
-        bool is_stale = is_new_block || slot->place != PLACE_REGISTER;
-        slot->place = slot->place == PLACE_PENDING ? PLACE_REGISTER : slot->place;
+        struct rt_import_slot *slot = &im->slots[im->touched[i]];
+        bool is_stale = is_new_block || slot->place != RT_PLACE_REGISTER;
+        slot->place = slot->place == RT_PLACE_PENDING ? RT_PLACE_REGISTER : slot->place;
         slot->is_held = false;
         slot->current = is_stale ? 0 : slot->current;
         slot->is_touched = slot->current != 0;
@@ -219,20 +219,20 @@ enum status rt_import_enqueue(struct import *im, struct rt_step step)
 
 enum status rt_import_fetch(struct import *im, uint32_t index, bool *out_is_there)
 {
-    struct slot *slot = &im->slots[index];
+    struct rt_import_slot *slot = &im->slots[index];
     const struct pte_value *v = &im->plan->values[index];
-    bool is_carried = slot->place == PLACE_NONE && im->live.has_jumps && im->has_branched &&
+    bool is_carried = slot->place == RT_PLACE_NONE && im->live.has_jumps && im->has_branched &&
                       rt_liveness_may_hold(&im->live, index, im->position) &&
                       (v->kind != PTE_TENSOR || v->tensor->storage != PTE_CONSTANT);
     if (slot->current == 0 && is_carried) {
         uint32_t reg; /* written by what comes later in the file and earlier in time */
         TRY(rt_import_register_of(im, index, &reg));
-        slot->place = PLACE_REGISTER;
+        slot->place = RT_PLACE_REGISTER;
     }
-    if (slot->current == 0 && slot->place == PLACE_PENDING) {
+    if (slot->current == 0 && slot->place == RT_PLACE_PENDING) {
         TRY(rt_import_end_block(im, im->position));
     }
-    if (slot->current == 0 && slot->place == PLACE_REGISTER) {
+    if (slot->current == 0 && slot->place == RT_PLACE_REGISTER) {
         TRY(rt_import_read_register(im, index));
     }
     *out_is_there = slot->current != 0;
@@ -243,7 +243,7 @@ void rt_import_set(struct import *im, uint32_t index, uint32_t value)
 {
     rt_import_touch(im, index);
     im->slots[index].current = value;
-    im->slots[index].place = PLACE_GRAPH;
+    im->slots[index].place = RT_PLACE_GRAPH;
 }
 
 void rt_import_note(struct import *im, uint32_t index, uint32_t value)
@@ -254,10 +254,10 @@ void rt_import_note(struct import *im, uint32_t index, uint32_t value)
 
 enum status rt_import_capture(struct import *im, uint32_t index, uint32_t *out_reg)
 {
-    struct slot *slot = &im->slots[index];
+    struct rt_import_slot *slot = &im->slots[index];
     const struct pte_value *v = &im->plan->values[index];
     uint32_t value;
-    if (slot->place == PLACE_NONE && slot->current == 0) {
+    if (slot->place == RT_PLACE_NONE && slot->current == 0) {
         bool is_scalar = v->kind == PTE_INT || v->kind == PTE_DOUBLE || v->kind == PTE_BOOL;
         if (is_scalar && !(im->has_branched && im->live.is_written[index])) {
             return rt_import_add_register(im, rt_import_describe_register(v), out_reg);
@@ -282,7 +282,7 @@ enum status rt_import_give_pending(struct import *im, uint32_t index, enum rt_ki
     im->writers[*out_reg].count++;
     im->writers[*out_reg].is_input = true; /* no block's output */
     rt_import_touch(im, index);
-    im->slots[index].place = PLACE_PENDING;
+    im->slots[index].place = RT_PLACE_PENDING;
     im->slots[index].current = 0;
     return ST_OK;
 }
@@ -292,7 +292,7 @@ enum status rt_import_extent(struct import *im, uint32_t index, uint32_t value, 
     uint32_t reg;
     TRY(rt_import_register_of(im, index, &reg));
     rt_import_touch(im, index);
-    im->slots[index].place = PLACE_PENDING;
+    im->slots[index].place = RT_PLACE_PENDING;
     im->slots[index].current = 0;
     return rt_import_add_out(im, reg, value, extent);
 }
@@ -329,17 +329,17 @@ enum status rt_import_arrive(struct import *im, uint32_t position)
 /* May |index| be written now, or has something still to be read from its register? */
 static bool is_reserved(const struct import *im, uint32_t index)
 {
-    return im->slots[index].is_held || im->slots[index].place == PLACE_PENDING;
+    return im->slots[index].is_held || im->slots[index].place == RT_PLACE_PENDING;
 }
 
 enum status rt_import_settle_value(struct import *im, uint32_t index, bool is_written)
 {
     const struct pte_value *v = &im->plan->values[index];
-    const struct slot *slot = &im->slots[index];
-    bool is_pending = slot->place == PLACE_PENDING;
-    if (v->kind == PTE_TENSOR && slot->place == PLACE_NONE && slot->current == 0) {
+    const struct rt_import_slot *slot = &im->slots[index];
+    bool is_pending = slot->place == RT_PLACE_PENDING;
+    if (v->kind == PTE_TENSOR && slot->place == RT_PLACE_NONE && slot->current == 0) {
         uint32_t base = rt_import_find_resident(im, v->tensor);
-        is_pending = base != PTE_NO_VALUE && im->slots[base].place == PLACE_PENDING;
+        is_pending = base != PTE_NO_VALUE && im->slots[base].place == RT_PLACE_PENDING;
     }
     return is_pending || (is_written && is_reserved(im, index))
                ? rt_import_end_block(im, im->position)

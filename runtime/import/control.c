@@ -33,7 +33,7 @@ static bool is_constant_bool(const struct import *im, uint32_t index)
 static enum status check_condition(struct import *im, uint32_t index)
 {
     const struct pte_value *v = &im->plan->values[index];
-    struct operand o;
+    struct rt_import_operand o;
     if (v->kind == PTE_TENSOR) {
         return v->tensor->dtype == DT_BOOL
                    ? ST_OK
@@ -130,9 +130,9 @@ static enum status save_result(struct import *im, uint32_t i)
     if (v->kind == PTE_STRING || v->kind == PTE_NULL) {
         return rt_import_add_register(im, rt_import_describe_register(v), &result->reg);
     }
-    if (im->slots[index].place == PLACE_NONE) {
+    if (im->slots[index].place == RT_PLACE_NONE) {
         TRY(rt_import_use(im, index, &value));
-        if (im->slots[index].place == PLACE_NONE) {
+        if (im->slots[index].place == RT_PLACE_NONE) {
             rt_import_set(im, index, value); /* a constant, or a view */
         }
     }
@@ -149,7 +149,7 @@ static enum status save_results(struct import *im)
     TRY(rt_import_end_block(im, im->plan->instr_count));
     for (uint32_t i = 0; i < im->plan->output_count; i++) {
         struct rt_code_result *result = &im->code->results[i];
-        const struct writer *w = &im->writers[result->reg];
+        const struct rt_import_writer *w = &im->writers[result->reg];
         result->is_computed = w->count > 0;
         if (w->count == 1 && !w->is_input && result->reg >= im->plan->input_count) {
             result->has_source = true;

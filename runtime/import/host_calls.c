@@ -5,12 +5,12 @@
 #include "runtime/import/import_priv.h"
 #include "runtime/ops/op.h"
 
-enum status rt_import_look_at(struct import *im, uint32_t index, struct operand *o)
+enum status rt_import_look_at(struct import *im, uint32_t index, struct rt_import_operand *o)
 {
-    const struct slot *slot = &im->slots[index];
+    const struct rt_import_slot *slot = &im->slots[index];
     const struct pte_value *v = &im->plan->values[index];
     struct rt_register file = rt_import_describe_register(v);
-    *o = (struct operand){.is_in_graph = slot->current != 0, .kind = file.kind};
+    *o = (struct rt_import_operand){.is_in_graph = slot->current != 0, .kind = file.kind};
     if (slot->current) {
         const struct rt_value *value = &im->graph->values[slot->current];
         o->kind = value->kind;
@@ -18,7 +18,7 @@ enum status rt_import_look_at(struct import *im, uint32_t index, struct operand 
         o->scalar = value->kind == RT_FLOAT  ? rt_scalar_of_double(value->f)
                     : value->kind == RT_BOOL ? (struct rt_scalar){RT_BOOL, value->b}
                                              : (struct rt_scalar){value->kind, value->i.value};
-    } else if (slot->place != PLACE_NONE || (im->has_branched && im->live.is_written[index])) {
+    } else if (slot->place != RT_PLACE_NONE || (im->has_branched && im->live.is_written[index])) {
         o->kind = slot->reg ? im->code->registers[slot->reg - 1].kind : file.kind;
     } else {
         o->is_constant = true;
@@ -33,7 +33,7 @@ enum status rt_import_look_at(struct import *im, uint32_t index, struct operand 
 
 /* Can the algebra of sizes express the call, and are its operands in the graph anyway? */
 static bool suits_graph(const struct import *im, enum rt_scalar_op op,
-                        const struct pte_instr *instr, const struct operand *operands,
+                        const struct pte_instr *instr, const struct rt_import_operand *operands,
                         uint32_t count)
 {
     bool has_graph = false;
@@ -42,7 +42,7 @@ static bool suits_graph(const struct import *im, enum rt_scalar_op op,
     }
     for (uint32_t i = 0; i < count; i++) {
         has_graph |= operands[i].is_in_graph && !operands[i].is_constant;
-        if (operands[i].kind != RT_INT || im->slots[instr->args[i]].place == PLACE_PENDING) {
+        if (operands[i].kind != RT_INT || im->slots[instr->args[i]].place == RT_PLACE_PENDING) {
             return false;
         }
     }
@@ -83,7 +83,7 @@ static enum status import_scalar(struct import *im, enum rt_scalar_op op,
                                  const struct pte_instr *instr, bool *out_is_done)
 {
     uint32_t count = rt_scalar_arg_count(op), target = instr->args[count], regs[3] = {0};
-    struct operand operands[3] = {0};
+    struct rt_import_operand operands[3] = {0};
     struct rt_scalar scalars[3], result;
     enum rt_kind kinds[3], kind;
     bool is_constant = true;
@@ -119,11 +119,11 @@ static enum status import_size(struct import *im, const struct pte_instr *instr,
 {
     uint32_t tensor = instr->args[0], target = instr->args[is_numel ? 1 : 2];
     const struct pte_value *v = &im->plan->values[tensor];
-    const struct slot *slot = &im->slots[tensor];
+    const struct rt_import_slot *slot = &im->slots[tensor];
     struct rt_step step = {.kind = RT_STEP_SIZE, .op = RT_STEP_NUMEL};
-    struct operand dim;
+    struct rt_import_operand dim;
     *out_is_done = v->kind == PTE_TENSOR && slot->current == 0 &&
-                   (slot->place == PLACE_REGISTER || slot->place == PLACE_PENDING);
+                   (slot->place == RT_PLACE_REGISTER || slot->place == RT_PLACE_PENDING);
     if (!*out_is_done) {
         return ST_OK;
     }
@@ -166,7 +166,7 @@ static enum status import_copy_index(struct import *im, const struct pte_instr *
     const struct pte_value *to = &im->plan->values[instr->args[0]];
     const struct pte_value *from = &im->plan->values[instr->args[1]];
     struct rt_step step = {.kind = RT_STEP_COPY_INDEX};
-    struct operand index;
+    struct rt_import_operand index;
     if (to->kind != PTE_TENSOR || from->kind != PTE_TENSOR ||
         to->tensor->dtype != from->tensor->dtype || to->tensor->storage == PTE_CONSTANT ||
         to->tensor->shape.rank != from->tensor->shape.rank + 1) {
@@ -176,7 +176,7 @@ static enum status import_copy_index(struct import *im, const struct pte_instr *
     if (index.kind != RT_INT) {
         return error_set(im->err, ST_INVALID, "the index is no int");
     }
-    if (im->slots[instr->args[0]].place == PLACE_GRAPH) {
+    if (im->slots[instr->args[0]].place == RT_PLACE_GRAPH) {
         TRY(rt_import_end_block(im, im->position)); /* what is there must be in the register */
     }
     TRY(rt_import_capture(im, instr->args[1], &step.b));

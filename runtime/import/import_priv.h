@@ -16,15 +16,15 @@
 struct rt_op;
 
 /* Where the newest content of a plan value is. */
-enum place {
-    PLACE_NONE,     /* nobody made it yet: a constant, a view, state; or nobody needs it */
-    PLACE_GRAPH,    /* |current| was made in the current block */
-    PLACE_REGISTER, /* a register; |current|, if not 0, is the block's input for it */
-    PLACE_PENDING,  /* a register, once the current block and the queued steps have run */
+enum rt_import_place {
+    RT_PLACE_NONE,     /* nobody made it yet: a constant, a view, state; or nobody needs it */
+    RT_PLACE_GRAPH,    /* |current| was made in the current block */
+    RT_PLACE_REGISTER, /* a register; |current|, if not 0, is the block's input for it */
+    RT_PLACE_PENDING,  /* a register, once the current block and the queued steps have run */
 };
 
-struct slot {
-    enum place place;
+struct rt_import_slot {
+    enum rt_import_place place;
     uint32_t current; /* in the current graph, 0: none yet */
     uint32_t reg;     /* its register + 1, 0: none yet */
     bool is_held;     /* a queued step reads the register: it must not be written before */
@@ -33,13 +33,13 @@ struct slot {
 };
 
 /* A register that the current block is to write. */
-struct out {
+struct rt_import_output {
     uint32_t reg, value;
     uint32_t extent; /* graph value, 0: all rows mean something */
 };
 
 /* What was last written to a range of planned memory. */
-struct resident {
+struct rt_import_resident {
     uint32_t arena;
     uint64_t offset, bytes;
     enum dtype dtype;
@@ -56,20 +56,20 @@ struct import {
     struct rt_block *block;
     struct rt_graph *graph; /* the block's */
     uint32_t graph_inputs_capacity;
-    struct slot *slots; /* by plan value */
-    struct liveness live;
+    struct rt_import_slot *slots; /* by plan value */
+    struct rt_liveness live;
     uint32_t *touched; /* plan values whose slot the current block concerns */
     uint32_t touched_count;
-    struct out *outs;
+    struct rt_import_output *outs;
     uint32_t out_count, out_capacity;
     struct rt_step *queue; /* steps that follow the current block */
     uint32_t queue_count, queue_capacity;
     uint32_t step_capacity, register_capacity, block_capacity;
-    uint32_t *step_of;      /* by instruction that is jumped to */
-    struct writer *writers; /* by register */
+    uint32_t *step_of;                /* by instruction that is jumped to */
+    struct rt_import_writer *writers; /* by register */
     uint32_t writer_capacity;
-    bool has_branched;          /* a jump, or a place that is jumped to, has been passed */
-    struct resident *residents; /* newest last */
+    bool has_branched; /* a jump, or a place that is jumped to, has been passed */
+    struct rt_import_resident *residents; /* newest last */
     uint32_t resident_count;
     uint32_t delegate_calls;
     struct rt_state_uses *states;
@@ -129,7 +129,7 @@ uint32_t rt_import_find_resident(const struct import *im, const struct pte_tenso
 /* ---- registers.c ----------------------------------------------------------------------------- */
 
 /* What writes a register: a result is described by its only writer. */
-struct writer {
+struct rt_import_writer {
     uint32_t count, block, output;
     bool is_input, is_extent;
 };
@@ -221,7 +221,7 @@ MUST_CHECK enum status rt_import_extent(struct import *im, uint32_t index, uint3
 /* ---- host_calls.c ---------------------------------------------------------------------------- */
 
 /* What an operand is before the call runs, as far as that is known. */
-struct operand {
+struct rt_import_operand {
     struct rt_scalar scalar; /* the value, if it is constant */
     enum rt_kind kind;
     bool is_constant;
@@ -229,7 +229,8 @@ struct operand {
 };
 
 /* Of plan value |index|, which has to be a number. */
-MUST_CHECK enum status rt_import_look_at(struct import *im, uint32_t index, struct operand *out);
+MUST_CHECK enum status rt_import_look_at(struct import *im, uint32_t index,
+                                         struct rt_import_operand *out);
 
 /* If the call is one that the host makes: makes it a step. */
 MUST_CHECK enum status rt_import_host_call(struct import *im, const struct pte_instr *instr,

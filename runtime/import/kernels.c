@@ -137,8 +137,8 @@ static void forget_aliases(struct import *im, uint32_t index)
 {
     const struct pte_value *values = im->plan->values;
     for (uint32_t i = 0; values[index].kind == PTE_TENSOR && i < im->plan->value_count; i++) {
-        struct slot *slot = &im->slots[i];
-        if (i != index && slot->current && slot->place == PLACE_NONE &&
+        struct rt_import_slot *slot = &im->slots[i];
+        if (i != index && slot->current && slot->place == RT_PLACE_NONE &&
             values[i].kind == PTE_TENSOR &&
             rt_import_same_place(values[i].tensor, values[index].tensor)) {
             slot->current = 0;
@@ -396,7 +396,7 @@ static enum status import_input(struct import *im, uint32_t i)
 {
     uint32_t index = im->plan->inputs[i], value;
     const struct pte_value *v = &im->plan->values[index];
-    struct slot *slot = &im->slots[index];
+    struct rt_import_slot *slot = &im->slots[index];
     must(v->kind < PTE_INT_LIST); /* lists are expanded; a plan with a constant is corrupt */
     if (v->kind != PTE_TENSOR || slot->current != 0) {
         TRY(rt_import_use(im, index, &value));
@@ -409,7 +409,7 @@ static enum status import_input(struct import *im, uint32_t i)
     }
     value = declare_input(im, v->tensor);
     rt_import_set(im, index, value);
-    slot->place = PLACE_REGISTER;
+    slot->place = RT_PLACE_REGISTER;
     slot->reg = i + 1;
     rt_import_settle(im, index);
     return rt_import_add_input(im, i, value);

@@ -140,7 +140,7 @@ static bool find_names(struct names *names, struct arena *arena)
 /* ---- reads ----------------------------------------------------------------------------------- */
 
 struct reading {
-    struct liveness *live;
+    struct rt_liveness *live;
     struct names names;
     uint32_t *fill;    /* by value: where the next read goes; NULL: they are being counted */
     uint32_t *stretch; /* by value: the stretch that wrote it last, + 1 */
@@ -193,7 +193,7 @@ static void ignore(void *arg, uint32_t position, uint32_t value)
 
 /* ---- jumps ----------------------------------------------------------------------------------- */
 
-static void find_stretches(struct liveness *live, const struct pte_plan *plan)
+static void find_stretches(struct rt_liveness *live, const struct pte_plan *plan)
 {
     uint32_t end = plan->instr_count;
     for (uint32_t p = 0; p < plan->instr_count; p++) {
@@ -242,7 +242,7 @@ static void spread_loop_ends(uint32_t *loop_end, uint32_t count)
     }
 }
 
-static enum status find_reads(struct liveness *live, const struct pte_plan *plan,
+static enum status find_reads(struct rt_liveness *live, const struct pte_plan *plan,
                               struct arena *arena, struct error *err)
 {
     struct reading r = {.live = live, .names = {.plan = plan}};
@@ -275,11 +275,11 @@ static enum status find_reads(struct liveness *live, const struct pte_plan *plan
     return ST_OK;
 }
 
-enum status rt_liveness_make(struct liveness *live, const struct pte_plan *plan,
+enum status rt_liveness_make(struct rt_liveness *live, const struct pte_plan *plan,
                              struct arena *arena, struct error *err)
 {
     size_t values = plan->value_count, positions = (size_t)plan->instr_count + 1;
-    *live = (struct liveness){
+    *live = (struct rt_liveness){
         .first = arena_array(arena, values + 1, sizeof(*live->first)),
         .last = arena_array(arena, values, sizeof(*live->last)),
         .is_exposed = arena_array(arena, values, sizeof(bool)),
@@ -311,13 +311,13 @@ enum status rt_liveness_make(struct liveness *live, const struct pte_plan *plan,
     return ST_OK;
 }
 
-bool rt_liveness_may_hold(const struct liveness *live, uint32_t value, uint32_t position)
+bool rt_liveness_may_hold(const struct rt_liveness *live, uint32_t value, uint32_t position)
 {
     uint32_t end = live->loop_end[position], written = live->written[value];
     return live->is_written[value] && (written < position || (end > position && written <= end));
 }
 
-bool rt_liveness_is_needed(const struct liveness *live, uint32_t value, uint32_t position)
+bool rt_liveness_is_needed(const struct rt_liveness *live, uint32_t value, uint32_t position)
 {
     uint32_t begin = live->first[value], behind = live->first[value + 1];
     if (live->is_result[value] || begin == behind) {

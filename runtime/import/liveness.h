@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "runtime/pte/pte.h"
 
-struct liveness {
+struct rt_liveness {
     uint32_t *first;    /* by value, and one behind: where its reads begin in |reads| */
     uint32_t *reads;    /* positions of instructions, ascending for each value */
     uint32_t *last;     /* by value: the last position where it is needed, loops considered */
@@ -28,17 +28,17 @@ struct liveness {
 };
 
 /* All storage from |arena|. */
-MUST_CHECK enum status rt_liveness_make(struct liveness *live, const struct pte_plan *plan,
+MUST_CHECK enum status rt_liveness_make(struct rt_liveness *live, const struct pte_plan *plan,
                                         struct arena *arena, struct error *err);
 
 /* Is the content that |value| has before instruction |position| read there or later? */
-bool rt_liveness_is_needed(const struct liveness *live, uint32_t value, uint32_t position);
+bool rt_liveness_is_needed(const struct rt_liveness *live, uint32_t value, uint32_t position);
 
 /*
  * May something have written |value| before instruction |position| runs: an input, what comes
  * earlier in the file, or what comes later in a loop around both?
  */
-bool rt_liveness_may_hold(const struct liveness *live, uint32_t value, uint32_t position);
+bool rt_liveness_may_hold(const struct rt_liveness *live, uint32_t value, uint32_t position);
 
 /*
  * How many of a call's arguments come before those it only writes. Of operators that nobody knows,

@@ -41,7 +41,7 @@ enum status rt_import_add_register(struct import *im, struct rt_register r, uint
         !IMPORT_ROOM(im, code->registers, code->register_count, im->register_capacity)) {
         return rt_import_too_large(im);
     }
-    im->writers[code->register_count] = (struct writer){0};
+    im->writers[code->register_count] = (struct rt_import_writer){0};
     code->registers[code->register_count] = r;
     *out_reg = code->register_count++;
     return ST_OK;
@@ -86,7 +86,7 @@ struct rt_register rt_import_describe_register(const struct pte_value *v)
 
 enum status rt_import_register_of(struct import *im, uint32_t index, uint32_t *out_reg)
 {
-    struct slot *slot = &im->slots[index];
+    struct rt_import_slot *slot = &im->slots[index];
     if (slot->reg == 0) {
         uint32_t reg;
         TRY(rt_import_add_register(im, rt_import_describe_register(&im->plan->values[index]),
@@ -166,8 +166,8 @@ enum status rt_import_register(struct import *im, uint32_t reg, uint32_t *out_va
 
 enum status rt_import_read_register(struct import *im, uint32_t index)
 {
-    struct slot *slot = &im->slots[index];
-    must(slot->place == PLACE_REGISTER && slot->reg);
+    struct rt_import_slot *slot = &im->slots[index];
+    must(slot->place == RT_PLACE_REGISTER && slot->reg);
     const struct pte_value *v = &im->plan->values[index];
     rt_import_touch(im, index);
     TRY(rt_import_register(im, slot->reg - 1, &slot->current));

@@ -96,18 +96,19 @@ void rt_import_settle(struct import *im, uint32_t index)
     const struct pte_tensor *t = im->plan->values[index].tensor;
     if (t->storage == PTE_PLANNED) {
         im->residents[im->resident_count++] =
-            (struct resident){t->arena, t->offset, t->byte_count, t->dtype, index};
+            (struct rt_import_resident){t->arena, t->offset, t->byte_count, t->dtype, index};
     }
 }
 
-static bool overlaps(const struct resident *r, const struct pte_tensor *t)
+static bool overlaps(const struct rt_import_resident *r, const struct pte_tensor *t)
 {
     return r->arena == t->arena && r->offset < t->offset + t->byte_count &&
            t->offset < r->offset + r->bytes;
 }
 
 /* The newest of what lies where the plan put |t|, or NULL. */
-static const struct resident *find_resident(const struct import *im, const struct pte_tensor *t)
+static const struct rt_import_resident *find_resident(const struct import *im,
+                                                      const struct pte_tensor *t)
 {
     for (uint32_t i = im->resident_count; t->storage == PTE_PLANNED && i-- > 0;) {
         if (overlaps(&im->residents[i], t)) {
@@ -119,7 +120,7 @@ static const struct resident *find_resident(const struct import *im, const struc
 
 uint32_t rt_import_find_resident(const struct import *im, const struct pte_tensor *t)
 {
-    const struct resident *resident = find_resident(im, t);
+    const struct rt_import_resident *resident = find_resident(im, t);
     return resident ? resident->index : PTE_NO_VALUE;
 }
 
@@ -132,7 +133,7 @@ uint32_t rt_import_find_resident(const struct import *im, const struct pte_tenso
 static enum status open_state(struct import *im, uint32_t index)
 {
     const struct pte_tensor *t = im->plan->values[index].tensor;
-    struct slot *slot = &im->slots[index];
+    struct rt_import_slot *slot = &im->slots[index];
     bool is_there;
     uint32_t reg;
     if (im->states->count == IMPORT_STATES_MAX) {
@@ -142,7 +143,7 @@ static enum status open_state(struct import *im, uint32_t index)
     im->code->registers[reg].fixed_dims = UINT32_MAX;
     im->states->items[im->states->count++] = (struct rt_state_use){.tensor = t, .index = index};
     slot->is_state = true;
-    slot->place = PLACE_REGISTER;
+    slot->place = RT_PLACE_REGISTER;
     rt_import_settle(im, index);
     return rt_import_fetch(im, index, &is_there);
 }
@@ -250,7 +251,7 @@ enum status rt_import_view(struct import *im, uint32_t value, const struct pte_t
 static enum status find_view(struct import *im, uint32_t index, uint32_t *out_value)
 {
     const struct pte_tensor *t = im->plan->values[index].tensor;
-    const struct resident *found = find_resident(im, t);
+    const struct rt_import_resident *found = find_resident(im, t);
     if (is_always_empty(t)) {
         return rt_import_constant(im, t, out_value);
     }

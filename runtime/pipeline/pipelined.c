@@ -111,7 +111,7 @@ static void describe_results(struct rt_invocation *inv)
         const struct rt_pipeline_output *output = &pipeline->outputs[i];
         const struct rt_invocation *step = rt_cascade_step(cascade_of(inv), output->step);
         inv->results[i] =
-            step->step >= STEP_PREPARED
+            step->phase >= RT_PHASE_PREPARED
                 ? *rt_invocation_result(step, output->output)
                 : (struct rt_result){.shape = rt_method_result(inv->method, i)->shape};
     }
@@ -126,10 +126,7 @@ static enum status prepare(struct rt_invocation *inv, enum rt_prepare_mode mode,
     }
     if (status == ST_OK) {
         status = rt_cascade_prepare(cascade_of(inv), mode, &at, err);
-        if (status == ST_WOULD_PLAN) {
-            return status;
-        }
-        if (status != ST_OK) {
+        if (status != ST_OK && status != ST_WOULD_PLAN) {
             rt_pipeline_prefix(rt_pipeline_of(inv->method), at, err);
         }
     }
@@ -170,10 +167,11 @@ static bool is_forsaken(const struct rt_invocation *inv)
 
 static void on_cascade_done(struct rt_cascade *cascade, enum status status, void *arg)
 {
-    struct rt_invocation *inv = arg;
+    struct rt_invocation *inv;
+    OBJ_CAST(inv, arg, INVOCATION_MAGIC);
+    must(inv->phase == RT_PHASE_RUNNING && cascade_of(inv) == cascade);
     struct rt_pipeline *pipeline = rt_pipeline_of(inv->method);
     uint32_t failed = UINT32_MAX;
-    must(inv->magic == INVOCATION_MAGIC && inv->step == STEP_RUNNING);
     if (status == ST_OK) {
         describe_results(inv);
     } else {
@@ -212,7 +210,7 @@ static bool find_result(const struct rt_invocation *inv, uint32_t index,
                         struct rt_buffer_desc *out_desc)
 {
     const struct rt_pipeline_output *from = &rt_pipeline_of(inv->method)->outputs[index];
-    return (rt_cascade_is_prepared(cascade_of(inv), from->step) || inv->step == STEP_DONE) &&
+    return (rt_cascade_is_prepared(cascade_of(inv), from->step) || inv->phase == RT_PHASE_DONE) &&
            rt_invocation_find_result(rt_cascade_step(cascade_of(inv), from->step), from->output,
                                      out_desc);
 }
@@ -229,6 +227,7 @@ static enum status move_results(struct rt_invocation *inv, struct hal_pool *pool
 
 struct rt_cascade *rt_invocation_cascade(struct rt_invocation *inv)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     return cascade_of(inv);
 }
 

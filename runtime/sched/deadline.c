@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The memory only grows, to the largest number of jobs that were in at a time. */
+/* The heap's memory only grows, to the largest number of jobs that it ever held. */
 #include "config.h"
 
 #include "runtime/sched/deadline.h"

@@ -9,7 +9,7 @@
 
 #include "runtime/sched/sched.h"
 
-/* What the device has been given: a job, or several as one. Recycled by the scheduler. */
+/* A unit of work for the device: one job, or several that run as one. The scheduler recycles it. */
 struct rt_sched_run {
     struct list link; /* free; the scheduler's */
     struct list jobs; /* that are not over */
@@ -19,7 +19,10 @@ struct rt_sched_run {
     atomic_int *in_start; /* of whoever is inside start(); NULL once that has returned */
 };
 
+#define RT_SCHED_QUEUE_MAGIC 0x9e0ede77u
+
 struct rt_sched_queue {
+    uint32_t magic;
     struct rt_sched *sched; /* borrowed; outlives its queues */
     struct rt_sched_queue_options options;
     struct list link;                       /* in sched->ready while something is ready */
@@ -41,17 +44,17 @@ void rt_queue_init(struct rt_sched_queue *queue, struct rt_sched *sched,
 MUST_CHECK enum status rt_queue_admit(const struct rt_sched_queue *queue,
                                       const struct rt_sched_job *job, struct error *err);
 
-/* |job| waits; from when on it is ready, it may be the first. */
+/* |job| begins to wait; once rt_queue_ready() has been called, it may be the first. */
 void rt_queue_add(struct rt_sched_queue *queue, struct rt_sched_job *job);
 void rt_queue_ready(struct rt_sched_queue *queue, struct rt_sched_job *job);
 
 /* It is ready again, before all others of its priority. */
 void rt_queue_ready_again(struct rt_sched_queue *queue, struct rt_sched_job *job);
 
-/* It waits no more, ready or behind others in a lane. */
+/* |job| no longer waits, neither ready nor behind others in a lane. */
 void rt_queue_remove(struct rt_sched_queue *queue, struct rt_sched_job *job);
 
-/* The highest priority's oldest; NULL when nothing is ready. */
+/* The oldest ready job of the highest priority; NULL: none is ready. */
 struct rt_sched_job *rt_queue_first(const struct rt_sched_queue *queue);
 
 /* When what is ready has waited for others long enough: 0 if there is nothing to wait for. */
@@ -63,7 +66,7 @@ void rt_queue_started(struct rt_sched_queue *queue, struct rt_sched_run *run);
 void rt_queue_finished(struct rt_sched_queue *queue, const struct rt_sched_run *run,
                        uint64_t now_ns, enum status status);
 
-/* The device took it in vain. */
+/* Takes the charge back: the device took |run| in vain. */
 void rt_queue_unstarted(struct rt_sched_queue *queue, const struct rt_sched_run *run);
 
 /* See rt_sched_drain_ns(); |depth| jobs run at a time. */

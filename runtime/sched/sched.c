@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * start_all() is the only place that starts jobs. Whoever makes room or adds a job calls it, on any
- * thread: after a completion it is the worker itself that starts the next job, so that the device
- * waits for no other thread.
+ * start_all() is the only place that starts jobs. Every function that makes room or adds a job
+ * calls it, on its own thread. After a completion the worker itself starts the next job, so the
+ * device waits for no other thread.
  *
- * start() may finish its job before it returns. Then start_all(), which is still below, goes on
- * with the next one; if rt_sched_finished() did, a row of jobs that fail at once would be a
- * recursion as deep as the queue is long.
+ * start() may finish its job before it returns. Then start_all(), which is still on the stack, goes
+ * on with the next job. If rt_sched_finished() did so, jobs that fail at once would recurse as deep
+ * as the queue is long.
  */
 #include "config.h"
 
@@ -22,7 +22,10 @@
 
 enum { STARTING, OVER, OVER_AND_IDLE };
 
+#define RT_SCHED_MAGIC 0x5c4edd0eu
+
 struct rt_sched {
+    uint32_t magic;
     struct rt_sched_options options;
     pthread_mutex_t lock;
     struct list ready; /* queues in which something is ready */
@@ -63,6 +66,7 @@ enum status rt_sched_new(const struct rt_sched_options *options, struct rt_sched
     if (!sched) {
         return error_set(err, ST_EXHAUSTED, "no memory for the scheduler");
     }
+    sched->magic = RT_SCHED_MAGIC;
     sched->options = *options;
     must(pthread_mutex_init(&sched->lock, NULL) == 0);
     list_init(&sched->ready);
@@ -85,12 +89,14 @@ void rt_sched_lane_init(struct rt_sched_lane *lane)
 void rt_sched_free(struct rt_sched *sched)
 {
     if (sched) {
+        OBJ_CHECK(sched, RT_SCHED_MAGIC);
         must(sched->running_count == 0 && sched->queue_count == 0);
         while (!list_is_empty(&sched->free_runs)) {
             free(take_run(sched));
         }
         rt_deadlines_fini(&sched->deadlines);
         pthread_mutex_destroy(&sched->lock);
+        sched->magic = 0;
         free(sched);
     }
 }
@@ -98,6 +104,7 @@ void rt_sched_free(struct rt_sched *sched)
 enum status rt_sched_queue_new(struct rt_sched *sched, const struct rt_sched_queue_options *options,
                                struct rt_sched_queue **out_queue, struct error *err)
 {
+    OBJ_CHECK(sched, RT_SCHED_MAGIC);
     struct rt_sched_queue *queue = malloc(sizeof(*queue));
     pthread_mutex_lock(&sched->lock);
     bool is_complete = queue && add_run(sched);
@@ -115,6 +122,7 @@ enum status rt_sched_queue_new(struct rt_sched *sched, const struct rt_sched_que
 void rt_sched_queue_free(struct rt_sched_queue *queue)
 {
     if (queue) {
+        OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
         struct rt_sched *sched = queue->sched;
         pthread_mutex_lock(&sched->lock);
         must(queue->waiting_count == 0 && queue->running_count == 0);
@@ -122,6 +130,7 @@ void rt_sched_queue_free(struct rt_sched_queue *queue)
         struct rt_sched_run *run = take_run(sched);
         pthread_mutex_unlock(&sched->lock);
         free(run);
+        queue->magic = 0;
         free(queue);
     }
 }
@@ -129,6 +138,7 @@ void rt_sched_queue_free(struct rt_sched_queue *queue)
 void rt_sched_queue_join(struct rt_sched_queue *queue, int64_t rows_max, uint32_t running_max,
                          uint64_t delay_ns)
 {
+    OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
     struct rt_sched *sched = queue->sched;
     pthread_mutex_lock(&sched->lock);
     queue->options.rows_max = rows_max;
@@ -139,7 +149,7 @@ void rt_sched_queue_join(struct rt_sched_queue *queue, int64_t rows_max, uint32_
 
 /* ---- choosing; with the lock held ------------------------------------------------------------ */
 
-/* Nothing is before |job| in its lanes: it may go when the device takes it. */
+/* |job| is the first in each of its lanes: it is ready for the device. */
 static void make_ready(struct rt_sched *sched, struct rt_sched_job *job)
 {
     struct rt_sched_queue *queue = job->queue;
@@ -197,7 +207,7 @@ static void dequeue(struct rt_sched *sched, struct rt_sched_job *job)
     }
 }
 
-/* Memory may have become free: what waits for it may be tried again. */
+/* Memory may have become free: jobs that wait for it may be tried again. */
 static void feed_all(struct rt_sched *sched)
 {
     if (atomic_load(&sched->starved_count) == 0) {
@@ -208,7 +218,8 @@ static void feed_all(struct rt_sched *sched)
     }
 }
 
-/* The turn of a job that is over: of the next one in the lane, if it was the first there. */
+/* Ends the turn of a job that is over. If it was the first in its lane, the next one's turn begins.
+ */
 static void pass_turn(struct rt_sched *sched, struct rt_sched_turn *turn)
 {
     struct rt_sched_lane *lane = turn->lane;
@@ -233,9 +244,9 @@ static void leave_lanes(struct rt_sched *sched, const struct rt_sched_job *job)
 }
 
 /*
- * A queue that has nothing on the device gets a place even when that makes one too many: beyond
- * |depth| none has more than one. The last place is for what would only wait there: not for jobs
- * that others may still join here.
+ * A queue that has nothing on the device may start a job even if that exceeds |depth|, but beyond
+ * |depth| no queue has more than one. A job in the last place only waits on the device, so jobs
+ * that others may still join in the queue do not get that place.
  */
 static bool may_start(const struct rt_sched *sched, const struct rt_sched_queue *queue)
 {
@@ -264,7 +275,7 @@ static struct rt_sched_queue *choose(const struct rt_sched *sched, uint64_t now)
     return best;
 }
 
-/* What start_all() is about to start, and what it learns of it, which may be gone by then. */
+/* The jobs that start_all() is about to start, and how that went: they may be freed by then. */
 struct start {
     atomic_int state;
     struct rt_sched_run *run; /* meaningful while |state| is STARTING */
@@ -346,13 +357,13 @@ static bool take_next(struct rt_sched *sched, uint64_t now, struct start *start)
 
 static enum status outcome(const struct rt_sched_job *job, enum status status)
 {
-    /* What was done in time, or nearly, is an answer. */
+    /* A job that has run is answered with its result, even if it ended a little too late. */
     return job->is_expired && status == ST_CANCELLED ? ST_TIMEOUT : status;
 }
 
 /*
- * |job|, which the device took in vain, is the first of its queue again. False: it is not wanted
- * any more, and is over.
+ * Makes |job|, which the device took in vain, the first of its queue again. False: it was cancelled
+ * or has timed out, and is over.
  */
 static bool put_back(struct rt_sched *sched, struct rt_sched_job *job)
 {
@@ -371,7 +382,7 @@ static bool put_back(struct rt_sched *sched, struct rt_sched_job *job)
     return true;
 }
 
-/* A waiting job leaves without having run; done() is the caller's to call, outside the lock. */
+/* Removes a waiting job, which has not run. The caller calls done(), outside the lock. */
 static void withdraw(struct rt_sched *sched, struct rt_sched_job *job, uint64_t now)
 {
     dequeue(sched, job);
@@ -399,7 +410,7 @@ static void drop(struct rt_sched *sched, struct rt_sched_job *job)
     tell_outside(sched, job, outcome(job, ST_CANCELLED));
 }
 
-/* The jobs of |start| behind the first, which is to be tried alone, wait again. */
+/* Only the first job of |start| is tried again; the others go back to their queue. */
 static void put_rest_back(struct rt_sched *sched, struct start *start)
 {
     struct rt_sched_job *first = start->jobs[0];
@@ -499,6 +510,7 @@ static void start_all(struct rt_sched *sched, struct start *start, const struct 
 enum status rt_sched_submit(struct rt_sched_queue *queue, struct rt_sched_job *job,
                             bool may_run_inline, struct error *err)
 {
+    OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
     struct rt_sched *sched = queue->sched;
     must(job->state == RT_SCHED_IDLE);
     job->queue = queue;
@@ -580,6 +592,7 @@ void rt_sched_finished(struct rt_sched_job *job, enum status status)
 
 void rt_sched_released(struct rt_sched *sched)
 {
+    OBJ_CHECK(sched, RT_SCHED_MAGIC);
     unsigned before = atomic_fetch_sub(&sched->unreleased_count, 1);
     must(before > 0);
     atomic_fetch_add(&sched->release_count, 1);
@@ -594,7 +607,7 @@ void rt_sched_released(struct rt_sched *sched)
     start_all(sched, &start, NULL);
 }
 
-/* A job that runs is not wanted any more. True: it has left those that it ran with. */
+/* Cancels a running job. True: it has left the jobs that it ran with, which go on. */
 static bool cut(struct rt_sched *sched, struct rt_sched_job *job, uint64_t now)
 {
     bool has_left = job->ops->cancel(job);
@@ -624,7 +637,9 @@ void rt_sched_cancel(struct rt_sched_job *job)
     }
 }
 
-/* Jobs that have passed their deadline go to |late|, or will end soon. Returns the next deadline.
+/*
+ * Handles jobs that have passed their deadline. Waiting ones and those that leave a batch go to
+ * |late|; other running ones are cancelled and end soon. Returns the next deadline.
  */
 static uint64_t expire_all(struct rt_sched *sched, uint64_t now, struct list *late)
 {
@@ -658,6 +673,7 @@ static uint64_t next_due(const struct rt_sched *sched, uint64_t now)
 
 uint64_t rt_sched_expire(struct rt_sched *sched)
 {
+    OBJ_CHECK(sched, RT_SCHED_MAGIC);
     uint64_t now = sched->options.clock();
     struct start start;
     struct list late;
@@ -690,6 +706,7 @@ uint64_t rt_sched_due_ns(const struct rt_sched_job *job)
 
 uint64_t rt_sched_drain_ns(struct rt_sched_queue *queue)
 {
+    OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
     struct rt_sched *sched = queue->sched;
     pthread_mutex_lock(&sched->lock);
     uint64_t ns = rt_queue_drain_ns(queue, sched->options.depth);
@@ -699,6 +716,7 @@ uint64_t rt_sched_drain_ns(struct rt_sched_queue *queue)
 
 struct rt_sched_load rt_sched_load(struct rt_sched_queue *queue)
 {
+    OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
     struct rt_sched *sched = queue->sched;
     pthread_mutex_lock(&sched->lock);
     struct rt_sched_load load = {

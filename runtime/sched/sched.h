@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who runs next. A job is a call that is ready to run; it waits in the queue of its model until the
- * device takes it. The device holds few jobs at a time (|depth|): enough that it never waits for
- * the next one, few enough that priorities, deadlines and fairness still mean something.
+ * Decides which job runs next. A job is a call that is ready to run; it waits in the queue of its
+ * model until the device takes it. The device holds few jobs at a time (|depth|): enough that it
+ * never waits for the next one, few enough that priorities, deadlines and fairness have an effect.
  *
  * Of several models with waiting jobs the next is the one that has had the least of the device's
  * time for its weight, and a model without a job on the device is always given one, so that a slow
  * model cannot keep a fast one out. Within a model: the higher priority first, then in order.
  *
- * Where a model allows it, jobs that wait while the device is busy run as one, up to so many rows.
- * A job waits for others to join it only where the model's queue says so, and only so long.
+ * Where a model allows it, jobs that wait while the device is busy run as one, up to a number of
+ * rows. A job waits for others to join it only if the options of its queue give a time for that.
  *
  * The scheduler knows neither invocations nor sockets: a job starts, cancels and ends by callbacks,
  * and time comes from a clock that the caller gives. Each job that rt_sched_submit() took ends in
@@ -74,8 +74,8 @@ struct rt_sched_run;
 enum rt_sched_state { RT_SCHED_IDLE, RT_SCHED_WAITING, RT_SCHED_RUNNING };
 
 /*
- * Jobs that have to run one after the other, in the order in which they were submitted, whatever
- * their queues. Outlives its jobs.
+ * A lane: its jobs run one after the other, in the order in which they were submitted, even if they
+ * are in different queues. It outlives its jobs.
  */
 struct rt_sched_lane {
     struct list turns; /* struct rt_sched_turn; the job of the first is the one whose turn it is */
@@ -155,12 +155,14 @@ void rt_sched_queue_join(struct rt_sched_queue *queue, int64_t rows_max, uint32_
 MUST_CHECK enum status rt_sched_submit(struct rt_sched_queue *queue, struct rt_sched_job *job,
                                        bool may_run_inline, struct error *err);
 
-/* By whoever runs |job|: it is over, and the device has room. |job| may be gone afterwards. */
+/* |job| is over and the device has room. The code that runs |job| calls it; |job| may be freed
+ * then.
+ */
 void rt_sched_finished(struct rt_sched_job *job, enum status status);
 
 /*
- * Any thread, once for each job that done() was called for with a |started_ns|: its results are
- * gone, or are kept for as long as a client likes. Jobs that wait for memory are tried again.
+ * Call once for each job whose done() saw a |started_ns|, when its results have been freed or a
+ * client may keep them for any time. Jobs that wait for memory are tried again. Any thread.
  */
 void rt_sched_released(struct rt_sched *sched);
 
@@ -181,7 +183,7 @@ uint64_t rt_sched_expire(struct rt_sched *sched);
 /* When rt_sched_expire() has something to do for |job|, which has been taken, if it still waits. */
 uint64_t rt_sched_due_ns(const struct rt_sched_job *job);
 
-/* How long until a job submitted now would be through, by what the last ones took; 0: not known. */
+/* The expected time until a job submitted now is over, by the times of recent jobs; 0: unknown. */
 uint64_t rt_sched_drain_ns(struct rt_sched_queue *queue);
 
 struct rt_sched_load {

@@ -59,13 +59,13 @@ MUST_CHECK enum status rt_sequences_open(struct rt_sequences *sequences,
 struct rt_state *rt_sequence_state(struct rt_sequence *sequence);
 struct rt_sched_lane *rt_sequence_lane(struct rt_sequence *sequence);
 
-/* The last request has run: the id is free, and the state goes with its last holder. */
+/* The last request has run: the id is free, and the last holder's close frees the state. */
 void rt_sequence_end(struct rt_sequence *sequence);
 
 /* NULL is fine. */
 void rt_sequence_close(struct rt_sequence *sequence);
 
-/* Forgets what has been idle for too long. Returns when to come back, or RT_SCHED_NEVER. */
+/* Ends sequences that were idle for too long. Returns when to call again, or RT_SCHED_NEVER. */
 uint64_t rt_sequences_expire(struct rt_sequences *sequences);
 
 #endif

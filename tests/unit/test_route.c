@@ -23,39 +23,44 @@ static void every_route_is_found(void **state)
         enum route_method method;
     } cases[] = {
         {"/v2", ROUTE_SERVER, ROUTE_GET_ONLY},
-        {"/v2/", ROUTE_SERVER_SLASH, ROUTE_GET_ONLY},
+        {"/v2/", ROUTE_SERVER, ROUTE_GET_ONLY},
         {"/v2/health/live", ROUTE_LIVE, ROUTE_GET_ONLY},
         {"/v2/health/ready", ROUTE_READY, ROUTE_HEAD_ONLY},
         {"/v2/models", ROUTE_MODELS, ROUTE_GET_ONLY},
         {"/v2/models/stats", ROUTE_STATS, ROUTE_GET_ONLY},
         {"/v2/models/m/stats", ROUTE_MODEL_STATS, ROUTE_GET_ONLY},
-        {"/v2/models/m/versions/3/stats", ROUTE_MODEL_VERSION_STATS, ROUTE_GET_ONLY},
+        {"/v2/models/m/versions/3/stats", ROUTE_MODEL_STATS, ROUTE_GET_ONLY},
         {"/v2/models/m/config", ROUTE_CONFIG, ROUTE_GET_ONLY},
-        {"/v2/models/m/versions/3/config", ROUTE_VERSION_CONFIG, ROUTE_HEAD_ONLY},
+        {"/v2/models/m/versions/3/config", ROUTE_CONFIG, ROUTE_HEAD_ONLY},
         {"/v2/models/m", ROUTE_MODEL, ROUTE_GET_ONLY},
-        {"/v2/models/m/versions/3", ROUTE_MODEL_VERSION, ROUTE_GET_ONLY},
+        {"/v2/models/m/versions/3", ROUTE_MODEL, ROUTE_GET_ONLY},
         {"/v2/models/m/ready", ROUTE_MODEL_READY, ROUTE_GET_ONLY},
-        {"/v2/models/m/versions/3/ready", ROUTE_MODEL_VERSION_READY, ROUTE_GET_ONLY},
+        {"/v2/models/m/versions/3/ready", ROUTE_MODEL_READY, ROUTE_GET_ONLY},
         {"/v2/models/m/infer", ROUTE_INFER, ROUTE_POST_ONLY},
-        {"/v2/models/m/versions/3/infer", ROUTE_VERSION_INFER, ROUTE_POST_ONLY},
+        {"/v2/models/m/versions/3/infer", ROUTE_INFER, ROUTE_POST_ONLY},
         {"/v2/models/m/call?binary=1", ROUTE_CALL, ROUTE_POST_ONLY},
-        {"/v2/models/m/versions/3/call", ROUTE_VERSION_CALL, ROUTE_POST_ONLY},
+        {"/v2/models/m/versions/3/call", ROUTE_CALL, ROUTE_POST_ONLY},
         {"/v2/models/m/signature", ROUTE_SIGNATURE, ROUTE_GET_ONLY},
-        {"/v2/models/m/versions/3/signature", ROUTE_VERSION_SIGNATURE, ROUTE_GET_ONLY},
+        {"/v2/models/m/versions/3/signature", ROUTE_SIGNATURE, ROUTE_GET_ONLY},
         {"/v2/models/m/shape", ROUTE_SHAPE, ROUTE_POST_ONLY},
-        {"/v2/models/m/versions/3/shape", ROUTE_VERSION_SHAPE, ROUTE_POST_ONLY},
+        {"/v2/models/m/versions/3/shape", ROUTE_SHAPE, ROUTE_POST_ONLY},
         {"/v2/batch", ROUTE_BATCH, ROUTE_POST_ONLY},
         {"/v2/repository/index", ROUTE_INDEX, ROUTE_POST_ONLY},
     };
-    assert_int_equal(sizeof(cases) / sizeof(cases[0]), ROUTE_COUNT);
-    for (size_t i = 0; i < ROUTE_COUNT; i++) {
+    bool is_reached[ROUTE_COUNT] = {false};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct route_match match;
+        is_reached[cases[i].id] = true;
         assert_int_equal(find(cases[i].target, cases[i].method, &match), 200);
         assert_int_equal(match.id, cases[i].id);
         assert_string_equal(match.model, strstr(cases[i].target, "models/m") ? "m" : "");
         assert_int_equal(match.version, strstr(cases[i].target, "/3") ? 3 : 0);
         assert_int_equal(find(cases[i].target, ROUTE_OTHER, &match), 405);
         assert_non_null(match.allow);
+        assert_int_equal(match.id, ROUTE_COUNT);
+    }
+    for (int id = 0; id < ROUTE_COUNT; id++) {
+        assert_true(is_reached[id]);
     }
 }
 
@@ -100,6 +105,10 @@ static void others_are_not(void **state)
         "//v2",
         "/v2/health/live/",
         "/v2/models/m/versions/0",
+        "/v2/models/m/versions/3/",
+        "/v2/models/m/versions/3/versions/4",
+        "/v2/models/m/versions/0/stats",
+        "/v2/models/m[/versions/3]",
     };
     for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
         struct route_match match;

@@ -51,7 +51,7 @@
 #define UK_CAT_(a, b) a##_##b
 #define UK_CAT(a, b) UK_CAT_(a, b)
 #define UK_NAME(name) UK_CAT(name, UK_LEVEL)
-/* Of a function that the level has from the one below. */
+/* The name of a function that the level takes from its base. */
 #ifndef UK_BASE_LEVEL
 #define UK_BASE_LEVEL UK_LEVEL
 #endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "server/routes.h"
+
+#include "base/check.h"
+#include "protocol/oip_reply.h"
+#include "server/bundle.h"
+
+#define ANSWERS(fn)                                                                                \
+    {                                                                                              \
+        .handler = (fn), .print_error = oip_print_error                                            \
+    }
+#define ANSWERS_ON_THREAD(fn)                                                                      \
+    {                                                                                              \
+        .handler = (fn), .is_long = true, .print_error = oip_print_error                           \
+    }
+#define CALLS(rows, how)                                                                           \
+    {                                                                                              \
+        .ops = &(rows), .form = &(how), .print_error = oip_print_error                             \
+    }
+
+static const struct route routes[ROUTE_COUNT + 1] = {
+#define ROUTE(id, method, pattern, behaviour) [ROUTE_##id] = behaviour,
+#include "server/route.def"
+#undef ROUTE
+    [ROUTE_COUNT] = {.print_error = oip_print_error},
+};
+
+const struct route *routes_get(enum route_id id)
+{
+    must(id <= ROUTE_COUNT);
+    return &routes[id];
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* What a request does once its path is known: a row for each route of route.def. */
+#ifndef PTED_SERVER_ROUTES_H
+#define PTED_SERVER_ROUTES_H
+
+#include "base/buf.h"
+#include "server/api.h"
+#include "server/infer.h"
+#include "server/route.h"
+
+struct route {
+    api_handler_f *handler; /* prints the answer; NULL: the request calls models, by |ops| */
+    bool is_long;           /* the handler runs on a thread */
+    const struct infer_ops *ops;
+    const struct infer_form *form;
+    void (*print_error)(struct buf *out, const char *text); /* the form of an error's body */
+};
+
+/* The row of |id|. ROUTE_COUNT, a request that has no route, has one too: it prints errors. */
+const struct route *routes_get(enum route_id id);
+
+#endif
