@@ -34,7 +34,10 @@ struct rt_batch_part {
     enum status status;
 };
 
+#define BATCH_MAGIC 0xba7c4e21u
+
 struct batch {
+    uint32_t magic;
     struct list link; /* in the method's list of free ones */
     pthread_mutex_t lock;
     enum phase phase;             /* under the lock, like who leaves */
@@ -53,9 +56,12 @@ struct batch {
 void rt_batch_destroy(struct list *link)
 {
     struct batch *batch = LIST_ENTRY(link, struct batch, link);
+    OBJ_CHECK(batch, BATCH_MAGIC);
+    must(!batch->joined); /* no call of it runs */
     list_remove(link);
     hal_pool_free(batch->pool);
     pthread_mutex_destroy(&batch->lock);
+    batch->magic = 0;
     free(batch);
 }
 
@@ -73,6 +79,7 @@ static struct batch *new_batch(struct rt_method *method)
         batch->parts[i].batch = batch;
     }
     batch->method = method;
+    batch->magic = BATCH_MAGIC;
     return batch;
 }
 
@@ -184,6 +191,7 @@ static enum status check_form(const struct rt_method *method, struct error *err)
 
 int64_t rt_batch_size_max(const struct rt_method *method)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     const char *other;
     struct error err;
     if (check_form(method, &err) != ST_OK) {
@@ -216,6 +224,7 @@ static enum status make_form(const struct rt_method *method, struct rt_block *ba
 
 enum status rt_batch_open(struct rt_method *method, int64_t *out_rows_max, struct error *err)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     const char *other;
     TRY(check_form(method, err));
     *out_rows_max = own_rows(method, &other);
@@ -241,6 +250,7 @@ enum status rt_batch_open(struct rt_method *method, int64_t *out_rows_max, struc
 enum status rt_batch_joined_new(struct rt_method *method, struct hal_pool *pool,
                                 struct rt_invocation **out_joined, struct error *err)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     TRY(rt_invocation_new(method, pool, out_joined, err));
     if (method->batched) {
         (*out_joined)->entry = method->batched;
@@ -261,6 +271,7 @@ static bool is_same_row(const struct shape *a, const struct shape *b)
 
 int64_t rt_batch_rows(const struct rt_invocation *inv)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     int64_t rows = 0;
     must(inv->plan);
     if (inv->conversion_count > 0 || inv->wait_count > 0 || inv->is_awaited) {
@@ -281,6 +292,8 @@ int64_t rt_batch_rows(const struct rt_invocation *inv)
 
 bool rt_batch_fits(const struct rt_invocation *a, const struct rt_invocation *b)
 {
+    OBJ_CHECK(a, INVOCATION_MAGIC);
+    OBJ_CHECK(b, INVOCATION_MAGIC);
     for (uint32_t i = 0; i < rt_method_input_count(a->method); i++) {
         if (is_tensor(a, i) && !is_same_row(&a->inputs[i].shape, &b->inputs[i].shape)) {
             return false;
@@ -469,6 +482,8 @@ static void on_alone_done(struct rt_invocation *inv, enum status status, void *a
     (void)inv;
     struct rt_batch_part *part = arg;
     struct batch *batch = part->batch;
+    OBJ_CHECK(batch, BATCH_MAGIC);
+    must(batch->phase == APART);
     part->status = status;
     if (atomic_fetch_sub(&batch->left, 1) == 1) {
         tell(batch);
@@ -503,8 +518,9 @@ static void run_alone(struct batch *batch)
 
 static void on_joined_done(struct rt_invocation *joined, enum status status, void *arg)
 {
-    (void)joined;
-    struct batch *batch = arg;
+    struct batch *batch;
+    OBJ_CAST(batch, arg, BATCH_MAGIC);
+    must(batch->joined == joined);
     if (status != ST_OK && status != ST_CANCELLED) {
         run_alone(batch);
         return;

@@ -216,6 +216,7 @@ static int64_t prove(struct proof *proof, int64_t max, uint64_t budget_ns, struc
 int64_t rt_batch_prove(struct rt_method *method, struct hal_pool *pool, int64_t rows_max,
                        uint64_t budget_ns, struct error *why_not)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     struct proof proof = {.method = method, .pool = pool};
     int64_t max = rows_max;
     if (measure(&proof, why_not) != ST_OK) {
@@ -327,6 +328,7 @@ static uint64_t time_joined(const struct proof *proof, uint32_t count, struct er
 int64_t rt_batch_measure(struct rt_method *method, struct hal_pool *pool, int64_t rows,
                          struct error *why_not)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     const struct proof proof = {.method = method, .pool = pool};
     int64_t best = 1;
     uint64_t best_ns = UINT64_MAX; /* of a row */

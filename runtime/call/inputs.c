@@ -45,6 +45,7 @@ static enum status ask(struct rt_invocation *inv, uint32_t index,
 enum status rt_invocation_reserve_input(struct rt_invocation *inv, uint32_t index,
                                         const struct shape *shape, size_t bytes, struct error *err)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     struct rt_bound_input *input = &inv->inputs[index];
     struct hal_binding binding = {.length = bytes};
     TRY(hal_pool_reserve(inv->pool, bytes, &binding.buffer, err));
@@ -58,6 +59,7 @@ enum status rt_invocation_reserve_input(struct rt_invocation *inv, uint32_t inde
 enum status rt_invocation_input(struct rt_invocation *inv, uint32_t index, enum dtype dtype,
                                 const struct shape *shape, void **out_ptr, struct error *err)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     struct rt_buffer_desc given = packed_desc(dtype, shape);
     enum rt_oracle_answer answer;
     size_t bytes;
@@ -138,6 +140,7 @@ static enum status convert_input(struct rt_invocation *inv, uint32_t index,
 enum status rt_invocation_bind_input(struct rt_invocation *inv, uint32_t index,
                                      const struct rt_buffer_desc *given, struct error *err)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     struct rt_bound_input *input = &inv->inputs[index];
     enum rt_oracle_answer answer;
     size_t bytes;
@@ -159,6 +162,7 @@ enum status rt_invocation_stage_input(struct rt_invocation *inv, uint32_t index,
                                       const struct rt_buffer_desc *given, size_t bytes,
                                       void **out_ptr, struct error *err)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     struct rt_buffer_desc staged = *given;
     must(!given->buffer);
     TRY(hal_pool_reserve(inv->pool, bytes, &staged.buffer, err));
@@ -198,6 +202,7 @@ static enum status take_scalar(struct rt_invocation *inv, uint32_t index, enum r
 enum status rt_invocation_int(struct rt_invocation *inv, uint32_t index, int64_t value,
                               struct error *err)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     TRY(take_scalar(inv, index, RT_IO_INT, err));
     int64_t fixed = rt_method_input(inv->method, index)->value.i;
     return value == fixed
@@ -211,6 +216,7 @@ enum status rt_invocation_int(struct rt_invocation *inv, uint32_t index, int64_t
 enum status rt_invocation_float(struct rt_invocation *inv, uint32_t index, double value,
                                 struct error *err)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     TRY(take_scalar(inv, index, RT_IO_FLOAT, err));
     double fixed = rt_method_input(inv->method, index)->value.f;
     bool is_same = value == fixed || fabs(value - fixed) <= 1e-4 + 1e-5 * fabs(fixed) ||
@@ -223,6 +229,7 @@ enum status rt_invocation_float(struct rt_invocation *inv, uint32_t index, doubl
 enum status rt_invocation_bool(struct rt_invocation *inv, uint32_t index, bool value,
                                struct error *err)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     TRY(take_scalar(inv, index, RT_IO_BOOL, err));
     return value == rt_method_input(inv->method, index)->value.b
                ? ST_OK
@@ -233,6 +240,7 @@ enum status rt_invocation_bool(struct rt_invocation *inv, uint32_t index, bool v
 enum status rt_invocation_string(struct rt_invocation *inv, uint32_t index, struct span value,
                                  struct error *err)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     TRY(take_scalar(inv, index, RT_IO_STRING, err));
     struct span fixed = rt_method_input(inv->method, index)->value.s;
     return span_equal(fixed, value)
@@ -316,6 +324,7 @@ static enum status submit_conversions(struct rt_invocation *inv, struct hal_sema
  */
 enum status rt_invocation_convert(struct rt_invocation *inv, struct hal_semaphore **out_converted)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     struct hal_semaphore *converted;
     *out_converted = NULL;
     if (inv->conversion_count == 0) {

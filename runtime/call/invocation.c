@@ -97,6 +97,7 @@ static void release(struct rt_invocation *inv)
 
 enum status rt_invocation_heap_bytes(struct rt_method *method, size_t *out_bytes, struct error *err)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     struct rt_invocation *inv = allocate(method);
     if (!inv) {
         return error_set(err, ST_EXHAUSTED, "no memory for a call");
@@ -109,7 +110,8 @@ enum status rt_invocation_heap_bytes(struct rt_method *method, size_t *out_bytes
 static void destroy(struct list *link)
 {
     struct rt_invocation *inv = LIST_ENTRY(link, struct rt_invocation, link);
-    must(inv->magic == INVOCATION_MAGIC && inv->phase == RT_PHASE_FREE);
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
+    must(inv->phase == RT_PHASE_FREE);
     list_remove(&inv->link);
     hal_semaphore_unref(inv->semaphore);
     release(inv);
@@ -117,6 +119,7 @@ static void destroy(struct list *link)
 
 void rt_invocation_free_kept(struct rt_method *method)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     while (!list_is_empty(&method->invocations)) {
         destroy(method->invocations.next);
     }
@@ -127,17 +130,20 @@ void rt_invocation_free_kept(struct rt_method *method)
 
 const char *rt_invocation_label(const struct rt_invocation *inv, uint32_t index)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     return inv->given[index].label;
 }
 
 void rt_invocation_say(struct rt_invocation *inv, uint32_t index, const char *label)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     inv->given[index].label = label;
     inv->has_other_labels = true;
 }
 
 void rt_invocation_say_paths(struct rt_invocation *inv)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     for (uint32_t i = 0; i < rt_method_input_count(inv->method); i++) {
         rt_invocation_say(inv, i, rt_method_input(inv->method, i)->path);
     }
@@ -167,6 +173,7 @@ static struct rt_invocation *recycle(struct rt_method *method)
 enum status rt_invocation_new(struct rt_method *method, struct hal_pool *pool,
                               struct rt_invocation **out_invocation, struct error *err)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     must(method->failure.code == ST_OK);
     struct rt_invocation *inv = recycle(method);
     if (!inv) {
@@ -222,7 +229,7 @@ void rt_invocation_free(struct rt_invocation *inv)
     if (!inv) {
         return;
     }
-    must(inv->magic == INVOCATION_MAGIC);
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     must(inv->phase != RT_PHASE_FREE && inv->phase != RT_PHASE_RUNNING && !atomic_load(&inv->part));
     struct rt_method *method = inv->method;
     struct rt_program *program = method->program;
@@ -249,12 +256,14 @@ void rt_invocation_free(struct rt_invocation *inv)
 
 void rt_invocation_run_in(struct rt_invocation *inv, struct hal_pool *pool)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     must(inv->phase == RT_PHASE_FILLING);
     inv->run_pool = inv->method->callable->is_planned_in_place ? inv->pool : pool;
 }
 
 struct rt_method *rt_invocation_method(const struct rt_invocation *inv)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     return inv->method;
 }
 
@@ -262,6 +271,7 @@ struct rt_method *rt_invocation_method(const struct rt_invocation *inv)
 
 void rt_invocation_after(struct rt_invocation *inv, const struct hal_timepoint *timepoint)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     must(inv->phase <= RT_PHASE_PREPARED && inv->wait_count < HAL_TIMEPOINTS_MAX - 1);
     hal_semaphore_ref(timepoint->semaphore);
     inv->waits[inv->wait_count++] = *timepoint;
@@ -271,6 +281,7 @@ void rt_invocation_after(struct rt_invocation *inv, const struct hal_timepoint *
 enum status rt_invocation_timepoint(struct rt_invocation *inv, struct hal_timepoint *out_timepoint,
                                     struct error *err)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     must(inv->phase == RT_PHASE_PREPARED);
     inv->is_awaited = true;
     if (inv->method->callable->is_one_submission) {
@@ -333,6 +344,7 @@ static struct rt_culprit find_culprit(const struct rt_invocation *inv)
 
 void rt_invocation_end(struct rt_invocation *inv, enum status status)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     if (status != ST_OK && !inv->culprit.is_known) {
         inv->culprit = find_culprit(inv);
     }
@@ -356,6 +368,7 @@ void rt_invocation_end(struct rt_invocation *inv, enum status status)
 /* A failed semaphore stays failed: the next call gets a fresh one, or none and fails at once. */
 void rt_invocation_replace_semaphore(struct rt_invocation *inv)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     struct hal_semaphore *fresh;
     if (hal_semaphore_new(inv->timepoint, &fresh, NULL) == ST_OK) {
         hal_semaphore_unref(inv->semaphore);
@@ -381,6 +394,7 @@ static void end_without(struct rt_invocation *inv, enum status status)
 void rt_invocation_refuse(struct rt_invocation *inv, enum status status, rt_invocation_done_f *done,
                           void *arg)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     must(inv->phase == RT_PHASE_PREPARED && !inv->state && status == inv->error.code);
     inv->done = done;
     inv->arg = arg;
@@ -390,6 +404,7 @@ void rt_invocation_refuse(struct rt_invocation *inv, enum status status, rt_invo
 
 void rt_invocation_give_up(struct rt_invocation *inv, enum status status)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     must(inv->phase == RT_PHASE_PREPARED && status != ST_OK);
     fail_own(inv, status);
     tell_finished(inv, status);
@@ -399,13 +414,15 @@ void rt_invocation_give_up(struct rt_invocation *inv, enum status status)
 static void on_converted_in_vain(struct hal_semaphore_waiter *waiter, enum status status)
 {
     struct rt_invocation *inv = LIST_ENTRY(waiter, struct rt_invocation, waiter);
-    must(inv->magic == INVOCATION_MAGIC && inv->phase == RT_PHASE_RUNNING);
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
+    must(inv->phase == RT_PHASE_RUNNING);
     end_without(inv, status == ST_OK ? ST_EXHAUSTED : status);
 }
 
 void rt_invocation_await(struct rt_invocation *inv, struct hal_semaphore *semaphore, uint64_t value,
                          void (*fn)(struct hal_semaphore_waiter *waiter, enum status status))
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     inv->waiter.value = value;
     inv->waiter.fn = fn;
     hal_semaphore_on(semaphore, &inv->waiter);
@@ -422,6 +439,7 @@ static void poison_arena(struct rt_invocation *inv)
 void rt_invocation_submit(struct rt_invocation *inv, enum hal_caller caller,
                           rt_invocation_done_f *done, void *arg)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     must(inv->phase == RT_PHASE_PREPARED);
     inv->done = done;
     inv->arg = arg;
@@ -459,12 +477,14 @@ void rt_invocation_submit(struct rt_invocation *inv, enum hal_caller caller,
 
 const struct error *rt_invocation_error(const struct rt_invocation *inv)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     must(inv->phase == RT_PHASE_DONE && inv->error.code != ST_OK);
     return &inv->error;
 }
 
 const struct rt_culprit *rt_invocation_culprit(const struct rt_invocation *inv)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     must(inv->phase == RT_PHASE_DONE && inv->error.code != ST_OK);
     return &inv->culprit;
 }
@@ -482,5 +502,6 @@ const char *rt_culprit_print(const struct rt_culprit *culprit, char text[RT_CULP
 
 void rt_invocation_cancel(struct rt_invocation *inv)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     atomic_store_explicit(inv->cancel, true, memory_order_relaxed);
 }

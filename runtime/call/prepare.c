@@ -21,6 +21,7 @@
 
 void rt_invocation_give_scalar(struct rt_invocation *inv, uint32_t index, int64_t number)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     const struct rt_io *io = rt_method_result(inv->method, index);
     struct rt_result *result = &inv->results[index];
     int64_t *kept = &inv->numbers[index];
@@ -50,6 +51,7 @@ void rt_invocation_give_scalar(struct rt_invocation *inv, uint32_t index, int64_
 enum status rt_invocation_bind_result(struct rt_invocation *inv, uint32_t index,
                                       struct hal_buffer *buffer, size_t offset, struct error *err)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     const struct rt_io *io = rt_method_result(inv->method, index);
     const struct hal_device *device = inv->method->device;
     must(inv->phase == RT_PHASE_FILLING);
@@ -68,6 +70,7 @@ enum status rt_invocation_bind_result(struct rt_invocation *inv, uint32_t index,
 
 enum status rt_invocation_place_arena(struct rt_invocation *inv, struct error *err)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     const struct rt_plan *plan = inv->plan;
     if (!plan || plan->arena_bytes == 0 || inv->arena) {
         return ST_OK; /* a lock less for the smallest methods */
@@ -82,6 +85,7 @@ enum status rt_invocation_place_arena(struct rt_invocation *inv, struct error *e
 enum status rt_invocation_move_results(struct rt_invocation *inv, struct hal_pool *pool,
                                        struct error *err)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     must(inv->phase >= RT_PHASE_PREPARED);
     for (uint32_t i = 0; i < rt_method_result_count(inv->method); i++) {
         if (inv->bound[i].buffer && rt_method_result(inv->method, i)->kind == RT_IO_TENSOR) {
@@ -94,6 +98,7 @@ enum status rt_invocation_move_results(struct rt_invocation *inv, struct hal_poo
 
 const struct rt_result *rt_invocation_result(const struct rt_invocation *inv, uint32_t index)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     must(inv->phase >= RT_PHASE_PREPARED && index < rt_method_result_count(inv->method));
     return &inv->results[index];
 }
@@ -114,6 +119,7 @@ static void release_memory(struct rt_invocation *inv)
 
 void rt_invocation_release_results(struct rt_invocation *inv)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     release_memory(inv);
     rt_plan_unref(inv->plan);
     inv->plan = NULL;
@@ -136,6 +142,8 @@ enum status rt_invocation_find_plan(struct rt_invocation *inv, struct rt_block *
                                     enum rt_prepare_mode mode, struct rt_plan **out_plan,
                                     struct error *err)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
+    OBJ_CHECK(block, RT_BLOCK_MAGIC);
     if (mode == RT_PREPARE_ALL) {
         return rt_block_plan(block, inv->given, inv->words, out_plan, err);
     }
@@ -145,6 +153,7 @@ enum status rt_invocation_find_plan(struct rt_invocation *inv, struct rt_block *
 
 size_t rt_invocation_planned_bytes(const struct rt_invocation *inv)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     uint32_t result = rt_method_result_count(inv->method);
     size_t bytes = inv->plan->arena_bytes;
     for (uint32_t i = 0; i < result; i++) {
@@ -166,6 +175,7 @@ static enum status plan(struct rt_invocation *inv, enum rt_prepare_mode mode, st
 enum status rt_invocation_plan(struct rt_invocation *inv, enum rt_prepare_mode mode,
                                struct error *err)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     must(inv->phase == RT_PHASE_FILLING);
     TRY(plan(inv, mode, err));
     if (inv->method->callable->is_planned_in_place) {
@@ -177,11 +187,13 @@ enum status rt_invocation_plan(struct rt_invocation *inv, enum rt_prepare_mode m
 bool rt_invocation_find_result(const struct rt_invocation *inv, uint32_t index,
                                struct rt_buffer_desc *out_desc)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     return inv->method->callable->find_result(inv, index, out_desc);
 }
 
 void rt_invocation_unprepare(struct rt_invocation *inv)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     release_memory(inv);
     inv->bytes = inv->input_bytes;
     inv->phase = RT_PHASE_FILLING;
@@ -190,6 +202,7 @@ void rt_invocation_unprepare(struct rt_invocation *inv)
 enum status rt_invocation_prepare_results(struct rt_invocation *inv, enum rt_prepare_mode mode,
                                           struct error *err)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     if (inv->phase == RT_PHASE_PREPARED) {
         return ST_OK;
     }
@@ -210,6 +223,7 @@ enum status rt_invocation_prepare_results(struct rt_invocation *inv, enum rt_pre
 enum status rt_invocation_prepare(struct rt_invocation *inv, enum rt_prepare_mode mode,
                                   struct error *err)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     TRY(rt_invocation_prepare_results(inv, mode, err));
     if (rt_invocation_place_arena(inv, err) != ST_OK) {
         rt_invocation_unprepare(inv);
@@ -220,12 +234,14 @@ enum status rt_invocation_prepare(struct rt_invocation *inv, enum rt_prepare_mod
 
 size_t rt_invocation_bytes(const struct rt_invocation *inv)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     const struct rt_callable *callable = inv->method->callable;
     return inv->bytes + (callable->bytes ? callable->bytes(inv) : 0);
 }
 
 size_t rt_invocation_demand(const struct rt_invocation *inv)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     size_t bytes;
     if (inv->plan) {
         return add_size(inv->bytes, rt_invocation_planned_bytes(inv), &bytes) ? bytes : SIZE_MAX;

@@ -83,7 +83,8 @@ static void fill_slots(struct rt_invocation *inv)
 static void on_reached(struct hal_semaphore_waiter *waiter, enum status status)
 {
     struct rt_invocation *inv = LIST_ENTRY(waiter, struct rt_invocation, waiter);
-    must(inv->magic == INVOCATION_MAGIC && inv->phase == RT_PHASE_RUNNING);
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
+    must(inv->phase == RT_PHASE_RUNNING);
     if (status != ST_OK) {
         rt_invocation_replace_semaphore(inv);
     }

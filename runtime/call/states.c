@@ -18,6 +18,8 @@
 
 void rt_invocation_set_state(struct rt_invocation *inv, struct rt_state *state)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
+    OBJ_CHECK(state, RT_STATE_MAGIC);
     must(inv->phase == RT_PHASE_FILLING && !inv->state);
     must(state->program == rt_method_program(inv->method));
     inv->state = rt_state_ref(state);
@@ -25,6 +27,7 @@ void rt_invocation_set_state(struct rt_invocation *inv, struct rt_state *state)
 
 enum status rt_invocation_place_states(struct rt_invocation *inv, struct error *err)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     const struct rt_method *method = inv->method;
     uint32_t result = rt_method_result_count(method);
     for (uint32_t i = 0; i < method->state_count; i++) {
@@ -60,6 +63,7 @@ static struct rt_rows find_written(const struct rt_invocation *inv, uint32_t inp
 
 enum status rt_invocation_fill_states(struct rt_invocation *inv)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     const struct rt_method *method = inv->method;
     const struct rt_state_slots *slots = rt_program_state_slots(method->program);
     uint32_t inputs = rt_method_input_count(method), result = rt_method_result_count(method);
@@ -85,6 +89,7 @@ enum status rt_invocation_fill_states(struct rt_invocation *inv)
 
 void rt_invocation_leave_states(struct rt_invocation *inv, enum status status)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     const struct rt_method *method = inv->method;
     if (!inv->state) {
         return;

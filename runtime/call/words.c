@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/check.h"
 #include "runtime/emit/update.h"
 
 static void put_rows(const struct rt_plan_update *update, int64_t first, int64_t end,
@@ -16,6 +17,7 @@ static void put_rows(const struct rt_plan_update *update, int64_t first, int64_t
 
 void rt_words_put(const struct rt_plan *plan, const int64_t *words, uint8_t *arena)
 {
+    OBJ_CHECK(plan, RT_PLAN_MAGIC);
     if (plan->word_count > 0) {
         memcpy(arena + plan->words_offset, words, plan->word_count * sizeof(*words));
     }
@@ -27,6 +29,7 @@ void rt_words_put(const struct rt_plan *plan, const int64_t *words, uint8_t *are
 void rt_words_put_stale(const struct rt_plan *plan, uint32_t result, const struct rt_rows *stale,
                         uint8_t *arena)
 {
+    OBJ_CHECK(plan, RT_PLAN_MAGIC);
     const struct rt_plan_result *of = &plan->results[result];
     if (of->rows != stale->rows || of->row_bytes != stale->row_bytes) {
         return; /* another method cuts the buffer into other rows */
@@ -40,6 +43,7 @@ void rt_words_put_stale(const struct rt_plan *plan, uint32_t result, const struc
 
 struct rt_rows rt_words_written(const struct rt_plan *plan, uint32_t result, const uint8_t *arena)
 {
+    OBJ_CHECK(plan, RT_PLAN_MAGIC);
     const struct rt_plan_result *of = &plan->results[result];
     struct rt_rows written = {of->rows, of->row_bytes, of->rows, 0};
     if (of->base == RT_NO_BASE) {

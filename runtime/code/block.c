@@ -27,7 +27,7 @@ struct cached_plan {
 void rt_block_init(struct rt_block *block, const char *name, struct hal_device *device,
                    struct rt_files *files)
 {
-    *block = (struct rt_block){.device = device};
+    *block = (struct rt_block){.magic = RT_BLOCK_MAGIC, .device = device};
     list_init(&block->plans);
     must(pthread_mutex_init(&block->mutex, NULL) == 0);
     rt_graph_init(&block->graph, name);
@@ -69,6 +69,7 @@ static enum status make_flow(struct rt_block *block, struct error *err)
 
 enum status rt_block_compile(struct rt_block *block, bool fuses, struct error *err)
 {
+    OBJ_CHECK(block, RT_BLOCK_MAGIC);
     struct rt_graph *graph = &block->graph;
     struct hal_device *device = block->device;
     TRY(rt_pass_resolve(graph, err));
@@ -90,6 +91,7 @@ enum status rt_block_compile(struct rt_block *block, bool fuses, struct error *e
 enum status rt_block_batch(struct rt_block *block, const struct rt_block *from, int64_t rows_max,
                            const char *const *labels, struct error *err)
 {
+    OBJ_CHECK(from, RT_BLOCK_MAGIC);
     rt_block_init(block, from->graph.name, from->device, NULL);
     block->given_count = from->given_count;
     block->result_count = from->result_count;
@@ -115,11 +117,14 @@ static void drop_plan(struct rt_block *block, struct cached_plan *cached)
 
 void rt_block_fini(struct rt_block *block)
 {
+    OBJ_CHECK(block, RT_BLOCK_MAGIC);
     while (!list_is_empty(&block->plans)) {
         drop_plan(block, LIST_ENTRY(block->plans.next, struct cached_plan, link));
     }
     rt_graph_fini(&block->graph);
+    must(block->plan_count == 0);
     pthread_mutex_destroy(&block->mutex);
+    block->magic = 0;
 }
 
 /* ---- inputs ---------------------------------------------------------------------------------- */
@@ -204,6 +209,7 @@ static enum status check_inputs(const struct rt_block *block, const struct rt_bl
 enum status rt_block_symbols(const struct rt_block *block, const struct rt_block_input *inputs,
                              int64_t *values, struct error *err)
 {
+    OBJ_CHECK(block, RT_BLOCK_MAGIC);
     read_symbols(block, inputs, values);
     return check_inputs(block, inputs, values, err);
 }
@@ -252,6 +258,7 @@ static void explain(const struct rt_block *block, const struct rt_block_input *i
 enum status rt_block_eval(const struct rt_block *block, const struct rt_block_input *inputs,
                           int64_t *values, struct error *err)
 {
+    OBJ_CHECK(block, RT_BLOCK_MAGIC);
     TRY(rt_block_symbols(block, inputs, values, err));
     enum status status = rt_dims_eval(&block->graph.dims, values, err);
     if (status != ST_OK) {
@@ -331,6 +338,7 @@ static enum status evaluate(const struct rt_block *block, const struct rt_block_
 enum status rt_block_find_plan(struct rt_block *block, const struct rt_block_input *inputs,
                                int64_t *words, struct rt_plan **out_plan, struct error *err)
 {
+    OBJ_CHECK(block, RT_BLOCK_MAGIC);
     *out_plan = NULL;
     pthread_mutex_lock(&block->mutex);
     enum status status = evaluate(block, inputs, block->values, words, err);
@@ -369,6 +377,7 @@ static enum status add_plan(struct rt_block *block, int64_t *values, struct rt_p
 enum status rt_block_plan(struct rt_block *block, const struct rt_block_input *inputs,
                           int64_t *words, struct rt_plan **out_plan, struct error *err)
 {
+    OBJ_CHECK(block, RT_BLOCK_MAGIC);
     TRY(rt_block_find_plan(block, inputs, words, out_plan, err));
     if (*out_plan) {
         return ST_OK;
@@ -425,6 +434,7 @@ static enum status only_plan(struct rt_block *block, int64_t *values, struct rt_
 enum status rt_block_plan_bounds(struct rt_block *block, struct rt_plan **out_plan,
                                  struct error *err)
 {
+    OBJ_CHECK(block, RT_BLOCK_MAGIC);
     const struct rt_dims *dims = &block->graph.dims;
     int64_t *values = calloc(dims->expr_count, sizeof(*values));
     if (!values) {

@@ -37,7 +37,10 @@ struct rt_block_out {
 
 #define RT_NO_EXTENT UINT32_MAX
 
+#define RT_BLOCK_MAGIC 0xb10c4a1du
+
 struct rt_block {
+    uint32_t magic;
     struct rt_graph graph; /* owned, and the arena of everything else */
     struct rt_flow flow;
     uint32_t *ins; /* by graph input: its register */

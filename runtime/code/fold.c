@@ -254,6 +254,7 @@ static enum status fold_some(struct rt_graph *graph, struct hal_device *device, 
 
 enum status rt_pass_fold(struct rt_graph *graph, struct hal_device *device, struct error *err)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     size_t constants = 0, budget = SIZE_MAX;
     uint32_t count;
     for (uint32_t i = 0; i < graph->value_count; i++) {

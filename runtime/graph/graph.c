@@ -14,7 +14,8 @@
 
 void rt_graph_init(struct rt_graph *graph, const char *name)
 {
-    *graph = (struct rt_graph){.name = name, .origin = {.instr = RT_NO_INSTR}};
+    *graph =
+        (struct rt_graph){.magic = RT_GRAPH_MAGIC, .name = name, .origin = {.instr = RT_NO_INSTR}};
     arena_init(&graph->arena, GRAPH_BYTES_MAX);
     rt_dims_init(&graph->dims, &graph->arena);
     /* Value 0 is a none: what building returns when memory is out, and harmless to look at. */
@@ -26,14 +27,17 @@ void rt_graph_fini(struct rt_graph *graph)
     if (!graph) {
         return;
     }
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     for (uint32_t i = 0; i < graph->value_count; i++) {
         hal_buffer_unref(graph->values[i].buffer);
     }
     arena_fini(&graph->arena);
+    graph->magic = 0;
 }
 
 enum status rt_graph_check(const struct rt_graph *graph, struct error *err)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     if (graph->failed || graph->dims.failed) {
         return error_set(err, ST_EXHAUSTED, "the method is too large or its sizes too involved");
     }
@@ -95,41 +99,49 @@ static uint32_t add_value(struct rt_graph *graph, struct rt_value value)
 
 uint32_t rt_graph_none(struct rt_graph *graph)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     return add_value(graph, (struct rt_value){.kind = RT_NONE});
 }
 
 uint32_t rt_graph_int(struct rt_graph *graph, struct rt_dim value)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     return add_value(graph, (struct rt_value){.kind = RT_INT, .i = value});
 }
 
 uint32_t rt_graph_float(struct rt_graph *graph, double value)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     return add_value(graph, (struct rt_value){.kind = RT_FLOAT, .f = value});
 }
 
 uint32_t rt_graph_bool(struct rt_graph *graph, bool value)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     return add_value(graph, (struct rt_value){.kind = RT_BOOL, .b = value});
 }
 
 uint32_t rt_graph_run_float(struct rt_graph *graph, struct rt_dim bits)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     return add_value(graph, (struct rt_value){.kind = RT_FLOAT, .symbol = bits.expr});
 }
 
 uint32_t rt_graph_run_bool(struct rt_graph *graph, struct rt_dim bits)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     return add_value(graph, (struct rt_value){.kind = RT_BOOL, .symbol = bits.expr});
 }
 
 uint32_t rt_graph_string(struct rt_graph *graph, struct span text)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     return add_value(graph, (struct rt_value){.kind = RT_STRING, .bytes = text});
 }
 
 uint32_t rt_graph_ints(struct rt_graph *graph, const struct rt_dim *items, uint32_t count)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     struct rt_dim *copy = copy_array(graph, items, count, sizeof(*items));
     return add_value(graph,
                      (struct rt_value){.kind = RT_INTS, .count = copy ? count : 0, .ints = copy});
@@ -137,6 +149,7 @@ uint32_t rt_graph_ints(struct rt_graph *graph, const struct rt_dim *items, uint3
 
 uint32_t rt_graph_floats(struct rt_graph *graph, const double *items, uint32_t count)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     double *copy = copy_array(graph, items, count, sizeof(*items));
     return add_value(
         graph, (struct rt_value){.kind = RT_FLOATS, .count = copy ? count : 0, .floats = copy});
@@ -144,6 +157,7 @@ uint32_t rt_graph_floats(struct rt_graph *graph, const double *items, uint32_t c
 
 uint32_t rt_graph_bools(struct rt_graph *graph, const bool *items, uint32_t count)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     bool *copy = copy_array(graph, items, count, sizeof(*items));
     return add_value(graph,
                      (struct rt_value){.kind = RT_BOOLS, .count = copy ? count : 0, .bools = copy});
@@ -151,6 +165,7 @@ uint32_t rt_graph_bools(struct rt_graph *graph, const bool *items, uint32_t coun
 
 uint32_t rt_graph_tensors(struct rt_graph *graph, const uint32_t *items, uint32_t count)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     uint32_t *copy = copy_array(graph, items, count, sizeof(*items));
     return add_value(
         graph, (struct rt_value){.kind = RT_TENSORS, .count = copy ? count : 0, .values = copy});
@@ -159,6 +174,7 @@ uint32_t rt_graph_tensors(struct rt_graph *graph, const uint32_t *items, uint32_
 uint32_t rt_graph_tensor(struct rt_graph *graph, enum dtype dtype, uint8_t rank,
                          const struct rt_dim *dims)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     must(rank <= SHAPE_RANK_MAX);
     struct rt_value value = {.kind = RT_TENSOR, .dtype = dtype, .rank = rank};
     if (dims) {
@@ -170,6 +186,7 @@ uint32_t rt_graph_tensor(struct rt_graph *graph, enum dtype dtype, uint8_t rank,
 uint32_t rt_graph_constant(struct rt_graph *graph, enum dtype dtype, const struct shape *shape,
                            struct span bytes)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     struct rt_dim dims[SHAPE_RANK_MAX];
     for (uint8_t i = 0; i < shape->rank; i++) {
         dims[i] = rt_dim_of(shape->dims[i]);
@@ -198,6 +215,7 @@ static void claim_outs(struct rt_graph *graph, uint32_t node)
 uint32_t rt_graph_node(struct rt_graph *graph, const struct rt_op *op, const uint32_t *args,
                        uint32_t arg_count, const uint32_t *outs, uint32_t out_count)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     must(arg_count <= UINT16_MAX && out_count <= UINT16_MAX);
     void *nodes = graph->nodes;
     uint32_t *arg_copy = copy_array(graph, args, arg_count, sizeof(*args));
@@ -301,6 +319,7 @@ static void mark_halves(const struct rt_graph *graph, const struct rt_node *node
 
 enum status rt_graph_infer(struct rt_graph *graph, uint32_t node, struct error *err)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     const struct rt_op *op = graph->nodes[node].op;
     TRY(check_dtypes(graph, &graph->nodes[node], err));
     TRY(check_complex(graph, &graph->nodes[node], err));
@@ -314,6 +333,7 @@ enum status rt_graph_infer(struct rt_graph *graph, uint32_t node, struct error *
 
 void rt_graph_set_constant(struct rt_graph *graph, uint32_t value, struct hal_buffer *buffer)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     struct rt_value *v = &graph->values[value];
     must(v->kind == RT_TENSOR && !v->buffer);
     v->is_constant = true;
@@ -352,6 +372,7 @@ bool rt_value_same_dims(const struct rt_value *a, const struct rt_value *b)
 
 struct rt_dim rt_value_numel(struct rt_graph *graph, const struct rt_value *value)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     struct rt_dim numel = rt_dim_of(1);
     for (uint8_t i = 0; i < value->rank; i++) {
         numel = rt_dim_mul(&graph->dims, numel, value->dims[i]);
@@ -467,6 +488,7 @@ static void drop_unneeded(struct rt_graph *graph, const uint32_t *order, uint32_
 
 enum status rt_graph_compact(struct rt_graph *graph, struct error *err)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     TRY(rt_graph_check(graph, err));
     uint32_t n = graph->node_count, count = 0, kept = 0;
     uint32_t *order = take(graph, n, sizeof(*order));

@@ -85,7 +85,10 @@ struct rt_node {
     struct rt_origin origin; /* of a pass's node: that of the node which it looked at */
 };
 
+#define RT_GRAPH_MAGIC 0x64a9481du
+
 struct rt_graph {
+    uint32_t magic;
     struct arena arena; /* owned */
     struct rt_dims dims;
     const char *name; /* the method's */

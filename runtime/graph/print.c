@@ -142,6 +142,7 @@ static void print_scalar(const struct rt_value *v, struct buf *out)
 
 void rt_value_print(const struct rt_graph *graph, uint32_t value, struct buf *out)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     const struct rt_value *v = &graph->values[value];
     switch (v->kind) {
     case RT_NONE:
@@ -211,6 +212,7 @@ static void print_node(const struct rt_graph *graph, const struct rt_node *node,
 
 void rt_node_print_names(const struct rt_graph *graph, const struct rt_node *node, struct buf *out)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     struct rt_tensors tensors = rt_node_arg_tensors(graph, node);
     for (uint32_t value; rt_tensors_next(&tensors, &value);) {
         const struct rt_value *v = &graph->values[value];
@@ -262,6 +264,7 @@ static void print_source_line(const struct rt_node *node, const struct rt_notes 
 
 void rt_graph_print(const struct rt_graph *graph, const struct rt_notes *notes, struct buf *out)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     struct printed last = {0, 0};
     buf_printf(out, "method %s(", graph->name);
     for (uint32_t i = 0; i < graph->input_count; i++) {

@@ -274,6 +274,7 @@ enum status rt_load_method(struct rt_method *method, struct rt_program *program,
                            struct rt_files *files, const struct pte_plan *plan,
                            const struct rt_load_options *options, struct error *err)
 {
+    OBJ_CHECK(program, RT_PROGRAM_MAGIC);
     static atomic_uint shares; /* 0 is for what belongs to no method */
     *method = (struct rt_method){
         .callable = &rt_single_callable,

@@ -200,6 +200,8 @@ static enum status check_outputs(const struct making *m)
 enum status rt_graph_batch(struct rt_graph *graph, const struct rt_graph *from, int64_t rows_max,
                            const struct rt_graph_labels *labels, struct error *err)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
+    OBJ_CHECK(from, RT_GRAPH_MAGIC);
     TRY(copy_graph(graph, from, err));
     struct making m = {
         .graph = graph,

@@ -433,6 +433,7 @@ static enum status chain_up(struct rt_rewrite *rw, uint32_t node, struct error *
 
 enum status rt_pass_chain(struct rt_graph *graph, struct error *err)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     struct rt_rewrite rw;
     TRY(rt_rewrite_begin(&rw, graph, err));
     for (uint32_t i = rw.node_count; i-- > 0;) {

@@ -5,6 +5,7 @@
  */
 #include "config.h"
 
+#include "base/check.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
@@ -22,6 +23,7 @@ static uint32_t source_of(const struct rt_graph *graph, const struct rt_node *no
 
 enum status rt_pass_elide(struct rt_graph *graph, struct error *err)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     struct rt_rewrite rw;
     TRY(rt_rewrite_begin(&rw, graph, err));
     for (uint32_t i = 0; i < rw.node_count; i++) {

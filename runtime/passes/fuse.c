@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "runtime/kernels/convert.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/passes.h"
@@ -167,6 +168,7 @@ static void fuse_add(struct rt_rewrite *rw, const struct rt_node *add)
 
 enum status rt_pass_fuse(struct rt_graph *graph, struct error *err)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     struct rt_rewrite rw;
     TRY(rt_rewrite_begin(&rw, graph, err));
     for (uint32_t i = 0; i < rw.node_count; i++) {

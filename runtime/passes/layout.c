@@ -12,6 +12,7 @@
 
 #include <string.h>
 
+#include "base/check.h"
 #include "runtime/ops/apply.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/passes.h"
@@ -223,6 +224,7 @@ static enum status lay_node(struct layout *l, uint32_t node, struct error *err)
 
 enum status rt_pass_layout(struct rt_graph *graph, struct error *err)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     struct layout l;
     TRY(rt_rewrite_begin(&l.rw, graph, err));
     l.row_major = arena_array(&graph->arena, graph->value_count, sizeof(*l.row_major));

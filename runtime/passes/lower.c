@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "runtime/ops/apply.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/lower.h"
@@ -67,6 +68,7 @@ static enum status make_matmul(struct rt_graph *graph, const struct rt_product *
 enum status rt_lower_product(struct rt_graph *graph, struct rt_product p, enum dtype dtype,
                              uint32_t *out_value, struct error *err)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     enum dtype work = work_type(graph->values[p.x].dtype);
     uint32_t *const parts[] = {&p.x, &p.weights, &p.bias, &p.residual};
     for (int i = 0; i < 4; i++) {
@@ -187,6 +189,7 @@ static const struct {
 
 enum status rt_pass_lower(struct rt_graph *graph, struct error *err)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     struct rt_rewrite rw;
     TRY(rt_rewrite_begin(&rw, graph, err));
     for (uint32_t i = 0; i < rw.node_count; i++) {

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "runtime/ops/apply.h"
 #include "runtime/ops/conv.h"
 #include "runtime/ops/op.h"
@@ -138,6 +139,7 @@ static enum status make_direct(struct rt_graph *graph, const uint32_t from[RT_CO
 enum status rt_lower_convolution(struct rt_graph *graph, const struct rt_node *node,
                                  uint32_t outs[RT_LOWER_OUTS_MAX], struct error *err)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     uint32_t args[RT_CONV_ARGS], like = node->outs[0];
     enum dtype dtype = graph->values[like].dtype, compute = compute_dtype(dtype);
     memcpy(args, node->args, sizeof(args));
@@ -209,6 +211,7 @@ static enum status bias_gradient(struct rt_graph *graph, const uint32_t from[RT_
 enum status rt_lower_convolution_backward(struct rt_graph *graph, const struct rt_node *node,
                                           uint32_t outs[RT_LOWER_OUTS_MAX], struct error *err)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     uint32_t args[RT_CONV_BACK_ARGS], declared[RT_LOWER_OUTS_MAX];
     memcpy(args, node->args, sizeof(args));
     memcpy(declared, node->outs, sizeof(declared));

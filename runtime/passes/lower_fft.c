@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "base/check.h"
 #include "runtime/kernels/convert.h"
 #include "runtime/ops/apply.h"
 #include "runtime/ops/fft.h"
@@ -76,6 +77,7 @@ static enum status make_others(struct rt_graph *graph, const struct rt_node *nod
 enum status rt_lower_fft_r2c(struct rt_graph *graph, const struct rt_node *node,
                              uint32_t outs[RT_LOWER_OUTS_MAX], struct error *err)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     const struct rt_value *self = rt_node_arg(graph, node, 0), *out = rt_node_out(graph, node, 0);
     uint8_t dim = dim_at(graph, node, rt_node_arg(graph, node, 1)->count - 1);
     struct transform t = {dim,
@@ -93,6 +95,7 @@ enum status rt_lower_fft_r2c(struct rt_graph *graph, const struct rt_node *node,
 enum status rt_lower_fft_c2r(struct rt_graph *graph, const struct rt_node *node,
                              uint32_t outs[RT_LOWER_OUTS_MAX], struct error *err)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     const struct rt_value *out = rt_node_out(graph, node, 0);
     uint8_t dim = dim_at(graph, node, rt_node_arg(graph, node, 1)->count - 1);
     int64_t length = out->dims[dim].value;

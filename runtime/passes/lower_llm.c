@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/check.h"
 #include "runtime/ops/apply.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/lower.h"
@@ -28,6 +29,7 @@ static enum status write_rows(struct rt_graph *graph, const char *op, uint32_t c
 enum status rt_lower_update_cache(struct rt_graph *graph, const struct rt_node *node,
                                   uint32_t *outs, struct error *err)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     TRY(write_rows(graph, "write_rows", node->args[1], node->args[0], node->args[2], &outs[1],
                    err));
     return make_unread(graph, node, &outs[0], err);
@@ -37,6 +39,7 @@ enum status rt_lower_update_cache(struct rt_graph *graph, const struct rt_node *
 enum status rt_lower_update_cache_at(struct rt_graph *graph, const struct rt_node *node,
                                      uint32_t *outs, struct error *err)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     TRY(write_rows(graph, "write_rows_at", node->args[1], node->args[0], node->args[3], &outs[1],
                    err));
     return make_unread(graph, node, &outs[0], err);
@@ -46,6 +49,7 @@ enum status rt_lower_update_cache_at(struct rt_graph *graph, const struct rt_nod
 enum status rt_lower_attention_cached(struct rt_graph *graph, const struct rt_node *node,
                                       uint32_t *outs, struct error *err)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     enum dtype dtype = rt_node_out(graph, node, 0)->dtype;
     uint32_t from[11];
     memcpy(from, node->args, sizeof(from));
@@ -59,6 +63,7 @@ enum status rt_lower_attention_cached(struct rt_graph *graph, const struct rt_no
 enum status rt_lower_attention_quantized(struct rt_graph *graph, const struct rt_node *node,
                                          uint32_t *outs, struct error *err)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     enum dtype dtype = rt_node_out(graph, node, 0)->dtype;
     uint32_t from[15];
     memcpy(from, node->args, sizeof(from));
@@ -83,6 +88,7 @@ enum status rt_lower_attention_quantized(struct rt_graph *graph, const struct rt
 enum status rt_lower_tile_crop(struct rt_graph *graph, const struct rt_node *node, uint32_t *outs,
                                struct error *err)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     static const int64_t axes[5] = {1, 3, 0, 2, 4};
     struct rt_dim dims[4], order[5];
     const struct rt_value *image = rt_node_arg(graph, node, 0);

@@ -3,6 +3,7 @@
  * the weights are constants, so are their floats. */
 #include "config.h"
 
+#include "base/check.h"
 #include "runtime/ops/apply.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/lower.h"
@@ -11,6 +12,7 @@
 enum status rt_lower_mixed_mm(struct rt_graph *graph, const struct rt_node *node, uint32_t *outs,
                               struct error *err)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     uint32_t x = node->args[0], weights = node->args[1], none = rt_graph_none(graph), floats;
     struct rt_dim n = graph->values[weights].dims[1];
     enum dtype dtype = rt_node_out(graph, node, 0)->dtype;
@@ -32,6 +34,7 @@ enum status rt_lower_mixed_mm(struct rt_graph *graph, const struct rt_node *node
 enum status rt_lower_mixed_linear(struct rt_graph *graph, const struct rt_node *node,
                                   uint32_t *outs, struct error *err)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     uint32_t x = node->args[0], weights = node->args[1], scales = node->args[2], floats;
     uint32_t none = rt_graph_none(graph);
     enum dtype dtype = rt_node_out(graph, node, 0)->dtype;
@@ -68,6 +71,7 @@ static enum status widen(struct rt_graph *graph, const uint32_t *first, uint32_t
 enum status rt_lower_add_quantized(struct rt_graph *graph, const struct rt_node *node,
                                    uint32_t *outs, struct error *err)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     enum dtype dtype = rt_node_out(graph, node, 0)->dtype;
     const uint32_t *from = node->args;
     uint32_t sum[3] = {0, 0, rt_graph_int(graph, rt_dim_of(1))};

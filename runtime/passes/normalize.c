@@ -8,6 +8,7 @@
  */
 #include "config.h"
 
+#include "base/check.h"
 #include "runtime/ops/apply.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/passes.h"
@@ -120,6 +121,7 @@ static bool is_plain(const struct rt_rewrite *rw, const struct rt_node *bn)
 
 enum status rt_pass_normalize(struct rt_graph *graph, struct error *err)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     const struct rt_op *batch_norm = rt_op_find_kernel(span_str(BATCH_NORM));
     struct rt_rewrite rw;
     TRY(rt_rewrite_begin(&rw, graph, err));

@@ -16,6 +16,7 @@
 
 #include <string.h>
 
+#include "base/check.h"
 #include "runtime/ops/apply.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/passes.h"
@@ -418,6 +419,7 @@ static enum status visit(struct pass *p, uint32_t index)
 
 enum status rt_pass_permute(struct rt_graph *graph, struct error *err)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     struct pass p = {.graph = graph, .err = err};
     TRY(rt_rewrite_begin(&p.rw, graph, err));
     for (uint32_t i = 0; i < p.rw.node_count; i++) {

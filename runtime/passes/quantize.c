@@ -14,6 +14,7 @@
 
 #include <math.h>
 
+#include "base/check.h"
 #include "runtime/ops/apply.h"
 #include "runtime/passes/passes.h"
 
@@ -432,6 +433,7 @@ static enum status replace(struct q_pass *q, uint32_t value)
 
 enum status rt_pass_quantize(struct rt_graph *graph, struct error *err)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     struct q_pass q = {.graph = graph, .err = err};
     TRY(q_settle_scales(graph, err));
     uint32_t count = graph->value_count;

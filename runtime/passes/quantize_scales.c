@@ -7,6 +7,7 @@
 
 #include <math.h>
 
+#include "base/check.h"
 #include "runtime/ops/apply.h"
 #include "runtime/passes/quantize.h"
 
@@ -51,6 +52,7 @@ static const char *form_with_numbers(const struct rt_node *node)
 
 enum status q_settle_scales(struct rt_graph *graph, struct error *err)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     struct rt_rewrite rw;
     TRY(rt_rewrite_begin(&rw, graph, err));
     for (uint32_t i = 0; i < rw.node_count; i++) {

@@ -2,6 +2,7 @@
 /* Sizes after solving: see passes.h. */
 #include "config.h"
 
+#include "base/check.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/passes.h"
 
@@ -34,6 +35,7 @@ static void resolve_requirements(struct rt_dims *dims)
 
 enum status rt_pass_resolve(struct rt_graph *graph, struct error *err)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     for (uint32_t i = 0; i < graph->value_count; i++) {
         resolve_value(&graph->dims, &graph->values[i]);
     }

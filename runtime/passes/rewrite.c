@@ -27,6 +27,7 @@ void rt_rewrite_drop_uses(struct rt_rewrite *rw, const struct rt_node *node)
 
 enum status rt_rewrite_begin(struct rt_rewrite *rw, struct rt_graph *graph, struct error *err)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     *rw = (struct rt_rewrite){
         .graph = graph,
         .node_count = graph->node_count,

@@ -27,6 +27,7 @@ struct rt_cascade *rt_cascade_new(const struct rt_cascade_layout *layout, bool i
     if (!cascade) {
         return NULL;
     }
+    cascade->magic = RT_CASCADE_MAGIC;
     cascade->layout = layout;
     cascade->is_partial = is_partial;
     cascade->cancel = &cascade->is_cancelled;
@@ -47,6 +48,7 @@ static void release_ends(struct rt_cascade *cascade)
 
 void rt_cascade_reset(struct rt_cascade *cascade)
 {
+    OBJ_CHECK(cascade, RT_CASCADE_MAGIC);
     release_ends(cascade);
     for (uint32_t i = 0; i < cascade->layout->step_count; i++) {
         struct cascade_step *step = &cascade->steps[i];
@@ -64,7 +66,9 @@ void rt_cascade_reset(struct rt_cascade *cascade)
 void rt_cascade_free(struct rt_cascade *cascade)
 {
     if (cascade) {
+        OBJ_CHECK(cascade, RT_CASCADE_MAGIC);
         rt_cascade_reset(cascade);
+        cascade->magic = 0;
         free(cascade);
     }
 }
@@ -72,6 +76,8 @@ void rt_cascade_free(struct rt_cascade *cascade)
 void rt_cascade_set_step(struct rt_cascade *cascade, uint32_t index,
                          struct rt_invocation *invocation)
 {
+    OBJ_CHECK(cascade, RT_CASCADE_MAGIC);
+    must(index < cascade->layout->step_count && invocation);
     must(!cascade->steps[index].invocation && cascade->prepared == 0);
     cascade->steps[index].invocation = invocation;
     if (!cascade->is_partial) {
@@ -81,17 +87,20 @@ void rt_cascade_set_step(struct rt_cascade *cascade, uint32_t index,
 
 struct rt_invocation *rt_cascade_step(const struct rt_cascade *cascade, uint32_t index)
 {
+    OBJ_CHECK(cascade, RT_CASCADE_MAGIC);
     return cascade->steps[index].invocation;
 }
 
 void rt_cascade_share_cancel(struct rt_cascade *cascade, atomic_bool *cancel)
 {
+    OBJ_CHECK(cascade, RT_CASCADE_MAGIC);
     must(!cascade->is_partial);
     cascade->cancel = cancel;
 }
 
 void rt_cascade_keep(struct rt_cascade *cascade, uint64_t steps)
 {
+    OBJ_CHECK(cascade, RT_CASCADE_MAGIC);
     must(!cascade->is_partial); /* of whose steps a thread that cancels looks at each */
     for (uint32_t i = 0; i < cascade->layout->step_count; i++) {
         if (!(steps >> i & 1)) {
@@ -103,6 +112,7 @@ void rt_cascade_keep(struct rt_cascade *cascade, uint64_t steps)
 
 void rt_cascade_fail_step(struct rt_cascade *cascade, uint32_t index, const struct error *err)
 {
+    OBJ_CHECK(cascade, RT_CASCADE_MAGIC);
     must(cascade->is_partial && err->code != ST_OK);
     cascade->steps[index].status = err->code;
     cascade->steps[index].error = *err;
@@ -110,6 +120,7 @@ void rt_cascade_fail_step(struct rt_cascade *cascade, uint32_t index, const stru
 
 size_t rt_cascade_bytes(const struct rt_cascade *cascade)
 {
+    OBJ_CHECK(cascade, RT_CASCADE_MAGIC);
     size_t bytes = 0;
     for (uint32_t i = 0; i < cascade->layout->step_count; i++) {
         const struct rt_invocation *inv = cascade->steps[i].invocation;
@@ -121,6 +132,7 @@ size_t rt_cascade_bytes(const struct rt_cascade *cascade)
 enum status rt_cascade_move_results(struct rt_cascade *cascade, struct hal_pool *pool,
                                     struct error *err)
 {
+    OBJ_CHECK(cascade, RT_CASCADE_MAGIC);
     for (uint32_t i = 0; i < cascade->layout->step_count; i++) {
         const struct cascade_step *step = &cascade->steps[i];
         if (step->invocation && step->status == ST_OK) {
@@ -132,11 +144,13 @@ enum status rt_cascade_move_results(struct rt_cascade *cascade, struct hal_pool 
 
 enum status rt_cascade_status(const struct rt_cascade *cascade, uint32_t index)
 {
+    OBJ_CHECK(cascade, RT_CASCADE_MAGIC);
     return cascade->steps[index].status;
 }
 
 bool rt_cascade_share_state(const struct rt_cascade *cascade, uint32_t a, uint32_t b)
 {
+    OBJ_CHECK(cascade, RT_CASCADE_MAGIC);
     const struct rt_invocation *one = cascade->steps[a].invocation;
     const struct rt_invocation *two = cascade->steps[b].invocation;
     return one && two && one->state && one->state == two->state;
@@ -144,6 +158,7 @@ bool rt_cascade_share_state(const struct rt_cascade *cascade, uint32_t a, uint32
 
 uint32_t rt_cascade_failed_producer(const struct rt_cascade *cascade, uint32_t index)
 {
+    OBJ_CHECK(cascade, RT_CASCADE_MAGIC);
     const struct rt_cascade_layout *layout = cascade->layout;
     for (uint32_t i = 0; i < layout->edge_count; i++) {
         const struct rt_cascade_edge *edge = &layout->edges[i];
@@ -156,6 +171,7 @@ uint32_t rt_cascade_failed_producer(const struct rt_cascade *cascade, uint32_t i
 
 uint32_t rt_cascade_cause(const struct rt_cascade *cascade, uint32_t index)
 {
+    OBJ_CHECK(cascade, RT_CASCADE_MAGIC);
     uint32_t from = rt_cascade_failed_producer(cascade, index);
     while (from != index) {
         index = from;
@@ -166,12 +182,14 @@ uint32_t rt_cascade_cause(const struct rt_cascade *cascade, uint32_t index)
 
 const struct error *rt_cascade_error(const struct rt_cascade *cascade, uint32_t index)
 {
+    OBJ_CHECK(cascade, RT_CASCADE_MAGIC);
     must(cascade->steps[index].status != ST_OK);
     return &cascade->steps[index].error;
 }
 
 const struct rt_culprit *rt_cascade_culprit(const struct rt_cascade *cascade, uint32_t index)
 {
+    OBJ_CHECK(cascade, RT_CASCADE_MAGIC);
     must(cascade->steps[index].status != ST_OK);
     return &cascade->steps[index].culprit;
 }
@@ -179,6 +197,7 @@ const struct rt_culprit *rt_cascade_culprit(const struct rt_cascade *cascade, ui
 /* The cause: what follows from it has its status or is cut, and stands behind it or is cut. */
 uint32_t rt_cascade_failed_step(const struct rt_cascade *cascade)
 {
+    OBJ_CHECK(cascade, RT_CASCADE_MAGIC);
     uint32_t found = 0;
     for (uint32_t i = cascade->layout->step_count; i-- > 0;) {
         enum status status = cascade->steps[i].status, best = cascade->steps[found].status;
@@ -199,6 +218,7 @@ static void begin_behind(const struct rt_cascade *cascade, uint32_t before, uint
 
 void rt_cascade_times(const struct rt_cascade *cascade, uint64_t *out_ns)
 {
+    OBJ_CHECK(cascade, RT_CASCADE_MAGIC);
     const struct rt_cascade_layout *layout = cascade->layout;
     for (uint32_t i = 0; i < layout->step_count; i++) {
         out_ns[i] = cascade->submitted_ns;
@@ -219,6 +239,7 @@ void rt_cascade_times(const struct rt_cascade *cascade, uint64_t *out_ns)
 
 void rt_cascade_trace(struct rt_cascade *cascade, rt_cascade_event_f *fn, void *arg)
 {
+    OBJ_CHECK(cascade, RT_CASCADE_MAGIC);
     cascade->trace = fn;
     cascade->trace_arg = arg;
 }
@@ -288,6 +309,8 @@ static void step_over(struct rt_cascade *cascade, uint32_t index)
 static void on_step_done(struct rt_invocation *inv, enum status status, void *arg)
 {
     struct cascade_step *step = arg;
+    OBJ_CHECK(step->cascade, RT_CASCADE_MAGIC);
+    must(step->invocation == inv && step->is_prepared);
     step->status = status;
     if (status != ST_OK) {
         step->error = *rt_invocation_error(inv);
@@ -358,6 +381,7 @@ void rt_cascade_submit(struct rt_cascade *cascade, const struct hal_timepoint *w
                        uint32_t wait_count, enum hal_caller caller, rt_cascade_done_f *done,
                        void *arg)
 {
+    OBJ_CHECK(cascade, RT_CASCADE_MAGIC);
     uint32_t count = cascade->layout->step_count;
     must(cascade->prepared == cascade->layout->step_count);
     caller = caller == HAL_CALLER_QUICK && is_long(cascade) ? HAL_CALLER_BUSY : caller;
@@ -380,6 +404,7 @@ void rt_cascade_submit(struct rt_cascade *cascade, const struct hal_timepoint *w
 
 void rt_cascade_cancel(struct rt_cascade *cascade)
 {
+    OBJ_CHECK(cascade, RT_CASCADE_MAGIC);
     atomic_store_explicit(cascade->cancel, true, memory_order_relaxed);
     for (uint32_t i = 0; cascade->is_partial && i < cascade->layout->step_count; i++) {
         if (cascade->steps[i].invocation) {

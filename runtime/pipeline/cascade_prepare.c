@@ -238,6 +238,7 @@ static enum status prepare_step(struct rt_cascade *cascade, uint32_t index,
 
 enum status rt_cascade_prepare_late(struct rt_cascade *cascade, uint32_t index)
 {
+    OBJ_CHECK(cascade, RT_CASCADE_MAGIC);
     struct cascade_step *step = &cascade->steps[index];
     if (inherit(cascade, index) != ST_OK) {
         return step->status;
@@ -255,6 +256,7 @@ enum status rt_cascade_prepare_late(struct rt_cascade *cascade, uint32_t index)
 enum status rt_cascade_prepare(struct rt_cascade *cascade, enum rt_prepare_mode mode,
                                uint32_t *out_step, struct error *err)
 {
+    OBJ_CHECK(cascade, RT_CASCADE_MAGIC);
     for (; cascade->prepared < cascade->layout->step_count; cascade->prepared++) {
         *out_step = cascade->prepared;
         enum status status = prepare_step(cascade, cascade->prepared, mode, err);
@@ -271,6 +273,7 @@ enum status rt_cascade_prepare(struct rt_cascade *cascade, enum rt_prepare_mode 
 
 bool rt_cascade_is_prepared(const struct rt_cascade *cascade, uint32_t step)
 {
+    OBJ_CHECK(cascade, RT_CASCADE_MAGIC);
     return cascade->steps[step].is_prepared;
 }
 
@@ -278,7 +281,8 @@ bool rt_cascade_is_prepared(const struct rt_cascade *cascade, uint32_t step)
 
 static bool give_shapes(const void *arg, uint32_t index, const struct shape **shapes)
 {
-    const struct rt_cascade *cascade = arg;
+    const struct rt_cascade *cascade;
+    OBJ_CAST(cascade, arg, RT_CASCADE_MAGIC);
     const struct rt_invocation *inv = cascade->steps[index].invocation;
     for (uint32_t i = 0; i < rt_method_input_count(inv->method); i++) {
         bool is_tensor = rt_method_input(inv->method, i)->kind == RT_IO_TENSOR;
@@ -289,6 +293,7 @@ static bool give_shapes(const void *arg, uint32_t index, const struct shape **sh
 
 size_t rt_cascade_demand(const struct rt_cascade *cascade)
 {
+    OBJ_CHECK(cascade, RT_CASCADE_MAGIC);
     struct rt_method *methods[RT_CASCADE_STEPS_MAX];
     struct rt_cascade_sizes sizes = {
         .layout = cascade->layout,

@@ -27,7 +27,10 @@ struct cascade_step {
     atomic_uint pending;
 };
 
+#define RT_CASCADE_MAGIC 0xca5cade5u
+
 struct rt_cascade {
+    uint32_t magic;
     const struct rt_cascade_layout *layout;
     struct cascade_step *steps; /* behind the struct */
     uint32_t prepared;          /* steps */

@@ -33,15 +33,18 @@ void rt_pipeline_free(struct rt_pipeline *pipeline)
     if (!pipeline) {
         return;
     }
+    OBJ_CHECK(pipeline, RT_PIPELINE_MAGIC);
     for (uint32_t i = 0; pipeline->methods && i < pipeline->layout.step_count; i++) {
         rt_program_unref(rt_method_program(pipeline->methods[i]));
     }
     arena_fini(&pipeline->arena);
+    pipeline->magic = 0;
     free(pipeline);
 }
 
 enum status rt_pipeline_prefix(const struct rt_pipeline *pipeline, uint32_t step, struct error *err)
 {
+    OBJ_CHECK(pipeline, RT_PIPELINE_MAGIC);
     return error_prefix(err, "step %u (%s): ", step, pipeline->names[step]);
 }
 
@@ -288,6 +291,7 @@ enum status rt_pipeline_new(const struct rt_pipeline_desc *desc, struct rt_progr
         return err->code;
     }
     struct rt_method *method = rt_program_method(program, 0);
+    pipeline->magic = RT_PIPELINE_MAGIC;
     arena_init(&pipeline->arena, ARENA_BYTES_MAX);
     method->own = pipeline;
     struct build build = {.desc = desc, .pipeline = pipeline, .method = method};
@@ -323,6 +327,7 @@ enum status rt_pipeline_measure(struct rt_method *method, const struct shape *co
                                 bool says_paths, struct rt_result_info *out_infos,
                                 size_t *out_bytes, struct error *err)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     (void)says_paths; /* the inputs are those of its steps, which know them by their names */
     const struct rt_pipeline *pipeline = rt_pipeline_of(method);
     const struct given given = {pipeline, inputs};
@@ -352,23 +357,27 @@ enum status rt_pipeline_measure(struct rt_method *method, const struct shape *co
 
 bool rt_method_is_pipeline(const struct rt_method *method)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     return rt_pipeline_of(method) != NULL;
 }
 
 uint32_t rt_method_call_count(const struct rt_method *method)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     const struct rt_pipeline *pipeline = rt_pipeline_of(method);
     return 1 + (pipeline ? pipeline->all_steps : 0);
 }
 
 size_t rt_method_steps_bytes(const struct rt_method *method)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     const struct rt_pipeline *pipeline = rt_pipeline_of(method);
     return pipeline ? pipeline->all_bytes : 0;
 }
 
 uint32_t rt_pipeline_step_count(const struct rt_method *method)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     const struct rt_pipeline *pipeline = rt_pipeline_of(method);
     return pipeline ? pipeline->layout.step_count : 0;
 }
@@ -388,6 +397,7 @@ static uint64_t look(const atomic_uint_fast64_t *counter)
 void rt_pipeline_count(struct rt_pipeline *pipeline, const struct rt_cascade *cascade,
                        uint32_t failed)
 {
+    OBJ_CHECK(pipeline, RT_PIPELINE_MAGIC);
     uint64_t ns[RT_CASCADE_STEPS_MAX];
     rt_cascade_times(cascade, ns);
     for (uint32_t i = 0; i < pipeline->layout.step_count; i++) {
@@ -404,6 +414,7 @@ void rt_pipeline_count(struct rt_pipeline *pipeline, const struct rt_cascade *ca
 
 struct rt_step_counts rt_pipeline_step_counts(const struct rt_method *method, uint32_t step)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     const struct rt_pipeline *pipeline = rt_pipeline_of(method);
     must(step < pipeline->layout.step_count);
     const struct rt_step_counter *counter = &pipeline->counters[step];

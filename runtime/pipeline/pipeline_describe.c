@@ -315,6 +315,7 @@ static enum status hint_results(const struct describer *d, const char *const **o
 enum status rt_pipeline_describe(struct rt_method *method, const struct rt_pipeline_desc *desc,
                                  struct error *err)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     struct describer d = {desc, rt_pipeline_of(method), method};
     const char *const *hints[2] = {NULL, NULL};
     struct sip structure = {.has_kwargs = false};

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "base/check.h"
 #include "runtime/pipeline/pipeline_priv.h"
 #include "runtime/program/example.h"
 
@@ -92,6 +93,7 @@ enum status rt_pipeline_choose(struct rt_method *method, const struct shape *con
                                struct shape *out_shapes, struct rt_result_info *out_infos,
                                struct error *err)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     const struct rt_pipeline *pipeline = rt_pipeline_of(method);
     size_t results = 1, inputs = 1;
     for (uint32_t i = 0; i < pipeline->layout.step_count; i++) {

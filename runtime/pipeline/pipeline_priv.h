@@ -25,7 +25,10 @@ struct rt_step_counter {
     atomic_uint_fast64_t count, ns, failed_count, failed_ns;
 };
 
+#define RT_PIPELINE_MAGIC 0x919e114eu
+
 struct rt_pipeline {
+    uint32_t magic;
     struct arena arena; /* of all that follows */
     const char *const *names;
     const char *const *models;

@@ -126,10 +126,7 @@ static enum status prepare(struct rt_invocation *inv, enum rt_prepare_mode mode,
     }
     if (status == ST_OK) {
         status = rt_cascade_prepare(cascade_of(inv), mode, &at, err);
-        if (status == ST_WOULD_PLAN) {
-            return status;
-        }
-        if (status != ST_OK) {
+        if (status != ST_OK && status != ST_WOULD_PLAN) {
             rt_pipeline_prefix(rt_pipeline_of(inv->method), at, err);
         }
     }
@@ -170,10 +167,11 @@ static bool is_forsaken(const struct rt_invocation *inv)
 
 static void on_cascade_done(struct rt_cascade *cascade, enum status status, void *arg)
 {
-    struct rt_invocation *inv = arg;
+    struct rt_invocation *inv;
+    OBJ_CAST(inv, arg, INVOCATION_MAGIC);
+    must(inv->phase == RT_PHASE_RUNNING && cascade_of(inv) == cascade);
     struct rt_pipeline *pipeline = rt_pipeline_of(inv->method);
     uint32_t failed = UINT32_MAX;
-    must(inv->magic == INVOCATION_MAGIC && inv->phase == RT_PHASE_RUNNING);
     if (status == ST_OK) {
         describe_results(inv);
     } else {
@@ -229,6 +227,7 @@ static enum status move_results(struct rt_invocation *inv, struct hal_pool *pool
 
 struct rt_cascade *rt_invocation_cascade(struct rt_invocation *inv)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     return cascade_of(inv);
 }
 

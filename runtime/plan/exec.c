@@ -400,6 +400,7 @@ enum status rt_plan_new(const struct rt_flow *flow, struct hal_device *device,
     if (!plan) {
         return too_large(err);
     }
+    plan->magic = RT_PLAN_MAGIC;
     atomic_init(&plan->refs, 1);
     plan->input_count = graph->input_count;
     plan->result_count = graph->output_count;
@@ -422,16 +423,25 @@ enum status rt_plan_new(const struct rt_flow *flow, struct hal_device *device,
 
 struct rt_plan *rt_plan_ref(struct rt_plan *plan)
 {
-    atomic_fetch_add_explicit(&plan->refs, 1, memory_order_relaxed);
+    OBJ_CHECK(plan, RT_PLAN_MAGIC);
+    unsigned before = atomic_fetch_add_explicit(&plan->refs, 1, memory_order_relaxed);
+    must(before > 0); /* what has no reference is being freed */
     return plan;
 }
 
 void rt_plan_unref(struct rt_plan *plan)
 {
-    if (plan && atomic_fetch_sub_explicit(&plan->refs, 1, memory_order_acq_rel) == 1) {
+    if (!plan) {
+        return;
+    }
+    OBJ_CHECK(plan, RT_PLAN_MAGIC);
+    unsigned before = atomic_fetch_sub_explicit(&plan->refs, 1, memory_order_acq_rel);
+    must(before > 0);
+    if (before == 1) {
         hal_command_unref(plan->command);
         free(plan->results);
         free(plan->updates);
+        plan->magic = 0;
         free(plan);
     }
 }
@@ -469,6 +479,8 @@ static void print_note(const void *arg, uint32_t tag, struct buf *out)
 void rt_plan_print(const struct rt_plan *plan, const struct rt_graph *graph,
                    const struct rt_notes *notes, struct buf *out)
 {
+    OBJ_CHECK(plan, RT_PLAN_MAGIC);
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     buf_printf(out, "arena %zu bytes\n", plan->arena_bytes);
     for (uint32_t i = 0; i < plan->result_count; i++) {
         char text[SHAPE_TEXT_MAX];

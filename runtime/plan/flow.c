@@ -186,6 +186,7 @@ bool rt_flow_is_uploaded(const struct rt_flow *flow, uint32_t index)
 enum status rt_flow_make(struct rt_flow *flow, const struct rt_graph *graph,
                          struct rt_staging staging, struct arena *arena, struct error *err)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     uint32_t values = graph->value_count, nodes = graph->node_count;
     *flow = (struct rt_flow){
         .graph = graph,

@@ -166,6 +166,7 @@ static size_t count_uses(const struct rt_graph *graph)
 enum status rt_numbers_find(struct rt_numbers *numbers, struct rt_graph *graph, struct arena *arena,
                             struct error *err)
 {
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     size_t uses = count_uses(graph), exprs = graph->dims.expr_count;
     struct search s = {
         .numbers = numbers,

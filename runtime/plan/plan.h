@@ -45,7 +45,10 @@ struct rt_plan_update {
 /* Scratch memory for making one plan. */
 #define RT_PLAN_SCRATCH_MAX (256u << 20)
 
+#define RT_PLAN_MAGIC 0x91a4be11u
+
 struct rt_plan {
+    uint32_t magic;
     atomic_uint refs;
     struct hal_command *command; /* owned */
     size_t arena_bytes;          /* what slot 0 must hold */

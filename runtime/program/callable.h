@@ -32,8 +32,7 @@ struct rt_result_info;
 /*
  * How far a call is prepared. If the inputs have dims that the method has not seen lately a plan
  * has to be made, which takes milliseconds for a large model. RT_PREPARE_CACHED returns
- * ST_WOULD_PLAN instead; the call is then unchanged, but for the steps of a pipeline that did have
- * their plans, and RT_PREPARE_ALL goes on from there.
+ * ST_WOULD_PLAN instead; the call is then unchanged and holds no more memory than before.
  */
 enum rt_prepare_mode { RT_PREPARE_CACHED, RT_PREPARE_ALL };
 

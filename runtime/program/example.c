@@ -103,6 +103,7 @@ static bool is_first_place(const struct rt_method *method, uint32_t input, uint8
 
 bool rt_example_is_batch(const struct rt_method *method, uint32_t input, uint8_t dim)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     const struct rt_io *io = rt_method_input(method, input);
     const struct rt_graph *graph = graph_of(method);
     if (dim != 0 || io->shape.rank < 2 || !(io->dynamic_dims & 1)) {
@@ -345,6 +346,7 @@ enum status rt_example_find(struct rt_method *method, const struct shape *const 
                             struct shape *out_shapes, struct rt_result_info *out_infos,
                             struct error *err)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     struct choice choice = {
         .method = method,
         .given = given,
@@ -365,6 +367,7 @@ enum status rt_example_find(struct rt_method *method, const struct shape *const 
 enum status rt_example_shapes(struct rt_method *method, const struct shape *const *given,
                               struct shape *out_shapes, struct error *err)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     must(method->failure.code == ST_OK);
     size_t inputs = rt_method_input_count(method), results = rt_method_result_count(method);
     const struct shape **none = calloc(inputs + 1, sizeof(struct shape *));

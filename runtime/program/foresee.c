@@ -319,6 +319,7 @@ static enum status walk_all(struct walk *w)
 enum status rt_foresee(const struct rt_method *method, const struct shape *const *inputs,
                        struct rt_foreseen *out, struct error *err)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     const struct rt_code *code = &method->code;
     struct walk w = {.code = code, .registers = out, .err = err};
     uint32_t exprs_max = 1;

@@ -37,6 +37,7 @@ static struct span constant_scalar(const struct rt_io *io)
 bool rt_method_constant_result(const struct rt_method *method, uint32_t index,
                                struct span *out_bytes)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     const struct rt_io *io = rt_method_result(method, index);
     if (method->failure.code != ST_OK || method->code.block_count == 0) {
         return false;
@@ -63,6 +64,7 @@ bool rt_method_constant_result(const struct rt_method *method, uint32_t index,
 
 void rt_method_init(struct rt_method *method)
 {
+    method->magic = RT_METHOD_MAGIC;
     list_init(&method->invocations);
     list_init(&method->batches);
     must(pthread_mutex_init(&method->mutex, NULL) == 0);
@@ -72,6 +74,7 @@ void rt_method_init(struct rt_method *method)
 
 void rt_method_fini(struct rt_method *method)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     method->callable->fini(method);
     if (method->batched) {
         rt_block_fini(method->batched);
@@ -81,11 +84,14 @@ void rt_method_fini(struct rt_method *method)
     arena_fini(&method->signature_arena);
     free(method->inputs);
     free(method->results);
+    must(list_is_empty(&method->invocations) && list_is_empty(&method->batches));
     pthread_mutex_destroy(&method->mutex);
+    method->magic = 0;
 }
 
 uint32_t rt_method_plan_count(struct rt_method *method)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     uint32_t count = 0;
     for (uint32_t i = 0; i < method->code.block_count; i++) {
         struct rt_block *block = method->code.blocks[i];
@@ -98,6 +104,7 @@ uint32_t rt_method_plan_count(struct rt_method *method)
 
 void rt_method_set_weight(struct rt_method *method, uint32_t weight)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     method->weight = weight;
 }
 
@@ -107,6 +114,7 @@ enum status rt_method_place(struct rt_method *method,
                             void (*fn)(void *arg, const char *op, enum hal_place place), void *arg,
                             struct hal_command_stats *out_stats, struct error *err)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     const struct rt_code *code = &method->code;
     *out_stats = (struct hal_command_stats){0};
     for (uint32_t i = 0; i < code->block_count; i++) {
@@ -126,6 +134,7 @@ enum status rt_method_place(struct rt_method *method,
 
 struct rt_input_stats rt_method_input_stats(const struct rt_method *method)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     return (struct rt_input_stats){
         .in_place = atomic_load_explicit(&method->inputs_in_place, memory_order_relaxed),
         .converted = atomic_load_explicit(&method->converted_inputs, memory_order_relaxed),
@@ -134,37 +143,44 @@ struct rt_input_stats rt_method_input_stats(const struct rt_method *method)
 
 const char *rt_method_name(const struct rt_method *method)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     return method->name;
 }
 
 struct rt_program *rt_method_program(const struct rt_method *method)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     return method->program;
 }
 
 const struct error *rt_method_failure(const struct rt_method *method)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     return method->failure.code == ST_OK ? NULL : &method->failure;
 }
 
 uint32_t rt_method_input_count(const struct rt_method *method)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     return method->input_count;
 }
 
 uint32_t rt_method_result_count(const struct rt_method *method)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     return method->result_count;
 }
 
 const struct rt_io *rt_method_input(const struct rt_method *method, uint32_t index)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     must(index < method->input_count);
     return &method->inputs[index];
 }
 
 const struct rt_io *rt_method_result(const struct rt_method *method, uint32_t index)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     must(index < method->result_count);
     return &method->results[index];
 }

@@ -34,7 +34,10 @@ struct rt_method_state {
     bool is_written;
 };
 
+#define RT_METHOD_MAGIC 0x3e7806d1u
+
 struct rt_method {
+    uint32_t magic;
     const struct rt_callable *callable; /* its kind; what differs between kinds is there */
     struct rt_program *program;         /* borrowed: the method is part of it */
     const char *name;                   /* borrowed, like the next two, from the file or the kind */
@@ -67,8 +70,11 @@ struct rt_method {
     struct list batches; /* free ones, of runtime/call/batch.c */
 };
 
+#define RT_PROGRAM_MAGIC 0x9709c0deu
+
 /* The inside of a program. Only rt_load_program() and rt_program_new_empty() make one. */
 struct rt_program {
+    uint32_t magic;
     atomic_uint refs;
     struct hal_device *device; /* shared: ref held */
     struct rt_files files;     /* what methods borrow bytes from */

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/check.h"
 #include "runtime/program/method.h"
 #include "runtime/pte/files.h"
 
@@ -19,7 +20,8 @@ static struct span last_part(struct span path)
 /* A rt_note_f: "model.py:12: x = self.stem(x)". */
 static bool note_source(const void *arg, uint32_t instr, struct buf *out)
 {
-    const struct rt_method *method = arg;
+    const struct rt_method *method;
+    OBJ_CAST(method, arg, RT_METHOD_MAGIC);
     struct pte_source source;
     size_t count;
     uint32_t plan = (uint32_t)(method->plan - pte_plans(method->files->pte, &count));
@@ -42,6 +44,7 @@ static struct rt_notes notes_of(const struct rt_method *method)
 
 enum status rt_method_print_graph(struct rt_method *method, struct buf *out, struct error *err)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     const struct rt_notes notes = notes_of(method);
     if (method->failure.code != ST_OK) {
         *err = method->failure;
@@ -53,6 +56,7 @@ enum status rt_method_print_graph(struct rt_method *method, struct buf *out, str
 
 enum status rt_method_print_plan(struct rt_method *method, struct buf *out, struct error *err)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     const struct rt_code *code = &method->code;
     const struct rt_notes notes = notes_of(method);
     if (method->failure.code != ST_OK) {

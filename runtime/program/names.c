@@ -287,6 +287,7 @@ static enum status settle(struct naming *n, const char *const *hints, struct err
 enum status rt_names_settle(struct rt_method *method, const char *const *const hints[2],
                             struct error *err)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     const struct sip *structure = &method->signature.structure;
     struct naming inputs = {
         .arena = &method->signature_arena,
@@ -313,6 +314,7 @@ enum status rt_names_settle(struct rt_method *method, const char *const *const h
 const char *rt_names_print(const struct rt_method *method, enum rt_side side,
                            char text[RT_NAMES_TEXT_MAX])
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     const struct rt_io *ios = side == RT_INPUT ? method->inputs : method->results;
     uint32_t all =
         side == RT_INPUT ? rt_method_input_count(method) : rt_method_result_count(method);
@@ -351,6 +353,7 @@ static bool is_meant(const struct rt_method *method, const struct pick *pick, ui
 enum status rt_method_pick_result(const struct rt_method *method, const struct pick *pick,
                                   uint32_t *out_index, struct error *err)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     uint32_t all = rt_method_result_count(method), found = 0;
     char names[RT_NAMES_TEXT_MAX];
     if (pick->kind == PICK_PATH) {

@@ -18,6 +18,7 @@
 
 void rt_program_free(struct rt_program *program)
 {
+    OBJ_CHECK(program, RT_PROGRAM_MAGIC);
     for (uint32_t i = 0; i < program->method_count; i++) {
         rt_method_fini(&program->methods[i]);
     }
@@ -25,6 +26,7 @@ void rt_program_free(struct rt_program *program)
     rt_state_slots_fini(&program->state_slots);
     rt_files_fini(&program->files);
     hal_device_unref(program->device);
+    program->magic = 0;
     free(program);
 }
 
@@ -38,6 +40,7 @@ enum status rt_program_new_empty(struct hal_device *device, const struct rt_call
         free(method);
         return error_set(err, ST_EXHAUSTED, "no memory for a program");
     }
+    program->magic = RT_PROGRAM_MAGIC;
     atomic_init(&program->refs, 1);
     program->device = hal_device_ref(device);
     program->methods = method;
@@ -52,13 +55,21 @@ enum status rt_program_new_empty(struct hal_device *device, const struct rt_call
 
 struct rt_program *rt_program_ref(struct rt_program *program)
 {
-    atomic_fetch_add_explicit(&program->refs, 1, memory_order_relaxed);
+    OBJ_CHECK(program, RT_PROGRAM_MAGIC);
+    unsigned before = atomic_fetch_add_explicit(&program->refs, 1, memory_order_relaxed);
+    must(before > 0); /* what has no reference is being freed */
     return program;
 }
 
 void rt_program_unref(struct rt_program *program)
 {
-    if (program && atomic_fetch_sub_explicit(&program->refs, 1, memory_order_acq_rel) == 1) {
+    if (!program) {
+        return;
+    }
+    OBJ_CHECK(program, RT_PROGRAM_MAGIC);
+    unsigned before = atomic_fetch_sub_explicit(&program->refs, 1, memory_order_acq_rel);
+    must(before > 0);
+    if (before == 1) {
         rt_program_free(program);
     }
 }
@@ -70,11 +81,13 @@ uint32_t rt_program_descriptors(void)
 
 enum status rt_program_verify_own_files(const struct rt_program *program, struct error *err)
 {
+    OBJ_CHECK(program, RT_PROGRAM_MAGIC);
     return rt_files_verify(&program->files, err);
 }
 
 enum status rt_program_verify_files(const struct rt_program *program, struct error *err)
 {
+    OBJ_CHECK(program, RT_PROGRAM_MAGIC);
     TRY(rt_program_verify_own_files(program, err));
     for (uint32_t i = 0; i < program->method_count; i++) {
         const struct rt_method *method = &program->methods[i];
@@ -87,33 +100,39 @@ enum status rt_program_verify_files(const struct rt_program *program, struct err
 
 struct rt_state_slots *rt_program_state_slots(struct rt_program *program)
 {
+    OBJ_CHECK(program, RT_PROGRAM_MAGIC);
     return &program->state_slots;
 }
 
 const struct rt_files *rt_program_files(const struct rt_program *program)
 {
+    OBJ_CHECK(program, RT_PROGRAM_MAGIC);
     return &program->files;
 }
 
 const struct rt_method *rt_program_const_method(const struct rt_program *program, uint32_t index)
 {
+    OBJ_CHECK(program, RT_PROGRAM_MAGIC);
     must(index < program->method_count);
     return &program->methods[index];
 }
 
 uint32_t rt_program_method_count(const struct rt_program *program)
 {
+    OBJ_CHECK(program, RT_PROGRAM_MAGIC);
     return program->method_count;
 }
 
 struct rt_method *rt_program_method(const struct rt_program *program, uint32_t index)
 {
+    OBJ_CHECK(program, RT_PROGRAM_MAGIC);
     must(index < program->method_count);
     return &program->methods[index];
 }
 
 struct rt_method *rt_program_find_method(const struct rt_program *program, struct span name)
 {
+    OBJ_CHECK(program, RT_PROGRAM_MAGIC);
     for (uint32_t i = 0; i < program->method_count; i++) {
         if (span_is(name, program->methods[i].name)) {
             return &program->methods[i];
@@ -124,6 +143,7 @@ struct rt_method *rt_program_find_method(const struct rt_program *program, struc
 
 struct rt_method *rt_program_default_method(const struct rt_program *program)
 {
+    OBJ_CHECK(program, RT_PROGRAM_MAGIC);
     struct rt_method *forward = rt_program_find_method(program, span_str("forward"));
     return forward || program->method_count != 1 ? forward : &program->methods[0];
 }
@@ -162,6 +182,7 @@ static void print_data_file(const struct rt_data_file *data, struct buf *out)
 
 void rt_program_print(const struct rt_program *program, struct buf *out)
 {
+    OBJ_CHECK(program, RT_PROGRAM_MAGIC);
     pte_print(program->files.pte, out);
     for (uint32_t i = 0; i < program->files.data_count; i++) {
         print_data_file(&program->files.data[i], out);

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "base/check.h"
 #include "hal/buffer.h"
 #include "runtime/program/method.h"
 
@@ -36,6 +37,7 @@ static void add_used(const struct rt_graph *graph, const bool *is_used, struct r
 enum status rt_method_resident(const struct rt_method *method, struct rt_resident *out,
                                struct error *err)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     *out = (struct rt_resident){0};
     for (uint32_t i = 0; i < method->code.block_count; i++) {
         const struct rt_graph *graph = &method->code.blocks[i]->graph;
@@ -52,5 +54,6 @@ enum status rt_method_resident(const struct rt_method *method, struct rt_residen
 
 bool rt_method_has_steps(const struct rt_method *method)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     return method->code.step_count > 0;
 }

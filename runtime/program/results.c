@@ -100,6 +100,7 @@ enum status rt_method_take_extent(const struct rt_method *method, uint32_t index
                                   const struct shape *extent, struct rt_result_info *info,
                                   struct error *err)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     const struct rt_io *io = rt_method_result(method, index);
     char got[SHAPE_TEXT_MAX];
     if (io->kind != RT_IO_TENSOR || extent->rank != info->shape.rank) {
@@ -254,6 +255,7 @@ enum status rt_results_measure(struct rt_method *method, const struct shape *con
                                bool says_paths, struct rt_result_info *out_infos, size_t *out_bytes,
                                struct error *err)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     int64_t *values = calloc(method->code.blocks[0]->graph.dims.expr_count, sizeof(*values));
     if (!values) {
         return error_set(err, ST_EXHAUSTED, "no memory for the sizes of a method");
@@ -276,18 +278,21 @@ enum status rt_method_measure(struct rt_method *method, const struct shape *cons
                               struct rt_result_info *out_infos, size_t *out_bytes,
                               struct error *err)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     return measure(method, inputs, false, out_infos, out_bytes, err);
 }
 
 enum status rt_method_result_shapes(struct rt_method *method, const struct shape *const *inputs,
                                     struct rt_result_info *out_infos, struct error *err)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     return measure(method, inputs, false, out_infos, NULL, err);
 }
 
 enum status rt_method_call_shapes(struct rt_method *method, const struct shape *const *inputs,
                                   struct rt_result_info *out_infos, struct error *err)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     return measure(method, inputs, true, out_infos, NULL, err);
 }
 
@@ -300,6 +305,7 @@ static uint32_t count_bits(uint32_t bits)
 
 uint32_t rt_method_dynamic_dim_count(const struct rt_method *method)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     uint32_t count = 0;
     for (uint32_t i = 0; i < rt_method_input_count(method); i++) {
         count += count_bits(rt_method_input(method, i)->dynamic_dims);
@@ -309,6 +315,7 @@ uint32_t rt_method_dynamic_dim_count(const struct rt_method *method)
 
 uint32_t rt_method_dynamic_result_count(const struct rt_method *method)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     uint32_t count = 0;
     for (uint32_t i = 0; i < rt_method_result_count(method); i++) {
         count += rt_method_result(method, i)->dynamic_dims != 0;
@@ -373,6 +380,7 @@ enum status rt_method_allocate_results(struct rt_method *method, const int64_t *
                                        struct hal_pool *pool, struct hal_buffer **out_buffers,
                                        struct error *err)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     uint32_t inputs = rt_method_input_count(method), results = rt_method_result_count(method);
     if (dim_count != rt_method_dynamic_dim_count(method)) {
         return error_set(err, ST_INVALID, "got %u dynamic dims, expected %u", dim_count,

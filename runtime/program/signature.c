@@ -4,6 +4,7 @@
 #include "runtime/program/signature.h"
 
 #include "base/buf.h"
+#include "base/check.h"
 #include "protocol/pytree.h"
 #include "protocol/rawsig.h"
 #include "runtime/program/method.h"
@@ -114,6 +115,7 @@ static enum status read_structure(struct rt_method *method, struct error *err)
 enum status rt_signature_make_structure(struct rt_method *method, const struct sip *given,
                                         struct error *err)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     uint32_t inputs = rt_method_input_count(method), results = rt_method_result_count(method);
     struct rt_signature *out = &method->signature;
     struct arena *arena = &method->signature_arena;
@@ -143,6 +145,7 @@ static enum status make_texts(struct rt_method *method, struct buf *text, struct
 
 enum status rt_signature_make(struct rt_method *method, struct error *err)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     struct buf text;
     buf_init(&text, TEXT_BYTES_MAX);
     enum status status = make_raw(method, &text, err);
@@ -155,5 +158,6 @@ enum status rt_signature_make(struct rt_method *method, struct error *err)
 
 const struct rt_signature *rt_method_signature(const struct rt_method *method)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     return &method->signature;
 }

@@ -131,6 +131,7 @@ static size_t generation_bytes(struct rt_program *program)
 /* Several parts may have written a buffer: the generation that the call found is kept as well. */
 size_t rt_program_state_bytes(struct rt_program *program)
 {
+    OBJ_CHECK(program, RT_PROGRAM_MAGIC);
     size_t one = generation_bytes(program), both = add_or_max(one, one);
     return whole_of(program)->part_count > 0 ? add_or_max(both, one) : both;
 }
@@ -144,6 +145,7 @@ static struct rt_state *allocate(const struct rt_state_slots *slots, uint32_t pa
     if (!state) {
         return NULL;
     }
+    state->magic = RT_STATE_MAGIC;
     atomic_init(&state->refs, 1);
     state->slots = slots;
     state->stale = (struct rt_rows *)(state + 1);
@@ -175,6 +177,7 @@ static enum status add_parts(struct rt_state *state, const struct rt_method *met
 
 enum status rt_state_new(struct rt_program *program, struct rt_state **out_state, struct error *err)
 {
+    OBJ_CHECK(program, RT_PROGRAM_MAGIC);
     const struct rt_method *method = whole_of(program);
     struct rt_state *state = allocate(rt_program_state_slots(program), method->part_count);
     if (!state) {
@@ -191,6 +194,7 @@ enum status rt_state_new(struct rt_program *program, struct rt_state **out_state
 
 struct rt_state *rt_state_part(struct rt_state *state, const struct rt_program *program)
 {
+    OBJ_CHECK(state, RT_STATE_MAGIC);
     for (uint32_t i = 0; i < state->part_count; i++) {
         if (state->parts[i]->program == program) {
             return state->parts[i];
@@ -201,15 +205,24 @@ struct rt_state *rt_state_part(struct rt_state *state, const struct rt_program *
 
 struct rt_state *rt_state_ref(struct rt_state *state)
 {
-    atomic_fetch_add_explicit(&state->refs, 1, memory_order_relaxed);
+    OBJ_CHECK(state, RT_STATE_MAGIC);
+    unsigned before = atomic_fetch_add_explicit(&state->refs, 1, memory_order_relaxed);
+    must(before > 0); /* what has no reference is being freed */
     return state;
 }
 
 void rt_state_unref(struct rt_state *state)
 {
-    if (!state || atomic_fetch_sub_explicit(&state->refs, 1, memory_order_acq_rel) != 1) {
+    if (!state) {
         return;
     }
+    OBJ_CHECK(state, RT_STATE_MAGIC);
+    unsigned before = atomic_fetch_sub_explicit(&state->refs, 1, memory_order_acq_rel);
+    must(before > 0);
+    if (before != 1) {
+        return;
+    }
+    must(!atomic_load(&state->is_busy)); /* a call in flight has a reference */
     for (uint32_t i = 0; i < state->slots->count; i++) {
         hal_buffer_unref(state->current[i]);
         hal_buffer_unref(state->spare[i]);
@@ -218,11 +231,13 @@ void rt_state_unref(struct rt_state *state)
         rt_state_unref(state->parts[i]);
     }
     rt_program_unref(state->program);
+    state->magic = 0;
     free(state);
 }
 
 enum status rt_state_reserve(struct rt_state *state, uint32_t slot, struct error *err)
 {
+    OBJ_CHECK(state, RT_STATE_MAGIC);
     const struct hal_buffer *initial = state->slots->items[slot].initial;
     if (state->spare[slot]) {
         return ST_OK;
@@ -233,6 +248,7 @@ enum status rt_state_reserve(struct rt_state *state, uint32_t slot, struct error
 
 void rt_state_enter(struct rt_state *state)
 {
+    OBJ_CHECK(state, RT_STATE_MAGIC);
     must(!atomic_exchange_explicit(&state->is_busy, true, memory_order_acquire));
 }
 
@@ -277,6 +293,7 @@ static void settle(struct rt_state *state, bool is_kept)
 
 void rt_state_leave(struct rt_state *state, bool is_kept)
 {
+    OBJ_CHECK(state, RT_STATE_MAGIC);
     if (!state->is_part) {
         settle(state, is_kept);
     }
@@ -285,6 +302,7 @@ void rt_state_leave(struct rt_state *state, bool is_kept)
 
 struct rt_rows rt_state_spoil(struct rt_state *state, uint32_t slot)
 {
+    OBJ_CHECK(state, RT_STATE_MAGIC);
     struct rt_rows stale = state->stale[slot];
     state->stale[slot] = (struct rt_rows){0};
     return stale;
@@ -292,6 +310,7 @@ struct rt_rows rt_state_spoil(struct rt_state *state, uint32_t slot)
 
 void rt_state_advance(struct rt_state *state, uint32_t slot, struct rt_rows written)
 {
+    OBJ_CHECK(state, RT_STATE_MAGIC);
     struct hal_buffer *old = state->current[slot];
     must(state->spare[slot]);
     state->current[slot] = state->spare[slot];

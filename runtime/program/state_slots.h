@@ -42,7 +42,10 @@ struct rt_rows {
     int64_t rows, row_bytes, first, end;
 };
 
+#define RT_STATE_MAGIC 0x57a7e501u
+
 struct rt_state {
+    uint32_t magic;
     atomic_uint refs;
     atomic_bool is_busy;                /* a call of it is in flight */
     bool is_part;                       /* of a pipeline's, whose end settles what was written */

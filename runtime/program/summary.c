@@ -17,17 +17,20 @@
 
 size_t rt_program_file_bytes(const struct rt_program *program)
 {
+    OBJ_CHECK(program, RT_PROGRAM_MAGIC);
     return pte_file_of(rt_program_files(program)->pte)->bytes.len;
 }
 
 const char *rt_program_data_path(const struct rt_program *program, uint32_t index)
 {
+    OBJ_CHECK(program, RT_PROGRAM_MAGIC);
     const struct rt_files *files = rt_program_files(program);
     return index < files->data_count ? files->data[index].path : NULL;
 }
 
 bool rt_program_has_sources(const struct rt_program *program)
 {
+    OBJ_CHECK(program, RT_PROGRAM_MAGIC);
     const struct pte_program *pte = rt_program_files(program)->pte;
     struct pte_source source;
     bool is_found = false;
@@ -50,6 +53,7 @@ static bool has_names(const struct pte_plan *plan)
 
 bool rt_program_has_names(const struct rt_program *program)
 {
+    OBJ_CHECK(program, RT_PROGRAM_MAGIC);
     bool is_found = false;
     for (uint32_t i = 0; i < rt_program_method_count(program); i++) {
         const struct pte_plan *plan = rt_program_const_method(program, i)->plan;
@@ -120,6 +124,8 @@ static uint32_t gather(const struct rt_program *program, const struct rt_method 
 enum status rt_program_sum_weights(const struct rt_program *program, const struct rt_method *method,
                                    struct rt_weight_sum *out, struct error *err)
 {
+    OBJ_CHECK(program, RT_PROGRAM_MAGIC);
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     uint32_t count = gather(program, method, NULL);
     const struct rt_weight **items = calloc((size_t)count + 1, sizeof(*items));
     if (!items) {
@@ -141,6 +147,7 @@ enum status rt_program_sum_weights(const struct rt_program *program, const struc
 void rt_method_each_weight(const struct rt_method *method,
                            void (*fn)(void *arg, const struct rt_weight_info *weight), void *arg)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     for (uint32_t i = 0; !rt_method_failure(method) && i < method->weights.count; i++) {
         const struct rt_weight *weight = &method->weights.items[i];
         struct rt_weight_info info = {
@@ -159,6 +166,7 @@ void rt_method_each_weight(const struct rt_method *method,
 
 enum rt_activations rt_method_activations(const struct rt_method *method)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     return method->weights.activations;
 }
 
@@ -166,6 +174,7 @@ enum rt_activations rt_method_activations(const struct rt_method *method)
 
 bool rt_method_has_state(const struct rt_method *method)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     return method->state_count > 0;
 }
 
@@ -187,6 +196,7 @@ enum status rt_method_each_callee(const struct rt_method *method,
                                   void (*fn)(void *arg, const struct rt_callee *callee), void *arg,
                                   struct error *err)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     const struct pte_plan *plan = method->plan;
     if (!plan) {
         return ST_OK;
@@ -226,6 +236,7 @@ static uint32_t batch_symbol(const struct rt_method *method)
 const char *rt_method_dim_name(const struct rt_method *method, bool is_input, uint32_t index,
                                uint8_t dim, char text[RT_DIM_NAME_MAX])
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     if (rt_method_failure(method) || method->code.block_count == 0 ||
         (!is_input && method->code.step_count > 0)) {
         return NULL;

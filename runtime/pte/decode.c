@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/check.h"
 #include "runtime/pte/limits.h"
 #include "runtime/pte/pte_priv.h"
 #include "runtime/pte/schema.h"
@@ -374,6 +375,7 @@ static enum status decode_root(struct pte_decoder *decoder, struct pte_program *
 
 enum status pte_decode_program(struct pte_program *program, struct error *err)
 {
+    OBJ_CHECK(program, PTE_PROGRAM_MAGIC);
     struct pte_decoder decoder = {.arena = &program->arena};
     TRY(flatbuf_init(&decoder.fb, program->container.flatbuffer, err));
     uint64_t max = program->container.flatbuffer.len * PTE_DECODED_PER_BYTE + PTE_DECODED_MIN;

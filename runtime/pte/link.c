@@ -5,6 +5,7 @@
  */
 #include "config.h"
 
+#include "base/check.h"
 #include "runtime/pte/pte.h"
 
 #include "runtime/pte/pte_priv.h"
@@ -48,6 +49,7 @@ static enum status link_tensor(struct pte_tensor *tensor, pte_lookup_f *lookup, 
 enum status pte_link(struct pte_program *program, pte_lookup_f *lookup, void *user,
                      struct error *err)
 {
+    OBJ_CHECK(program, PTE_PROGRAM_MAGIC);
     for (struct pte_external *e = program->externals; e; e = e->next) {
         if (e->plan->failure || link_tensor(e->tensor, lookup, user, err) == ST_OK) {
             continue;

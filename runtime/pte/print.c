@@ -5,6 +5,7 @@
  */
 #include "config.h"
 
+#include "base/check.h"
 #include "runtime/pte/pte.h"
 
 #include <inttypes.h>
@@ -197,6 +198,7 @@ static void print_plan(const struct pte_plan *plan, struct buf *out)
 
 void pte_print(const struct pte_program *program, struct buf *out)
 {
+    OBJ_CHECK(program, PTE_PROGRAM_MAGIC);
     print_container(program, out);
     for (uint32_t i = 0; i < program->plan_count; i++) {
         print_plan(&program->plans[i], out);

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/check.h"
 #include "runtime/pte/container.h"
 #include "runtime/pte/decode.h"
 #include "runtime/pte/file.h"
@@ -28,7 +29,10 @@ enum {
 #define ROOT_VTABLE_BYTES_MAX                                                                      \
     10 /* three fields; before 0.7 there were five, under the same names */
 
+#define PTD_FILE_MAGIC 0x97df11e5u
+
 struct ptd_file {
+    uint32_t magic;
     struct pte_file file;
     struct arena arena;
     struct pte_names names;
@@ -106,6 +110,7 @@ static enum status parse(struct pte_file *from, struct ptd_file **out_file, stru
         pte_file_unmap(from);
         return error_set(err, ST_EXHAUSTED, "out of memory for a data file");
     }
+    file->magic = PTD_FILE_MAGIC;
     file->file = *from;
     if (decode(file, err) != ST_OK) {
         ptd_free(file);
@@ -138,6 +143,8 @@ enum status ptd_parse(struct span bytes, struct ptd_file **out_file, struct erro
 void ptd_free(struct ptd_file *file)
 {
     if (file) {
+        OBJ_CHECK(file, PTD_FILE_MAGIC);
+        file->magic = 0;
         arena_fini(&file->arena);
         pte_file_unmap(&file->file);
         free(file);
@@ -146,10 +153,12 @@ void ptd_free(struct ptd_file *file)
 
 const struct pte_names *ptd_names(const struct ptd_file *file)
 {
+    OBJ_CHECK(file, PTD_FILE_MAGIC);
     return &file->names;
 }
 
 struct pte_file *ptd_file_of(struct ptd_file *file)
 {
+    OBJ_CHECK(file, PTD_FILE_MAGIC);
     return &file->file;
 }

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "base/check.h"
 #include "runtime/pte/decode.h"
 #include "runtime/pte/file.h"
 #include "runtime/pte/pte_priv.h"
@@ -12,6 +13,8 @@
 void pte_free(struct pte_program *program)
 {
     if (program) {
+        OBJ_CHECK(program, PTE_PROGRAM_MAGIC);
+        program->magic = 0;
         arena_fini(&program->arena);
         pte_file_unmap(&program->file);
         free(program);
@@ -26,7 +29,7 @@ static enum status parse(struct pte_file *file, struct pte_program **out_program
         pte_file_unmap(file);
         return error_set(err, ST_EXHAUSTED, "out of memory for a program");
     }
-    *program = (struct pte_program){.file = *file};
+    *program = (struct pte_program){.magic = PTE_PROGRAM_MAGIC, .file = *file};
     enum status status = pte_container_parse(file->bytes, &program->container, err);
     if (status == ST_OK) {
         status = pte_decode_program(program, err);
@@ -61,12 +64,14 @@ enum status pte_parse(struct span bytes, struct pte_program **out_program, struc
 
 const struct pte_plan *pte_plans(const struct pte_program *program, size_t *out_count)
 {
+    OBJ_CHECK(program, PTE_PROGRAM_MAGIC);
     *out_count = program->plan_count;
     return program->plans;
 }
 
 const struct pte_names *pte_named_data(const struct pte_program *program)
 {
+    OBJ_CHECK(program, PTE_PROGRAM_MAGIC);
     return &program->named;
 }
 
@@ -92,5 +97,6 @@ const struct pte_named_data *pte_names_find(const struct pte_names *names, struc
 
 struct pte_file *pte_file_of(struct pte_program *program)
 {
+    OBJ_CHECK(program, PTE_PROGRAM_MAGIC);
     return &program->file;
 }

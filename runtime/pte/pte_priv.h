@@ -20,7 +20,10 @@ struct pte_external {
     struct pte_plan *plan;
 };
 
+#define PTE_PROGRAM_MAGIC 0x97e9706au
+
 struct pte_program {
+    uint32_t magic;
     struct pte_file file;
     struct arena arena; /* the storage of what follows */
     struct pte_container container;

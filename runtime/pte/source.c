@@ -7,6 +7,7 @@
  */
 #include "config.h"
 
+#include "base/check.h"
 #include "runtime/pte/flatbuf.h"
 #include "runtime/pte/limits.h"
 #include "runtime/pte/pte_priv.h"
@@ -78,6 +79,7 @@ static bool is_library(struct span file)
 bool pte_find_source(const struct pte_program *program, uint32_t plan, uint32_t instr,
                      struct pte_source *out_source)
 {
+    OBJ_CHECK(program, PTE_PROGRAM_MAGIC);
     struct reader r;
     struct flatbuf_table table;
     struct flatbuf_vector frames;

@@ -15,7 +15,8 @@ void rt_queue_init(struct rt_sched_queue *queue, struct rt_sched *sched,
                    const struct rt_sched_queue_options *options)
 {
     must(options->weight > 0);
-    *queue = (struct rt_sched_queue){.sched = sched, .options = *options};
+    *queue =
+        (struct rt_sched_queue){.magic = RT_SCHED_QUEUE_MAGIC, .sched = sched, .options = *options};
     list_init(&queue->link);
     for (int i = 0; i < RT_SCHED_PRIORITIES; i++) {
         list_init(&queue->ready[i]);
@@ -25,6 +26,7 @@ void rt_queue_init(struct rt_sched_queue *queue, struct rt_sched *sched,
 enum status rt_queue_admit(const struct rt_sched_queue *queue, const struct rt_sched_job *job,
                            struct error *err)
 {
+    OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
     const struct rt_sched_queue_options *options = &queue->options;
     if (queue->waiting_count >= options->waiting_max) {
         return error_set(err, ST_EXHAUSTED, "%u requests wait already", queue->waiting_count);
@@ -47,6 +49,7 @@ static uint32_t level_of(const struct rt_sched_job *job)
 
 void rt_queue_add(struct rt_sched_queue *queue, struct rt_sched_job *job)
 {
+    OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
     queue->waiting_count++;
     queue->waiting_bytes += job->bytes;
 }
@@ -59,18 +62,21 @@ static void count_ready(struct rt_sched_queue *queue, const struct rt_sched_job 
 
 void rt_queue_ready(struct rt_sched_queue *queue, struct rt_sched_job *job)
 {
+    OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
     list_push_back(&queue->ready[level_of(job)], &job->link);
     count_ready(queue, job);
 }
 
 void rt_queue_ready_again(struct rt_sched_queue *queue, struct rt_sched_job *job)
 {
+    OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
     list_push_front(&queue->ready[level_of(job)], &job->link);
     count_ready(queue, job);
 }
 
 void rt_queue_remove(struct rt_sched_queue *queue, struct rt_sched_job *job)
 {
+    OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
     uint32_t level = level_of(job);
     must(queue->waiting_count > 0 && queue->waiting_bytes >= job->bytes);
     list_remove(&job->link);
@@ -85,6 +91,7 @@ void rt_queue_remove(struct rt_sched_queue *queue, struct rt_sched_job *job)
 
 struct rt_sched_job *rt_queue_first(const struct rt_sched_queue *queue)
 {
+    OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
     if (!queue->levels) {
         return NULL;
     }
@@ -99,6 +106,7 @@ static bool may_be_joined(const struct rt_sched_job *job)
 
 uint64_t rt_queue_due_ns(const struct rt_sched_queue *queue)
 {
+    OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
     uint64_t oldest_ns = UINT64_MAX, due_ns;
     if (queue->options.delay_ns == 0 || queue->ready_rows >= queue->options.rows_max ||
         !may_be_joined(rt_queue_first(queue))) {
@@ -115,6 +123,7 @@ uint64_t rt_queue_due_ns(const struct rt_sched_queue *queue)
 
 void rt_queue_started(struct rt_sched_queue *queue, struct rt_sched_run *run)
 {
+    OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
     queue->running_count++;
     run->charged_ns = queue->run_ns * run->size / queue->options.weight;
     queue->used_ns += run->charged_ns;
@@ -122,6 +131,7 @@ void rt_queue_started(struct rt_sched_queue *queue, struct rt_sched_run *run)
 
 void rt_queue_unstarted(struct rt_sched_queue *queue, const struct rt_sched_run *run)
 {
+    OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
     must(queue->running_count > 0 && queue->used_ns >= run->charged_ns);
     queue->running_count--;
     queue->used_ns -= run->charged_ns;
@@ -130,6 +140,7 @@ void rt_queue_unstarted(struct rt_sched_queue *queue, const struct rt_sched_run 
 void rt_queue_finished(struct rt_sched_queue *queue, const struct rt_sched_run *run,
                        uint64_t now_ns, enum status status)
 {
+    OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
     uint64_t took = now_ns - run->started_ns;
     must(queue->running_count > 0 && queue->used_ns >= run->charged_ns);
     queue->running_count--;
@@ -144,6 +155,7 @@ void rt_queue_finished(struct rt_sched_queue *queue, const struct rt_sched_run *
 
 uint64_t rt_queue_drain_ns(const struct rt_sched_queue *queue, uint32_t depth)
 {
+    OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
     uint32_t limit = queue->options.running_max;
     uint32_t beside = limit && limit < depth ? limit : depth;
     uint64_t ahead = (uint64_t)queue->waiting_count + queue->running_count + 1;

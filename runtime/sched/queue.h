@@ -19,7 +19,10 @@ struct rt_sched_run {
     atomic_int *in_start; /* of whoever is inside start(); NULL once that has returned */
 };
 
+#define RT_SCHED_QUEUE_MAGIC 0x9e0ede77u
+
 struct rt_sched_queue {
+    uint32_t magic;
     struct rt_sched *sched; /* borrowed; outlives its queues */
     struct rt_sched_queue_options options;
     struct list link;                       /* in sched->ready while something is ready */

@@ -22,7 +22,10 @@
 
 enum { STARTING, OVER, OVER_AND_IDLE };
 
+#define RT_SCHED_MAGIC 0x5c4edd0eu
+
 struct rt_sched {
+    uint32_t magic;
     struct rt_sched_options options;
     pthread_mutex_t lock;
     struct list ready; /* queues in which something is ready */
@@ -63,6 +66,7 @@ enum status rt_sched_new(const struct rt_sched_options *options, struct rt_sched
     if (!sched) {
         return error_set(err, ST_EXHAUSTED, "no memory for the scheduler");
     }
+    sched->magic = RT_SCHED_MAGIC;
     sched->options = *options;
     must(pthread_mutex_init(&sched->lock, NULL) == 0);
     list_init(&sched->ready);
@@ -85,12 +89,14 @@ void rt_sched_lane_init(struct rt_sched_lane *lane)
 void rt_sched_free(struct rt_sched *sched)
 {
     if (sched) {
+        OBJ_CHECK(sched, RT_SCHED_MAGIC);
         must(sched->running_count == 0 && sched->queue_count == 0);
         while (!list_is_empty(&sched->free_runs)) {
             free(take_run(sched));
         }
         rt_deadlines_fini(&sched->deadlines);
         pthread_mutex_destroy(&sched->lock);
+        sched->magic = 0;
         free(sched);
     }
 }
@@ -98,6 +104,7 @@ void rt_sched_free(struct rt_sched *sched)
 enum status rt_sched_queue_new(struct rt_sched *sched, const struct rt_sched_queue_options *options,
                                struct rt_sched_queue **out_queue, struct error *err)
 {
+    OBJ_CHECK(sched, RT_SCHED_MAGIC);
     struct rt_sched_queue *queue = malloc(sizeof(*queue));
     pthread_mutex_lock(&sched->lock);
     bool is_complete = queue && add_run(sched);
@@ -115,6 +122,7 @@ enum status rt_sched_queue_new(struct rt_sched *sched, const struct rt_sched_que
 void rt_sched_queue_free(struct rt_sched_queue *queue)
 {
     if (queue) {
+        OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
         struct rt_sched *sched = queue->sched;
         pthread_mutex_lock(&sched->lock);
         must(queue->waiting_count == 0 && queue->running_count == 0);
@@ -122,6 +130,7 @@ void rt_sched_queue_free(struct rt_sched_queue *queue)
         struct rt_sched_run *run = take_run(sched);
         pthread_mutex_unlock(&sched->lock);
         free(run);
+        queue->magic = 0;
         free(queue);
     }
 }
@@ -129,6 +138,7 @@ void rt_sched_queue_free(struct rt_sched_queue *queue)
 void rt_sched_queue_join(struct rt_sched_queue *queue, int64_t rows_max, uint32_t running_max,
                          uint64_t delay_ns)
 {
+    OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
     struct rt_sched *sched = queue->sched;
     pthread_mutex_lock(&sched->lock);
     queue->options.rows_max = rows_max;
@@ -500,6 +510,7 @@ static void start_all(struct rt_sched *sched, struct start *start, const struct 
 enum status rt_sched_submit(struct rt_sched_queue *queue, struct rt_sched_job *job,
                             bool may_run_inline, struct error *err)
 {
+    OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
     struct rt_sched *sched = queue->sched;
     must(job->state == RT_SCHED_IDLE);
     job->queue = queue;
@@ -581,6 +592,7 @@ void rt_sched_finished(struct rt_sched_job *job, enum status status)
 
 void rt_sched_released(struct rt_sched *sched)
 {
+    OBJ_CHECK(sched, RT_SCHED_MAGIC);
     unsigned before = atomic_fetch_sub(&sched->unreleased_count, 1);
     must(before > 0);
     atomic_fetch_add(&sched->release_count, 1);
@@ -661,6 +673,7 @@ static uint64_t next_due(const struct rt_sched *sched, uint64_t now)
 
 uint64_t rt_sched_expire(struct rt_sched *sched)
 {
+    OBJ_CHECK(sched, RT_SCHED_MAGIC);
     uint64_t now = sched->options.clock();
     struct start start;
     struct list late;
@@ -693,6 +706,7 @@ uint64_t rt_sched_due_ns(const struct rt_sched_job *job)
 
 uint64_t rt_sched_drain_ns(struct rt_sched_queue *queue)
 {
+    OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
     struct rt_sched *sched = queue->sched;
     pthread_mutex_lock(&sched->lock);
     uint64_t ns = rt_queue_drain_ns(queue, sched->options.depth);
@@ -702,6 +716,7 @@ uint64_t rt_sched_drain_ns(struct rt_sched_queue *queue)
 
 struct rt_sched_load rt_sched_load(struct rt_sched_queue *queue)
 {
+    OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
     struct rt_sched *sched = queue->sched;
     pthread_mutex_lock(&sched->lock);
     struct rt_sched_load load = {

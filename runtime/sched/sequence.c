@@ -21,7 +21,10 @@
 
 #define CHAINS 1024
 
+#define RT_SEQUENCE_MAGIC 0x5e9e0ce1u
+
 struct rt_sequence {
+    uint32_t magic;
     struct rt_sequences *sequences; /* borrowed */
     struct rt_sequence *next;       /* in its chain, while |is_listed| */
     struct list link;               /* in a list of |sequences| while nobody holds it */
@@ -38,7 +41,10 @@ struct rt_sequence {
     uint8_t name[RT_SEQUENCE_NAME_MAX];
 };
 
+#define RT_SEQUENCES_MAGIC 0x5e9e0ce5u
+
 struct rt_sequences {
+    uint32_t magic;
     struct rt_sequences_options options;
     pthread_mutex_t lock;
     struct rt_sequence *chains[CHAINS];
@@ -55,6 +61,7 @@ enum status rt_sequences_new(const struct rt_sequences_options *options,
     if (!sequences) {
         return error_set(err, ST_EXHAUSTED, "no memory for sequences");
     }
+    sequences->magic = RT_SEQUENCES_MAGIC;
     sequences->options = *options;
     must(pthread_mutex_init(&sequences->lock, NULL) == 0);
     list_init(&sequences->idle);
@@ -100,11 +107,14 @@ static struct rt_sequence **find(struct rt_sequences *sequences, const struct rt
 static void destroy(struct rt_sequence *sequence)
 {
     struct rt_sequences *sequences = sequence->sequences;
+    OBJ_CHECK(sequence, RT_SEQUENCE_MAGIC);
     must(sequence->holder_count == 0 && !sequence->is_listed);
+    must(sequences->count > 0 && sequences->bytes >= sequence->bytes);
     list_remove(&sequence->link);
     sequences->count--;
     sequences->bytes -= sequence->bytes;
     rt_state_unref(sequence->state);
+    sequence->magic = 0;
     free(sequence);
 }
 
@@ -190,6 +200,7 @@ static enum status add(struct rt_sequences *sequences, const struct rt_sequence_
         free(sequence);
         return err->code;
     }
+    sequence->magic = RT_SEQUENCE_MAGIC;
     sequence->sequences = sequences;
     sequence->program = key->program;
     sequence->number = key->number;
@@ -236,6 +247,7 @@ static enum status find_or_add(struct rt_sequences *sequences, const struct rt_s
 enum status rt_sequences_open(struct rt_sequences *sequences, const struct rt_sequence_key *key,
                               bool is_start, struct rt_sequence **out_sequence, struct error *err)
 {
+    OBJ_CHECK(sequences, RT_SEQUENCES_MAGIC);
     if (key->name.len > RT_SEQUENCE_NAME_MAX) {
         return error_set(err, ST_TOO_LARGE, "expected at most %d bytes, got %zu",
                          RT_SEQUENCE_NAME_MAX, key->name.len);
@@ -256,16 +268,19 @@ enum status rt_sequences_open(struct rt_sequences *sequences, const struct rt_se
 
 struct rt_state *rt_sequence_state(struct rt_sequence *sequence)
 {
+    OBJ_CHECK(sequence, RT_SEQUENCE_MAGIC);
     return sequence->state;
 }
 
 struct rt_sched_lane *rt_sequence_lane(struct rt_sequence *sequence)
 {
+    OBJ_CHECK(sequence, RT_SEQUENCE_MAGIC);
     return &sequence->lane;
 }
 
 void rt_sequence_end(struct rt_sequence *sequence)
 {
+    OBJ_CHECK(sequence, RT_SEQUENCE_MAGIC);
     struct rt_sequences *sequences = sequence->sequences;
     pthread_mutex_lock(&sequences->lock);
     must(sequence->holder_count > 0);
@@ -278,6 +293,7 @@ void rt_sequence_close(struct rt_sequence *sequence)
     if (!sequence) {
         return;
     }
+    OBJ_CHECK(sequence, RT_SEQUENCE_MAGIC);
     struct rt_sequences *sequences = sequence->sequences;
     uint64_t now = sequences->options.clock();
     pthread_mutex_lock(&sequences->lock);
@@ -295,6 +311,7 @@ void rt_sequence_close(struct rt_sequence *sequence)
 
 uint64_t rt_sequences_expire(struct rt_sequences *sequences)
 {
+    OBJ_CHECK(sequences, RT_SEQUENCES_MAGIC);
     uint64_t now = sequences->options.clock();
     pthread_mutex_lock(&sequences->lock);
     uint64_t next = expire(sequences, now);
@@ -305,6 +322,7 @@ uint64_t rt_sequences_expire(struct rt_sequences *sequences)
 void rt_sequences_free(struct rt_sequences *sequences)
 {
     if (sequences) {
+        OBJ_CHECK(sequences, RT_SEQUENCES_MAGIC);
         while (!list_is_empty(&sequences->idle)) {
             unlist(first_of(&sequences->idle));
         }
@@ -312,7 +330,9 @@ void rt_sequences_free(struct rt_sequences *sequences)
             unlist(first_of(&sequences->started));
         }
         must(sequences->count == 0);
+        must(sequences->bytes == 0);
         pthread_mutex_destroy(&sequences->lock);
+        sequences->magic = 0;
         free(sequences);
     }
 }

@@ -154,6 +154,8 @@ static enum status submit_block(struct rt_invocation *inv, const struct rt_block
 
 enum status vm_block_begin(struct rt_invocation *inv, struct rt_block *block)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
+    OBJ_CHECK(block, RT_BLOCK_MAGIC);
     TRY(gather(inv, block));
     TRY(rt_block_plan(block, vm_of(inv)->given, vm_of(inv)->words, &vm_of(inv)->plan, &inv->error));
     TRY(allocate_outputs(inv, block));
@@ -222,6 +224,7 @@ static enum status take_outs(struct rt_invocation *inv, const struct rt_block *b
 
 void vm_block_leave(struct vm *vm)
 {
+    OBJ_CHECK(vm, VM_MAGIC);
     for (uint32_t i = 0; i < vm->code->outs_max; i++) {
         vm_drop(vm, vm->outputs[i]);
         vm->outputs[i] = NULL;
@@ -234,6 +237,7 @@ void vm_block_leave(struct vm *vm)
 
 enum status vm_block_finish(struct rt_invocation *inv, enum status status)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     struct vm *vm = vm_of(inv);
     if (vm->plan && !vm->plan->is_empty && vm->reached != ST_OK) {
         rt_invocation_replace_semaphore(inv);

@@ -166,6 +166,7 @@ static enum status copy_row(struct rt_invocation *inv, const struct rt_step *ste
 
 enum status vm_host_step(struct rt_invocation *inv, const struct rt_step *step)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     struct vm *vm = vm_of(inv);
     bool is_true = false;
     vm->pc++;

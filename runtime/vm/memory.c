@@ -61,6 +61,7 @@ static struct vm_memory *take_idle(struct vm *vm, size_t bytes)
 
 enum status vm_allocate(struct rt_invocation *inv, size_t bytes, struct vm_memory **out_memory)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     struct vm *vm = vm_of(inv);
     size_t size = bytes < BYTES_MIN ? BYTES_MIN : bytes;
     struct vm_memory *memory = bytes ? take_idle(vm, size) : NULL;
@@ -88,6 +89,7 @@ enum status vm_allocate(struct rt_invocation *inv, size_t bytes, struct vm_memor
 
 struct vm_memory *vm_borrow(struct vm *vm, struct hal_binding binding, enum vm_owner owner)
 {
+    OBJ_CHECK(vm, VM_MAGIC);
     struct vm_memory *memory = take_unused(vm);
     memory->binding = binding;
     memory->binding.buffer = binding.buffer ? hal_buffer_ref(binding.buffer) : NULL;
@@ -97,6 +99,7 @@ struct vm_memory *vm_borrow(struct vm *vm, struct hal_binding binding, enum vm_o
 
 void vm_drop(struct vm *vm, struct vm_memory *memory)
 {
+    OBJ_CHECK(vm, VM_MAGIC);
     if (!memory || --memory->refs > 0) {
         return;
     }
@@ -114,6 +117,7 @@ void vm_drop(struct vm *vm, struct vm_memory *memory)
 
 void vm_release(struct vm *vm)
 {
+    OBJ_CHECK(vm, VM_MAGIC);
     for (uint32_t i = 0; i < vm->code->register_count; i++) {
         vm_put(vm, i, (struct vm_value){.kind = RT_NONE});
     }
@@ -130,6 +134,7 @@ struct vm_value vm_share(const struct vm_value *value)
 
 void vm_put(struct vm *vm, uint32_t reg, struct vm_value value)
 {
+    OBJ_CHECK(vm, VM_MAGIC);
     struct vm_memory *old = vm->registers[reg].memory;
     vm->registers[reg] = value;
     vm_drop(vm, old);

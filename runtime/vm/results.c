@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/check.h"
 #include "hal/buffer.h"
 #include "runtime/call/inside.h"
 #include "runtime/program/state_slots.h"
@@ -49,6 +50,7 @@ static enum status give_tensor(struct rt_invocation *inv, uint32_t index, struct
 
 enum status vm_give_results(struct rt_invocation *inv)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     const struct rt_code *code = vm_of(inv)->code;
     for (uint32_t i = 0; i < code->result_count; i++) {
         struct vm_value *value = &vm_of(inv)->registers[code->results[i].reg];
@@ -117,6 +119,7 @@ static bool is_unchanged(const struct rt_invocation *inv, uint32_t i)
 
 enum status vm_advance_states(struct rt_invocation *inv)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     const struct rt_method *method = inv->method;
     TRY(save_from_spares(inv));
     for (uint32_t i = 0; i < method->state_count; i++) {

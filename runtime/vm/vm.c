@@ -24,7 +24,9 @@ static bool open_vm(struct rt_invocation *inv)
 
 static void close_vm(struct rt_invocation *inv)
 {
-    free(inv->own);
+    struct vm *vm = vm_of(inv);
+    vm->magic = 0;
+    free(vm);
 }
 
 /* Does the entry take the inputs? All other sizes, and the memory, come with the walk. */
@@ -96,7 +98,8 @@ static void walk_next(struct rt_invocation *inv, enum hal_caller caller);
 static void on_wait(struct hal_semaphore_waiter *waiter, enum status status)
 {
     struct rt_invocation *inv = LIST_ENTRY(waiter, struct rt_invocation, waiter);
-    must(inv->magic == INVOCATION_MAGIC && inv->phase == RT_PHASE_RUNNING);
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
+    must(inv->phase == RT_PHASE_RUNNING);
     if (status == ST_OK) {
         walk_next(inv, HAL_CALLER_BUSY);
     } else {

@@ -18,6 +18,7 @@
 
 #include <stdatomic.h>
 
+#include "base/check.h"
 #include "base/shape.h"
 #include "hal/command.h"
 #include "hal/queue.h"
@@ -57,7 +58,10 @@ struct vm_spare {
     struct rt_rows written; /* .. and after the last block that wrote it */
 };
 
+#define VM_MAGIC 0x7a1c3e55u
+
 struct vm {
+    uint32_t magic;
     const struct rt_code *code;
     size_t heap_bytes; /* of this and the arrays behind it */
     struct vm_value *registers;
@@ -84,7 +88,9 @@ extern const struct rt_callable vm_callable;
 /* The VM of a call. */
 static inline struct vm *vm_of(const struct rt_invocation *invocation)
 {
-    return invocation->own;
+    struct vm *vm = invocation->own;
+    OBJ_CHECK(vm, VM_MAGIC);
+    return vm;
 }
 
 /* One allocation; free() it. NULL: no memory. */

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/check.h"
 #include "hal/device.h"
 #include "hal/semaphore.h"
 #include "runtime/call/inside.h"
@@ -19,6 +20,7 @@ static size_t memories_max(const struct rt_code *code)
 
 struct vm *vm_new(const struct rt_method *method)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     const struct rt_code *code = &method->code;
     size_t end = sizeof(struct vm), ins = code->ins_max, outs = code->outs_max;
     size_t registers_at = rt_take_array(&end, code->register_count, sizeof(struct vm_value));
@@ -35,6 +37,7 @@ struct vm *vm_new(const struct rt_method *method)
         return NULL;
     }
     char *base = (char *)vm;
+    vm->magic = VM_MAGIC;
     vm->code = code;
     vm->heap_bytes = end;
     vm->registers = (void *)(base + registers_at);
@@ -177,6 +180,7 @@ static void walk(struct rt_invocation *inv, enum status status)
 
 void vm_run(struct rt_invocation *inv, enum hal_caller caller)
 {
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
     struct vm *vm = vm_of(inv);
     vm->pc = 0;
     vm->reached = ST_OK;

@@ -15,6 +15,7 @@
 #include "hal/pool.h"
 #include "runtime/call/invocation.h"
 #include "runtime/pipeline/cascade.h"
+#include "runtime/program/method.h"
 #include "runtime/program/oracle.h"
 #include "runtime/program/results.h"
 #include "runtime/program/signature.h"
@@ -447,6 +448,45 @@ static void pipelines_nest_and_dims_vary(void **state)
     close_world(&w);
 }
 
+/* The first step has its plan, the second has not: the first gives back what it took. */
+static void asking_a_pipeline_changes_nothing(void **state)
+{
+    static const struct rt_source first[] = {IN(0)}, second[] = {IN(1)};
+    static const struct rt_source outputs[] = {FROM(0, 0), FROM(1, 0)};
+    struct world w;
+    (void)state;
+    open_world(&w);
+    struct rt_method *mlp = method_of(w.mlp);
+    const struct rt_pipeline_step steps[] = {{"one", mlp, first, 1}, {"two", mlp, second, 1}};
+    const struct rt_pipeline_desc desc = {
+        .name = "twice", .steps = steps, .step_count = 2, .outputs = outputs, .output_count = 2};
+    struct rt_program *program = make_pipeline(&desc);
+    for (int64_t rows = 2; rows <= 3; rows++) {
+        struct rt_invocation *inv;
+        assert_ok(w.err, rt_invocation_new(method_of(program), w.pool, &inv, &w.err));
+        for (uint32_t i = 0; i < 2; i++) {
+            struct shape shape = {.rank = 2, .dims = {i == 0 ? 2 : rows, 12}};
+            void *ptr;
+            assert_ok(w.err, rt_invocation_input(inv, i, DT_F32, &shape, &ptr, &w.err));
+            memset(ptr, 0, (size_t)shape.dims[0] * 12 * sizeof(float));
+        }
+        uint32_t plans = rt_method_plan_count(mlp);
+        size_t bytes = rt_invocation_bytes(inv), reserved = reserved_count(w.pool);
+        assert_int_equal(rt_invocation_plan(inv, RT_PREPARE_CACHED, &w.err), ST_WOULD_PLAN);
+        assert_int_equal(rt_invocation_prepare(inv, RT_PREPARE_CACHED, &w.err), ST_WOULD_PLAN);
+        assert_int_equal(rt_method_plan_count(mlp), plans);
+        assert_int_equal(rt_invocation_bytes(inv), bytes);
+        assert_int_equal(reserved_count(w.pool), reserved);
+        assert_ok(w.err, rt_invocation_prepare(inv, RT_PREPARE_ALL, &w.err));
+        assert_int_equal(rt_method_plan_count(mlp), plans + 1);
+        assert_int_equal(submit_and_wait(inv, false), ST_OK);
+        rt_invocation_free(inv);
+    }
+    assert_int_equal(reserved_count(w.pool), 0);
+    rt_program_unref(program);
+    close_world(&w);
+}
+
 /*
  * Model "found" chooses the elements of its first input that are above 0 and sums the rows of the
  * second one: one result of a size that depends on data, one of a known size.
@@ -807,6 +847,7 @@ int main(void)
         cmocka_unit_test(memory_is_for_the_whole_cascade_or_for_none),
         cmocka_unit_test(cancelled_calls_leave_nothing),
         cmocka_unit_test(pipelines_nest_and_dims_vary),
+        cmocka_unit_test(asking_a_pipeline_changes_nothing),
         cmocka_unit_test(only_what_depends_on_data_waits),
         cmocka_unit_test(a_late_step_may_fail),
         cmocka_unit_test(what_cannot_fit_is_refused),
