@@ -125,7 +125,6 @@ enum status rt_program_sum_weights(const struct rt_program *program, const struc
                                    struct rt_weight_sum *out, struct error *err)
 {
     OBJ_CHECK(program, RT_PROGRAM_MAGIC);
-    OBJ_CHECK(method, RT_METHOD_MAGIC);
     uint32_t count = gather(program, method, NULL);
     const struct rt_weight **items = calloc((size_t)count + 1, sizeof(*items));
     if (!items) {
