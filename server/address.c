@@ -42,7 +42,7 @@ static bool is_port(const char *text)
     return len >= 1 && len <= 5 && text[len] == '\0' && strtol(text, NULL, 10) <= PORT_MAX;
 }
 
-/* Cuts "HOST:PORT" in two; a host in brackets is an address of version 6. */
+/* Splits "HOST:PORT"; a host in brackets is an IPv6 address. */
 static bool split(const char *text, char host[HOST_BYTES_MAX + 1], const char **out_port,
                   bool *out_is_v6)
 {
@@ -62,7 +62,7 @@ static bool split(const char *text, char host[HOST_BYTES_MAX + 1], const char **
     return strpbrk(host, "[]") == NULL && (*out_is_v6 || !strchr(host, ':'));
 }
 
-/* A name can stand twice in /etc/hosts. */
+/* A name can have two lines in /etc/hosts. */
 static void add_once(const struct addrinfo *info, struct address *addresses, uint32_t *count)
 {
     struct address *added = &addresses[*count];
@@ -152,7 +152,7 @@ void address_set_port(struct address *address, uint16_t port)
     }
 }
 
-/* What the kernel gives need not be terminated, and begins with NUL in the abstract name space. */
+/* The kernel's path need not be terminated; in the abstract name space it begins with NUL. */
 static void print_unix_url(const struct address *address, char text[ADDRESS_TEXT_MAX])
 {
     const struct sockaddr_un *un = (const struct sockaddr_un *)&address->storage;

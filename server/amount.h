@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Amounts as people read them. Pure functions; |text| is returned. */
+/* Amounts in the form that people read. Pure functions, which return |text|. */
 #ifndef PTED_SERVER_AMOUNT_H
 #define PTED_SERVER_AMOUNT_H
 

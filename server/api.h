@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Handlers of the routes that need no model run: each prints its JSON to request->out and returns
- * ST_OK, or says why not. They run on the loop and do not block.
- */
+/* Handlers of the routes that run no model. Each handler prints its JSON to request->out and
+ * returns ST_OK, or sets the reason why it cannot. Handlers do not block. */
 #ifndef PTED_SERVER_API_H
 #define PTED_SERVER_API_H
 
@@ -18,8 +16,10 @@ api_handler_f api_models, api_model, api_model_ready, api_index; /* api_model.c 
 api_handler_f api_signature, api_shape;                          /* api_signature.c */
 api_handler_f api_config, api_stats, api_model_stats;            /* api_model.c */
 
-/* What they share: NULL with |err| set when the model is unknown or cannot be called; ST_EXHAUSTED;
- * whether request->out has taken everything. */
+/*
+ * Shared by the handlers. api_find_ready(): NULL with |err| set if the model is unknown or cannot
+ * be called. api_no_memory(): ST_EXHAUSTED. api_check_printed(): has request->out taken everything?
+ */
 const struct model *api_find_ready(const struct request *request, struct error *err);
 enum status api_no_memory(struct error *err);
 MUST_CHECK enum status api_check_printed(const struct request *request, struct error *err);

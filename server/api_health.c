@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Is the process alive, does it take requests, what does it speak. */
+/* Is the process alive, does it take requests, and which protocol does it speak? */
 #include "config.h"
 
 #include "protocol/oip_reply.h"
@@ -30,10 +30,8 @@ enum status api_live(struct request *request, struct error *err)
     return ST_OK;
 }
 
-/*
- * Models are loaded before the first connection is accepted, so only a drain makes us not ready, or
- * a device that has been lost.
- */
+/* Models are loaded before the first connection is accepted, so the server is not ready only while
+ * it drains or after the device has been lost. */
 enum status api_ready(struct request *request, struct error *err)
 {
     if (request->server->is_draining) {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What is served and what it looks like. Everything here is known since the start; the arrays that
- * the printers want are made in the request's arena.
- */
+/* The models that are served, and their metadata. All of it is known since the start; arrays for
+ * the printers are allocated in the request's arena. */
 #include "config.h"
 
 #include "hal/device.h"
@@ -75,7 +73,7 @@ static const struct shape **copy_examples(struct arena *arena, const struct mode
     return examples;
 }
 
-/* All versions of the model that can be called, or only the one that was asked for. */
+/* All callable versions of the model, or only the version that the request names. */
 static const char **list_versions(struct request *request, const struct model *model,
                                   size_t *out_count)
 {
@@ -175,7 +173,7 @@ enum status api_model_ready(struct request *request, struct error *err)
     return api_check_printed(request, err);
 }
 
-/* Rows of the versions of |name|, or of |version| alone; of every model when it is NULL. */
+/* Rows for all versions of |name|, or for |version| alone; with |name| NULL, for every model. */
 static enum status print_stats(struct request *request, const char *name, uint32_t version,
                                struct error *err)
 {
@@ -211,8 +209,7 @@ enum status api_model_stats(struct request *request, struct error *err)
     return model ? print_stats(request, model->name, request->match.version, err) : err->code;
 }
 
-/* POST /v2/repository/index: everything that was found, with the reason where it cannot be called.
- */
+/* POST /v2/repository/index: every model found, with the reason if it cannot be called. */
 enum status api_index(struct request *request, struct error *err)
 {
     bool is_ready_only;

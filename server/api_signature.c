@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How a method is called, and the sizes of its results: known without running anything. */
+/* The signature of a method, and the sizes of its results: both known without running it. */
 #include "config.h"
 
 #include <inttypes.h>
@@ -87,7 +87,7 @@ enum status api_signature(struct request *request, struct error *err)
 
 /* ---- POST /v2/models/{m}/shape --------------------------------------------------------------- */
 
-/* Inputs of one size only need not be named. */
+/* An input need not be given if it has only one size. */
 static void fill_static(const struct rt_method *method, const struct shape **shapes)
 {
     for (uint32_t i = 0; i < rt_method_input_count(method); i++) {
@@ -97,14 +97,14 @@ static void fill_static(const struct rt_method *method, const struct shape **sha
     }
 }
 
-/* What a request for shapes says, by raw index. */
+/* The shapes in a request for shapes, by raw index. */
 struct shape_query {
     const struct shape **inputs;  /* NULL: not given */
     const struct shape **extents; /* of results, as a call found them out; NULL: not known */
-    size_t *places;               /* of those in the request's list of outputs */
+    size_t *places;               /* results that the request's list of outputs names */
 };
 
-/* The results that the request knows the shapes of. */
+/* The results whose shapes the request gives. */
 static enum status take_outputs(const struct model *model, const struct oip_outputs *outputs,
                                 struct shape_query *query, struct error *err)
 {
@@ -186,7 +186,7 @@ static enum status take_extents(const struct model *model, const struct shape_qu
     return ST_OK;
 }
 
-/* The request comes in one of two forms, and is answered in its language. */
+/* The request comes in one of two forms; the answer uses the same form. */
 static enum status find_results(struct request *request, const struct model *model,
                                 struct shape_query *query, struct rt_result_info *infos,
                                 struct error *err)
@@ -202,7 +202,9 @@ static enum status find_results(struct request *request, const struct model *mod
     return take_extents(model, query, infos, err);
 }
 
-/* A tensor's shape, and its bytes; -1 is a dim that depends on data, which has a bound. */
+/*
+ * A tensor's shape and its bytes. -1 stands for a dim that depends on data; that dim has a bound.
+ */
 static void print_sizes(struct buf *out, const struct rt_result_info *info)
 {
     struct shape shape = info->shape;

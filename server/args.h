@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A command line, one argument after the other: "--name value", "--name=value", or a file. Behind
- * "--" there are files alone. Everything borrows from argv.
- */
+/* A command line, read one argument after the other: "--name value", "--name=value", or a file.
+ * After "--" there are only files. All strings borrow from argv. */
 #ifndef PTED_SERVER_ARGS_H
 #define PTED_SERVER_ARGS_H
 
@@ -20,22 +18,22 @@ struct args {
 
 struct arg {
     const char *text;
-    struct span option; /* "--name"; empty: it is a file */
-    const char *value;  /* what stands behind '=', or NULL */
+    struct span option; /* "--name"; empty if the argument is a file */
+    const char *value;  /* the text after '=', or NULL */
 };
 
-/* False: there are no more. */
+/* False: no argument is left. */
 bool args_next(struct args *args, struct arg *out_arg);
 
 /* The value of an option, which may be the next argument. */
 MUST_CHECK enum status args_value(struct args *args, const struct arg *arg, const char **out_value,
                                   struct error *err);
 
-/* Appends it to |values|, which have room for |max|. ST_INVALID also when they are full. */
+/* Appends the argument to |values|, which has room for |max|. ST_INVALID also if it is full. */
 MUST_CHECK enum status args_add_value(struct args *args, const struct arg *arg, const char **values,
                                       uint32_t *count, uint32_t max, struct error *err);
 
-/* ST_INVALID: nobody knows the option. */
+/* ST_INVALID: the option is unknown. */
 enum status args_refuse(const struct arg *arg, struct error *err);
 
 #endif

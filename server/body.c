@@ -50,7 +50,7 @@ static enum status check_max(const struct body *body, size_t len, struct error *
                          body->max_bytes);
     }
     if (len > BODY_SMALL_BYTES && body->pool &&
-        hal_pool_verify(body->pool, len, err) != ST_OK) { /* nobody waits for it */
+        hal_pool_verify(body->pool, len, err) != ST_OK) { /* no client waits for it */
         return error_prefix(err, "request body: ");
     }
     return ST_OK;
@@ -65,7 +65,7 @@ enum status body_announce(struct body *body, size_t len, size_t json_bytes, stru
     return ST_OK;
 }
 
-/* The most that the body may come to. */
+/* The greatest size that the body may reach. */
 static size_t final_bytes(const struct body *body)
 {
     return body->announced ? body->announced : body->max_bytes;
@@ -73,7 +73,7 @@ static size_t final_bytes(const struct body *body)
 
 /* ---- growing in the pool --------------------------------------------------------------------- */
 
-/* To another place, where the body has |capacity| bytes and may grow further. */
+/* Moves the body to another place, where it has |capacity| bytes and may grow further. */
 static enum status move(struct body *body, size_t capacity, size_t promised, struct error *err)
 {
     struct hal_buffer *buffer;
@@ -108,7 +108,7 @@ static enum status resize(struct body *body, size_t capacity, struct error *err)
     return status;
 }
 
-/* At least |len| bytes in all, and a step more where the pool has that. */
+/* Makes room for at least |len| bytes in all, and for one step more if the pool has that. */
 static enum status grow(struct body *body, size_t len, struct error *err)
 {
     size_t wanted = len + BODY_STEP_BYTES;
@@ -148,7 +148,7 @@ void body_unpromise(struct body *body)
     }
 }
 
-/* |len| bytes in all, with those that have been announced. */
+/* Makes room for |len| bytes in all, announced ones included. */
 static enum status make_room(struct body *body, size_t len, struct error *err)
 {
     if (len <= body->capacity) {

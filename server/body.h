@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The bytes of a request body, bounded before they arrive. Small bodies stay in memory that the
- * request keeps from one use to the next. Larger ones are in the memory for requests (hal/pool.h),
- * of which they take what has arrived and not what was announced: at most BODY_STEP_BYTES more.
- * They can be bound as tensors where they lie: a body begins so that the first tensor behind the
- * JSON is aligned.
+ * request keeps for its next use. Larger ones use the memory for requests (hal/pool.h): only as
+ * much as has arrived, not as much as was announced, and at most BODY_STEP_BYTES more. A body can
+ * be bound as tensors in place: its beginning is placed so that the first tensor after the JSON is
+ * aligned.
  *
- * One owner at a time: the loop while it arrives, then whoever has the request.
+ * A body has one owner at a time: the loop while bytes arrive, then the thread that has the
+ * request.
  */
 #ifndef PTED_SERVER_BODY_H
 #define PTED_SERVER_BODY_H
@@ -21,14 +22,14 @@ struct hal_buffer;
 struct hal_pool;
 
 struct body {
-    struct hal_pool *pool;     /* borrowed; NULL: there is none now (ST_UNAVAILABLE) */
-    uint8_t *small;            /* owned; BODY_SMALL_BYTES once it was needed */
+    struct hal_pool *pool;     /* borrowed; NULL: there is no pool now (ST_UNAVAILABLE) */
+    uint8_t *small;            /* owned; BODY_SMALL_BYTES from the first use on */
     struct hal_buffer *buffer; /* owned; NULL while the bytes are in |small| */
     uint8_t *ptr;              /* first byte */
     size_t len, capacity;
     size_t announced; /* 0 when the length is not known */
-    size_t pad;       /* bytes in |buffer| before the first */
-    size_t promised;  /* by |pool|, of what is still to be reserved */
+    size_t pad;       /* bytes in |buffer| in front of the first */
+    size_t promised;  /* promised by |pool|, of the part still to be reserved */
     size_t max_bytes;
 };
 
@@ -42,34 +43,32 @@ void body_fini(struct body *body);
 /* Gives the memory in the pool back; keeps |small|. */
 void body_reset(struct body *body);
 
-/*
- * |len| bytes are going to come, |json_bytes| of them before the first tensor. No memory is taken
- * yet. ST_TOO_LARGE beyond the maximum, or beyond all the memory for requests.
- */
+/* Announces |len| bytes, of which |json_bytes| come before the first tensor. Takes no memory yet.
+ * ST_TOO_LARGE beyond the maximum, or beyond all the memory for requests. */
 MUST_CHECK enum status body_announce(struct body *body, size_t len, size_t json_bytes,
                                      struct error *err);
 
 /*
- * Of an announced body: memory for all of it, of which it takes more and more. |is_forced|: even
- * where the pool may not hold so much. False: it may not. Taking the promise back leaves the body
- * what it has.
+ * Promises memory for the whole of an announced body, which then takes it bit by bit. |is_forced|:
+ * even if the pool may not hold so much. False: it may not. Withdrawing the promise leaves the body
+ * the memory that it has.
  */
 MUST_CHECK bool body_promise(struct body *body, bool is_forced);
 void body_unpromise(struct body *body);
 
-/* Refuses |bytes| more, as body_add() would, before they have come. */
+/* Refuses |bytes| more before they have come, as body_add() would. */
 MUST_CHECK enum status body_expect(const struct body *body, uint64_t bytes, struct error *err);
 
-/* Appends. Bytes that are in place already stay there. ST_EXHAUSTED: there is no memory now, and
- * nothing was appended. */
+/* Appends. Bytes that are already in place stay there. ST_EXHAUSTED: there is no memory now, and
+ * nothing has been appended. */
 MUST_CHECK enum status body_add(struct body *body, struct span bytes, struct error *err);
 
-/* Where bytes of an announced body can be read to that body_add() gets next; NULL when there is no
- * memory. No more than are still to come. */
+/* Where to read bytes of an announced body that body_add() gets next, for at most as many bytes as
+ * are still to come; NULL if there is no memory. */
 uint8_t *body_room(struct body *body, size_t *out_len);
 
-/* It is complete: memory that it did not need goes back, and the rest is held by |pool| from now
- * on. ST_EXHAUSTED: that pool may not hold so much now. */
+/* The body is complete. Gives back memory that it did not need; |pool| holds the rest from now on.
+ * ST_EXHAUSTED: that pool may not hold so much now. */
 MUST_CHECK enum status body_settle(struct body *body, struct hal_pool *pool, struct error *err);
 
 /* Bytes in the pool. */

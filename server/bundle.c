@@ -34,7 +34,7 @@ static struct bundle_call *call_of(const struct bundle *bundle, uint32_t step)
 
 /* ---- edges ----------------------------------------------------------------------------------- */
 
-/* The result that is promised. */
+/* The promised result. */
 static enum status find_output(const struct bundle_promise *promise, const struct model *model,
                                const struct model_io **out, struct error *err)
 {
@@ -69,7 +69,8 @@ static enum status find_input(const struct infer_call *call, const struct bundle
     return ST_OK;
 }
 
-/* What the call says that it takes is what there will be, as far as that is known without sizes. */
+/* If a call declares the shape of a promised input, it must match the result as far as sizes are
+ * known. */
 static enum status check_type(const struct bundle_promise *promise, const struct model_io *output,
                               struct error *err)
 {
@@ -81,7 +82,7 @@ static enum status check_type(const struct bundle_promise *promise, const struct
                             oip_type_name(*said), oip_type_name(*is));
 }
 
-/* |edge| leads from a call whose model is known to one that has not failed yet. */
+/* The edge leads from a call whose model is known to a call that has not failed yet. */
 static enum status make_edge(const struct bundle *bundle, const struct infer_call *to,
                              const struct bundle_promise *promise, struct rt_cascade_edge *edge,
                              struct error *err)
@@ -102,7 +103,7 @@ static enum status make_edge(const struct bundle *bundle, const struct infer_cal
     return ST_OK;
 }
 
-/* An edge for each promise, also between calls that have failed: it says who fails with whom. */
+/* An edge for each promise, also between failed calls: edges decide which call fails with which. */
 static enum status make_edges(struct request *request, struct error *err)
 {
     struct bundle *bundle = request->infer.bundle;
@@ -131,7 +132,7 @@ static enum status make_edges(struct request *request, struct error *err)
 
 /* ---- DECODE, PREPARE ------------------------------------------------------------------------- */
 
-/* Spans of one answer have a limit. */
+/* One answer may have only so many spans. */
 static enum status count_binary(const struct bundle_call *call, size_t *total, struct error *err)
 {
     size_t count = 0;
@@ -146,7 +147,7 @@ static enum status count_binary(const struct bundle_call *call, size_t *total, s
     return ST_OK;
 }
 
-/* A want of memory is that of all together; what else is wrong stays with the call. */
+/* Running out of memory fails the whole list; any other error stays with its call. */
 static enum status decode_call(struct request *request, struct bundle_call *call,
                                size_t *binary_count)
 {
@@ -165,7 +166,7 @@ static enum status decode_call(struct request *request, struct bundle_call *call
     return status == ST_EXHAUSTED ? status : ST_OK;
 }
 
-/* The list has one turn in each sequence, however many of its calls are of that. */
+/* The list has one turn in each sequence, even if several of its calls belong to that sequence. */
 static void add_turn(struct bundle *bundle, struct rt_sequence *sequence)
 {
     struct rt_sched_lane *lane = rt_sequence_lane(sequence);
@@ -177,7 +178,7 @@ static void add_turn(struct bundle *bundle, struct rt_sequence *sequence)
     bundle->turn_count = i == bundle->turn_count ? i + 1 : bundle->turn_count;
 }
 
-/* No call before |step| is the last one of its sequence. */
+/* True if no earlier call is the last one of its sequence. */
 static enum status check_open(const struct bundle *bundle, uint32_t step, struct error *err)
 {
     const struct rt_sequence *sequence = call_of(bundle, step)->call.sequence;
@@ -193,7 +194,7 @@ static enum status check_open(const struct bundle *bundle, uint32_t step, struct
     return ST_OK;
 }
 
-/* In the order in which they will run. */
+/* In the order in which the calls will run. */
 static enum status open_sequences(struct request *request, struct error *err)
 {
     struct bundle *bundle = request->infer.bundle;
@@ -212,7 +213,7 @@ static enum status open_sequences(struct request *request, struct error *err)
     return ST_OK;
 }
 
-/* The cascade owns the invocations from here on; those of failed calls go. */
+/* The cascade owns the invocations from here on; those of failed calls are freed. */
 static void fill_cascade(struct bundle *bundle)
 {
     for (uint32_t step = 0; step < bundle->count; step++) {
@@ -303,7 +304,7 @@ static struct rt_sched_queue *enter(struct request *request)
     return request->serving->bundles;
 }
 
-/* To the scheduler it was cut when one of its calls was. */
+/* For the scheduler the list was cut short if one of its calls was. */
 static void on_cascade_done(struct rt_cascade *cascade, enum status status, void *arg)
 {
     struct request *request = arg;
@@ -327,14 +328,14 @@ static bool cancel(struct request *request)
     return false;
 }
 
-/* Why the call of |step| has no answer. */
+/* The reason why the call of |step| has no answer. */
 static void explain(const struct request *request, uint32_t step, bool is_late)
 {
     const struct bundle *bundle = request->infer.bundle;
     struct bundle_call *call = call_of(bundle, step);
     uint32_t cause = rt_cascade_cause(bundle->cascade, step);
     const struct bundle_call *first = call_of(bundle, cause);
-    struct error why = first->err; /* known before it was to run, or told already */
+    struct error why = first->err; /* known before the call was to run, or reported already */
     if (cause == step && call->err.code != ST_OK) {
         return;
     }
@@ -355,7 +356,7 @@ static void explain(const struct request *request, uint32_t step, bool is_late)
               SPAN_SHORT(first->id), why.text);
 }
 
-/* What is late before it has begun is late as a whole. */
+/* If the time is over before the list has begun, all of it is late. */
 static enum status finish(struct request *request, enum status status, struct error *err)
 {
     const struct bundle *bundle = request->infer.bundle;
@@ -462,7 +463,7 @@ static enum status hand_over(struct request *request, struct hal_pool *pool, str
     return rt_cascade_move_results(request->infer.bundle->cascade, pool, err);
 }
 
-/* Each call is a request to its model, with the times of the whole. */
+/* Each call counts as a request to its model, with the times of the whole list. */
 static void count(const struct request *request, uint64_t now_ns)
 {
     const struct bundle *bundle = request->infer.bundle;
@@ -475,7 +476,7 @@ static void count(const struct request *request, uint64_t now_ns)
     }
 }
 
-/* A list may name any models; while none is served it has no memory to be read into. */
+/* A list may name any models; while none is served there is no memory to read it into. */
 static int find(struct request *request)
 {
     return serving_verify(request->serving, &request->err) == ST_OK ? 200 : 503;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * POST /v2/batch: a list of calls of any models, answered together. Each has an answer and a status
- * of its own. An input of one may be a result of another; the whole is a partial cascade
- * (runtime/pipeline/cascade.h), one job of the scheduler, and one reservation of memory or none.
+ * POST /v2/batch: a list of calls of any models, answered together. Each call has its own answer
+ * and status. An input of one call may be a result of another. The whole is a partial cascade
+ * (runtime/pipeline/cascade.h), one job of the scheduler, and either one reservation of memory or
+ * none.
  *
- * What is wrong with the list refuses it: its text, ids that repeat or that nobody has, circles,
- * binary data that cannot be shared out. All else is the affair of one call, and of those that take
- * its results.
+ * Errors of the list refuse the list: in its text, ids that repeat or are unknown, circles, binary
+ * data that cannot be assigned to calls. Any other error belongs to one call and to the calls that
+ * take its results.
  */
 #ifndef PTED_SERVER_BUNDLE_H
 #define PTED_SERVER_BUNDLE_H
@@ -23,10 +24,10 @@
 struct bundle_promise {
     uint32_t from;
     const struct oip_promise *said;
-    const char *place;           /* "inputs[0].$from" */
+    const char *place;           /* the place in the text: "inputs[0].$from" */
     struct span name;            /* of the input, in the protocol's form */
-    uint32_t input;              /* raw; in the method's own form */
-    const struct oip_type *type; /* that the call says the result has, or NULL */
+    uint32_t input;              /* raw index, in the method's own form */
+    const struct oip_type *type; /* that the call declares for the result, or NULL */
     const struct shape *shape;   /* likewise */
 };
 
@@ -35,36 +36,36 @@ struct bundle_call {
     struct span id, text;
     struct span model_name, model_version;
     bool has_id, has_model, has_version, has_inputs, has_arguments;
-    bool is_silent;                  /* only its status is answered */
+    bool is_silent;                  /* the answer holds only its status */
     struct error err;                /* why it has failed; code ST_OK: it has not */
-    struct bundle_promise *promises; /* all that it takes; in the arena */
+    struct bundle_promise *promises; /* all promises that it takes; in the arena */
     uint32_t promise_count;
-    uint32_t step; /* of the cascade: after the steps that it takes results of */
+    uint32_t step; /* its step of the cascade, behind the steps whose results it takes */
 };
 
 struct bundle {
     struct bundle_call *calls; /* in the request's arena, like the other arrays */
     uint32_t count, capacity, promise_count;
-    uint32_t *order;             /* by step: its call */
-    struct rt_sched_turn *turns; /* in the sequences of its calls */
+    uint32_t *order;             /* by step: the call's index */
+    struct rt_sched_turn *turns; /* turns in the sequences of the calls */
     uint32_t turn_count;
     struct rt_cascade_edge *edges;
     struct rt_cascade_layout layout;
-    struct rt_cascade *cascade; /* owned; has the invocations once they are made */
-    size_t demand;              /* with that: memory that all of it takes at least */
+    struct rt_cascade *cascade; /* owned; owns the invocations once they are made */
+    size_t demand;              /* least memory of all invocations together */
 };
 
 extern const struct infer_ops bundle_ops; /* bundle.c */
 
-/* What the list of |request| holds, if that is one. */
+/* The list of |request|, if the request is one. */
 void bundle_free(struct request *request);
 
-/* bundle_read.c: the text becomes calls, each with its form's parse() behind it, with promises and
- * an order; out of memory of |request|. */
+/* In bundle_read.c: turns the text into calls, runs parse() of each call's form, and adds promises
+ * and an order. Uses memory of |request|. */
 MUST_CHECK enum status bundle_read(struct request *request, const struct oip_body *parts,
                                    struct error *err);
 
-/* Where call |index| is named in messages about the list: "[2]". */
+/* How messages about the list name call |index|: "[2]". */
 enum status bundle_prefix(uint32_t index, const char *separator, struct error *err);
 
 #endif

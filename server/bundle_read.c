@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two looks at the text: one finds the calls and what they are called, so that the second can read
- * each in the form and for the model that it names. Then promises are looked up and put in order.
+ * The text is read twice. The first pass finds the calls and their ids, so that the second can read
+ * each call in its form and for the model that it names. Then promises are resolved and the calls
+ * ordered.
  */
 #include "config.h"
 
@@ -15,15 +16,15 @@
 #include "server/server.h"
 #include "server/serving.h"
 
-#define CALLS_FIRST 4 /* that there is room for at first; it doubles */
+#define CALLS_FIRST 4 /* calls that there is room for at first; the room doubles */
 
-/* One list while it is read. */
+/* A list while it is read. */
 struct reader {
     struct request *request;
     struct arena *arena;
     struct bundle *bundle;
     const struct oip_body *parts;
-    struct span binary; /* that no call has taken yet */
+    struct span binary; /* bytes that no call has taken yet */
     struct error *err;
 };
 
@@ -56,7 +57,7 @@ static enum status read_text(struct reader *r, struct json *in, struct span *out
     return ST_OK;
 }
 
-/* Tensors are passed over by their brackets: the second look checks them. */
+/* Skips tensors by their brackets; the second pass checks them. */
 static enum status pass(struct reader *r, struct json *in)
 {
     struct span text;
@@ -111,7 +112,7 @@ static enum status read_call(struct reader *r, struct json *in, struct bundle_ca
                : ST_OK;
 }
 
-/* Room for one more call. */
+/* Makes room for one more call. */
 static enum status grow(struct reader *r)
 {
     struct bundle *bundle = r->bundle;
@@ -157,7 +158,7 @@ static enum status read_list(struct reader *r)
                                          BUNDLE_CALLS_MAX);
 }
 
-/* |index| when there is none. */
+/* Returns |index| if there is none. */
 static uint32_t find_call(const struct bundle *bundle, uint32_t count, struct span id,
                           uint32_t none)
 {
@@ -220,7 +221,7 @@ static enum status parse_call(struct reader *r, struct bundle_call *call)
     return ST_OK;
 }
 
-/* A call of a pipeline is one for each of its steps, too. */
+/* A call of a pipeline counts once for each of its steps, too. */
 static enum status count_calls(struct reader *r, const struct bundle_call *call, uint32_t index,
                                uint32_t *count)
 {
@@ -237,7 +238,7 @@ static enum status count_calls(struct reader *r, const struct bundle_call *call,
     return ST_OK;
 }
 
-/* Whose share of the binary data is whose is known only as long as all can be read. */
+/* Binary data can only be assigned to calls while all calls can be read. */
 static enum status parse_calls(struct reader *r)
 {
     uint32_t count = 0;
@@ -312,7 +313,7 @@ static enum status list_oip(struct reader *r, uint32_t index, const struct oip_r
     return ST_OK;
 }
 
-/* What a leaf says of the result has been compared with the method: but for the sizes. */
+/* Compares the leaf's declaration of the result with the method, sizes excepted. */
 static enum status list_tree(struct reader *r, uint32_t index, const struct call_request *tree)
 {
     struct bundle_call *call = &r->bundle->calls[index];
@@ -364,7 +365,9 @@ static bool is_ready(const struct bundle_call *call, const bool *is_placed)
     return true;
 }
 
-/* Of the calls that wait for each other: one that stands in the circle, found by going back. */
+/*
+ * Finds a call that is part of the circle, by going back among the calls that wait for each other.
+ */
 static enum status refuse_circle(const struct reader *r, const bool *is_placed)
 {
     const struct bundle *bundle = r->bundle;
@@ -387,7 +390,7 @@ static enum status refuse_circle(const struct reader *r, const bool *is_placed)
     return bundle_prefix(at, ".", r->err);
 }
 
-/* Each call after those whose results it takes; else as they stand in the list. */
+/* Orders each call behind those whose results it takes; otherwise the list's order stays. */
 static enum status put_in_order(struct reader *r)
 {
     struct bundle *bundle = r->bundle;

@@ -12,19 +12,19 @@
 #include "server/server.h"
 #include "server/serving.h"
 
-/* Of bytes that moved at a time, half count after each of these times. */
+/* Recently moved bytes count half after each period of this length. */
 #define HALF_LIFE_MS 100
 #define NEXT_TO_NOTHING 4096
-#define LITTLE (16 << 10) /* some 100 KB a second */
-/* A client that has not moved a byte for so long while others wait has stopped. */
+#define LITTLE (16 << 10) /* about 100 KB a second */
+/* A client counts as stopped if it has not moved a byte for this long while others wait. */
 #define PAUSE_MS 300
-/* An upload takes the memory of one that is so many times slower. */
+/* An upload takes the memory of another one that is this many times slower. */
 #define FAR_SLOWER 4
 #define RETRY_MS 20
 #define MS_PER_S 1000
-/* Where others hold less than one part of the memory in so many, a client is alone. */
+/* A client counts as alone if the others together hold less than this fraction of the memory. */
 #define ALONE 64
-/* That much of the memory, as a part, is for what connections hold beside the pool. */
+/* The fraction of the memory that connections may hold outside the pool. */
 #define SMALL 8
 
 /* ---- how fast -------------------------------------------------------------------------------- */
@@ -113,8 +113,8 @@ void clients_enter_pool(struct server *server)
 
 /* ---- whose turn it is to give memory back ---------------------------------------------------- */
 
-/* What has moved lately; false: it is not to be evicted. An upload that waits for memory has sent
- * more than we have read: it is not slow. */
+/* The bytes that moved recently; false: the connection is not to be evicted. An upload that waits
+ * for memory has sent more than we have read, so it is not slow. */
 static bool find_pace(const struct conn *conn, uint64_t now_ms, uint64_t *out_bytes)
 {
     bool is_waiting = conn->state == CONN_BODY && !list_is_empty(&conn->want_link);
@@ -124,8 +124,8 @@ static bool find_pace(const struct conn *conn, uint64_t now_ms, uint64_t *out_by
            (conn_is_paced(conn) && !is_waiting && now_ms - conn->pace.begun_ms >= HALF_LIFE_MS);
 }
 
-/* The slowest of those that hold memory, but |except|, below |limit| recent bytes; of several the
- * one that holds most. NULL: there is none. */
+/* The slowest connection that holds memory, other than |except|, with fewer than |limit| recent
+ * bytes; among equals the one that holds most. NULL: there is none. */
 static struct conn *find_slowest(const struct server *server, const struct conn *except,
                                  uint64_t limit, uint64_t now_ms)
 {
@@ -167,7 +167,7 @@ static bool evict_below(struct server *server, const struct conn *except, uint64
     return slowest != NULL;
 }
 
-/* For the upload of |conn|: one that is far slower, or moves next to nothing, gives way. */
+/* For the upload of |conn|: a far slower connection, or one that hardly moves, gives way. */
 static bool make_room(struct conn *conn)
 {
     uint64_t far_slower = recent_bytes(&conn->pace, uv_now(&conn->server->loop)) / FAR_SLOWER;
@@ -207,7 +207,7 @@ static struct body *upload_of(const struct conn *conn)
     return conn->state == CONN_BODY ? &conn->request->body : NULL;
 }
 
-/* Nobody has a promise: one upload goes on, however large. */
+/* If no upload has a promise, one goes on, however large it is. */
 static bool is_only_upload(const struct server *server)
 {
     for (struct list *node = server->conns.next; node != &server->conns; node = node->next) {
@@ -233,7 +233,7 @@ static bool promise(struct conn *conn)
     return is_only_upload(conn->server) && body_promise(body, true);
 }
 
-/* What has been promised may still be in use: by uploads that have paused since, for one. */
+/* Memory that was promised may still be in use, for example by an upload that has paused since. */
 static bool has_room(struct conn *conn)
 {
     struct body *body = upload_of(conn);
@@ -261,7 +261,7 @@ static bool may_send_large(struct conn *conn)
     return has_room(conn);
 }
 
-/* Small bodies have a part of the clients' share that large ones do not take from them. */
+/* Small bodies have a part of the clients' share that large bodies cannot take. */
 static bool may_send_small(struct conn *conn)
 {
     const struct hal_pool *pool = pool_of(conn->server);
@@ -298,8 +298,9 @@ static void take_promises_back(struct server *server)
 }
 
 /*
- * Each once, also one that begins to wait again, as far as the turn has time for them; the others
- * are first the next time. A retry may evict others, which leave the list.
+ * Retries each waiting connection once, as far as the turn has time, including those that begin to
+ * wait again; the others come first in the next turn. A retry may evict other connections, which
+ * then leave the list.
  */
 static void on_retry(uv_timer_t *timer)
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * zlib, one call at a time: input in, at most a window of output out, appended to something that
- * has a maximum. A bomb therefore costs no more than the largest body.
- */
+/* zlib, one call at a time: each call reads input and appends at most a window of output to a
+ * buffer with a maximum. A decompression bomb therefore costs no more than the largest body. */
 #include "config.h"
 
 #include "server/coding.h"
@@ -16,7 +14,7 @@
 
 #define WINDOW_BYTES (32 << 10)
 #define WINDOW_BITS 15
-#define GZIP_BITS 16 /* added to the window bits, zlib reads and writes the gzip format */
+#define GZIP_BITS 16 /* added to the window bits, makes zlib read and write the gzip format */
 #define DEFLATE_LEVEL 1
 
 static const char *const names[] = {
@@ -126,7 +124,7 @@ static int window_bits(enum coding coding)
     return WINDOW_BITS + (coding == CODING_GZIP ? GZIP_BITS : 0);
 }
 
-/* zlib counts in unsigned int: hands over the next piece of |in|. */
+/* zlib counts in unsigned int, so |in| is handed over in pieces. */
 static void feed(z_stream *stream, struct span *in)
 {
     size_t len = in->len < INT_MAX ? in->len : INT_MAX;
@@ -135,8 +133,7 @@ static void feed(z_stream *stream, struct span *in)
     *in = span_of(in->ptr + len, in->len - len);
 }
 
-/* The stream, or of the gzip format a member (RFC 1952 2.2), that |stream| and then |in| begin
- * with. */
+/* |stream| followed by |in| begins a zlib stream, or a gzip member (RFC 1952 2.2). */
 static enum status inflate_member(z_stream *stream, struct span *in, struct body *out,
                                   struct error *err)
 {
@@ -187,7 +184,7 @@ enum status coding_inflate(enum coding coding, struct span in, struct body *out,
     return status;
 }
 
-/* All of |in|, and the end of the stream when |flush| is Z_FINISH. */
+/* Processes all of |in|, and ends the stream if |flush| is Z_FINISH. */
 static bool deflate_span(z_stream *stream, struct span in, int flush, struct buf *out)
 {
     do {

@@ -15,21 +15,23 @@
 
 enum coding { CODING_IDENTITY, CODING_GZIP, CODING_DEFLATE };
 
-/* For who sent another one: RFC 9110 15.5.16. */
+/* Tells a client that sent another coding which ones are accepted: RFC 9110 15.5.16. */
 #define CODINGS_ACCEPTED "gzip, deflate"
 
-/* The value of Content-Encoding; false for one that we do not know. "" is identity. */
+/* The coding in a Content-Encoding field; false for an unknown one. "" is identity. */
 bool coding_find(struct span name, enum coding *out_coding);
 const char *coding_name(enum coding coding);
 
-/* The best of ours that Accept-Encoding allows; identity when in doubt. */
+/* The best of our codings that Accept-Encoding allows; identity when in doubt. */
 enum coding coding_accept(struct span value);
 
-/* All of |in| to the end of |out|, which bounds it: ST_TOO_LARGE. Not for identity. */
+/*
+ * Decodes all of |in| to the end of |out|, which bounds the result: ST_TOO_LARGE. Not for identity.
+ */
 MUST_CHECK enum status coding_inflate(enum coding coding, struct span in, struct body *out,
                                       struct error *err);
 
-/* Appends the coded |spans| to |out|. Not for identity. */
+/* Appends |spans| to |out|, encoded. Not for identity. */
 MUST_CHECK enum status coding_deflate(enum coding coding, const struct span *spans, size_t count,
                                       struct buf *out, struct error *err);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bytes reach the parser (conn_message.c) from on_read() or, when they were read ahead, from
- * conn_go_on(); both go through parse().
+ * Bytes reach the parser (conn_message.c) from on_read() or, if they were read ahead, from
+ * conn_go_on(); both call parse().
  *
- * Requests usually end inside the call that completed them. conn_answered() then only changes the
- * state and parse() goes on with the next message; it is a loop, never a recursion.
+ * A request usually ends within the call that completed it. conn_answered() then only changes the
+ * state, and parse() goes on with the next message in a loop, without recursion.
  */
 #include "config.h"
 
@@ -23,11 +23,13 @@
 #include "server/request.h"
 #include "server/server.h"
 
-/* Read straight into a body that is at least this far from complete. */
+/* A body is read in place while at least this many bytes are missing. */
 #define DIRECT_BYTES_MIN 4096
 #define DIRECT_BYTES_MAX (1 << 20)
 
-/* An answer of which no more is left is copied, so that a slow client keeps no request. */
+/*
+ * An answer with at most this much left is copied, so that a slow client does not hold its request.
+ */
 #define UNSENT_BYTES_MAX (64 << 10)
 
 static void on_close(uv_handle_t *handle)
@@ -82,7 +84,7 @@ void conn_enter(struct conn *conn, enum conn_state state, uint64_t ms)
 
 /* ---- what is up to the client ---------------------------------------------------------------- */
 
-/* The answer is on its way: all that is left to do is the client's. */
+/* The answer is on its way: only the client has something left to do. */
 static bool is_answering(const struct conn *conn)
 {
     return conn->state == CONN_FLUSH ||
@@ -122,11 +124,13 @@ size_t conn_held_bytes(const struct conn *conn)
     return bytes;
 }
 
-/* The message will not be complete: |status| says why, unless it has been refused before. */
+/*
+ * The message will not be completed. |status| is the reason, unless the request was refused before.
+ */
 static void give_up_reading(struct conn *conn, enum status code, const char *why, int http_status)
 {
     struct request *request = conn->request;
-    list_remove(&conn->want_link); /* the answer may have to wait, too */
+    list_remove(&conn->want_link); /* the answer may have to wait as well */
     if (!request->http_status) {
         const char *what = conn->state == CONN_HEAD ? "head" : "body";
         error_set(&request->err, code, "request %s: %s", what, why);
@@ -147,7 +151,7 @@ void conn_evict(struct conn *conn)
     }
 }
 
-/* How much of the answer the client has taken since the last look. */
+/* The bytes of the answer that the client has taken since the last look. */
 static void note_taken(struct conn *conn)
 {
     size_t queued = conn->io.stream.write_queue_size;
@@ -171,10 +175,8 @@ static void on_shutdown(uv_shutdown_t *shutdown, int uv_status)
     }
 }
 
-/*
- * Closing a socket with unread bytes resets it, and the reset may overtake the answer. So only our
- * side is closed, and what still comes is thrown away for a while.
- */
+/* Closing a socket with unread bytes resets it, and the reset may overtake the answer. So only our
+ * side is closed, and further bytes are discarded for a while. */
 static void linger(struct conn *conn)
 {
     conn_enter(conn, CONN_LINGER, conn_params(conn)->linger_timeout);
@@ -199,7 +201,7 @@ static bool is_reading_message(const struct conn *conn)
 static void on_continue_written(uv_write_t *write, int uv_status)
 {
     (void)write;
-    (void)uv_status; /* the answer's own write meets the same error */
+    (void)uv_status; /* the answer's own write fails with the same error */
 }
 
 static void send_continue(struct conn *conn)
@@ -215,7 +217,9 @@ static void send_continue(struct conn *conn)
     }
 }
 
-/* As many messages as |bytes| holds, until one has to be waited for; returns the bytes used. */
+/*
+ * Reads as many messages as |bytes| holds, until one has to be waited for; returns the bytes used.
+ */
 static size_t parse(struct conn *conn, struct span bytes)
 {
     must(!conn->is_parsing);
@@ -241,14 +245,15 @@ static bool is_reading_body(const struct conn *conn)
     return conn->state == CONN_BODY && !conn->request->http_status;
 }
 
-/* Once in a turn, and again while it has time: libuv goes on as long as a buffer is filled. */
+/* Called once in a turn, and again while the turn has time: libuv goes on as long as a buffer is
+ * filled. */
 static bool has_read_enough(struct conn *conn)
 {
     struct server *server = conn->server;
     return conn->read_turn == server->turns.number && !turns_has_time(server);
 }
 
-/* Bytes have come. None are read while there is no memory for them. */
+/* Bytes have come. While there is no memory for them none are read. */
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
     (void)suggested;
@@ -289,20 +294,20 @@ static void stop_reading(struct conn *conn)
     conn->is_stopped = true;
 }
 
-/* With a request that is complete, or with the answer to one. */
+/* The client has a complete request here, or the answer to one. */
 static bool is_busy(const struct conn *conn)
 {
     return conn->state == CONN_BUSY || conn->state == CONN_FLUSH;
 }
 
-/* What has come is not looked at until others have had their turn. */
+/* Does not look at received bytes before others have had their turn. */
 static bool is_waiting(const struct conn *conn)
 {
     return !list_is_empty(&conn->turn_link);
 }
 
-/* Bytes behind an unanswered request, or before their turn; when there are too many, the client has
- * to wait. */
+/* Keeps bytes that follow an unanswered request or come before their turn; if there are too many,
+ * reading stops. */
 static void keep_ahead(struct conn *conn, struct span bytes)
 {
     buf_add(&conn->ahead, bytes.ptr, bytes.len);
@@ -329,10 +334,8 @@ static void on_bytes(struct conn *conn, struct span bytes)
     clients_update(conn);
 }
 
-/*
- * The client sends nothing more, and whether it still reads cannot be seen. An answer that is under
- * way goes out; work that has yet to be done is not begun for somebody who has probably gone.
- */
+/* The client sends nothing more; whether it still reads cannot be seen. An answer under way goes
+ * out, but no work is begun for a client that has probably gone. */
 static void on_eof(struct conn *conn)
 {
     conn->is_eof = true;
@@ -341,7 +344,7 @@ static void on_eof(struct conn *conn)
     }
 }
 
-/* Behind a pause in on_alloc(). */
+/* Goes on after a pause in on_alloc(). */
 static void on_no_buffer(struct conn *conn)
 {
     if (!has_read_enough(conn)) {
@@ -358,14 +361,15 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
         on_bytes(conn, span_of(buf->base, (size_t)count));
     } else if (count == UV_EOF) {
         on_eof(conn);
-    } else if (count == UV_ENOBUFS) { /* on_alloc() had none */
+    } else if (count == UV_ENOBUFS) { /* on_alloc() had no memory */
         on_no_buffer(conn);
     } else if (count < 0) {
         conn_abort(conn);
     }
 }
 
-/* The body of |conn| waits for memory: it is read on when there is some, or refused in the end. */
+/* The body of |conn| waits for memory: reading goes on when there is some, or the request is
+ * refused in the end. */
 static bool retry_body(struct conn *conn)
 {
     uint64_t now_ms = uv_now(&conn->server->loop);
@@ -381,10 +385,8 @@ static bool retry_body(struct conn *conn)
     return is_last;
 }
 
-/*
- * What clients have yet to take is too much: the slowest gives way. It may be |conn|, which then is
- * gone; where nobody is slow yet, somebody is soon.
- */
+/* Clients have too much left to take: the slowest one gives way. That may be |conn|, which is then
+ * gone. If no client is slow yet, one will be soon. */
 static bool retry_flush(struct conn *conn)
 {
     bool is_over = clients_are_over(conn);
@@ -405,13 +407,13 @@ bool conn_retry(struct conn *conn)
     case CONN_FLUSH:
         return retry_flush(conn);
     default:
-        return true; /* it has been answered meanwhile */
+        return true; /* it has been answered in the meantime */
     }
 }
 
 /* ---- answering ------------------------------------------------------------------------------- */
 
-/* The client takes an answer from now on. */
+/* From now on the client takes an answer. */
 static void begin_flushing(struct conn *conn)
 {
     conn->queued_bytes = conn->io.stream.write_queue_size;
@@ -436,7 +438,7 @@ static void on_flushed(uv_write_t *write, int uv_status)
     }
 }
 
-/* Copies what is left of an answer, |bytes| in all: its request need not wait for the client.
+/* Copies the rest of an answer, |bytes| in all, so that its request need not wait for the client.
  * False: no memory. */
 static bool keep_rest(struct conn *conn, const uv_buf_t *bufs, unsigned count, size_t bytes)
 {
@@ -503,7 +505,7 @@ bool conn_write(struct conn *conn, uv_buf_t *bufs, unsigned count, uv_write_t *w
     return is_kept;
 }
 
-/* Goes on with what was read ahead, then with the socket. */
+/* Goes on with the bytes that were read ahead, then with the socket. */
 void conn_go_on(struct conn *conn)
 {
     size_t used = parse(conn, buf_span(&conn->ahead));
@@ -524,7 +526,7 @@ void conn_go_on(struct conn *conn)
     }
 }
 
-/* The answer is out. */
+/* The answer has been written. */
 static void go_on(struct conn *conn, bool is_keep_alive)
 {
     if (!is_keep_alive || conn->is_broken) {
@@ -564,7 +566,7 @@ void conn_answered(struct conn *conn, bool is_keep_alive)
 
 /* ---- opening, time, draining ----------------------------------------------------------------- */
 
-/* Over the limit a client gets a reason rather than a reset. */
+/* Beyond the limit a client gets a reason rather than a reset. */
 static void turn_away(struct conn *conn)
 {
     static const char body[] = "{\"error\":\"too many connections\"}";
@@ -582,7 +584,7 @@ static void turn_away(struct conn *conn)
     linger(conn);
 }
 
-/* Initialising cannot fail without a socket to make; the handle has to be closed from then on. */
+/* Initialising cannot fail, because no socket is made; from here on the handle has to be closed. */
 static int open_stream(struct conn *conn, int fd, bool is_unix)
 {
     uv_loop_t *loop = &conn->server->loop;
@@ -598,7 +600,7 @@ static int open_stream(struct conn *conn, int fd, bool is_unix)
     return rc;
 }
 
-/* Who has connected, for the log. */
+/* The address of the client, for the log. */
 static void name_remote(struct conn *conn, int fd)
 {
     struct address address = {.len = sizeof(address.storage)};
@@ -650,7 +652,7 @@ void conn_accept(struct server *server, int fd, bool is_unix)
     }
 }
 
-/* A request that is not complete: its time is up, or the client sends too little. */
+/* The time of an incomplete request is over, or the client sends too little. */
 static void check_reading(struct conn *conn, uint64_t now_ms)
 {
     bool may_send = list_is_empty(&conn->want_link);
@@ -670,7 +672,7 @@ static void check_busy(struct conn *conn, uint64_t now_ms)
             pace_is_too_slow(&conn->pace, conn_params(conn), now_ms)) {
             conn_abort(conn);
         }
-    } else if (now_ms >= conn->deadline_ms) { /* the scheduler sees to it */
+    } else if (now_ms >= conn->deadline_ms) { /* the scheduler watches it */
         conn_set_deadline(conn, conn_params(conn)->request_timeout);
     }
 }

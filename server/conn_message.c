@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One message of a connection, from its bytes to its request. framing_next() cuts the bytes into
- * parts and alone decides where anything ends; llhttp reads the fields of a head, which is all it
- * ever gets: it stops at the end of the head and starts anew with the next one. takers[] has what
- * happens with each kind of part.
+ * parts, and it alone decides where anything ends. llhttp only reads the fields of heads: it stops
+ * at the end of a head and starts anew with the next one. takers[] holds the function for each kind
+ * of part.
  *
- * Nothing behind a message is looked at before its answer is out, so an error there cannot overtake
+ * Nothing after a message is looked at before its answer is out, so an error there cannot overtake
  * the answer.
  */
 #include "config.h"
@@ -19,8 +19,8 @@
 /* ---- llhttp: fields of a head -------------------------------------------------------------------
  */
 
-/* Each callback gets the connection from the parser; a non-zero result stops the parser. They run
- * below read_head() only. */
+/* The parser passes the connection to each callback; a non-zero result stops the parser. Callbacks
+ * run inside read_head() only. */
 static struct conn *conn_of(llhttp_t *parser)
 {
     struct conn *conn;
@@ -29,7 +29,7 @@ static struct conn *conn_of(llhttp_t *parser)
     return conn;
 }
 
-/* |http_status| is 0, or that of the answer, which says |request->err|. */
+/* |http_status| is 0, or the status of the answer, whose text is request->err. */
 static bool settle(struct request *request, int http_status)
 {
     if (http_status) {
@@ -81,7 +81,7 @@ static const llhttp_settings_t settings = {
     .on_headers_complete = on_headers_complete,
 };
 
-/* llhttp's own words say less. */
+/* llhttp's own messages say less. */
 static const char *explain(const llhttp_t *parser, enum llhttp_errno error)
 {
     switch (error) {
@@ -116,7 +116,8 @@ static bool refuse_head(struct conn *conn, enum llhttp_errno error)
     return settle(request, 400);
 }
 
-/* Have both found the end of the head, or neither? Otherwise nobody knows what the next byte is. */
+/* Both readers must find the end of the head at the same byte; otherwise the meaning of the next
+ * byte is unknown. */
 static bool read_head(struct conn *conn, struct span bytes, bool is_end)
 {
     llhttp_t *parser = &conn->parser;
@@ -126,17 +127,17 @@ static bool read_head(struct conn *conn, struct span bytes, bool is_end)
     if (is_end ? error == HPE_PAUSED && end == bytes.ptr + bytes.len : error == HPE_OK) {
         return true;
     }
-    return conn->request->http_status ? false /* said by a callback */ : refuse_head(conn, error);
+    return conn->request->http_status ? false /* set by a callback */ : refuse_head(conn, error);
 }
 
 /* ---- parts of a message -------------------------------------------------------------------------
  */
 
-/* Takes a part; false: the message is refused, with its status and text in the request, if there is
- * one. */
+/* Takes a part. False: the message is refused; its request, if there is one, has the status and the
+ * text. */
 typedef bool take_f(struct conn *conn, struct span bytes);
 
-/* A message begins with the first part of it. */
+/* The first part of a message begins it. */
 static bool ensure_request(struct conn *conn)
 {
     if (conn->request) {
@@ -173,7 +174,7 @@ static enum route_method method_of(const llhttp_t *parser)
     }
 }
 
-/* A refused request keeps its connection when its body is short enough to be read past. */
+/* A refused request keeps its connection if its body is short enough to be skipped. */
 static bool can_discard(const struct conn *conn, const struct request_framing *framing)
 {
     bool is_short = framing->is_chunked || framing->content_length <= CONN_DISCARD_BYTES_MAX;
@@ -208,13 +209,13 @@ static bool take_head_end(struct conn *conn, struct span bytes)
     return true;
 }
 
-/* What a chunk is going to have: nobody waits for more than may come. */
+/* The expected bytes of a chunk: no more are waited for than may come. */
 static bool take_chunk(struct conn *conn, struct span bytes)
 {
     struct request *request = conn->request;
     (void)bytes;
     if (request->http_status) {
-        return true; /* to be discarded */
+        return true; /* discarded later */
     }
     enum status status = body_expect(&request->body, conn->framing.left, &request->err);
     return settle(request, status == ST_OK ? 0 : http_status_of(status));
@@ -264,7 +265,7 @@ void conn_message_refuse(struct conn *conn)
 {
     struct request *request = conn->request;
     if (!request) {
-        conn_abort(conn); /* no memory for one */
+        conn_abort(conn); /* no memory for a request */
         return;
     }
     must(request->http_status);
@@ -302,7 +303,7 @@ size_t conn_message_feed(struct conn *conn, struct span bytes)
         }
         if (!takers[part.kind](conn, part.bytes)) {
             conn_message_refuse(conn);
-            return bytes.len; /* nothing behind an error means anything */
+            return bytes.len; /* after an error nothing has a meaning */
         }
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What conn.c and conn_message.c share. Loop thread. */
+/* Shared by conn.c and conn_message.c. Loop thread. */
 #ifndef PTED_SERVER_CONN_PRIV_H
 #define PTED_SERVER_CONN_PRIV_H
 
@@ -7,7 +7,8 @@
 #include "server/conn.h"
 #include "server/server.h"
 
-/* A body that nobody wants is read up to here to keep the connection; beyond, it is closed. */
+/* An unwanted body up to this size is read to keep the connection; otherwise the connection is
+ * closed. */
 #define CONN_DISCARD_BYTES_MAX (64 << 10)
 
 static inline const struct params *conn_params(const struct conn *conn)
@@ -15,7 +16,7 @@ static inline const struct params *conn_params(const struct conn *conn)
     return conn->server->params;
 }
 
-/* The current state may last |ms| from now. */
+/* The current state may last |ms| from now on. */
 void conn_set_deadline(struct conn *conn, uint64_t ms);
 void conn_enter(struct conn *conn, enum conn_state state, uint64_t ms);
 
@@ -23,13 +24,13 @@ void conn_enter(struct conn *conn, enum conn_state state, uint64_t ms);
 
 void conn_message_init(struct conn *conn);
 
-/* Takes bytes up to the end of one message, whose request runs then; returns how many. */
+/* Takes bytes up to the end of one message and then runs its request; returns the bytes taken. */
 size_t conn_message_feed(struct conn *conn, struct span bytes);
 
-/* How many bytes come next that are data of a body that is wanted, whatever the client sends. */
+/* Number of bytes to come that certainly are data of a wanted body. */
 size_t conn_message_missing(const struct conn *conn);
 
-/* The message is not read to its end, for what its request says: its answer is the last one. */
+/* The message is not read to its end, because of its request; its answer is the last one. */
 void conn_message_refuse(struct conn *conn);
 
 #endif

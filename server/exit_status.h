@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the process tells its caller: an outcome as a number of sysexits.h. */
+/* The exit status of the process: an outcome as a number of sysexits.h. */
 #ifndef PTED_SERVER_EXIT_STATUS_H
 #define PTED_SERVER_EXIT_STATUS_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scan() walks the table; take_data() counts what the table has no business with. The usual bytes
- * of names, targets and values are skipped in runs, one look at a table of 256 for each, so that
- * states cost only where something changes.
+ * scan() walks the table; take_data() counts bytes that the table does not look at. The usual bytes
+ * of names, targets and values are skipped in runs, with one look at a table of 256 for each, so
+ * that states cost time only where something changes.
  */
 #include "config.h"
 
@@ -427,7 +427,7 @@ static enum framing_kind walk(struct framing *framing, struct scan *scan)
     }
 }
 
-/* The head, and what is beside the data of chunks: by the table, within its limit. */
+/* The head, and the bytes beside the data of chunks: read by the table, within their limit. */
 static struct framing_part scan(struct framing *framing, struct span *rest)
 {
     size_t max = framing->params->header_bytes_max - framing->bytes;
@@ -445,14 +445,14 @@ static struct framing_part scan(struct framing *framing, struct span *rest)
         framing->from = framing->state;
         kind = refuse(framing, REFUSAL_BYTES, *rest->ptr);
     }
-    if (scan.first && scan.first < scan.at) { /* a refusal comes behind what is before it */
+    if (scan.first && scan.first < scan.at) { /* a refusal comes after the parts before it */
         kind = kind == FRAMING_PART_HEAD_END ? kind : FRAMING_PART_HEAD;
         return part_of(kind, span_of(scan.first, (size_t)(scan.at - scan.first)));
     }
     return part_of(kind, span_of(NULL, 0));
 }
 
-/* Data is counted and not looked at. */
+/* Data is counted, not looked at. */
 static struct framing_part take_data(struct framing *framing, struct span *rest)
 {
     size_t len = rest->len < framing->left ? rest->len : (size_t)framing->left;
@@ -494,7 +494,7 @@ struct framing_part framing_next(struct framing *framing, struct span *rest)
     case FRAMING_REFUSED:
         return part_of(FRAMING_PART_REFUSED, span_of(NULL, 0));
     default:
-        must(framing->state != FRAMING_HEAD_END); /* framing_begin_body() was forgotten */
+        must(framing->state != FRAMING_HEAD_END); /* the caller forgot framing_begin_body() */
         return scan(framing, rest);
     }
 }

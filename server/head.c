@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * server/framing.c and llhttp have refused what is malformed; what the fields mean together is
- * here: Content-Length beside Transfer-Encoding, codings before "chunked", Host and Expect.
- */
+/* server/framing.c and llhttp have refused malformed heads. This file checks what fields mean
+ * together: Content-Length beside Transfer-Encoding, codings before "chunked", Host and Expect. */
 #include "config.h"
 
 #include "server/head.h"
@@ -63,7 +61,7 @@ void head_add_name(struct head *head, struct span part)
     }
 }
 
-/* The first fragment of a value, which may be empty, settles whose it is. */
+/* The first fragment of a value, which may be empty, decides which field it belongs to. */
 static void settle_field(struct head *head)
 {
     if (head->name_len == 0) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tables first, then the printing of a head. A head is put together from known pieces without
- * snprintf: it is made for each answer, and each piece has a bound that is checked at the end.
+ * Tables first, then the printing of a head. A head is assembled from known pieces without
+ * snprintf(), because each answer needs one; each piece has a bound, which is checked at the end.
  */
 #include "config.h"
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What HTTP/1.1 calls things: the fields that we read, the status that each outcome has, and the
- * head of an answer. No sockets here. Loop thread: the date is cached.
- */
+/* The vocabulary of HTTP/1.1: the fields that we read, the status of each outcome, and the head of
+ * an answer. No sockets. Loop thread: the date is cached. */
 #ifndef PTED_SERVER_HTTP_H
 #define PTED_SERVER_HTTP_H
 
@@ -23,12 +21,12 @@ enum http_field {
     HTTP_INFERENCE_HEADER_CONTENT_LENGTH,
     HTTP_TRANSFER_ENCODING,
     HTTP_X_REQUEST_TIMEOUT_MS,
-    HTTP_FIELD_COUNT, /* also: none of them */
+    HTTP_FIELD_COUNT, /* also: none of these fields */
 };
 
 #define HTTP_FIELD_NAME_MAX 31
 
-/* Case does not matter. */
+/* The case of letters does not matter. */
 enum http_field http_field_find(const char *name, size_t len);
 
 /* The only place where an outcome becomes an HTTP status. */
@@ -46,7 +44,7 @@ struct http_head {
     const char *accept_encoding;  /* of a 415; NULL: not sent */
     uint32_t retry_after_s;       /* Retry-After; 0: not sent */
     bool close;                   /* "Connection: close" */
-    bool keep_alive;              /* "Connection: keep-alive", which HTTP/1.0 wants to hear */
+    bool keep_alive;              /* "Connection: keep-alive", which HTTP/1.0 clients need to see */
 };
 
 #define HTTP_HEAD_BYTES_MAX 512

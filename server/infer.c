@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A body becomes a call, or several, and these become an answer, whichever form they have: what all
- * have in common. Tensors are decoded straight into the memory that the device reads, or bound
- * where they lie in the body; results go out from the memory that the device wrote.
+ * From a body to one call or several, and from these to an answer: the parts that all forms share.
+ * Tensors are decoded directly into the memory that the device reads, or bound in place in the
+ * body; results are sent from the memory that the device wrote.
  */
 #include "config.h"
 
@@ -30,7 +30,7 @@
 #define NS_PER_MS 1000000u
 #define ARENA_BYTES_MAX (4 << 20)
 #define ARENA_KEEP_BYTES (64 << 10)
-/* Below this an answer is not worth compressing. */
+/* A smaller answer is not worth compressing. */
 #define DEFLATE_BYTES_MIN 1024
 
 enum status infer_init(struct request *request, const struct params *params, struct error *err)
@@ -86,13 +86,13 @@ static void reset_call(struct request *request, struct infer_call *call)
     *call = (struct infer_call){0};
 }
 
-/* What a request makes us allocate counts, beyond what every request has. */
+/* Memory that a request makes us allocate counts from a minimum on, which every request has. */
 static enum status count_heap(struct infer *infer, size_t bytes, struct error *err)
 {
     if (bytes <= ARENA_KEEP_BYTES || bytes <= infer->charged_bytes) {
         return ST_OK;
     }
-    if (bytes > hal_pool_size(infer->pool) || /* also where nobody else has any */
+    if (bytes > hal_pool_size(infer->pool) || /* even if no other user has any memory */
         !hal_pool_promise(infer->pool, bytes - infer->charged_bytes)) {
         return error_set(err, ST_EXHAUSTED, "no memory now for a request of so many parts");
     }
@@ -105,7 +105,7 @@ static enum status count_arena(struct infer *infer, struct error *err)
     return count_heap(infer, infer->arena.used_bytes, err);
 }
 
-/* Steps of pipelines get their memory one by one; all of it counts before the first. */
+/* Steps of pipelines get their memory one by one; all of it is counted before the first step. */
 static enum status count_steps(struct infer *infer, struct error *err)
 {
     return count_heap(infer, infer->arena.used_bytes + infer->steps_bytes, err);
@@ -156,7 +156,7 @@ void infer_reset(struct request *request)
 
 /* ---- before the body ------------------------------------------------------------------------- */
 
-/* X-Request-Timeout-Ms; what cannot be held is no limit. */
+/* X-Request-Timeout-Ms; a number too large to hold is no limit. */
 static bool read_timeout(const struct head *head, uint64_t *out_us, struct error *err)
 {
     *out_us = 0;
@@ -212,7 +212,7 @@ int infer_begin(struct request *request)
     return read_timeout(&request->head, &infer->timeout_us, &request->err) ? 200 : 400;
 }
 
-/* Of memory for requests. */
+/* Bytes of the memory for requests. */
 static size_t body_bytes(const struct request *request)
 {
     return body_pool_bytes(&request->body) + body_pool_bytes(&request->infer.inflated);
@@ -265,7 +265,7 @@ static enum status remove_coding(struct request *request, struct error *err)
         return ST_OK;
     }
     infer->body = &infer->inflated;
-    body_reset(&infer->inflated); /* there may have been no memory for all of it before */
+    body_reset(&infer->inflated); /* an earlier attempt may have run out of memory */
     return check_memory(
         request, coding_inflate(coding, body_span(&request->body), &infer->inflated, err), err);
 }
@@ -379,7 +379,7 @@ enum status infer_open_sequence(struct request *request, struct infer_call *call
         .name = parameters->sequence_name,
     };
     if (rt_program_state_bytes(key.program) == 0) {
-        return ST_OK; /* nothing to remember */
+        return ST_OK; /* there is nothing to remember */
     }
     call->is_sequence_end = parameters->sequence_end;
     if (rt_sequences_open(request->serving->sequences, &key, parameters->sequence_start,
@@ -390,7 +390,8 @@ enum status infer_open_sequence(struct request *request, struct infer_call *call
     return ST_OK;
 }
 
-/* Inputs have their own memory now, or keep the body's; nothing else borrows from it. */
+/* From here on inputs have memory of their own or keep the body's; nothing else borrows from the
+ * body. */
 static void drop_bodies(struct request *request)
 {
     body_reset(&request->body);
@@ -422,7 +423,8 @@ enum status infer_prepare(struct request *request, enum rt_prepare_mode mode, st
 {
     struct infer *infer = &request->infer;
     enum status status = check_memory(request, infer->ops->prepare(request, mode, err), err);
-    infer->is_short &= infer->bundle == NULL; /* its calls have gone, their bodies before them */
+    infer->is_short &=
+        infer->bundle == NULL; /* the calls have been freed, their bodies before them */
     return status;
 }
 
@@ -451,7 +453,7 @@ enum status infer_finish(struct request *request, enum status status, struct err
 
 uint64_t infer_time_limit_ns(const struct request *request)
 {
-    const struct model *model = request->infer.call.model; /* NULL: it is a list */
+    const struct model *model = request->infer.call.model; /* NULL: the request is a list */
     const struct params *params = model ? &model->params : request->server->params;
     uint64_t limit_us = params->request_timeout * 1000;
     uint64_t timeout_us = request->infer.timeout_us;
@@ -501,7 +503,7 @@ static enum status compress(struct request *request, struct error *err)
                           &infer->deflated, err);
 }
 
-/* Is the answer, or its end, the memory of results? */
+/* Is the answer, or the end of it, the memory of results? */
 static bool has_results(const struct infer *infer)
 {
     return infer->encoded.has_binary && infer->coding == CODING_IDENTITY;

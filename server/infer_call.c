@@ -115,7 +115,7 @@ static enum status decode_input(struct infer *infer, struct infer_call *call, ui
     const struct call_leaf *leaf = &call->tree.leaves[index];
     const struct call_method *method = &call->model->call;
     if (leaf->form == CALL_ABSENT || leaf->form == CALL_PROMISE) {
-        return ST_OK; /* call_parse() knows that it may be */
+        return ST_OK; /* call_parse() has checked that it may be left out */
     }
     switch (method->inputs[index].kind) {
     case CALL_TENSOR:
@@ -127,7 +127,7 @@ static enum status decode_input(struct infer *infer, struct infer_call *call, ui
                    ? ST_OK
                    : call_prefix(method, index, ": ", err);
     case CALL_NONE:
-        break; /* has no leaf that is given */
+        break; /* no leaf is given for it */
     }
     unreachable();
 }

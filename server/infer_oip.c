@@ -63,7 +63,7 @@ static void add_output(struct infer_call *call, const struct model_io *io, const
     call->outputs[call->output_count++] = (struct infer_output){io, name, is_binary};
 }
 
-/* The results that the client named, or all: settled before anything runs. */
+/* The results that the client named, or all of them: decided before anything runs. */
 static enum status choose_outputs(struct arena *arena, struct infer_call *call, struct error *err)
 {
     const struct model *model = call->model;
@@ -97,7 +97,7 @@ static enum status choose_outputs(struct arena *arena, struct infer_call *call, 
     return ST_OK;
 }
 
-/* The runtime knows inputs by their index; the client knows where in its request they stand. */
+/* The runtime knows inputs by index; the client knows their position in its request. */
 static enum status place_input(enum status status, const struct oip_request_input *input,
                                const char *behind, struct error *err)
 {
@@ -161,7 +161,7 @@ static enum status decode_input(struct infer *infer, struct infer_call *call,
 {
     const struct model *model = call->model;
     const struct model_io *io = model_find_io(model->inputs, model->input_count, input->name);
-    must(io); /* infer_check_names() has looked */
+    must(io); /* infer_check_names() has checked */
     TRY(oip_verify_input(input, &io->meta, err));
     switch (io->kind) {
     case RT_IO_TENSOR:

@@ -22,7 +22,7 @@ static enum status parse(struct request *request, const struct oip_body *parts, 
     return ST_OK;
 }
 
-/* What the answer says of the request stays when its body goes. */
+/* The parts of the request that the answer repeats are kept when the body is freed. */
 static enum status keep_id(struct infer *infer, struct error *err)
 {
     struct oip_request *oip = &infer->call.oip;
@@ -98,7 +98,7 @@ static bool start(struct request *request, enum hal_caller caller)
 {
     struct rt_invocation *invocation = request->infer.call.invocation;
     struct error *err = &request->err;
-    err->code = ST_OK; /* there may have been no memory before */
+    err->code = ST_OK; /* an earlier attempt may have run out of memory */
     if (rt_invocation_prepare(invocation, RT_PREPARE_ALL, err) == ST_OK) {
         rt_invocation_submit(invocation, caller, on_run_done, &request->job);
         return true;
@@ -140,7 +140,7 @@ static bool cancel(struct request *request)
 static enum status finish(struct request *request, enum status status, struct error *err)
 {
     struct infer_call *call = &request->infer.call;
-    bool is_refused = err->code == status; /* by start(), which has said why */
+    bool is_refused = err->code == status; /* after start(), which has set the reason */
     if (status == ST_OK) {
         infer_end_sequence(call);
         return ST_OK;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sockets of our own and not libuv's streams: those stop watching the socket when a connection
- * cannot be taken, and repeat accept() without an end while it fails (uv__server_io()).
+ * Our own sockets instead of libuv's streams. libuv stops watching a socket when a connection
+ * cannot be taken, and repeats accept() endlessly while it fails (uv__server_io()).
  *
- * A socket in the file system is created for its owner and group only, before anybody can connect;
- * one that a dead process left behind is replaced, one that somebody listens on is not.
+ * A socket in the file system is created for its owner and group only, before a client can connect.
+ * A socket that a dead process left behind is replaced; one with a listening process is not.
  */
 #include "config.h"
 
@@ -32,9 +32,9 @@
 #define LISTENER_MAGIC 0x6c697374u
 #define BACKLOG 4096
 #define SOCKET_MASK 0117 /* rw for the owner and the group */
-/* Of one listener in one turn of the loop: those who are connected have their turn, too. */
+/* Connections of one listener in one turn of the loop; connected clients have their turn, too. */
 #define ACCEPTS_MAX 64
-/* After an error of which another attempt now would be the same. */
+/* Pause after an error that another attempt now would only repeat. */
 #define RETRY_MS 100
 
 struct listener {
@@ -44,9 +44,9 @@ struct listener {
     int fd;                /* owned */
     uv_poll_t poll;        /* of |fd| */
     struct address address;
-    bool is_bound;       /* by us: its path goes with it */
-    uint64_t accepted;   /* also those who were turned away */
-    struct watched seen; /* by the watchdog */
+    bool is_bound;       /* created by us: its path is removed at the end */
+    uint64_t accepted;   /* clients that were turned away included */
+    struct watched seen; /* set by the watchdog */
 };
 
 static void on_close(uv_handle_t *handle)
@@ -67,7 +67,7 @@ static void close_listener(struct listener *listener)
     close(listener->fd);
 }
 
-/* |fd| is its own from now on, also when this fails. */
+/* Takes over |fd|, even if it fails. */
 static enum status add_listener(struct server *server, int fd, struct listener **out_listener,
                                 struct error *err)
 {
@@ -93,7 +93,7 @@ static enum status add_listener(struct server *server, int fd, struct listener *
 
 /* ---- binding --------------------------------------------------------------------------------- */
 
-/* Nobody answers there, and it is a socket: its owner has died. */
+/* The socket has no listening process: its owner has died. */
 static bool is_stale(const struct address *address)
 {
     struct stat st;
@@ -110,7 +110,7 @@ static bool is_stale(const struct address *address)
     return is_refused;
 }
 
-/* 0 or an errno. */
+/* Returns 0 or an errno. */
 static int bind_fd(int fd, const struct address *address)
 {
     const int one = 1;
@@ -128,7 +128,8 @@ static int bind_fd(int fd, const struct address *address)
     return rc < 0 ? number : 0;
 }
 
-/* |address| gets the port that the system has chosen; |out_errno|: why not, or 0. */
+/* |address| receives the port that the system has chosen; |out_errno| is the reason of a failure,
+ * or 0. */
 static enum status bind_address(struct server *server, const char *text, struct address *address,
                                 int *out_errno, struct error *err)
 {
@@ -148,7 +149,7 @@ static enum status bind_address(struct server *server, const char *text, struct 
     return ST_OK;
 }
 
-/* The machine has no such address: no IPv6, or none of that kind of network at all. */
+/* The machine has no such address: no IPv6, or no network of that kind. */
 static bool is_absent(int number)
 {
     return number == EADDRNOTAVAIL || number == EAFNOSUPPORT;
@@ -161,7 +162,7 @@ enum status listener_bind(struct server *server, const char *text, struct error 
     TRY(address_resolve(text, addresses, &count, err));
     for (uint32_t i = 0; i < count; i++) {
         int number;
-        if (bound) { /* port 0 is chosen once */
+        if (bound) { /* port 0 is chosen only once */
             address_set_port(&addresses[i], address_port(&addresses[i - 1]));
         }
         enum status status = bind_address(server, text, &addresses[i], &number, err);
@@ -213,14 +214,14 @@ static void on_retry(uv_timer_t *timer)
     }
 }
 
-/* The socket stays readable: to be woken for it again at once would be all that the loop does. */
+/* The socket stays readable: without a pause the loop would do nothing but wake up for it. */
 static void pause_accepting(struct listener *listener)
 {
     uv_poll_stop(&listener->poll);
     uv_timer_start(&listener->server->accept_retry, on_retry, RETRY_MS, 0);
 }
 
-/* Errors of the connection that accept() was to return (accept(2)), and not of ours. */
+/* Errors of a connection that accept() reports (accept(2)), which are not errors of ours. */
 static bool is_of_client(int number)
 {
     static const int numbers[] = {EINTR,       ECONNABORTED, EPROTO,   ENETDOWN,
@@ -234,7 +235,7 @@ static bool is_of_client(int number)
     return false;
 }
 
-/* With no descriptor left the spare one makes room, so that the client learns it at once. */
+/* If no descriptor is left the spare one makes room, so that the client is told at once. */
 static bool turn_away(struct listener *listener)
 {
     struct server *server = listener->server;

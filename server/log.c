@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A line is formatted on the stack, cut at LOG_LINE_MAX, escaped and written at once, so that lines
- * of different threads do not mix. A full pipe loses the line rather than stopping the loop: a pipe
+ * of different threads do not mix. If a pipe is full the line is lost and the loop goes on; a pipe
  * that polls as writable has room for PIPE_BUF, which is more than a line.
  */
 #include "config.h"
@@ -43,7 +43,8 @@ static int log_fd = STDERR_FILENO;
 
 /* ---- where lines go -------------------------------------------------------------------------- */
 
-/* JOURNAL_STREAM is "device:inode" of the stream that systemd made for us; stderr may be another.
+/*
+ * JOURNAL_STREAM is "device:inode" of the stream that systemd made for us; stderr may be another.
  */
 static bool stderr_is_journal(void)
 {
@@ -55,7 +56,7 @@ static bool stderr_is_journal(void)
            (unsigned long long)st.st_ino == inode;
 }
 
-/* Without waiting for the reader of a pipe. */
+/* Writes without waiting for the reader of a pipe. */
 static enum status open_file(const char *path, int *out_fd, struct error *err)
 {
     *out_fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
@@ -73,7 +74,7 @@ enum status log_open(const char *path, enum log_level level, struct error *err)
     return path ? open_file(path, &log_fd, err) : ST_OK;
 }
 
-/* Other threads write meanwhile: the descriptor keeps its number. */
+/* Other threads write at the same time, so the descriptor keeps its number. */
 enum status log_reopen(struct error *err)
 {
     int fd;
@@ -118,7 +119,9 @@ static bool is_disruptive(uint32_t code)
            (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
 }
 
-/* What stands for the |len| bytes at |p|, which are a sequence, or for one byte when |len| is 0. */
+/*
+ * The text shown for the |len| bytes at |p|, which form a sequence, or for one byte if |len| is 0.
+ */
 static size_t show(char *out, size_t size, const uint8_t *p, size_t len)
 {
     bool is_plain =
@@ -186,6 +189,6 @@ void log_line(enum log_level level, const char *fmt, ...)
     struct pollfd room = {.fd = log_fd, .events = POLLOUT};
     if (poll(&room, 1, 0) == 1) {
         ssize_t written = write(log_fd, line, used);
-        (void)written; /* nowhere to complain to */
+        (void)written; /* there is nowhere to report this */
     }
 }

@@ -18,12 +18,12 @@
 enum log_level { LOG_ERROR, LOG_WARNING, LOG_NOTICE, LOG_INFO, LOG_DEBUG, LOG_LEVEL_COUNT };
 
 /*
- * Lines above |level| are dropped from now on. The others go to the end of the file |path|, which
- * is borrowed and made if need be, or to stderr when it is NULL; before this call they go there.
+ * Drops lines above |level| from now on. The others go to the end of the file |path|, which is
+ * borrowed and created if need be, or to stderr if it is NULL. Before this call they go to stderr.
  */
 MUST_CHECK enum status log_open(const char *path, enum log_level level, struct error *err);
 
-/* After |path| was renamed: makes it anew. The old file stays in use when that fails. */
+/* Opens |path| again after it was renamed. If that fails the old file stays in use. */
 MUST_CHECK enum status log_reopen(struct error *err);
 
 /* The file that lines go to; NULL: stderr. */
@@ -38,9 +38,10 @@ bool log_has_level(enum log_level level);
 void log_line(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /*
- * Writes |text| to |out| so that a line can show it: controls and bytes that are no UTF-8 as \xNN,
- * characters that change lines or the direction of text as \u{202e}, everything else as it is.
- * Stops before what does not fit into |size|. Returns the length; nothing is terminated.
+ * Writes |text| to |out| in a form that a line can show: controls and bytes that are not UTF-8 as
+ * \xNN, characters that change lines or the direction of text as \u{202e}, everything else
+ * unchanged. Stops before the first piece that does not fit into |size|. Returns the length; does
+ * not terminate.
  */
 size_t log_escape(char *out, size_t size, struct span text);
 

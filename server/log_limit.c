@@ -10,7 +10,7 @@
 #define WINDOW_NS (LOG_LIMIT_S * (uint64_t)1000000000)
 
 static const struct {
-    enum log_level level; /* of its lines, and of the one with their number */
+    enum log_level level; /* of a line, and of the line with the count */
     const char *name;
 } kinds[LOG_KIND_COUNT] = {
     [LOG_KIND_REFUSED] = {LOG_INFO, "requests answered 4xx"},

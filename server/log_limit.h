@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lines that clients cause: so many of a kind in a window of time are written, the rest is counted
- * and the count is written when the window is over. Time comes from a clock that the caller gives.
+ * Lines that clients cause. A number of lines of each kind is written in a window of time; further
+ * ones are counted, and the count is written when the window is over. The caller gives the clock.
  * One thread.
  */
 #ifndef PTED_SERVER_LOG_LIMIT_H
@@ -31,13 +31,11 @@ struct log_limits {
 
 void log_limits_init(struct log_limits *limits, uint64_t (*clock)(void));
 
-/* May a line of |kind| be written now? False: it is counted. At level debug always. */
+/* May a line of |kind| be written now? False: the line is counted. At level debug always true. */
 bool log_limits_admit(struct log_limits *limits, enum log_kind kind);
 
-/*
- * Writes the counts of windows that are over, or with |of_all| of all windows. True: lines have
- * been counted in a window that is not over.
- */
+/* Writes the counts of windows that are over, or with |of_all| of all windows. True: a window that
+ * is not over has counted lines. */
 bool log_limits_flush(struct log_limits *limits, bool of_all);
 
 #endif

@@ -30,7 +30,7 @@ static int print_help(void)
     return finish_output();
 }
 
-/* Whoever starts the daemon looks at stderr. */
+/* The person or program that starts the daemon reads stderr. */
 static int fail(const struct error *err)
 {
     fprintf(stderr, "pted: %s\n", err->text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of models: what is in it, in which order, and how it is found. */
+/* The table of models: its content, its order, and finding a model in it. */
 #include "config.h"
 
 #include <ctype.h>
@@ -38,7 +38,7 @@ struct rt_step_counts model_step_counts(const struct model *model, uint32_t step
     return counts;
 }
 
-/* The method goes, its counts stay; their names go with it. */
+/* The method is released but its counts stay, and so do the names that they use. */
 static void keep_counts(struct model *model)
 {
     for (uint32_t i = 0; i < model->step_count; i++) {
@@ -237,7 +237,7 @@ void models_keep_stats(struct models *models, const struct models *from)
     }
 }
 
-/* The first of |name|'s versions, which is the highest; or where it would be. */
+/* The first of |name|'s versions, which is the highest; or the place for it. */
 static uint32_t lower_bound(const struct models *models, const char *name)
 {
     uint32_t low = 0, high = models->address_count;
@@ -252,7 +252,7 @@ static uint32_t lower_bound(const struct models *models, const char *name)
     return low;
 }
 
-/* A file whose methods have their own names only has no model of its name. */
+/* A file without a default method has no model of its name. */
 static void refuse_address(const struct models *models, const char *name, struct error *err)
 {
     char prefix[ROUTE_MODEL_MAX + 2];
@@ -286,7 +286,7 @@ const struct model *models_find(const struct models *models, const char *name, u
         highest = highest ? highest : model;
     }
     if (highest && !version) {
-        return highest; /* none is ready: the caller says why */
+        return highest; /* none is ready: the caller gives the reason */
     }
     if (highest) {
         error_set(err, ST_NOT_FOUND, "model '%s' has no version %u", name, version);
@@ -296,7 +296,7 @@ const struct model *models_find(const struct models *models, const char *name, u
     return NULL;
 }
 
-/* Others look at the reason once they have seen that there is one. */
+/* Other threads read the reason once they have seen that there is one. */
 void model_fail(struct model *model, const struct error *why)
 {
     if (model_is_ready(model)) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From options to models: files that are named, files that are found, then queues for them. */
+/* From options to models: named files, found files, then queues for them. */
 #include "config.h"
 
 #include <dirent.h>
@@ -27,12 +27,12 @@
 #include "server/stats.h"
 
 #define SUFFIX ".pte"
-/* Rows that are tried where nobody has said how many. */
+/* Rows to try if no option gives the number. */
 #define ROWS_MAX_UNASKED 32
 
 /* ---- one file -------------------------------------------------------------------------------- */
 
-/* Why nothing of the program can be called; ST_OK when something can. */
+/* Why no method of the program can be called; ST_OK if one can. */
 static enum status check_callable(const struct rt_program *program, struct error *err)
 {
     const struct error *failure = NULL;
@@ -42,13 +42,13 @@ static enum status check_callable(const struct rt_program *program, struct error
             return ST_OK;
         }
     }
-    bool is_memory = failure && failure->code == ST_EXHAUSTED; /* not the file's fault */
+    bool is_memory = failure && failure->code == ST_EXHAUSTED; /* the file is not to blame */
     return error_set(err, is_memory ? ST_EXHAUSTED : ST_CORRUPT, "%s",
                      failure ? failure->text : "the program has no methods");
 }
 
-/* The runtime's text begins with the path, cut to this; clients, who see the rest, need not know
- * where our files are. */
+/* The runtime's text begins with the path. It is cut off here: clients, who see the rest, need not
+ * know where our files are. */
 #define ERROR_PATH_MAX 160
 
 static enum status forget_path(struct error *err, const char *path)
@@ -60,7 +60,7 @@ static enum status forget_path(struct error *err, const char *path)
     return err->code;
 }
 
-/* The data files that were given for |name|. */
+/* The data files given for |name|. */
 static enum status data_paths_of(const struct options *options, struct span name,
                                  const char *paths[RT_DATA_FILES_MAX], uint32_t *out_count,
                                  struct error *err)
@@ -79,7 +79,7 @@ static enum status data_paths_of(const struct options *options, struct span name
     return ST_OK;
 }
 
-/* For messages: where the models from |first| on come from, and what that took. */
+/* For messages: the origin of the models from |first| on, and their loading time. */
 static void note_origin(struct models *models, uint32_t first, const char *path, uint64_t load_ns)
 {
     const char *copy = arena_strdup(&models->arena, path, strlen(path));
@@ -120,7 +120,7 @@ static enum status load_named(struct models *models, struct span name, const cha
     }
     if (!model_name_is_valid(name)) {
         struct model *model;
-        return models_add(models, name, name, 1, &model, err); /* says why */
+        return models_add(models, name, name, 1, &model, err); /* sets the reason */
     }
     enum status status = load(models, name, 1, path, err);
     if (status == ST_OK) {
@@ -128,7 +128,7 @@ static enum status load_named(struct models *models, struct span name, const cha
     }
     bool is_readable = status != ST_NOT_FOUND && status != ST_UNAVAILABLE && status != ST_EXHAUSTED;
     if (is_readable) {
-        err->code = ST_CORRUPT; /* whatever is wrong with it, it is this file */
+        err->code = ST_CORRUPT; /* whatever is wrong, this file is to blame */
     }
     return error_prefix(err, "model file %s: ", path);
 }
@@ -230,7 +230,7 @@ static enum status scan(struct models *models, const char *root, struct error *e
 
 /* ---- queues and settings --------------------------------------------------------------------- */
 
-/* Is |name| one of the model, or of the file that it is from? */
+/* Is |name| the name of the model or of its file? */
 static bool is_meant(const struct model *model, struct span name)
 {
     return span_is(name, model->name) || span_is(name, model->file) ||
@@ -249,7 +249,7 @@ static struct params params_of(const struct model *model, const struct options *
     return params;
 }
 
-/* How many rows its form takes of those that were asked for. */
+/* How many of the wanted rows the model's form takes. */
 static void open_batches(struct model *model)
 {
     int64_t given = (int64_t)model->params.max_batch, asked = given ? given : ROWS_MAX_UNASKED;
@@ -263,7 +263,7 @@ static void open_batches(struct model *model)
     }
     model->batch_size_max = rt_batch_size_max(model->method);
     if (model->batch_size_max == 0 && rows > 1) {
-        model->batch_size_max = 1; /* exported for one sample, by what its operators do */
+        model->batch_size_max = 1; /* exported for one sample; its operators decide */
     }
 }
 
@@ -302,7 +302,7 @@ static bool has_file(const struct model *model)
     return !model->method || !rt_method_is_pipeline(model->method);
 }
 
-/* What is said of a model, or of data of a file, that is not there is a mistake, not a no-op. */
+/* A setting or data file for an unknown model is a mistake and is refused. */
 static enum status check_data(const struct models *models, const struct option_model *data,
                               struct error *err)
 {

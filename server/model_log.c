@@ -23,7 +23,7 @@
 
 /* ---- what goes in and comes out -------------------------------------------------------------- */
 
-/* "FP32[<=360,1,8,8]": names of types as in metadata, upper bounds of what varies. */
+/* "FP32[<=360,1,8,8]": types as in metadata, upper bounds of dims that vary. */
 static void print_io(const struct model_io *io, const struct rt_io *raw, struct buf *out)
 {
     const struct oip_type *type = &io->meta.type;
@@ -61,7 +61,8 @@ static void print_bytes(size_t bytes, struct buf *out)
     buf_add_str(out, amount_bytes(bytes, text));
 }
 
-/* Of the ring, for one call with inputs at their upper bounds. False: those exclude each other. */
+/* Bytes of the memory for requests that one call takes with inputs at their upper bounds. False:
+ * the bounds exclude each other. */
 static bool measure_call(const struct model *model, size_t *out_bytes)
 {
     struct rt_method *method = model->method;
@@ -110,7 +111,7 @@ static void print_memory(const struct model *model, struct buf *out)
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-/* How long it takes to plan a call of the largest shapes; 0: there is no such call. */
+/* The time to plan a call of the largest shapes; 0: there is no such call. */
 static uint64_t plan(const struct model *model)
 {
     struct hal_command_stats stats;

@@ -14,7 +14,7 @@
 
 #define LISTEN_FDS_MAX 64
 
-/* The variable as a number of at most |max|; 0 when it is missing or is none. */
+/* The variable as a number of at most |max|; 0 if it is missing or not such a number. */
 static uint64_t env_number(const char *name, uint64_t max)
 {
     const char *text = getenv(name);
@@ -27,7 +27,7 @@ static uint64_t env_number(const char *name, uint64_t max)
     return errno == 0 && *end == '\0' && value <= max ? value : 0;
 }
 
-/* A PID variable that names somebody else means that the setting was inherited by accident. */
+/* A PID variable that names another process was inherited by accident. */
 static bool is_for_us(const char *pid_name, bool must_be_set)
 {
     if (!getenv(pid_name)) {
@@ -46,7 +46,7 @@ static void open_socket(struct notify *notify)
     notify->address.sun_family = AF_UNIX;
     memcpy(notify->address.sun_path, path, len);
     if (path[0] == '@') {
-        notify->address.sun_path[0] = '\0'; /* the abstract name space */
+        notify->address.sun_path[0] = '\0'; /* an address in the abstract name space */
     }
     notify->address_len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len);
     notify->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -70,7 +70,7 @@ void notify_init(struct notify *notify)
     open_socket(notify);
     take_sockets(notify);
     if (is_for_us("WATCHDOG_PID", false)) {
-        /* Half the interval, so that one late turn of the loop does not kill us. */
+        /* Half the interval, so that one late turn of the loop does not kill the daemon. */
         notify->watchdog_ms = env_number("WATCHDOG_USEC", UINT64_MAX / 2) / 2000;
     }
     static const char *const names[] = {"NOTIFY_SOCKET",  "LISTEN_PID",   "LISTEN_FDS",

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The header is a Python dictionary in text. Ours are written with the three keys in NumPy's order;
- * read ones may have them in any order and with any spacing, because other writers do.
- */
+/* The header is a Python dictionary as text. The writer puts the three keys in NumPy's order; the
+ * reader accepts them in any order and with any spacing, because other writers use them. */
 #include "config.h"
 
 #include "server/npy.h"
@@ -17,14 +15,15 @@ static const char magic[] = "\x93NUMPY";
 
 /* ---- element types --------------------------------------------------------------------------- */
 
-/* bfloat16 has no NumPy type: its files hold two raw bytes an element. Complex numbers are NULL. */
+/* bfloat16 has no NumPy type: its files hold two raw bytes for each element. Complex types are
+ * NULL. */
 static const char *const descrs[DTYPE_COUNT] = {
     [DT_F32] = "<f4", [DT_F16] = "<f2", [DT_F64] = "<f8",  [DT_BF16] = "<V2", [DT_I8] = "|i1",
     [DT_I16] = "<i2", [DT_I32] = "<i4", [DT_I64] = "<i8",  [DT_U8] = "|u1",   [DT_U16] = "<u2",
     [DT_U32] = "<u4", [DT_U64] = "<u8", [DT_BOOL] = "|b1",
 };
 
-/* The first letter says the byte order, which types of one byte and raw bytes do not have. */
+/* The first letter is the byte order, which types of one byte and raw bytes do not have. */
 static bool find_dtype(struct span descr, struct npy *out)
 {
     for (int i = 0; i < DTYPE_COUNT; i++) {
@@ -53,7 +52,7 @@ static void skip_blanks(struct reader *in)
     }
 }
 
-/* Takes |text| when it is next, behind blanks. */
+/* Takes |text| if it comes next, after blanks. */
 static bool accept(struct reader *in, const char *text)
 {
     size_t len = strlen(text);
@@ -120,7 +119,7 @@ static enum status bad_head(struct error *err, const char *what)
     return error_set(err, ST_INVALID, ".npy header: %s", what);
 }
 
-/* What stands for an element type, up to the end of the line, for an error. */
+/* For an error: the text in place of an element type, up to the end of the line. */
 static struct span rest_of_descr(struct span rest)
 {
     struct span text = rest;
@@ -211,7 +210,7 @@ enum status npy_parse(struct span file, struct npy *out, struct error *err)
         return error_set(err, ST_INVALID, "not an .npy file");
     }
     *out = (struct npy){0};
-    bool is_long = file.ptr[MAGIC_BYTES] > 1; /* versions 2 and 3: four bytes of length */
+    bool is_long = file.ptr[MAGIC_BYTES] > 1; /* versions 2 and 3 have four bytes of length */
     size_t fixed = MAGIC_BYTES + 2 + (is_long ? 4u : 2u);
     if (file.ptr[MAGIC_BYTES] < 1 || file.ptr[MAGIC_BYTES] > 3 || file.len < fixed) {
         return error_set(err, ST_INVALID, ".npy version: expected 1 to 3, got %d",

@@ -11,7 +11,7 @@
 #include "hal/thread.h"
 #include "server/server.h"
 
-/* As libuv has them (threadpool.c, init_threads()). */
+/* The limits of libuv (threadpool.c, init_threads()). */
 #define THREADS_PRESET 4
 #define THREADS_MAX 1024
 
@@ -22,7 +22,7 @@ static uint32_t thread_count(void)
     return count == 0 ? 1 : count < 0 || count > THREADS_MAX ? THREADS_MAX : (uint32_t)count;
 }
 
-/* Lives as long as somebody else holds the mutex. */
+/* A thread that lives as long as the caller holds the mutex. */
 static void *live(void *mutex)
 {
     pthread_mutex_lock(mutex);
@@ -30,7 +30,7 @@ static void *live(void *mutex)
     return NULL;
 }
 
-/* Can so many threads be had? They are there at the same time, and gone afterwards. */
+/* Can the process have this many threads? Starts them all at the same time and ends them again. */
 static enum status try_threads(uint32_t count, struct error *err)
 {
     pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Long options only, "--name value" or "--name=value"; what does not start with a dash is a model
- * file. The first wrong argument stops the parse: nothing is guessed.
- */
+/* Long options only, "--name value" or "--name=value"; an argument without a leading dash is a
+ * model file. The first wrong argument ends the parse: nothing is guessed. */
 #include "config.h"
 
 #include "server/options.h"
@@ -19,7 +17,7 @@ struct param_info {
     uint64_t preset, min, max;
     enum option_unit unit;
     const char *doc;
-    bool is_of_model; /* can be said of one */
+    bool is_of_model; /* may be set for one model */
 };
 
 static const struct param_info param_infos[] = {
@@ -94,7 +92,7 @@ enum status options_parse_number(const char *text, enum option_unit unit, uint64
 
 typedef enum status option_set_f(struct options *options, const char *value, struct error *err);
 
-/* One more of |values|, which have room for |max|. */
+/* Appends to |values|, which has room for |max|. */
 static enum status add_value(const char **values, uint32_t *count, uint32_t max, const char *value,
                              struct error *err)
 {
@@ -211,7 +209,7 @@ static enum status set_workers(struct options *options, const char *value, struc
 
 static enum status set_log_file(struct options *options, const char *value, struct error *err)
 {
-    (void)err; /* log_open() says whether it can be written */
+    (void)err; /* log_open() reports whether it can be written */
     options->log_file = value;
     return ST_OK;
 }
@@ -291,7 +289,7 @@ static const struct param_info *find_param(struct span name)
     return NULL;
 }
 
-/* What a name stands for: one of the two is not NULL, or neither when nobody knows it. */
+/* Finds the parameter of a name: one of the two is not NULL, or neither if the name is unknown. */
 struct found {
     const struct option_info *option;
     const struct param_info *param;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The command line of pted. Limits and times come from params.def; everything borrowed points into
- * argv, which outlives the process's use of it.
- */
+/* The command line of pted. Limits and times come from params.def. Borrowed strings point into
+ * argv, which lives longer than their use. */
 #ifndef PTED_SERVER_OPTIONS_H
 #define PTED_SERVER_OPTIONS_H
 
@@ -26,16 +24,16 @@ struct params {
 #undef PARAM
 };
 
-/* One file to serve, and the name that was given to it, or NULL: named after the file. */
+/* A file to serve, with the name given to it; NULL: the file's own name. */
 struct option_model {
     const char *name; /* borrowed; |name_len| bytes, not terminated */
     uint32_t name_len;
     const char *path; /* borrowed from argv */
 };
 
-/* A parameter of one model. */
+/* A parameter for one model. */
 struct option_setting {
-    const char *name; /* as above */
+    const char *name; /* NAME, as above */
     uint32_t name_len;
     size_t offset; /* in struct params */
     uint64_t value;
@@ -57,9 +55,9 @@ struct options {
     uint32_t data_count;
     const char *pipelines[OPTIONS_PIPELINES_MAX]; /* files */
     uint32_t pipeline_count;
-    struct option_setting settings[OPTIONS_SETTINGS_MAX]; /* the last one counts */
+    struct option_setting settings[OPTIONS_SETTINGS_MAX]; /* the last one given counts */
     uint32_t setting_count;
-    const char *folders[OPTIONS_FOLDERS_MAX]; /* whose models are served */
+    const char *folders[OPTIONS_FOLDERS_MAX]; /* folders whose models are served */
     uint32_t folder_count;
     const char *device;    /* NULL: the CPU */
     const char *cpu_level; /* NULL: the best there is */
@@ -73,7 +71,7 @@ struct options {
 MUST_CHECK enum status options_parse(int argc, char *const argv[], struct options *out_options,
                                      struct error *err);
 
-/* Changes |params| as |setting| says. */
+/* Changes |params| according to |setting|. */
 void options_apply(const struct option_setting *setting, struct params *params);
 
 /* The text of --help. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From documents to models: what a document names is found among the models, steps and inputs. */
+/* From documents to models: resolves the names in a document to models, steps and inputs. */
 #include "config.h"
 
 #include "server/pipelines.h"
@@ -17,7 +17,7 @@
 #define FILE_BYTES_MAX (16 << 20)
 #define ARENA_BYTES_MAX (4 << 20)
 
-/* One pipeline of the file while it is made. */
+/* A pipeline of the file under construction. */
 struct maker {
     struct models *models;
     const char *name;
@@ -25,9 +25,10 @@ struct maker {
     struct arena *arena;
     struct rt_pipeline_step *steps;
     const char **step_models;
-    const char *inputs[RT_PIPELINE_INPUTS_MAX]; /* names, listed or as they first came */
+    const char *inputs[RT_PIPELINE_INPUTS_MAX]; /* names of the inputs, as listed or in the order of
+                                                   their first use */
     uint32_t input_count;
-    bool has_numbers; /* some input is given by its number alone */
+    bool has_numbers; /* an input is given by its number alone */
 };
 
 static enum status exhausted(struct error *err)
@@ -35,7 +36,7 @@ static enum status exhausted(struct error *err)
     return error_set(err, ST_EXHAUSTED, "no memory for a pipeline");
 }
 
-/* What is wrong with the text has its place in the text; what is wrong with the graph has this. */
+/* Errors in the text name the place in the text; errors in the graph get this prefix. */
 static enum status name_pipeline(const char *name, struct error *err)
 {
     return error_prefix(err, "pipeline '%.100s': ", name);
@@ -92,7 +93,7 @@ static enum status find_method(struct maker *m, uint32_t index, struct error *er
     return ST_OK;
 }
 
-/* The step of that name, or UINT32_MAX. */
+/* The step with that name, or UINT32_MAX. */
 static uint32_t find_step(const struct maker *m, const char *name)
 {
     for (uint32_t i = 0; i < m->document->step_count; i++) {
@@ -148,7 +149,7 @@ static uint32_t find_input(const struct maker *m, const char *name)
     return i;
 }
 
-/* By name: a listed one, its alias, or, where none are listed, one that may be new. */
+/* Finds an input by name: a listed one, its alias, or, if none are listed, a new one. */
 static enum status take_name(struct maker *m, const char *name, uint32_t *out, struct error *err)
 {
     uint32_t index = find_input(m, name);
@@ -187,7 +188,7 @@ static enum status take_input(struct maker *m, const struct pipelines_ref *ref,
     return ST_OK;
 }
 
-/* A number says nothing of which name it is. */
+/* A number does not say which name it belongs to. */
 static enum status check_inputs(const struct maker *m, struct error *err)
 {
     return m->document->inputs || !m->has_numbers || m->input_count == 0
@@ -200,7 +201,7 @@ static enum status check_inputs(const struct maker *m, struct error *err)
 
 /* ---- sources --------------------------------------------------------------------------------- */
 
-/* A result of a step; one that comes too late is left for rt_pipeline_new() to refuse. */
+/* A result of a step; rt_pipeline_new() refuses results of later steps. */
 static enum status take_result(const struct maker *m, const struct pipelines_source *source,
                                uint32_t before, struct rt_source *out, struct error *err)
 {
@@ -234,7 +235,7 @@ static enum status take_source(struct maker *m, const struct pipelines_source *s
     return ST_OK;
 }
 
-/* The raw input of the step that source |index| is for. */
+/* The raw input of the step that takes source |index|. */
 static enum status find_slot(const struct rt_method *method, const struct pipelines_source *source,
                              uint32_t index, uint32_t *out, struct error *err)
 {
@@ -242,7 +243,7 @@ static enum status find_slot(const struct rt_method *method, const struct pipeli
     char names[RT_NAMES_TEXT_MAX];
     *out = index;
     if (!source->slot) {
-        return ST_OK; /* rt_pipeline_new() compares how many there are */
+        return ST_OK; /* rt_pipeline_new() compares the numbers of sources and inputs */
     }
     while (i < count && !rt_io_is_called(rt_method_input(method, i), span_str(source->slot))) {
         i++;
@@ -253,7 +254,7 @@ static enum status find_slot(const struct rt_method *method, const struct pipeli
                                  source->slot, rt_names_print(method, RT_INPUT, names));
 }
 
-/* By name those that are not mentioned are nothing; each is mentioned once. */
+/* By name: inputs that are not mentioned get nothing, and no input may be mentioned twice. */
 static enum status take_sources(struct maker *m, uint32_t index, struct error *err)
 {
     const struct pipelines_step *step = &m->document->steps[index];

@@ -24,7 +24,7 @@
 
 struct models;
 
-/* Adds the pipelines of the file at |path| to |models|, whose other models are all there. */
+/* Adds the pipelines of the file at |path| to |models|, which holds all other models already. */
 MUST_CHECK enum status pipelines_load(struct models *models, const char *path, struct error *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A pipeline as its document says it, before anybody has looked for what it names. All of it lies
- * in the reader's arena. */
+/* A pipeline as its document describes it, before its names are resolved. All of it is in the
+ * reader's arena. */
 #ifndef PTED_SERVER_PIPELINES_PRIV_H
 #define PTED_SERVER_PIPELINES_PRIV_H
 
@@ -11,7 +11,7 @@
 #include "protocol/pick.h"
 #include "runtime/pipeline/pipeline.h"
 
-/* An input of the pipeline, or a step: by name, or by number. */
+/* An input of the pipeline, or a step: by name or by number. */
 struct pipelines_ref {
     const char *name; /* NULL: |number| */
     uint32_t number;
@@ -20,34 +20,36 @@ struct pipelines_ref {
 /* Where a value comes from. */
 struct pipelines_source {
     enum rt_source_kind kind;
-    const char *slot; /* the step's input that takes it, where inputs have names; else NULL */
+    const char
+        *slot; /* name of the step's input that takes it, if inputs have names; otherwise NULL */
     struct pipelines_ref from;
-    struct pick output; /* of a step's results */
-    const char *name;   /* of a result of the pipeline, or NULL */
+    struct pick output; /* picks one of a step's results */
+    const char *name;   /* name of a result of the pipeline, or NULL */
 };
 
 struct pipelines_step {
-    const char *name, *model, *method; /* but for |model| NULL where they are not said */
-    uint32_t version;                  /* 0: any */
+    const char *name, *model,
+        *method;      /* except for |model|, NULL if the document does not give it */
+    uint32_t version; /* 0: any version */
     struct pipelines_source *sources;
     uint32_t source_count;
-    bool has_slots; /* the inputs are an object */
+    bool has_slots; /* the inputs are an object, not a list */
 };
 
 struct pipelines_document {
-    const char **inputs; /* their names, if they are listed; else NULL */
+    const char **inputs; /* names of the inputs, if they are listed; otherwise NULL */
     uint32_t input_count;
     struct pipelines_step *steps;
     uint32_t step_count;
     struct pipelines_source *outputs;
-    uint32_t output_count; /* 0: not said, those of the last step */
+    uint32_t output_count; /* 0: not given; then the results are those of the last step */
 };
 
-/* The value that comes next in |in|. Errors have their place in the text. */
+/* Reads the next value of |in|. Errors name their place in the text. */
 MUST_CHECK enum status pipelines_read(struct json *in, struct arena *arena,
                                       struct pipelines_document *out, struct error *err);
 
-/* |string| as text in |arena|, which must not have a NUL. */
+/* |string| as text in |arena|; it must not contain NUL. */
 MUST_CHECK enum status pipelines_keep(const struct json *in, struct arena *arena,
                                       const struct json_string *string, const char **out,
                                       struct error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The text of a pipeline: which members there are, and what form they have. */
+/* The text of a pipeline: its members and their form. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
     (RT_PIPELINE_INPUTS_MAX > RT_PIPELINE_OUTPUTS_MAX ? RT_PIPELINE_INPUTS_MAX                     \
                                                       : RT_PIPELINE_OUTPUTS_MAX)
 
-/* A pipeline while it is read. The lists are copied into the arena once their length is known. */
+/* A pipeline while it is read. Lists are copied into the arena when their length is known. */
 struct reader {
     struct json *in;
     struct arena *arena;
@@ -22,7 +22,7 @@ struct reader {
     const char *names[RT_PIPELINE_INPUTS_MAX];
 };
 
-/* Members of a pipeline that are for people and for its tests. */
+/* Members of a pipeline for people and for its tests. */
 static const char *const passed_over[] = {"description", "cases", "tolerance", "et_check"};
 
 static enum status exhausted(struct error *err)
@@ -97,7 +97,7 @@ struct source_members {
     bool has_input, has_from, has_output;
 };
 
-/* |may_name|: of a result of the pipeline. */
+/* |may_name|: the source is a result of the pipeline, which may have a name. */
 static enum status read_source_member(struct reader *r, const struct json_string *key,
                                       bool may_name, struct pipelines_source *out,
                                       struct source_members *members, struct error *err)
@@ -121,7 +121,7 @@ static enum status read_source_member(struct reader *r, const struct json_string
                          err);
 }
 
-/* {"input": n}, {"from": step, "output": pick}, or null for what the exporter fixed. */
+/* {"input": n}, {"from": step, "output": pick}, or null for an input that the exporter fixed. */
 static enum status read_source(struct reader *r, bool is_result, struct pipelines_source *out,
                                struct error *err)
 {

@@ -15,7 +15,7 @@
 #include "runtime/program/program.h"
 
 #define PLACEMENT_TEXT_MAX (16 << 10)
-#define HOSTED_MAX 64 /* operators that are told apart, with their reasons */
+#define HOSTED_MAX 64 /* operators listed one by one, with their reasons */
 
 struct hosted {
     const char *op;
@@ -94,7 +94,9 @@ const char *placement_print(struct arena *arena, const struct hal_device *device
     buf_add_str(&text, ",\"kind\":");
     json_print_string(&text, span_str(props->kind));
     print_capabilities(props, &text);
-    /* A model whose upper bounds exclude each other has calls, but not that one. */
+    /*
+     * If the upper bounds of a model exclude each other, it can be called, but not at those bounds.
+     */
     if (rt_method_place(method, count, &tally, &stats, &err) == ST_OK) {
         buf_printf(&text, ",\"dispatches\":%u,\"transfers\":%u",
                    hal_command_stats_dispatches(&stats), stats.transfers);

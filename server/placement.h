@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a model runs, for its metadata: what a device leaves to the host at its side, and why. */
+/* Where a model runs, for its metadata: which operators the device leaves to the host, and why. */
 #ifndef PTED_SERVER_PLACEMENT_H
 #define PTED_SERVER_PLACEMENT_H
 

@@ -12,10 +12,11 @@
 #include "server/server.h"
 #include "server/serving.h"
 
-/* Time to try rows of one model; the measuring comes on top of it. */
+/* Time for trying rows of one model; measuring comes on top of it. */
 #define PROOF_NS 50000000u
 
-/* A thread of libuv: as many as were given, or pay, of those that give the same bits. */
+/* On a thread of libuv. Of the numbers of rows that give the same bits: the given one, or the one
+ * that pays. */
 static void prove(uv_work_t *work)
 {
     struct proving *proving = &((struct server *)work->data)->proving;
@@ -34,8 +35,9 @@ static void prove(uv_work_t *work)
 }
 
 /*
- * A batch spreads over the workers, and what does not run yet makes the next one larger: fewer jobs
- * at a time than a device has workers, but two, so that one runs while another is put together.
+ * Jobs of a model that run at a time. A batch spreads over the workers, and requests that do not
+ * run yet make the next batch larger. So there are fewer jobs than workers, but two, so that one
+ * runs while another is assembled.
  */
 static uint32_t running_max(const struct model *model, const struct hal_device *device)
 {
@@ -58,7 +60,7 @@ static void publish(const struct proving *proving)
     model_log_batches(model);
 }
 
-/* Of those that can be called: one whose form takes several rows, of which none is known. */
+/* The next callable model whose form takes several rows, with their number still unknown. */
 static struct model *next_model(const struct models *models)
 {
     for (uint32_t i = 0; i < models->item_count; i++) {
@@ -75,7 +77,8 @@ static void on_proved(uv_work_t *work, int uv_status);
 static void prove_next(struct server *server)
 {
     struct proving *proving = &server->proving;
-    bool is_wanted = !server->is_draining && !server->is_closing && /* nor replaced */
+    bool is_wanted = !server->is_draining &&
+                     !server->is_closing && /* nor has the serving been replaced */
                      server->serving == proving->serving;
     proving->model = is_wanted ? next_model(&proving->serving->models) : NULL;
     if (!proving->model) {
@@ -95,7 +98,7 @@ static void on_proved(uv_work_t *work, int uv_status)
     publish(&server->proving);
     prove_next(server);
     if (!server->proving.serving) {
-        proving_begin(server); /* of the one that has come meanwhile */
+        proving_begin(server); /* for the serving that has come in the meantime */
     }
 }
 

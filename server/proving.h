@@ -21,14 +21,14 @@ struct serving;
 
 struct proving {
     uv_work_t work;
-    struct serving *serving; /* held while there is something to try; else NULL */
-    struct model *model;     /* of it: that is tried now */
-    size_t ring_bytes;       /* of the memory that it is tried in */
-    int64_t rows_max;        /* what came out, and why it is 1 */
+    struct serving *serving; /* held while models are left to try; otherwise NULL */
+    struct model *model;     /* the one that is being tried */
+    size_t ring_bytes;       /* memory for the trial */
+    int64_t rows_max;        /* the result, and the reason if it is 1 */
     struct error why_not;
 };
 
-/* The loop has begun, or has another serving. */
+/* The loop has begun, or has a new serving. */
 void proving_begin(struct server *server);
 
 #endif

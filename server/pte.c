@@ -11,7 +11,7 @@
 #include "runtime/program/program.h"
 #include "server/exit_status.h"
 
-#define NAMES_TEXT_MAX 160 /* of methods, in an error */
+#define NAMES_TEXT_MAX 160 /* bytes of the names of methods in an error */
 
 int pte_finish(const struct pte_command *command, enum status status, const struct error *err)
 {
@@ -28,7 +28,7 @@ int pte_finish(const struct pte_command *command, enum status status, const stru
     return status == ST_OK && !is_written ? EX_IOERR : exit_status_of(status);
 }
 
-/* "decode, encode", as many as there is room for. */
+/* "decode, encode": as many names as fit. */
 static const char *list_methods(const struct rt_program *program, char *text, size_t size)
 {
     size_t len = 0;

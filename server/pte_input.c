@@ -25,12 +25,12 @@ static const struct rt_io *io_of(const struct rt_invocation *invocation, uint32_
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* |text| as the caller gave it, and what it has to become. */
+/* |text| as the user gave it, and the input that it becomes. */
 struct setting {
     struct rt_invocation *invocation;
     uint32_t index;
     const struct rt_io *io;
-    const struct shape *shape; /* it has to be this one; or NULL */
+    const struct shape *shape; /* the required shape, or NULL */
     struct shape *out_shape;
 };
 
@@ -80,7 +80,7 @@ enum status pte_input_parse_dims(const char *text, struct shape *out, struct err
     return ST_OK;
 }
 
-/* Scalars, too, may come from a file with one element. */
+/* A scalar, too, may come from a file with one element. */
 static enum status set_from_array(const struct setting *to, const struct npy *array,
                                   struct error *err)
 {
@@ -154,7 +154,7 @@ static enum status set_from_raw(const struct setting *to, const char *path, cons
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-/* The nesting's, but the declared one where nothing is dynamic, so that flat arrays work. */
+/* The shape of the nested lists, or the declared one if no dim varies, so that flat lists work. */
 static enum status choose_shape(const struct setting *to, struct span text, struct shape *out,
                                 struct error *err)
 {
@@ -289,7 +289,7 @@ static double pattern(enum dtype dtype, size_t i)
     case DTYPE_UINT:
         return (double)(i % 4);
     case DTYPE_COMPLEX:
-        break; /* no input is */
+        break; /* no input has another kind */
     }
     unreachable();
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Inputs of `pte run`: from files, from JSON text, or a fixed pattern. One thread.
- */
+/* Inputs of `pte run`: from files, from JSON text, or a fixed pattern. One thread. */
 #ifndef PTED_SERVER_PTE_INPUT_H
 #define PTED_SERVER_PTE_INPUT_H
 
@@ -10,20 +8,22 @@
 
 struct rt_invocation;
 
-/* "2x3x4"; nothing is rank 0. */
+/* "2x3x4"; an empty text is rank 0. */
 MUST_CHECK enum status pte_input_parse_dims(const char *text, struct shape *out_shape,
                                             struct error *err);
 
 /*
- * |text| is FILE.npy, FILE.bin (the declared shape), FILE.bin:2x3 or JSON, and becomes input
- * |index|. |shape|, of a tensor, is the shape that it has to have, or NULL; |out_shape| the one
- * that it has.
+ * |text| is FILE.npy, FILE.bin (with the declared shape), FILE.bin:2x3 or JSON, and becomes input
+ * |index|. |shape| is the shape that a tensor must have, or NULL; |out_shape| receives the one that
+ * it has.
  */
 MUST_CHECK enum status pte_input_set(struct rt_invocation *invocation, uint32_t index,
                                      const char *text, const struct shape *shape,
                                      struct shape *out_shape, struct error *err);
 
-/* Values that depend on nothing but the position; fixed scalars stay. |shape| is of a tensor. */
+/*
+ * Values that depend on the position alone; fixed scalars keep their value. |shape|: of a tensor.
+ */
 MUST_CHECK enum status pte_input_fill(struct rt_invocation *invocation, uint32_t index,
                                       const struct shape *shape, struct error *err);
 

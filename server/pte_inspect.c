@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The command `pte inspect`: what is in a program. The page for people and the JSON for programs
- * are in pte_inspect_text.c and pte_inspect_json.c; graphs, plans and the container print
- * themselves.
+ * The command `pte inspect`: the content of a program. pte_inspect_text.c prints the page for
+ * people, pte_inspect_json.c the JSON for programs; graphs, plans and the container have printers
+ * of their own.
  */
 #include "config.h"
 
@@ -155,7 +155,7 @@ enum status call_memory_measure(struct rt_method *method, bool is_largest, struc
                              : error_set(err, ST_EXHAUSTED, "out of memory");
     free(pointers);
     free(infos);
-    /* Sizes that exclude each other, or that nobody can have: then nothing is known. */
+    /* The sizes exclude each other or are impossible: then nothing is known. */
     return status == ST_INVALID || status == ST_TOO_LARGE ? ST_OK : status;
 }
 
@@ -193,7 +193,7 @@ static struct span name_of(const char *path)
 
 /* ---- graphs and plans ------------------------------------------------------------------------ */
 
-/* What a call of the plan consists of, and would consist of without fusion. */
+/* The numbers of dispatches in a call of the plan, with and without fusion. */
 static enum status print_fusion(struct rt_method *method, struct rt_method *unfused,
                                 struct buf *out, struct error *err)
 {
@@ -211,7 +211,7 @@ static enum status print_fusion(struct rt_method *method, struct rt_method *unfu
     return ST_OK;
 }
 
-/* |unfused| is the program once more, for plans only. */
+/* |unfused| is the same program compiled without fusion, used for plans only. */
 static enum status print_method(struct rt_method *method, struct rt_program *unfused,
                                 struct buf *out, struct error *err)
 {
@@ -242,7 +242,7 @@ static enum status print_methods(const struct inspect_options *options, struct r
     return ST_OK;
 }
 
-/* Says once, instead of everywhere, that there is nothing to say. */
+/* Reports once that there is nothing to print. */
 static void print_names_note(const struct rt_program *program, struct buf *out)
 {
     if (!rt_program_has_sources(program) && !rt_program_has_names(program)) {
@@ -311,7 +311,7 @@ static enum status inspect(int argc, char *const argv[], struct error *err)
 {
     struct inspect_options options = {0};
     TRY(parse_inspect(argc, argv, &options, err));
-    /* One worker: plans are the same whatever the machine has. */
+    /* One worker: plans are the same on any machine. */
     const struct hal_device_options device_options = {.workers = 1};
     struct hal_device *device;
     TRY(hal_device_open(options.device ? options.device : "cpu", &device_options, &device, err));

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * `pte inspect --json`, whose members pte(1) describes. Members are added and never change their
- * meaning; INSPECT_FORMAT says when that could not be kept.
- */
+/* `pte inspect --json`; pte(1) describes its members. Members may be added and never change their
+ * meaning; otherwise INSPECT_FORMAT changes. */
 #include "config.h"
 
 #include <inttypes.h>
@@ -23,7 +21,7 @@
 
 /* ---- members --------------------------------------------------------------------------------- */
 
-/* |before| is "," where a member or an element stands in front. */
+/* |before| is "," if a member or an element stands in front. */
 static void print_key(struct buf *out, const char *before, const char *key)
 {
     buf_printf(out, "%s\"%s\":", before, key);
@@ -89,7 +87,7 @@ static void print_fixed(const struct rt_io *io, struct buf *out)
     }
 }
 
-/* What each dim is called, or null. */
+/* The name of each dim, or null. */
 static void print_names(const struct rt_method *method, bool is_input, uint32_t index, uint8_t rank,
                         struct buf *out)
 {

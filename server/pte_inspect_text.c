@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The page of `pte inspect`: what goes into each method and comes out, what it weighs, what it
- * needs, whether it is served. A line for each, none longer than COLUMNS where that can be avoided.
+ * The page of `pte inspect`: for each method its inputs and results, its weights, the memory that
+ * it needs, and whether it is served. One line each, not longer than COLUMNS if that can be
+ * avoided.
  */
 #include "config.h"
 
@@ -16,10 +17,10 @@
 #include "server/pte_inspect.h"
 
 #define COLUMNS 100
-#define INDENT 14       /* where what a line says begins */
-#define IO_LINES_MAX 16 /* inputs, and results, that are listed */
+#define INDENT 14       /* column at which the text of a line begins */
+#define IO_LINES_MAX 16 /* inputs, or results, that are listed */
 #define CONSTANT_TEXT_MAX 60
-#define OPERATORS_MAX 4 /* that are named beside a delegate */
+#define OPERATORS_MAX 4 /* operators named beside a delegate */
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
@@ -34,7 +35,7 @@ static void print_extents(const struct shape *shape, struct buf *out)
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-/* A line "  label       " that words are added to, broken where they reach the edge. */
+/* A line "  label       " to which words are added; it breaks at the edge. */
 struct line {
     struct buf *out;
     size_t start;
@@ -61,7 +62,7 @@ static void add_text(struct line *line, const char *text, size_t len)
     line->has_words = true;
 }
 
-/* Words are what blanks separate. */
+/* Adds words, which blanks separate. */
 static void add_words(struct line *line, const char *text)
 {
     while (*text) {
@@ -84,7 +85,7 @@ static void end_line(struct line *line)
     buf_add_char(line->out, '\n');
 }
 
-/* The unit stays with its number. */
+/* A unit stays on the line of its number. */
 static void add_bytes(struct line *line, uint64_t bytes)
 {
     char text[AMOUNT_TEXT_MAX];
@@ -93,7 +94,9 @@ static void add_bytes(struct line *line, uint64_t bytes)
 
 /* ---- inputs and results ---------------------------------------------------------------------- */
 
-/* "batch<=8", "224", of a result "batch"; what is no size of an input has its bound alone. */
+/*
+ * "batch<=8", "224", or "batch" in a result. A dim that is no size of an input has its bound alone.
+ */
 static void print_dim(const struct rt_method *method, bool is_input, uint32_t index, uint8_t d,
                       struct buf *out)
 {
@@ -350,7 +353,7 @@ static enum status print_memory(const struct inspected *it, struct rt_method *me
 struct callees {
     struct line line;
     uint32_t delegates, kernels, operators;
-    const char *last; /* delegate that is named */
+    const char *last; /* the delegate named last */
 };
 
 static void count_callee(void *arg, const struct rt_callee *callee)
@@ -376,7 +379,7 @@ static void add_callee(struct callees *all, const char *name, uint32_t calls)
     buf_fini(&piece);
 }
 
-/* Payloads of one backend are one entry each in the file. */
+/* The payloads of one backend are separate entries in the file; this joins them. */
 static void print_delegate(void *arg, const struct rt_callee *callee)
 {
     struct callees *all = arg;

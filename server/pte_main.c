@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pte: what is in a program, and what it computes, without a daemon. */
+/* pte: shows the content of a program and runs it, without a daemon. */
 #include "config.h"
 
 #include <stdio.h>
@@ -57,7 +57,7 @@ static const struct pte_command *find_command(const char *name)
     return NULL;
 }
 
-/* Of the arguments in front of "--". */
+/* Looks only at the arguments before "--". */
 static bool asks_for_help(int argc, char *const argv[])
 {
     for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The command `pte ops`: the operators that this build knows. */
+/* The command `pte ops`: lists the operators of this build. */
 #include "config.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@
 
 #define TEXT_BYTES_MAX ((size_t)4 << 20)
 
-/* "f32,f64", each between two |quote|s. */
+/* "f32,f64", each within |quote|s. */
 static void print_dtypes(const struct rt_operator *op, const char *quote, struct buf *out)
 {
     const char *comma = "";
@@ -25,7 +25,7 @@ static void print_dtypes(const struct rt_operator *op, const char *quote, struct
     }
 }
 
-/* The drivers whose devices run |op|: names with commas, each between two |quote|s. */
+/* Names of the drivers whose devices run |op|, separated by commas, each within |quote|s. */
 static void print_drivers(const struct rt_operator *op, const char *quote, struct buf *out)
 {
     const char *comma = "";

@@ -12,12 +12,12 @@
 #include "protocol/number.h"
 
 #define COLUMNS 100
-#define EDGE 3 /* elements and rows that are shown of each end */
+#define EDGE 3 /* elements and rows that are shown at each end */
 #define ELEMENT_TEXT_MAX 40
 
-/* Rows of the largest values that are shown, of each end. */
+/* Rows whose largest values are shown, at each end. */
 #define TOP_ROWS 4
-/* Fewer elements a row are numbers, not scores of classes. */
+/* Rows with fewer elements are numbers, not scores of classes. */
 #define TOP_CLASSES_MIN 10
 
 /* ---- elements -------------------------------------------------------------------------------- */
@@ -55,7 +55,7 @@ static double element(enum dtype dtype, const void *bytes, size_t i)
     }
 }
 
-/* Integers to the last digit; floats to the last one too, or to six where many are shown. */
+/* Integers to the last digit; floats to the last digit, or to six if many are shown. */
 static int print_element(char text[ELEMENT_TEXT_MAX], enum dtype dtype, const void *bytes, size_t i,
                          bool is_exact)
 {
@@ -80,7 +80,8 @@ static int print_element(char text[ELEMENT_TEXT_MAX], enum dtype dtype, const vo
     if (isnan(d) || isinf(d)) {
         return snprintf(text, ELEMENT_TEXT_MAX, "%s", isnan(d) ? "nan" : d > 0 ? "inf" : "-inf");
     }
-    if (!is_exact || dtype == DT_F16 || dtype == DT_BF16) { /* so many digits tell halves apart */
+    if (!is_exact || dtype == DT_F16 ||
+        dtype == DT_BF16) { /* enough digits to tell two halves apart */
         return snprintf(text, ELEMENT_TEXT_MAX, "%.*g",
                         dtype == DT_F16    ? 5
                         : dtype == DT_BF16 ? 4
@@ -102,16 +103,16 @@ struct printer {
     const void *bytes;
     int64_t strides[SHAPE_RANK_MAX];
     bool is_whole;
-    int width;         /* of an element; 0: as wide as each is */
+    int width;         /* width of an element; 0: each has its own width */
     size_t line_start; /* in |out| */
 };
 
-/* How many of a dim are shown: so many from its beginning, and so many from its end. */
+/* Number of entries of a dim that are shown at its beginning and at its end. */
 struct shown {
     int64_t count, head, tail;
 };
 
-/* Of the two innermost dims some of each end, of the one outside the ends, else the first alone. */
+/* The two innermost dims show some entries at each end; of an outer dim only the first is shown. */
 static struct shown shown_of(const struct printer *p, uint8_t d)
 {
     uint8_t from_inside = (uint8_t)(p->shape->rank - 1 - d);
@@ -138,7 +139,7 @@ static void break_line(struct printer *p, uint8_t level)
     buf_add_fill(p->out, ' ', 2u + level);
 }
 
-/* The elements of one row, several lines of them where they do not fit in one. */
+/* The elements of one row, on several lines if one is too short. */
 static void print_row(struct printer *p, uint8_t level, size_t offset)
 {
     struct shown shown = shown_of(p, level);
@@ -171,7 +172,7 @@ static void separate(struct printer *p, uint8_t level)
     }
 }
 
-/* Calls itself once a dim, of which there are at most SHAPE_RANK_MAX. */
+/* Recursive, one call for each dim, of which there are at most SHAPE_RANK_MAX. */
 static void print_level(struct printer *p, uint8_t level, size_t offset)
 {
     if (level == p->shape->rank) { /* rank 0 */
@@ -200,7 +201,7 @@ static void print_level(struct printer *p, uint8_t level, size_t offset)
     buf_add_char(p->out, ']');
 }
 
-/* The widest of those that are shown; walks as print_level() does. */
+/* The greatest width among the shown elements; walks as print_level() does. */
 static int widest(const struct printer *p, uint8_t level, size_t offset)
 {
     char text[ELEMENT_TEXT_MAX];
@@ -220,7 +221,7 @@ static int widest(const struct printer *p, uint8_t level, size_t offset)
     return width;
 }
 
-/* In the line that has begun where all of it fits there, else below it. */
+/* Continues the current line if all of it fits there; otherwise begins a new one. */
 static void print_content(struct printer *p)
 {
     struct buf *out = p->out, line;
@@ -243,7 +244,7 @@ static void print_content(struct printer *p)
 
 /* ---- range ----------------------------------------------------------------------------------- */
 
-/* Exact also for integers that no double can tell apart. */
+/* Exact also for integers that a double cannot represent. */
 static bool is_less(enum dtype dtype, const void *bytes, size_t a, size_t b)
 {
     int64_t i[2];
@@ -301,11 +302,11 @@ static void print_range(struct buf *out, enum dtype dtype, const void *bytes, si
 /* ---- the largest values ---------------------------------------------------------------------- */
 
 struct best {
-    size_t *places; /* owned; of the row, largest value first */
+    size_t *places; /* owned; indices into the row, largest value first */
     size_t count;
 };
 
-/* Of equal values the first comes first. */
+/* Of equal values the one with the smaller index comes first. */
 static void find_best(struct best *best, size_t wanted, enum dtype dtype, const void *bytes,
                       size_t row, size_t len)
 {
@@ -329,7 +330,7 @@ static void find_best(struct best *best, size_t wanted, enum dtype dtype, const 
     }
 }
 
-/* "281: 13.2, 282: 12.1", in the line that begins at |start| and below. */
+/* "281: 13.2, 282: 12.1": begins on the line that starts at |start| and continues below. */
 static void print_best(struct buf *out, size_t start, const struct best *best, enum dtype dtype,
                        const void *bytes, size_t first)
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Results of `pte run` for people: small tensors whole, large ones as NumPy shortens them, with
- * their range and the places of their largest values. Any thread.
- */
+/* Results of `pte run` for people: small tensors whole, large ones shortened as NumPy does, with
+ * their range and the positions of their largest values. Any thread. */
 #ifndef PTED_SERVER_PTE_PRINT_H
 #define PTED_SERVER_PTE_PRINT_H
 
@@ -13,10 +11,11 @@
 
 #define PTE_PRINT_WHOLE_MAX 100 /* elements */
 
-/* The largest values of each row, a row being what the last dim runs over. */
+/* The largest values of each row; a row runs along the last dim. */
 struct pte_print_top {
     uint32_t count;
-    bool is_asked; /* of every tensor of floats; else of rows that look like scores of classes */
+    bool is_asked; /* for every tensor of floats; otherwise only for rows that look like scores of
+                      classes */
 };
 
 #define PTE_PRINT_TOP_DEFAULT 5
@@ -27,7 +26,7 @@ void pte_print_tensor(struct buf *out, const char *name, enum dtype dtype,
                       const struct shape *shape, const void *bytes,
                       const struct pte_print_top *top);
 
-/* A line for a number or a bool that is no tensor. */
+/* A line for a number or a bool that is not a tensor. */
 void pte_print_scalar(struct buf *out, const char *name, enum dtype dtype, const void *bytes);
 
 #endif

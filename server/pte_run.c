@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Each run is a fresh invocation with the inputs decoded again, so that runs do not see each other.
- * The time is that of preparing, submitting and waiting; decoding is not in it.
- */
+/* Each run is a fresh invocation with inputs decoded again, so that runs do not affect each other.
+ * The measured time covers preparing, submitting and waiting, but not decoding. */
 #include "config.h"
 
 #include <errno.h>
@@ -49,10 +47,10 @@ struct run_options {
     bool has_top;
 };
 
-/* What is said of an input, and what it is then. */
+/* An input: its description on the command line, and its value. */
 struct run_input {
     const char *text; /* X, or NULL: a pattern */
-    bool has_shape;   /* of --shape, or the content's */
+    bool has_shape;   /* shape from --shape, or that of the content */
     struct shape shape;
 };
 
@@ -64,7 +62,7 @@ struct run {
     struct rt_method *method;         /* borrowed from |program| */
     struct run_input *inputs;         /* owned; by raw input */
     bool is_chosen;                   /* all inputs have their shapes */
-    struct rt_invocation *invocation; /* owned; the last one */
+    struct rt_invocation *invocation; /* owned; the last invocation */
     uv_sem_t done;
     enum status done_status;
 };
@@ -150,7 +148,8 @@ static enum status find_method(struct run *run, struct error *err)
                    : ST_OK;
 }
 
-/* The input that |option|, NAME=X, is about, by name or alias, and X; |form| is how X looks. */
+/* Finds the input that |option|, NAME=X, names (or its alias), and X; |form| describes X for
+ * errors. */
 static enum status find_input(const struct run *run, const char *option, const char *form,
                               struct run_input **out_input, const char **out_value,
                               struct error *err)
@@ -251,7 +250,7 @@ static enum status prefix_input(const struct run *run, uint32_t index, struct er
     return error_prefix(err, "%s: ", rt_method_input(run->method, index)->name);
 }
 
-/* " input_0=1x3x224x224" of all tensors, or of those whose shape is our choice. */
+/* " input_0=1x3x224x224" for all tensors, or for those whose shape is our choice. */
 static void print_shapes(const struct run *run, const struct shape *const *given, FILE *to)
 {
     for (uint32_t i = 0; i < rt_method_input_count(run->method); i++) {
@@ -267,7 +266,7 @@ static void print_shapes(const struct run *run, const struct shape *const *given
     }
 }
 
-/* Says which shapes are not the caller's, where others were possible. */
+/* Prints the shapes that we chose, if others were possible. */
 static void note_choice(const struct run *run, const struct shape *const *given)
 {
     bool has_choice = false;
@@ -296,7 +295,7 @@ static enum status choose_with(struct run *run, const struct shape **given, stru
     return ST_OK;
 }
 
-/* Shapes for the inputs that have none, to go with those that have one. */
+/* Chooses shapes for inputs without one, to match the inputs that have one. */
 static enum status choose_shapes(struct run *run, struct error *err)
 {
     uint32_t count = rt_method_input_count(run->method), open = 0;
@@ -316,7 +315,7 @@ static enum status choose_shapes(struct run *run, struct error *err)
     return status;
 }
 
-/* What has a content first: the shapes of patterns go by it. */
+/* Inputs with a content come first: the shapes of patterns follow from theirs. */
 static enum status set_inputs(struct run *run, struct error *err)
 {
     for (uint32_t i = 0; i < rt_method_input_count(run->method); i++) {
@@ -340,7 +339,7 @@ static enum status set_inputs(struct run *run, struct error *err)
     return ST_OK;
 }
 
-/* Why the run failed, and which element of which input is to blame, if one is. */
+/* Why the run failed, with the element that is to blame, if one is. */
 static enum status explain_run(const struct run *run, struct error *err)
 {
     const struct rt_culprit *culprit = rt_invocation_culprit(run->invocation);
@@ -352,7 +351,7 @@ static enum status explain_run(const struct run *run, struct error *err)
                : error_prefix(err, "run: ");
 }
 
-/* One invocation, kept for its results until the next. */
+/* One invocation, kept for its results until the next one. */
 static enum status run_once(struct run *run, uint64_t *out_ns, struct error *err)
 {
     rt_invocation_free(run->invocation);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Signatures on the command line. The canonical line holds the bytes of the signature as they are,
- * whatever they may be; the readable line is always text.
- */
+/* Signatures on the command line. The canonical line holds the bytes of the signature as they are;
+ * the readable line is always text. */
 #include "config.h"
 
 #include <inttypes.h>
@@ -20,9 +18,9 @@
 #define MEMORY_BYTES_MAX ((size_t)2 << 30)
 #define EXIT_REFUSED 1
 
-/* What a signature is, in two spellings. */
+/* A signature in two spellings. */
 struct answer {
-    struct arena *arena; /* borrowed: for whatever a reader builds */
+    struct arena *arena; /* borrowed: for structures that a reader builds */
     struct buf readable, canonical;
 };
 
@@ -169,7 +167,7 @@ static void print_line(const char *label, const struct buf *line)
     putchar('\n');
 }
 
-/* Reads |text| and prints what it is. */
+/* Reads |text| and prints its meaning. */
 static enum status explain(read_f *read, struct span text, struct error *err)
 {
     struct arena arena;

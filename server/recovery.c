@@ -10,16 +10,16 @@
 #include "server/stats.h"
 
 #define TRIES_MAX 3
-#define RETRY_MS 1000 /* times the number of tries */
-/* Lost again sooner than this: the same trouble, and not another one. */
+#define RETRY_MS 1000 /* times the number of attempts */
+/* A loss sooner than this counts as the same trouble, not as a new one. */
 #define CALM_MS 60000
-/* The old device's memory is wanted back before the new one is filled, but not at any price. */
+/* How long to wait for the old device's memory before the new device is filled. */
 #define SHED_MS 2000
 #define SHED_POLL_MS 10
 
 static void start_try(struct server *server, uint64_t delay_ms);
 
-/* A libuv thread: loading takes its time, and the loop has to say "not ready". */
+/* On a thread of libuv: loading takes time, and the loop has to answer "not ready". */
 static void load(uv_work_t *work)
 {
     struct server *server = work->data;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When the device is lost: calls in flight fail with 503, the models are not ready, and everything
- * is opened and loaded again beside the loop. A device that cannot be had again, or that is lost
- * again and again, is given up after a few tries: the CPU computes then.
+ * What happens if the device is lost. Calls in flight fail with 503, the models are not ready, and
+ * everything is opened and loaded again beside the loop. If the device cannot be opened again, or
+ * is lost again and again, it is given up after a few attempts: then the CPU computes.
  *
  * Loop thread only.
  */
@@ -21,12 +21,12 @@ struct serving;
 
 struct recovery {
     bool is_active;
-    unsigned tries;   /* in a row */
-    uint64_t done_ms; /* when the last one was over */
-    uint64_t shed_ms; /* until then requests may end that hold the old device */
-    uv_timer_t timer; /* starts the next try */
+    unsigned tries;   /* attempts in a row */
+    uint64_t done_ms; /* when the last attempt ended */
+    uint64_t shed_ms; /* until then requests that hold the old device may end */
+    uv_timer_t timer; /* starts the next attempt */
     uv_work_t work;
-    /* What the work needs and gives; the loop leaves them alone meanwhile. */
+    /* Input and output of the work; the loop leaves them alone meanwhile. */
     const char *device_name;
     struct serving *fresh;
     struct error err;
@@ -34,7 +34,7 @@ struct recovery {
 
 void recovery_init(struct server *server);
 
-/* The device of server->serving is lost; no effect while that is being seen to. */
+/* The device of server->serving is lost; no effect while a recovery is under way. */
 void recovery_begin(struct server *server);
 
 #endif

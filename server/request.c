@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * run_steps() is the only loop over the steps, and go() the only place that changes one. A step
- * either moves on (STEP_NEXT) or waits for somebody who will call run_steps() again: the parser for
- * READ, a worker for ANYWHERE steps, the device for RUN, the socket for WRITE.
+ * run_steps() is the only loop over the steps, and go() the only function that changes a step. A
+ * step either moves on (STEP_NEXT) or waits until another part calls run_steps() again: the parser
+ * for READ, a worker for ANYWHERE steps, the device for RUN, the socket for WRITE.
  */
 #include "config.h"
 
@@ -28,13 +28,13 @@
 #define NS_PER_MS 1000000u
 #define NS_PER_S 1000000000u
 
-/* A client that is told to come back later than this would not believe it. */
+/* The greatest Retry-After: a client would not believe a longer one. */
 #define RETRY_AFTER_S_MAX 60
 
-/* Memory that others wait for is taken from any client when they have waited for so long. */
+/* Memory that others have waited for this long is taken from any client. */
 #define PRESSING_MS 1000
 
-/* Body of a request that no model gets. */
+/* Greatest body of a request that no model gets. */
 #define CONTROL_BYTES_MAX (256 << 10)
 
 enum step_result { STEP_NEXT, STEP_WAIT };
@@ -46,7 +46,7 @@ struct step_info {
     const char *name;
     step_f *run;
     enum step_where where;
-    unsigned next; /* bits of the steps that may follow */
+    unsigned next; /* bits of the steps that may come next */
 };
 
 #define NEXT(name) (1u << STEP_##name)
@@ -128,7 +128,7 @@ struct request *request_take(struct server *server, struct conn *conn)
     server->busy_request_count++;
     request->step = STEP_READ;
     request->serving = server_hold_serving(server);
-    if (request->serving->clients) { /* else the device was lost */
+    if (request->serving->clients) { /* otherwise the device was lost */
         hal_pool_join(request->upload_pool, request->serving->clients);
         request->body.pool = request->upload_pool;
     }
@@ -147,7 +147,7 @@ struct request *request_take(struct server *server, struct conn *conn)
     return request;
 }
 
-/* The results of the job are gone, or are the client's. */
+/* The results of the job are gone, or belong to the client. */
 static void release_job(struct request *request)
 {
     if (request->is_unreleased) {
@@ -156,7 +156,7 @@ static void release_job(struct request *request)
     }
 }
 
-/* Drops what belongs to this use and keeps the memory, most recently used first. */
+/* Drops what belongs to this use and keeps the memory; the most recently used comes first. */
 static void give_back(struct request *request)
 {
     struct server *server = request->server;
@@ -199,7 +199,7 @@ static bool has_body(const struct request_framing *framing)
     return framing->is_chunked || framing->content_length > 0;
 }
 
-/* Where the tensors begin, if the client says so; only the placing of the body depends on it. */
+/* The offset of the tensors, if the client gives it; only the placing of the body depends on it. */
 static size_t announced_json_bytes(const struct request *request)
 {
     struct span value = head_value(&request->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH);
@@ -212,7 +212,7 @@ static size_t announced_json_bytes(const struct request *request)
 
 static enum status announce_body(struct request *request, const struct request_framing *framing)
 {
-    /* What a handler parses on the loop is small. */
+    /* A handler parses only small bodies on the loop. */
     size_t max = request->server->params->body_bytes_max;
     request->body.max_bytes =
         route_of(request)->handler && max > CONTROL_BYTES_MAX ? CONTROL_BYTES_MAX : max;
@@ -268,7 +268,7 @@ static void go(struct request *request, enum request_step next)
     request->step = next;
 }
 
-/* On to |next|, or to wait for memory, or to the answer that says why not. */
+/* Goes on to |next|, or waits for memory, or goes to the answer with the reason. */
 static enum step_result advance(struct request *request, enum status status, enum request_step next)
 {
     if (status == ST_EXHAUSTED && request->infer.is_short) {
@@ -300,7 +300,7 @@ static void run_steps(struct request *request)
     }
 }
 
-/* Worker: as far as a worker may. */
+/* On a worker: runs steps as far as a worker may. */
 static void on_work(uv_work_t *work)
 {
     struct request *request;
@@ -332,8 +332,7 @@ void request_run(struct request *request, bool is_keep_alive)
 
 /* ---- steps, in their order ------------------------------------------------------------------- */
 
-/* What is decoded takes long, or may do: nobody knows what a body with a coding becomes. Sizes are
- * found out for each step of a pipeline. */
+/* Decoding takes long, or may do so: the size of a body with a content coding is unknown. */
 static bool is_long(const struct request *request)
 {
     if (route_of(request)->handler) {
@@ -403,7 +402,7 @@ static bool cancel_job(struct rt_sched_job *job)
     return request->infer.ops->cancel(request);
 }
 
-/* Worker, or the loop while it submits, cancels or looks at deadlines. */
+/* On a worker, or on the loop while it submits, cancels or looks at deadlines. */
 static void on_job_done(struct rt_sched_job *job, enum status status)
 {
     struct request *request = request_of(job);
@@ -429,7 +428,7 @@ static enum step_result finish_run(struct request *request)
     return advance(request, status, STEP_ENCODE);
 }
 
-/* The first call that ends without its device brings everything back. */
+/* The first call that ends without its device starts the recovery. */
 static void look_for_loss(const struct request *request)
 {
     const struct serving *serving = request->serving;
@@ -446,7 +445,7 @@ static const struct rt_sched_job_ops job_ops = {
     .done = on_job_done,
 };
 
-/* When there should be room again, in whole seconds. */
+/* Seconds until there should be room again. */
 static uint32_t retry_after_s(struct rt_sched_queue *queue)
 {
     uint64_t s = rt_sched_drain_ns(queue) / NS_PER_S + 1;
@@ -494,7 +493,7 @@ void request_go_on(struct request *request)
     run_steps(request);
 }
 
-/* Only memory that the pools are short of is waited for: see struct infer. */
+/* Waits only for memory that pools lack now: see struct infer. */
 static enum step_result step_want(struct request *request)
 {
     struct conn *conn = request->conn;
@@ -527,7 +526,7 @@ static struct http_head answer_head(struct request *request)
 {
     request->is_keep_alive &= !request->server->is_draining;
     if (!request->retry_after_s && (request->http_status == 429 || request->http_status == 503)) {
-        request->retry_after_s = 1; /* nothing better is known */
+        request->retry_after_s = 1; /* there is no better one */
     }
     struct http_head head = {
         .status = request->http_status ? request->http_status : 200,
@@ -568,7 +567,7 @@ static void on_written(uv_write_t *write, int uv_status)
     run_steps(request);
 }
 
-/* What follows the head: JSON, or JSON and tensors, or both with a content coding. */
+/* The type of the body: JSON, or JSON and tensors, or either with a content coding. */
 static const struct span *answer_spans(const struct request *request, struct span *whole,
                                        size_t *out_count)
 {
@@ -597,7 +596,7 @@ size_t request_answer_pool_bytes(const struct request *request)
     return has_results ? infer->encoded.total_bytes - infer->encoded.json_bytes : 0;
 }
 
-/* The whole answer as buffers, so that it goes out in one call; returns how many there are. */
+/* The whole answer as buffers, so that one call sends it; returns their number. */
 static unsigned gather(struct request *request, uv_buf_t bufs[INFER_SPANS_MAX + 1])
 {
     struct http_head head = answer_head(request);
@@ -616,7 +615,7 @@ static unsigned gather(struct request *request, uv_buf_t bufs[INFER_SPANS_MAX + 
     return 1 + (unsigned)count;
 }
 
-/* The client takes the answer at its pace: its memory must be no other's. */
+/* The client takes the answer at its own pace, so the clients' pool must hold its memory. */
 static bool hand_over(struct request *request)
 {
     bool is_done = infer_hand_over(request);
@@ -680,7 +679,7 @@ void request_abandon(struct request *request)
     log_line(LOG_DEBUG, "%.*s: abandoned in step %s", SPAN_FMT(head_target(&request->head)),
              request->is_on_worker ? "of a worker" : request_step_name(request->step));
     if (request->is_on_worker) {
-        uv_cancel((uv_req_t *)&request->work); /* too late when it has begun: it comes back */
+        uv_cancel((uv_req_t *)&request->work); /* too late if it has begun: then it comes back */
     } else if (request->step == STEP_READ || request->step == STEP_WANT) {
         go(request, STEP_DONE);
         run_steps(request);
@@ -701,8 +700,8 @@ static bool is_pressing(const struct request *request)
     return uv_now(&request->server->loop) - request->conn->want_ms >= PRESSING_MS;
 }
 
-/* What the client has yet to take is too much, or still where it was computed, where other calls
- * wait for room. */
+/* Clients hold too much unread, or this answer is still where it was computed and other calls wait
+ * for that room. */
 static bool retry_hand_over(struct request *request)
 {
     int tries = 0;
@@ -715,7 +714,7 @@ static bool retry_hand_over(struct request *request)
     return true;
 }
 
-/* The step that found no memory, again. */
+/* Runs the step that found no memory again. */
 static void retry_step(struct request *request)
 {
     clients_evict_slowest(request->server, request->conn, is_pressing(request));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One request from its first byte to its last answered one, driven by the steps of request.def.
- * Requests are recycled with their memory, so the usual request does not malloc.
+ * One request from its first byte to the last byte of its answer, driven by the steps of
+ * request.def. Requests are recycled with their memory, so the usual request does not malloc.
  *
  * A request belongs to the loop, except while a worker runs its ANYWHERE steps, or while its job
- * waits and runs; then the loop touches nothing but |conn|, |is_on_worker|, |work| and the
+ * waits and runs. Then the loop touches nothing but |conn|, |is_on_worker|, |work| and the
  * cancellation.
  */
 #ifndef PTED_SERVER_REQUEST_H
@@ -41,38 +41,40 @@ struct request {
     uint32_t magic;
     enum request_step step;
     struct server *server;   /* borrowed; outlives every request */
-    struct serving *serving; /* held from its being taken to its being given back */
-    struct conn *conn;       /* borrowed; NULL once the client has gone */
+    struct serving *serving; /* held from request_take() until the request is given back */
+    struct conn *conn;       /* borrowed; NULL when the client has gone */
     struct list link;        /* in server->idle_requests */
     struct request *next;    /* in server->completed, or server->turns.requests */
 
     struct head head;
     const char *method; /* as the client wrote it; NULL: not known yet */
     struct route_match match;
-    bool is_head_only; /* HEAD: the answer's body is counted and not sent */
+    bool is_head_only; /* HEAD: the answer's body is counted but not sent */
     bool is_http_1_0;
     bool is_keep_alive;
     struct body body;
-    struct hal_pool *upload_pool; /* owned; a member of the clients' pool: of |body| as it comes */
+    struct hal_pool
+        *upload_pool; /* owned; a member of the clients' pool: holds |body| as it comes */
 
-    int http_status; /* of the answer; 0 while it is open */
+    int http_status; /* status of the answer; 0 while it is open */
     struct error err;
     struct buf out;    /* the answer's JSON */
-    size_t body_bytes; /* that have come */
-    size_t sent_bytes; /* of the answer, its head included; 0: it has not begun */
-    bool offload;      /* much to do: the next ANYWHERE steps run on a worker */
-    bool is_on_worker; /* the loop's: they were queued and are not back; |step| is the worker's */
+    size_t body_bytes; /* bytes received */
+    size_t sent_bytes; /* bytes of the answer, its head included; 0: not begun */
+    bool offload;      /* there is much to do: the next ANYWHERE steps run on a worker */
+    bool is_on_worker; /* the loop's: the steps are queued and not back; |step| belongs to the
+                          worker */
     struct infer infer;
 
     uint64_t arrived_ns; /* when the message was complete */
-    uint64_t encoded_ns; /* when the answer was */
+    uint64_t encoded_ns; /* when the answer was complete */
     uint32_t retry_after_s;
     struct rt_sched_job job;
     enum request_step wanted; /* in WANT: the step that found no memory */
-    uint64_t want_ms;         /* when a step found none for the first time; 0: none has */
+    uint64_t want_ms;         /* when a step first found no memory; 0: none has */
     bool is_unreleased;       /* the job has run, and the scheduler waits for rt_sched_released() */
-    bool is_submitting;       /* below rt_sched_submit() on the loop */
-    bool is_run_done;         /* ...which ran it inline, or ended it */
+    bool is_submitting;       /* inside rt_sched_submit() on the loop */
+    bool is_run_done;         /* ...which ran the job inline, or ended it */
     enum status run_status;
 
     uv_work_t work;
@@ -80,10 +82,10 @@ struct request {
     char head_text[HTTP_HEAD_BYTES_MAX]; /* of the answer */
 };
 
-/* A request in step READ for |conn|; NULL when there is no memory. */
+/* A request in step READ for |conn|; NULL without memory. */
 struct request *request_take(struct server *server, struct conn *conn);
 
-/* What the parser found out about the framing. */
+/* The framing that the parser found. */
 struct request_framing {
     enum route_method method;
     const char *method_name; /* a constant */
@@ -92,35 +94,36 @@ struct request_framing {
     uint64_t content_length;
 };
 
-/* Whose job it is. Any thread. */
+/* The request that owns the job. Any thread. */
 struct request *request_of(struct rt_sched_job *job);
 
-/* The head is complete: route, limits, memory. False: |http_status| and |err| say what is wrong. */
+/* The head is complete: checks route, limits and memory. False: |http_status| and |err| say what is
+ * wrong. */
 MUST_CHECK bool request_begin(struct request *request, const struct request_framing *framing);
 
-/* More of the body. 0, or the HTTP status to refuse it with, which |err| explains. */
+/* More of the body. Returns 0, or the HTTP status to refuse it with; |err| explains. */
 MUST_CHECK int request_add_body(struct request *request, struct span bytes);
 
-/* A complete request whose connection waits for memory, see clients_want(): to go on, or to keep
- * its answer. True: it does not any more. */
+/* A complete request whose connection waits for memory (clients_want()) tries again: to go on, or
+ * to keep its answer. True: it waits no more. */
 MUST_CHECK bool request_retry(struct request *request);
 
-/* Its body waits to be taken by the pool of its model; it is refused instead. */
+/* Refuses a request whose body waits for room in the pool of its model. */
 bool request_is_parked(const struct request *request);
 void request_give_up(struct request *request);
 
-/* Memory that an answer which is being written keeps: on the heap; in the pool. */
+/* Memory that an answer holds while it is written: on the heap; in the pool. */
 size_t request_answer_heap_bytes(const struct request *request);
 size_t request_answer_pool_bytes(const struct request *request);
 
-/* The answer is settled to be an error; |err| is set. */
+/* The answer is going to be an error; |err| is set. */
 void request_refuse(struct request *request, int http_status);
 
-/* The message is complete, or has been refused: runs as many steps as there are without waiting. */
+/* The message is complete, or has been refused: runs steps until one has to wait. */
 void request_run(struct request *request, bool is_keep_alive);
 
-/* Its call has ended, see server_complete(), or a thread has done the steps that were handed over:
- * runs on from there. */
+/* Goes on after the call has ended (server_complete()), or after a thread has done the steps that
+ * it was given. */
 void request_go_on(struct request *request);
 
 /* The client has gone. The one way out of any step before its time; ends the request now or as soon
