@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Joining is a call of the method's own, whose inputs are copied from those of the parts and whose
- * results are copied to theirs. The copies are made by the thread that submits and by the one that
- * completes, which are the device's workers when there is so much to do that calls wait.
+ * Joining makes one more call of the method. Its inputs are copied from the inputs of the parts,
+ * and its results are copied to theirs. The thread that submits and the thread that completes make
+ * the copies; these are the device's workers when there is so much to do that calls wait.
  *
- * Between the two nothing of a part's is in use: one that is not wanted any more leaves, and is its
- * caller's again. The last one stays, and cuts what runs. One that is cancelled before its inputs
- * have been copied leaves when they have: cancelling sets a flag and then looks for the batch,
- * joining names the batch and then looks for the flag.
+ * Between the copies nothing of a part is in use. A part whose caller gives it up leaves and
+ * belongs to its caller again. The last part stays, and cuts short what runs. A part that is
+ * cancelled before its inputs have been copied leaves when they have been. Cancelling sets a flag
+ * and then looks for the batch; joining names the batch and then looks for the flag.
  */
 #include "config.h"
 
@@ -23,7 +23,7 @@
 #include "hal/pool.h"
 #include "runtime/call/inside.h"
 
-/* APART: joining has failed, or the joined call has, and the parts run alone. */
+/* APART: joining has failed, or the joined call has failed, and the parts run alone. */
 enum phase { JOINING, TOGETHER, APART, OVER };
 
 struct rt_batch_part {
@@ -40,10 +40,10 @@ struct batch {
     uint32_t magic;
     struct list link; /* in the method's list of free ones */
     pthread_mutex_t lock;
-    enum phase phase;             /* under the lock, like who leaves */
-    uint32_t count, here;         /* parts, and those that have not left */
-    int64_t rows;                 /* of all of them */
-    struct rt_method *method;     /* borrowed from the parts; the last one does not leave */
+    enum phase phase;             /* changed under the lock, as is the list of parts that leave */
+    uint32_t count, here;         /* number of parts, and of those that have not left */
+    int64_t rows;                 /* rows of all of them */
+    struct rt_method *method;     /* borrowed from the parts; the last part does not leave */
     struct hal_pool *pool;        /* owned; a member of the parts' run pool while it is in use */
     struct rt_invocation *joined; /* owned; NULL while the parts run alone */
     rt_invocation_done_f *done;
@@ -57,7 +57,7 @@ void rt_batch_destroy(struct list *link)
 {
     struct batch *batch = LIST_ENTRY(link, struct batch, link);
     OBJ_CHECK(batch, BATCH_MAGIC);
-    must(!batch->joined); /* no call of it runs */
+    must(!batch->joined); /* no joined call runs */
     list_remove(link);
     hal_pool_free(batch->pool);
     pthread_mutex_destroy(&batch->lock);
@@ -83,8 +83,8 @@ static struct batch *new_batch(struct rt_method *method)
     return batch;
 }
 
-/* One that has been used before, or a new one; NULL without memory. Its joined call takes memory
- * beside that of |pool|'s other parties. */
+/* A used batch or a new one; NULL without memory. Its joined call takes memory beside that of
+ * |pool|'s other parties. */
 static struct batch *take_batch(struct rt_method *method, struct hal_pool *pool)
 {
     struct batch *batch = NULL;
@@ -101,7 +101,8 @@ static struct batch *take_batch(struct rt_method *method, struct hal_pool *pool)
     return batch;
 }
 
-/* There are as many as have been in use at a time, which is what the device holds: few. */
+/* There are as many as have been in use at the same time: as many as the device holds, which are
+ * few. */
 static void give_back(struct batch *batch)
 {
     struct rt_method *method = batch->method;
@@ -113,7 +114,7 @@ static void give_back(struct batch *batch)
 
 /* ---- what can be joined ---------------------------------------------------------------------- */
 
-/* Dim 0 of |id| is the symbol |*symbol|, which the first tensor settles. */
+/* Is dim 0 of |id| the symbol |*symbol|? The first tensor decides which one that is. */
 static bool has_rows(const struct rt_graph *graph, uint32_t id, uint32_t *symbol)
 {
     const struct rt_value *v = &graph->values[id];
@@ -127,7 +128,7 @@ static bool has_rows(const struct rt_graph *graph, uint32_t id, uint32_t *symbol
     *symbol = *symbol ? *symbol : v->dims[0].expr;
     for (uint8_t d = 1; d < v->rank; d++) {
         if (v->dims[d].expr == *symbol) {
-            return false; /* as many columns as rows: they would change too */
+            return false; /* has as many columns as rows: they would change too */
         }
     }
     return v->dims[0].expr == *symbol;
@@ -139,10 +140,8 @@ static const char *label(const struct rt_io *ios, uint32_t count, uint32_t index
     return index < count ? ios[index].label : "a value";
 }
 
-/*
- * Rows that the entry of a method takes as it was exported; 1 where it has no symbol for them. If
- * it has one for some of its inputs, |*out_other| is what does not have it.
- */
+/* The rows that the entry of a method takes as it was exported; 1 if it has no symbol for them. If
+ * only some of its inputs have the symbol, |*out_other| is one that does not. */
 static int64_t own_rows(const struct rt_method *method, const char **out_other)
 {
     const struct rt_graph *graph = &method->code.blocks[0]->graph;
@@ -201,7 +200,7 @@ int64_t rt_batch_size_max(const struct rt_method *method)
     return rows > 1 ? rows : 0;
 }
 
-/* |batched| becomes the form of |method| for several rows. */
+/* Makes |batched| the form of |method| for several rows. */
 static enum status make_form(const struct rt_method *method, struct rt_block *batched,
                              struct error *err)
 {
@@ -342,7 +341,7 @@ static size_t row_bytes(const struct batch *batch, uint32_t result)
     return rt_invocation_result(batch->joined, result)->bytes.len / (size_t)batch->rows;
 }
 
-/* The rows of the results are where those of the parts expect them. */
+/* The rows of the results are where the parts expect them. */
 static enum status check_results(const struct batch *batch, struct error *err)
 {
     for (uint32_t r = 0; r < rt_method_result_count(batch->method); r++) {
@@ -394,7 +393,8 @@ static void split(const struct batch *batch)
 
 /* ---- leaving --------------------------------------------------------------------------------- */
 
-/* With the lock held, TOGETHER. False: |part| is the last one, so that nobody needs what runs. */
+/* Called with the lock held, in TOGETHER. False: |part| is the last one, so that the running call
+ * has no user left. */
 static bool leave(struct rt_batch_part *part)
 {
     struct batch *batch = part->batch;
@@ -421,7 +421,7 @@ bool rt_batch_leave(struct rt_invocation *inv)
     return has_left;
 }
 
-/* The inputs have been copied: those that have been cancelled meanwhile need not wait. */
+/* The inputs have been copied: parts that have been cancelled meanwhile need not wait. */
 static void begin_together(struct batch *batch)
 {
     struct rt_invocation *gone[RT_BATCH_CALLS_MAX];
@@ -443,7 +443,7 @@ static void begin_together(struct batch *batch)
     }
 }
 
-/* From now on nobody leaves. */
+/* From now on no part leaves. */
 static void end_together(struct batch *batch, enum phase phase)
 {
     pthread_mutex_lock(&batch->lock);
@@ -459,7 +459,7 @@ static void free_joined(struct batch *batch)
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-/* By copies: with the last part the method may go, and |batch| with it. */
+/* Works on copies: the last part may release the method, and |batch| with it. */
 static void tell(struct batch *batch)
 {
     struct rt_batch_part parts[RT_BATCH_CALLS_MAX];
@@ -490,7 +490,7 @@ static void on_alone_done(struct rt_invocation *inv, enum status status, void *a
     }
 }
 
-/* A part that was to get its results from the joined call needs memory to run in. */
+/* A part that was to get its results from the joined call needs memory of its own to run. */
 static void submit_alone(struct rt_batch_part *part)
 {
     struct rt_invocation *inv = part->invocation;
@@ -507,7 +507,7 @@ static void run_alone(struct batch *batch)
     free_joined(batch);
     uint32_t left = batch->here;
     atomic_store(&batch->left, left);
-    for (uint32_t i = 0; left > 0; i++) { /* the last one may give |batch| back */
+    for (uint32_t i = 0; left > 0; i++) { /* the last part may free |batch| */
         struct rt_batch_part *part = &batch->parts[i];
         if (part->invocation) {
             left--;
@@ -562,7 +562,7 @@ static void unprepare_parts(struct rt_invocation *const *parts, uint32_t count)
     }
 }
 
-/* All of the parts get memory for their results, or none does. */
+/* All parts get memory for their results, or none does. */
 static enum status prepare_parts(struct rt_invocation *const *parts, uint32_t count,
                                  struct error *err)
 {
@@ -575,7 +575,7 @@ static enum status prepare_parts(struct rt_invocation *const *parts, uint32_t co
     return ST_OK;
 }
 
-/* The parts are their caller's again, planned as they were. */
+/* The parts belong to their callers again, with their plans. */
 static void dissolve(struct batch *batch, struct rt_invocation *const *parts)
 {
     uint32_t count = batch->count;

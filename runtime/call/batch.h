@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Several calls of one method as one: the inputs are put behind each other along dim 0, the method
- * runs once, and each call gets its rows of the results. Only for methods without mutable buffers
- * and control flow of which every tensor that goes in or comes out has the same dynamic size as its
- * dim 0, or, where they were exported for one row, has one that the operators' batch rules can make
- * dynamic; and that have been seen to give the same bits either way: rt_batch_prove().
+ * Several calls of one method as one. The inputs are put behind each other along dim 0, the method
+ * runs once, and each call gets its rows of the results.
+ *
+ * This is possible only for a method without mutable buffers and control flow. Each of its input
+ * and result tensors must have the same dynamic size as dim 0; or the method was exported for one
+ * row, and the operators' batch rules can make dim 0 dynamic. The method must also have been seen
+ * to give the same bits either way: rt_batch_prove().
  */
 #ifndef PTED_RUNTIME_CALL_BATCH_H
 #define PTED_RUNTIME_CALL_BATCH_H
@@ -21,63 +23,63 @@ struct rt_method;
 #define RT_BATCH_CALLS_MAX 64
 
 /*
- * The rows that |method| takes by its form, more than 1, or ST_UNSUPPORTED; a method exported for
- * one row gets its form for several. Once, before anybody calls the method.
+ * The rows that |method| takes by its form, more than 1, or ST_UNSUPPORTED. A method that was
+ * exported for one row gets its form for several. To be called once, before the first call of the
+ * method.
  */
 MUST_CHECK enum status rt_batch_open(struct rt_method *method, int64_t *out_rows_max,
                                      struct error *err);
 
 /*
  * Runs samples apart and together, 2 rows, 3 rows and so on up to |rows_max|, which is at most what
- * the form takes, and compares bit for bit; returns how many may go in together. Stops early after
- * |budget_ns|, with what it has seen. 1 when that is none: |why_not| says why. Others may call the
- * method meanwhile. Waits for the device: not from a callback.
+ * the form takes, and compares the results bit for bit. Returns how many rows may be joined. Stops
+ * after |budget_ns| with what it has seen. Returns 1 if no rows may be joined; |why_not| is the
+ * reason. Other callers may use the method meanwhile. Waits for the device, so it must not be
+ * called from a callback.
  */
 int64_t rt_batch_prove(struct rt_method *method, struct hal_pool *pool, int64_t rows_max,
                        uint64_t budget_ns, struct error *why_not);
 
 /*
- * How many of the |rows| that were proven are worth joining: of rows, rows / 2, ... the number of
- * calls of one row that take less time as one than side by side, and the least for each row, unless
- * a larger number takes hardly more; 1: none, |why_not| says what was measured. Waits for the
- * device.
+ * Returns how many of the |rows| proven rows are worth joining. It measures rows, rows / 2, ... and
+ * takes the number of calls of one row that need less time as one than side by side, and the least
+ * time for each row, unless a larger number needs hardly more. 1: none; |why_not| is what was
+ * measured. Waits for the device.
  */
 int64_t rt_batch_measure(struct rt_method *method, struct hal_pool *pool, int64_t rows,
                          struct error *why_not);
 
-/*
- * Rows that a call may have: the upper bound of dim 0 where it has the same dynamic size in every
- * tensor that goes in or comes out, and nothing else has that size; 0 of all other methods.
- */
+/* The greatest number of rows of a call: the upper bound of dim 0, if it has the same dynamic size
+ * in every input and result tensor and no other dim has that size; 0 for all other methods. */
 int64_t rt_batch_size_max(const struct rt_method *method);
 
 /*
- * The rows of a planned call; 0: it cannot be joined, because its inputs have to be converted, it
- * waits for another one or another one waits for it, or its other sizes are not the upper bounds,
- * which are those that were proven.
+ * The rows of a planned call. 0: the call cannot be joined, because its inputs have to be
+ * converted, because it waits for another call or another call waits for it, or because its other
+ * sizes are not the upper bounds, for which joining was proven.
  */
 int64_t rt_batch_rows(const struct rt_invocation *invocation);
 
-/* Both can be joined: are all their sizes but the rows the same? */
+/* Can both be joined? They can if all their sizes except the rows are the same. */
 bool rt_batch_fits(const struct rt_invocation *a, const struct rt_invocation *b);
 
 /*
- * Submits |count| planned calls, at most RT_BATCH_CALLS_MAX, that fit each other and all have rows,
- * as one. Each ends as if it had been submitted alone: |done| is called for each, with its argument
- * of |args|. When the joined call fails, each is run alone, so that none fails for another's data.
- * ST_EXHAUSTED: there is no memory now for all of them as one, nothing was submitted, and |done| is
- * not called. After warm-up this does not malloc.
+ * Submits |count| planned calls as one: at most RT_BATCH_CALLS_MAX, all with rows, which fit each
+ * other. Each ends as if it had been submitted alone: |done| is called for each, with its entry of
+ * |args|. If the joined call fails each call is run alone, so that none fails because of another's
+ * data. ST_EXHAUSTED: there is no memory now for all of them as one; nothing was submitted, and
+ * |done| is not called. Does not malloc after warm-up.
  */
 MUST_CHECK enum status rt_batch_submit(struct rt_invocation *const *parts, void *const *args,
                                        uint32_t count, rt_invocation_done_f *done,
                                        struct error *err);
 
 /*
- * |invocation|, submitted alone or with others, is not wanted any more. True: it has left those,
- * which run on; it is over, done() is not called for it, and it may be freed. False: done() is
- * called soon, with ST_CANCELLED unless it was too late; the last of a batch cuts the batch. Any
- * thread, any time from just before the submission until done() has returned, which the caller
- * holds up meanwhile.
+ * The caller gives up |invocation|, which was submitted alone or with others. True: it has left the
+ * others, which run on; it is over, done() is not called for it, and it may be freed. False: done()
+ * is called soon, with ST_CANCELLED unless it was too late; the last call of a batch cuts the batch
+ * short. Any thread, at any time from just before the submission until done() has returned; the
+ * caller sees to it that done() does not return meanwhile.
  */
 bool rt_batch_leave(struct rt_invocation *invocation);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernels choose their loops by the sizes they are given, and sums depend on their order, so
- * whether rows together give the bits of rows apart is a fact about a model and a processor. It is
- * found out by running it: each of |rows| samples apart, then the first two together, the first
- * three, and so on. When every row has the bits that it has alone, for every count up to n, any
- * split of n rows into requests has too.
+ * Kernels choose their loops by sizes, and sums depend on their order. So whether rows together
+ * give the same bits as rows apart is a property of a model and a processor, and running the model
+ * is the way to find it out: each of |rows| samples apart, then the first two together, the first
+ * three, and so on. If every row has its own bits for every count up to n, then so has any split of
+ * n rows into requests.
  */
 #include "config.h"
 
@@ -23,9 +23,9 @@
 /* Bytes of results that are kept for the comparison. */
 #define KEPT_BYTES_MAX (64u << 20)
 
-/* Measurements of each way, of which the best counts. */
+/* Measurements of each way; the best one counts. */
 #define RACES 3
-/* Together has to save one part in so many: less may be chance, and joining costs latency. */
+/* Joining has to save one part in this many: less may be chance, and joining costs latency. */
 #define GAIN 10
 
 struct proof {
@@ -42,7 +42,8 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Samples that differ in every element: small numbers, which all types have and indices may be. */
+/* Samples that differ in every element: small numbers, which every type can represent and which are
+ * valid indices. */
 static void fill(void *memory, enum dtype dtype, int64_t first_row, int64_t rows, int64_t row)
 {
     uint32_t state = (uint32_t)first_row * 2654435761u + 12345;
@@ -127,7 +128,7 @@ static enum status run(struct rt_invocation *inv, struct error *err)
     return waiting.status == ST_OK ? ST_OK : error_set(err, waiting.status, "the model failed");
 }
 
-/* The results of |row|, one of |rows| that have run together, against what they were alone. */
+/* Compares the results of |row|, one of |rows| that ran together, with its results alone. */
 static bool is_same(const struct proof *proof, const struct rt_invocation *inv, int64_t rows,
                     int64_t row)
 {
@@ -155,7 +156,9 @@ static void keep(struct proof *proof, const struct rt_invocation *inv, int64_t r
     }
 }
 
-/* Runs |rows| samples from |first| on; keeps what one gives, compares what several give. */
+/*
+ * Runs |rows| samples from |first| on; stores the results of one sample, compares those of several.
+ */
 static enum status try_rows(struct proof *proof, int64_t first, int64_t rows, struct error *err)
 {
     struct rt_invocation *inv;
@@ -198,7 +201,7 @@ static enum status measure(struct proof *proof, struct error *err)
     return status;
 }
 
-/* How many rows may go in together, of at most |max|; 1: |err| says why. */
+/* How many rows may be joined, at most |max|; 1: |err| is the reason. */
 static int64_t prove(struct proof *proof, int64_t max, uint64_t budget_ns, struct error *err)
 {
     uint64_t end = now_ns() + budget_ns;
@@ -252,7 +255,7 @@ static void on_finish(struct rt_invocation *inv, enum status status, void *arg)
     }
 }
 
-/* From the submission of all to the end of the last. */
+/* Time from the submission of all calls to the end of the last one. */
 static enum status race_prepared(struct rt_invocation **calls, uint32_t count, bool is_joined,
                                  uint64_t *out_ns, struct error *err)
 {
@@ -280,7 +283,7 @@ static enum status race_prepared(struct rt_invocation **calls, uint32_t count, b
     return status;
 }
 
-/* The same for |count| calls of one row that are made for it. */
+/* The same for |count| new calls of one row. */
 static enum status race(const struct proof *proof, uint32_t count, bool is_joined, uint64_t *out_ns,
                         struct error *err)
 {
@@ -306,7 +309,7 @@ static enum status race(const struct proof *proof, uint32_t count, bool is_joine
     return status;
 }
 
-/* ns of |count| calls as one, when that takes less time than side by side; 0: it does not. */
+/* ns of |count| calls as one, if that takes less time than side by side; otherwise 0. */
 static uint64_t time_joined(const struct proof *proof, uint32_t count, struct error *err)
 {
     uint64_t best[2] = {UINT64_MAX, UINT64_MAX};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a call gets: tensors, where the oracle says what happens to their bytes, and scalars. */
+/* The inputs of a call: tensors, for which the oracle decides what happens to their bytes, and
+ * scalars. */
 #include "config.h"
 
 #include <inttypes.h>
@@ -14,7 +15,7 @@
 #include "runtime/call/inside.h"
 #include "runtime/program/oracle.h"
 
-/* Inputs of a call that are converted; each takes two slots of a submission. */
+/* The most inputs of a call that are converted; each takes two slots of a submission. */
 #define CONVERSIONS_MAX (HAL_SLOTS_MAX / 2)
 
 /* ---- tensors ------------------------------------------------------------------------------- */
@@ -24,7 +25,7 @@ static struct rt_buffer_desc packed_desc(enum dtype dtype, const struct shape *s
     return (struct rt_buffer_desc){.dtype = dtype, .shape = *shape};
 }
 
-/* Asks the oracle; its refusal, or that the input was given before, is the error. */
+/* Asks the oracle. Its refusal is the error, and so is an input that was given before. */
 static enum status ask(struct rt_invocation *inv, uint32_t index,
                        const struct rt_buffer_desc *given, enum rt_oracle_answer *out_answer,
                        size_t *out_bytes, struct error *err)
@@ -70,7 +71,7 @@ enum status rt_invocation_input(struct rt_invocation *inv, uint32_t index, enum 
     return ST_OK;
 }
 
-/* The box of all elements of |given|, to be written packed; counted from its lowest element. */
+/* A box of all elements of |given|, to be written packed; counted from its lowest element. */
 static struct rt_copy packing_copy(const struct rt_buffer_desc *given)
 {
     int64_t packed[SHAPE_RANK_MAX];
@@ -90,7 +91,7 @@ static void unref_foreign(void *arg)
     hal_buffer_unref(arg);
 }
 
-/* Memory of another device as memory of ours, where the host and ours can see it. */
+/* Makes another device's memory accessible as ours, if the host and our device can see it. */
 static enum status import_foreign(struct rt_invocation *inv, struct hal_buffer *foreign,
                                   struct hal_buffer **out_buffer, struct error *err)
 {
@@ -177,7 +178,7 @@ enum status rt_invocation_stage_input(struct rt_invocation *inv, uint32_t index,
 
 /* ---- scalars ------------------------------------------------------------------------------- */
 
-/* Input |index| is a scalar of |kind| that was not given before. */
+/* Input |index| must be a scalar of |kind| that was not given before. */
 static enum status take_scalar(struct rt_invocation *inv, uint32_t index, enum rt_io_kind kind,
                                struct error *err)
 {
@@ -212,7 +213,7 @@ enum status rt_invocation_int(struct rt_invocation *inv, uint32_t index, int64_t
                            value);
 }
 
-/* What ExecuTorch takes for the same double: within 1e-4 + 1e-5 of its size. */
+/* ExecuTorch accepts a double as the same if it is within 1e-4 + 1e-5 of its size. */
 enum status rt_invocation_float(struct rt_invocation *inv, uint32_t index, double value,
                                 struct error *err)
 {
@@ -252,7 +253,7 @@ enum status rt_invocation_string(struct rt_invocation *inv, uint32_t index, stru
 
 /* ---- conversion ------------------------------------------------------------------------------ */
 
-/* Input |i|, converted: slot |at| is the target and the next one the source. */
+/* Input |i|, converted: slot |at| is the target, the next slot the source. */
 static enum status record_conversion(struct rt_invocation *inv, uint32_t i, uint32_t at,
                                      struct hal_command *command, struct error *err)
 {
@@ -271,7 +272,7 @@ static enum status record_conversion(struct rt_invocation *inv, uint32_t i, uint
         rt_cut_machine(hal_device_props(inv->method->device), &rt_copy_kernel), bindings, err);
 }
 
-/* A command buffer of its own: recorded for this call alone, and rare. Fills the slots. */
+/* A command buffer of its own, recorded for this call alone, which is rare. Fills the slots. */
 static enum status record_conversions(struct rt_invocation *inv, struct hal_command **out_command,
                                       struct error *err)
 {
@@ -296,7 +297,7 @@ static enum status record_conversions(struct rt_invocation *inv, struct hal_comm
     return ST_OK;
 }
 
-/* |converted| reaches 1 when the inputs are as the method wants them. */
+/* |converted| reaches 1 when the inputs have the form that the method needs. */
 static enum status submit_conversions(struct rt_invocation *inv, struct hal_semaphore *converted)
 {
     struct hal_command *command;
@@ -318,10 +319,8 @@ static enum status submit_conversions(struct rt_invocation *inv, struct hal_sema
     return status;
 }
 
-/*
- * NULL where there is nothing to convert. The semaphore is not the invocation's: that one tells of
- * nothing but the method's end, when nobody looks at the invocation and its memory any more.
- */
+/* NULL if there is nothing to convert. The semaphore is not the invocation's own: that one only
+ * reports the end of the method, after which neither the invocation nor its memory is looked at. */
 enum status rt_invocation_convert(struct rt_invocation *inv, struct hal_semaphore **out_converted)
 {
     OBJ_CHECK(inv, INVOCATION_MAGIC);

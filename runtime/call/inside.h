@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The inside of an invocation: what the files of this folder share. See runtime/call/invocation.h.
- */
+/* The inside of a call, for the kinds of methods (runtime/program/callable.h). See
+ * runtime/call/invocation.h. */
 #ifndef PTED_RUNTIME_CALL_INSIDE_H
 #define PTED_RUNTIME_CALL_INSIDE_H
 
@@ -20,7 +20,7 @@
 
 struct rt_batch_part;
 
-/* In this order, but for a call that is unprepared: it is filled again. */
+/* A call goes through its phases in this order; a call that is unprepared goes back to FILLING. */
 enum rt_phase {
     RT_PHASE_FREE,     /* in the free list of its method */
     RT_PHASE_FILLING,  /* takes inputs */
@@ -91,10 +91,8 @@ MUST_CHECK enum status rt_invocation_reserve_input(struct rt_invocation *invocat
                                                    const struct shape *shape, size_t bytes,
                                                    struct error *err);
 
-/*
- * Submits the conversions that the oracle asked for; |out_converted| reaches 1 when they are done,
- * and is NULL where there are none. The caller owns the reference.
- */
+/* Submits the conversions that the oracle asked for. |out_converted| reaches 1 when they are done;
+ * it is NULL if there are none. The caller owns the reference. */
 MUST_CHECK enum status rt_invocation_convert(struct rt_invocation *invocation,
                                              struct hal_semaphore **out_converted);
 
@@ -119,10 +117,8 @@ void rt_invocation_give_scalar(struct rt_invocation *invocation, uint32_t index,
 /* Gives back what plan and prepare took, the caller's memory for results included. */
 void rt_invocation_release_results(struct rt_invocation *invocation);
 
-/*
- * As rt_invocation_prepare(), but for the arena: for a call whose results another one computes.
- * Nothing where that has been done. rt_invocation_place_arena() makes it a call of its own.
- */
+/* As rt_invocation_prepare() without the arena: for a call whose results another call computes.
+ * Does nothing if that has been done. rt_invocation_place_arena() makes it a call of its own. */
 MUST_CHECK enum status rt_invocation_prepare_results(struct rt_invocation *invocation,
                                                      enum rt_prepare_mode mode, struct error *err);
 MUST_CHECK enum status rt_invocation_place_arena(struct rt_invocation *invocation,
@@ -133,19 +129,19 @@ MUST_CHECK enum status rt_invocation_place_arena(struct rt_invocation *invocatio
 bool rt_invocation_find_result(const struct rt_invocation *invocation, uint32_t index,
                                struct rt_buffer_desc *out_desc);
 
-/* What prepare took goes back, the plan stays. */
+/* Gives back what prepare took; the plan stays. */
 void rt_invocation_unprepare(struct rt_invocation *invocation);
 
 /* ---- states.c -------------------------------------------------------------------------------- */
 
-/* Reserves what the method's mutable buffers are written to. */
+/* Reserves memory for the mutable buffers that the call writes. */
 MUST_CHECK enum status rt_invocation_place_states(struct rt_invocation *invocation,
                                                   struct error *err);
 
 /* Puts the mutable buffers into the slots of the submission. ST_EXHAUSTED: it cannot. */
 MUST_CHECK enum status rt_invocation_fill_states(struct rt_invocation *invocation);
 
-/* It has ended: what it wrote is the state's next generation if it went well. */
+/* The call has ended: if it went well, its writes are the state's next generation. */
 void rt_invocation_leave_states(struct rt_invocation *invocation, enum status status);
 
 /* ---- invocation.c ---------------------------------------------------------------------------- */
@@ -157,7 +153,7 @@ void rt_invocation_end(struct rt_invocation *invocation, enum status status);
 void rt_invocation_refuse(struct rt_invocation *invocation, enum status status,
                           rt_invocation_done_f *done, void *arg);
 
-/* A prepared call that will not be submitted: whoever waits for its timepoint gets |status|. */
+/* A prepared call that will not be submitted: whatever waits for its timepoint gets |status|. */
 void rt_invocation_give_up(struct rt_invocation *invocation, enum status status);
 
 /* A failed semaphore stays failed: the next call needs another one. */
@@ -182,12 +178,15 @@ MUST_CHECK enum status rt_invocation_heap_bytes(struct rt_method *method, size_t
 MUST_CHECK enum status rt_batch_joined_new(struct rt_method *method, struct hal_pool *pool,
                                            struct rt_invocation **out_joined, struct error *err);
 
-/* Messages call input |index| so, until the invocation is freed; |label| lives until then. */
+/*
+ * Messages call input |index| by |label| until the invocation is freed; |label| lives until then.
+ */
 void rt_invocation_say(struct rt_invocation *invocation, uint32_t index, const char *label);
 
 /* ---- storage --------------------------------------------------------------------------------- */
 
-/* Room at the end of one allocation of *|at| bytes so far for an array; where it begins. */
+/* Reserves room for an array at the end of one allocation, of which *|at| bytes are taken; returns
+ * the array's offset. */
 static inline size_t rt_take_array(size_t *at, size_t count, size_t size)
 {
     size_t offset = align_up(*at, 16);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls: see invocation.h. One allocation holds an invocation and all its arrays; it goes back to
- * its method's list of free ones, with its semaphore, whose value counts the calls it has carried.
+ * Calls: see invocation.h. One allocation holds an invocation and all its arrays. A freed
+ * invocation goes back to its method's list with its semaphore, whose value counts the calls it has
+ * carried.
  */
 #include "config.h"
 
@@ -18,12 +19,13 @@
 #include "hal/queue.h"
 #include "runtime/program/state_slots.h"
 
-/* Free invocations that a method keeps; more are given back to the heap. */
+/* Free invocations that a method keeps; further ones are given back to the heap. */
 #define FREE_MAX 256
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-/* Inputs and outputs of the block that the method is, with the states; or of the method. */
+/* Inputs and outputs of the block if the method is one block, states included; otherwise those of
+ * the method. */
 static void count_io(const struct rt_method *method, uint32_t *out_inputs, uint32_t *out_outputs)
 {
     const struct rt_code *code = &method->code;
@@ -33,7 +35,7 @@ static void count_io(const struct rt_method *method, uint32_t *out_inputs, uint3
         entry && code->step_count == 0 ? entry->output_count : rt_method_result_count(method);
 }
 
-/* Of the entry in both of its forms. */
+/* Words of the entry, in the larger of its two forms. */
 static uint32_t count_words(const struct rt_method *method)
 {
     const struct rt_code *code = &method->code;
@@ -277,7 +279,9 @@ void rt_invocation_after(struct rt_invocation *inv, const struct hal_timepoint *
     inv->waits[inv->wait_count++] = *timepoint;
 }
 
-/* One submission signals the call's own semaphore; other calls get one for their end. */
+/*
+ * A call of one submission signals its own semaphore; any other call has a second one for its end.
+ */
 enum status rt_invocation_timepoint(struct rt_invocation *inv, struct hal_timepoint *out_timepoint,
                                     struct error *err)
 {
@@ -304,7 +308,8 @@ static void tell_finished(struct rt_invocation *inv, enum status status)
     }
 }
 
-/* What was computed while the weights changed is no result; that they did explains most faults. */
+/* Results that were computed while the weights changed are invalid, and the change explains most
+ * faults. */
 static enum status check_files(struct rt_invocation *inv, enum status status)
 {
     if (status == ST_CANCELLED) {
@@ -325,7 +330,7 @@ static struct shape locate(const struct shape *shape, size_t at)
     return element;
 }
 
-/* The input whose memory, as the method reads it, a fault's number lies in. */
+/* The input that contains the address in a fault's record, in the memory that the method reads. */
 static struct rt_culprit find_culprit(const struct rt_invocation *inv)
 {
     const struct hal_fault_record *fault = &inv->fault;
@@ -384,7 +389,7 @@ static void fail_own(struct rt_invocation *inv, enum status status)
     }
 }
 
-/* The call ends without its submission: whoever waits for that learns it here. */
+/* The call ends without its submission; whatever waits for that learns it here. */
 static void end_without(struct rt_invocation *inv, enum status status)
 {
     fail_own(inv, status);
@@ -410,7 +415,7 @@ void rt_invocation_give_up(struct rt_invocation *inv, enum status status)
     tell_finished(inv, status);
 }
 
-/* The method did not follow its conversions. */
+/* The conversions are done, but the method was not submitted after them. */
 static void on_converted_in_vain(struct hal_semaphore_waiter *waiter, enum status status)
 {
     struct rt_invocation *inv = LIST_ENTRY(waiter, struct rt_invocation, waiter);
@@ -453,7 +458,7 @@ void rt_invocation_submit(struct rt_invocation *inv, enum hal_caller caller,
     /* References of our own: |done| may free the invocation, a failure takes its semaphore. */
     struct hal_semaphore *semaphore = hal_semaphore_ref(inv->semaphore), *converted;
     enum status status = rt_invocation_convert(inv, &converted);
-    if (converted) { /* which waits for all that the call had to wait for */
+    if (converted) { /* the conversion waits for everything that the call had to wait for */
         release_waits(inv);
         inv->waits[inv->wait_count++] = (struct hal_timepoint){hal_semaphore_ref(converted), 1};
     }

@@ -40,7 +40,7 @@ struct rt_invocation;
 struct rt_method;
 struct rt_state;
 
-/* What a result is. Tensors are packed and row-major; |bytes| is borrowed from the invocation. */
+/* A result. Tensors are packed and row-major; |bytes| is borrowed from the invocation. */
 struct rt_result {
     struct shape shape;
     struct span bytes; /* a tensor's or a string's content; a scalar's I64, F64 or BOOL */
@@ -48,8 +48,8 @@ struct rt_result {
 
 /*
  * Called when the work has completed or failed: from a worker, or from inside
- * rt_invocation_submit() when its caller did the work. Must not block. The invocation may be freed
- * from here, and its program and device with it.
+ * rt_invocation_submit() if its caller did the work. Must not block. It may free the invocation,
+ * and with it the program and the device.
  */
 typedef void rt_invocation_done_f(struct rt_invocation *invocation, enum status status, void *arg);
 
@@ -59,10 +59,8 @@ MUST_CHECK enum status rt_invocation_new(struct rt_method *method, struct hal_po
                                          struct rt_invocation **out_invocation, struct error *err);
 void rt_invocation_free(struct rt_invocation *invocation); /* not while submitted; NULL is fine */
 
-/*
- * Before prepare: what the call takes from then on comes from |pool|, of the same memory as the
- * pool of its inputs. For a pipeline it is the pool of its inputs always.
- */
+/* Before prepare: memory for the rest of the call comes from |pool|, which uses the same memory as
+ * the pool of its inputs. A pipeline uses the pool of its inputs for everything. */
 void rt_invocation_run_in(struct rt_invocation *invocation, struct hal_pool *pool);
 
 /*
@@ -73,13 +71,13 @@ void rt_invocation_set_state(struct rt_invocation *invocation, struct rt_state *
 
 struct rt_method *rt_invocation_method(const struct rt_invocation *invocation);
 
-/* What |invocation| says of its inputs is for a caller that knows them as arguments: messages have
- * their paths, kwargs["mask"], and not their names. */
+/* The caller of |invocation| knows its inputs as arguments: messages use their paths, such as
+ * kwargs["mask"], instead of their names. */
 void rt_invocation_say_paths(struct rt_invocation *invocation);
 
 /*
- * Checks |dtype| and |shape| against input |index| (ST_INVALID with what is expected and what was
- * given; the caller puts the input's name before it) and gives memory of that size, row-major,
+ * Checks |dtype| and |shape| against input |index| (ST_INVALID says what was expected and what was
+ * given; the caller puts the input's name in front) and gives memory of that size: row-major,
  * aligned, uninitialised; NULL for 0 bytes. Once for each input.
  */
 MUST_CHECK enum status rt_invocation_input(struct rt_invocation *invocation, uint32_t index,
@@ -87,28 +85,29 @@ MUST_CHECK enum status rt_invocation_input(struct rt_invocation *invocation, uin
                                            void **out_ptr, struct error *err);
 
 /*
- * As above for a tensor that is in memory already: packed, permuted or strided, aligned or not, of
- * this device or of another. The oracle (runtime/program/oracle.h) decides: used in place,
- * converted by the device before the method runs, or ST_INVALID. The invocation takes its own
- * reference.
+ * The same for a tensor that already is in memory: packed, permuted or strided, aligned or not, of
+ * this device or of another. The oracle (runtime/program/oracle.h) decides: the tensor is used in
+ * place, or the device converts it before the method runs, or ST_INVALID. The invocation takes its
+ * own reference.
  */
 MUST_CHECK enum status rt_invocation_bind_input(struct rt_invocation *invocation, uint32_t index,
                                                 const struct rt_buffer_desc *given,
                                                 struct error *err);
 
 /*
- * As above for a tensor that is not in memory of a device yet: gives |bytes| of memory for the
- * caller to write before submit, in which |given|, which has no buffer, describes the tensor.
+ * The same for a tensor that is not in memory of a device yet: gives |bytes| of memory, which the
+ * caller writes before submit. |given|, which has no buffer, describes the tensor within that
+ * memory.
  */
 MUST_CHECK enum status rt_invocation_stage_input(struct rt_invocation *invocation, uint32_t index,
                                                  const struct rt_buffer_desc *given, size_t bytes,
                                                  void **out_ptr, struct error *err);
 
 /*
- * Result |index|, a tensor, is to be written into |buffer| from |offset| on, where it fits (its
- * size is known after prepare, which refuses too little room). Writable memory of the method's
- * device, aligned for the element type, that nothing else in the call uses. The invocation takes
- * its own reference.
+ * Result |index|, a tensor, will be written to |buffer| from |offset| on. Its size is known after
+ * prepare, which refuses too little room. The buffer is writable memory of the method's device,
+ * aligned for the element type, and nothing else in the call uses it. The invocation takes its own
+ * reference.
  */
 MUST_CHECK enum status rt_invocation_bind_result(struct rt_invocation *invocation, uint32_t index,
                                                  struct hal_buffer *buffer, size_t offset,
@@ -144,48 +143,46 @@ MUST_CHECK enum status rt_invocation_prepare(struct rt_invocation *invocation,
 size_t rt_invocation_bytes(const struct rt_invocation *invocation);
 
 /*
- * Before prepare, or after it has failed: the bytes of the pool that the call takes at least, with
- * those that it holds, by the sizes that are known before it runs; exact once there is a plan. What
- * exceeds the pool never fits.
+ * Before prepare, or after it has failed: the least number of bytes of the pool that the call
+ * takes, including those that it holds, by the sizes that are known before it runs; exact once
+ * there is a plan. A call whose demand exceeds the pool never fits.
  */
 size_t rt_invocation_demand(const struct rt_invocation *invocation);
 
-/*
- * The call starts once |timepoint| is reached, and fails with its status when that fails: at most
- * HAL_TIMEPOINTS_MAX - 1 of them, before submit. Keeps a reference to the semaphore until done.
- */
+/* The call starts once |timepoint| is reached, and fails with its status if that fails. Before
+ * submit, at most HAL_TIMEPOINTS_MAX - 1 times. Keeps a reference to the semaphore until done. */
 void rt_invocation_after(struct rt_invocation *invocation, const struct hal_timepoint *timepoint);
 
 /*
- * Of a prepared call: the timepoint that is reached when its results are there and that fails when
- * the call does, for others to wait for before either has been submitted. The semaphore is
- * borrowed: whoever waits takes a reference before submit.
+ * For a prepared call: the timepoint that is reached when its results are there and that fails if
+ * the call fails. Other calls may wait for it before either has been submitted. The semaphore is
+ * borrowed: a call that waits takes a reference before submit.
  */
 MUST_CHECK enum status rt_invocation_timepoint(struct rt_invocation *invocation,
                                                struct hal_timepoint *out_timepoint,
                                                struct error *err);
 
-/* |caller|: what of the work this thread does before the call returns. */
+/* |caller|: how much of the work this thread does before the function returns. */
 void rt_invocation_submit(struct rt_invocation *invocation, enum hal_caller caller,
                           rt_invocation_done_f *done, void *arg);
 
-/* Any thread, any time between submit and done: the rest is not run; done gets ST_CANCELLED. */
+/*
+ * Any thread, at any time between submit and done: the rest is not run, and done gets ST_CANCELLED.
+ */
 void rt_invocation_cancel(struct rt_invocation *invocation);
 
-/*
- * Why |done| got another status than ST_OK, with what a kernel said of the data ("gather: an index
- * is out of range: got 5, expected 0 to 4"). Borrowed from the invocation.
- */
+/* Why |done| got a status other than ST_OK, with what a kernel reported about the data ("gather: an
+ * index is out of range: got 5, expected 0 to 4"). Borrowed from the invocation. */
 const struct error *rt_invocation_error(const struct rt_invocation *invocation);
 
-/* After done: the memory of the results is held by |pool| from now on. ST_EXHAUSTED: not all of it,
- * that pool may not hold so much. */
+/* After done: |pool| holds the memory of the results from now on. ST_EXHAUSTED: it may not hold all
+ * of it, and holds only a part. */
 MUST_CHECK enum status rt_invocation_move_results(struct rt_invocation *invocation,
                                                   struct hal_pool *pool, struct error *err);
 
-/* The element of an input that such an error is about, for callers to name it as they know it. */
+/* The element of an input that such an error is about; the caller names it in its own terms. */
 struct rt_culprit {
-    bool is_known;        /* false: the error is about nothing that the caller gave as it is */
+    bool is_known;        /* false: the error is not about an element that the caller gave */
     uint32_t input;       /* raw index */
     struct shape element; /* its indices */
 };

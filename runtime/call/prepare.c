@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What a call needs before it can be submitted: the plan for its dims, then memory for its results,
- * its mutable buffers and its arena, all of it or none. See invocation.h.
- */
+/* Preparing a call for submission: the plan for its dims, then memory for its results, its mutable
+ * buffers and its arena, either all of it or none. See invocation.h. */
 #include "config.h"
 
 #include "runtime/call/inside.h"
@@ -73,7 +71,7 @@ enum status rt_invocation_place_arena(struct rt_invocation *inv, struct error *e
     OBJ_CHECK(inv, INVOCATION_MAGIC);
     const struct rt_plan *plan = inv->plan;
     if (!plan || plan->arena_bytes == 0 || inv->arena) {
-        return ST_OK; /* a lock less for the smallest methods */
+        return ST_OK; /* saves a lock in the smallest methods */
     }
     TRY(rt_plan_has_words(plan)
             ? hal_pool_reserve(inv->run_pool, plan->arena_bytes, &inv->arena, err)

@@ -14,7 +14,7 @@
 
 /* ---- preparing ------------------------------------------------------------------------------- */
 
-/* The plan of a call of one block, which has to fit the memory that there is. */
+/* The plan of the call, whose memory must fit the pool. */
 static enum status plan_block(struct rt_invocation *inv, enum rt_prepare_mode mode,
                               struct error *err)
 {
@@ -30,7 +30,7 @@ static enum status plan_block(struct rt_invocation *inv, enum rt_prepare_mode mo
     return ST_OK;
 }
 
-/* The caller's memory if there is enough of it, else some of the pool. */
+/* Uses the caller's memory if there is enough of it, otherwise memory of the pool. */
 static enum status place_result(struct rt_invocation *inv, uint32_t index, struct error *err)
 {
     struct hal_binding *bound = &inv->bound[index];
@@ -79,7 +79,7 @@ static void fill_slots(struct rt_invocation *inv)
     }
 }
 
-/* Worker, or the submitting thread. */
+/* On a worker, or on the submitting thread. */
 static void on_reached(struct hal_semaphore_waiter *waiter, enum status status)
 {
     struct rt_invocation *inv = LIST_ENTRY(waiter, struct rt_invocation, waiter);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Mutable buffers of a call: see runtime/program/state.h. Each is an input of the plan, and an
- * output as well if the method writes it. Reads come from the current generation, or from the
- * program's initial content; writes go to the state's spare memory, or to memory that is dropped
- * with the call. So a call that fails has touched nothing that the next one reads. Spare memory has
- * the generation before: where the method writes only some rows, it gets those that the last call
- * wrote and its own, and the others are there already.
+ * Mutable buffers of a call: see runtime/program/state.h. Each buffer is an input of the plan, and
+ * an output as well if the method writes it. Reads use the current generation or the program's
+ * initial content. Writes go to the state's spare memory, or to memory that is dropped with the
+ * call, so a call that fails has changed nothing that the next call reads. Spare memory holds the
+ * generation before: if the method writes only some rows, the rows of the last call are copied, its
+ * own rows are written, and the others are there already.
  */
 #include "config.h"
 
@@ -43,7 +43,8 @@ enum status rt_invocation_place_states(struct rt_invocation *inv, struct error *
     return ST_OK;
 }
 
-/* What the run is told of written state |use|, input |input| and result |result| of the plan. */
+/* Tells the run which rows of written state |use| are stale: input |input| and result |result| of
+ * the plan. */
 static void tell_stale(struct rt_invocation *inv, const struct rt_method_state *use, uint32_t input,
                        uint32_t result)
 {
@@ -77,7 +78,7 @@ enum status rt_invocation_fill_states(struct rt_invocation *inv)
         struct hal_binding *target = &inv->slots[rt_slot_result(inv->plan->input_count, result)];
         *target = inv->bound[result];
         if (inv->state) {
-            /* Not before: other calls of the state may run until this one begins. */
+            /* Not earlier: other calls of the state may run until this one begins. */
             TRY(rt_state_reserve(inv->state, use->slot, &inv->error));
             *target = hal_binding_whole(inv->state->spare[use->slot]);
             tell_stale(inv, use, inputs + i, result);

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What a run of a plan and the host tell each other through the end of its arena: the numbers that
- * its plan does not know (runtime/plan/numbers.h), and which rows of mutable buffers differ.
- */
+/* Messages between a run of a plan and the host, through the end of the arena: numbers that the
+ * plan does not know (runtime/plan/numbers.h), and which rows of mutable buffers differ. */
 #ifndef PTED_RUNTIME_CALL_WORDS_H
 #define PTED_RUNTIME_CALL_WORDS_H
 
 #include "runtime/plan/plan.h"
 #include "runtime/program/state_slots.h"
 
-/* Before the run, into its |arena|: |words|, and that all rows of results may differ. */
+/* Before the run: writes |words| into its |arena|, and marks all rows of results as different. */
 void rt_words_put(const struct rt_plan *plan, const int64_t *words, uint8_t *arena);
 
 /* Scalar |result|. */
@@ -24,7 +22,9 @@ static inline int64_t rt_words_number(const struct rt_plan *plan, uint32_t resul
 void rt_words_put_stale(const struct rt_plan *plan, uint32_t result, const struct rt_rows *stale,
                         uint8_t *arena);
 
-/* After it: where |result| differs from its base; 0 rows where nobody kept count. */
+/*
+ * After the run: the rows in which |result| differs from its base; 0 rows if no kernel kept count.
+ */
 struct rt_rows rt_words_written(const struct rt_plan *plan, uint32_t result, const uint8_t *arena);
 
 #endif

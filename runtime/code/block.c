@@ -12,7 +12,7 @@
 #include "runtime/passes/batch.h"
 #include "runtime/passes/passes.h"
 
-/* Plans of a block that are kept, the most recently used; a request looks at them all. */
+/* Plans that a block keeps, the most recently used ones; a request looks at all of them. */
 #define PLANS_BYTES_MAX (64u << 20)
 #define PLANS_MAX 256
 
@@ -34,7 +34,8 @@ void rt_block_init(struct rt_block *block, const char *name, struct hal_device *
     block->graph.files = files;
 }
 
-/* Once no pass changes the graph: what inputs choose, what of that plans depend on. */
+/* When no pass changes the graph any more: finds what inputs decide, and what of that decides
+ * plans. */
 static enum status find_numbers(struct rt_block *block, struct error *err)
 {
     struct rt_graph *graph = &block->graph;
@@ -129,13 +130,13 @@ void rt_block_fini(struct rt_block *block)
 
 /* ---- inputs ---------------------------------------------------------------------------------- */
 
-/* The expression that a scalar input's value is, or 0: it is the same for every run. */
+/* The expression of a scalar input's value, or 0: the value is the same for every run. */
 static uint32_t scalar_expr(const struct rt_value *v)
 {
     return v->kind == RT_INT ? v->i.expr : v->symbol;
 }
 
-/* Puts every symbol's value into |values|: solved input dims are symbols or constants. */
+/* Puts every symbol's value into |values|; solved input dims are symbols or constants. */
 static void read_symbols(const struct rt_block *block, const struct rt_block_input *inputs,
                          int64_t *values)
 {
@@ -153,7 +154,7 @@ static void read_symbols(const struct rt_block *block, const struct rt_block_inp
     }
 }
 
-/* ", as dim 0 of input 'x'": the last place where an input has |dim|, which gave it its value. */
+/* ", as dim 0 of input 'x'": the last input dim that gave |dim| its value. */
 static void name_symbol(const struct rt_block *block, const struct rt_block_input *inputs,
                         struct rt_dim dim, char text[80])
 {
@@ -214,7 +215,7 @@ enum status rt_block_symbols(const struct rt_block *block, const struct rt_block
     return check_inputs(block, inputs, values, err);
 }
 
-/* Puts which input's number or dim it is behind the text in |err|. */
+/* Appends to the text in |err| which input's number or dim it is about. */
 static void add_place(struct error *err, const char *name, int dim, int64_t is)
 {
     struct error before = *err;
@@ -225,7 +226,7 @@ static void add_place(struct error *err, const char *name, int dim, int64_t is)
     error_set(err, before.code, "%s; %s%.60s is %" PRId64, before.text, place, name, is);
 }
 
-/* Which dims of the inputs the broken requirement follows from, so far as they have labels. */
+/* The dims of inputs from which the broken requirement follows, as far as they have labels. */
 static void explain(const struct rt_block *block, const struct rt_block_input *inputs,
                     const int64_t *values, struct error *err)
 {
@@ -286,7 +287,7 @@ static struct cached_plan *find_plan(const struct rt_block *block, const int64_t
     return NULL;
 }
 
-/* Takes long; without the mutex, which the loop takes too. NULL says why in |err|. */
+/* Takes long, so it runs without the mutex, which the loop takes too. NULL: |err| is the reason. */
 static struct cached_plan *make_plan(const struct rt_block *block, int64_t *values,
                                      struct error *err)
 {
@@ -321,7 +322,7 @@ static void keep_plan(struct rt_block *block, struct cached_plan *cached)
     }
 }
 
-/* What decides over the plan and what its run is told. */
+/* The numbers that select the plan, and the words for its run. */
 static enum status evaluate(const struct rt_block *block, const struct rt_block_input *inputs,
                             int64_t *values, int64_t *words, struct error *err)
 {
@@ -352,7 +353,9 @@ enum status rt_block_find_plan(struct rt_block *block, const struct rt_block_inp
     return status;
 }
 
-/* Of two threads that plan the same dims at a time, the second to finish takes the first's plan. */
+/*
+ * If two threads plan the same dims at the same time, the second to finish takes the first's plan.
+ */
 static enum status add_plan(struct rt_block *block, int64_t *values, struct rt_plan **out_plan,
                             struct error *err)
 {
@@ -394,16 +397,14 @@ enum status rt_block_plan(struct rt_block *block, const struct rt_block_input *i
     return status;
 }
 
-/* A number that any int could be is 1: bounds of what is computed from it mean nothing. */
+/* A number without bounds is taken as 1: bounds of what is computed from it would mean nothing. */
 static int64_t largest(const struct rt_expr *symbol)
 {
     return symbol->lo < 0 ? 1 : symbol->hi;
 }
 
-/*
- * All sizes at their upper bounds, or all but one where those exclude each other: a slice whose
- * first row is the last possible one has no length.
- */
+/* All sizes at their upper bounds, or all but one if those exclude each other: a slice whose first
+ * row is the last possible one is empty. */
 static enum status eval_bounds(const struct rt_block *block, int64_t *values, struct error *err)
 {
     const struct rt_dims *dims = &block->graph.dims;
@@ -420,7 +421,7 @@ static enum status eval_bounds(const struct rt_block *block, int64_t *values, st
                                 : status;
 }
 
-/* Of a block that has one plan. */
+/* For a block that has only one plan. */
 static enum status only_plan(struct rt_block *block, int64_t *values, struct rt_plan **out_plan,
                              struct error *err)
 {

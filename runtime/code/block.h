@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A block: a graph that runs as one submission, and its plans. A method is one block, or several
- * where the host has to know something on the way: see runtime/code/code.h.
+ * A block: a graph that runs as one submission, and its plans. A method is one block, or several if
+ * the host has to know intermediate results: see runtime/code/code.h.
  *
- * Everything but the plan cache, which a mutex guards, is immutable once it is compiled.
+ * Everything but the plan cache, which a mutex guards, is immutable after compilation.
  */
 #ifndef PTED_RUNTIME_CODE_BLOCK_H
 #define PTED_RUNTIME_CODE_BLOCK_H
@@ -27,7 +27,7 @@ struct rt_block_input {
     const char *label;         /* for messages; NULL: "a value" */
 };
 
-/* Where a register gets its new value from when a block has run. */
+/* The source of a register's new value after a block has run. */
 struct rt_block_out {
     uint32_t reg;
     bool is_input; /* as graph input |index| has it; else graph output |index| */
@@ -68,49 +68,45 @@ void rt_block_fini(struct rt_block *block);
 MUST_CHECK enum status rt_block_compile(struct rt_block *block, bool fuses, struct error *err);
 
 /*
- * |block|, which is not initialised, becomes |from| for up to |rows_max| rows along dim 0 of all
- * that goes in and comes out, where |from| has one. It borrows from |from|. ST_UNSUPPORTED, and
- * nothing to fini, when that is not possible: why not (runtime/passes/batch.h). |labels| are what
- * messages call the inputs of |from|'s graph and, behind these, its outputs.
+ * Makes |block|, which is not initialised, the form of |from| for up to |rows_max| rows along dim 0
+ * of all inputs and outputs in which |from| has one row. It borrows from |from|. ST_UNSUPPORTED
+ * with the reason (runtime/passes/batch.h) if that is impossible; then there is nothing to fini.
+ * |labels|: how messages call the inputs of |from|'s graph and, after them, its outputs.
  */
 MUST_CHECK enum status rt_block_batch(struct rt_block *block, const struct rt_block *from,
                                       int64_t rows_max, const char *const *labels,
                                       struct error *err);
 
 /*
- * The plan for |inputs| (by graph input): from the cache, or made now; and what its run is told,
- * numbers.word_count |words|. ST_INVALID when a shape or a number is not one that the block takes.
+ * The plan for |inputs| (by graph input), from the cache or made now; and the words for its run,
+ * numbers.word_count |words|. ST_INVALID if the block does not take one of the shapes or numbers.
  * The caller owns a reference. Any thread.
  */
 MUST_CHECK enum status rt_block_plan(struct rt_block *block, const struct rt_block_input *inputs,
                                      int64_t *words, struct rt_plan **out_plan, struct error *err);
 
-/*
- * Likewise, but only from the cache: NULL with ST_OK when it would have to be made. |words| may be
- * NULL where the plan is only looked at.
- */
+/* The same, but only from the cache: NULL with ST_OK if the plan would have to be made. |words| may
+ * be NULL if the plan is only looked at. */
 MUST_CHECK enum status rt_block_find_plan(struct rt_block *block,
                                           const struct rt_block_input *inputs, int64_t *words,
                                           struct rt_plan **out_plan, struct error *err);
 
 /*
- * The plan at the upper bounds of all sizes, for people; where no size varies, that of every call,
- * which finds it in the cache. ST_UNSUPPORTED: the bounds exclude each other. The caller owns a
- * reference.
+ * The plan at the upper bounds of all sizes, for people. If no size varies it is the plan of every
+ * call, which finds it in the cache. ST_UNSUPPORTED: the bounds exclude each other. The caller owns
+ * a reference.
  */
 MUST_CHECK enum status rt_block_plan_bounds(struct rt_block *block, struct rt_plan **out_plan,
                                             struct error *err);
 
-/*
- * Puts the symbols' values into |values| (by expression). ST_INVALID when two inputs disagree or
- * one is not what the block takes.
- */
+/* Puts the symbols' values into |values| (by expression). ST_INVALID if two inputs disagree or the
+ * block does not take one of them. */
 MUST_CHECK enum status rt_block_symbols(const struct rt_block *block,
                                         const struct rt_block_input *inputs, int64_t *values,
                                         struct error *err);
 
-/* The same, and then all that follows from them; ST_INVALID also when that is not as the block
- * wants it: names the inputs' dims. */
+/* The same, followed by everything computed from them; ST_INVALID also if a requirement of the
+ * block does not hold: the text names the inputs' dims. */
 MUST_CHECK enum status rt_block_eval(const struct rt_block *block,
                                      const struct rt_block_input *inputs, int64_t *values,
                                      struct error *err);

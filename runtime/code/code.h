@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Code: what a call of a method does, as steps that runtime/vm/ walks. A method without control
- * flow whose sizes follow from its inputs is one block, and then there are no steps at all: its
- * graph's inputs and outputs are the method's own. Otherwise blocks end where the host must know
- * what the device computed (a condition, a size), and the steps between them are the host's.
+ * Code: the work of a call as steps that runtime/vm/ walks. A method without control flow whose
+ * sizes follow from its inputs is one block and has no steps: the graph's inputs and outputs are
+ * the method's own. Otherwise a block ends where the host must know a result of the device (a
+ * condition, a size), and the host executes the steps between blocks.
  *
- * Between steps values are in registers. A register holds one tensor, with the shape that it has
- * now, or one scalar; each of the method's values that outlives a block has its own. Registers 0 to
+ * Between steps values are in registers. A register holds one tensor with its current shape, or one
+ * scalar; each value of the method that outlives a block has a register of its own. Registers 0 to
  * input_count - 1 are the method's inputs.
  */
 #ifndef PTED_RUNTIME_CODE_CODE_H
@@ -40,7 +40,7 @@ struct rt_step {
     uint32_t origin; /* instruction in the file, for errors */
 };
 
-/* What a register may hold. */
+/* The possible content of a register. */
 struct rt_register {
     struct rt_scalar initial; /* its value at the beginning; RT_NONE: it holds nothing */
     enum rt_kind kind;        /* TENSOR, INT, FLOAT, BOOL; STRING and NONE are never read */
@@ -50,11 +50,12 @@ struct rt_register {
     size_t bytes;             /* of |bound| */
 };
 
-/* Where a result of the method is at the end, and what is known of a tensor's dims before. */
+/* Where a result of the method is at the end, and what is known of a tensor's dims beforehand. */
 struct rt_code_result {
     uint32_t reg;
-    uint32_t block, output; /* what gives a tensor its dims, if it is one block, always; else */
-    bool has_source;        /* false, and only the file's bounds are known */
+    uint32_t block, output; /* the block and its output that give a tensor its dims, if that is
+                               always the same one; otherwise */
+    bool has_source;        /* this is false, and only the file's bounds are known */
     bool is_computed;       /* a step writes it */
     bool is_extent;         /* dim 0 is only a bound there */
 };
@@ -74,11 +75,13 @@ struct rt_code {
     bool has_loop;              /* a step jumps backwards */
 };
 
-/* Once all blocks are compiled: how large they are. */
+/* When all blocks are compiled: computes the sizes of the code. */
 void rt_code_measure(struct rt_code *code);
 void rt_code_fini(struct rt_code *code);
 
-/* May a call run the block? What was cut out of code of several steps has no results. */
+/*
+ * May a call run the block? A block that has been cut out of code of several steps has no results.
+ */
 bool rt_code_reaches(const struct rt_code *code, uint32_t block);
 
 /* All blocks and steps; deterministic. */

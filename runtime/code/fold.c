@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Constant folding: see passes.h. The foldable nodes are planned and run like a method without
- * inputs, so that folding needs no second way to evaluate an operator and uses all workers.
- */
+/* Constant folding: see passes.h. Foldable nodes are planned and run like a method without inputs,
+ * so that folding has no second way to evaluate an operator and uses all workers. */
 #include "config.h"
 
 #include "base/check.h"
@@ -14,10 +12,8 @@
 #include "runtime/passes/rewrite.h"
 #include "runtime/plan/plan.h"
 
-/*
- * A node is not folded when that would turn little into much: `full([1000, 1000], 0)`. Nor may all
- * of them together, so that a chain of such nodes cannot fill the memory.
- */
+/* A node is not folded if its output is much larger than its inputs: `full([1000, 1000], 0)`. All
+ * of them together are bounded as well, so that a chain of such nodes cannot fill the memory. */
 #define FOLD_GROWTH 8
 #define FOLD_SMALL (64u << 10)
 
@@ -81,7 +77,7 @@ static bool outs_fit(struct fold *f, const struct rt_node *node, size_t bytes_in
     return true;
 }
 
-/* What is computed of a weight keeps its name. */
+/* A value computed from a weight keeps the weight's name. */
 static void keep_name(const struct fold *f, const struct rt_node *node)
 {
     struct rt_tensors tensors = rt_node_arg_tensors(f->graph, node);
@@ -94,13 +90,13 @@ static void keep_name(const struct fold *f, const struct rt_node *node)
     }
 }
 
-/* Until then tensors are row-major, also those that the kernel reads and writes otherwise. */
+/* Until the layout pass tensors are row-major, whatever order the kernel prefers. */
 static bool waits_for_layout(const struct fold *f, const struct rt_node *node)
 {
     return node->op->layout == RT_LAYOUT_CHANNELS_LAST && !rt_node_out(f->graph, node, 0)->order;
 }
 
-/* What lowering replaces cannot be computed yet. */
+/* Nodes that the lower pass replaces cannot be computed yet. */
 static bool has_kernel(const struct rt_node *node)
 {
     return (node->op->emit && !(node->op->flags & RT_OP_RANDOM)) || (node->op->flags & RT_OP_VIEW);
@@ -127,7 +123,7 @@ static void find_foldable(struct fold *f)
     }
 }
 
-/* The foldable nodes as a graph of their own; its outputs are what anybody else reads. */
+/* The foldable nodes as a graph of their own; its outputs are the values that other nodes read. */
 static enum status extract(const struct fold *f, struct rt_graph *sub, struct error *err)
 {
     struct rt_graph *graph = f->graph;
@@ -207,7 +203,7 @@ static enum status evaluate(struct rt_graph *graph, struct rt_graph *sub, struct
     struct rt_plan *plan;
     struct hal_binding *slots =
         arena_array(&graph->arena, (size_t)sub->output_count + 1, sizeof(*slots));
-    /* Nothing here is symbolic, so no expression is ever looked up. */
+    /* No size here is symbolic, so no expression is looked up. */
     if (!slots) {
         return error_set(err, ST_EXHAUSTED, "no memory for the method, or it is too large");
     }
@@ -225,7 +221,7 @@ static enum status evaluate(struct rt_graph *graph, struct rt_graph *sub, struct
     return status;
 }
 
-/* Folds what one command buffer has slots for; |budget| becomes what is left of it. */
+/* Folds as many nodes as one command buffer has slots for; |budget| becomes the rest. */
 static enum status fold_some(struct rt_graph *graph, struct hal_device *device, size_t *budget,
                              uint32_t *out_count, struct error *err)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Scalars as the host computes them: what a program's primitive operators do where the algebra of
- * sizes (runtime/graph/dim.h) cannot. Overflow, division by zero and a float that is no int64 are
- * errors. Pure functions; any thread.
+ * Scalars that the host computes: primitive operators of a program outside the algebra of sizes
+ * (runtime/graph/dim.h). Overflow, division by zero and a float outside int64 are errors. Pure
+ * functions; any thread.
  */
 #ifndef PTED_RUNTIME_CODE_SCALAR_H
 #define PTED_RUNTIME_CODE_SCALAR_H
@@ -26,16 +26,16 @@ enum rt_scalar_op {
     RT_SCALAR_COUNT
 };
 
-/* The operator that a kernel call of that name means, or RT_SCALAR_COUNT. */
+/* The operator of a kernel call with that name, or RT_SCALAR_COUNT. */
 enum rt_scalar_op rt_scalar_find(struct span kernel);
 const char *rt_scalar_name(enum rt_scalar_op op);
 uint32_t rt_scalar_arg_count(enum rt_scalar_op op); /* 1 to 3 */
 
-/* The kind of the result; ST_INVALID when the operator does not take such arguments. */
+/* The kind of the result; ST_INVALID if the operator does not take such arguments. */
 MUST_CHECK enum status rt_scalar_kind(enum rt_scalar_op op, const enum rt_kind *args,
                                       enum rt_kind *out_kind, struct error *err);
 
-/* The arguments' kinds are ones that rt_scalar_kind() took. */
+/* rt_scalar_kind() has accepted the kinds of the arguments. */
 MUST_CHECK enum status rt_scalar_apply(enum rt_scalar_op op, const struct rt_scalar *args,
                                        struct rt_scalar *out, struct error *err);
 

@@ -9,10 +9,11 @@
 #include "runtime/code/code.h"
 #include "runtime/ops/op.h"
 
-/* Nodes between a constant and what takes the numbers out of its bytes: views, conversions. */
+/* Nodes between a constant and the operator that extracts the numbers from its bytes: views,
+ * conversions. */
 #define DETOUR_MAX 8
 
-/* Places of bytes that have been seen: a hash table, owned; NULL: free. */
+/* Positions of bytes that have been seen: a hash table, owned; NULL: free. */
 struct seen {
     const uint8_t **places;
     size_t mask;
@@ -47,7 +48,7 @@ static size_t count_constants(const struct rt_code *code)
     return count;
 }
 
-/* The constant that |value| is, or is made of by its first arguments; 0: there is none. */
+/* The constant that |value| is, or is computed from by first arguments; 0: there is none. */
 static uint32_t constant_behind(const struct rt_graph *graph, uint32_t value)
 {
     for (int i = 0; i < DETOUR_MAX; i++) {
@@ -60,7 +61,7 @@ static uint32_t constant_behind(const struct rt_graph *graph, uint32_t value)
     return 0;
 }
 
-/* What operators say of the numbers that go into them. */
+/* What operators reveal about the numbers in their arguments. */
 struct fact {
     const char *op;
     uint8_t per_byte; /* of argument 0; 0: nothing is said */
@@ -85,7 +86,7 @@ static const struct fact *find_fact(const struct rt_node *node)
     return NULL;
 }
 
-/* By value, how many numbers a byte of it holds, where that is not one. */
+/* By value, how many numbers one of its bytes holds, if not one. */
 static void look_at_nodes(const struct rt_graph *graph, uint8_t *per_byte,
                           struct rt_weights *weights)
 {

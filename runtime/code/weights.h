@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The constants of a method as its file has them, before any pass gives them another form: how many
- * numbers of which types. Found once, when the method has been imported; immutable.
- */
+/* The constants of a method as stored in its file, before any pass changes their form: how many
+ * numbers of which types. Found once, when the method has been imported; immutable. */
 #ifndef PTED_RUNTIME_CODE_WEIGHTS_H
 #define PTED_RUNTIME_CODE_WEIGHTS_H
 
@@ -35,7 +33,8 @@ struct rt_weights {
     enum rt_activations activations;
 };
 
-/* What the blocks of |code| have, which are imported and not compiled yet. Storage: code->arena. */
+/* The weights of the blocks of |code|, which are imported and not compiled yet. Storage:
+ * code->arena. */
 MUST_CHECK enum status rt_weights_find(const struct rt_code *code, struct arena *arena,
                                        struct rt_weights *out, struct error *err);
 

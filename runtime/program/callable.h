@@ -30,20 +30,21 @@ struct rt_method;
 struct rt_result_info;
 
 /*
- * How far a call is prepared. If the inputs have dims that the method has not seen lately a plan
- * has to be made, which takes milliseconds for a large model. RT_PREPARE_CACHED returns
- * ST_WOULD_PLAN instead; the call is then unchanged and holds no more memory than before.
+ * How far a call is prepared. If the method has not seen the inputs' dims lately a plan has to be
+ * made, which takes milliseconds for a large model. RT_PREPARE_CACHED returns ST_WOULD_PLAN in that
+ * case; the call is then unchanged and holds no more memory than before.
  */
 enum rt_prepare_mode { RT_PREPARE_CACHED, RT_PREPARE_ALL };
 
 struct rt_callable {
     const char *why_alone;    /* why calls cannot be joined to one; NULL: they can */
     bool is_one_submission;   /* a call ends when its own semaphore is signalled */
-    bool is_planned_in_place; /* planning a call gives it its memory, from the pool of its inputs */
+    bool is_planned_in_place; /* planning a call also gives it its memory, from the pool of its
+                                 inputs */
 
     /* ---- the method ---- */
 
-    /* Frees the method's calls, and what it has of its kind. */
+    /* Frees the method's calls, and the part of the method that belongs to its kind. */
     void (*fini)(struct rt_method *method);
 
     /* As rt_method_measure(); the inputs have their declared types and ranks. |says_paths|: see
@@ -60,15 +61,15 @@ struct rt_callable {
 
     /* ---- a call ---- */
 
-    /* (optional) Allocates the kind's part of a call and adds it to the call's heap_bytes; false:
-     * no memory. The call is used again; close() comes before it is freed for good. */
+    /* (optional) open() allocates the kind's part of a call and adds it to the call's heap_bytes;
+     * false: no memory. The call is used again and again; close() is called before it is freed. */
     bool (*open)(struct rt_invocation *invocation);
     void (*close)(struct rt_invocation *invocation);
 
-    /* All checks, and the plan; the inputs are complete. */
+    /* Makes all checks, and the plan; the inputs are complete. */
     enum status (*plan)(struct rt_invocation *invocation, enum rt_prepare_mode mode,
                         struct error *err);
-    /* Memory for the results, after plan(). */
+    /* Gives the results memory, after plan(). */
     enum status (*place)(struct rt_invocation *invocation, struct error *err);
     /* (optional) Gives back what these two took from pools. */
     void (*release)(struct rt_invocation *invocation);
@@ -88,7 +89,8 @@ struct rt_callable {
     /* (optional) Another call is going to read the results: gives memory to those of known size. */
     enum status (*feed)(struct rt_invocation *invocation, struct error *err);
 
-    /* (optional) Pool memory that the kind holds beside the call's own; its results' to |pool|. */
+    /* (optional) Pool memory that the kind holds beside the call's own; moves its results to
+     * |pool|. */
     size_t (*bytes)(const struct rt_invocation *invocation);
     enum status (*move_results)(struct rt_invocation *invocation, struct hal_pool *pool,
                                 struct error *err);

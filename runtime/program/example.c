@@ -14,10 +14,10 @@
 #include "runtime/program/method.h"
 #include "runtime/program/results.h"
 
-/* Expressions that may be evaluated for one choice: a fraction of a second. */
+/* Expressions that may be evaluated for one choice: this takes a fraction of a second. */
 #define EVALUATIONS_MAX ((uint64_t)1 << 25)
 
-/* Sizes that are tried for one symbol, from where it is on. */
+/* Sizes tried for one symbol, beginning with its current size. */
 #define TRIES_MAX 512
 
 /* A size that is ours to choose. */
@@ -27,7 +27,7 @@ struct size {
     bool is_batch, is_step;
 };
 
-/* How the sizes begin: by the rules, and where that leads nowhere, otherwise. */
+/* How sizes are chosen at first: by the rules, and, if that fails, in other ways. */
 struct manner {
     int64_t batch; /* at most */
     int64_t other; /* likewise */
@@ -67,14 +67,14 @@ static const struct rt_graph *graph_of(const struct rt_method *method)
     return method->code.block_count > 0 ? &method->code.blocks[0]->graph : NULL;
 }
 
-/* The symbol that dim |d| of input |i| is, or 0. */
+/* The symbol of dim |d| of input |i|, or 0. */
 static uint32_t symbol_of(const struct rt_graph *graph, uint32_t i, uint8_t d)
 {
     const struct rt_value *v = &graph->values[graph->inputs[i]];
     return v->kind == RT_TENSOR ? v->dims[d].expr : 0;
 }
 
-/* Rows of a square matrix are no batch. */
+/* A square matrix has no batch. */
 static bool is_twice(const struct rt_graph *graph, uint32_t i, uint8_t d, uint8_t rank)
 {
     for (uint8_t k = 0; k < rank; k++) {
@@ -85,7 +85,7 @@ static bool is_twice(const struct rt_graph *graph, uint32_t i, uint8_t d, uint8_
     return false;
 }
 
-/* A vector's one dim says nothing of what it counts: another input may know better. */
+/* A dim of a vector does not say what it counts: another input may know better. */
 static bool is_first_place(const struct rt_method *method, uint32_t input, uint8_t dim)
 {
     const struct rt_graph *graph = graph_of(method);
@@ -125,7 +125,7 @@ static bool is_step(const struct choice *choice, const struct rt_io *io)
     return choice->method->state_count > 0 && is_integer(io->dtype);
 }
 
-/* Dims of inputs that the caller gives: their symbols are known and no longer ours. */
+/* Inputs that the caller gives: their symbols are known and not to be chosen. */
 static void take_given(struct choice *choice)
 {
     for (uint32_t i = 0; choice->graph && i < rt_method_input_count(choice->method); i++) {
@@ -142,7 +142,9 @@ static void take_given(struct choice *choice)
     }
 }
 
-/* Vectors come last: what they share with another input is what it is there. */
+/*
+ * Vectors come last: a size that they share with another input has the meaning that it has there.
+ */
 static void collect_sizes(struct choice *choice, bool takes_vectors)
 {
     for (uint32_t i = 0; i < rt_method_input_count(choice->method); i++) {
@@ -165,7 +167,7 @@ static void collect_sizes(struct choice *choice, bool takes_vectors)
     }
 }
 
-/* Ints among the inputs are as rt_method_measure() has them. */
+/* Integer inputs have the values that rt_method_measure() assumes. */
 static void take_numbers(struct choice *choice)
 {
     for (uint32_t i = 0; i < choice->graph->input_count; i++) {
@@ -178,7 +180,7 @@ static void take_numbers(struct choice *choice)
 
 /* ---- requirements ---------------------------------------------------------------------------- */
 
-/* The first requirement that does not hold; requirement_count: all do, as far as can be told. */
+/* The first requirement that does not hold; requirement_count: all hold, as far as known. */
 static uint32_t first_broken(struct choice *choice)
 {
     const struct rt_dims *dims = &choice->graph->dims;
@@ -196,13 +198,13 @@ static uint32_t first_broken(struct choice *choice)
     return i;
 }
 
-/* Of the sizes that are tried, number |n|: upwards from 1, or downwards from the bound. */
+/* The |n|th size to try: upwards from 1, or downwards from the bound. */
 static int64_t nth_try(const struct size *size, uint32_t n)
 {
     return size->is_batch || size->is_step ? 1 + (int64_t)n : size->bound - (int64_t)n;
 }
 
-/* Changes one size so that requirement |broken|, and all before it, hold. */
+/* Changes one size so that requirement |broken| and all earlier ones hold. */
 static bool mend_by(struct choice *choice, const struct size *size, uint32_t broken)
 {
     int64_t before = choice->values[size->expr];
@@ -216,7 +218,9 @@ static bool mend_by(struct choice *choice, const struct size *size, uint32_t bro
     return false;
 }
 
-/* Sizes that were the bound by default give way before batches do, later ones before earlier. */
+/*
+ * Sizes that had their bound by default change before batches do, later ones before earlier ones.
+ */
 static bool mend(struct choice *choice, uint32_t broken)
 {
     for (int batches = 0; batches < 2; batches++) {

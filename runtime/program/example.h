@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shapes to call a method with where nobody says which: for an example, a measurement, a load. A
- * file says of a dim that may vary only how large it may be, and says so of every dim of such a
- * tensor, also of those that never vary. So:
+ * Shapes to call a method with when the user gives none: for an example, a measurement, a load
+ * test. Of a dim that may vary, a file says only how large it may be; and it says so for every dim
+ * of such a tensor, also for dims that never vary. So:
  *
- *  1. Dim 0 of an input of two or more dims is taken for a batch: 1.
- *  2. Every other dim is its upper bound: exporters write the size of their example there, or the
- *     longest sequence.
- *  3. But in a method with state, other dims of an input of integers are 1: such a call is a step,
- *     which takes one token.
- *  4. What has to be equal is equal, and what else the method requires of its sizes holds: a dim
- *     is then as near to these rules as that allows.
+ *     1. Dim 0 of an input with two or more dims counts as a batch: 1.
+ *     2. Every other dim is its upper bound: exporters write the size of their example there, or
+ *        the longest sequence.
+ *     3. In a method with state the other dims of an input of integers are 1: such a call is a
+ *        step, which takes one token.
+ *     4. Dims that have to be equal are equal, and all other requirements of the method hold; a
+ *        dim is then as near to these rules as that allows.
  *
  * Any thread.
  */
@@ -24,10 +24,10 @@
 struct rt_result_info;
 
 /*
- * |given|: by raw input, the shape that the caller wants it to have, or NULL; the others are chosen
- * to go with those. |given| itself may be NULL. |out_shapes|: by raw input, rank 0 where the method
- * takes no tensor. rt_method_result_shapes() accepts them; if no shapes can be found, ST_INVALID
- * and why the first ones were refused. The method has no failure.
+ * |given|: by raw input, the shape that the caller wants for it, or NULL; the others are chosen to
+ * match. |given| itself may be NULL. |out_shapes|: by raw input, rank 0 if the method takes no
+ * tensor there. rt_method_result_shapes() accepts them. If no shapes can be found: ST_INVALID, and
+ * why the first ones were refused. The method has no failure.
  */
 MUST_CHECK enum status rt_example_shapes(struct rt_method *method, const struct shape *const *given,
                                          struct shape *out_shapes, struct error *err);
@@ -38,10 +38,8 @@ MUST_CHECK enum status rt_example_find(struct rt_method *method, const struct sh
                                        struct shape *out_shapes, struct rt_result_info *out_infos,
                                        struct error *err);
 
-/*
- * Is dim |dim| of input |input| one that rule 1 takes for a batch? It may vary, and is the first
- * place of its size.
- */
+/* Is dim |dim| of input |input| a batch by rule 1? It is if it may vary and is the first dim with
+ * its size. */
 bool rt_example_is_batch(const struct rt_method *method, uint32_t input, uint8_t dim);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Steps in a row are walked once, and what is written replaces what was there. With jumps nobody
- * knows the order: what a register may hold is joined over everything that writes it, until no pass
- * over the steps adds anything. Sizes go from not written to one number to not known, so that ends.
+ * Steps in sequence are walked once, and each value that is written replaces the one before. With
+ * jumps the order is unknown: the value of a register is the join over all steps that write it,
+ * until a pass over the steps adds nothing. A size goes from "not written" to one number to
+ * "unknown", so this ends.
  */
 #include "config.h"
 
@@ -17,7 +18,7 @@
 #include "runtime/program/method.h"
 #include "runtime/program/state_slots.h"
 
-/* Passes that methods with jumps get: what takes more counts as unknown. */
+/* Passes for methods with jumps; values that need more count as unknown. */
 #define PASSES_MAX 16
 
 struct walk {
@@ -28,7 +29,7 @@ struct walk {
     struct rt_dim_range *ranges; /* likewise */
     struct rt_foreseen *outs;    /* of the block at hand */
     bool has_jumps, has_changed;
-    bool is_certain; /* what is walked runs in every call, and with these sizes */
+    bool is_certain; /* the step runs in every call, with these sizes */
     struct error *err;
 };
 
@@ -50,7 +51,7 @@ static void join(struct rt_foreseen *to, const struct rt_foreseen *from)
     to->is_known = to->is_known && from->is_known && to->number == from->number;
 }
 
-/* Where the order of steps is not known, only the file bounds what is not known. */
+/* If the order of steps is unknown, only the file bounds an unknown size. */
 static void bound_by_file(const struct walk *w, uint32_t reg, struct rt_foreseen *value)
 {
     const struct shape *bound = &w->code->registers[reg].bound;
@@ -151,7 +152,7 @@ static struct rt_foreseen read_out(const struct walk *w, const struct rt_block *
     return value;
 }
 
-/* Of what is known of the inputs' sizes, is all as the block wants it? */
+/* Do the known sizes of the inputs meet the block's requirements? */
 static enum status check_block(const struct walk *w, const struct rt_block *block)
 {
     const struct rt_graph *graph = &block->graph;
@@ -173,7 +174,7 @@ static enum status check_block(const struct walk *w, const struct rt_block *bloc
     return rt_dims_check_known(&graph->dims, w->values, w->is_known, w->err);
 }
 
-/* As when it runs, all new values are taken before one register changes. */
+/* As in a run, all new values are taken before a register changes. */
 static enum status walk_block(struct walk *w, const struct rt_block *block)
 {
     if (!read_symbols(w, block)) {
@@ -230,7 +231,7 @@ static void walk_size(struct walk *w, const struct rt_step *step)
                          : from->shape.dims[step->op]);
 }
 
-/* How many rows there will be depends on the last one that is written. */
+/* The number of rows depends on the last row that is written. */
 static void walk_copy_index(struct walk *w, const struct rt_step *step)
 {
     const struct rt_foreseen *from = &w->registers[step->b];
@@ -278,7 +279,7 @@ static struct rt_foreseen of_shape(const struct shape *shape)
         .shape = *shape, .known_dims = (1u << shape->rank) - 1, .is_written = true};
 }
 
-/* Before the first step there are scalars of the file, the inputs and the mutable buffers. */
+/* Before the first step registers hold the file's scalars, the inputs and the mutable buffers. */
 static void begin(struct walk *w, const struct rt_method *method, const struct shape *const *inputs)
 {
     for (uint32_t i = 0; i < w->code->register_count; i++) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a call's registers will hold at its end, as far as the shapes of its inputs say: the steps
- * of a method are walked over sizes, and nothing runs. What is read from a tensor is not known, nor
- * what follows from that; with jumps a register is known when all that writes it agrees. ST_INVALID
- * when a block that runs in every call, one before the first jump, refuses sizes that are known.
- * Any thread.
+ * The content of a call's registers at its end, as far as the shapes of its inputs decide it. The
+ * steps of a method are walked over sizes, and nothing runs. A number that is read from a tensor is
+ * unknown, and so is everything that follows from it. With jumps a register is known if all steps
+ * that write it agree. ST_INVALID if a block that runs in every call, one before the first jump,
+ * refuses known sizes. Any thread.
  */
 #ifndef PTED_RUNTIME_PROGRAM_FORESEE_H
 #define PTED_RUNTIME_PROGRAM_FORESEE_H
@@ -18,10 +18,10 @@
 struct rt_method;
 
 struct rt_foreseen {
-    struct shape shape;  /* of a tensor; a dim that is not known is at most that */
+    struct shape shape;  /* of a tensor; an unknown dim is at most this */
     uint32_t known_dims; /* bit d: dim d of |shape| is known */
     int64_t number;      /* of an int */
-    bool is_written;     /* false: nothing that could run writes it */
+    bool is_written;     /* false: no step that could run writes it */
     bool is_known;       /* of an int */
 };
 

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The inside of a method: what runtime/ shares between loading, planning and calling it. Everything
- * but the blocks' plan caches and the free invocations is immutable once rt_load_method()
- * returned.
- */
+/* The inside of programs and methods, shared by loading, planning and calling. Everything but the
+ * blocks' plan caches and the free invocations is immutable once rt_load_method() has returned. */
 #ifndef PTED_RUNTIME_PROGRAM_METHOD_H
 #define PTED_RUNTIME_PROGRAM_METHOD_H
 
@@ -24,13 +21,12 @@
 struct hal_device;
 struct rt_files;
 
-/*
- * A mutable buffer that a method uses. In code of one block, number i is input input_count + i of
- * the graph; the written ones are, in order, the outputs behind the method's own.
- */
+/* A mutable buffer that a method uses. If the code is one block, number i is input input_count + i
+ * of the graph, and the written buffers are, in order, the outputs after the method's own. */
 struct rt_method_state {
     uint32_t slot; /* of the program */
-    uint32_t reg;  /* in code of several steps: what holds it, at the beginning and at the end */
+    uint32_t reg;  /* in code of several steps: the register that holds it at the beginning and at
+                      the end */
     bool is_written;
 };
 
@@ -38,7 +34,7 @@ struct rt_method_state {
 
 struct rt_method {
     uint32_t magic;
-    const struct rt_callable *callable; /* its kind; what differs between kinds is there */
+    const struct rt_callable *callable; /* its kind: the functions in which kinds differ */
     struct rt_program *program;         /* borrowed: the method is part of it */
     const char *name;                   /* borrowed, like the next two, from the file or the kind */
     struct rt_files *files;             /* NULL: it comes from no file */
@@ -83,7 +79,7 @@ struct rt_program {
     struct rt_state_slots state_slots;
 };
 
-/* Frees a program that nobody has a reference to, also one that is half made. */
+/* Frees a program without references, also a partly made one. */
 void rt_program_free(struct rt_program *program);
 
 /* The lists, arenas and the lock of a zeroed method. */
@@ -94,12 +90,12 @@ void rt_method_fini(struct rt_method *method);
 /* Plans that are cached, of all its blocks. Any thread. */
 uint32_t rt_method_plan_count(struct rt_method *method);
 
-/* A program without files whose one method has nothing but its kind and its device. */
+/* A program without files whose only method has just its kind and its device. */
 MUST_CHECK enum status rt_program_new_empty(struct hal_device *device,
                                             const struct rt_callable *callable,
                                             struct rt_program **out_program, struct error *err);
 
-/* rt_program_verify_files(), without the programs of the parts of its methods. */
+/* rt_program_verify_files() without the programs of the parts of its methods. */
 MUST_CHECK enum status rt_program_verify_own_files(const struct rt_program *program,
                                                    struct error *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The graphs and plans of a method as text, with what the file knows of where they come from. */
+/* The graphs and plans of a method as text, with the source lines and names that the file knows. */
 #include "config.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "runtime/program/method.h"
 #include "runtime/pte/files.h"
 
-/* What of a line of the source fits into a line of ours. */
+/* The part of a source line that fits into a line of ours. */
 #define SOURCE_TEXT_MAX 72
 
 static struct span last_part(struct span path)

@@ -30,7 +30,7 @@ static bool is_name_byte(uint8_t c)
            c == '-' || c == '.' || c == ':';
 }
 
-/* Digits behind the prefix; 007 reads like an alias and is none. */
+/* Digits after the prefix; 007 looks like an alias and is none. */
 static bool is_like_alias(struct span name, enum rt_side side)
 {
     size_t at = strlen(alias_prefix[side]);
@@ -97,13 +97,13 @@ bool rt_io_is_called(const struct rt_io *io, struct span name)
 
 /* ---- candidates ------------------------------------------------------------------------------ */
 
-/* The names that a value might have, best first; NULL: none. */
+/* The names that a value might get, best first; NULL: none. */
 struct candidate {
     const char *brief, *whole;
     uint32_t index; /* raw */
 };
 
-/* One side of a method while its names are settled. */
+/* One side of a method while its names are chosen. */
 struct naming {
     struct arena *arena;
     enum rt_side side;
@@ -120,13 +120,14 @@ static enum status exhausted(struct error *err)
     return error_set(err, ST_EXHAUSTED, "no memory for names");
 }
 
-/* What |buf| holds, in the arena. */
+/* Copies the content of |buf| to the arena. */
 static const char *keep(const struct naming *n, const struct buf *buf)
 {
     return arena_strdup(n->arena, buf->ptr, buf->len);
 }
 
-/* The path from |path[0]|, of |depth| nodes: a name in the arena, or NULL where it is none. */
+/* The path from |path[0]| of |depth| nodes as a name in the arena, or NULL if it is not a valid
+ * name. */
 static enum status join(const struct naming *n, const uint32_t *path, size_t depth,
                         const char **out, struct error *err)
 {
@@ -198,7 +199,7 @@ static int compare(const void *a, const void *b)
     return strcmp(left->brief, right->brief);
 }
 
-/* What several want to be called, nobody is: they get the other name that they have, if any. */
+/* A name that several values want is given to none: each gets its next name, if it has one. */
 static void part_equals(struct naming *n)
 {
     uint32_t count = 0;
@@ -222,7 +223,7 @@ static void part_equals(struct naming *n)
     }
 }
 
-/* First those that several want give way to whole paths, then to nothing. */
+/* Names that several values want are replaced first by whole paths, then by nothing. */
 static void choose_names(struct naming *n)
 {
     part_equals(n);
@@ -308,7 +309,7 @@ enum status rt_names_settle(struct rt_method *method, const char *const *const h
 
 /* ---- a list of names ------------------------------------------------------------------------- */
 
-/* Room that is left behind a name for " and 1023 more". */
+/* Room kept after a name for " and 1023 more". */
 #define REST_BYTES 20
 
 const char *rt_names_print(const struct rt_method *method, enum rt_side side,
@@ -320,7 +321,7 @@ const char *rt_names_print(const struct rt_method *method, enum rt_side side,
         side == RT_INPUT ? rt_method_input_count(method) : rt_method_result_count(method);
     uint32_t count = 0, shown = 0;
     for (uint32_t i = 0; i < all; i++) {
-        count += ios[i].kind != RT_IO_NONE; /* nobody gives or gets a None */
+        count += ios[i].kind != RT_IO_NONE; /* a None has no name */
     }
     size_t len = (size_t)snprintf(text, RT_NAMES_TEXT_MAX, "%s",
                                   count > 1 ? "one of "

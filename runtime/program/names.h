@@ -41,24 +41,20 @@ bool rt_name_is_valid(struct span name, enum rt_side side);
 /* The number that an alias has: 7 of "input_7". */
 bool rt_alias_index(struct span name, enum rt_side side, uint32_t *out_index);
 
-/*
- * An array of |count| values that have their aliases, which are their names too; one allocation.
- */
+/* An array of |count| values whose names are their aliases; one allocation. */
 MUST_CHECK enum status rt_names_allocate(struct rt_io **out_ios, uint32_t count, enum rt_side side,
                                          struct error *err);
 
 /*
- * Names for a method whose structure is known, and what messages call its inputs and results.
- * |hints|, by side and raw index, are names that the method should have where its structure gives
- * none; a list, and what is in it, may be NULL. The texts live in the arena of its signature.
+ * Chooses the names of a method whose structure is known, and how messages call its inputs and
+ * results. |hints|, by side and raw index, are names for values to which the structure gives none;
+ * a list and its entries may be NULL. The texts live in the arena of the method's signature.
  */
 MUST_CHECK enum status rt_names_settle(struct rt_method *method, const char *const *const hints[2],
                                        struct error *err);
 
-/*
- * The raw index of the result that |pick| means. ST_INVALID says what there is instead; the text
- * goes behind the place of the pick.
- */
+/* The raw index of the result that |pick| names. ST_INVALID says which results there are; the text
+ * follows the place of the pick. */
 MUST_CHECK enum status rt_method_pick_result(const struct rt_method *method,
                                              const struct pick *pick, uint32_t *out_index,
                                              struct error *err);

@@ -92,7 +92,7 @@ static enum status refuse_extent(const struct rt_buffer_desc *given, size_t byte
                      bytes, given->offset, hal_buffer_size(given->buffer));
 }
 
-/* Does every element lie inside the buffer? Where there is none, the offset does. */
+/* Does every element lie inside the buffer? Without a buffer the offset has to be valid. */
 static enum status check_extent(const struct rt_buffer_desc *given, size_t bytes, struct error *err)
 {
     size_t size = hal_buffer_size(given->buffer);

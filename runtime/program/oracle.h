@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The buffer description oracle: what has to happen so that a value which somebody offers fits a
- * slot of a method. It is the only place that decides whether bytes are copied; calls ask it for
- * every tensor. A pure function of its arguments; any thread.
+ * The buffer description oracle: decides what has to happen so that an offered value fits an input
+ * or result of a method. It is the only place that decides whether bytes are copied; calls ask it
+ * for every tensor. A pure function of its arguments; any thread.
  *
  * Source of the idea: the buffer description oracle of the function signature specification, here
  * as a total function with four answers.
@@ -17,7 +17,7 @@
 struct hal_buffer;
 struct hal_device;
 
-/* A tensor in memory, or one that is still to be allocated. */
+/* A tensor in memory, or one still to be allocated. */
 struct rt_buffer_desc {
     enum dtype dtype;
     struct shape shape;

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * State: what a program's mutable buffers (counters, KV caches) hold between calls. A struct
- * rt_state is all of it for one sequence of calls; a program has as many as its callers make, and
- * they never see each other.
+ * State: the content of a program's mutable buffers (counters, KV caches) between calls. A struct
+ * rt_state is all of it for one sequence of calls. Callers make as many as they need, and states
+ * never see each other.
  *
  * Buffers that several methods share, by name or by their place in a shared arena, are one slot of
- * the program. A slot is generational: a call reads generation g and writes g + 1 beside it. When
- * the call succeeds the state advances; when it fails or is cancelled it stays as it was, whole.
- * What no call has written yet is the program's own initial content and is not copied; of a buffer
- * of which a call writes some rows, the others are copied only where the two generations differ.
+ * the program. A slot is generational: a call reads generation g and writes g + 1 beside it. If the
+ * call succeeds the state advances; if it fails or is cancelled the state stays as it was. A buffer
+ * that no call has written yet is the program's own initial content and is not copied. If a call
+ * writes only some rows of a buffer, the others are copied only where the two generations differ.
  *
- * The state of a pipeline has the states of its steps as parts. Steps of one program share one, and
- * follow each other; what they wrote is kept when the whole call has succeeded, or not at all.
+ * The state of a pipeline has the states of its steps as parts. Steps of one program share one part
+ * and follow each other; their writes are kept if the whole call succeeds, and dropped otherwise.
  *
  *     rt_state_new               initial contents
  *     rt_invocation_set_state    before rt_invocation_prepare(); without it a call sees initial
- *                                contents, and what it writes is dropped with it
+ *                                contents, and its writes are dropped with it
  *     rt_state_unref
  *
- * At most one call of a state is in flight (asserted): submitting the next one before |done| of the
- * last is the caller's bug. Otherwise any thread.
+ * At most one call of a state is in flight (asserted): the caller submits the next one after |done|
+ * of the last. Otherwise any thread.
  */
 #ifndef PTED_RUNTIME_PROGRAM_STATE_H
 #define PTED_RUNTIME_PROGRAM_STATE_H
@@ -31,10 +31,8 @@
 struct rt_program;
 struct rt_state;
 
-/*
- * The most memory that one state of |program| takes, all generations; 0: the program has no mutable
- * buffers and no use for states.
- */
+/* The most memory that one state of |program| takes, all generations; 0: the program has no mutable
+ * buffers and needs no states. */
 size_t rt_program_state_bytes(struct rt_program *program);
 
 /* The state keeps its program alive. The caller owns a reference. */

@@ -27,9 +27,9 @@ struct rt_state_slots {
 };
 
 /*
- * The slot of mutable buffer |tensor| of |plan|: the one that another method has under the same
- * name or at the same place of a shared arena, or a new one. ST_UNSUPPORTED when its initial
- * content is in a file that was not given.
+ * The slot of mutable buffer |tensor| of |plan|: an existing one if another method has the buffer
+ * under the same name or at the same place of a shared arena, otherwise a new one. ST_UNSUPPORTED
+ * if its initial content is in a file that was not given.
  */
 MUST_CHECK enum status rt_state_slots_add(struct rt_state_slots *slots, struct hal_device *device,
                                           const struct pte_plan *plan,
@@ -65,20 +65,20 @@ struct rt_state {
 /* The part of a pipeline's state that calls of |program| share; NULL: they have none. */
 struct rt_state *rt_state_part(struct rt_state *state, const struct rt_program *program);
 
-/* Sees to it that slot |slot| has memory for the next generation. */
+/* Makes sure that slot |slot| has memory for the next generation. */
 MUST_CHECK enum status rt_state_reserve(struct rt_state *state, uint32_t slot, struct error *err);
 
-/* A call begins, and has ended: what it wrote is kept, or everything is as the call found it. */
+/*
+ * A call begins; a call has ended, and its writes are kept or everything is as the call found it.
+ */
 void rt_state_enter(struct rt_state *state);
 void rt_state_leave(struct rt_state *state, bool is_kept);
 
-/* The spare memory of |slot| is written from here on; gives where it differed until now. */
+/* The spare memory of |slot| is written from now on; returns where it has differed until now. */
 struct rt_rows rt_state_spoil(struct rt_state *state, uint32_t slot);
 
-/*
- * The spare memory of |slot| holds the next generation, which differs from this one in |written|:
- * it is the current one now.
- */
+/* The spare memory of |slot| holds the next generation, which differs from the current one in
+ * |written|, and becomes the current one. */
 void rt_state_advance(struct rt_state *state, uint32_t slot, struct rt_rows written);
 
 #endif

@@ -103,7 +103,7 @@ static int compare_places(const void *a, const void *b)
     return p < q ? -1 : p > q;
 }
 
-/* By the place of their bytes, so that what methods share follows itself. */
+/* Sorted by the position of their bytes, so that shared tensors are neighbours. */
 static uint32_t gather(const struct rt_program *program, const struct rt_method *only,
                        const struct rt_weight **items)
 {
@@ -218,7 +218,7 @@ enum status rt_method_each_callee(const struct rt_method *method,
     return ST_OK;
 }
 
-/* The first size that the rules take for a batch, or 0. */
+/* The first size that counts as a batch by the rules, or 0. */
 static uint32_t batch_symbol(const struct rt_method *method)
 {
     const struct rt_graph *graph = &method->code.blocks[0]->graph;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What people and programs ask of a loaded program before they use it: `pte inspect` prints it.
- * Immutable, like the program; any thread. Names live as long as the program.
- */
+/* Facts about a loaded program for people and programs; `pte inspect` prints them. Immutable, like
+ * the program; any thread. Names live as long as the program. */
 #ifndef PTED_RUNTIME_PROGRAM_SUMMARY_H
 #define PTED_RUNTIME_PROGRAM_SUMMARY_H
 
@@ -19,8 +17,8 @@ size_t rt_program_file_bytes(const struct rt_program *program);
 /* Data files that were found or named: number |index|, or NULL. */
 const char *rt_program_data_path(const struct rt_program *program, uint32_t index);
 
-/* Does the file know which lines of the model's source its instructions come from? And has it names
- * of some weights or mutable buffers? */
+/* Does the file know the source lines of its instructions? Does it have names of weights or mutable
+ * buffers? */
 bool rt_program_has_sources(const struct rt_program *program);
 bool rt_program_has_names(const struct rt_program *program);
 
@@ -44,8 +42,8 @@ struct rt_weight_sum {
     uint32_t type_count;
 };
 
-/* Of |method|, or with NULL of all methods, which may share tensors. Methods that have a failure
- * have none. */
+/* Weights of |method|, or, with NULL, of all methods, which may share tensors. A method with a
+ * failure has none. */
 MUST_CHECK enum status rt_program_sum_weights(const struct rt_program *program,
                                               const struct rt_method *method,
                                               struct rt_weight_sum *out, struct error *err);
@@ -81,10 +79,8 @@ MUST_CHECK enum status rt_method_each_callee(const struct rt_method *method,
 
 #define RT_DIM_NAME_MAX 16
 
-/*
- * What a dim of an input or of a result is called, so that equal sizes are seen to be equal:
- * "batch", or "s3" as in graphs, in |text|. NULL: it never varies, or is no size of an input.
- */
+/* The name of a dim of an input or of a result, so that equal sizes can be recognised: "batch", or
+ * "s3" as in graphs, in |text|. NULL: the dim never varies, or is no size of an input. */
 const char *rt_method_dim_name(const struct rt_method *method, bool is_input, uint32_t index,
                                uint8_t dim, char text[RT_DIM_NAME_MAX]);
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * One block of a call: its inputs come from registers, its outputs get memory of the pool or that
- * of the next generation of a state, and become registers when it has run.
- */
+/* One block of a call. Its inputs come from registers. Its outputs get memory of the pool, or the
+ * memory of a state's next generation, and become registers when the block has run. */
 #include "config.h"
 
 #include <inttypes.h>
@@ -36,7 +34,7 @@ static enum status gather(struct rt_invocation *inv, const struct rt_block *bloc
     return ST_OK;
 }
 
-/* The next generation of the mutable buffer that lives in |reg| is written where it will stay. */
+/* The next generation of the mutable buffer in |reg| is written where it will stay. */
 static bool take_spare(struct rt_invocation *inv, uint32_t reg, size_t bytes,
                        struct vm_memory **out_memory)
 {
@@ -61,7 +59,7 @@ static bool take_spare(struct rt_invocation *inv, uint32_t reg, size_t bytes,
     return false;
 }
 
-/* Which of the method's states has its spare memory as output |index| of the running block. */
+/* The method's state whose spare memory is output |index| of the running block. */
 static bool find_spare(const struct vm *vm, uint32_t index, uint32_t *out_state)
 {
     const struct vm_memory *memory = vm->outputs[index];
@@ -72,7 +70,7 @@ static bool find_spare(const struct vm *vm, uint32_t index, uint32_t *out_state)
     return true;
 }
 
-/* What the block is told, once its inputs and outputs have their memory. */
+/* The words for the block, once its inputs and outputs have their memory. */
 static void put_words(struct rt_invocation *inv, const struct rt_block *block)
 {
     struct vm *vm = vm_of(inv);
@@ -93,7 +91,7 @@ static void put_words(struct rt_invocation *inv, const struct rt_block *block)
     }
 }
 
-/* What the block has said. */
+/* Reads the block's answers. */
 static void read_written(struct vm *vm)
 {
     uint32_t state;
@@ -198,7 +196,7 @@ static enum status read_out(struct rt_invocation *inv, const struct rt_block *bl
     return out->extent == RT_NO_EXTENT ? ST_OK : read_extent(inv, out, value);
 }
 
-/* All new values are taken before one register changes: inputs may be among them. */
+/* Takes all new values before a register changes, because inputs may be among them. */
 static enum status take_outs(struct rt_invocation *inv, const struct rt_block *block)
 {
     struct vm *vm = vm_of(inv);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Steps that the host takes: scalars, conditions, rows of accumulators. */
+/* Steps that the host executes: scalars, conditions, rows of accumulators. */
 #include "config.h"
 
 #include <inttypes.h>
@@ -55,7 +55,7 @@ static enum status measure(struct rt_invocation *inv, const struct rt_step *step
     return ST_OK;
 }
 
-/* Any element type as the scalar that its family is read as. */
+/* Reads any element type as the scalar of its family. */
 static struct rt_scalar load(enum dtype dtype, const char *from)
 {
     double f;
@@ -85,7 +85,7 @@ static enum status read_element(struct rt_invocation *inv, const struct rt_step 
     return ST_OK;
 }
 
-/* A bool, or a bool tensor all of whose elements are true; one without elements is true. */
+/* A bool, or a bool tensor all of whose elements are true; a tensor without elements is true. */
 static enum status decide(struct rt_invocation *inv, uint32_t reg, bool *out_is_true)
 {
     const struct vm_value *value = &vm_of(inv)->registers[reg];
@@ -102,10 +102,8 @@ static enum status decide(struct rt_invocation *inv, uint32_t reg, bool *out_is_
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/*
- * The accumulator's memory, room for all of its bound: its own where no other register shows it,
- * else a copy. So a loop copies each row once.
- */
+/* The accumulator's memory, with room for all of its bound: its own if no other register shares it,
+ * otherwise a copy. So a loop copies each row once. */
 static enum status own_accumulator(struct rt_invocation *inv, uint32_t reg, size_t used)
 {
     struct vm *vm = vm_of(inv);
@@ -155,7 +153,7 @@ static enum status copy_row(struct rt_invocation *inv, const struct rt_step *ste
     TRY(own_accumulator(inv, step->target, used < bytes - row ? used : bytes - row));
     uint8_t *rows = vm_map(vm->registers[step->target].memory);
     if (used < bytes - row) {
-        memset(rows + used, 0, bytes - row - used); /* rows that were left out */
+        memset(rows + used, 0, bytes - row - used); /* rows between the old end and the new one */
     }
     if (row > 0) {
         memmove(rows + (bytes - row), vm_map(from->memory), row);

@@ -10,13 +10,13 @@
 /* Ranges that a call keeps for later steps. */
 #define IDLE_MAX 32
 
-/* Small values share sizes, so that they fit each other's memory. */
+/* Small values are rounded up to common sizes, so that they fit each other's memory. */
 #define BYTES_MIN 256
 
 static struct vm_memory *take_unused(struct vm *vm)
 {
     struct vm_memory *memory = vm->unused;
-    must(memory); /* vm_new() made one for each that can be in use */
+    must(memory); /* vm_new() has made one for each range that can be in use */
     vm->unused = memory->next;
     *memory = (struct vm_memory){.refs = 1};
     return memory;

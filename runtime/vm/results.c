@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the registers hold at the end of a call: its results, and its states from then on. */
+/* The registers at the end of a call become its results and its states' next content. */
 #include "config.h"
 
 #include <string.h>
@@ -17,7 +17,8 @@ static struct hal_binding retain(struct hal_binding binding)
     return binding;
 }
 
-/* The caller's memory gets a copy; otherwise the result is where it was computed. */
+/* Copies the result to the caller's memory, if there is any; otherwise the result stays where it
+ * was computed. */
 static enum status give_tensor(struct rt_invocation *inv, uint32_t index, struct vm_value *value)
 {
     const struct rt_io *io = rt_method_result(inv->method, index);
@@ -33,7 +34,7 @@ static enum status give_tensor(struct rt_invocation *inv, uint32_t index, struct
     if (!bound->buffer && is_kept) {
         *bound = retain(value->memory->binding);
     } else if (!bound->buffer) {
-        TRY(vm_allocate(inv, bytes, &memory)); /* the next call writes to a state's memory */
+        TRY(vm_allocate(inv, bytes, &memory)); /* the next call writes to the memory of a state */
         *bound = retain(memory->binding);
         vm_drop(vm_of(inv), memory);
     }
@@ -69,7 +70,7 @@ enum status vm_give_results(struct rt_invocation *inv)
     return ST_OK;
 }
 
-/* A buffer whose new content is not where it stays: another register's, or the caller's. */
+/* A buffer whose new content is in other memory: another register's, or the caller's. */
 static enum status move_to_spare(struct rt_invocation *inv, const struct rt_method_state *use)
 {
     struct vm_value *value = &vm_of(inv)->registers[use->reg];
@@ -88,7 +89,7 @@ static enum status move_to_spare(struct rt_invocation *inv, const struct rt_meth
     return ST_OK;
 }
 
-/* Before spare memory is overwritten, what another buffer has there for a value is copied. */
+/* Before spare memory is overwritten, a value that another buffer has there is copied. */
 static enum status save_from_spares(struct rt_invocation *inv)
 {
     const struct rt_method *method = inv->method;

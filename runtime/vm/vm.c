@@ -44,7 +44,7 @@ static enum status plan(struct rt_invocation *inv, enum rt_prepare_mode mode, st
     return ST_OK;
 }
 
-/* Results have their memory when they are there. */
+/* Results get their memory when they are computed. */
 static enum status place(struct rt_invocation *inv, struct error *err)
 {
     (void)err;
@@ -107,7 +107,7 @@ static void on_wait(struct hal_semaphore_waiter *waiter, enum status status)
     }
 }
 
-/* Steps are walked by a thread, which begins when there is nothing left to wait for. */
+/* A thread walks the steps; it begins when nothing is left to wait for. */
 static void walk_next(struct rt_invocation *inv, enum hal_caller caller)
 {
     if (inv->waits_over == inv->wait_count) {

@@ -3,15 +3,15 @@
  * The VM: walks the steps of a method's code (runtime/code/code.h) for one call. A struct vm
  * belongs to its invocation and is allocated with it: a warm call does not malloc.
  *
- * Threads: the walk is on one thread at a time. It begins on the submitting thread, hands a block
- * to the device, and goes on where the block completed, on a worker, without a turn of anybody's
- * event loop. The stack does not grow with the number of steps: a block that is complete before the
- * walk has gone to wait is noticed in the walk's own loop.
+ * Threads: one thread at a time walks. The walk begins on the submitting thread, hands a block to
+ * the device, and goes on where the block completed, on a worker, without the event loop. The stack
+ * does not grow with the number of steps: if a block is complete before the walk begins to wait,
+ * the walk's own loop notices.
  *
  * Memory comes from the call's pool and is used again by later steps, so that a loop needs no more
- * than its widest turn. When the pool is full in the middle of a call, what this call keeps for
- * later goes back first; if that is not enough the call fails with ST_EXHAUSTED at once. Nothing
- * waits inside a call, so calls cannot wait for each other's memory.
+ * than its widest turn. If the pool is full in the middle of a call, the memory that this call
+ * keeps for later goes back first; if that is not enough the call fails with ST_EXHAUSTED at once.
+ * Nothing waits inside a call, so calls cannot wait for each other's memory.
  */
 #ifndef PTED_RUNTIME_VM_VM_H
 #define PTED_RUNTIME_VM_VM_H
@@ -49,7 +49,7 @@ struct vm_value {
     int64_t number;           /* of a scalar, as in struct rt_scalar */
 };
 
-/* What becomes of the spare memory of a written state in a call. */
+/* What happens to the spare memory of a written state during a call. */
 struct vm_spare {
     bool is_used;    /* some value is there */
     bool is_spoiled; /* it is no longer what the state says of it */
@@ -101,41 +101,44 @@ void vm_run(struct rt_invocation *invocation, enum hal_caller caller);
 
 /* ---- memory.c -------------------------------------------------------------------------------- */
 
-/* |bytes| of pool memory with one ref. ST_EXHAUSTED or ST_TOO_LARGE with a text. */
+/* |bytes| of pool memory with one reference. ST_EXHAUSTED or ST_TOO_LARGE with a text. */
 MUST_CHECK enum status vm_allocate(struct rt_invocation *invocation, size_t bytes,
                                    struct vm_memory **out_memory);
-/* Somebody else's memory, with one ref, and one of its buffer. */
+/* Borrows memory of another owner, with one reference, and takes one of its buffer. */
 struct vm_memory *vm_borrow(struct vm *vm, struct hal_binding binding, enum vm_owner owner);
 void vm_drop(struct vm *vm, struct vm_memory *memory); /* NULL is fine */
 /* Everything goes back to the pool. */
 void vm_release(struct vm *vm);
 
-/* A copy of |value| with a ref of its own; the register's new value, the old one dropped. */
+/* vm_share(): a copy of |value| with its own reference. vm_put(): gives the register a new value
+ * and drops the old one. */
 struct vm_value vm_share(const struct vm_value *value);
 void vm_put(struct vm *vm, uint32_t reg, struct vm_value value);
 
-/* The bytes of a tensor, which the host sees; NULL for none. */
+/* The bytes of a tensor, which the host can access; NULL for none. */
 uint8_t *vm_map(const struct vm_memory *memory);
 
 /* ---- block.c --------------------------------------------------------------------------------- */
 
-/* Plans and submits it; what is empty has run. The error is the invocation's. */
-MUST_CHECK enum status vm_block_begin(struct rt_invocation *invocation, struct rt_block *block);
-/* It has run, as |status| says, or could not begin: its results into registers, to the next step.
+/*
+ * Plans and submits the block; a block without work counts as run. The error is the invocation's.
  */
+MUST_CHECK enum status vm_block_begin(struct rt_invocation *invocation, struct rt_block *block);
+/* The block has run with |status|, or could not begin: its results go into registers, and the walk
+ * to the next step. */
 MUST_CHECK enum status vm_block_finish(struct rt_invocation *invocation, enum status status);
-/* Drops what a block held while it ran, also one that did not come that far. */
+/* Drops what a block held while it ran, also if it did not get that far. */
 void vm_block_leave(struct vm *vm);
 
 /* ---- results.c ------------------------------------------------------------------------------- */
 
-/* Registers become the invocation's results; then its state's next generation. */
+/* Turns registers into the invocation's results, and then into its state's next generation. */
 MUST_CHECK enum status vm_give_results(struct rt_invocation *invocation);
 MUST_CHECK enum status vm_advance_states(struct rt_invocation *invocation);
 
 /* ---- host.c ---------------------------------------------------------------------------------- */
 
-/* A step that is no block; sets vm->pc. The error is the invocation's. */
+/* Executes a step that is not a block; sets vm->pc. The error is the invocation's. */
 MUST_CHECK enum status vm_host_step(struct rt_invocation *invocation, const struct rt_step *step);
 
 #endif

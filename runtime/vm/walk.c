@@ -12,7 +12,7 @@
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-/* Every register, input and output of a block may hold memory of its own, and then some idle. */
+/* Every register, input and output of a block may hold memory of its own, and some more is idle. */
 static size_t memories_max(const struct rt_code *code)
 {
     return (size_t)code->register_count + code->ins_max + 2 * (size_t)code->outs_max + 64;
@@ -115,7 +115,7 @@ static void end(struct rt_invocation *inv, enum status status)
 
 static void walk(struct rt_invocation *inv, enum status status);
 
-/* Worker, or the thread that submitted the block. */
+/* On a worker, or on the thread that submitted the block. */
 static void on_block_reached(struct hal_semaphore_waiter *waiter, enum status status)
 {
     struct rt_invocation *inv = LIST_ENTRY(waiter, struct rt_invocation, waiter);
@@ -127,7 +127,9 @@ static void on_block_reached(struct hal_semaphore_waiter *waiter, enum status st
     }
 }
 
-/* True: the block is complete, vm->reached says how. False: somebody else goes on. */
+/*
+ * True: the block is complete, and vm->reached is its status. False: the completing thread goes on.
+ */
 static bool await_block(struct rt_invocation *inv)
 {
     struct vm *vm = vm_of(inv);
@@ -174,8 +176,7 @@ static void walk(struct rt_invocation *inv, enum status status)
     end(inv, status);
 }
 
-/* Blocks after which a call has used as much of the thread of a caller with little time as it may.
- */
+/* After this many blocks a call has used enough of the thread of a caller with little time. */
 #define QUICK_BLOCKS_MAX 16
 
 void vm_run(struct rt_invocation *inv, enum hal_caller caller)
