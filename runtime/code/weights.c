@@ -4,9 +4,9 @@
 #include "runtime/code/weights.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "runtime/code/code.h"
+#include "runtime/ops/known.h"
 #include "runtime/ops/op.h"
 
 /* Nodes between a constant and the operator that extracts the numbers from its bytes: views,
@@ -63,23 +63,27 @@ static uint32_t constant_behind(const struct rt_graph *graph, uint32_t value)
 
 /* What operators reveal about the numbers in their arguments. */
 struct fact {
-    const char *op;
+    enum rt_known op;
     uint8_t per_byte; /* of argument 0; 0: nothing is said */
     enum rt_activations activations;
 };
 
 static const struct fact facts[] = {
-    {"unpack_int4", 2, RT_ACTIVATIONS_PLAIN},        {"embedding_i4", 2, RT_ACTIVATIONS_PLAIN},
-    {"embedding_i4_as", 2, RT_ACTIVATIONS_PLAIN},    {"embedding_i2", 4, RT_ACTIVATIONS_PLAIN},
-    {"embedding_i2_as", 4, RT_ACTIVATIONS_PLAIN},    {"quantize", 0, RT_ACTIVATIONS_STATIC},
-    {"quantize_dynamic", 0, RT_ACTIVATIONS_DYNAMIC}, {"choose_qparams", 0, RT_ACTIVATIONS_DYNAMIC},
-    {"choose_rows", 0, RT_ACTIVATIONS_DYNAMIC},
+    {RT_KNOWN_unpack_int4, 2, RT_ACTIVATIONS_PLAIN},
+    {RT_KNOWN_embedding_i4, 2, RT_ACTIVATIONS_PLAIN},
+    {RT_KNOWN_embedding_i4_as, 2, RT_ACTIVATIONS_PLAIN},
+    {RT_KNOWN_embedding_i2, 4, RT_ACTIVATIONS_PLAIN},
+    {RT_KNOWN_embedding_i2_as, 4, RT_ACTIVATIONS_PLAIN},
+    {RT_KNOWN_quantize, 0, RT_ACTIVATIONS_STATIC},
+    {RT_KNOWN_quantize_dynamic, 0, RT_ACTIVATIONS_DYNAMIC},
+    {RT_KNOWN_choose_qparams, 0, RT_ACTIVATIONS_DYNAMIC},
+    {RT_KNOWN_choose_rows, 0, RT_ACTIVATIONS_DYNAMIC},
 };
 
 static const struct fact *find_fact(const struct rt_node *node)
 {
     for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++) {
-        if (strcmp(node->op->name, facts[i].op) == 0) {
+        if (rt_op_is(node->op, facts[i].op)) {
             return &facts[i];
         }
     }

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "runtime/import/import_priv.h"
+#include "runtime/ops/known.h"
 #include "runtime/ops/op.h"
 
 /*
@@ -316,7 +317,7 @@ static enum status import_node(struct import *im, const struct pte_instr *instr)
 {
     TRY(rt_import_settle_call(im, instr));
     im->index_list = 0;
-    if (im->op == rt_op_find("index")) {
+    if (im->op == rt_op_known(RT_KNOWN_index)) {
         TRY(rt_import_masks(im, instr));
     }
     return import_call(im, instr);
@@ -328,14 +329,14 @@ static const struct rt_op *find_row(const struct import *im, const struct pte_in
                                     const char *kernel)
 {
     const struct rt_op *op = rt_op_find_kernel(span_str(kernel));
-    if (op != rt_op_find("repeat_interleave") || instr->arg_count < 3) {
+    if (op != rt_op_known(RT_KNOWN_repeat_interleave) || instr->arg_count < 3) {
         return op;
     }
     const struct pte_value *length = &im->plan->values[instr->args[1]];
     const struct pte_value *out = &im->plan->values[instr->args[2]];
     bool is_found =
         length->kind == PTE_NULL && out->kind == PTE_TENSOR && out->tensor->dynamism != PTE_STATIC;
-    return is_found ? rt_op_find("repeat_interleave_found") : op;
+    return is_found ? rt_op_known(RT_KNOWN_repeat_interleave_found) : op;
 }
 
 static enum status import_kernel(struct import *im, const struct pte_instr *instr)

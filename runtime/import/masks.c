@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "runtime/import/import_priv.h"
+#include "runtime/ops/known.h"
 #include "runtime/ops/op.h"
 
 static bool is_mask(const struct import *im, uint32_t index)
@@ -19,7 +20,7 @@ static enum status find_places(struct import *im, uint32_t mask, uint32_t *out_r
     TRY(rt_import_use(im, mask, &arg));
     outs[0] = rt_graph_tensor(graph, DT_I64, 2, NULL);
     outs[1] = rt_graph_tensor(graph, DT_I64, 0, NULL);
-    uint32_t node = rt_graph_node(graph, rt_op_find("nonzero"), &arg, 1, outs, 2);
+    uint32_t node = rt_graph_node(graph, rt_op_known(RT_KNOWN_nonzero), &arg, 1, outs, 2);
     TRY(rt_graph_check(graph, im->err));
     TRY(rt_graph_infer(graph, node, im->err));
     TRY(rt_import_add_temporary(im, outs[0], true, out_reg));
@@ -31,7 +32,7 @@ static enum status column(struct import *im, uint32_t places, int64_t j, uint32_
     uint32_t args[] = {places, rt_graph_int(im->graph, rt_dim_of(1)),
                        rt_graph_int(im->graph, rt_dim_of(j))};
     uint32_t out = rt_graph_tensor(im->graph, DT_I64, 1, NULL);
-    uint32_t node = rt_graph_node(im->graph, rt_op_find("select"), args, 3, &out, 1);
+    uint32_t node = rt_graph_node(im->graph, rt_op_known(RT_KNOWN_select), args, 3, &out, 1);
     TRY(rt_graph_check(im->graph, im->err));
     *out_value = out;
     return rt_graph_infer(im->graph, node, im->err);

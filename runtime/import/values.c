@@ -8,6 +8,7 @@
 #include "hal/buffer.h"
 #include "hal/device.h"
 #include "runtime/import/import_priv.h"
+#include "runtime/ops/known.h"
 #include "runtime/ops/op.h"
 
 enum status rt_import_too_large(struct import *im)
@@ -235,7 +236,7 @@ enum status rt_import_view(struct import *im, uint32_t value, const struct pte_t
     }
     uint32_t args[] = {value, rt_graph_ints(im->graph, dims, t->shape.rank)};
     uint32_t view = rt_graph_tensor(im->graph, t->dtype, t->shape.rank, dims);
-    uint32_t node = rt_graph_node(im->graph, rt_op_find("view"), args, 2, &view, 1);
+    uint32_t node = rt_graph_node(im->graph, rt_op_known(RT_KNOWN_view), args, 2, &view, 1);
     TRY(rt_graph_check(im->graph, im->err));
     *out_value = view;
     return rt_graph_infer(im->graph, node, im->err);

@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "runtime/import/xnnpack.h"
+#include "runtime/ops/known.h"
 #include "runtime/ops/op.h"
 
 static const uint8_t to_planes[] = {0, 3, 1, 2}, to_pixels[] = {0, 2, 3, 1};
@@ -378,7 +379,7 @@ static enum status max_pool(struct rt_xnnpack_import *x, uint32_t input, const s
                             uint32_t out_values[2])
 {
     struct rt_graph *graph = x->graph;
-    const struct rt_op *op = rt_op_find("max_pool2d");
+    const struct rt_op *op = rt_op_known(RT_KNOWN_max_pool2d);
     must(op);
     uint32_t args[] = {
         input,

@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "hal/buffer.h"
 #include "runtime/import/xnnpack.h"
+#include "runtime/ops/known.h"
 #include "runtime/ops/op.h"
 
 const struct rt_xnnpack_type_info rt_xnnpack_types[XNN_TYPE_COUNT] = {
@@ -252,7 +253,7 @@ static enum status encode_rows(struct rt_xnnpack_import *x, struct rt_xnnpack_va
                                uint32_t numbers, uint32_t *out_value)
 {
     struct rt_graph *graph = x->graph;
-    const struct rt_op *op = rt_op_find("quantize_dynamic");
+    const struct rt_op *op = rt_op_known(RT_KNOWN_quantize_dynamic);
     must(op);
     TRY(rt_xnnpack_convert(x, numbers, DT_F32, &numbers));
     if (value->row_dims > graph->values[numbers].rank) {

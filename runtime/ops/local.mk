@@ -9,6 +9,7 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/gather.c \
 	%D%/attention.c %D%/attention.h \
 	%D%/chain.c %D%/chain.h \
+	%D%/known.c %D%/known.def %D%/known.h \
 	%D%/llm.c %D%/llm.h \
 	%D%/antialias.c %D%/antialias.h \
 	%D%/batch.c \

@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "runtime/ops/chain.h"
+#include "runtime/ops/known.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
@@ -389,7 +390,7 @@ static enum status make_node(struct growth *g, const struct rt_chain *c, struct 
     for (uint32_t i = 0; i + 1 < g->count; i++) {
         graph->nodes[g->nodes[i]].is_dead = true;
     }
-    last->op = rt_op_find("chain");
+    last->op = rt_op_known(RT_KNOWN_chain);
     last->args = args;
     last->arg_count = RT_CHAIN_TENSORS_MAX + 3;
     return rt_graph_check(graph, err);

@@ -8,10 +8,10 @@
 #include "config.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/check.h"
 #include "runtime/kernels/convert.h"
+#include "runtime/ops/known.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
@@ -22,11 +22,11 @@ static bool read_clamp(const struct rt_graph *graph, const struct rt_node *node,
 {
     *min = -INFINITY;
     *max = INFINITY;
-    if (strcmp(node->op->name, "relu") == 0) {
+    if (rt_op_is(node->op, RT_KNOWN_relu)) {
         *min = 0;
         return true;
     }
-    if (strcmp(node->op->name, "hardtanh") != 0 && strcmp(node->op->name, "clamp") != 0) {
+    if (!rt_op_is(node->op, RT_KNOWN_hardtanh) && !rt_op_is(node->op, RT_KNOWN_clamp)) {
         return false;
     }
     const struct rt_value *lo = rt_node_arg(graph, node, 1), *hi = rt_node_arg(graph, node, 2);
@@ -70,7 +70,7 @@ static void take_over(struct rt_rewrite *rw, struct rt_node *node, uint32_t from
 /* The node that narrows floats to |value|, or NULL. */
 static struct rt_node *narrowing(const struct rt_rewrite *rw, uint32_t value)
 {
-    struct rt_node *node = rt_rewrite_producer(rw, value, "to_dtype");
+    struct rt_node *node = rt_rewrite_producer(rw, value, RT_KNOWN_to_dtype);
     bool narrows = node && rw->graph->values[value].dtype == DT_F16 &&
                    rt_node_arg(rw->graph, node, 0)->dtype == DT_F32;
     return narrows ? node : NULL;
@@ -176,9 +176,9 @@ enum status rt_pass_fuse(struct rt_graph *graph, struct error *err)
         double min, max;
         if (read_clamp(graph, node, &min, &max)) {
             fuse_clamp(&rw, node, min, max);
-        } else if (strcmp(node->op->name, "to_dtype") == 0) {
+        } else if (rt_op_is(node->op, RT_KNOWN_to_dtype)) {
             fuse_rounding(&rw, node);
-        } else if (strcmp(node->op->name, "add") == 0) {
+        } else if (rt_op_is(node->op, RT_KNOWN_add)) {
             fuse_add(&rw, node);
         } else if (can_round(node)) {
             recognise_halves(graph, node);

@@ -10,10 +10,9 @@
  */
 #include "config.h"
 
-#include <string.h>
-
 #include "base/check.h"
 #include "runtime/ops/apply.h"
+#include "runtime/ops/known.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
@@ -198,14 +197,14 @@ static void lay_permute(struct layout *l, struct rt_node *node)
     bool is_row_major = same_bytes(out, order, row_major);
     if (is_row_major || (channels && same_bytes(out, order, channels))) {
         out->order = is_row_major ? NULL : channels;
-        node->op = rt_op_find("permuted");
+        node->op = rt_op_known(RT_KNOWN_permuted);
     }
 }
 
 static enum status lay_node(struct layout *l, uint32_t node, struct error *err)
 {
     struct rt_node *n = &l->rw.graph->nodes[node];
-    if (strcmp(n->op->name, "permute") == 0) {
+    if (rt_op_is(n->op, RT_KNOWN_permute)) {
         lay_permute(l, n);
         return ST_OK;
     }

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "runtime/ops/apply.h"
+#include "runtime/ops/known.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/lower.h"
 #include "runtime/passes/passes.h"
@@ -94,7 +95,7 @@ static enum status scale(struct rt_graph *graph, uint32_t x, uint32_t factor, ui
 static uint32_t transposed(const struct rt_graph *graph, uint32_t value)
 {
     const struct rt_value *v = &graph->values[value];
-    if (v->node == RT_NO_NODE || strcmp(graph->nodes[v->node].op->name, "permute") != 0) {
+    if (v->node == RT_NO_NODE || !rt_op_is(graph->nodes[v->node].op, RT_KNOWN_permute)) {
         return 0;
     }
     const struct rt_node *permute = &graph->nodes[v->node];
@@ -166,25 +167,25 @@ static enum status lower_addmm(struct rt_graph *graph, const struct rt_node *nod
 /* ---- the pass -------------------------------------------------------------------------------- */
 
 static const struct {
-    const char *op;
+    enum rt_known op;
     rt_lower_f *lower;
 } rules[] = {
-    {"mm", lower_product},
-    {"bmm", lower_product},
-    {"addmm", lower_addmm},
-    {"linear", lower_linear},
-    {"convolution", rt_lower_convolution},
-    {"convolution_backward", rt_lower_convolution_backward},
-    {"mixed_mm", rt_lower_mixed_mm},
-    {"update_cache", rt_lower_update_cache},
-    {"update_cache_at", rt_lower_update_cache_at},
-    {"attention_cached", rt_lower_attention_cached},
-    {"attention_quantized", rt_lower_attention_quantized},
-    {"tile_crop", rt_lower_tile_crop},
-    {"mixed_linear", rt_lower_mixed_linear},
-    {"add_quantized", rt_lower_add_quantized},
-    {"fft_r2c", rt_lower_fft_r2c},
-    {"fft_c2r", rt_lower_fft_c2r},
+    {RT_KNOWN_mm, lower_product},
+    {RT_KNOWN_bmm, lower_product},
+    {RT_KNOWN_addmm, lower_addmm},
+    {RT_KNOWN_linear, lower_linear},
+    {RT_KNOWN_convolution, rt_lower_convolution},
+    {RT_KNOWN_convolution_backward, rt_lower_convolution_backward},
+    {RT_KNOWN_mixed_mm, rt_lower_mixed_mm},
+    {RT_KNOWN_update_cache, rt_lower_update_cache},
+    {RT_KNOWN_update_cache_at, rt_lower_update_cache_at},
+    {RT_KNOWN_attention_cached, rt_lower_attention_cached},
+    {RT_KNOWN_attention_quantized, rt_lower_attention_quantized},
+    {RT_KNOWN_tile_crop, rt_lower_tile_crop},
+    {RT_KNOWN_mixed_linear, rt_lower_mixed_linear},
+    {RT_KNOWN_add_quantized, rt_lower_add_quantized},
+    {RT_KNOWN_fft_r2c, rt_lower_fft_r2c},
+    {RT_KNOWN_fft_c2r, rt_lower_fft_c2r},
 };
 
 enum status rt_pass_lower(struct rt_graph *graph, struct error *err)
@@ -196,7 +197,7 @@ enum status rt_pass_lower(struct rt_graph *graph, struct error *err)
         struct rt_node node = *rt_rewrite_node(&rw, i); /* a copy: rules add nodes */
         for (size_t r = 0; r < sizeof(rules) / sizeof(rules[0]); r++) {
             uint32_t outs[RT_LOWER_OUTS_MAX];
-            if (strcmp(node.op->name, rules[r].op) == 0) {
+            if (rt_op_is(node.op, rules[r].op)) {
                 TRY(rules[r].lower(graph, &node, outs, err));
                 for (uint32_t o = 0; o < node.out_count; o++) {
                     rt_rewrite_replace(&rw, node.outs[o], outs[o]);

@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "runtime/ops/apply.h"
+#include "runtime/ops/known.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
@@ -98,7 +99,7 @@ static enum status rewrite_batch_norm(struct rt_rewrite *rw, uint32_t index, str
     struct rt_graph *graph = rw->graph;
     const struct rt_node *bn = &graph->nodes[index];
     uint32_t x = bn->args[BN_X], y = bn->outs[0], scale, shift, replacement = x;
-    struct rt_node *conv = rt_rewrite_producer(rw, x, "convolution");
+    struct rt_node *conv = rt_rewrite_producer(rw, x, RT_KNOWN_convolution);
     bool folds = conv && rt_rewrite_is_single_use(rw, x) && can_absorb(graph, conv, bn);
     uint32_t conv_index = graph->values[x].node;
     TRY(scale_and_shift(graph, bn->args, &scale, &shift, err));

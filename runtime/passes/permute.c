@@ -18,6 +18,7 @@
 
 #include "base/check.h"
 #include "runtime/ops/apply.h"
+#include "runtime/ops/known.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
@@ -34,9 +35,9 @@ struct pass {
     struct error *err;
 };
 
-static bool is_op(const struct rt_node *node, const char *name)
+static bool is_op(const struct rt_node *node, enum rt_known id)
 {
-    return strcmp(node->op->name, name) == 0;
+    return rt_op_is(node->op, id);
 }
 
 /* ---- orders ---------------------------------------------------------------------------------- */
@@ -83,12 +84,13 @@ static uint8_t wrap(int64_t dim, uint8_t rank)
 static bool read_order(const struct rt_graph *graph, const struct rt_node *node,
                        struct order *out_order)
 {
-    if (!is_op(node, "permute") && !is_op(node, "transpose") && !is_op(node, "t")) {
+    if (!is_op(node, RT_KNOWN_permute) && !is_op(node, RT_KNOWN_transpose) &&
+        !is_op(node, RT_KNOWN_t)) {
         return false;
     }
     uint8_t rank = rt_node_arg(graph, node, 0)->rank;
     *out_order = identity(rank);
-    if (is_op(node, "permute")) {
+    if (is_op(node, RT_KNOWN_permute)) {
         const struct rt_value *dims = rt_node_arg(graph, node, 1);
         for (uint8_t d = 0; d < rank; d++) {
             out_order->dims[d] = wrap(dims->ints[d].value, rank);
@@ -98,7 +100,7 @@ static bool read_order(const struct rt_graph *graph, const struct rt_node *node,
     if (rank < 2) {
         return true;
     }
-    bool is_t = is_op(node, "t");
+    bool is_t = is_op(node, RT_KNOWN_t);
     uint8_t a = is_t ? 0 : wrap(rt_node_arg(graph, node, 1)->i.value, rank);
     uint8_t b = is_t ? 1 : wrap(rt_node_arg(graph, node, 2)->i.value, rank);
     out_order->dims[a] = b;
@@ -349,12 +351,13 @@ static enum status move_reduction(struct pass *p, struct moved *m)
 typedef enum status move_f(struct pass *p, struct moved *m);
 
 static const struct {
-    const char *op;
+    enum rt_known op;
     move_f *move;
 } rules[] = {
-    {"cat", move_cat},        {"constant_pad", move_pad}, {"slice", move_along},
-    {"narrow", move_along},   {"mean", move_reduction},   {"sum", move_reduction},
-    {"amax", move_reduction}, {"amin", move_reduction},
+    {RT_KNOWN_cat, move_cat},        {RT_KNOWN_constant_pad, move_pad},
+    {RT_KNOWN_slice, move_along},    {RT_KNOWN_narrow, move_along},
+    {RT_KNOWN_mean, move_reduction}, {RT_KNOWN_sum, move_reduction},
+    {RT_KNOWN_amax, move_reduction}, {RT_KNOWN_amin, move_reduction},
 };
 
 static move_f *find_rule(const struct rt_node *node)
@@ -387,7 +390,7 @@ static enum status visit_permute(struct pass *p, const struct rt_node *node,
 {
     struct order none = identity(order->rank), before;
     uint32_t from = node->outs[0], arg = node->args[0], out;
-    if (is_op(node, "permute") && !same_order(order, &none) &&
+    if (is_op(node, RT_KNOWN_permute) && !same_order(order, &none) &&
         look_through(p->graph, arg, &before) == arg) {
         return ST_OK;
     }

@@ -16,6 +16,7 @@
 
 #include "base/check.h"
 #include "runtime/ops/apply.h"
+#include "runtime/ops/known.h"
 #include "runtime/passes/passes.h"
 
 const struct q_info *q_info_of(const struct q_pass *q, uint32_t value)
@@ -174,7 +175,7 @@ static enum status quantize_rows(struct q_pass *q, uint32_t x, struct q_rows *ou
         rt_graph_tensor(graph, DT_F32, 0, NULL),
         rt_graph_tensor(graph, DT_I32, 0, NULL),
     };
-    out_rows->node = rt_graph_node(graph, rt_op_find("quantize_dynamic"), args, 2, outs, 3);
+    out_rows->node = rt_graph_node(graph, rt_op_known(RT_KNOWN_quantize_dynamic), args, 2, outs, 3);
     TRY(rt_graph_check(graph, q->err));
     TRY(rt_graph_infer(graph, out_rows->node, q->err));
     TRY(as_u8(q, outs[0], &out_rows->u8));
@@ -192,17 +193,17 @@ static uint32_t find_rows(const struct q_pass *q, const struct rt_node *node)
     if (!from) {
         return 0;
     }
-    if (q_is(from, "quantize_dynamic")) {
+    if (q_is(from, RT_KNOWN_quantize_dynamic)) {
         bool fits = from->outs[1] == node->args[1] && from->outs[2] == node->args[2];
         return fits && q_fixed_int(rt_node_arg(q->graph, from, 1), &dims) && dims == 1
                    ? from->args[0]
                    : 0;
     }
     const struct rt_node *chosen = q_producer(q, node->args[1]);
-    bool fits = q_is(from, "quantize_rows") && chosen && q_is(chosen, "choose_rows") &&
-                from->args[1] == node->args[1] && from->args[2] == node->args[2] &&
-                chosen->outs[0] == node->args[1] && chosen->outs[1] == node->args[2] &&
-                chosen->args[0] == from->args[0];
+    bool fits = q_is(from, RT_KNOWN_quantize_rows) && chosen &&
+                q_is(chosen, RT_KNOWN_choose_rows) && from->args[1] == node->args[1] &&
+                from->args[2] == node->args[2] && chosen->outs[0] == node->args[1] &&
+                chosen->outs[1] == node->args[2] && chosen->args[0] == from->args[0];
     return fits ? from->args[0] : 0;
 }
 
@@ -229,10 +230,10 @@ static enum status on_dequantize_rows(struct q_pass *q, const struct rt_node *no
 static bool read_clamp(const struct rt_graph *graph, const struct rt_node *node, double *min,
                        double *max)
 {
-    bool is_relu = q_is(node, "relu");
+    bool is_relu = q_is(node, RT_KNOWN_relu);
     *min = is_relu ? 0 : -INFINITY;
     *max = INFINITY;
-    if (is_relu || (!q_is(node, "hardtanh") && !q_is(node, "clamp"))) {
+    if (is_relu || (!q_is(node, RT_KNOWN_hardtanh) && !q_is(node, RT_KNOWN_clamp))) {
         return is_relu;
     }
     const struct rt_value *lo = rt_node_arg(graph, node, 1), *hi = rt_node_arg(graph, node, 2);
@@ -313,7 +314,7 @@ static void find_clamps(struct q_pass *q, uint32_t value, struct q_form *form)
     double shift = (double)q_shift_of(&q->graph->values[value]), min, max;
     while (rt_rewrite_is_single_use(&q->rw, value) && q->info[value].user != RT_NO_NODE) {
         const struct rt_node *node = &q->graph->nodes[q->info[value].user];
-        bool moves = q_can_move(q, node) && !q_is(node, "constant_pad");
+        bool moves = q_can_move(q, node) && !q_is(node, RT_KNOWN_constant_pad);
         bool clamps = node->out_count == 1 && node->args[0] == value &&
                       rt_node_out(q->graph, node, 0)->dtype == q->graph->values[value].dtype &&
                       read_clamp(q->graph, node, &min, &max) && min <= max;
@@ -361,29 +362,30 @@ static void on_clamp(struct q_pass *q, const struct rt_node *node)
 static enum status look_at(struct q_pass *q, uint32_t index)
 {
     const struct rt_node *node = &q->graph->nodes[index];
-    if (q_is(node, "quantize")) {
+    if (q_is(node, RT_KNOWN_quantize)) {
         return on_quantize(q, node);
     }
-    if (q_is(node, "dequantize")) {
+    if (q_is(node, RT_KNOWN_dequantize)) {
         return on_dequantize(q, node);
     }
-    if (q_is(node, "dequantize_rows")) {
+    if (q_is(node, RT_KNOWN_dequantize_rows)) {
         return on_dequantize_rows(q, node);
     }
-    if (q_is(node, "cat")) {
+    if (q_is(node, RT_KNOWN_cat)) {
         return q_move_cat(q, index);
     }
     if (node->out_count == 1 && q_is_byte(rt_node_out(q->graph, node, 0)) &&
-        (q_is(node, "clamp") || q_is(node, "hardtanh") || q_is(node, "relu"))) {
+        (q_is(node, RT_KNOWN_clamp) || q_is(node, RT_KNOWN_hardtanh) ||
+         q_is(node, RT_KNOWN_relu))) {
         on_clamp(q, node);
         return ST_OK;
     }
     if (q_can_move(q, node)) {
         return q_move(q, index);
     }
-    if (q_is(node, "dequantize_channels")) {
+    if (q_is(node, RT_KNOWN_dequantize_channels)) {
         on_dequantize_channels(q, node);
-    } else if (q_is(node, "dequantize_groups")) {
+    } else if (q_is(node, RT_KNOWN_dequantize_groups)) {
         on_dequantize_groups(q, node);
     } else {
         q_note_product(q, index);
@@ -418,7 +420,8 @@ static enum status replace(struct q_pass *q, uint32_t value)
         }
     } else if (info.kind == Q_TENSOR && is_float) {
         const struct rt_node *node = q_producer(q, value);
-        bool is_input = node && q_is(node, "dequantize") && q_info_of(q, node->args[0])->is_flip;
+        bool is_input =
+            node && q_is(node, RT_KNOWN_dequantize) && q_info_of(q, node->args[0])->is_flip;
         if (!is_input) {
             TRY(q_dequantize(q, info.bytes, info.scale, info.zero, &made));
         }

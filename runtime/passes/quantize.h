@@ -10,8 +10,7 @@
 #ifndef PTED_RUNTIME_PASSES_QUANTIZE_H
 #define PTED_RUNTIME_PASSES_QUANTIZE_H
 
-#include <string.h>
-
+#include "runtime/ops/known.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/rewrite.h"
 
@@ -66,9 +65,9 @@ const struct q_info *q_info_of(const struct q_pass *q, uint32_t value);
 /* The node that makes |value|, if it was there when the pass began; NULL otherwise. */
 const struct rt_node *q_producer(const struct q_pass *q, uint32_t value);
 
-static inline bool q_is(const struct rt_node *node, const char *op)
+static inline bool q_is(const struct rt_node *node, enum rt_known id)
 {
-    return strcmp(node->op->name, op) == 0;
+    return rt_op_is(node->op, id);
 }
 
 static inline bool q_is_byte(const struct rt_value *v)

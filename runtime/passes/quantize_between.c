@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "runtime/ops/apply.h"
+#include "runtime/ops/known.h"
 #include "runtime/passes/quantize.h"
 
 /* More pixels do not fit a 24-bit sum. */
@@ -92,10 +93,10 @@ static bool is_global_mean(const struct q_pass *q, const struct rt_node *node)
     const struct rt_value *x = rt_node_arg(q->graph, node, 0);
     const struct rt_value *list = rt_node_arg(q->graph, node, 1);
     uint32_t seen = 0, wanted = 0;
-    if (x->rank < 3 || (!q_is(node, "mean") && !q_is(node, "adaptive_avg_pool2d"))) {
+    if (x->rank < 3 || (!q_is(node, RT_KNOWN_mean) && !q_is(node, RT_KNOWN_adaptive_avg_pool2d))) {
         return false;
     }
-    if (q_is(node, "adaptive_avg_pool2d")) {
+    if (q_is(node, RT_KNOWN_adaptive_avg_pool2d)) {
         return x->rank == 4 && list->count == 2 && rt_dim_is(list->ints[0], 1) &&
                rt_dim_is(list->ints[1], 1);
     }
@@ -233,14 +234,14 @@ enum status q_make_between(struct q_pass *q, uint32_t value, const struct q_form
     if (!node || !rt_rewrite_is_single_use(&q->rw, value)) {
         return ST_OK;
     }
-    if (q_is(node, "add") || q_is(node, "sub")) {
-        double sign = q_is(node, "add") ? 1 : -1;
+    if (q_is(node, RT_KNOWN_add) || q_is(node, RT_KNOWN_sub)) {
+        double sign = q_is(node, RT_KNOWN_add) ? 1 : -1;
         return is_pair(q, node) ? make_sum(q, node, sign, form, out_value) : ST_OK;
     }
-    if (q_is(node, "mul")) {
+    if (q_is(node, RT_KNOWN_mul)) {
         return is_pair(q, node) ? make_mul(q, node, form, out_value) : ST_OK;
     }
-    if (q_is(node, "cat")) {
+    if (q_is(node, RT_KNOWN_cat)) {
         return make_cat(q, node, form, out_value);
     }
     if (node->arg_count > 0 && q_info_of(q, node->args[0])->kind == Q_TENSOR &&

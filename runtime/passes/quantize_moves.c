@@ -3,37 +3,38 @@
 #include "config.h"
 
 #include "runtime/ops/apply.h"
+#include "runtime/ops/known.h"
 #include "runtime/passes/quantize.h"
 
 #include <math.h>
 
 static bool is_movement(const struct rt_node *node)
 {
-    static const char *const names[] = {
-        "view",
-        "unsqueeze",
-        "squeeze_dim",
-        "squeeze",
-        "permute",
-        "transpose",
-        "t",
-        "expand",
-        "repeat",
-        "slice",
-        "narrow",
-        "select",
-        "flip",
-        "pixel_shuffle",
-        "pixel_unshuffle",
-        "clone",
-        "clone_format",
-        "alias",
-        "constant_pad",
-        "upsample_nearest2d",
-        "max_pool2d",
+    static const enum rt_known ops[] = {
+        RT_KNOWN_view,
+        RT_KNOWN_unsqueeze,
+        RT_KNOWN_squeeze_dim,
+        RT_KNOWN_squeeze,
+        RT_KNOWN_permute,
+        RT_KNOWN_transpose,
+        RT_KNOWN_t,
+        RT_KNOWN_expand,
+        RT_KNOWN_repeat,
+        RT_KNOWN_slice,
+        RT_KNOWN_narrow,
+        RT_KNOWN_select,
+        RT_KNOWN_flip,
+        RT_KNOWN_pixel_shuffle,
+        RT_KNOWN_pixel_unshuffle,
+        RT_KNOWN_clone,
+        RT_KNOWN_clone_format,
+        RT_KNOWN_alias,
+        RT_KNOWN_constant_pad,
+        RT_KNOWN_upsample_nearest2d,
+        RT_KNOWN_max_pool2d,
     };
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (q_is(node, names[i])) {
+    for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
+        if (q_is(node, ops[i])) {
             return true;
         }
     }
@@ -51,7 +52,7 @@ static enum status move_bytes(struct q_pass *q, uint32_t index, uint32_t bytes, 
     const struct rt_node *node = &graph->nodes[index];
     uint32_t args[8], outs[2], count = node->arg_count, out_count = node->out_count;
     const struct rt_op *op = node->op;
-    bool pads = q_is(node, "constant_pad");
+    bool pads = q_is(node, RT_KNOWN_constant_pad);
     memcpy(args, node->args, count * sizeof(*args));
     if (out_count > 1) {
         outs[1] = rt_graph_tensor(graph, graph->values[node->outs[1]].dtype, 0, NULL);
@@ -80,7 +81,7 @@ static bool pad_number(const struct q_pass *q, const struct rt_node *node, doubl
 {
     const struct rt_value *v = rt_node_arg(q->graph, node, node->arg_count - 1);
     *out_number = 0;
-    if (!q_is(node, "constant_pad") || v->kind == RT_NONE) {
+    if (!q_is(node, RT_KNOWN_constant_pad) || v->kind == RT_NONE) {
         return true;
     }
     *out_number = rt_value_number(v);
@@ -93,11 +94,11 @@ static void turn_weights(struct q_pass *q, const struct rt_node *node)
     const struct q_info *x = &q->info[node->args[0]];
     const struct rt_value *v = rt_node_arg(q->graph, node, 0);
     int64_t a = 0, b = 1;
-    bool turns = q_is(node, "t");
-    if (q_is(node, "permute")) {
+    bool turns = q_is(node, RT_KNOWN_t);
+    if (q_is(node, RT_KNOWN_permute)) {
         const struct rt_value *order = rt_node_arg(q->graph, node, 1);
         turns = order->count == 2 && (order->ints[0].value == 1 || order->ints[0].value == -1);
-    } else if (q_is(node, "transpose")) {
+    } else if (q_is(node, RT_KNOWN_transpose)) {
         turns = q_fixed_int(rt_node_arg(q->graph, node, 1), &a) &&
                 q_fixed_int(rt_node_arg(q->graph, node, 2), &b) && (a - b) % 2 != 0;
     }

@@ -6,6 +6,7 @@
 
 #include "runtime/kernels/qgemm.h"
 #include "runtime/ops/apply.h"
+#include "runtime/ops/known.h"
 #include "runtime/passes/quantize.h"
 
 /* What a product is of, whatever operator says it. Values; the bias may be none. */
@@ -31,15 +32,15 @@ static bool read_operands(const struct rt_graph *graph, const struct rt_node *no
                           struct operands *o)
 {
     *o = (struct operands){.is_linear = true};
-    if (q_is(node, "linear")) {
+    if (q_is(node, RT_KNOWN_linear)) {
         o->x = node->args[0];
         o->w = node->args[1];
         o->bias = node->args[2];
-    } else if (q_is(node, "mm")) {
+    } else if (q_is(node, RT_KNOWN_mm)) {
         o->x = node->args[0];
         o->w = node->args[1];
         o->is_kn = true;
-    } else if (q_is(node, "addmm")) {
+    } else if (q_is(node, RT_KNOWN_addmm)) {
         const struct rt_value *bias = rt_node_arg(graph, node, 0);
         o->bias = node->args[0];
         o->x = node->args[1];
@@ -51,7 +52,7 @@ static bool read_operands(const struct rt_graph *graph, const struct rt_node *no
                rt_value_number(rt_node_arg(graph, node, 3)) == 1 &&
                rt_value_is_fixed(rt_node_arg(graph, node, 4)) &&
                rt_value_number(rt_node_arg(graph, node, 4)) == 1;
-    } else if (q_is(node, "convolution")) {
+    } else if (q_is(node, RT_KNOWN_convolution)) {
         *o = (struct operands){node->args[CONV_X], node->args[CONV_W], node->args[CONV_BIAS], false,
                                false};
         return !rt_node_arg(graph, node, CONV_TRANSPOSED)->b;
@@ -159,7 +160,7 @@ static bool fits_4bit(const struct q_pass *q, uint32_t value)
     const struct rt_value *v = &q->graph->values[value];
     const struct rt_node *node = q_producer(q, value);
     bool fits = v->is_constant;
-    if (node && q_is(node, "unpack_int4")) {
+    if (node && q_is(node, RT_KNOWN_unpack_int4)) {
         return true;
     }
     for (size_t i = 0; fits && i < v->bytes.len; i++) {

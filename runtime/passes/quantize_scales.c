@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "runtime/ops/apply.h"
+#include "runtime/ops/known.h"
 #include "runtime/passes/quantize.h"
 
 /* The number in a constant of one element; false: |v| is no such thing. */
@@ -45,9 +46,9 @@ static bool read_number(const struct rt_value *v, double *out_number)
 /* The name of the form of |node| with numbers for scale and zero point, or NULL. */
 static const char *form_with_numbers(const struct rt_node *node)
 {
-    return q_is(node, "quantize_tensor")     ? "quantize"
-           : q_is(node, "dequantize_tensor") ? "dequantize"
-                                             : NULL;
+    return q_is(node, RT_KNOWN_quantize_tensor)     ? "quantize"
+           : q_is(node, RT_KNOWN_dequantize_tensor) ? "dequantize"
+                                                    : NULL;
 }
 
 enum status q_settle_scales(struct rt_graph *graph, struct error *err)

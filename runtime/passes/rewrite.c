@@ -3,9 +3,8 @@
 
 #include "runtime/passes/rewrite.h"
 
-#include <string.h>
-
 #include "base/check.h"
+#include "runtime/ops/known.h"
 #include "runtime/ops/op.h"
 
 /* Items of a list that a node makes are that node's, whoever reads the list. */
@@ -84,11 +83,11 @@ bool rt_rewrite_is_single_use(const struct rt_rewrite *rw, uint32_t value)
     return value < rw->value_count && rw->uses[value] == 1;
 }
 
-struct rt_node *rt_rewrite_producer(const struct rt_rewrite *rw, uint32_t value, const char *op)
+struct rt_node *rt_rewrite_producer(const struct rt_rewrite *rw, uint32_t value, enum rt_known op)
 {
     uint32_t node = rw->graph->values[value].node;
     if (node == RT_NO_NODE || rw->graph->nodes[node].is_dead ||
-        strcmp(rw->graph->nodes[node].op->name, op) != 0) {
+        !rt_op_is(rw->graph->nodes[node].op, op)) {
         return NULL;
     }
     return &rw->graph->nodes[node];

@@ -17,6 +17,7 @@
 #define PTED_RUNTIME_PASSES_REWRITE_H
 
 #include "runtime/graph/graph.h"
+#include "runtime/ops/known.h"
 
 struct rt_rewrite {
     struct rt_graph *graph;
@@ -43,7 +44,7 @@ void rt_rewrite_drop_uses(struct rt_rewrite *rewrite, const struct rt_node *node
 
 /* The node that makes |value| if it is a live one of operator |op|, or NULL. */
 struct rt_node *rt_rewrite_producer(const struct rt_rewrite *rewrite, uint32_t value,
-                                    const char *op);
+                                    enum rt_known op);
 
 /* Brings outputs up to date and compacts. */
 MUST_CHECK enum status rt_rewrite_end(struct rt_rewrite *rewrite, struct error *err);

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Operators whose meaning other rooms know: passes that rewrite them, importers that make them. The
+ * rows are looked up by name once; a node is then compared with a row. Any thread.
+ */
+#ifndef PTED_RUNTIME_OPS_KNOWN_H
+#define PTED_RUNTIME_OPS_KNOWN_H
+
+#include <stdbool.h>
+
+#include "runtime/graph/op.h"
+
+enum rt_known {
+#define KNOWN(name) RT_KNOWN_##name,
+#include "runtime/ops/known.def"
+#undef KNOWN
+    RT_KNOWN_COUNT
+};
+
+/* The row of the operator; never NULL. */
+const struct rt_op *rt_op_known(enum rt_known id);
+
+/* Is |op| that operator? */
+bool rt_op_is(const struct rt_op *op, enum rt_known id);
+
+#endif
