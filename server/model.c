@@ -252,17 +252,24 @@ static uint32_t lower_bound(const struct models *models, const char *name)
     return low;
 }
 
+/* A model of a method of file |name|, or NULL. "resnet.large" may be a file of its own instead. */
+static const struct model *find_method(const struct models *models, const char *name)
+{
+    for (uint32_t i = 0; i < models->item_count; i++) {
+        if (strcmp(models->items[i].file, name) == 0) {
+            return &models->items[i];
+        }
+    }
+    return NULL;
+}
+
 /* A file without a default method has no model of its name. */
 static void refuse_address(const struct models *models, const char *name, struct error *err)
 {
-    char prefix[ROUTE_MODEL_MAX + 2];
-    size_t len = (size_t)snprintf(prefix, sizeof(prefix), "%s.", name);
-    uint32_t first = lower_bound(models, prefix);
-    bool has_methods = len < sizeof(prefix) && first < models->address_count &&
-                       strncmp(models->addresses[first].name, prefix, len) == 0;
-    if (has_methods) {
+    const struct model *method = find_method(models, name);
+    if (method) {
         error_set(err, ST_NOT_FOUND, "no model '%s', but models of its methods, such as '%s'", name,
-                  models->addresses[first].name);
+                  method->name);
     } else {
         error_set(err, ST_NOT_FOUND, "no model '%s'", name);
     }

@@ -4,6 +4,7 @@ model mlp as add.large
 model odd_keys
 model methods
 model deep as odd_keys.forward
+model add as alone.large
 option --set=add:max-batch=1
 option --set=odd_keys:max-batch=1 --set=odd_keys.pairs:max-batch=2
 option --set=methods.encode:max-batch=1
@@ -12,7 +13,7 @@ option --set=add.large.forward:weight=2
 play each method is listed once
 get /v2/models
 < 200
-json {"models":["add","add.large","methods.decode","methods.encode","methods.get_name","methods.get_scale","methods.get_shape","methods.get_table","methods.get_width","methods.is_trained","odd_keys","odd_keys.forward","odd_keys.pairs"]}
+json {"models":["add","add.large","alone.large","methods.decode","methods.encode","methods.get_name","methods.get_scale","methods.get_shape","methods.get_table","methods.get_width","methods.is_trained","odd_keys","odd_keys.forward","odd_keys.pairs"]}
 post /v2/repository/index {}
 < 200
 body \[\{"name":"add","version":"1","state":"READY"\},\{"name":"add\.large".*
@@ -42,6 +43,14 @@ json [{"status":200,"result":[[1.0,2.0,3.0],[4.0,5.0,6.0]]},{"status":404,"error
 get /v2/models/add.large.forward
 < 200
 body \{"name":"add\.large",.*
+
+play a file is not a method of another file
+get /v2/models/alone
+< 404
+json {"error":"no model 'alone'"}
+get /v2/models/alone.large.forward
+< 200
+body \{"name":"alone\.large",.*
 
 play a name goes before an alias
 get /v2/models/odd_keys.forward
