@@ -2,9 +2,9 @@
 /*
  * Canonical integer expressions.
  *
- * A sum is kept as terms sorted by expression number, each a non-constant product with a constant
- * coefficient, plus one constant; a product as factors sorted by number. Both are taken apart,
- * merged and put together again through intern(), which returns the same number for the same
+ * A sum is a list of terms sorted by expression number, each a non-constant product with a constant
+ * coefficient, plus one constant. A product is a list of factors sorted by number. Both are taken
+ * apart, merged and put together again through intern(), which returns the same number for the same
  * expression. The lists are short (a handful of symbols in real programs) and have a fixed maximum:
  * a file that needs more is refused, so work here is bounded by the number of nodes.
  */
@@ -17,7 +17,7 @@
 #include "base/bytes.h"
 #include "runtime/graph/dim_priv.h"
 
-#define EXPRS_MAX 4096 /* solving a symbol looks at them all */
+#define EXPRS_MAX 4096 /* solving a symbol looks at all requirements */
 
 void rt_dims_init(struct rt_dims *dims, struct arena *arena)
 {
@@ -56,7 +56,7 @@ struct rt_dim_range rt_dim_range_of(enum rt_expr_kind kind, struct rt_dim_range 
                                      max_i64(max_i64(p, q), max_i64(r, s))};
     }
     case RT_EXPR_FLOORDIV:
-        /* The divisor is >= 1 when this is evaluated, so the quotient is no further from 0. */
+        /* The divisor is at least 1 during evaluation, so the quotient is not further from 0. */
         return (struct rt_dim_range){a.lo < 0 ? a.lo : 0,
                                      a.hi > 0 ? floor_div(a.hi, max_i64(b.lo, 1)) : 0};
     case RT_EXPR_MOD:
@@ -141,7 +141,7 @@ struct rt_dim rt_dim_any(struct rt_dims *dims)
     return append(dims, (struct rt_expr){.kind = RT_EXPR_SYMBOL, .lo = INT64_MIN, .hi = INT64_MAX});
 }
 
-/* The one expression of that kind over those operands, made if it does not exist yet. */
+/* The only expression of that kind over these operands; made if it does not exist yet. */
 static struct rt_dim intern(struct rt_dims *dims, enum rt_expr_kind kind, struct rt_dim a,
                             struct rt_dim b)
 {
@@ -303,7 +303,7 @@ struct rt_dim rt_dim_mul(struct rt_dims *dims, struct rt_dim a, struct rt_dim b)
     return build_product(dims, &product);
 }
 
-/* Takes factors that both products have out of both; the coefficients only if one divides. */
+/* Removes factors that both products have; removes a coefficient only if one divides the other. */
 static void cancel_common(struct rt_terms *a, struct rt_terms *b)
 {
     for (uint32_t i = 0; i < b->count;) {
@@ -368,7 +368,7 @@ struct rt_dim rt_dim_mod(struct rt_dims *dims, struct rt_dim a, struct rt_dim b)
     return rt_dim_is(b, 1) ? rt_dim_of(0) : intern(dims, RT_EXPR_MOD, a, b);
 }
 
-/* The operand that the bounds show to be the larger / smaller one for all symbols, if they do. */
+/* The operand that is the larger (smaller) one for all symbols, if the bounds show that. */
 static bool bounds_decide(const struct rt_dims *dims, struct rt_dim a, struct rt_dim b,
                           struct rt_dim *larger, struct rt_dim *smaller)
 {

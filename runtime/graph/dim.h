@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sizes that may not be known yet. A struct rt_dim is a constant or an expression over symbols; a
- * symbol is one dim of one method input. Every size in a graph is an rt_dim, so that a shape
- * function is written once: at load it runs over symbols and yields the method's shape program, and
- * a request only evaluates that.
+ * Sizes that may be unknown. A struct rt_dim is a constant or an expression over symbols; a symbol
+ * is one dim of one method input. Every size in a graph is an rt_dim, so that a shape function is
+ * written once: at load it runs over symbols and yields the method's shape program, which a request
+ * only evaluates.
  *
- * Expressions are kept in a canonical form (sums of products, sorted and shared), so that equal
- * sizes nearly always are the same expression. Each carries bounds; a comparison that the bounds
- * decide is no expression at all.
+ * Expressions have a canonical form (sums of products, sorted and shared), so that equal sizes
+ * nearly always are the same expression. Each has bounds; a comparison that the bounds decide needs
+ * no expression.
  *
- * Shape functions state what must hold with rt_dim_require_equal(). A requirement that determines a
- * symbol (a weight's width, say) fixes it; one that does not is kept and checked for each request.
+ * Shape functions state requirements with rt_dim_require_equal(). A requirement that determines a
+ * symbol (a weight's width, say) fixes it; any other is kept and checked for each request.
  */
 #ifndef PTED_RUNTIME_GRAPH_DIM_H
 #define PTED_RUNTIME_GRAPH_DIM_H
@@ -41,13 +41,13 @@ struct rt_expr {
     enum rt_expr_kind kind;
     struct rt_dim a, b;
     int64_t lo, hi; /* saturated bounds */
-    uint32_t next;  /* the one before with the same hash, or 0 */
+    uint32_t next;  /* the previous expression with the same hash, or 0 */
 };
 
-/* An equality that no symbol could absorb. */
+/* An equality that fixed no symbol. */
 struct rt_requirement {
     struct rt_dim a, b;
-    const char *what; /* for the request that breaks it */
+    const char *what; /* for the message to a request that breaks it */
 };
 
 #define RT_DIM_HEADS 256
@@ -58,8 +58,9 @@ struct rt_dims {
     struct rt_expr *exprs; /* [0] is unused */
     uint32_t expr_count, expr_capacity;
     uint32_t heads[RT_DIM_HEADS]; /* by hash: the newest expression */
-    struct rt_dim *solved;   /* by expression: what a symbol was found to be; itself when free */
-    uint32_t resolved_count; /* of how many |solved| is up to date */
+    struct rt_dim
+        *solved; /* by expression: the value of a solved symbol; a free symbol is itself */
+    uint32_t resolved_count; /* how many entries of |solved| are up to date */
     struct rt_requirement *requirements;
     uint32_t requirement_count, requirement_capacity;
     bool failed; /* the arena is exhausted, or an expression grew too large */
@@ -89,14 +90,14 @@ static inline bool rt_dim_same(struct rt_dim a, struct rt_dim b)
 
 /* A new symbol in [0, bound]. */
 struct rt_dim rt_dim_symbol(struct rt_dims *dims, int64_t bound);
-/* A new symbol for a number that may be anything: an int that only a run knows. */
+/* A new symbol for a number without bounds: an int that only a run knows. */
 struct rt_dim rt_dim_any(struct rt_dims *dims);
 
 /* Arithmetic saturates at the ends of int64 in constants: a size that large is refused anyway. */
 struct rt_dim rt_dim_add(struct rt_dims *dims, struct rt_dim a, struct rt_dim b);
 struct rt_dim rt_dim_sub(struct rt_dims *dims, struct rt_dim a, struct rt_dim b);
 struct rt_dim rt_dim_mul(struct rt_dims *dims, struct rt_dim a, struct rt_dim b);
-/* |b| is positive (the caller has checked a constant; an expression is checked when evaluated). */
+/* |b| is positive (the caller has checked a constant; an expression is checked at evaluation). */
 struct rt_dim rt_dim_floordiv(struct rt_dims *dims, struct rt_dim a, struct rt_dim b);
 struct rt_dim rt_dim_ceildiv(struct rt_dims *dims, struct rt_dim a, struct rt_dim b);
 struct rt_dim rt_dim_mod(struct rt_dims *dims, struct rt_dim a, struct rt_dim b);
@@ -110,40 +111,36 @@ int64_t rt_dim_lo(const struct rt_dims *dims, struct rt_dim d);
 struct rt_dim rt_dim_resolve(struct rt_dims *dims, struct rt_dim d);
 
 /*
- * From here on a == b. ST_INVALID when that cannot be. |what|, a constant text, names what |a| is a
- * number of: a file or a request that breaks it is told "|what|: got 4, expected 6".
+ * From now on a == b. ST_INVALID if that is impossible. |what|, a constant text, names the thing of
+ * which |a| is the number; a file or request that breaks the requirement is told "|what|: got 4,
+ * expected 6".
  */
 MUST_CHECK enum status rt_dim_require_equal(struct rt_dims *dims, struct rt_dim a, struct rt_dim b,
                                             const char *what, struct error *err);
 
 /*
- * Evaluates every expression: values[e] for expression e, from values of the symbols that the
- * caller has put in place. ST_INVALID on overflow, division by zero or a broken requirement. Any
- * thread.
+ * Evaluates every expression: values[e] for expression e, from the symbols' values, which the
+ * caller has stored. ST_INVALID on overflow, division by zero or a broken requirement. Any thread.
  */
 MUST_CHECK enum status rt_dims_eval(const struct rt_dims *dims, int64_t *values, struct error *err);
 
-/*
- * Evaluates what can be evaluated: is_known[e] says of symbols whether values[e] is there, and is
- * set for all other expressions. Requirements are not looked at. Any thread.
- */
+/* Evaluates as much as possible: for a symbol, is_known[e] says whether values[e] is set; for any
+ * other expression it is set here. Ignores requirements. Any thread. */
 void rt_dims_eval_known(const struct rt_dims *dims, int64_t *values, bool *is_known);
 
 /* The first requirement that the evaluated |values| break, or NULL. */
 const struct rt_requirement *rt_dims_broken(const struct rt_dims *dims, const int64_t *values);
 
-/* Sets |out|, by expression, for all that |d| is made of. */
+/* Sets |out|, by expression, for all expressions that |d| consists of. */
 void rt_dim_mark(const struct rt_dims *dims, struct rt_dim d, bool *out);
 
-/* What an expression may be, both ends included; saturated. */
+/* The range of an expression, both ends included; saturated. */
 struct rt_dim_range {
     int64_t lo, hi;
 };
 
-/*
- * Bounds every expression: ranges[e] for expression e, from the ranges of the symbols that the
- * caller has put in place. Any thread.
- */
+/* Computes the range of every expression: ranges[e] for expression e, from the symbols' ranges,
+ * which the caller has stored. Any thread. */
 void rt_dims_bound(const struct rt_dims *dims, struct rt_dim_range *ranges);
 
 static inline struct rt_dim_range rt_dim_range_at(struct rt_dim d,
@@ -152,7 +149,7 @@ static inline struct rt_dim_range rt_dim_range_at(struct rt_dim d,
     return d.expr ? ranges[d.expr] : (struct rt_dim_range){d.value, d.value};
 }
 
-/* ST_INVALID when a requirement between values that are known is broken. */
+/* ST_INVALID if a requirement between known values is broken. */
 MUST_CHECK enum status rt_dims_check_known(const struct rt_dims *dims, const int64_t *values,
                                            const bool *is_known, struct error *err);
 

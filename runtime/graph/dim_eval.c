@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sizes as numbers, once those of a call's inputs are known. */
+/* Evaluates sizes once those of a call's inputs are known. */
 #include "config.h"
 
 #include <inttypes.h>
@@ -32,7 +32,7 @@ static bool eval_one(const struct rt_expr *e, int64_t a, int64_t b, int64_t *out
     unreachable();
 }
 
-/* max(a, x) == a says that a is at least x. */
+/* max(a, x) == a means that a is at least x. */
 static bool is_lower_bound(const struct rt_dims *dims, const struct rt_requirement *r)
 {
     const struct rt_expr *e = &dims->exprs[r->b.expr];
@@ -54,7 +54,7 @@ enum status rt_dims_eval(const struct rt_dims *dims, int64_t *values, struct err
     for (uint32_t i = 1; i < dims->expr_count; i++) {
         const struct rt_expr *e = &dims->exprs[i];
         if (e->kind == RT_EXPR_SYMBOL) {
-            /* Expressions from before it was solved are evaluated, too. */
+            /* Expressions made before the symbol was solved are evaluated, too. */
             values[i] = dims->solved[i].expr == i ? values[i] : rt_dim_at(dims->solved[i], values);
         } else if (!eval_one(e, rt_dim_at(e->a, values), rt_dim_at(e->b, values), &values[i])) {
             return error_set(
@@ -79,7 +79,7 @@ const struct rt_requirement *rt_dims_broken(const struct rt_dims *dims, const in
     return NULL;
 }
 
-/* An expression is made of earlier ones. */
+/* An expression consists of earlier expressions. */
 void rt_dim_mark(const struct rt_dims *dims, struct rt_dim d, bool *out)
 {
     out[d.expr] = true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What dim.c, dim_solve.c and dim_eval.c share. */
+/* Shared by dim.c, dim_solve.c and dim_eval.c. */
 #ifndef PTED_RUNTIME_GRAPH_DIM_PRIV_H
 #define PTED_RUNTIME_GRAPH_DIM_PRIV_H
 
@@ -24,11 +24,11 @@ struct rt_terms {
 void rt_dim_collect_terms(struct rt_dims *dims, struct rt_dim d, int64_t scale,
                           struct rt_terms *sum);
 
-/* Bounds of an expression of two others; not of a symbol. */
+/* Bounds of an expression over two others; not of a symbol. */
 struct rt_dim_range rt_dim_range_of(enum rt_expr_kind kind, struct rt_dim_range a,
                                     struct rt_dim_range b);
 
-/* Room for one more element in an arena-backed array; the old array stays behind in the arena. */
+/* Makes room for one more element in an arena-backed array; the old array stays in the arena. */
 bool rt_dims_make_room(struct rt_dims *dims, void **array, uint32_t count, uint32_t *capacity,
                        size_t size);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What is required of sizes while a graph is built: it fixes symbols, or is kept for each call. */
+/* Requirements on sizes during the construction of a graph: each fixes a symbol or is kept for
+ * every call. */
 #include "config.h"
 
 #include "base/bytes.h"
@@ -27,10 +28,8 @@ static struct rt_dim apply(struct rt_dims *dims, enum rt_expr_kind kind, struct 
     unreachable();
 }
 
-/*
- * Operands have smaller numbers than their expression, so one ascending pass up to |d| resolves
- * everything below it without recursion. It begins where the last one ended.
- */
+/* Operands have smaller numbers than their expression, so one ascending pass up to |d| resolves
+ * everything below it without recursion. The pass begins where the last one ended. */
 struct rt_dim rt_dim_resolve(struct rt_dims *dims, struct rt_dim d)
 {
     if (!d.expr) {
@@ -73,7 +72,7 @@ static enum status unequal(const struct rt_dims *dims, const struct rt_requireme
     return ST_INVALID;
 }
 
-/* If |d| is c1 * symbol + c0, solves it for == |value|. False when it is not of that form. */
+/* If |d| is c1 * symbol + c0, solves for == |value|. False if it has another form. */
 static bool solve_linear(struct rt_dims *dims, struct rt_dim d, int64_t value, bool *out_possible)
 {
     struct rt_terms sum = {0};
@@ -83,7 +82,7 @@ static bool solve_linear(struct rt_dims *dims, struct rt_dim d, int64_t value, b
     }
     uint32_t symbol = sum.items[0].expr;
     int64_t rest, coefficient = sum.items[0].coefficient;
-    /* INT64_MIN / -1 does not exist; the only number of that kind is no size anyway. */
+    /* INT64_MIN / -1 has no result; the number is not a valid size anyway. */
     *out_possible =
         sub_i64(value, sum.constant, &rest) && rest != INT64_MIN && rest % coefficient == 0;
     int64_t solution = *out_possible ? rest / coefficient : 0;
@@ -96,7 +95,7 @@ static bool solve_linear(struct rt_dims *dims, struct rt_dim d, int64_t value, b
     return true;
 }
 
-/* The later symbol becomes the earlier one, which keeps the tighter of the two bounds. */
+/* The later symbol becomes the earlier one, which gets the tighter of the two bounds. */
 static void unite(struct rt_dims *dims, uint32_t a, uint32_t b)
 {
     uint32_t keep = a < b ? a : b, drop = a < b ? b : a;
@@ -107,7 +106,8 @@ static void unite(struct rt_dims *dims, uint32_t a, uint32_t b)
     dims->resolved_count = 1;
 }
 
-/* For each evaluation to check, once. There are few: five at most in the programs that we have. */
+/* Kept once, and checked at each evaluation. There are few: at most five in the programs that we
+ * have. */
 static enum status keep_requirement(struct rt_dims *dims, const struct rt_requirement *requirement,
                                     struct error *err)
 {

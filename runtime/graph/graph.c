@@ -9,7 +9,7 @@
 #include "hal/buffer.h"
 #include "runtime/graph/op.h"
 
-/* A graph describes a file, whose size is bounded; this bounds what passes may add to it. */
+/* A graph describes a file, whose size is bounded; this bounds the additions of passes. */
 #define GRAPH_BYTES_MAX (1u << 30)
 
 void rt_graph_init(struct rt_graph *graph, const char *name)
@@ -18,7 +18,9 @@ void rt_graph_init(struct rt_graph *graph, const char *name)
         (struct rt_graph){.magic = RT_GRAPH_MAGIC, .name = name, .origin = {.instr = RT_NO_INSTR}};
     arena_init(&graph->arena, GRAPH_BYTES_MAX);
     rt_dims_init(&graph->dims, &graph->arena);
-    /* Value 0 is a none: what building returns when memory is out, and harmless to look at. */
+    /*
+     * Value 0 is a none: functions that build return it without memory, and reading it is harmless.
+     */
     rt_graph_none(graph);
 }
 
@@ -47,7 +49,7 @@ enum status rt_graph_check(const struct rt_graph *graph, struct error *err)
 
 /* ---- building -------------------------------------------------------------------------------- */
 
-/* Arena memory, or NULL with the graph marked. */
+/* Arena memory; NULL marks the graph as out of memory. */
 static void *take(struct rt_graph *graph, size_t count, size_t size)
 {
     void *mem = arena_array(&graph->arena, count, size);
@@ -66,7 +68,7 @@ static void *copy_array(struct rt_graph *graph, const void *items, size_t count,
     return copy;
 }
 
-/* Doubles |array|; the old one stays behind in the arena. */
+/* Doubles |array|; the old one stays in the arena. */
 static bool grow(struct rt_graph *graph, void **array, uint32_t count, uint32_t *capacity,
                  size_t size)
 {
@@ -200,7 +202,7 @@ uint32_t rt_graph_constant(struct rt_graph *graph, enum dtype dtype, const struc
     return value;
 }
 
-/* Makes |node| the producer of its outputs, those in lists included. */
+/* Makes |node| the producer of its outputs and of the items of output lists. */
 static void claim_outs(struct rt_graph *graph, uint32_t node)
 {
     const struct rt_node *n = &graph->nodes[node];
@@ -247,7 +249,7 @@ static bool has_complex(struct rt_tensors tensors)
     return is_found;
 }
 
-/* Most operators have never heard of complex numbers: they are kept from them here. */
+/* Most operators do not support complex numbers: this refuses them. */
 static enum status check_complex(const struct rt_graph *graph, const struct rt_node *node,
                                  struct error *err)
 {
@@ -258,7 +260,7 @@ static enum status check_complex(const struct rt_graph *graph, const struct rt_n
     return error_set(err, ST_UNSUPPORTED, "%s: not of complex numbers", node->op->name);
 }
 
-/* The first tensor among |values| or their items, and which of them it is; NULL: there is none. */
+/* The first tensor among |values| or their items, and its index; NULL: there is none. */
 static const struct rt_value *find_tensor(const struct rt_graph *graph, const uint32_t *values,
                                           uint32_t count, uint32_t *out_index)
 {
@@ -293,7 +295,7 @@ static bool holds_halves(const struct rt_value *v)
     return v->dtype == DT_F16 || v->is_half;
 }
 
-/* Of what |node| takes elements from: a copy, from its last tensor. */
+/* The tensor from which |node| takes its elements; for a copy, its last tensor. */
 static bool moves_halves(const struct rt_graph *graph, const struct rt_node *node)
 {
     bool all = true, last = false;
@@ -402,7 +404,7 @@ bool rt_tensors_next(struct rt_tensors *it, uint32_t *out_value)
 
 /* ---- tidying --------------------------------------------------------------------------------- */
 
-/* Marks |value| and the tensors that it lists. */
+/* Marks |value| and, if it is a list, its tensors. */
 static void mark_needed(const struct rt_graph *graph, uint32_t value, bool *needed)
 {
     const struct rt_value *v = &graph->values[value];
@@ -412,7 +414,7 @@ static void mark_needed(const struct rt_graph *graph, uint32_t value, bool *need
     }
 }
 
-/* Steps through a node's arguments and their list items; gives the producer of the next one. */
+/* Iterates over a node's arguments and their list items; gives the producer of the next one. */
 static bool next_producer(const struct rt_graph *graph, const struct rt_node *node, uint32_t *arg,
                           uint32_t *item, uint32_t *out_node)
 {
@@ -432,12 +434,12 @@ static bool next_producer(const struct rt_graph *graph, const struct rt_node *no
     return false;
 }
 
-/* One node on the way down; |arg| and |item| say how far its arguments have been looked at. */
+/* One node on the way down; |arg| and |item| say which arguments have been looked at. */
 struct visit {
     uint32_t node, arg, item;
 };
 
-/* Appends |root| and, before it, whatever it needs that is not in |order| yet. */
+/* Appends |root| and, before it, all nodes that it needs and that are not in |order| yet. */
 static void place(const struct rt_graph *graph, uint32_t root, struct visit *stack, uint8_t *state,
                   uint32_t *order, uint32_t *count)
 {
@@ -463,7 +465,7 @@ static void place(const struct rt_graph *graph, uint32_t root, struct visit *sta
     }
 }
 
-/* Marks what outputs need, walking backwards; |order| is topological. */
+/* Marks the nodes that outputs need, walking backwards; |order| is topological. */
 static void drop_unneeded(struct rt_graph *graph, const uint32_t *order, uint32_t count,
                           bool *needed)
 {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The input compute graph: nodes in topological order over values that are written once.
+ * The graph: nodes in topological order over values that are written once.
  *
- * Every argument of a node is a value, scalars and lists too, so a node is an operator and two
- * lists of value numbers, and a printed graph shows everything there is. Tensors are logical: dims
- * and element type, no memory. How a tensor lies in memory is its |order|, which only the layout
- * pass sets. Passes rewrite the graph in place (runtime/passes/rewrite.h) and leave order and
- * leftovers to rt_graph_compact().
+ * Every argument of a node is a value, scalars and lists included. So a node is an operator with
+ * two lists of value numbers, and a printed graph shows everything. Tensors are logical: dims and
+ * element type, no memory. |order| says how a tensor lies in memory; only the layout pass sets it.
+ * Passes rewrite the graph in place (runtime/passes/rewrite.h) and leave ordering and removal to
+ * rt_graph_compact().
  *
- * Storage comes from the graph's arena. One thread builds and rewrites; afterwards read-only.
+ * Storage comes from the graph's arena. One thread builds and rewrites; afterwards the graph is
+ * read-only.
  */
 #ifndef PTED_RUNTIME_GRAPH_GRAPH_H
 #define PTED_RUNTIME_GRAPH_GRAPH_H
@@ -26,7 +27,7 @@ struct hal_buffer;
 struct rt_op;
 
 enum rt_kind {
-    RT_NONE, /* an optional argument that is not given */
+    RT_NONE, /* an optional argument that is absent */
     RT_TENSOR,
     RT_INT, /* also dtypes and memory formats, as their numbers */
     RT_FLOAT,
@@ -40,7 +41,7 @@ enum rt_kind {
 
 #define RT_NO_NODE UINT32_MAX
 
-/* What of the file a node comes from, for people. */
+/* The part of the file that a node comes from, for people. */
 struct rt_origin {
     uint32_t instr;  /* number of the instruction, or RT_NO_INSTR */
     uint32_t handle; /* the exporter's number of the node in a delegate's payload; 0: none */
@@ -53,9 +54,9 @@ struct rt_value {
     enum dtype dtype; /* TENSOR */
     uint8_t rank;     /* TENSOR */
     bool is_constant; /* TENSOR: |bytes| is the content */
-    bool is_packed;   /* TENSOR: the layout is a kernel's own, the dims describe storage */
-    bool is_half;     /* TENSOR of f32: each number was one of f16; see rt_graph_infer() */
-    bool is_static;   /* TENSOR: |declared| are the dims, not only their upper bounds */
+    bool is_packed;   /* TENSOR: the layout is private to a kernel; the dims describe storage */
+    bool is_half;     /* TENSOR of f32: each number is representable in f16; see rt_graph_infer() */
+    bool is_static;   /* TENSOR: |declared| are the exact dims, not only upper bounds */
     uint32_t symbol;  /* FLOAT, BOOL: the expression whose bits the value is; 0: it is constant */
     uint32_t count;   /* lists */
     uint32_t node;    /* the producer, or RT_NO_NODE: constant or method input */
@@ -63,8 +64,8 @@ struct rt_value {
     const struct rt_dim *declared; /* TENSOR: constants that the file has for dims, or NULL */
     const uint8_t *order; /* TENSOR: dims from outermost to innermost in memory; NULL: row-major */
     struct span bytes;    /* constant TENSOR (in |order|), STRING */
-    const char *name;     /* what the file calls the TENSOR that it comes from; NULL: nothing */
-    struct hal_buffer *buffer; /* owned: where |bytes| is, unless that is the file */
+    const char *name;     /* name of the TENSOR in the file from which it is computed; NULL: none */
+    struct hal_buffer *buffer; /* owned: holds |bytes|, unless those are in the file */
     union {
         struct rt_dim i;
         double f;
@@ -96,17 +97,17 @@ struct rt_graph {
     uint32_t value_count, value_capacity;
     struct rt_node *nodes;
     uint32_t node_count, node_capacity;
-    uint32_t *inputs, input_count; /* values, RT_NONE for inputs that are not used */
+    uint32_t *inputs, input_count; /* values, RT_NONE for unused inputs */
     uint32_t *outputs, output_count;
-    struct rt_origin origin;      /* of the nodes that are made from here on */
+    struct rt_origin origin;      /* origin of the nodes that are made from now on */
     const struct rt_files *files; /* borrowed: where constants without a buffer lie */
-    bool failed;                  /* out of arena: checked once after a batch of changes */
+    bool failed; /* the arena is exhausted: checked once after a batch of changes */
 };
 
 void rt_graph_init(struct rt_graph *graph, const char *name);
 void rt_graph_fini(struct rt_graph *graph);
 
-/* ST_EXHAUSTED once anything below has run out of memory: they return value 0 then. */
+/* ST_EXHAUSTED once a function below has run out of memory; such functions return value 0 then. */
 MUST_CHECK enum status rt_graph_check(const struct rt_graph *graph, struct error *err);
 
 /* ---- building: each returns the new value's number ------------------------------------------- */
@@ -115,7 +116,7 @@ uint32_t rt_graph_none(struct rt_graph *graph);
 uint32_t rt_graph_int(struct rt_graph *graph, struct rt_dim value);
 uint32_t rt_graph_float(struct rt_graph *graph, double value);
 uint32_t rt_graph_bool(struct rt_graph *graph, bool value);
-/* The same for what only a run knows: the 64 bits of a double, or 0 and 1. */
+/* The same for a number that only a run knows: the 64 bits of a double, or 0 and 1. */
 uint32_t rt_graph_run_float(struct rt_graph *graph, struct rt_dim bits);
 uint32_t rt_graph_run_bool(struct rt_graph *graph, struct rt_dim bits);
 uint32_t rt_graph_string(struct rt_graph *graph, struct span text); /* borrowed */
@@ -126,7 +127,7 @@ uint32_t rt_graph_tensors(struct rt_graph *graph, const uint32_t *items, uint32_
 /* |dims| NULL: not known yet. */
 uint32_t rt_graph_tensor(struct rt_graph *graph, enum dtype dtype, uint8_t rank,
                          const struct rt_dim *dims);
-/* |bytes| is borrowed for the graph's life, row-major, as long as |shape| says. */
+/* |bytes| is borrowed for the life of the graph; row-major, as long as |shape| requires. */
 uint32_t rt_graph_constant(struct rt_graph *graph, enum dtype dtype, const struct shape *shape,
                            struct span bytes);
 
@@ -136,10 +137,10 @@ uint32_t rt_graph_node(struct rt_graph *graph, const struct rt_op *op, const uin
                        uint32_t arg_count, const uint32_t *outs, uint32_t out_count);
 
 /*
- * Runs a node's shape function. Once for each node, in order: whoever adds a node calls this, so
- * that dims are known for every value in a graph. The error names the operator.
+ * Runs a node's shape function. To be called once for each node, in order, by the code that adds
+ * the node, so that every value in a graph has dims. The error names the operator.
  *
- * Here it is seen, too, that floats are halves which were widened and, since then, only moved.
+ * It also marks floats that are widened halves and have only been moved since then.
  */
 MUST_CHECK enum status rt_graph_infer(struct rt_graph *graph, uint32_t node, struct error *err);
 
@@ -162,13 +163,15 @@ bool rt_value_same_dims(const struct rt_value *a, const struct rt_value *b);
 /* The product of all dims. */
 struct rt_dim rt_value_numel(struct rt_graph *graph, const struct rt_value *value);
 
-/* Is the number the same for every call? */
+/* Is the number the same in every call? */
 static inline bool rt_value_is_fixed(const struct rt_value *value)
 {
     return value->kind == RT_INT ? rt_dim_is_const(value->i) : value->symbol == 0;
 }
 
-/* An int, float or bool that is the same for every call, as a double (ints beyond 2^53 lose). */
+/*
+ * An int, float or bool that is the same in every call, as a double (ints beyond 2^53 lose digits).
+ */
 static inline double rt_value_number(const struct rt_value *value)
 {
     return value->kind == RT_INT     ? (double)value->i.value
@@ -189,7 +192,9 @@ static inline struct rt_value *rt_node_out(const struct rt_graph *graph, const s
     return &graph->values[node->outs[index]];
 }
 
-/* Steps over the tensors among |values|: those of lists one by one, everything else not at all. */
+/*
+ * Iterates over the tensors among |values|: the items of lists one by one; skips all other values.
+ */
 struct rt_tensors {
     const struct rt_graph *graph;
     const uint32_t *values;
@@ -208,21 +213,19 @@ static inline struct rt_tensors rt_node_out_tensors(const struct rt_graph *graph
     return (struct rt_tensors){.graph = graph, .values = node->outs, .count = node->out_count};
 }
 
-/* The next one into |out_value|; false: there is none. */
+/* Stores the next tensor in |out_value|; false: there is none. */
 bool rt_tensors_next(struct rt_tensors *it, uint32_t *out_value);
 
 /* ---- tidying --------------------------------------------------------------------------------- */
 
-/*
- * Drops dead nodes and nodes whose outputs nothing needs, frees constants that nothing uses, and
- * puts the rest in topological order, as near to the present order as that allows.
- */
+/* Drops dead nodes and nodes whose outputs no node needs, frees unused constants, and sorts the
+ * rest topologically, as near to the present order as possible. */
 MUST_CHECK enum status rt_graph_compact(struct rt_graph *graph, struct error *err);
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-/* What a file knows of instruction |instr|, a line of the exported model's source: appended. False:
- * nothing. */
+/* Appends what a file knows about instruction |instr|: a line of the exported model's source.
+ * False: it knows nothing. */
 typedef bool rt_note_f(const void *arg, uint32_t instr, struct buf *out);
 
 struct rt_notes {
@@ -230,16 +233,14 @@ struct rt_notes {
     const void *arg;
 };
 
-/*
- * Deterministic; constants by type, shape and name, other values with their content. Lines of the
- * source stand before the nodes that come from them; |notes| may be NULL.
- */
+/* Deterministic. Constants are printed by type, shape and name, other values with their content. A
+ * line of the source stands before the nodes that come from it; |notes| may be NULL. */
 void rt_graph_print(const struct rt_graph *graph, const struct rt_notes *notes, struct buf *out);
 
-/* |before| and the node's line of the source, and its handle, where there are any. */
+/* |before|, the node's source line and its handle, if there are any. */
 void rt_node_print_origin(const struct rt_node *node, const struct rt_notes *notes,
                           const char *before, struct buf *out);
-/* The names of its arguments, each in quotes behind a blank. */
+/* The names of its arguments, each in quotes after a blank. */
 void rt_node_print_names(const struct rt_graph *graph, const struct rt_node *node, struct buf *out);
 
 /* "f32[s1,8]" or "ints [2,2]". */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The row of an operator. An operator is one row in one family file of runtime/ops/: its names in
- * each dialect, its signature, its shape function and how it becomes dispatches. runtime/ops/op.c
- * lists the families; nothing else names an operator but the pass that knows its meaning.
+ * each dialect, its signature, its shape function and its emit function. runtime/ops/op.c lists the
+ * families; other rooms name an operator only if they know its meaning.
  *
- * A row is used in two places. At load, |shape| runs once over symbolic dims: it checks everything
- * that the signature does not say (element types, ranks, values of attributes) and finds the dims
- * of the outputs. For each set of concrete dims, |emit| appends dispatches: kernels, bindings,
- * constants, grids. It touches no data and refuses nothing that |shape| accepted, except what
- * depends on concrete dims.
+ * A row is used in two places. At load, |shape| runs once over symbolic dims. It checks everything
+ * that the signature does not say (element types, ranks, values of attributes) and computes the
+ * dims of the outputs. For each set of concrete dims, |emit| appends dispatches: kernels, bindings,
+ * constants, grids. It touches no data and refuses nothing that |shape| accepted, except for
+ * reasons that depend on concrete dims.
  */
 #ifndef PTED_RUNTIME_GRAPH_OP_H
 #define PTED_RUNTIME_GRAPH_OP_H
@@ -16,19 +16,19 @@
 #include "base/status.h"
 #include "runtime/graph/graph.h"
 
-/* What a shape function gets: its node, in its graph. */
+/* The argument of a shape function: its node and its graph. */
 struct rt_shape_call {
     struct rt_graph *graph;
     const struct rt_node *node;
-    struct error *err; /* text without the operator's name: the caller puts it before */
+    struct error *err; /* text without the operator's name, which the caller puts in front */
 };
 
 /*
- * What a batch rule gets: a node of which some argument carries rows (runtime/passes/batch.h). Dim
- * 0 of a tensor that does is |rows| times what it is for one row, and the others are as they were.
- * The rule has to say whether the operator treats each row by itself, by what is true of it for all
- * dims that its shape function accepts: that dim 0 of its results is |rows| times what it was is
- * seen afterwards. It may give the node other arguments. ST_UNSUPPORTED: why not.
+ * The argument of a batch rule: a node with an argument that carries rows (runtime/passes/batch.h).
+ * In a tensor that carries rows, dim 0 is |rows| times what it is for one row, and the other dims
+ * are unchanged. The rule decides whether the operator treats each row by itself, for all dims that
+ * its shape function accepts. (The caller then checks that dim 0 of the results is |rows| times
+ * larger.) The rule may change the node's arguments. ST_UNSUPPORTED with the reason otherwise.
  */
 struct rt_batch_call {
     struct rt_graph *graph;
@@ -44,59 +44,61 @@ struct rt_emit; /* runtime/emit/emit.h */
 typedef enum status rt_op_batch_f(struct rt_batch_call *call);
 typedef enum status rt_op_shape_f(struct rt_shape_call *call);
 /*
- * Of argument |arg|, an int that varies and is among the row's |read| ones: what kernels have to
- * know of it in a run, as an expression (a place counted from the beginning, clamped); a constant
- * where the dims of the outputs say all. What must be true of it is required here.
+ * For argument |arg|, a varying int among the row's |read| arguments: the expression that kernels
+ * need to know in a run (a position counted from the beginning, clamped), or a constant if the dims
+ * of the outputs already decide it. Also states the requirements on the argument.
  */
 typedef enum status rt_op_place_f(struct rt_shape_call *call, uint32_t arg,
                                   struct rt_dim *out_place);
 typedef enum status rt_op_emit_f(struct rt_emit *emit, struct error *err);
 
-/* What an operator asks of the memory order of its tensors; see runtime/passes/layout.c. */
+/* Requirements of an operator on the memory order of its tensors; see runtime/passes/layout.c. */
 enum rt_op_layout {
     RT_LAYOUT_ROW_MAJOR,     /* all tensors row-major */
     RT_LAYOUT_ANY,           /* any order for each input, by strides; outputs row-major */
-    RT_LAYOUT_ELEMENTWISE,   /* any orders, by strides; fast when all are alike: the output follows
-                                the first input of its own shape */
+    RT_LAYOUT_ELEMENTWISE,   /* any orders, by strides; fast if all are alike: the output gets the
+                                order of the first input with its shape */
     RT_LAYOUT_CHANNELS_LAST, /* argument 0 and output 0 channels-last, all others row-major */
 };
 
 enum rt_op_flags {
-    RT_OP_VIEW = 1 << 0, /* output 0 is argument 0's bytes as they lie: no dispatch, emit is NULL */
+    RT_OP_VIEW = 1 << 0,     /* output 0 has argument 0's bytes: no dispatch, emit is NULL */
     RT_OP_SCALAR = 1 << 1,   /* all outputs are scalars that |shape| sets: no dispatch */
-    RT_OP_IN_PLACE = 1 << 2, /* output 0 may share argument 0's memory when types and dims agree */
-    RT_OP_EPILOGUE = 1 << 3, /* |detail| is a struct rt_epilogue: what fusion can add to the node */
+    RT_OP_IN_PLACE = 1 << 2, /* output 0 may use argument 0's memory if types and dims agree */
+    RT_OP_EPILOGUE = 1 << 3, /* |detail| is a struct rt_epilogue: what fusion may add to the node */
     /*
-     * Arguments marked '!' get a new content without the old one being read: the importer passes
-     * none for them (their letter is "T?!"), so that a buffer which is only ever replaced is not
-     * taken for state.
+     * Arguments marked '!' get a new content, and the old one is not read. The importer passes none
+     * for them (their letter is "T?!"), so that a buffer whose content is always replaced does not
+     * count as state.
      */
     RT_OP_OVERWRITES = 1 << 4,
     /*
-     * Dim 0 of output 0 is only a capacity, a bound of what the data says. The row's last output is
-     * an i64 tensor of rank 0 that kernel calls do not have: how many rows mean something, at most
-     * the capacity. The importer declares it and ends the block there; what follows sees a tensor
-     * of that many rows.
+     * Dim 0 of output 0 is only a capacity, an upper bound of a number that depends on data. The
+     * row's last output, which kernel calls do not have, is an i64 tensor of rank 0 with the number
+     * of valid rows, at most the capacity. The importer declares that output and ends the block;
+     * later blocks see a tensor with that many rows.
      */
     RT_OP_EXTENT = 1 << 10,
-    RT_OP_COPY = 1 << 5,      /* when type and dims agree output 0 is the last tensor argument */
-    RT_OP_RANDOM = 1 << 9,    /* its numbers are others each time: never folded */
-    RT_OP_POINTWISE = 1 << 7, /* an element of the output follows from those at its own place in the
-                                 arguments, which are broadcast to it, and from nothing else */
-    RT_OP_MOVES = 1 << 11,    /* an element of the outputs is one of a tensor argument, or 0 */
-    RT_OP_COMPLEX = 1 << 8,   /* takes complex tensors: it only moves elements, or checks itself */
+    RT_OP_COPY = 1 << 5,      /* if type and dims agree, output 0 equals the last tensor argument */
+    RT_OP_RANDOM = 1 << 9,    /* gives different numbers each time, so it is never folded */
+    RT_OP_POINTWISE = 1 << 7, /* an element of the output depends only on the elements at the same
+                                 position in the arguments, which are broadcast */
+    RT_OP_MOVES = 1 << 11,    /* an element of an output is an element of a tensor argument, or 0 */
+    RT_OP_COMPLEX = 1 << 8,   /* accepts complex tensors: moves their elements, or checks them */
 };
 
-/* Arguments of a node that computes clamp(… + residual, min, max); an index 0 means: it cannot. */
+/*
+ * Arguments of a node that computes clamp(... + residual, min, max); index 0 means that it cannot.
+ */
 struct rt_epilogue {
-    uint8_t residual; /* none, or a tensor like output 0, in its order */
+    uint8_t residual; /* none, or a tensor with the dims and the order of output 0 */
     uint8_t min, max; /* floats */
-    bool rounds;      /* where output 0 is marked as halves, each result is rounded to one */
+    bool rounds;      /* if output 0 is marked as halves, each result is rounded to a half */
 };
 
 struct rt_op {
-    const char *name;    /* in graphs */
-    const char *kernels; /* kernel calls that mean this, separated by spaces: "aten::add.out" */
+    const char *name;    /* name in graphs */
+    const char *kernels; /* kernel calls with this meaning, separated by spaces: "aten::add.out" */
     /*
      * Kinds of the arguments in schema order, '>' and those of the outputs. A letter each; followed
      * by '?' the argument may be none:
@@ -114,12 +116,11 @@ struct rt_op {
     rt_op_emit_f *emit;
     uint32_t flags;
     enum rt_op_layout layout;
-    const void *detail;   /* what the family's own functions want to know of the row */
-    rt_op_batch_f *batch; /* NULL: rt_batch_pointwise for those, and never as a batch for others */
-    /*
-     * Element types of the first tensor argument, or of output 0 where there is none; others are
-     * refused before |shape| is asked, which says what must follow from them. None: all scalars.
-     */
+    const void *detail; /* data for the family's own functions */
+    /* NULL: rt_batch_pointwise for pointwise rows; other rows are never batched. */
+    rt_op_batch_f *batch;
+    /* Element types of the first tensor argument, or of output 0 if there is none. Other types are
+     * refused before |shape| is called. None: all arguments are scalars. */
     uint32_t dtypes;
     /*
      * The kernel that does most of the work; its forms say which devices run it. NULL: there is
@@ -127,9 +128,9 @@ struct rt_op {
      */
     const struct hal_kernel *runs;
     const char *becomes;
-    uint32_t read;        /* a bit for each int argument that a plan need not know: |emit| asks for
-                             it by rt_emit_place(), never by rt_emit_int() */
-    rt_op_place_f *place; /* of those */
+    uint32_t read; /* a bit for each int argument that a plan need not know: |emit| asks for it with
+                      rt_emit_place(), never with rt_emit_int() */
+    rt_op_place_f *place; /* for the arguments in |read| */
 };
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Graphs and sizes as text: the same for the same graph. */
+/* Graphs and sizes as text, deterministically. */
 #include "config.h"
 
 #include <inttypes.h>
@@ -10,12 +10,13 @@
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
-#define PIECES_MAX 64 /* operands are shared: an expression can be longer than memory */
+#define PIECES_MAX                                                                                 \
+    64 /* operands are shared, so the text of an expression can be longer than memory */
 #define DEPTH_MAX 128
 
 #define SOURCE_LINE_MAX 1024
 
-/* What is still to be printed: a text, and unless that is all, what comes behind it. */
+/* Something still to be printed: a text and, unless that is all, an expression after it. */
 struct piece {
     const char *text;
     bool is_all;
@@ -127,7 +128,7 @@ static void print_list(const struct rt_graph *graph, const struct rt_value *list
     buf_add_char(out, ']');
 }
 
-/* Of a FLOAT or a BOOL. */
+/* The value of a FLOAT or a BOOL. */
 static void print_scalar(const struct rt_value *v, struct buf *out)
 {
     bool is_float = v->kind == RT_FLOAT;
@@ -170,7 +171,7 @@ void rt_value_print(const struct rt_graph *graph, uint32_t value, struct buf *ou
     }
 }
 
-/* A use: %n for tensors that somebody produces, the content for the rest. */
+/* A use: %n for a tensor with a producer, the content for any other value. */
 static void print_use(const struct rt_graph *graph, uint32_t value, struct buf *out)
 {
     const struct rt_value *v = &graph->values[value];
@@ -241,12 +242,12 @@ void rt_node_print_origin(const struct rt_node *node, const struct rt_notes *not
     }
 }
 
-/* A line of the source that has been printed: where in the text. */
+/* A source line that has been printed: its position in the text. */
 struct printed {
     size_t at, len;
 };
 
-/* That of |node|, where the node before it comes from another one. */
+/* The source line of |node|, if the node before it comes from another line. */
 static void print_source_line(const struct rt_node *node, const struct rt_notes *notes,
                               struct buf *out, struct printed *last)
 {
