@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What cutting products into tiles and the shader that multiplies them agree on. */
+/* Shared by cutting products into tiles and the shader that multiplies them. */
 #ifndef PTED_RUNTIME_EMIT_BLOCK_H
 #define PTED_RUNTIME_EMIT_BLOCK_H
 

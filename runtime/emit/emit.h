@@ -22,7 +22,7 @@ struct rt_tensor {
     enum dtype dtype;
     uint8_t rank;
     bool is_row_major; /* also when another order comes to the same bytes */
-    bool is_half;      /* floats, but halves: see struct rt_value */
+    bool is_half;      /* stored as halves: see struct rt_value */
     int64_t dims[SHAPE_RANK_MAX];
     int64_t strides[SHAPE_RANK_MAX]; /* in elements */
     int64_t numel;
@@ -32,9 +32,9 @@ struct rt_tensor {
 
 /* The node's row. */
 const struct rt_op *rt_emit_op(const struct rt_emit *emit);
-/* Argument |index|, which is a tensor; NULL when it is none. Valid as long as the plan is made. */
+/* Argument |index|, a tensor; NULL if it is none. Valid while the plan is made. */
 const struct rt_tensor *rt_emit_arg(struct rt_emit *emit, uint32_t index);
-/* Output |index|; from 1 on NULL when nothing uses it: it has no memory then. */
+/* Output |index|. From 1 on NULL if no node uses it; it has no memory then. */
 const struct rt_tensor *rt_emit_out(struct rt_emit *emit, uint32_t index);
 /* Item |item| of a list of tensors. */
 const struct rt_tensor *rt_emit_arg_item(struct rt_emit *emit, uint32_t index, uint32_t item);
@@ -53,13 +53,13 @@ struct rt_place {
 };
 
 struct rt_place rt_emit_place(const struct rt_emit *emit, uint32_t index);
-/* The i64 where kernels read a place from; no bytes for one that is known. */
+/* The i64 from which kernels read a place; without bytes if the place is known. */
 struct hal_binding rt_emit_word(const struct rt_emit *emit, struct rt_place place);
 
 /* An S or F argument at the concrete dims. */
 double rt_emit_number(const struct rt_emit *emit, uint32_t index);
 
-/* What |kernel|, which is to be dispatched, is cut for: see runtime/emit/cut.h. */
+/* The machine that the tiles of |kernel| are cut for: see runtime/emit/cut.h. */
 const struct rt_machine *rt_emit_machine(const struct rt_emit *emit,
                                          const struct hal_kernel *kernel);
 
@@ -75,8 +75,8 @@ MUST_CHECK enum status rt_emit_update(struct rt_emit *emit, int64_t rows, int64_
 MUST_CHECK enum status rt_emit_dispatch(struct rt_emit *emit, const struct hal_dispatch *dispatch,
                                         struct error *err);
 
-/* Likewise, cut along one dim: |count| things, |tile| of them a tile. |dispatch| has no grid yet.
- */
+/* The same, cut along one dim: |count| things, |tile| of them in a tile. |dispatch| has no grid
+ * yet. */
 MUST_CHECK enum status rt_emit_tiles(struct rt_emit *emit, int64_t count, int64_t tile,
                                      const struct hal_dispatch *dispatch, struct error *err);
 

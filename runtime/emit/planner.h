@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The planner's side of emitting: who makes a plan embeds a struct rt_emit, fills it for each node
- * and calls the operator's emit function with it. Operators never include this.
- */
+/* The planner's side of emitting. The planner embeds a struct rt_emit, fills it for each node and
+ * calls the operator's emit function with it. Operators never include this header. */
 #ifndef PTED_RUNTIME_EMIT_PLANNER_H
 #define PTED_RUNTIME_EMIT_PLANNER_H
 
 #include "runtime/emit/emit.h"
 
-/* What only the planner knows of the node at hand. */
+/* Questions about the current node that only the planner can answer. */
 struct rt_emit_planner {
-    /* false: the plan is made for int argument |index|, so its value is known. */
+    /* false: the plan is made for the value of int argument |index|, which is known */
     bool (*find_place)(const struct rt_emit *emit, uint32_t index, struct rt_place *out_place);
     /* See rt_emit_update(). */
     enum status (*update)(struct rt_emit *emit, int64_t rows, int64_t row_bytes,

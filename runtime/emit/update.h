@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a run and a kernel tell each other about an update of some rows (rt_emit_update()). */
+/* Messages between a run and a kernel about an update of some rows (rt_emit_update()). */
 #ifndef PTED_RUNTIME_EMIT_UPDATE_H
 #define PTED_RUNTIME_EMIT_UPDATE_H
 

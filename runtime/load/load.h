@@ -16,8 +16,8 @@
 struct hal_device;
 
 /*
- * Steps that a call may take, so that no loop is endless: what ExecuTorch allows. The cheapest take
- * some 20 ns, so this is a fraction of a second of one core; blocks are bounded by time limits.
+ * Steps that a call may take, so that no loop is endless: the limit of ExecuTorch. The cheapest
+ * step takes about 20 ns, so this is a fraction of a second of one core; time limits bound blocks.
  */
 #define RT_STEPS_MAX 10000000
 
@@ -28,7 +28,7 @@ struct rt_load_options {
     uint32_t data_count;
     uint64_t steps_max; /* of a call whose method branches; 0: RT_STEPS_MAX */
     bool poison_arenas; /* fill arenas with 0xff before each run: finds reads of stale memory */
-    bool is_unfused;    /* without the passes that make one node of several: to compare with */
+    bool is_unfused;    /* without the passes that join several nodes to one: for comparison */
 };
 
 /* The caller owns a reference to the program. Any thread. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * |left| counts the steps that are not over and the submission itself; whoever takes the last ends
- * the cascade. A late step counts down in |pending| its producers and the earlier steps of its
- * state; whoever takes the last of those starts it, or skips it when a producer has failed.
+ * |left| counts the steps that are not over, and the submission itself; the thread that takes the
+ * last one ends the cascade. A late step counts in |pending| its producers and the earlier steps of
+ * its state; the thread that takes the last of those starts the step, or skips it if a producer has
+ * failed.
  */
 #include "config.h"
 
@@ -101,7 +102,7 @@ void rt_cascade_share_cancel(struct rt_cascade *cascade, atomic_bool *cancel)
 void rt_cascade_keep(struct rt_cascade *cascade, uint64_t steps)
 {
     OBJ_CHECK(cascade, RT_CASCADE_MAGIC);
-    must(!cascade->is_partial); /* of whose steps a thread that cancels looks at each */
+    must(!cascade->is_partial); /* there a thread that cancels looks at each step */
     for (uint32_t i = 0; i < cascade->layout->step_count; i++) {
         if (!(steps >> i & 1)) {
             rt_invocation_free(cascade->steps[i].invocation);
@@ -194,7 +195,8 @@ const struct rt_culprit *rt_cascade_culprit(const struct rt_cascade *cascade, ui
     return &cascade->steps[index].culprit;
 }
 
-/* The cause: what follows from it has its status or is cut, and stands behind it or is cut. */
+/* The cause of a failure: a step that follows from it has its status or is cut, and comes after it
+ * or is cut. */
 uint32_t rt_cascade_failed_step(const struct rt_cascade *cascade)
 {
     OBJ_CHECK(cascade, RT_CASCADE_MAGIC);
@@ -233,7 +235,7 @@ void rt_cascade_times(const struct rt_cascade *cascade, uint64_t *out_ns)
     }
     for (uint32_t i = 0; i < layout->step_count; i++) {
         uint64_t done = cascade->steps[i].done_ns;
-        out_ns[i] = done > out_ns[i] ? done - out_ns[i] : 0; /* the device may be quicker to know */
+        out_ns[i] = done > out_ns[i] ? done - out_ns[i] : 0; /* the device may know sooner */
     }
 }
 
@@ -246,7 +248,7 @@ void rt_cascade_trace(struct rt_cascade *cascade, rt_cascade_event_f *fn, void *
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-/* Lists of calls are timed as wholes. */
+/* Lists of calls are timed as a whole. */
 static uint64_t clock_ns(const struct rt_cascade *cascade)
 {
     struct timespec now = {0};
@@ -275,7 +277,7 @@ static void count_down(struct rt_cascade *cascade)
 
 static void start_late(struct rt_cascade *cascade, uint32_t index);
 
-/* One that step |index| has to follow is over. */
+/* A step that step |index| has to follow is over. */
 static void come_closer(struct rt_cascade *cascade, uint32_t index)
 {
     struct cascade_step *step = &cascade->steps[index];
@@ -284,7 +286,7 @@ static void come_closer(struct rt_cascade *cascade, uint32_t index)
     }
 }
 
-/* Step |index| has its status: what waits for it may go on, or never will. */
+/* Step |index| has its status: steps that wait for it may go on, or never will. */
 static void step_over(struct rt_cascade *cascade, uint32_t index)
 {
     const struct rt_cascade_layout *layout = cascade->layout;
@@ -319,7 +321,7 @@ static void on_step_done(struct rt_invocation *inv, enum status status, void *ar
     step_over(step->cascade, (uint32_t)(step - step->cascade->steps));
 }
 
-/* Each producer once: a step with more of them than there is room for is late. */
+/* Counts each producer once: a step with more producers than a submission can wait for is late. */
 static void wait_for_producers(struct rt_cascade *cascade, uint32_t index)
 {
     const struct rt_cascade_layout *layout = cascade->layout;
@@ -334,7 +336,7 @@ static void wait_for_producers(struct rt_cascade *cascade, uint32_t index)
     }
 }
 
-/* On the worker that completed the last step that it has to follow; nothing is still to come. */
+/* On the worker that completed the last step that this one has to follow; all inputs are there. */
 static void start_late(struct rt_cascade *cascade, uint32_t index)
 {
     struct cascade_step *step = &cascade->steps[index];
@@ -356,7 +358,8 @@ static void submit_step(struct rt_cascade *cascade, uint32_t index,
 {
     struct cascade_step *step = &cascade->steps[index];
     wait_for_producers(cascade, index);
-    bool is_first = step->invocation->wait_count == 0; /* who follows one has waited with it */
+    bool is_first =
+        step->invocation->wait_count == 0; /* a step that follows another has waited through it */
     for (uint32_t i = 0; is_first && i < wait_count; i++) {
         rt_invocation_after(step->invocation, &waits[i]);
     }
@@ -364,7 +367,7 @@ static void submit_step(struct rt_cascade *cascade, uint32_t index,
     rt_invocation_submit(step->invocation, caller, on_step_done, step);
 }
 
-/* Calls of methods that a caller with little time may make itself, each of them a small one. */
+/* Calls that a caller with little time may make itself, each of a small method. */
 #define QUICK_CALLS_MAX 4
 
 static bool is_long(const struct rt_cascade *cascade)

@@ -37,11 +37,11 @@ struct shape;
 #define RT_CASCADE_STEPS_MAX 64
 #define RT_CASCADE_EDGES_MAX 1024
 
-/* Result |output| of step |from| is input |input| of step |to|, which comes later. Raw indices. */
+/* Result |output| of step |from| is input |input| of step |to|, a later step. Raw indices. */
 struct rt_cascade_edge {
     uint32_t from, output, to, input;
-    const char *place;         /* what messages call the input; NULL: its name */
-    const struct shape *shape; /* that the result has to have; NULL: any that the input takes */
+    const char *place;         /* how messages call the input; NULL: by its name */
+    const struct shape *shape; /* shape that the result must have; NULL: any that the input takes */
 };
 
 /* Immutable; outlives the cascades made of it. */
@@ -53,17 +53,13 @@ struct rt_cascade_layout {
 /* ST_INVALID: too many steps or edges, or |from| is not before |to|. */
 MUST_CHECK enum status rt_cascade_verify(const struct rt_cascade_layout *layout, struct error *err);
 
-/*
- * Can a value like |result| be one like |input|? ST_INVALID says why none ever can: kind, element
- * type, rank, or a dim.
- */
+/* Can a value like |result| be input |input|? ST_INVALID says why it never can: kind, element type,
+ * rank, or a dim. */
 MUST_CHECK enum status rt_cascade_verify_edge(const struct rt_io *result, const struct rt_io *input,
                                               struct error *err);
 
-/*
- * |is_partial|: a step that fails takes only those with it that depend on it, and the cascade's own
- * status is ST_OK; otherwise the first failure ends the whole. NULL: no memory.
- */
+/* |is_partial|: a failed step takes only the steps with it that depend on it, and the cascade's own
+ * status is ST_OK; otherwise the first failure ends the whole. NULL: no memory. */
 struct rt_cascade *rt_cascade_new(const struct rt_cascade_layout *layout, bool is_partial);
 size_t rt_cascade_heap_bytes(const struct rt_cascade_layout *layout); /* without invocations */
 void rt_cascade_free(struct rt_cascade *cascade); /* not while submitted; NULL is fine */
@@ -76,12 +72,12 @@ void rt_cascade_set_step(struct rt_cascade *cascade, uint32_t step,
                          struct rt_invocation *invocation);
 struct rt_invocation *rt_cascade_step(const struct rt_cascade *cascade, uint32_t step);
 
-/* Not partial, before the first step is set: |cancel| is the flag that cancels it and that its
- * failure sets. */
+/* For a cascade that is not partial, before the first step is set: |cancel| is the flag that
+ * cancels it, and that its failure sets. */
 void rt_cascade_share_cancel(struct rt_cascade *cascade, atomic_bool *cancel);
 
-/* From done on: frees the invocations of the other steps, with their results. |steps| has a bit for
- * each. Not for partial cascades. */
+/* After done, not for partial cascades: frees the invocations of the other steps, with their
+ * results. |steps| has a bit for each step to keep. */
 void rt_cascade_keep(struct rt_cascade *cascade, uint64_t steps);
 
 /* Before prepare: this step has failed already, |err| says why. Partial cascades only. */
@@ -96,48 +92,49 @@ void rt_cascade_fail_step(struct rt_cascade *cascade, uint32_t step, const struc
 MUST_CHECK enum status rt_cascade_prepare(struct rt_cascade *cascade, enum rt_prepare_mode mode,
                                           uint32_t *out_step, struct error *err);
 
-/* Has step |step| its memory, so that its results of known size can be described? */
+/* Does step |step| have its memory, so that its results of known size can be described? */
 bool rt_cascade_is_prepared(const struct rt_cascade *cascade, uint32_t step);
 
-/*
- * Before a reset, after a failure too: the pool memory that all steps take together at least, by
- * the sizes that are known before anything runs. What has more than the pool never fits.
- */
+/* Before a reset, also after a failure: the least pool memory that all steps take together, by the
+ * sizes that are known before anything runs. A cascade whose demand exceeds the pool never fits. */
 size_t rt_cascade_demand(const struct rt_cascade *cascade);
 
 /* Pool memory that the prepared steps hold. */
 size_t rt_cascade_bytes(const struct rt_cascade *cascade);
 
-/* After done: the memory of the results of all steps is held by |pool| from now on, as by
+/* After done: |pool| holds the memory of the results of all steps from now on, as by
  * rt_invocation_move_results(). */
 MUST_CHECK enum status rt_cascade_move_results(struct rt_cascade *cascade, struct hal_pool *pool,
                                                struct error *err);
 
-/* Called once all steps are over; the cascade may be reset from here. */
+/* Called when all steps are over; it may reset the cascade. */
 typedef void rt_cascade_done_f(struct rt_cascade *cascade, enum status status, void *arg);
 
-/* Steps without producers start after |waits|, whose semaphores live until then. A |caller| that is
- * HAL_CALLER_QUICK runs no step itself if there are more than a few, steps of pipelines counted. */
+/*
+ * Steps without producers start after |waits|, whose semaphores live until then. With |caller|
+ * HAL_CALLER_QUICK the thread runs no step itself if there are more than a few, steps of pipelines
+ * included.
+ */
 void rt_cascade_submit(struct rt_cascade *cascade, const struct hal_timepoint *waits,
                        uint32_t wait_count, enum hal_caller caller, rt_cascade_done_f *done,
                        void *arg);
 
-/* Any thread, between submit and done: what has not run will not. */
+/* Any thread, between submit and done: steps that have not run will not run. */
 void rt_cascade_cancel(struct rt_cascade *cascade);
 
-/* After done: how step |step| ended, and why it failed; whose failure that is, its own or that of
- * a step whose results it takes; the step that made the cascade fail. */
+/* After done: the status of step |step| and its error; the step whose failure that is, itself or
+ * one whose results it takes; the step that made the cascade fail. */
 enum status rt_cascade_status(const struct rt_cascade *cascade, uint32_t step);
 const struct error *rt_cascade_error(const struct rt_cascade *cascade, uint32_t step);
 const struct rt_culprit *rt_cascade_culprit(const struct rt_cascade *cascade, uint32_t step);
 uint32_t rt_cascade_cause(const struct rt_cascade *cascade, uint32_t step);
 uint32_t rt_cascade_failed_step(const struct rt_cascade *cascade);
 
-/* From done on, not of partial cascades: by step, the ns from when all that it follows was over
- * until it was. |out_ns| has room for RT_CASCADE_STEPS_MAX. */
+/* After done, not for partial cascades: by step, the ns from when all that it follows was over
+ * until the step was over. |out_ns| has room for RT_CASCADE_STEPS_MAX. */
 void rt_cascade_times(const struct rt_cascade *cascade, uint64_t *out_ns);
 
-/* For tests and traces: what happens to each step, on whatever thread it happens. */
+/* For tests and traces: the events of each step, on the thread where they happen. */
 enum rt_cascade_event { RT_CASCADE_SUBMITTED, RT_CASCADE_COMPLETED };
 typedef void rt_cascade_event_f(enum rt_cascade_event event, uint32_t step, void *arg);
 void rt_cascade_trace(struct rt_cascade *cascade, rt_cascade_event_f *fn, void *arg);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From invocations to a cascade that can be submitted: edges become bindings, step by step, and
- * each step gets its memory before the next one is looked at, because its results are what feeds
- * that. A step is late when it cannot be submitted before others are over: the size of an input is
- * not known, there are more producers than a submission can wait for, or an earlier step is of the
- * same state. But for the first it has its memory by then like any other.
+ * From invocations to a cascade that can be submitted. Edges become bindings step by step. Each
+ * step gets its memory before the next one is looked at, because its results feed later steps. A
+ * step is late if it cannot be submitted before others are over: the size of an input is unknown,
+ * there are more producers than a submission can wait for, or an earlier step uses the same state.
+ * Except in the first case, a late step has its memory by then like any other.
  */
 #include "config.h"
 
@@ -168,7 +168,7 @@ static uint32_t count_earlier_of_state(const struct rt_cascade *cascade, uint32_
     return count;
 }
 
-/* Is the size of an input not known yet? Counts what the step would have to follow. */
+/* Is the size of an input still unknown? Counts the steps that this one would have to follow. */
 static bool check_late(struct rt_cascade *cascade, uint32_t index)
 {
     const struct rt_cascade_layout *layout = cascade->layout;
@@ -189,7 +189,7 @@ static bool check_late(struct rt_cascade *cascade, uint32_t index)
     return step->is_late;
 }
 
-/* A producer that has failed: its status is this step's. ST_OK: none has. */
+/* The status of a failed producer becomes this step's. ST_OK: none has failed. */
 static enum status inherit(struct rt_cascade *cascade, uint32_t index)
 {
     struct cascade_step *step = &cascade->steps[index];

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The inside of a cascade: what its preparing and its running share. See
- * runtime/pipeline/cascade.h. */
+/* The inside of a cascade, shared by preparing and running it. See runtime/pipeline/cascade.h. */
 #ifndef PTED_RUNTIME_PIPELINE_CASCADE_PRIV_H
 #define PTED_RUNTIME_PIPELINE_CASCADE_PRIV_H
 
@@ -9,21 +8,21 @@
 #include "runtime/call/invocation.h"
 #include "runtime/pipeline/cascade.h"
 
-/* What one submission can wait for; two of its timepoints stay free. */
+/* Semaphores that one submission can wait for; two of its timepoints stay free. */
 #define RT_CASCADE_WAITS_MAX 6
 
 struct cascade_step {
     struct rt_cascade *cascade;
     struct rt_invocation *invocation; /* owned */
-    struct hal_timepoint end;         /* semaphore: ref held; NULL: nobody waits for it */
+    struct hal_timepoint end;         /* semaphore: ref held; NULL: no step waits for it */
     enum status status;
     struct error error; /* when status is not ST_OK */
     struct rt_culprit culprit;
-    uint64_t done_ns;   /* when it was over, on the monotone clock; not in partial cascades */
-    size_t given_bytes; /* of the pool, before it was given what prepare gives */
-    bool is_late;       /* started by whoever completes the last step that it has to follow */
-    bool is_connected;  /* its edges are bound */
-    bool is_prepared;   /* it has its memory */
+    uint64_t done_ns;   /* when the step was over, on the monotone clock; not in partial cascades */
+    size_t given_bytes; /* pool bytes of the call before it was prepared */
+    bool is_late; /* started by the thread that completes the last step that it has to follow */
+    bool is_connected; /* its edges are bound */
+    bool is_prepared;  /* it has its memory */
     atomic_uint pending;
 };
 
@@ -33,9 +32,9 @@ struct rt_cascade {
     uint32_t magic;
     const struct rt_cascade_layout *layout;
     struct cascade_step *steps; /* behind the struct */
-    uint32_t prepared;          /* steps */
+    uint32_t prepared;          /* number of prepared steps */
     bool is_partial;
-    atomic_bool is_cancelled; /* unless somebody else's flag is used */
+    atomic_bool is_cancelled; /* unless another flag is used */
     atomic_bool *cancel;
     atomic_uint left;
     uint64_t submitted_ns; /* like done_ns */
@@ -45,14 +44,14 @@ struct rt_cascade {
     void *trace_arg;
 };
 
-/* Both calls are of one state, so that one has to be over before the other begins. */
+/* Both calls use one state, so one has to be over before the other begins. */
 bool rt_cascade_share_state(const struct rt_cascade *cascade, uint32_t a, uint32_t b);
 
-/* A producer that step |index| shares the failure of; its own number: none. */
+/* A producer whose failure step |index| shares; |index| itself if there is none. */
 uint32_t rt_cascade_failed_producer(const struct rt_cascade *cascade, uint32_t index);
 
-/* What could not be prepared before its producers were over; or why it is not to run: the error is
- * the step's. */
+/* Prepares a step that had to wait for its producers; or finds that it is not to run, with the
+ * reason in the step's error. */
 MUST_CHECK enum status rt_cascade_prepare_late(struct rt_cascade *cascade, uint32_t index);
 
 #endif

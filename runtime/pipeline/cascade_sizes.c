@@ -8,7 +8,7 @@
 #include "base/bytes.h"
 #include "runtime/program/method.h"
 
-/* The shapes of what goes into |step|; false: data has to be seen first. */
+/* The shapes of the inputs of |step|; false: they depend on data. */
 static bool gather_shapes(const struct rt_cascade_sizes *sizes, uint32_t step,
                           const struct shape **shapes)
 {

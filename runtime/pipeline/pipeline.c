@@ -56,7 +56,7 @@ static enum status check_index(uint32_t index, uint32_t count, const char *what,
                          : error_set(err, ST_INVALID, "%s %u: there are %u", what, index, count);
 }
 
-/* An input that nothing gives keeps its fixed value. */
+/* An input without a source keeps its fixed value. */
 static enum status check_none(const struct rt_io *input, struct error *err)
 {
     bool is_settled = input->kind == RT_IO_NONE || input->is_fixed;
@@ -105,7 +105,9 @@ static enum status check_step(const struct build *build, uint32_t step, struct e
 
 /* ---- the graph ------------------------------------------------------------------------------- */
 
-/* Edges in the order of the steps that they lead to, and who takes which input. */
+/*
+ * Edges in the order of the steps that they lead to, and the steps that take the pipeline's inputs.
+ */
 static enum status add_sources(struct build *build, struct error *err)
 {
     const struct rt_pipeline_desc *desc = build->desc;
@@ -222,7 +224,7 @@ static enum status check_all(uint32_t got, uint32_t max, const char *what, struc
                                   max, what, got);
 }
 
-/* What the pipeline is with those among its steps, before anything is made of it. */
+/* Counts the steps of the pipeline and of all pipelines in it, before anything is made. */
 static enum status count_all(struct build *build, struct error *err)
 {
     struct rt_pipeline *pipeline = build->pipeline;
@@ -328,7 +330,7 @@ enum status rt_pipeline_measure(struct rt_method *method, const struct shape *co
                                 size_t *out_bytes, struct error *err)
 {
     OBJ_CHECK(method, RT_METHOD_MAGIC);
-    (void)says_paths; /* the inputs are those of its steps, which know them by their names */
+    (void)says_paths; /* the inputs belong to the steps, whose messages use their names */
     const struct rt_pipeline *pipeline = rt_pipeline_of(method);
     const struct given given = {pipeline, inputs};
     struct rt_cascade_sizes sizes = {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A pipeline: methods whose results feed each other, as a method of its own. It has inputs, results
- * and a signature, and is called like any other (runtime/call/invocation.h): a call of it is a
- * cascade of calls of its steps (runtime/pipeline/cascade.h), validated, given its memory and
+ * and a signature, and is called like any other method (runtime/call/invocation.h). A call of it is
+ * a cascade of calls of its steps (runtime/pipeline/cascade.h): validated, given its memory and
  * submitted before the first step has run.
  *
- * Inputs that are given names are keyword arguments, results that are given names the members of a
- * dict. Otherwise they have positions, and are called like the inputs of the steps that take them
- * and like the results that they are, where that is not ambiguous. Results that are not chosen are
- * those of the last step, in its structure.
+ * Inputs with names are keyword arguments, and results with names are members of a dict. Otherwise
+ * they have positions; an input is then called as the steps that take it call it, and a result as
+ * its step calls it, if that is unambiguous. If no results are chosen they are those of the last
+ * step, in its structure.
  *
- * Without a state each call of a step begins with the initial contents. Immutable but for counts;
- * any thread.
+ * Without a state each call of a step begins with the initial contents. Immutable except for
+ * counts; any thread.
  */
 #ifndef PTED_RUNTIME_PIPELINE_PIPELINE_H
 #define PTED_RUNTIME_PIPELINE_PIPELINE_H
@@ -26,15 +26,15 @@ struct rt_invocation;
 #define RT_PIPELINE_INPUTS_MAX 256 /* of the pipeline, and of a step */
 #define RT_PIPELINE_OUTPUTS_MAX 256
 
-/* Of a pipeline with those that are its steps, and theirs: the steps of all, these pipelines
- * counted too; what goes into steps; pipelines inside each other. */
+/* Limits of a pipeline including the pipelines in it: all steps, these pipelines counted too; all
+ * inputs of steps; pipelines inside each other. */
 #define RT_PIPELINE_ALL_STEPS_MAX 256
 #define RT_PIPELINE_ALL_SOURCES_MAX 4096
 #define RT_PIPELINE_DEPTH_MAX 16
 
-/* Where an input of a step comes from. */
+/* The source of an input of a step. */
 enum rt_source_kind {
-    RT_SOURCE_NONE,  /* nowhere: a scalar that the exporter fixed, or None */
+    RT_SOURCE_NONE,  /* none: a scalar that the exporter fixed, or None */
     RT_SOURCE_INPUT, /* input |index| of the pipeline */
     RT_SOURCE_STEP   /* result |index| of |step|, an earlier one */
 };
@@ -54,46 +54,48 @@ struct rt_pipeline_step {
 struct rt_pipeline_desc {
     const char *name; /* copied */
     const struct rt_pipeline_step *steps;
-    const char *const *models; /* by step: what counts call its method; copied; NULL: as the step */
+    const char *const *models; /* by step: how counts call its method; copied; NULL: as the step */
     uint32_t step_count;
-    const char *const *input_names; /* of all inputs, valid and different; NULL: they have none */
+    const char *const
+        *input_names; /* names of all inputs, valid and different; NULL: they have none */
     uint32_t input_name_count;
-    const struct rt_source *outputs; /* results of steps; none: all of the last step */
+    const struct rt_source *outputs; /* results of steps; none: all results of the last step */
     const char *const *output_names; /* likewise, but entries may be NULL; or NULL */
     uint32_t output_count;
 };
 
 /*
- * A program with the pipeline as its only method. ST_INVALID names the step and the input: an
- * index out of range, a later step, a type, rank or dim that cannot fit, an input of the pipeline
- * that nobody takes or that two steps take with sizes that exclude each other, and more steps in
- * all than there may be.
+ * A program with the pipeline as its only method. ST_INVALID names the step and the input: an index
+ * out of range, a later step, a type, rank or dim that cannot fit, an input of the pipeline that no
+ * step takes or that two steps take with incompatible sizes, or too many steps in all.
  */
 MUST_CHECK enum status rt_pipeline_new(const struct rt_pipeline_desc *desc,
                                        struct rt_program **out_program, struct error *err);
 
 bool rt_method_is_pipeline(const struct rt_method *method);
 
-/* Calls of methods and pipelines that one call of |method| is: 1, or as RT_PIPELINE_ALL_STEPS_MAX
- * counts them, and itself. */
+/* Calls of methods and pipelines in one call of |method|: 1, or all its steps as
+ * RT_PIPELINE_ALL_STEPS_MAX counts them, and the pipeline itself. */
 uint32_t rt_method_call_count(const struct rt_method *method);
 
-/* Bytes of heap that the steps of a call of |method| take, however deep; 0 if it is no pipeline. */
+/*
+ * Bytes of heap that the steps of a call of |method| take, at any depth; 0 if it is not a pipeline.
+ */
 size_t rt_method_steps_bytes(const struct rt_method *method);
 
-/* What the calls of one step have cost, whoever called the pipeline: from when the step's inputs
- * were there until its results were. */
+/* The cost of the calls of one step, from all callers of the pipeline: the time from when the
+ * step's inputs were there until its results were. */
 struct rt_step_counts {
     const char *name, *model;
     uint64_t count, ns;               /* those that succeeded */
     uint64_t failed_count, failed_ns; /* those that made their pipeline's call fail */
 };
 
-/* 0 of a method that is no pipeline. */
+/* 0 if the method is not a pipeline. */
 uint32_t rt_pipeline_step_count(const struct rt_method *method);
 struct rt_step_counts rt_pipeline_step_counts(const struct rt_method *method, uint32_t step);
 
-/* The cascade of a prepared call of a pipeline, to be traced. */
+/* The cascade of a prepared call of a pipeline, for tracing. */
 struct rt_cascade *rt_invocation_cascade(struct rt_invocation *invocation);
 
 #endif

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What a pipeline is to its callers: inputs and results, from those of its steps; how they nest,
- * and what they are called.
- */
+/* How callers see a pipeline: its inputs and results, from those of its steps; their structure and
+ * their names. */
 #include "config.h"
 
 #include <string.h>
@@ -12,7 +10,7 @@
 #include "runtime/pipeline/pipeline_priv.h"
 #include "runtime/program/names.h"
 
-/* A pipeline while it is described. */
+/* A pipeline that is being described. */
 struct describer {
     const struct rt_pipeline_desc *desc;
     struct rt_pipeline *pipeline;
@@ -26,7 +24,7 @@ static enum status exhausted(struct error *err)
 
 /* ---- inputs ---------------------------------------------------------------------------------- */
 
-/* What both take: the smaller bound, and the one size where one of them has only that. */
+/* What both steps take: the smaller bound, and a fixed size if one of them has only that. */
 static enum status intersect(struct rt_io *io, const struct rt_io *other, struct error *err)
 {
     TRY(rt_cascade_verify_edge(io, other, err));
@@ -65,7 +63,7 @@ static enum status describe_input(struct describer *d, const struct rt_pipeline_
     return ST_OK;
 }
 
-/* |count| inputs are known of: somebody has to take each of them. */
+/* |count| inputs are known: each must be taken by a step. */
 static enum status check_taken(const struct describer *d, uint32_t count, struct error *err)
 {
     const char *const *names = d->desc->input_names;
@@ -112,10 +110,8 @@ static enum status describe_results(struct describer *d, struct error *err)
     return ST_OK;
 }
 
-/*
- * What is one size in every step that feeds a result is one size in the result: known from the
- * steps' sizes, evaluated once for inputs whose dims do not vary.
- */
+/* A size that is fixed in every step that feeds a result is fixed in the result. It is known from
+ * the steps' sizes, evaluated once for inputs whose dims do not vary. */
 static enum status settle_sizes(struct describer *d, struct error *err)
 {
     struct rt_method *method = d->method;
@@ -145,7 +141,8 @@ static enum status settle_sizes(struct describer *d, struct error *err)
 
 /* ---- structure ------------------------------------------------------------------------------- */
 
-/* A dict of the |names|, or a sequence without them; a single value without a name is itself. */
+/* A dict of the |names|, or a sequence without them; a single value without a name stands for
+ * itself. */
 static enum status build_tree(struct arena *arena, const char *const *names, uint32_t count,
                               bool is_single, struct sip_tree *out, struct error *err)
 {
@@ -165,7 +162,7 @@ static enum status build_tree(struct arena *arena, const char *const *names, uin
     return sip_assign(leaves, count, arena, out, err);
 }
 
-/* Names live as long as the tree that has them for keys. */
+/* Names live as long as the tree in which they are keys. */
 static enum status copy_names(struct arena *arena, const char *const *names, uint32_t count,
                               const char *const **out, struct error *err)
 {
@@ -224,7 +221,7 @@ static enum status nest_inputs(const struct describer *d, struct sip_tree *out, 
     return build_tree(arena, names, d->method->input_count, false, out, err);
 }
 
-/* All of the last step's results come in its structure. */
+/* All results of the last step, in its structure. */
 static enum status nest_results(const struct describer *d, struct sip_tree *out, struct error *err)
 {
     const struct rt_pipeline_desc *desc = d->desc;
@@ -249,8 +246,7 @@ static bool has_name(const struct rt_io *io)
     return strcmp(io->name, io->alias) != 0;
 }
 
-/* An input is called what the steps call it that take it, if those that have a name for it agree.
- */
+/* An input is called as the steps that take it call it, if those that have a name for it agree. */
 static enum status hint_inputs(const struct describer *d, const char *const **out,
                                struct error *err)
 {
@@ -288,7 +284,7 @@ static bool is_given(const struct rt_pipeline_desc *desc, const char *name)
     return false;
 }
 
-/* A result has the name that it is given, or that which the step has for it. */
+/* A result has the name that it is given, or else its step's name for it. */
 static enum status hint_results(const struct describer *d, const char *const **out,
                                 struct error *err)
 {

@@ -12,14 +12,15 @@
 #include "runtime/program/example.h"
 
 struct scratch {
-    const struct shape **chosen;  /* by raw input of the pipeline: NULL until it is chosen */
+    const struct shape *
+        *chosen; /* shape of each raw input of the pipeline: NULL until it is chosen */
     const struct shape **given;   /* by raw input of the step */
     struct shape *shapes;         /* likewise */
     struct rt_result_info *infos; /* of all steps */
     uint32_t *first;              /* by step: of its results among |infos| */
 };
 
-/* What is known of a step's inputs: results of earlier ones, inputs that have been chosen. */
+/* The known inputs of a step: results of earlier steps, and inputs that have been chosen. */
 static void gather(const struct rt_pipeline *pipeline, const struct scratch *scratch, uint32_t step)
 {
     for (uint32_t i = 0; i < rt_method_input_count(pipeline->methods[step]); i++) {
@@ -41,7 +42,7 @@ static void gather(const struct rt_pipeline *pipeline, const struct scratch *scr
     }
 }
 
-/* The step's choice for the inputs of the pipeline that nobody has chosen. */
+/* Keeps the step's choice for the pipeline's inputs that are still open. */
 static void keep(const struct rt_method *method, const struct scratch *scratch, uint32_t step,
                  struct shape *out_shapes)
 {

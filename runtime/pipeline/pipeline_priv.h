@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The inside of a pipeline: what its making and its calls share. See runtime/pipeline/pipeline.h.
- */
+/* The inside of a pipeline, shared by making and calling it. See runtime/pipeline/pipeline.h. */
 #ifndef PTED_RUNTIME_PIPELINE_PIPELINE_PRIV_H
 #define PTED_RUNTIME_PIPELINE_PIPELINE_PRIV_H
 
@@ -29,11 +28,11 @@ struct rt_step_counter {
 
 struct rt_pipeline {
     uint32_t magic;
-    struct arena arena; /* of all that follows */
+    struct arena arena; /* holds all that follows */
     const char *const *names;
     const char *const *models;
     struct rt_step_counter *counters; /* by step */
-    uint32_t all_steps, all_sources;  /* with those of pipelines among the steps */
+    uint32_t all_steps, all_sources;  /* counts of pipelines among the steps included */
     size_t all_bytes;                 /* of heap that a call's steps take */
     uint32_t depth;                   /* 1: none of them is a pipeline */
     struct rt_method *const *methods; /* by step; their programs: refs held */
@@ -54,12 +53,12 @@ static inline struct rt_pipeline *rt_pipeline_of(const struct rt_method *method)
 
 void rt_pipeline_free(struct rt_pipeline *pipeline); /* NULL is fine */
 
-/* runtime/pipeline/pipeline_describe.c: the inputs and results of |method|, whose pipeline knows
- * its steps and who takes what; their structure and their names. */
+/* In runtime/pipeline/pipeline_describe.c: describes the inputs and results of |method|, with their
+ * structure and their names; the pipeline knows its steps and which of them take which input. */
 MUST_CHECK enum status rt_pipeline_describe(struct rt_method *method,
                                             const struct rt_pipeline_desc *desc, struct error *err);
 
-/* A call is over: counts its steps. |failed|: the one that ended it, or UINT32_MAX. */
+/* A call is over: counts its steps. |failed|: the step that ended it, or UINT32_MAX. */
 void rt_pipeline_count(struct rt_pipeline *pipeline, const struct rt_cascade *cascade,
                        uint32_t failed);
 
@@ -67,7 +66,7 @@ void rt_pipeline_count(struct rt_pipeline *pipeline, const struct rt_cascade *ca
 enum status rt_pipeline_prefix(const struct rt_pipeline *pipeline, uint32_t step,
                                struct error *err);
 
-/* The callable's functions of the same names. */
+/* The functions with these names in the callable's row. */
 MUST_CHECK enum status rt_pipeline_measure(struct rt_method *method,
                                            const struct shape *const *inputs, bool says_paths,
                                            struct rt_result_info *out_infos, size_t *out_bytes,

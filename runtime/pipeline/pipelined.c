@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A call of a pipeline: its inputs are those of its steps, by buffer identity, its results are
- * theirs, and the rest is the cascade's affair.
- */
+/* A call of a pipeline. Its inputs are inputs of its steps, by buffer identity; its results are
+ * results of its steps; the cascade does the rest. */
 #include "config.h"
 
 #include "base/check.h"
@@ -38,8 +36,11 @@ static void close_cascade(struct rt_invocation *inv)
 
 /* ---- what goes in ---------------------------------------------------------------------------- */
 
-/* What a step says of such an input is said to who gave it: it is called as in the pipeline.
- * Scalars are the exporter's: what was given has been compared with that already. */
+/*
+ * A message of a step about such an input goes to the pipeline's caller, so it uses the pipeline's
+ * name. Scalars are fixed by the exporter: the given value has been compared with the fixed one
+ * already.
+ */
 static enum status pass_input(struct rt_invocation *inv, const struct rt_pipeline_input *input,
                               struct error *err)
 {
@@ -70,7 +71,7 @@ static enum status pass_result(struct rt_invocation *inv, uint32_t index, struct
                                      bound->buffer, bound->offset, err);
 }
 
-/* A call without a state sees initial contents in each of its steps. */
+/* Without a state each step of the call begins with its initial contents. */
 static void pass_state(struct rt_invocation *inv, struct rt_invocation *step)
 {
     struct rt_state *part =
@@ -138,7 +139,7 @@ static enum status prepare(struct rt_invocation *inv, enum rt_prepare_mode mode,
     return ST_OK;
 }
 
-/* What step |at| says of its inputs, said of the pipeline's, where they are the same. */
+/* Translates a culprit among the inputs of step |at| to the pipeline's input, if it is one. */
 static struct rt_culprit find_culprit(const struct rt_invocation *inv, uint32_t at)
 {
     const struct rt_pipeline *pipeline = rt_pipeline_of(inv->method);
@@ -153,7 +154,7 @@ static struct rt_culprit find_culprit(const struct rt_invocation *inv, uint32_t 
     return culprit;
 }
 
-/* Something that the call had to wait for has failed: none of its steps is to blame. */
+/* Did something fail that the call had to wait for? Then none of its steps is to blame. */
 static bool is_forsaken(const struct rt_invocation *inv)
 {
     uint64_t value;

@@ -22,10 +22,8 @@ static bool is_view(const struct rt_node *node)
 
 /* ---- regions --------------------------------------------------------------------------------- */
 
-/*
- * |ready| of a value is the first region that may read it: 0 for inputs and constants, one after
- * its producer's region otherwise.
- */
+/* |ready| of a value is the first region that may read it: 0 for inputs and constants, otherwise
+ * the region after its producer's. */
 static void assign_regions(struct rt_flow *flow, uint32_t *ready)
 {
     for (uint32_t i = 0; i < flow->graph->node_count; i++) {
@@ -105,8 +103,9 @@ static void settle_homes(struct rt_flow *flow)
     }
 }
 
-/* The first result of a transient class is computed where the caller wants it;
- * others are copied. */
+/*
+ * The first result of a transient class is computed where the caller wants it; others are copied.
+ */
 static void settle_results(struct rt_flow *flow)
 {
     const struct rt_graph *graph = flow->graph;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Data flow: when each node of a graph runs and which values share memory. Depends on the graph
+ * Data flow: when each node of a graph runs, and which values share memory. Depends on the graph
  * alone, not on concrete dims, so it is made once for a method.
  *
- * Nodes are put into regions, as early as their arguments allow; what is in one region runs side by
- * side, a barrier stands between two. Values are put into classes: a view is in its base's class,
- * and an operator that may work in place joins its output to its input when nobody else needs that
- * any more. A class has one home for all its values.
+ * Nodes are put into regions, as early as their arguments allow. The nodes of one region run side
+ * by side; a barrier separates two regions. Values are put into classes: a view is in its base's
+ * class, and an operator that may work in place joins its output to its input if no other node
+ * needs the input any more. A class has one home for all its values.
  */
 #ifndef PTED_RUNTIME_PLAN_FLOW_H
 #define PTED_RUNTIME_PLAN_FLOW_H
@@ -39,34 +39,33 @@ struct rt_result_copy {
     uint32_t result, value;
 };
 
-/*
- * Inputs and results that lie in memory which the device reaches but slowly: they are copied into
- * the arena before the first region, and out of it behind the last.
- */
+/* Inputs and results in memory that the device reaches only slowly. They are copied into the arena
+ * before the first region, and out of it after the last. */
 struct rt_staging {
-    uint32_t inputs, results; /* the first so many of the graph's */
+    uint32_t inputs, results; /* how many of the graph's are the method's */
 };
 
 struct rt_flow {
     const struct rt_graph *graph; /* borrowed */
     struct rt_staging staging;
-    const struct rt_numbers *numbers; /* borrowed, set by the caller; NULL: plans know them all */
-    uint32_t *class_of;               /* by value: the value that names its class */
-    struct rt_storage *classes;       /* by value; those that name a class mean something */
-    bool *is_used;                    /* by value: some node or the caller reads it */
-    uint32_t *order;                  /* nodes that dispatch, by region, then as in the graph */
-    uint32_t *region;                 /* by node; views are in none */
+    const struct rt_numbers
+        *numbers;               /* borrowed, set by the caller; NULL: plans know all numbers */
+    uint32_t *class_of;         /* by value: the value that names its class */
+    struct rt_storage *classes; /* by value; only entries that name a class are meaningful */
+    bool *is_used;              /* by value: some node or the caller reads it */
+    uint32_t *order;            /* nodes that dispatch, by region, then as in the graph */
+    uint32_t *region;           /* by node; views have no region */
     uint32_t order_count, region_count;
     struct rt_result_copy *copies;
     uint32_t copy_count;
 };
 
-/* All storage from |arena|; |graph| stays as it is from now on. */
+/* All storage comes from |arena|; |graph| must not change from now on. */
 MUST_CHECK enum status rt_flow_make(struct rt_flow *flow, const struct rt_graph *graph,
                                     struct rt_staging staging, struct arena *arena,
                                     struct error *err);
 
-/* Input |index|, a tensor, is staged and read by somebody. */
+/* Input |index|, a tensor, is staged and a node reads it. */
 bool rt_flow_is_uploaded(const struct rt_flow *flow, uint32_t index);
 
 static inline const struct rt_storage *rt_flow_class(const struct rt_flow *flow, uint32_t value)

@@ -26,7 +26,7 @@ static void need_dims(struct search *s, const struct rt_dim *dims, uint32_t coun
     }
 }
 
-/* Everything of a value; lists of tensors are walked by need_all(). */
+/* All expressions of a value; need_all() walks lists of tensors. */
 static void need_value(struct search *s, uint32_t value)
 {
     const struct rt_value *v = &s->graph->values[value];
@@ -82,7 +82,7 @@ static bool is_free_symbol(const struct rt_dims *dims, uint32_t expr)
     return dims->exprs[expr].kind == RT_EXPR_SYMBOL && dims->solved[expr].expr == expr;
 }
 
-/* |is_known|: which expressions follow from symbols that are needed themselves. */
+/* |is_known|: which expressions follow from needed symbols. */
 static void find_known(const struct search *s, bool *is_known)
 {
     const struct rt_dims *dims = &s->graph->dims;
@@ -95,7 +95,7 @@ static void find_known(const struct search *s, bool *is_known)
     }
 }
 
-/* Symbols that are needed, then what else is needed and does not follow from them. */
+/* First the needed symbols, then needed expressions that do not follow from them. */
 static void choose_keys(struct search *s, const bool *is_known)
 {
     struct rt_numbers *numbers = s->numbers;
@@ -137,7 +137,7 @@ static enum status find_uses(struct search *s, const bool *is_known)
     return rt_graph_check(graph, s->err);
 }
 
-/* Scalars that come out of the graph and differ between runs of a plan. */
+/* Scalars among the graph's outputs that differ between runs of a plan. */
 static void find_outputs(struct search *s, const bool *is_known)
 {
     const struct rt_graph *graph = s->graph;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A plan: one method at one set of concrete dims, ready to be submitted. Sizes are numbers, every
+ * A plan: one block at one set of concrete dims, ready to be submitted. Sizes are numbers, every
  * value has its place, and the work is a recorded command buffer. Made from a graph and its flow;
  * immutable and shared by reference count. It keeps nothing of the graph but what the command
  * buffer references; the graph's constants must outlive it.
@@ -25,7 +25,7 @@ struct rt_plan_result {
     struct shape shape; /* of a tensor */
     size_t bytes;       /* of a tensor */
     int64_t number;     /* of an int; a float's bits; 0 or 1 of a bool */
-    uint32_t word;      /* the number is this one of the run's, unless RT_NO_WORD */
+    uint32_t word;      /* index of the run's word that is the number, or RT_NO_WORD */
     /*
      * A tensor of which only some rows are written when its memory holds an older content of input
      * |base|: by all of its |update_count| updates. Else RT_NO_BASE.
@@ -36,7 +36,7 @@ struct rt_plan_result {
 
 #define RT_NO_BASE UINT32_MAX
 
-/* A node that writes rows of result |result|; its RT_UPDATE_WORDS i64s lie at |offset|. */
+/* A node that writes rows of result |result|; its RT_UPDATE_WORDS i64s are at |offset|. */
 struct rt_plan_update {
     uint32_t result;
     size_t offset; /* in the arena */
@@ -51,18 +51,18 @@ struct rt_plan {
     uint32_t magic;
     atomic_uint refs;
     struct hal_command *command; /* owned */
-    size_t arena_bytes;          /* what slot 0 must hold */
-    size_t words_offset;         /* where in it the run's words are */
+    size_t arena_bytes;          /* size of the memory in slot 0 */
+    size_t words_offset;         /* offset of the run's words in it */
     uint32_t word_count;
     uint32_t input_count, result_count;
     struct rt_plan_result *results; /* owned */
     struct rt_plan_update *updates; /* owned */
     uint32_t update_count, update_capacity;
     bool is_empty; /* nothing has to be submitted */
-    size_t bytes;  /* memory that the plan itself takes, roughly */
+    size_t bytes;  /* memory that the plan itself takes, approximately */
 };
 
-/* The host reads and writes the end of the arena: it has to be memory that the host sees. */
+/* The host reads and writes the end of the arena, so the host must be able to access it. */
 static inline bool rt_plan_has_words(const struct rt_plan *plan)
 {
     return plan->word_count > 0 || plan->update_count > 0;
@@ -73,17 +73,16 @@ static inline uint32_t rt_slot_result(uint32_t input_count, uint32_t result)
     return RT_SLOT_INPUT + input_count + result;
 }
 
-/*
- * |values| holds the evaluated expressions of the graph's dims (rt_dims_eval). ST_TOO_LARGE when a
- * tensor or the arena exceeds what the device can hold.
- */
+/* |values| holds the evaluated expressions of the graph's dims (rt_dims_eval()). ST_TOO_LARGE if a
+ * tensor or the arena exceeds the device's limits. */
 MUST_CHECK enum status rt_plan_new(const struct rt_flow *flow, struct hal_device *device,
                                    const int64_t *values, struct rt_plan **out_plan,
                                    struct error *err);
 struct rt_plan *rt_plan_ref(struct rt_plan *plan);
 void rt_plan_unref(struct rt_plan *plan); /* NULL is fine */
 
-/* Regions, dispatches and memory, with the nodes of |graph| that they are for; deterministic. */
+/* Prints regions, dispatches and memory, with the nodes of |graph| that they belong to;
+ * deterministic. */
 void rt_plan_print(const struct rt_plan *plan, const struct rt_graph *graph,
                    const struct rt_notes *notes, struct buf *out);
 
