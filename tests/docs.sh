@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 #
 # The documents say what the tree says: each `name()` and each `struct name` in them exists in C,
-# each path in backquotes exists, each link to a page leads to one, each route is in
-# docs/serving.md, each option with its default in docs/, the limits and the options of pte in the
-# manual too, no line is over 100 columns.
+# each path in backquotes exists, each link leads to a file and a heading, each page of docs/
+# opens with an example, each route is in docs/serving.md, each option with its default in docs/,
+# the limits and the options of pte in the manual too, no line is over 100 columns.
 
 set -u
 : "${top_builddir:=.}"
@@ -29,6 +29,11 @@ mentioned() {
         awk '/^```/ { is_code = !is_code } { print is_code ? "" : $0 }' "$document" |
             grep -noE "$1" | sed "s|^|$document:|"
     done
+}
+
+# headings FILE: its headings, as links spell them.
+headings() {
+    sed -n 's/^##* //p' "$1" | tr '[:upper:]' '[:lower:]' | sed 's/[^a-z0-9 _-]//g; s/ /-/g'
 }
 
 # expect WHAT PATTERN: of lines FILE:LINE:NAME, those whose NAME, put for @, matches nowhere at the
@@ -57,16 +62,20 @@ expect() {
             [ -e "$path" ] || [ -e "$path.c" ] ||
                 echo "$file:$line: there is no $path"
         done
-    # shellcheck disable=SC2086
-    grep -noE '\]\([a-zA-Z/-]+\.md(#[a-z-]+)?\)' $DOCUMENTS |
-        sed -E 's/^([^:]*):([0-9]*):\]\(([^)#]*)(#([^)]*))?\)$/\1 \2 \3 \5/' |
-        while read -r file line page anchor; do
-            page=$(dirname "$file")/$page
-            [ -e "$page" ] || echo "$file:$line: there is no page $page"
-            [ -z "$anchor" ] ||
-                sed -n 's/^##* //p' "$page" | tr 'A-Z ' 'a-z-' | tr -cd 'a-z0-9\n-' |
-                grep -qx -- "$anchor" || echo "$file:$line: $page has no #$anchor"
+    # Links: the file exists, and has the heading.
+    mentioned '\]\([^)]+\)' | sed 's/\](\(.*\))$/\1/' | grep -vE ':https?:' |
+        while IFS=: read -r file line link; do
+            path=${link%%#*}
+            path=${path:+$(dirname "$file")/$path}
+            path=${path:-$file}
+            case $link in
+            *'#'*) headings "$path" 2>/dev/null | grep -qxF -- "${link#*#}" ;;
+            *) [ -e "$path" ] ;;
+            esac || echo "$file:$line: there is no $link"
         done
+    for page in docs/*.md; do
+        sed -n 3p "$page" | grep -qE '^(    |```)' || echo "$page:3: a page opens with an example"
+    done
     sed -n 's/^ROUTE([A-Z_]*, \([A-Z]*\), "\([^"]*\)".*/\1 \2/p' server/route.def |
         while read -r route; do
             grep -qF "\`$route\`" docs/serving.md || echo "docs/serving.md:1: no route $route"
