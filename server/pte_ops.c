@@ -123,7 +123,7 @@ const struct pte_command pte_ops_command = {
     .usage = "ops [--json]",
     .summary = "the operators that programs may use",
     .help = "Lists the operators, one a line: the name in graphs, the kinds of its arguments and\n"
-            "results (letters, see runtime/ops/op.h), the devices that have kernels for it, the\n"
+            "results (letters, see runtime/graph/op.h), the devices that have kernels for it, the\n"
             "element types of its first tensor, and the kernel calls of programs that mean it.\n"
             "\n"
             "  --json    an array of objects instead\n"

@@ -10,7 +10,7 @@
 
 struct rt_operator {
     const char *name;    /* in graphs; NULL: it is in none, the host computes it */
-    const char *args;    /* kinds of arguments and results, see runtime/ops/op.h; NULL likewise */
+    const char *args;    /* kinds of arguments and results, see runtime/graph/op.h; NULL likewise */
     const char *kernels; /* the kernel calls that mean it, between blanks; NULL: no call does */
     const char *kind;    /* "view", "scalar", "in place", "host", or "" */
     uint32_t dtypes;     /* bit d is set: its first tensor may be of enum dtype d; 0: it has none */

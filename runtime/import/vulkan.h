@@ -122,7 +122,7 @@ MUST_CHECK enum status rt_vulkan_number(struct rt_vulkan_import *v, uint32_t ind
 MUST_CHECK enum status rt_vulkan_whole(struct rt_vulkan_import *v, uint32_t index,
                                        int64_t *out_whole);
 /*
- * As argument kind |letter| of an operator's signature (runtime/ops/op.h); numbers of any kind
+ * As argument kind |letter| of an operator's signature (runtime/graph/op.h); numbers of any kind
  * become the kind that is wanted, as long as that keeps their value.
  */
 MUST_CHECK enum status rt_vulkan_argument(struct rt_vulkan_import *v, uint32_t index, char letter,
