@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The outside of a `.pte` file: identifier, extended header, and where the flatbuffer ends and the
- * segments begin. Recognises the related containers in order to name them.
- */
+/* The outer form of a `.pte` file: identifier, extended header, the end of the flatbuffer and the
+ * beginning of the segments. Recognises related containers in order to name them in errors. */
 #ifndef PTED_RUNTIME_PTE_CONTAINER_H
 #define PTED_RUNTIME_PTE_CONTAINER_H
 
@@ -23,12 +21,12 @@ MUST_CHECK enum status pte_container_parse(struct span file, struct pte_containe
 
 /* ---- also for data files --------------------------------------------------------------------- */
 
-/* A header says that the file has |end| bytes, or at least so many: ST_CORRUPT when it ends before
- * that. */
+/* A header says that the file has |end| bytes, or at least that many: ST_CORRUPT if the file ends
+ * before. */
 MUST_CHECK enum status pte_check_end(struct span file, uint64_t end, bool is_exact,
                                      struct error *err);
 
-/* Are the four bytes at |header| a version of the header that |letters| stand for? */
+/* Are the four bytes at |header| a version of the header that begins with |letters|? */
 bool pte_is_other_version(const uint8_t *header, const char *letters);
 
 #endif

@@ -2,10 +2,10 @@
 /*
  * From the flatbuffer to struct pte_program. decode.c reads the tables of the program, plan.c those
  * of a method, value.c and tensor.c its values, interface.c its inputs and outputs, instr.c its
- * instructions; verify.c looks at how
- * they relate. Each checks every number before it stores it, and stores what it checked.
+ * instructions; verify.c checks their relations. Each file checks every number before storing it,
+ * and stores the number that it checked.
  *
- * |err| is never NULL here: several steps put the place before the text.
+ * |err| is never NULL here: several levels put their place in front of the text.
  */
 #ifndef PTED_RUNTIME_PTE_DECODE_H
 #define PTED_RUNTIME_PTE_DECODE_H
@@ -34,7 +34,7 @@ struct pte_decoder {
     struct pte_plan *plan;                  /* the one being decoded */
 };
 
-/* Everything of |program| but its container. */
+/* Decodes everything of |program| except its container. */
 MUST_CHECK enum status pte_decode_program(struct pte_program *program, struct error *err);
 
 /* Each fills its part of decoder->plan from the plan's table. */
@@ -48,10 +48,10 @@ MUST_CHECK enum status pte_decode_tensor(struct pte_decoder *decoder,
                                          const struct flatbuf_table *table,
                                          const struct pte_tensor **out_tensor, struct error *err);
 
-/* Lists among the plan's inputs and outputs become their items: interface.c. */
+/* Replaces lists among the plan's inputs and outputs by their items: interface.c. */
 MUST_CHECK enum status pte_expand_lists(struct pte_decoder *decoder, struct error *err);
 
-/* What no single table shows: inputs, moves, jumps. May find the plan unsupported. */
+/* Checks that no single table shows: inputs, moves, jumps. May find the plan unsupported. */
 MUST_CHECK enum status pte_verify_plan(struct pte_decoder *decoder, struct error *err);
 
 /* ---- for the above ---- */
@@ -59,13 +59,13 @@ MUST_CHECK enum status pte_verify_plan(struct pte_decoder *decoder, struct error
 /* Zeroed storage of the program, or NULL with the reason in |err|. */
 void *pte_decode_array(struct pte_decoder *decoder, size_t count, size_t size, struct error *err);
 
-/* A copy of text that may be logged; "" when absent. */
+/* A copy of text that may be logged; "" if absent. */
 MUST_CHECK enum status pte_decode_text(struct pte_decoder *decoder,
                                        const struct flatbuf_table *table,
                                        struct flatbuf_field field, uint32_t bytes_max,
                                        const char **out_text, struct error *err);
 
-/* A vector of at most |max| elements; the second form wants it to be there. */
+/* A vector of at most |max| elements; the second function requires it to be present. */
 MUST_CHECK enum status pte_decode_vector(struct pte_decoder *decoder,
                                          const struct flatbuf_table *table,
                                          struct flatbuf_field field, uint32_t element_bytes,
@@ -77,7 +77,7 @@ MUST_CHECK enum status pte_decode_required(struct pte_decoder *decoder,
                                            uint32_t max, struct flatbuf_vector *out_vector,
                                            struct error *err);
 
-/* An index into the plan's values; |what| and |i| say whose. */
+/* An index into the plan's values; |what| and |i| say for errors where it stands. */
 MUST_CHECK enum status pte_decode_index(const struct pte_decoder *decoder, int64_t index,
                                         const char *what, uint32_t i, uint32_t *out_index,
                                         struct error *err);
@@ -87,26 +87,26 @@ MUST_CHECK enum status pte_decode_indices(struct pte_decoder *decoder, struct fl
                                           const char *what, const uint32_t **out_indices,
                                           struct error *err);
 
-/* The segments listed in |field|, which lie in |area|, into the decoder. */
+/* Reads the segments listed in |field|, which lie in |area|, into the decoder. */
 MUST_CHECK enum status pte_decode_segments(struct pte_decoder *decoder,
                                            const struct flatbuf_table *root,
                                            struct flatbuf_field field, struct span area,
                                            struct error *err);
 
-/* Keys and what is stored under them: whole segments. */
+/* Reads the keys and the whole segments stored under them. */
 MUST_CHECK enum status pte_decode_names(struct pte_decoder *decoder,
                                         const struct flatbuf_table *root,
                                         struct flatbuf_field field, struct pte_names *out_names,
                                         struct error *err);
 
-/* sizes and dim_order of a tensor or layout, whose slots these are. */
+/* sizes and dim_order of a tensor or layout at these slots. */
 MUST_CHECK enum status pte_decode_dims(struct pte_decoder *decoder,
                                        const struct flatbuf_table *table,
                                        struct flatbuf_field sizes, struct flatbuf_field dim_order,
                                        struct shape *out_shape, uint8_t out_order[SHAPE_RANK_MAX],
                                        struct error *err);
 
-/* The plan cannot run in this build; the first reason stays. */
+/* The plan cannot run in this build; only the first reason is kept. */
 MUST_CHECK enum status pte_decode_unsupported(struct pte_decoder *decoder, struct error *err,
                                               const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

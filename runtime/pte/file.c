@@ -20,11 +20,12 @@
 /* ---- mappings that may break ----------------------------------------------------------------- */
 
 /*
- * What the handler looks through. Nobody unmaps what somebody reads, so an address that faults in a
- * mapping has its slot; all others may change meanwhile, and are seen whole or not at all.
+ * The mappings that the handler searches. A mapping is not unmapped while it is read, so an address
+ * that faults in a mapping has its slot; all other slots may change meanwhile, and are seen either
+ * whole or not at all.
  */
 struct mapping {
-    atomic_uintptr_t begin; /* 0: the slot is free; TAKEN: it is being filled or given back */
+    atomic_uintptr_t begin; /* 0: the slot is free; TAKEN: it is being filled or released */
     atomic_uintptr_t end;   /* of its last page */
     atomic_bool is_broken;
 };
@@ -47,7 +48,7 @@ static struct mapping *find_mapping(uintptr_t address)
     return NULL;
 }
 
-/* From the page at |address| on there are zeros: what is behind it is gone as well. */
+/* Maps zeros from the page at |address| to the end: all bytes after it are gone as well. */
 static bool cover(struct mapping *m, uintptr_t address)
 {
     uintptr_t page = address & ~(page_bytes - 1);
@@ -60,7 +61,7 @@ static bool cover(struct mapping *m, uintptr_t address)
                 MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) != MAP_FAILED;
 }
 
-/* Only what a signal handler may call; the instruction is then tried again. */
+/* Uses only functions that a signal handler may call; the instruction is then tried again. */
 static void on_bus_error(int number, siginfo_t *info, void *context)
 {
     int error = errno;
@@ -68,7 +69,7 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
     (void)context;
     if (!m || !cover(m, (uintptr_t)info->si_addr)) {
         sigaction(number, &previous, NULL);
-        if (info->si_code != BUS_ADRERR) { /* a fault comes again by itself */
+        if (info->si_code != BUS_ADRERR) { /* the fault comes again by itself */
             raise(number);
         }
     }
@@ -107,7 +108,7 @@ static void give_back_slot(const struct pte_file *file)
     atomic_store(&mappings[file->slot].begin, 0);
 }
 
-/* Of all mapped files. */
+/* Guards all slots. */
 static atomic_uint descriptors;
 
 uint32_t pte_file_descriptors(void)
@@ -134,13 +135,13 @@ static enum status check_kind(const char *path, const struct stat *st, struct er
     return ST_OK;
 }
 
-/* munmap() wants a pointer to non-const although it changes no byte. */
+/* munmap() takes a pointer to non-const although it changes no byte. */
 static void unmap(struct span bytes)
 {
     must(munmap((void *)(uintptr_t)bytes.ptr, bytes.len) == 0);
 }
 
-/* Takes over |fd| when all is well. */
+/* Takes over |fd| on success. */
 static enum status map_fd(int fd, const char *path, struct pte_file *file, struct error *err)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -223,10 +224,8 @@ static enum status changed(const struct pte_file *file, const struct stat *st, s
                      file->name);
 }
 
-/*
- * Of the file itself: another one at the same path does not matter, and neither does the time of
- * its last change of status, which renaming over it or a backup moves.
- */
+/* The identity of the file itself. Another file at the same path does not matter, and neither does
+ * the time of the last change of status, which changes when the file is renamed or backed up. */
 enum status pte_file_verify(const struct pte_file *file, struct error *err)
 {
     struct stat st;

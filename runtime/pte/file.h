@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A regular file mapped read-only. Pages come from the page cache and are shared by every process
- * that maps the same file. Whoever replaces a model renames a new file over the old one, which
- * stays as it was for those that have it mapped.
+ * A regular file mapped read-only. Pages come from the page cache, and all processes that map the
+ * file share them. To replace a model, rename a new file over the old one: mappings of the old file
+ * do not change.
  *
- * A file that is written to or cut short in place is another matter. Reads of what is no longer
- * there give zeros instead of SIGBUS, which would end the process: the first mapping installs a
- * handler for addresses in mappings of this module; for all others the signal does what it did
- * before. Whoever has used the bytes asks pte_file_verify() before anything that follows from them
- * goes out.
+ * A file may also be written to or cut short in place. Reads behind its new end give zeros instead
+ * of SIGBUS, which would end the process: the first mapping installs a handler for addresses in
+ * mappings of this module; for any other address the signal has its former effect. Code that has
+ * used the bytes calls pte_file_verify() before it gives out anything computed from them.
  */
 #ifndef PTED_RUNTIME_PTE_FILE_H
 #define PTED_RUNTIME_PTE_FILE_H
@@ -20,38 +19,34 @@
 #include "base/bytes.h"
 #include "base/status.h"
 
-#define PTE_FILES_MAX 4096 /* mapped at a time */
+#define PTE_FILES_MAX 4096 /* files that may be mapped at a time */
 #define PTE_FILE_NAME_MAX 128
 
 struct pte_file {
     struct span bytes; /* aligned to a page */
-    int fd;            /* of the file that is mapped, whatever its path leads to today; -1: none */
+    int fd;            /* the mapped file itself, whatever its path leads to now; -1: none */
     struct timespec modified;
     uint32_t slot; /* among the mappings that the handler knows */
     bool is_mapped;
-    char name[PTE_FILE_NAME_MAX]; /* the end of its path, cut */
+    char name[PTE_FILE_NAME_MAX]; /* the end of its path, shortened */
 };
 
-/*
- * Refuses what is not a regular file, and an empty one; texts name the path. The file goes back
- * through pte_file_unmap(). Any thread.
- */
+/* Refuses an empty file and anything but a regular file; texts name the path. Release the file with
+ * pte_file_unmap(). Any thread. */
 MUST_CHECK enum status pte_file_map(const char *path, struct pte_file *out_file, struct error *err);
-void pte_file_unmap(struct pte_file *file); /* NULL and what holds no mapping are fine */
+void pte_file_unmap(struct pte_file *file); /* NULL and a file without a mapping are fine */
 
-/* Bytes in memory in the place of a file; they never change. */
+/* Bytes in memory instead of a file; they never change. */
 void pte_file_borrow(struct pte_file *file, struct span bytes);
 
-/*
- * ST_UNAVAILABLE when the file has another size or time of modification than when it was mapped, or
- * a read of it failed; |err| says which. Some 200 ns. Any thread.
- */
+/* ST_UNAVAILABLE if the file's size or time of modification has changed since it was mapped, or if
+ * reading it failed; |err| says which. Takes about 200 ns. Any thread. */
 MUST_CHECK enum status pte_file_verify(const struct pte_file *file, struct error *err);
 
-/* Nothing reads its bytes any more but to print them: pte_file_verify() is content from now on. */
+/* From now on its bytes are only printed: pte_file_verify() always succeeds. */
 void pte_file_forget(struct pte_file *file);
 
-/* Descriptors that mapped files hold now. Any thread. */
+/* Number of descriptors that mapped files hold now. Any thread. */
 uint32_t pte_file_descriptors(void);
 
 #endif

@@ -24,9 +24,9 @@ static enum status no_memory(struct error *err)
 }
 
 /*
- * Binds a mapping to the device, which gets a copy of what it cannot use in place. The const goes
- * here and nowhere else: the buffer is read-only, and recording a write to it is an invariant
- * violation.
+ * Binds a mapping to the device, which gets a copy of bytes that it cannot use in place. The const
+ * is removed here and nowhere else: the buffer is read-only, and recording a write to it is an
+ * invariant violation.
  */
 static enum status import_bytes(struct rt_files *files, struct span bytes,
                                 struct hal_buffer **out_buffer, struct error *err)
@@ -79,7 +79,7 @@ static bool is_named_after(const char *name, struct span stem)
            memcmp(name, stem.ptr, stem.len) == 0 && name[stem.len] == '.';
 }
 
-/* The order of looking: 1 to 3 as in the header; 0: not at all. */
+/* The place in the search order: 1 to 3 as in the header; 0: not searched. */
 static int rank_of(const char *name, struct span stem, bool is_alone)
 {
     if (is_named_after(name, stem)) {
@@ -143,7 +143,7 @@ static enum status add_found(struct rt_files *files, const char *folder, struct 
     return ST_OK;
 }
 
-/* Once: the folder becomes a list of data files. */
+/* Called once: makes a list of data files from the folder. */
 static enum status search(struct rt_files *files, struct error *err)
 {
     const char *path = files->path, *slash = strrchr(path, '/');
@@ -157,7 +157,7 @@ static enum status search(struct rt_files *files, struct error *err)
     stem.len -= ends_with((const char *)stem.ptr, ".pte") ? strlen(".pte") : 0;
     DIR *dir = opendir(slash ? folder : ".");
     if (!dir) {
-        return ST_OK; /* nothing to be found: the error will say that */
+        return ST_OK; /* there is nothing to find: the error will say so */
     }
     enum status status = list_folder(files, dir, &listing, err);
     closedir(dir);
@@ -185,7 +185,7 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* As many of the names as there is room for. */
+/* As many of the names as fit. */
 static enum status not_found(const struct rt_files *files, struct span key, struct error *err)
 {
     char text[SEARCHED_TEXT_MAX] = "";
@@ -297,7 +297,7 @@ void rt_files_note_use(struct rt_files *files, struct span bytes)
 
 enum status rt_files_verify(const struct rt_files *files, struct error *err)
 {
-    if (files->pte) { /* a pipeline has none */
+    if (files->pte) { /* a pipeline has no file */
         TRY(pte_file_verify(pte_file_of(files->pte), err));
     }
     for (uint32_t i = 0; i < files->data_count; i++) {

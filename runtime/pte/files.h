@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The files that a loaded program borrows bytes from: its own and its data files (`.ptd`), each as
- * read-only memory of the device.
+ * The files from which a loaded program borrows bytes: its own file and its data files (`.ptd`),
+ * each as read-only memory of the device.
  *
- * A program does not say in which file a key is. Either the caller names data files, and only those
- * are looked into; or they are found in the program's folder, the first that has the key being the
- * one, in this order:
+ * A program does not say which file has a key. The caller may name data files; then only those are
+ * searched. Otherwise they are searched in the program's folder, in this order, and the first file
+ * with the key counts:
  *
- *   1. STEM.ptd and STEM.*.ptd by name, where the program is STEM.pte
- *   2. _default_external_constant.ptd, as exporters call what has no name
- *   3. if there is no other .pte in the folder: all other .ptd files by name
+ *     1. STEM.ptd and STEM.*.ptd by name, for the program STEM.pte
+ *     2. _default_external_constant.ptd, the name that exporters use by default
+ *     3. if there is no other .pte in the folder: all other .ptd files by name
  *
- * A file is opened when a key is missing in those before it: a program that needs none opens none.
+ * A file is opened if a key is missing in the files before it; a program without external weights
+ * opens none.
  *
- * Filled by one thread while the program is loaded, constant afterwards.
+ * One thread fills it while the program is loaded; afterwards it is constant.
  */
 #ifndef PTED_RUNTIME_PTE_FILES_H
 #define PTED_RUNTIME_PTE_FILES_H
@@ -29,7 +30,7 @@ struct hal_buffer;
 struct hal_device;
 
 #define RT_DATA_FILES_MAX 64
-#define RT_FOLDER_ENTRIES_MAX 65536 /* that are looked at in search of data files */
+#define RT_FOLDER_ENTRIES_MAX 65536 /* entries of a folder that are looked at */
 
 struct rt_data_file {
     const char *path;
@@ -41,39 +42,37 @@ struct rt_data_file {
 struct rt_files {
     struct hal_device *device; /* borrowed */
     struct pte_program *pte;   /* owned */
-    struct hal_buffer *buffer; /* of the program's own file */
-    bool is_used;              /* by what is left of the program's own file when it is loaded */
+    struct hal_buffer *buffer; /* memory of the program's own file */
+    bool is_used;              /* the loaded program still borrows from its own file */
     struct arena arena;        /* paths */
-    const char *path;          /* of the program; NULL once its folder has been looked through */
+    const char *path;          /* of the program; NULL when its folder has been searched */
     struct rt_data_file data[RT_DATA_FILES_MAX];
     uint32_t data_count;
 };
 
-/*
- * Opens the program at |path| and links its external tensors. |data_paths| may be empty: search.
- * Copies the paths. After a failure rt_files_fini() as well.
- */
+/* Opens the program at |path| and links its external tensors. |data_paths| may be empty: the folder
+ * is searched. Copies the paths. After a failure call rt_files_fini() as well. */
 MUST_CHECK enum status rt_files_open(struct rt_files *files, struct hal_device *device,
                                      const char *path, const char *const *data_paths,
                                      uint32_t data_count, struct error *err);
 void rt_files_fini(struct rt_files *files);
 
-/* What is stored under |key|; ST_NOT_FOUND says where it was looked for. */
+/* The data stored under |key|; ST_NOT_FOUND says where it was searched. */
 MUST_CHECK enum status rt_files_find(struct rt_files *files, struct span key,
                                      const struct pte_named_data **out_data, struct error *err);
 
 /*
- * While the program is loaded, whatever still borrows bytes when that is done says which, an empty
- * range or one that lies in no file is fine. Files of which nothing was noted are not verified
- * after rt_files_settle(), which fails when a file changed meanwhile.
+ * While the program is loaded, code that will still borrow bytes afterwards notes them; an empty
+ * range, or one outside all files, is fine. rt_files_settle() fails if a file has changed
+ * meanwhile; after it, files without a note are not verified.
  */
 void rt_files_note_use(struct rt_files *files, struct span bytes);
 MUST_CHECK enum status rt_files_settle(struct rt_files *files, struct error *err);
 
-/* ST_UNAVAILABLE when a file that calls read from has changed: pte_file_verify(). Any thread. */
+/* ST_UNAVAILABLE if a file that calls read from has changed: pte_file_verify(). Any thread. */
 MUST_CHECK enum status rt_files_verify(const struct rt_files *files, struct error *err);
 
-/* Where borrowed bytes, which lie in one of the files, are in memory of the device. */
+/* The binding of borrowed bytes, which are in one of the files, in memory of the device. */
 void rt_files_locate(const struct rt_files *files, const uint8_t *bytes,
                      struct hal_binding *out_binding);
 

@@ -6,9 +6,9 @@
 #include <inttypes.h>
 
 #define OFFSET_BYTES 4
-#define VTABLE_HEAD_BYTES 4 /* its own length, then the table's */
+#define VTABLE_HEAD_BYTES 4 /* its own length, and the table's */
 
-/* Writers share strings now and then: so many elements may be read for every byte there is. */
+/* Writers sometimes share strings, so this many elements may be read for every byte. */
 #define ELEMENTS_PER_BYTE 4
 
 enum status flatbuf_init(struct flatbuf *fb, struct span bytes, struct error *err)
@@ -17,7 +17,8 @@ enum status flatbuf_init(struct flatbuf *fb, struct span bytes, struct error *er
         return error_set(err, ST_TOO_LARGE, "flatbuffer of %zu bytes: at most %d are possible",
                          bytes.len, INT32_MAX);
     }
-    /* A visit takes a reference of 4 bytes, and nobody shares tables that have references. */
+    /* A visit takes a reference of 4 bytes, and real writers do not share tables that have
+     * references. */
     *fb = (struct flatbuf){
         .bytes = bytes,
         .tables_left = bytes.len / OFFSET_BYTES,
@@ -38,7 +39,7 @@ static enum status spend(uint64_t *left, uint64_t amount, const char *what, stru
     return ST_OK;
 }
 
-/* Follows the offset at |at|, which lies in the buffer, to an aligned place that has 4 bytes. */
+/* Follows the offset at |at|, which is inside the buffer, to an aligned position with 4 bytes. */
 static enum status follow(const struct flatbuf *fb, uint32_t at, const char *name,
                           uint32_t *out_pos, struct error *err)
 {
@@ -111,7 +112,7 @@ enum status flatbuf_root(struct flatbuf *fb, struct flatbuf_table *out_table, st
     return open_table(fb, 0, "root", out_table, err);
 }
 
-/* The position of a field of |width| bytes; 0 when it is absent. */
+/* The position of a field of |width| bytes; 0 if it is absent. */
 static enum status find_field(const struct flatbuf *fb, const struct flatbuf_table *table,
                               struct flatbuf_field field, uint16_t width, uint32_t *out_pos,
                               struct error *err)

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A bounded reader of FlatBuffers. There is no separate verification: every access checks what it
- * is about to read, so nothing has to be remembered as "already checked", and a caller copies what
- * it needs as it goes. Loads work at any alignment.
+ * A bounded reader of FlatBuffers. There is no separate verification: every access checks the bytes
+ * that it is about to read, and a caller copies what it needs as it goes. Loads work at any
+ * alignment.
  *
- * Sharing lets a few bytes describe an endless structure. Therefore the reader has two budgets in
+ * Sharing lets a few bytes describe an endless structure. The reader therefore has two budgets in
  * proportion to its bytes: visited tables, and elements of vectors and strings. The caller's schema
  * bounds the depth; nothing here recurses.
  *
- * Errors name the field and the byte at fault, not where the table hangs: callers prefix that.
+ * Errors name the field and the byte at fault, but not the table's place: callers put that in
+ * front.
  */
 #ifndef PTED_RUNTIME_PTE_FLATBUF_H
 #define PTED_RUNTIME_PTE_FLATBUF_H
@@ -36,7 +37,7 @@ struct flatbuf_table {
 struct flatbuf_vector {
     uint32_t pos; /* of the first element; 0: the field is absent */
     uint32_t count;
-    const char *name; /* of the field, for errors about its elements */
+    const char *name; /* name of the field, for errors about its elements */
 };
 
 struct flatbuf_field {
@@ -44,16 +45,14 @@ struct flatbuf_field {
     const char *name;
 };
 
-/* ST_TOO_LARGE when 32-bit offsets cannot span |bytes|. */
+/* ST_TOO_LARGE if 32-bit offsets cannot span |bytes|. */
 MUST_CHECK enum status flatbuf_init(struct flatbuf *fb, struct span bytes, struct error *err);
 
 MUST_CHECK enum status flatbuf_root(struct flatbuf *fb, struct flatbuf_table *out_table,
                                     struct error *err);
 
-/*
- * The fields of a table. An absent one is no error: a scalar leaves *out as it is (put the default
- * there before), a table is not found, a vector or string has pos or ptr zero.
- */
+/* The fields of a table. An absent field is not an error: a scalar leaves *out unchanged (store the
+ * default before), a table is not found, a vector or string has pos or ptr zero. */
 MUST_CHECK enum status flatbuf_scalar(const struct flatbuf *fb, const struct flatbuf_table *table,
                                       struct flatbuf_field field, uint16_t width,
                                       const uint8_t **out, struct error *err);
@@ -66,7 +65,7 @@ MUST_CHECK enum status flatbuf_vector(struct flatbuf *fb, const struct flatbuf_t
 MUST_CHECK enum status flatbuf_string(struct flatbuf *fb, const struct flatbuf_table *table,
                                       struct flatbuf_field field, struct span *out_text,
                                       struct error *err);
-/* A vector of bytes that will be borrowed, not walked: free of charge. */
+/* A vector of bytes that is borrowed and not walked: it costs no budget. */
 MUST_CHECK enum status flatbuf_bytes(const struct flatbuf *fb, const struct flatbuf_table *table,
                                      struct flatbuf_field field, struct span *out_bytes,
                                      struct error *err);

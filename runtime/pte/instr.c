@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Instructions. The chains of a plan run one after another, so they are laid end to end here and
- * jump destinations, which count within their chain, are moved along.
- */
+/* Instructions. The chains of a plan run one after another, so they are joined here, and the
+ * destinations of jumps, which count within their chain, are adjusted. */
 #include "config.h"
 
 #include "runtime/pte/decode.h"
@@ -28,7 +26,7 @@ static enum status decode_args(struct pte_decoder *decoder, const struct flatbuf
     return ST_OK;
 }
 
-/* What is called: an index into a list of |count|. */
+/* The called operator or delegate: an index into a list of |count|. */
 static enum status decode_callee(struct pte_decoder *decoder, const struct flatbuf_table *table,
                                  struct flatbuf_field field, uint32_t count,
                                  struct pte_instr *instr, struct error *err)
@@ -126,7 +124,7 @@ static enum status open_chain(struct pte_decoder *decoder, struct flatbuf_vector
                                err);
 }
 
-/* One step for the sum, another for the instructions: chains are few. */
+/* First the sum, then the instructions: there are few chains. */
 static enum status count_instrs(struct pte_decoder *decoder, struct flatbuf_vector chains,
                                 uint32_t *out_count, struct error *err)
 {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The inputs and outputs of a method. A list among them stands for its items, in their order, as
- * exporters write structures anyway: what is behind sees tensors, numbers, strings and nones only.
- * A none of a list has no value of its own in a file, and neither have the numbers of a list of
- * doubles or bools; they become further values of the plan, behind those of the file. So do the
- * integers of an input, of which a file may name one several times: what is given for them has to
- * be what the file says, so nothing reads them.
+ * The inputs and outputs of a method. A list among them is replaced by its items, in order, which
+ * is how exporters write structures anyway: later code sees only tensors, numbers, strings and
+ * nones.
+ *
+ * A none in a list has no value of its own in a file, and neither have the numbers of a list of
+ * doubles or bools; they become further values of the plan, after those of the file. So do the
+ * integers of an input, because a file may name one value several times: the caller must give the
+ * numbers of the file, so no instruction reads them.
  */
 #include "config.h"
 
@@ -16,11 +18,11 @@
 
 #include "runtime/pte/limits.h"
 
-/* The values of a plan while they grow. */
+/* The values of a plan under construction. */
 struct expansion {
     struct pte_decoder *decoder;
     bool is_input;
-    struct pte_value *values; /* of the file, then made ones; NULL: only counts */
+    struct pte_value *values; /* values of the file, then made ones; NULL: only counts */
     uint32_t made;
 };
 
@@ -38,7 +40,7 @@ static uint32_t add_value(struct expansion *e, struct pte_value value)
     return index;
 }
 
-/* The plan value that stands for item |i| of |list|. */
+/* The plan value for item |i| of |list|. */
 static uint32_t item_of(struct expansion *e, const struct pte_value *list, uint32_t i)
 {
     const struct pte_value *values = e->decoder->plan->values;
@@ -61,7 +63,7 @@ static uint32_t item_of(struct expansion *e, const struct pte_value *list, uint3
     }
 }
 
-/* Replaces lists by their items. |to| is NULL when only |*count| is wanted. */
+/* Replaces lists by their items. |to| is NULL if only |*count| is wanted. */
 static enum status expand(struct expansion *e, const uint32_t *from, uint32_t from_count,
                           uint32_t *to, uint32_t *out_count, struct error *err)
 {
@@ -86,7 +88,7 @@ static enum status expand(struct expansion *e, const uint32_t *from, uint32_t fr
     return ST_OK;
 }
 
-/* Both lists of the plan; the made values are numbered from 0 on. */
+/* For both lists of the plan; made values are numbered from 0. */
 static enum status expand_both(struct expansion *e, uint32_t *in, uint32_t *out, uint32_t counts[2],
                                struct error *err)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The most that a program may contain. Real programs stay far below (the largest seen have some ten
- * thousand values); beyond it a file is refused before anything is allocated for it. Memory for the
- * decoded form is bounded by the size of the flatbuffer besides.
+ * Limits of a program. Real programs stay far below them (the largest seen have some ten thousand
+ * values). A file beyond a limit is refused before anything is allocated for it. The size of the
+ * flatbuffer bounds the memory for the decoded form as well.
  */
 #ifndef PTED_RUNTIME_PTE_LIMITS_H
 #define PTED_RUNTIME_PTE_LIMITS_H
 
-#define PTE_FILE_BYTES_MIN 64 /* any smaller file cannot hold a program */
+#define PTE_FILE_BYTES_MIN 64 /* a smaller file cannot hold a program */
 #define PTE_PLANS_MAX 256
 #define PTE_SEGMENTS_MAX (1u << 16)
 #define PTE_NAMED_DATA_MAX (1u << 16)
@@ -25,7 +25,7 @@
 #define PTE_NAME_MAX 1024       /* operators, delegates, keys, qualified names */
 #define PTE_STRUCTURE_MAX (1u << 20)
 
-/* Bytes of the decoded form: for every byte of the flatbuffer, and for any file. */
+/* Bytes of the decoded form: for each byte of the flatbuffer, and for any file. */
 #define PTE_DECODED_PER_BYTE 32
 #define PTE_DECODED_MIN (UINT64_C(64) << 10)
 #define PTE_DECODED_MAX (UINT64_C(512) << 20)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Tensors whose bytes are in another file. A layout that is not the program's own is refused: it is
- * the wrong file, and only its key agrees by chance.
- */
+/* Tensors whose bytes are in another file. A layout that differs from the program's is refused:
+ * then the file is the wrong one, and only the key agrees by chance. */
 #include "config.h"
 
 #include "base/check.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A `.ptd` file: weights that a program names and does not contain. Checked and copied like a
- * program (pte.h); only the entries' bytes are borrowed from the mapping. Immutable; any thread.
- */
+/* A `.ptd` file: weights that a program names but does not contain. Checked and copied like a
+ * program (pte.h); only the entries' bytes are borrowed from the mapping. Immutable; any thread. */
 #ifndef PTED_RUNTIME_PTE_PTD_H
 #define PTED_RUNTIME_PTE_PTD_H
 
@@ -10,7 +8,8 @@
 
 struct ptd_file;
 
-/* Maps the regular file at |path|. ST_CORRUPT, ST_UNSUPPORTED or ST_TOO_LARGE say what is where. */
+/* Maps the regular file at |path|. ST_CORRUPT, ST_UNSUPPORTED or ST_TOO_LARGE say what is wrong and
+ * where. */
 MUST_CHECK enum status ptd_open(const char *path, struct ptd_file **out_file, struct error *err);
 
 /* The same for bytes in memory, which the caller keeps until ptd_free(). */
@@ -20,7 +19,7 @@ void ptd_free(struct ptd_file *file); /* NULL is fine */
 
 const struct pte_names *ptd_names(const struct ptd_file *file);
 
-/* The whole file: what the entries' bytes lie in (runtime/pte/file.h). */
+/* The whole file, which contains the entries' bytes (runtime/pte/file.h). */
 struct pte_file *ptd_file_of(struct ptd_file *file);
 
 #endif

@@ -2,14 +2,14 @@
 /*
  * A `.pte` file as plain arrays.
  *
- * pte_open() maps the file, checks all of it once and copies everything that has structure into
- * one bounded arena. Afterwards every index, count and range here is known to be valid, and a file
- * that is rewritten in place or cut short can change weights but not safety: pte/file.h. Only bytes
- * without structure are borrowed from the mapping: constants, delegate payloads, compile specs and
- * named data. They may be aligned to nothing in old files; whoever reads them as numbers looks at
- * the pointer first.
+ * pte_open() maps the file, checks all of it once and copies everything with structure into one
+ * bounded arena. Afterwards every index, count and range here is valid, and a file that is
+ * rewritten or cut short in place can change weights but not safety: pte/file.h. Only bytes without
+ * structure are borrowed from the mapping: constants, delegate payloads, compile specs and named
+ * data. In old files they may be unaligned; code that reads them as numbers checks the pointer
+ * first.
  *
- * Immutable after it was made; any thread may read it until pte_free().
+ * Immutable once made; any thread may read it until pte_free().
  */
 #ifndef PTED_RUNTIME_PTE_PTE_H
 #define PTED_RUNTIME_PTE_PTE_H
@@ -30,31 +30,31 @@ struct pte_program;
 #define PTE_NO_VALUE UINT32_MAX /* an absent entry of an optional tensor list */
 
 enum pte_kind {
-    PTE_NULL, /* an optional argument that was not given */
+    PTE_NULL, /* an absent optional argument */
     PTE_INT,
     PTE_BOOL,
     PTE_DOUBLE,
     PTE_STRING,
     PTE_TENSOR,
-    PTE_INT_LIST, /* of values that are PTE_INT, read at the moment of use */
+    PTE_INT_LIST, /* indices of values that are PTE_INT, read at the moment of use */
     PTE_DOUBLE_LIST,
     PTE_BOOL_LIST,
-    PTE_TENSOR_LIST,          /* of values that are PTE_TENSOR */
-    PTE_OPTIONAL_TENSOR_LIST, /* of values that are PTE_TENSOR, or PTE_NO_VALUE */
+    PTE_TENSOR_LIST,          /* indices of values that are PTE_TENSOR */
+    PTE_OPTIONAL_TENSOR_LIST, /* indices of values that are PTE_TENSOR, or PTE_NO_VALUE */
     PTE_KIND_COUNT
 };
 
 enum pte_dynamism { PTE_STATIC, PTE_DYNAMIC_BOUND, PTE_DYNAMIC_UNBOUND };
 
 enum pte_storage {
-    PTE_UNBOUND,  /* none in the file: the caller's memory, or another tensor's while running */
+    PTE_UNBOUND,  /* none in the file: the caller's memory, or another tensor's during a run */
     PTE_CONSTANT, /* |bytes|, or the entry |name| of a `.ptd` when external; never written */
-    PTE_PLANNED,  /* |arena| at |offset|; |bytes| (external: |name|) is the state at load, if any */
+    PTE_PLANNED,  /* |arena| at |offset|; |bytes| (external: |name|) is the initial state, if any */
 };
 
 struct pte_tensor {
     enum dtype dtype;
-    int8_t scalar_type; /* the file's number of |dtype| */
+    int8_t scalar_type; /* number of |dtype| in the file */
     enum pte_dynamism dynamism;
     enum pte_storage storage;
     bool is_external;                  /* the bytes are in a `.ptd` */
@@ -79,7 +79,7 @@ struct pte_list {
 struct pte_value {
     enum pte_kind kind;
     union {
-        int64_t int_value; /* the initial one: a program may overwrite its scalars */
+        int64_t int_value; /* the initial value: a program may overwrite its scalars */
         bool bool_value;
         double double_value;
         struct span string;
@@ -118,10 +118,10 @@ struct pte_delegate {
     uint32_t spec_count;
 };
 
-/* One method. Several chains of instructions, should a file have them, follow each other here. */
+/* One method. If a file has several chains of instructions, they follow each other here. */
 struct pte_plan {
     const char *name;            /* 1 to 128 bytes of printable UTF-8 without '/'; unique */
-    const struct error *failure; /* NULL, or why this method cannot be used: then do not use it */
+    const struct error *failure; /* NULL, or the reason why this method cannot be used */
     const char *encoded_inputs, *encoded_outputs; /* how arguments nest; "" when not stored */
     const struct pte_value *values;
     const uint32_t *inputs, *outputs; /* indices into |values|; none is a list */
@@ -133,7 +133,7 @@ struct pte_plan {
     uint32_t arena_count;
 };
 
-/* What a `.ptd` says of an entry's bytes. */
+/* The layout of an entry's bytes, as a `.ptd` describes it. */
 struct pte_layout {
     int8_t scalar_type;
     struct shape shape;
@@ -143,7 +143,7 @@ struct pte_layout {
 struct pte_named_data {
     const char *key; /* unique */
     struct span bytes;
-    const struct pte_layout *layout; /* NULL: not said; always NULL in a program */
+    const struct pte_layout *layout; /* NULL: not given; always NULL in a program */
 };
 
 /* Entries in the order of the file. */
@@ -153,10 +153,11 @@ struct pte_names {
     uint32_t count;
 };
 
-/* NULL when there is none. */
+/* NULL if there is none. */
 const struct pte_named_data *pte_names_find(const struct pte_names *names, struct span key);
 
-/* Maps the regular file at |path|. ST_CORRUPT, ST_UNSUPPORTED or ST_TOO_LARGE say what is where. */
+/* Maps the regular file at |path|. ST_CORRUPT, ST_UNSUPPORTED or ST_TOO_LARGE say what is wrong and
+ * where. */
 MUST_CHECK enum status pte_open(const char *path, struct pte_program **out_program,
                                 struct error *err);
 
@@ -166,19 +167,19 @@ MUST_CHECK enum status pte_parse(struct span bytes, struct pte_program **out_pro
 
 void pte_free(struct pte_program *program); /* NULL is fine */
 
-/* The whole file: what borrowed bytes lie in (runtime/pte/file.h). */
+/* The whole file, which contains the borrowed bytes (runtime/pte/file.h). */
 struct pte_file *pte_file_of(struct pte_program *program);
 
 /* All methods, in the order of the file. */
 const struct pte_plan *pte_plans(const struct pte_program *program, size_t *out_count);
 
-/* What delegates look up by key. */
+/* Data that delegates look up by key. */
 const struct pte_names *pte_named_data(const struct pte_program *program);
 
 /*
- * Finds the bytes of tensors that lie in `.ptd` files; |lookup| sets |out_data| or says why it
- * cannot. A plan with a tensor whose bytes are not found, or are of another layout, cannot be used
- * and keeps the reason. Once, before the program is shared; the bytes outlive it.
+ * Finds the bytes of tensors in `.ptd` files; |lookup| sets |out_data| or the reason why it cannot.
+ * If a tensor's bytes are missing, or have another layout, its plan cannot be used and keeps the
+ * reason. To be called once, before the program is shared; the bytes outlive it.
  */
 typedef enum status pte_lookup_f(void *user, const char *key,
                                  const struct pte_named_data **out_data, struct error *err);
@@ -191,16 +192,14 @@ struct pte_source {
     int32_t line;
 };
 
-/*
- * The line that instruction |instr| of plan |plan| comes from, the innermost that is not PyTorch's.
- * False: the exporter kept none.
- */
+/* The source line of instruction |instr| of plan |plan|: the innermost one outside PyTorch. False:
+ * the exporter kept none. */
 bool pte_find_source(const struct pte_program *program, uint32_t plan, uint32_t instr,
                      struct pte_source *out_source);
 
 const char *pte_kind_name(enum pte_kind kind);
 
-/* A listing for people, the same for the same bytes: container, segments, methods. */
+/* A listing for people, deterministic: container, segments, methods. */
 void pte_print(const struct pte_program *program, struct buf *out);
 
 #endif

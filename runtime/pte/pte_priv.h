@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The inside of a program, for the files of runtime/pte. */
+/* The inside of a program, shared by the files of runtime/pte. */
 #ifndef PTED_RUNTIME_PTE_PTE_PRIV_H
 #define PTED_RUNTIME_PTE_PTE_PRIV_H
 
@@ -9,7 +9,7 @@
 #include "runtime/pte/pte.h"
 
 struct pte_segment {
-    uint64_t offset; /* from the start of the segments */
+    uint64_t offset; /* offset of the segment from the start of the segments */
     struct span bytes;
 };
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The fields of a program's flatbuffer that are read, by slot. Slots follow the order in
- * ExecuTorch's schema/program.fbs; a union's tag and table take one each.
- */
+/* The fields that are read of a program's flatbuffer, by slot. Slots follow the order in
+ * ExecuTorch's schema/program.fbs; a union takes one slot for its tag and one for its table. */
 #ifndef PTED_RUNTIME_PTE_SCHEMA_H
 #define PTED_RUNTIME_PTE_SCHEMA_H
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lines of the exported model's source, where the exporter kept them: a stack of frames for each
- * instruction, outermost first. They are only for people, so they are read again from the
- * flatbuffer for each that is asked for, and what is wrong with them only means that there are
- * none.
+ * Lines of the exported model's source, if the exporter kept them: a stack of frames for each
+ * instruction, outermost first. They are only for people. So each request reads them from the
+ * flatbuffer again, and if they are malformed there simply are none.
  */
 #include "config.h"
 
@@ -14,7 +13,7 @@
 #include "runtime/pte/schema.h"
 #include "runtime/pte/text.h"
 
-/* A model's own modules call each other; nobody nests them deeper. */
+/* A model's own modules call each other; real models do not nest them deeper. */
 #define FRAMES_MAX 256
 
 struct reader {
@@ -31,7 +30,7 @@ static bool open_plan(struct reader *r, uint32_t plan, struct flatbuf_table *out
            plan < plans.count && flatbuf_table_at(&r->fb, plans, plan, out, &r->ignored) == ST_OK;
 }
 
-/* The frames of instruction |instr|, which counts through all chains. */
+/* The frames of instruction |instr|, which is counted over all chains. */
 static bool find_frames(struct reader *r, const struct flatbuf_table *plan, uint32_t instr,
                         struct flatbuf_vector *out)
 {
@@ -69,7 +68,7 @@ static bool read_frame(struct reader *r, struct flatbuf_vector frames, uint32_t 
            pte_text_is_plain(out->file) && pte_text_is_plain(out->text);
 }
 
-/* Is it a file of PyTorch, which every model's frames end in? */
+/* Is it a file of PyTorch? Every model's frames end in one. */
 static bool is_library(struct span file)
 {
     static const char part[] = "/torch/";

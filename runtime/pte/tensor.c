@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tensors: element type, shape, order of dims, and where the bytes are. What this build does not
- * compute with makes the method unsupported; only a contradiction makes the file corrupt.
+ * Tensors: element type, shape, order of dims, and the place of the bytes. An element type or form
+ * that this build lacks makes the method unsupported; only a contradiction makes the file corrupt.
  */
 #include "config.h"
 
@@ -113,7 +113,7 @@ static enum status decode_type(struct pte_decoder *decoder, const struct flatbuf
                                         foreign_type_name(tensor->scalar_type));
 }
 
-/* Fields that have one value in every program that this build runs. */
+/* Fields that have one value in every program that this build can run. */
 static enum status decode_rarities(struct pte_decoder *decoder, const struct flatbuf_table *table,
                                    struct pte_tensor *tensor, struct error *err)
 {
@@ -252,7 +252,7 @@ static enum status find_segment_bytes(const struct pte_decoder *decoder,
     return ST_OK;
 }
 
-/* Initial bytes of planned memory, or a constant; index 0 means that there are none. */
+/* Initial bytes of planned memory, or a constant; index 0 means none. */
 static enum status find_bytes(struct pte_decoder *decoder, const struct placement *placement,
                               struct pte_tensor *tensor, struct error *err)
 {
@@ -269,7 +269,7 @@ static enum status find_bytes(struct pte_decoder *decoder, const struct placemen
     return find_inline_bytes(decoder, placement->data_index, tensor, err);
 }
 
-/* pte_link() comes back to it. */
+/* pte_link() finds the bytes later. */
 static enum status note_external(struct pte_decoder *decoder, struct pte_tensor *tensor,
                                  struct error *err)
 {
@@ -317,7 +317,7 @@ enum status pte_decode_tensor(struct pte_decoder *decoder, const struct flatbuf_
     TRY(decode_rarities(decoder, table, tensor, err));
     TRY(decode_placement(decoder, table, tensor, &placement, err));
     if (!is_known) {
-        return ST_OK; /* the number of bytes is not known either */
+        return ST_OK; /* the number of bytes is unknown as well */
     }
     if (shape_bytes(&tensor->shape, tensor->dtype, &tensor->byte_count, err) != ST_OK) {
         err->code = ST_CORRUPT;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Is text from a file fit for logs, terminals and URLs? */
+/* Is text from a file safe for logs, terminals and URLs? */
 #ifndef PTED_RUNTIME_PTE_TEXT_H
 #define PTED_RUNTIME_PTE_TEXT_H
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The values of a plan. List items may name values that come later, so a first pass finds every
- * value's kind and table, and a second one reads the tables.
- */
+/* The values of a plan. Items of lists may name later values, so a first pass finds every value's
+ * kind and table, and a second pass reads the tables. */
 #include "config.h"
 
 #include "runtime/pte/decode.h"
@@ -44,7 +42,7 @@ static enum status decode_double(struct pte_decoder *decoder, const struct flatb
     return flatbuf_f64(&decoder->fb, table, scalar_val, &value->double_value, err);
 }
 
-/* Any bytes: what a program computes with is not text that pted prints. */
+/* Any bytes: a program's own strings are not text that pted prints. */
 static enum status decode_string(struct pte_decoder *decoder, const struct flatbuf_table *table,
                                  struct pte_value *value, struct error *err)
 {
@@ -173,7 +171,7 @@ static enum status decode_optional_tensor_list(struct pte_decoder *decoder,
     return ST_OK;
 }
 
-/* By the union's tag in the file; 0 is no value at all. */
+/* By the union's tag in the file; 0 means no value. */
 static const enum pte_kind kind_of_tag[] = {
     [1] = PTE_NULL,
     [2] = PTE_INT,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The second look at a plan, when every index in it is in range: do the values that inputs, moves,
- * jumps and frees name fit what is done with them? Arguments of kernels and delegates are not
- * looked at; only their importer knows what they should be.
+ * The second check of a plan, when every index in it is in range: do the values that inputs, moves,
+ * jumps and frees name fit their use? Arguments of kernels and delegates are not checked; only
+ * their importer knows the requirements.
  */
 #include "config.h"
 
@@ -37,7 +37,7 @@ static enum status verify_inputs(const struct pte_plan *plan, bool *is_input, st
     return ST_OK;
 }
 
-/* A value keeps its kind for good: lists have been checked against it. */
+/* A value keeps its kind: lists have been checked against it. */
 static enum status verify_move(const struct pte_value *from, const struct pte_value *to,
                                struct error *err)
 {
@@ -56,8 +56,8 @@ static enum status verify_move(const struct pte_value *from, const struct pte_va
     return ST_OK;
 }
 
-/* A number may become a bool before it is looked at: primitive operators replace what they write.
- */
+/* A number may become a bool before it is read: primitive operators replace the value that they
+ * write. */
 static enum status verify_condition(const struct pte_value *value, struct error *err)
 {
     if (value->kind == PTE_BOOL || value->kind == PTE_INT || value->kind == PTE_DOUBLE ||
