@@ -101,8 +101,9 @@ def settings_of_a_model():
     with Daemon([*ONE_WORKER, f"--model=late={DEEP}", "--set=late:request-timeout=10ms",
                  "--set=deep:queue-count-max=1"]) as daemon:
         taken = occupy(daemon) + [send(daemon, 1)]
+        wait_for_load(daemon, 2, 1)
         late = send(daemon, load.MANY_ROWS, model="late")
-        wait_until("one waits", lambda: send(daemon, 1).answer() == 429)
+        expect("one too many", send(daemon, 1).answer(), 429)
         expect("late", late.answer(), 504)
         text = json.loads(late.body)["error"]
         expect("text", "after 10 ms" in text, True)
