@@ -77,9 +77,9 @@ def late_while_running():
     """It is cut off, and the worker is free for the next one."""
     with Daemon([*HELD_WORKER]) as daemon:
         expect("the first, with its plan", send_hold(daemon, 1).answer(), 200)
-        late = send_hold(daemon, 1, fields=["X-Request-Timeout-Ms: 50"], goes_on=True)
+        late = send_hold(daemon, 1, fields=["X-Request-Timeout-Ms: 500"], goes_on=True)
         expect("late", late.answer(), 504)
-        expect("text", json.loads(late.body)["error"], "model 'hold': not done after 50 ms")
+        expect("text", json.loads(late.body)["error"], "model 'hold': not done after 500 ms")
         late.send(hold_request(1))
         expect("the next one", late.answer(), 200)
 
