@@ -9,7 +9,6 @@
 
 #include "base/check.h"
 #include "runtime/ops/apply.h"
-#include "runtime/ops/op.h"
 
 /* Decoded tables take some ten times the bytes of the payload that they come from. */
 #define DECODED_BYTES_MAX (64u << 20)
@@ -277,13 +276,11 @@ enum status rt_vulkan_argument(struct rt_vulkan_import *v, uint32_t index, char 
 
 /* ---- building -------------------------------------------------------------------------------- */
 
-enum status rt_vulkan_apply(struct rt_vulkan_import *v, const char *op, const uint32_t *args,
-                            uint32_t arg_count, enum dtype dtype, uint32_t *out_value)
+enum status rt_vulkan_apply(struct rt_vulkan_import *v, const struct rt_op *op,
+                            const uint32_t *args, uint32_t arg_count, enum dtype dtype,
+                            uint32_t *out_value)
 {
     TRY(rt_graph_check(v->graph, v->err));
-    if (!rt_op_find(op)) {
-        return error_set(v->err, ST_UNSUPPORTED, "%s is not supported", op);
-    }
     return rt_op_apply(v->graph, op, args, arg_count, dtype, out_value, v->err);
 }
 
@@ -302,7 +299,7 @@ enum status rt_vulkan_front(struct rt_vulkan_import *v, uint32_t value, int64_t 
     uint32_t args[] = {
         value, rt_graph_int(v->graph, rt_dim_of(dim)), rt_graph_int(v->graph, rt_dim_of(0)),
         rt_graph_int(v->graph, rt_dim_of(count)), rt_graph_int(v->graph, rt_dim_of(1))};
-    return rt_vulkan_apply(v, "slice", args, 5, tensor->dtype, out_value);
+    return rt_vulkan_apply(v, RT_OP(slice), args, 5, tensor->dtype, out_value);
 }
 
 static uint32_t result_number(const struct rt_vulkan_import *v, uint32_t item)
@@ -438,11 +435,8 @@ static enum status define_all(struct rt_vulkan_import *v, const uint32_t *outs, 
 
 static enum status import_operator(struct rt_vulkan_import *v, const struct rt_vulkan_row *row)
 {
-    const struct rt_op *op = rt_op_find(row->op);
+    const struct rt_op *op = rt_op_known(row->op);
     uint32_t args[VK_ARGS_MAX], outs[VK_ARGS_MAX], arg_count, out_count = 0;
-    if (!op) {
-        return error_set(v->err, ST_UNSUPPORTED, "%s is not supported", row->op);
-    }
     TRY(make_args(v, row, op, args, &arg_count));
     TRY(declare_outs(v, row, op, outs, &out_count));
     uint32_t node = rt_graph_node(v->graph, op, args, arg_count, outs, out_count);
@@ -492,7 +486,7 @@ static enum status import_input(struct rt_vulkan_import *v, uint32_t index)
     }
     if (value->kind == VK_SYMINT && g->kind == RT_TENSOR) {
         uint32_t args[] = {given, rt_graph_ints(v->graph, NULL, 0)};
-        TRY(rt_vulkan_apply(v, "view", args, 2, g->dtype, &given));
+        TRY(rt_vulkan_apply(v, RT_OP(view), args, 2, g->dtype, &given));
         return rt_vulkan_convert(v, given, DT_I64, &value->graph);
     }
     if (value->kind != VK_TENSOR || g->kind != RT_TENSOR || !converts(g->dtype, value->dtype)) {

@@ -20,6 +20,7 @@
 #include "base/shape.h"
 #include "runtime/import/delegate.h"
 #include "runtime/ops/apply.h"
+#include "runtime/ops/known.h"
 
 #define VK_ARGS_MAX 24 /* of a call */
 
@@ -102,7 +103,8 @@ struct rt_vulkan_row {
      * Either |op| and where its arguments come from, a character each: 0 to 9 the call's own, '_'
      * none; or a function.
      */
-    const char *op, *args;
+    enum rt_known op;
+    const char *args;
     uint8_t long_args; /* by bit: arguments of |op| that must be i64 */
     uint8_t long_outs; /* likewise results, which the payload has in 32 bits */
     rt_vulkan_import_f *import;
@@ -130,7 +132,7 @@ MUST_CHECK enum status rt_vulkan_argument(struct rt_vulkan_import *v, uint32_t i
 bool rt_vulkan_is_null(const struct rt_vulkan_import *v, uint32_t index);
 
 /* rt_op_apply() into the delegate call's graph. */
-MUST_CHECK enum status rt_vulkan_apply(struct rt_vulkan_import *v, const char *op,
+MUST_CHECK enum status rt_vulkan_apply(struct rt_vulkan_import *v, const struct rt_op *op,
                                        const uint32_t *args, uint32_t arg_count, enum dtype dtype,
                                        uint32_t *out_value);
 /* |value| as another element type. */

@@ -19,7 +19,7 @@ static enum status permute(struct rt_vulkan_import *v, uint32_t value, const int
         dims[d] = rt_dim_of(order[d]);
     }
     uint32_t args[] = {value, rt_graph_ints(v->graph, dims, tensor->rank)};
-    return rt_vulkan_apply(v, "permute", args, 2, tensor->dtype, out_value);
+    return rt_vulkan_apply(v, RT_OP(permute), args, 2, tensor->dtype, out_value);
 }
 
 /*
@@ -53,7 +53,7 @@ static enum status convolve(struct rt_vulkan_import *v, uint32_t weights, int64_
     }
     TRY(rt_vulkan_argument(v, 12 + more, 'L', false, &args[5]));
     TRY(rt_vulkan_argument(v, 13 + more, 'I', false, &args[8]));
-    TRY(rt_vulkan_apply(v, "convolution", args, 9, DT_F32, &value));
+    TRY(rt_vulkan_apply(v, RT_OP(convolution), args, 9, DT_F32, &value));
     TRY(rt_vulkan_activate(v, 14 + more, &value));
     return rt_vulkan_define_encoded(v, value, 6);
 }
@@ -91,7 +91,7 @@ static enum status unpad(struct rt_vulkan_import *v, uint32_t groups_index, int6
                             rt_dim_of(channels)};
     uint32_t viewed[] = {weights, rt_graph_ints(v->graph, dims, 4)};
     *out_groups = groups;
-    return rt_vulkan_apply(v, "view", viewed, 2, DT_I8, out_value);
+    return rt_vulkan_apply(v, RT_OP(view), viewed, 2, DT_I8, out_value);
 }
 
 enum status rt_vulkan_import_q8ta_conv(struct rt_vulkan_import *v)
@@ -123,12 +123,12 @@ enum status rt_vulkan_import_q8ta_conv_transposed(struct rt_vulkan_import *v)
     struct rt_dim apart[] = {rt_dim_of(groups), rt_dim_of(outs / groups), packed.dims[1],
                              packed.dims[2], packed.dims[3]};
     uint32_t viewed[] = {weights, rt_graph_ints(v->graph, apart, 5)};
-    TRY(rt_vulkan_apply(v, "view", viewed, 2, DT_F32, &weights));
+    TRY(rt_vulkan_apply(v, RT_OP(view), viewed, 2, DT_F32, &weights));
     TRY(permute(v, weights, order, &weights));
     struct rt_dim joined[] = {rt_dim_of(groups * channels), apart[1], packed.dims[1],
                               packed.dims[2]};
     uint32_t flat[] = {weights, rt_graph_ints(v->graph, joined, 4)};
-    TRY(rt_vulkan_apply(v, "view", flat, 2, DT_F32, &weights));
+    TRY(rt_vulkan_apply(v, RT_OP(view), flat, 2, DT_F32, &weights));
     return convolve(v, weights, outs, true);
 }
 
@@ -143,7 +143,7 @@ enum status rt_vulkan_import_q8ta_conv_dw(struct rt_vulkan_import *v)
     }
     TRY(permute(v, weights, order, &weights));
     uint32_t apart[] = {weights, rt_graph_int(v->graph, rt_dim_of(1))};
-    TRY(rt_vulkan_apply(v, "unsqueeze", apart, 2, DT_I8, &weights));
+    TRY(rt_vulkan_apply(v, RT_OP(unsqueeze), apart, 2, DT_I8, &weights));
     int64_t outs = v->graph->values[weights].dims[0].value;
     TRY(rt_vulkan_channel_weights(v, weights, 5, &weights));
     return convolve(v, weights, outs, false);

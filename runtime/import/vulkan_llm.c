@@ -21,11 +21,11 @@ static uint32_t whole(struct rt_vulkan_import *v, int64_t number)
     return rt_graph_int(v->graph, rt_dim_of(number));
 }
 
-static enum status binary(struct rt_vulkan_import *v, const char *op, uint32_t a, uint32_t b,
-                          uint32_t *out_value)
+static enum status binary(struct rt_vulkan_import *v, const struct rt_op *op, uint32_t a,
+                          uint32_t b, uint32_t *out_value)
 {
     uint32_t args[] = {a, b, whole(v, 1)};
-    uint32_t count = op[0] == 'm' ? 2 : 3; /* a sum has a factor */
+    uint32_t count = op == RT_OP(mul) ? 2 : 3; /* a sum has a factor */
     return rt_vulkan_apply(v, op, args, count, v->graph->values[a].dtype, out_value);
 }
 
@@ -33,28 +33,28 @@ static enum status view(struct rt_vulkan_import *v, uint32_t value, const struct
                         uint32_t rank, uint32_t *out_value)
 {
     uint32_t args[] = {value, rt_graph_ints(v->graph, dims, rank)};
-    return rt_vulkan_apply(v, "view", args, 2, v->graph->values[value].dtype, out_value);
+    return rt_vulkan_apply(v, RT_OP(view), args, 2, v->graph->values[value].dtype, out_value);
 }
 
 static enum status select(struct rt_vulkan_import *v, uint32_t value, int64_t dim, int64_t index,
                           uint32_t *out_value)
 {
     uint32_t args[] = {value, whole(v, dim), whole(v, index)};
-    return rt_vulkan_apply(v, "select", args, 3, v->graph->values[value].dtype, out_value);
+    return rt_vulkan_apply(v, RT_OP(select), args, 3, v->graph->values[value].dtype, out_value);
 }
 
 static enum status slice(struct rt_vulkan_import *v, uint32_t value, int64_t dim, uint32_t start,
                          uint32_t end, uint32_t *out_value)
 {
     uint32_t args[] = {value, whole(v, dim), start, end, whole(v, 1)};
-    return rt_vulkan_apply(v, "slice", args, 5, v->graph->values[value].dtype, out_value);
+    return rt_vulkan_apply(v, RT_OP(slice), args, 5, v->graph->values[value].dtype, out_value);
 }
 
 /* 0, 1, .. |count| - 1. */
 static enum status range(struct rt_vulkan_import *v, struct rt_dim count, uint32_t *out_value)
 {
     uint32_t arg = rt_graph_int(v->graph, count);
-    return rt_vulkan_apply(v, "arange", &arg, 1, DT_I64, out_value);
+    return rt_vulkan_apply(v, RT_OP(arange), &arg, 1, DT_I64, out_value);
 }
 
 /* The tensor at argument |index|, which has |rank| dims. */
@@ -94,7 +94,7 @@ static enum status places_from(struct rt_vulkan_import *v, uint32_t index, struc
         return rt_vulkan_argument(v, index, 'I', false, out_int);
     }
     TRY(range(v, count, &places));
-    return binary(v, "add", places, start, out_places);
+    return binary(v, RT_OP(add), places, start, out_places);
 }
 
 /* ---- rotations ------------------------------------------------------------------------------- */
@@ -104,12 +104,12 @@ static enum status rotate(struct rt_vulkan_import *v, const uint32_t pair[2], ui
                           uint32_t sine, uint32_t out[2])
 {
     uint32_t products[4];
-    TRY(binary(v, "mul", pair[0], cosine, &products[0]));
-    TRY(binary(v, "mul", pair[1], sine, &products[1]));
-    TRY(binary(v, "mul", pair[0], sine, &products[2]));
-    TRY(binary(v, "mul", pair[1], cosine, &products[3]));
-    TRY(binary(v, "sub", products[0], products[1], &out[0]));
-    return binary(v, "add", products[2], products[3], &out[1]);
+    TRY(binary(v, RT_OP(mul), pair[0], cosine, &products[0]));
+    TRY(binary(v, RT_OP(mul), pair[1], sine, &products[1]));
+    TRY(binary(v, RT_OP(mul), pair[0], sine, &products[2]));
+    TRY(binary(v, RT_OP(mul), pair[1], cosine, &products[3]));
+    TRY(binary(v, RT_OP(sub), products[0], products[1], &out[0]));
+    return binary(v, RT_OP(add), products[2], products[3], &out[1]);
 }
 
 /* Neighbours along the last dim are a pair; |cosine| and |sine| have the dims of halves. */
@@ -133,7 +133,7 @@ static enum status rotate_neighbours(struct rt_vulkan_import *v, uint32_t x, uin
     TRY(select(v, pairs, tensor.rank, 1, &pair[1]));
     TRY(rotate(v, pair, cosine, sine, out));
     uint32_t stacked[] = {rt_graph_tensors(v->graph, out, 2), whole(v, tensor.rank)};
-    TRY(rt_vulkan_apply(v, "stack", stacked, 2, tensor.dtype, &pairs));
+    TRY(rt_vulkan_apply(v, RT_OP(stack), stacked, 2, tensor.dtype, &pairs));
     return view(v, pairs, tensor.dims, tensor.rank, out_value);
 }
 
@@ -145,7 +145,7 @@ static enum status for_heads(struct rt_vulkan_import *v, uint32_t value, uint32_
         return ST_OK;
     }
     uint32_t args[] = {value, whole(v, 1)};
-    return rt_vulkan_apply(v, "unsqueeze", args, 2, v->graph->values[value].dtype, out_value);
+    return rt_vulkan_apply(v, RT_OP(unsqueeze), args, 2, v->graph->values[value].dtype, out_value);
 }
 
 /* queries and keys [B, S, H, D], cosines and sines [S, D / 2] or [S, H, D / 2] */
@@ -190,7 +190,8 @@ static enum status rows_of(struct rt_vulkan_import *v, uint32_t index, struct rt
     TRY(places_from(v, 4, count, &places, &start));
     if (places != 0) {
         uint32_t args[] = {table, whole(v, 0), places};
-        TRY(rt_vulkan_apply(v, "index_select", args, 3, v->graph->values[table].dtype, &table));
+        TRY(rt_vulkan_apply(v, RT_OP(index_select), args, 3, v->graph->values[table].dtype,
+                            &table));
     } else {
         struct rt_dim end = rt_dim_add(&v->graph->dims, v->graph->values[start].i, count);
         TRY(slice(v, table, 0, start, rt_graph_int(v->graph, end), &table));
@@ -215,7 +216,7 @@ static enum status rotate_halves(struct rt_vulkan_import *v, uint32_t x, uint32_
         TRY(slice(v, x, 3, all, end, &parts[count++]));
     }
     uint32_t joined[] = {rt_graph_tensors(v->graph, parts, count), whole(v, 3)};
-    return rt_vulkan_apply(v, "cat", joined, 2, tensor.dtype, out_value);
+    return rt_vulkan_apply(v, RT_OP(cat), joined, 2, tensor.dtype, out_value);
 }
 
 /* queries and keys [B, S, H, D], tables of cosines and sines [.., R], where the rows begin */
@@ -287,7 +288,7 @@ static enum status write_rows(struct rt_vulkan_import *v, uint32_t index, uint32
         TRY(view(v, places, dims, 2, &start));
     }
     uint32_t args[] = {cache, rows, start};
-    return rt_vulkan_apply(v, places ? "write_rows_at" : "write_rows", args, 3,
+    return rt_vulkan_apply(v, places ? RT_OP(write_rows_at) : RT_OP(write_rows), args, 3,
                            v->graph->values[cache].dtype, out_value);
 }
 
@@ -322,13 +323,13 @@ static enum status causal_mask(struct rt_vulkan_import *v, uint32_t places, stru
     uint32_t columns, is_behind, zero = rt_graph_float(v->graph, 0), zeros;
     uint32_t upright[] = {places, whole(v, 1)};
     TRY(range(v, keys, &columns));
-    TRY(rt_vulkan_apply(v, "unsqueeze", upright, 2, DT_I64, &places));
+    TRY(rt_vulkan_apply(v, RT_OP(unsqueeze), upright, 2, DT_I64, &places));
     uint32_t compared[] = {columns, places};
-    TRY(rt_vulkan_apply(v, "gt", compared, 2, DT_BOOL, &is_behind));
+    TRY(rt_vulkan_apply(v, RT_OP(gt), compared, 2, DT_BOOL, &is_behind));
     uint32_t filled[] = {rt_graph_ints(v->graph, dims, 2), zero};
-    TRY(rt_vulkan_apply(v, "full", filled, 2, DT_F32, &zeros));
+    TRY(rt_vulkan_apply(v, RT_OP(full), filled, 2, DT_F32, &zeros));
     uint32_t masked[] = {zeros, is_behind, rt_graph_float(v->graph, -INFINITY)};
-    return rt_vulkan_apply(v, "masked_fill", masked, 3, DT_F32, out_value);
+    return rt_vulkan_apply(v, RT_OP(masked_fill), masked, 3, DT_F32, out_value);
 }
 
 /*
@@ -353,7 +354,7 @@ static enum status attend(struct rt_vulkan_import *v, uint32_t keys, uint32_t va
     args[5] = rt_graph_float(v->graph, 0);
     args[6] = rt_graph_bool(v->graph, places == 0);
     args[7] = rt_graph_none(v->graph);
-    TRY(rt_vulkan_apply(v, "attention", args, 8, v->graph->values[args[0]].dtype, &value));
+    TRY(rt_vulkan_apply(v, RT_OP(attention), args, 8, v->graph->values[args[0]].dtype, &value));
     return rt_vulkan_define(v, 0, value);
 }
 
@@ -405,11 +406,11 @@ static enum status grid_line(struct rt_vulkan_import *v, struct rt_dim count, in
     TRY(range(v, count, &value));
     TRY(rt_vulkan_convert(v, value, DT_F32, &value));
     uint32_t moved[] = {value, rt_graph_float(v->graph, offset), whole(v, 1)};
-    TRY(rt_vulkan_apply(v, "add_scalar", moved, 3, DT_F32, &value));
+    TRY(rt_vulkan_apply(v, RT_OP(add_scalar), moved, 3, DT_F32, &value));
     uint32_t scaled[] = {value, rt_graph_float(v->graph, (double)stride)};
-    TRY(rt_vulkan_apply(v, "mul_scalar", scaled, 2, DT_F32, &value));
+    TRY(rt_vulkan_apply(v, RT_OP(mul_scalar), scaled, 2, DT_F32, &value));
     uint32_t apart[] = {value, whole(v, dim)};
-    return rt_vulkan_apply(v, "unsqueeze", apart, 2, DT_F32, out_value);
+    return rt_vulkan_apply(v, RT_OP(unsqueeze), apart, 2, DT_F32, out_value);
 }
 
 /* An image [.., H, W], stride, offset: x and y of each pixel's corner, [H * W, 2] */
@@ -428,10 +429,10 @@ enum status rt_vulkan_import_grid_priors(struct rt_vulkan_import *v)
     for (uint32_t i = 0; i < 2; i++) {
         uint32_t args[] = {lines[i], rt_graph_ints(v->graph, all, 2),
                            rt_graph_bool(v->graph, false)};
-        TRY(rt_vulkan_apply(v, "expand", args, 3, DT_F32, &lines[i]));
+        TRY(rt_vulkan_apply(v, RT_OP(expand), args, 3, DT_F32, &lines[i]));
     }
     uint32_t stacked[] = {rt_graph_tensors(v->graph, lines, 2), whole(v, 2)};
-    TRY(rt_vulkan_apply(v, "stack", stacked, 2, DT_F32, &value));
+    TRY(rt_vulkan_apply(v, RT_OP(stack), stacked, 2, DT_F32, &value));
     struct rt_dim flat[] = {rt_dim_mul(&v->graph->dims, height, width), rt_dim_of(2)};
     TRY(view(v, value, flat, 2, &value));
     return rt_vulkan_define(v, 0, value);

@@ -14,7 +14,6 @@
 
 #include "base/check.h"
 #include "runtime/import/vulkan.h"
-#include "runtime/ops/op.h"
 
 #define I8_MIN (-128)
 #define I8_MAX 127
@@ -42,7 +41,7 @@ static enum status decode(struct rt_vulkan_import *v, uint32_t stored, double sc
                        whole(v, I8_MAX),
                        i8_type(v),
                        rt_graph_none(v->graph)};
-    return rt_vulkan_apply(v, "dequantize", args, 7, DT_F32, out_value);
+    return rt_vulkan_apply(v, RT_OP(dequantize), args, 7, DT_F32, out_value);
 }
 
 static enum status encode(struct rt_vulkan_import *v, uint32_t numbers, double scale,
@@ -54,7 +53,7 @@ static enum status encode(struct rt_vulkan_import *v, uint32_t numbers, double s
                        whole(v, I8_MIN),
                        whole(v, I8_MAX),
                        i8_type(v)};
-    return rt_vulkan_apply(v, "quantize", args, 6, DT_I8, out_value);
+    return rt_vulkan_apply(v, RT_OP(quantize), args, 6, DT_I8, out_value);
 }
 
 /* Argument |tensor|, whose scale and zero point are the arguments behind |scale|. */
@@ -99,7 +98,7 @@ enum status rt_vulkan_import_quantize(struct rt_vulkan_import *v)
     const struct rt_vulkan_value *result = rt_vulkan_result(v, 0);
     enum dtype dtype = result && result->kind == VK_TENSOR ? result->dtype : DT_I8;
     args[5] = whole(v, dtype_infos[dtype].executorch);
-    TRY(rt_vulkan_apply(v, "quantize", args, 6, dtype, &value));
+    TRY(rt_vulkan_apply(v, RT_OP(quantize), args, 6, dtype, &value));
     return rt_vulkan_define(v, 0, value);
 }
 
@@ -109,17 +108,15 @@ enum status rt_vulkan_import_dequantize(struct rt_vulkan_import *v)
     TRY(quantized_arguments(v, args));
     args[5] = whole(v, dtype_infos[v->graph->values[args[0]].dtype].executorch);
     args[6] = rt_graph_none(v->graph);
-    TRY(rt_vulkan_apply(v, "dequantize", args, 7, DT_F32, &value));
+    TRY(rt_vulkan_apply(v, RT_OP(dequantize), args, 7, DT_F32, &value));
     return rt_vulkan_define(v, 0, value);
 }
 
 /* An operator with several outputs, of the given types. */
-static enum status apply_outs(struct rt_vulkan_import *v, const char *name, const uint32_t *args,
-                              uint32_t arg_count, const enum dtype *dtypes, uint32_t *outs,
-                              uint32_t out_count)
+static enum status apply_outs(struct rt_vulkan_import *v, const struct rt_op *op,
+                              const uint32_t *args, uint32_t arg_count, const enum dtype *dtypes,
+                              uint32_t *outs, uint32_t out_count)
 {
-    const struct rt_op *op = rt_op_find(name);
-    must(op);
     for (uint32_t i = 0; i < out_count; i++) {
         outs[i] = rt_graph_tensor(v->graph, dtypes[i], 0, NULL);
     }
@@ -157,7 +154,7 @@ enum status rt_vulkan_import_dequantize_channels(struct rt_vulkan_import *v)
     }
     args[6] = whole(v, dtype_infos[v->graph->values[args[0]].dtype].executorch);
     args[7] = rt_graph_none(v->graph);
-    TRY(rt_vulkan_apply(v, "dequantize_channels", args, 8, DT_F32, &value));
+    TRY(rt_vulkan_apply(v, RT_OP(dequantize_channels), args, 8, DT_F32, &value));
     return rt_vulkan_define(v, 0, value);
 }
 
@@ -200,9 +197,9 @@ enum status rt_vulkan_import_dequantize_affine(struct rt_vulkan_import *v)
         rt_dim_floordiv(&v->graph->dims, weights->dims[1], rt_dim_of(block->ints[1])),
     };
     uint32_t viewed[] = {args[1], rt_graph_ints(v->graph, dims, 2)};
-    TRY(rt_vulkan_apply(v, "view", viewed, 2, v->graph->values[args[1]].dtype, &args[1]));
+    TRY(rt_vulkan_apply(v, RT_OP(view), viewed, 2, v->graph->values[args[1]].dtype, &args[1]));
     args[2] = whole(v, block->ints[1]);
-    TRY(rt_vulkan_apply(v, "dequantize_groups", args, 3, DT_F32, &value));
+    TRY(rt_vulkan_apply(v, RT_OP(dequantize_groups), args, 3, DT_F32, &value));
     return rt_vulkan_define(v, 0, value);
 }
 
@@ -213,7 +210,7 @@ enum status rt_vulkan_import_choose_qparams(struct rt_vulkan_import *v)
     uint32_t args[2], outs[2];
     TRY(rt_vulkan_tensor(v, 0, &args[0]));
     args[1] = i8_type(v);
-    TRY(apply_outs(v, "choose_rows", args, 2, dtypes, outs, 2));
+    TRY(apply_outs(v, RT_OP(choose_rows), args, 2, dtypes, outs, 2));
     TRY(rt_vulkan_define(v, 0, outs[0]));
     return rt_vulkan_define(v, 1, outs[1]);
 }
@@ -251,7 +248,7 @@ static enum status unpack(struct rt_vulkan_import *v, uint32_t bytes, int64_t fi
 {
     const struct rt_value *tensor = &v->graph->values[bytes];
     uint32_t args[] = {bytes, whole(v, 2 * tensor->dims[tensor->rank - 1].value), whole(v, first)};
-    return rt_vulkan_apply(v, "unpack_int4", args, 3, DT_I8, out_value);
+    return rt_vulkan_apply(v, RT_OP(unpack_int4), args, 3, DT_I8, out_value);
 }
 
 /* [N, K] numbers of 4-bit weights at argument |index|; the scales behind them are [K / group, N].
@@ -268,10 +265,10 @@ static enum status grouped_weights(struct rt_vulkan_import *v, uint32_t index,
     TRY(rt_vulkan_front(v, weights, 1, k, &weights));
     TRY(rt_vulkan_front(v, weights, 0, n, &weights));
     uint32_t turned[] = {scales};
-    TRY(rt_vulkan_apply(v, "t", turned, 1, DT_F32, &scales));
+    TRY(rt_vulkan_apply(v, RT_OP(t), turned, 1, DT_F32, &scales));
     TRY(rt_vulkan_front(v, scales, 0, n, &scales));
     uint32_t args[] = {weights, scales, whole(v, group)};
-    return rt_vulkan_apply(v, "dequantize_groups", args, 3, DT_F32, out_value);
+    return rt_vulkan_apply(v, RT_OP(dequantize_groups), args, 3, DT_F32, out_value);
 }
 
 /* Numbers of weights with a scale for each place of dim 0. */
@@ -284,7 +281,7 @@ enum status rt_vulkan_channel_weights(struct rt_vulkan_import *v, uint32_t weigh
     uint32_t none = rt_graph_none(v->graph);
     uint32_t args[] = {weights,          scales,           none,       whole(v, 0),
                        whole(v, I8_MIN), whole(v, I8_MAX), i8_type(v), none};
-    return rt_vulkan_apply(v, "dequantize_channels", args, 8, DT_F32, out_value);
+    return rt_vulkan_apply(v, RT_OP(dequantize_channels), args, 8, DT_F32, out_value);
 }
 
 /* x times the transposed weights, plus the front of the bias if there is one. */
@@ -296,7 +293,7 @@ static enum status linear(struct rt_vulkan_import *v, uint32_t x, uint32_t weigh
         TRY(rt_vulkan_tensor(v, bias_index, &args[2]));
         TRY(rt_vulkan_front(v, args[2], 0, v->graph->values[weights].dims[0].value, &args[2]));
     }
-    return rt_vulkan_apply(v, "linear", args, 3, DT_F32, out_value);
+    return rt_vulkan_apply(v, RT_OP(linear), args, 3, DT_F32, out_value);
 }
 
 /* ---- linear ---------------------------------------------------------------------------------- */
@@ -329,7 +326,7 @@ enum status rt_vulkan_import_dq8ca_q4gsw(struct rt_vulkan_import *v)
     TRY(result_features(v, &n));
     TRY(grouped_weights(v, 3, 5, k, n, &weights));
     uint32_t quantized[] = {x, whole(v, 1)};
-    TRY(apply_outs(v, "quantize_dynamic", quantized, 2, dtypes, rows, 3));
+    TRY(apply_outs(v, RT_OP(quantize_dynamic), quantized, 2, dtypes, rows, 3));
     uint32_t decoded[] = {rows[0],
                           rows[1],
                           rows[2],
@@ -337,7 +334,7 @@ enum status rt_vulkan_import_dq8ca_q4gsw(struct rt_vulkan_import *v)
                           whole(v, I8_MAX),
                           i8_type(v),
                           whole(v, dtype_infos[DT_F32].executorch)};
-    TRY(rt_vulkan_apply(v, "dequantize_rows", decoded, 7, DT_F32, &x));
+    TRY(rt_vulkan_apply(v, RT_OP(dequantize_rows), decoded, 7, DT_F32, &x));
     TRY(linear(v, x, weights, 7, &value));
     return rt_vulkan_define(v, 0, value);
 }
@@ -389,7 +386,7 @@ enum status rt_vulkan_import_q4gsw_backward(struct rt_vulkan_import *v)
     TRY(result_features(v, &k));
     TRY(grouped_weights(v, 1, 2, k, n, &weights));
     uint32_t turned[] = {weights, whole(v, 0), whole(v, 1)};
-    TRY(rt_vulkan_apply(v, "transpose", turned, 3, DT_F32, &weights));
+    TRY(rt_vulkan_apply(v, RT_OP(transpose), turned, 3, DT_F32, &weights));
     TRY(linear(v, x, weights, UINT32_MAX, &value));
     return rt_vulkan_define(v, 0, value);
 }
@@ -415,7 +412,7 @@ enum status rt_vulkan_activate(struct rt_vulkan_import *v, uint32_t index, uint3
 {
     const struct rt_vulkan_value *name = rt_vulkan_arg(v, index);
     if (name->kind == VK_STRING && span_is(name->bytes, "relu")) {
-        return rt_vulkan_apply(v, "relu", value, 1, DT_F32, value);
+        return rt_vulkan_apply(v, RT_OP(relu), value, 1, DT_F32, value);
     }
     if (name->kind != VK_STRING || !span_is(name->bytes, "none")) {
         return error_set(v->err, ST_UNSUPPORTED, "argument %" PRIu32 " names no activation", index);
@@ -443,7 +440,7 @@ enum status rt_vulkan_import_q8ta_add(struct rt_vulkan_import *v)
     TRY(rt_vulkan_decode_arg(v, 0, 2, &args[0]));
     TRY(rt_vulkan_decode_arg(v, 1, 4, &args[1]));
     TRY(rt_vulkan_argument(v, 8, 'S', false, &args[2]));
-    TRY(rt_vulkan_apply(v, "add", args, 3, DT_F32, &value));
+    TRY(rt_vulkan_apply(v, RT_OP(add), args, 3, DT_F32, &value));
     return rt_vulkan_define_encoded(v, value, 6);
 }
 
@@ -451,7 +448,7 @@ enum status rt_vulkan_import_q8ta_relu(struct rt_vulkan_import *v)
 {
     uint32_t value;
     TRY(rt_vulkan_decode_arg(v, 0, 1, &value));
-    TRY(rt_vulkan_apply(v, "relu", &value, 1, DT_F32, &value));
+    TRY(rt_vulkan_apply(v, RT_OP(relu), &value, 1, DT_F32, &value));
     return rt_vulkan_define_encoded(v, value, 3);
 }
 
@@ -463,7 +460,7 @@ enum status rt_vulkan_import_q8ta_pixel_shuffle(struct rt_vulkan_import *v)
     int64_t zero_point;
     TRY(rt_vulkan_decode_arg(v, 0, 1, &args[0]));
     TRY(rt_vulkan_argument(v, 5, 'I', false, &args[1]));
-    TRY(rt_vulkan_apply(v, "pixel_shuffle", args, 2, DT_F32, &value));
+    TRY(rt_vulkan_apply(v, RT_OP(pixel_shuffle), args, 2, DT_F32, &value));
     TRY(rt_vulkan_number(v, 3, &inverse));
     TRY(rt_vulkan_whole(v, 4, &zero_point));
     TRY(encode(v, value, 1 / inverse, zero_point, &value));
@@ -483,10 +480,10 @@ enum status rt_vulkan_import_embedding_q4gsw(struct rt_vulkan_import *v)
     uint32_t grouped[] = {weights, 0, 0};
     TRY(rt_vulkan_matrix(v, 1, DT_F32, &grouped[1]));
     TRY(rt_vulkan_argument(v, 2, 'I', false, &grouped[2]));
-    TRY(rt_vulkan_apply(v, "dequantize_groups", grouped, 3, DT_F32, &args[0]));
+    TRY(rt_vulkan_apply(v, RT_OP(dequantize_groups), grouped, 3, DT_F32, &args[0]));
     TRY(rt_vulkan_tensor(v, 3, &args[1]));
     args[2] = whole(v, -1);
     args[3] = args[4] = rt_graph_bool(v->graph, false);
-    TRY(rt_vulkan_apply(v, "embedding", args, 5, DT_F32, &value));
+    TRY(rt_vulkan_apply(v, RT_OP(embedding), args, 5, DT_F32, &value));
     return rt_vulkan_define(v, 0, value);
 }

@@ -12,8 +12,9 @@
 
 /* ---- building -------------------------------------------------------------------------------- */
 
-enum status rt_xnnpack_apply(struct rt_xnnpack_import *x, const char *op, const uint32_t *args,
-                             uint32_t arg_count, enum dtype dtype, uint32_t *out_value)
+enum status rt_xnnpack_apply(struct rt_xnnpack_import *x, const struct rt_op *op,
+                             const uint32_t *args, uint32_t arg_count, enum dtype dtype,
+                             uint32_t *out_value)
 {
     return rt_op_apply(x->graph, op, args, arg_count, dtype, out_value, x->err);
 }
@@ -47,14 +48,14 @@ enum status rt_xnnpack_permute(struct rt_xnnpack_import *x, uint32_t value, cons
         return ST_OK;
     }
     uint32_t args[] = {value, rt_graph_ints(x->graph, dims, rank)};
-    return rt_xnnpack_apply(x, "permute", args, 2, x->graph->values[value].dtype, out_value);
+    return rt_xnnpack_apply(x, RT_OP(permute), args, 2, x->graph->values[value].dtype, out_value);
 }
 
 enum status rt_xnnpack_view(struct rt_xnnpack_import *x, uint32_t value, const struct rt_dim *dims,
                             uint8_t rank, uint32_t *out_value)
 {
     uint32_t args[] = {value, rt_graph_ints(x->graph, dims, rank)};
-    return rt_xnnpack_apply(x, "view", args, 2, x->graph->values[value].dtype, out_value);
+    return rt_xnnpack_apply(x, RT_OP(view), args, 2, x->graph->values[value].dtype, out_value);
 }
 
 enum status rt_xnnpack_convert(struct rt_xnnpack_import *x, uint32_t value, enum dtype dtype,

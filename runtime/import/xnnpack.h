@@ -23,6 +23,7 @@
 #include "base/shape.h"
 #include "runtime/import/delegate.h"
 #include "runtime/ops/apply.h"
+#include "runtime/ops/known.h"
 
 /* Limits of a payload; the exporter's own are lower or the file's size stops them first. */
 #define XNN_RANK_MAX 6
@@ -150,8 +151,8 @@ struct rt_xnnpack_row {
      */
     const char *fields;
     rt_xnnpack_import_f *import;
-    uint32_t flags; /* those that it may have */
-    const char *op; /* the operator it is, where the function wants to know */
+    uint32_t flags;   /* those that it may have */
+    enum rt_known op; /* the operator it is, if the function wants to know */
 };
 
 /* The row of the file's union tag, or NULL. */
@@ -167,7 +168,7 @@ MUST_CHECK enum status rt_xnnpack_read(struct rt_delegate_call *call, struct are
 /* ---- building (xnnpack.c) -------------------------------------------------------------------- */
 
 /* rt_op_apply() into the call's graph. */
-MUST_CHECK enum status rt_xnnpack_apply(struct rt_xnnpack_import *x, const char *op,
+MUST_CHECK enum status rt_xnnpack_apply(struct rt_xnnpack_import *x, const struct rt_op *op,
                                         const uint32_t *args, uint32_t arg_count, enum dtype dtype,
                                         uint32_t *out_value);
 /* A list of constants. */

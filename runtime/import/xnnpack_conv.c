@@ -12,7 +12,6 @@
 
 #include "base/check.h"
 #include "runtime/import/xnnpack.h"
-#include "runtime/ops/known.h"
 #include "runtime/ops/op.h"
 
 static const uint8_t to_planes[] = {0, 3, 1, 2}, to_pixels[] = {0, 2, 3, 1};
@@ -160,7 +159,8 @@ static enum status pad_uneven(struct rt_xnnpack_import *x, uint32_t index, doubl
         args[2] = rt_xnnpack_int(x, (int64_t)q);
     }
     w->before = w->after = fixed_pads(0, 0);
-    return rt_xnnpack_apply(x, "constant_pad", args, 3, x->graph->values[*stored].dtype, stored);
+    return rt_xnnpack_apply(x, RT_OP(constant_pad), args, 3, x->graph->values[*stored].dtype,
+                            stored);
 }
 
 /* Operand 0 as planes of numbers in f32; |w| is made even by padding with |number|. */
@@ -287,11 +287,11 @@ static enum status convolve(struct rt_xnnpack_import *x, const struct rt_xnnpack
         pair_arg(x, extra),
         rt_xnnpack_int(x, c->groups),
     };
-    TRY(rt_xnnpack_apply(x, "convolution", args, 9, DT_F32, &out));
+    TRY(rt_xnnpack_apply(x, RT_OP(convolution), args, 9, DT_F32, &out));
     if (c->extra.y < 0 || c->extra.x < 0) {
         int64_t pads[] = {0, c->extra.x - extra.x, 0, c->extra.y - extra.y};
         uint32_t cut[] = {out, rt_xnnpack_ints(x, pads, 4), rt_graph_float(x->graph, 0)};
-        TRY(rt_xnnpack_apply(x, "constant_pad", cut, 3, DT_F32, &out));
+        TRY(rt_xnnpack_apply(x, RT_OP(constant_pad), cut, 3, DT_F32, &out));
     }
     return finish_planes(x, node, out);
 }
@@ -431,7 +431,7 @@ static enum status average(struct rt_xnnpack_import *x, uint32_t planes, const s
         rt_graph_bool(x->graph, false),
         rt_graph_none(x->graph),
     };
-    return rt_xnnpack_apply(x, "avg_pool2d", args, 7, DT_F32, out_value);
+    return rt_xnnpack_apply(x, RT_OP(avg_pool2d), args, 7, DT_F32, out_value);
 }
 
 /* What part of each window of an image as large as |stored| is not padding. */
@@ -444,9 +444,9 @@ static enum status average_ones(struct rt_xnnpack_import *x, uint32_t stored, st
     struct rt_dim sizes[] = {one, one, v->dims[1], v->dims[2]};
     struct rt_dim pads[] = {w.before.x, w.after.x, w.before.y, w.after.y};
     uint32_t args[] = {rt_graph_ints(graph, sizes, 4), rt_graph_float(graph, 1)}, ones;
-    TRY(rt_xnnpack_apply(x, "full", args, 2, DT_F32, &ones));
+    TRY(rt_xnnpack_apply(x, RT_OP(full), args, 2, DT_F32, &ones));
     uint32_t pad[] = {ones, rt_graph_ints(graph, pads, 4), rt_graph_float(graph, 0)};
-    TRY(rt_xnnpack_apply(x, "constant_pad", pad, 3, DT_F32, &ones));
+    TRY(rt_xnnpack_apply(x, RT_OP(constant_pad), pad, 3, DT_F32, &ones));
     w.before = w.after = (struct pads){none, none};
     return average(x, ones, &w, out_value);
 }
@@ -466,7 +466,7 @@ enum status rt_xnnpack_import_avg_pool(struct rt_xnnpack_import *x,
     if (divides) {
         uint32_t quotient[] = {out, 0};
         TRY(average_ones(x, image, uneven, &quotient[1]));
-        TRY(rt_xnnpack_apply(x, "div", quotient, 2, DT_F32, &out));
+        TRY(rt_xnnpack_apply(x, RT_OP(div), quotient, 2, DT_F32, &out));
     }
     return finish_planes(x, node, out);
 }
@@ -486,7 +486,7 @@ enum status rt_xnnpack_import_global_pool(struct rt_xnnpack_import *x,
         rt_graph_bool(x->graph, keeps),
         rt_graph_none(x->graph),
     };
-    TRY(rt_xnnpack_apply(x, "mean", args, 4, DT_F32, &out));
+    TRY(rt_xnnpack_apply(x, RT_OP(mean), args, 4, DT_F32, &out));
     return keeps ? finish_planes(x, node, out) : rt_xnnpack_finish(x, node, out);
 }
 
@@ -496,19 +496,19 @@ static enum status place_in_window(struct rt_xnnpack_import *x, uint32_t place, 
 {
     uint32_t wide = rt_graph_int(x->graph, width), row, column, start;
     uint32_t by_row[] = {place, wide};
-    TRY(rt_xnnpack_apply(x, "remainder_scalar", by_row, 2, DT_I64, &column));
+    TRY(rt_xnnpack_apply(x, RT_OP(remainder_scalar), by_row, 2, DT_I64, &column));
     uint32_t without[] = {place, column, rt_xnnpack_int(x, 1)};
-    TRY(rt_xnnpack_apply(x, "sub", without, 3, DT_I64, &start));
+    TRY(rt_xnnpack_apply(x, RT_OP(sub), without, 3, DT_I64, &start));
     uint32_t whole[] = {start, wide, rt_graph_string(x->graph, span_str("floor"))};
-    TRY(rt_xnnpack_apply(x, "div_scalar_mode", whole, 3, DT_I64, &row));
+    TRY(rt_xnnpack_apply(x, RT_OP(div_scalar_mode), whole, 3, DT_I64, &row));
     uint32_t row_args[] = {row, rt_xnnpack_int(x, window.y)};
-    TRY(rt_xnnpack_apply(x, "remainder_scalar", row_args, 2, DT_I64, &row));
+    TRY(rt_xnnpack_apply(x, RT_OP(remainder_scalar), row_args, 2, DT_I64, &row));
     uint32_t column_args[] = {column, rt_xnnpack_int(x, window.x)};
-    TRY(rt_xnnpack_apply(x, "remainder_scalar", column_args, 2, DT_I64, &column));
+    TRY(rt_xnnpack_apply(x, RT_OP(remainder_scalar), column_args, 2, DT_I64, &column));
     uint32_t row_start[] = {row, rt_xnnpack_int(x, window.x)};
-    TRY(rt_xnnpack_apply(x, "mul_scalar", row_start, 2, DT_I64, &row));
+    TRY(rt_xnnpack_apply(x, RT_OP(mul_scalar), row_start, 2, DT_I64, &row));
     uint32_t sum[] = {row, column, rt_xnnpack_int(x, 1)};
-    return rt_xnnpack_apply(x, "add", sum, 3, DT_I64, out_value);
+    return rt_xnnpack_apply(x, RT_OP(add), sum, 3, DT_I64, out_value);
 }
 
 /* Maxima of windows side by side, and where in its window each was. */
@@ -527,7 +527,7 @@ enum status rt_xnnpack_import_argmax_pool(struct rt_xnnpack_import *x,
     if (p[0] + p[1] + p[2] + p[3] > 0) {
         /* XNNPACK reads the nearest pixel for one outside: it counts the place, not the pixel. */
         uint32_t args[] = {stored, rt_xnnpack_ints(x, pads, 4)};
-        TRY(rt_xnnpack_apply(x, "replication_pad2d", args, 2, DT_F32, &stored));
+        TRY(rt_xnnpack_apply(x, RT_OP(replication_pad2d), args, 2, DT_F32, &stored));
     }
     TRY(max_pool(x, stored, &w, pooled));
     struct rt_dim height = x->graph->values[stored].dims[2];
@@ -557,6 +557,6 @@ enum status rt_xnnpack_import_resize(struct rt_xnnpack_import *x,
         rt_graph_bool(x->graph, node->flags & XNN_ALIGN_CORNERS),
         rt_graph_none(x->graph),
     };
-    TRY(rt_xnnpack_apply(x, "upsample_bilinear2d", args, 4, DT_F32, &out));
+    TRY(rt_xnnpack_apply(x, RT_OP(upsample_bilinear2d), args, 4, DT_F32, &out));
     return finish_planes(x, node, out);
 }

@@ -13,7 +13,6 @@
 #include "base/check.h"
 #include "hal/buffer.h"
 #include "runtime/import/xnnpack.h"
-#include "runtime/ops/known.h"
 #include "runtime/ops/op.h"
 
 const struct rt_xnnpack_type_info rt_xnnpack_types[XNN_TYPE_COUNT] = {
@@ -103,7 +102,7 @@ static enum status rt_import_constant(struct rt_xnnpack_import *x, struct rt_xnn
     shape.dims[1] = shape.dims[1] / 2 + shape.dims[1] % 2;
     TRY(rt_delegate_constant(x->call, DT_U8, &shape, value->bytes, &packed));
     uint32_t args[] = {packed, rt_xnnpack_int(x, value->shape.dims[1]), rt_xnnpack_int(x, 0)};
-    return rt_xnnpack_apply(x, "unpack_int4", args, 3, type->dtype, &value->stored);
+    return rt_xnnpack_apply(x, RT_OP(unpack_int4), args, 3, type->dtype, &value->stored);
 }
 
 enum status rt_xnnpack_stored(struct rt_xnnpack_import *x, uint32_t index, uint32_t *out_value)
@@ -140,7 +139,7 @@ static enum status decode_tensor(struct rt_xnnpack_import *x, const struct rt_xn
         dtype_arg(x, type->dtype),
         rt_graph_none(x->graph),
     };
-    return rt_xnnpack_apply(x, "dequantize", args, 7, DT_F32, out_value);
+    return rt_xnnpack_apply(x, RT_OP(dequantize), args, 7, DT_F32, out_value);
 }
 
 static enum status decode_rows(struct rt_xnnpack_import *x, const struct rt_xnnpack_value *value,
@@ -157,7 +156,7 @@ static enum status decode_rows(struct rt_xnnpack_import *x, const struct rt_xnnp
         dtype_arg(x, type->dtype),
         dtype_arg(x, DT_F32),
     };
-    return rt_xnnpack_apply(x, "dequantize_rows", args, 7, DT_F32, out_value);
+    return rt_xnnpack_apply(x, RT_OP(dequantize_rows), args, 7, DT_F32, out_value);
 }
 
 static enum status decode_channels(struct rt_xnnpack_import *x,
@@ -178,7 +177,7 @@ static enum status decode_channels(struct rt_xnnpack_import *x,
         dtype_arg(x, type->dtype),
         rt_graph_none(x->graph),
     };
-    return rt_xnnpack_apply(x, "dequantize_channels", args, 8, DT_F32, out_value);
+    return rt_xnnpack_apply(x, RT_OP(dequantize_channels), args, 8, DT_F32, out_value);
 }
 
 static enum status decode_groups(struct rt_xnnpack_import *x, const struct rt_xnnpack_value *value,
@@ -194,7 +193,7 @@ static enum status decode_groups(struct rt_xnnpack_import *x, const struct rt_xn
         TRY(rt_xnnpack_convert(x, scales, DT_F32, &scales));
     }
     uint32_t args[] = {stored, scales, rt_xnnpack_int(x, value->group)};
-    return rt_xnnpack_apply(x, "dequantize_groups", args, 3, DT_F32, out_value);
+    return rt_xnnpack_apply(x, RT_OP(dequantize_groups), args, 3, DT_F32, out_value);
 }
 
 enum status rt_xnnpack_decode(struct rt_xnnpack_import *x, uint32_t index, uint32_t stored,
@@ -245,7 +244,7 @@ static enum status encode_tensor(struct rt_xnnpack_import *x, const struct rt_xn
         rt_xnnpack_int(x, type->max),
         dtype_arg(x, type->dtype),
     };
-    return rt_xnnpack_apply(x, "quantize", args, 6, type->dtype, out_value);
+    return rt_xnnpack_apply(x, RT_OP(quantize), args, 6, type->dtype, out_value);
 }
 
 /* Rows of the last dims: what is stored, and for each row its scale and zero point. */
@@ -318,14 +317,14 @@ enum status rt_xnnpack_clamp(struct rt_xnnpack_import *x, const struct rt_xnnpac
         return ST_OK;
     }
     if (node->min == 0 && !has_max) {
-        return rt_xnnpack_apply(x, "relu", &numbers, 1, dtype, out_value);
+        return rt_xnnpack_apply(x, RT_OP(relu), &numbers, 1, dtype, out_value);
     }
     uint32_t args[] = {
         numbers,
         has_min ? rt_graph_float(x->graph, (double)node->min) : rt_graph_none(x->graph),
         has_max ? rt_graph_float(x->graph, (double)node->max) : rt_graph_none(x->graph),
     };
-    return rt_xnnpack_apply(x, "clamp", args, 3, dtype, out_value);
+    return rt_xnnpack_apply(x, RT_OP(clamp), args, 3, dtype, out_value);
 }
 
 enum status rt_xnnpack_finish(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node,

@@ -58,7 +58,7 @@ static enum status reorder(struct layout *l, uint32_t value, const uint8_t *orde
         *out = twins[value];
         return ST_OK;
     }
-    TRY(rt_op_apply(graph, "reorder", &value, 1, v->dtype, out, err));
+    TRY(rt_op_apply(graph, RT_OP(reorder), &value, 1, v->dtype, out, err));
     graph->values[*out].order = order;
     if (value < l->rw.value_count) {
         twins[value] = *out;

@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "runtime/ops/apply.h"
 #include "runtime/ops/conv.h"
+#include "runtime/ops/known.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/lower.h"
 
@@ -78,9 +79,9 @@ static enum status depthwise_weights(struct rt_graph *graph, uint32_t weights, u
         order[i] = rt_dim_of(axes[i]);
     }
     uint32_t view_args[] = {weights, rt_graph_ints(graph, dims, 4)}, view;
-    TRY(rt_op_apply(graph, "view", view_args, 2, DT_F32, &view, err));
+    TRY(rt_op_apply(graph, RT_OP(view), view_args, 2, DT_F32, &view, err));
     uint32_t args[] = {view, rt_graph_ints(graph, order, 4)};
-    return rt_op_apply(graph, "permute", args, 2, DT_F32, out, err);
+    return rt_op_apply(graph, RT_OP(permute), args, 2, DT_F32, out, err);
 }
 
 static enum status make_packed(struct rt_graph *graph, const uint32_t from[RT_CONV_ARGS],
@@ -93,7 +94,7 @@ static enum status make_packed(struct rt_graph *graph, const uint32_t from[RT_CO
         TRY(depthwise_weights(graph, from[RT_CONV_W], &packed, err));
     } else {
         uint32_t args[] = {from[RT_CONV_W], from[RT_CONV_GROUPS], from[RT_CONV_TRANSPOSED]};
-        TRY(rt_op_apply(graph, "pack_conv", args, 3, DT_F32, &packed, err));
+        TRY(rt_op_apply(graph, RT_OP(pack_conv), args, 3, DT_F32, &packed, err));
     }
     uint32_t args[] = {
         from[RT_CONV_X],
@@ -111,7 +112,7 @@ static enum status make_packed(struct rt_graph *graph, const uint32_t from[RT_CO
         rt_graph_float(graph, -INFINITY),
         rt_graph_float(graph, INFINITY),
     };
-    return rt_op_apply(graph, depthwise ? "conv_dw" : "conv", args, 14, DT_F32, out, err);
+    return rt_op_apply(graph, depthwise ? RT_OP(conv_dw) : RT_OP(conv), args, 14, DT_F32, out, err);
 }
 
 /* ---- plain kernels --------------------------------------------------------------------------- */
@@ -132,8 +133,8 @@ static enum status make_direct(struct rt_graph *graph, const uint32_t from[RT_CO
         from[RT_CONV_GROUPS],
         rt_graph_ints(graph, graph->values[like].dims, graph->values[like].rank),
     };
-    return rt_op_apply(graph, "conv_direct", args, 9, graph->values[from[RT_CONV_X]].dtype, out,
-                       err);
+    return rt_op_apply(graph, RT_OP(conv_direct), args, 9, graph->values[from[RT_CONV_X]].dtype,
+                       out, err);
 }
 
 enum status rt_lower_convolution(struct rt_graph *graph, const struct rt_node *node,
@@ -190,8 +191,8 @@ static enum status weight_gradient(struct rt_graph *graph, const uint32_t from[R
         from[RT_CONV_BACK_GROUPS],
         rt_graph_ints(graph, graph->values[like].dims, graph->values[like].rank),
     };
-    return rt_op_apply(graph, "conv_gradient", args, 7, graph->values[from[RT_CONV_BACK_X]].dtype,
-                       out, err);
+    return rt_op_apply(graph, RT_OP(conv_gradient), args, 7,
+                       graph->values[from[RT_CONV_BACK_X]].dtype, out, err);
 }
 
 /* A bias takes part in every pixel of its channel. */
@@ -205,7 +206,7 @@ static enum status bias_gradient(struct rt_graph *graph, const uint32_t from[RT_
     }
     uint32_t args[] = {grad, rt_graph_ints(graph, summed, rank - 1), rt_graph_bool(graph, false),
                        rt_graph_none(graph)};
-    return rt_op_apply(graph, "sum", args, 4, graph->values[grad].dtype, out, err);
+    return rt_op_apply(graph, RT_OP(sum), args, 4, graph->values[grad].dtype, out, err);
 }
 
 enum status rt_lower_convolution_backward(struct rt_graph *graph, const struct rt_node *node,

@@ -8,6 +8,7 @@
 #include "runtime/kernels/convert.h"
 #include "runtime/ops/apply.h"
 #include "runtime/ops/fft.h"
+#include "runtime/ops/known.h"
 #include "runtime/passes/lower.h"
 
 struct transform {
@@ -25,7 +26,7 @@ static enum status make_fft(struct rt_graph *graph, uint32_t x, const struct tra
     enum dtype part = t->mode == RT_FFT_FROM_REAL ? dtype : rt_convert_part(dtype);
     uint32_t length = rt_graph_int(graph, rt_dim_of(t->length)), table;
 
-    TRY(rt_op_apply(graph, "fft_table", &length, 1, part, &table, err));
+    TRY(rt_op_apply(graph, RT_OP(fft_table), &length, 1, part, &table, err));
     uint32_t args[] = {
         x,
         table,
@@ -36,7 +37,7 @@ static enum status make_fft(struct rt_graph *graph, uint32_t x, const struct tra
         rt_graph_int(graph, rt_dim_of(t->out)),
         rt_graph_float(graph, t->scale),
     };
-    return rt_op_apply(graph, "fft", args, 8,
+    return rt_op_apply(graph, RT_OP(fft), args, 8,
                        t->mode == RT_FFT_TO_REAL ? part : rt_convert_complex(part), out, err);
 }
 

@@ -138,7 +138,7 @@ static enum status make_permute(struct pass *p, uint32_t value, const struct ord
     }
     uint32_t args[] = {base, rt_graph_ints(p->graph, dims, order->rank)};
     enum dtype dtype = p->graph->values[base].dtype;
-    return rt_op_apply(p->graph, "permute", args, 2, dtype, out_value, p->err);
+    return rt_op_apply(p->graph, RT_OP(permute), args, 2, dtype, out_value, p->err);
 }
 
 /* ---- arguments in the order from before ------------------------------------------------------ */
@@ -180,7 +180,7 @@ static enum status undo(struct pass *p, uint32_t value, const struct order *orde
             dims[d] = d < missing ? rt_dim_of(1) : v->dims[d - missing];
         }
         uint32_t args[] = {value, rt_graph_ints(p->graph, dims, order->rank)};
-        TRY(rt_op_apply(p->graph, "view", args, 2, dtype, &value, p->err));
+        TRY(rt_op_apply(p->graph, RT_OP(view), args, 2, dtype, &value, p->err));
     }
     return make_permute(p, value, &back, out_value);
 }
@@ -219,8 +219,8 @@ struct moved {
 static enum status finish(struct pass *p, const struct moved *m, const struct order *order)
 {
     uint32_t out;
-    TRY(rt_op_apply(p->graph, m->op->name, m->args, m->arg_count, p->graph->values[m->out].dtype,
-                    &out, p->err));
+    TRY(rt_op_apply(p->graph, m->op, m->args, m->arg_count, p->graph->values[m->out].dtype, &out,
+                    p->err));
     TRY(make_permute(p, out, order, &out));
     rt_rewrite_replace(&p->rw, m->out, out);
     return ST_OK;

@@ -43,7 +43,7 @@ static enum status as_u8(struct q_pass *q, uint32_t value, uint32_t *out_value)
     if (q->graph->values[value].dtype == DT_U8) {
         return ST_OK;
     }
-    TRY(rt_op_apply(q->graph, "q_flip", &value, 1, DT_U8, out_value, q->err));
+    TRY(rt_op_apply(q->graph, RT_OP(q_flip), &value, 1, DT_U8, out_value, q->err));
     if (is_known_value) {
         q->info[value].u8 = *out_value;
         q->info[value].is_flip = true;
@@ -61,7 +61,7 @@ enum status q_quantize(struct q_pass *q, uint32_t x, const struct q_form *form, 
         q_int(q, form->max),
         q_int(q, dtype_infos[DT_U8].executorch),
     };
-    return rt_op_apply(q->graph, "quantize", args, 6, DT_U8, out_value, q->err);
+    return rt_op_apply(q->graph, RT_OP(quantize), args, 6, DT_U8, out_value, q->err);
 }
 
 enum status q_dequantize(struct q_pass *q, uint32_t bytes, double scale, int64_t zero,
@@ -76,7 +76,7 @@ enum status q_dequantize(struct q_pass *q, uint32_t bytes, double scale, int64_t
         q_int(q, dtype_infos[DT_U8].executorch),
         rt_graph_none(q->graph),
     };
-    return rt_op_apply(q->graph, "dequantize", args, 7, DT_F32, out_value, q->err);
+    return rt_op_apply(q->graph, RT_OP(dequantize), args, 7, DT_F32, out_value, q->err);
 }
 
 /* ---- what is stored -------------------------------------------------------------------------- */
@@ -416,7 +416,7 @@ static enum status replace(struct q_pass *q, uint32_t value)
     if (info.u8 != 0 && !info.is_flip) {
         made = info.u8;
         if (q->graph->values[value].dtype == DT_I8) {
-            TRY(rt_op_apply(q->graph, "q_flip", &info.u8, 1, DT_I8, &made, q->err));
+            TRY(rt_op_apply(q->graph, RT_OP(q_flip), &info.u8, 1, DT_I8, &made, q->err));
         }
     } else if (info.kind == Q_TENSOR && is_float) {
         const struct rt_node *node = q_producer(q, value);

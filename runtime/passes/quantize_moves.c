@@ -156,7 +156,7 @@ enum status q_move_cat(struct q_pass *q, uint32_t index)
         bytes[i] = is_bytes ? x->u8 : x->bytes;
     }
     uint32_t args[] = {rt_graph_tensors(graph, bytes, count), node->args[1]}, made;
-    TRY(rt_op_apply(graph, node->op->name, args, 2, DT_U8, &made, q->err));
+    TRY(rt_op_apply(graph, node->op, args, 2, DT_U8, &made, q->err));
     if (is_bytes) {
         q->info[out].u8 = made;
     } else {

@@ -196,7 +196,7 @@ static enum status make_columns(struct q_pass *q, const struct parts *p, uint32_
         rt_graph_float(q->graph, p->form.scale),
         rt_graph_bool(q->graph, p->is_4bit),
     };
-    return rt_op_apply(q->graph, "q_columns", args, 10, DT_I32, out_value, q->err);
+    return rt_op_apply(q->graph, RT_OP(q_columns), args, 10, DT_I32, out_value, q->err);
 }
 
 /* Bounds before the zero point is added. */
@@ -217,10 +217,11 @@ static enum status make_linear(struct q_pass *q, struct parts *p, uint32_t *out_
         rt_graph_bool(graph, p->axis == 1),
         rt_graph_bool(graph, p->is_4bit),
     };
-    TRY(rt_op_apply(graph, "q_pack_linear", pack, 3, DT_U8, &packed, q->err));
+    TRY(rt_op_apply(graph, RT_OP(q_pack_linear), pack, 3, DT_U8, &packed, q->err));
     TRY(make_columns(q, p, &columns));
     if (p->w.group) {
-        TRY(rt_op_apply(graph, "q_group_scales", &p->scales, 1, DT_F32, &group_scales, q->err));
+        TRY(rt_op_apply(graph, RT_OP(q_group_scales), &p->scales, 1, DT_F32, &group_scales,
+                        q->err));
     }
     uint32_t args[] = {
         p->x.bytes,
@@ -237,7 +238,7 @@ static enum status make_linear(struct q_pass *q, struct parts *p, uint32_t *out_
         bound(q, p, p->form.max, INFINITY),
     };
     enum dtype dtype = p->is_f32 ? DT_F32 : DT_U8;
-    return rt_op_apply(graph, "q_linear", args, 12, dtype, out_value, q->err);
+    return rt_op_apply(graph, RT_OP(q_linear), args, 12, dtype, out_value, q->err);
 }
 
 /* Two entries for height and width; a line's height is |idle|. */
@@ -261,9 +262,9 @@ static enum status depthwise_weights(struct q_pass *q, uint32_t weights, uint32_
     struct rt_dim order[4] = {rt_dim_of(2), rt_dim_of(3), rt_dim_of(1), rt_dim_of(0)};
     dims[2] = w->rank == 4 ? w->dims[2] : dims[2];
     uint32_t view_args[] = {weights, rt_graph_ints(q->graph, dims, 4)}, view;
-    TRY(rt_op_apply(q->graph, "view", view_args, 2, DT_I8, &view, q->err));
+    TRY(rt_op_apply(q->graph, RT_OP(view), view_args, 2, DT_I8, &view, q->err));
     uint32_t args[] = {view, rt_graph_ints(q->graph, order, 4)};
-    return rt_op_apply(q->graph, "permute", args, 2, DT_I8, out_value, q->err);
+    return rt_op_apply(q->graph, RT_OP(permute), args, 2, DT_I8, out_value, q->err);
 }
 
 static enum status pack_conv(struct q_pass *q, const struct parts *p, int64_t dilation,
@@ -272,14 +273,14 @@ static enum status pack_conv(struct q_pass *q, const struct parts *p, int64_t di
     if (p->groups == 0) {
         uint32_t w;
         TRY(depthwise_weights(q, p->w.bytes, &w));
-        return rt_op_apply(q->graph, "q_pack_dw", &w, 1, DT_U8, out_value, q->err);
+        return rt_op_apply(q->graph, RT_OP(q_pack_dw), &w, 1, DT_U8, out_value, q->err);
     }
     uint32_t args[] = {
         p->w.bytes,
         q_int(q, p->groups),
         rt_graph_bool(q->graph, rt_qgemm_merges(dilation)),
     };
-    return rt_op_apply(q->graph, "q_pack_conv", args, 3, DT_U8, out_value, q->err);
+    return rt_op_apply(q->graph, RT_OP(q_pack_conv), args, 3, DT_U8, out_value, q->err);
 }
 
 static enum status make_conv(struct q_pass *q, struct parts *p, uint32_t index, uint32_t *out_value)
@@ -313,7 +314,7 @@ static enum status make_conv(struct q_pass *q, struct parts *p, uint32_t index, 
         bound(q, p, p->form.min, -INFINITY),
         bound(q, p, p->form.max, INFINITY),
     };
-    return rt_op_apply(graph, is_depthwise ? "q_conv_dw" : "q_conv", args, 13,
+    return rt_op_apply(graph, is_depthwise ? RT_OP(q_conv_dw) : RT_OP(q_conv), args, 13,
                        p->is_f32 ? DT_F32 : DT_U8, out_value, q->err);
 }
 

@@ -43,11 +43,11 @@ static bool read_number(const struct rt_value *v, double *out_number)
     }
 }
 
-/* The name of the form of |node| with numbers for scale and zero point, or NULL. */
-static const char *form_with_numbers(const struct rt_node *node)
+/* The form of |node| with numbers for scale and zero point, or NULL. */
+static const struct rt_op *form_with_numbers(const struct rt_node *node)
 {
-    return q_is(node, RT_KNOWN_quantize_tensor)     ? "quantize"
-           : q_is(node, RT_KNOWN_dequantize_tensor) ? "dequantize"
+    return q_is(node, RT_KNOWN_quantize_tensor)     ? RT_OP(quantize)
+           : q_is(node, RT_KNOWN_dequantize_tensor) ? RT_OP(dequantize)
                                                     : NULL;
 }
 
@@ -58,9 +58,9 @@ enum status q_settle_scales(struct rt_graph *graph, struct error *err)
     TRY(rt_rewrite_begin(&rw, graph, err));
     for (uint32_t i = 0; i < rw.node_count; i++) {
         const struct rt_node *node = rt_rewrite_node(&rw, i);
-        const char *name = form_with_numbers(node);
+        const struct rt_op *form = form_with_numbers(node);
         double scale, zero;
-        if (!name || node->arg_count > 7 || !read_number(rt_node_arg(graph, node, 1), &scale) ||
+        if (!form || node->arg_count > 7 || !read_number(rt_node_arg(graph, node, 1), &scale) ||
             !read_number(rt_node_arg(graph, node, 2), &zero) || !isfinite(scale) ||
             fabs(zero) > INT32_MAX) {
             continue;
@@ -69,7 +69,7 @@ enum status q_settle_scales(struct rt_graph *graph, struct error *err)
         memcpy(args, node->args, count * sizeof(*args));
         args[1] = rt_graph_float(graph, scale);
         args[2] = rt_graph_int(graph, rt_dim_of((int64_t)zero));
-        TRY(rt_op_apply(graph, name, args, count, graph->values[out].dtype, &made, err));
+        TRY(rt_op_apply(graph, form, args, count, graph->values[out].dtype, &made, err));
         rt_rewrite_replace(&rw, out, made);
     }
     return rt_rewrite_end(&rw, err);

@@ -79,7 +79,8 @@ static uint32_t input(struct fixture *f, uint8_t rank, const int64_t *sizes)
 
 static uint32_t apply(struct fixture *f, const char *op, uint32_t count, const uint32_t *args)
 {
-    assert_ok(f->err, rt_op_apply(&f->graph, op, args, count, DT_F32, &f->output, &f->err));
+    assert_ok(f->err,
+              rt_op_apply(&f->graph, rt_op_find(op), args, count, DT_F32, &f->output, &f->err));
     return f->output;
 }
 
