@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Convolutions over integers that stand for numbers: what vulkan_quant.c is for the rest. Weights
- * come in the orders that shaders like; the graph's convolution has one.
+ * Quantized convolutions; vulkan_quant.c has the other quantized operators. The payload stores
+ * weights in orders that suit its shaders; here they are brought into the order of the graph's
+ * convolution.
  */
 #include "config.h"
 
@@ -23,9 +24,9 @@ static enum status permute(struct rt_vulkan_import *v, uint32_t value, const int
 }
 
 /*
- * x, scale, zero point, weights, sums, scales, scale, zero point, bias, kernel, stride, padding,
- * output padding if it is transposed, dilation, groups, activation; |weights| are numbers, as the
- * graph's convolution wants them, for |outs| channels.
+ * The arguments of the call: x, scale, zero point, weights, sums, scales, scale, zero point, bias,
+ * kernel, stride, padding, output padding if transposed, dilation, groups, activation. |weights|
+ * are numbers in the order of the graph's convolution, for |outs| channels.
  */
 static enum status convolve(struct rt_vulkan_import *v, uint32_t weights, int64_t outs,
                             bool is_transposed)
@@ -63,14 +64,15 @@ static enum status kernel_size(struct rt_vulkan_import *v, int64_t *out_height, 
     const struct rt_vulkan_value *kernel = rt_vulkan_arg(v, 9);
     if (kernel->kind != VK_INT_LIST || kernel->count != 2 || kernel->ints[0] < 1 ||
         kernel->ints[1] < 1 || kernel->ints[0] > INT16_MAX || kernel->ints[1] > INT16_MAX) {
-        return error_set(v->err, ST_CORRUPT, "argument 9 is no kernel size");
+        return error_set(v->err, ST_CORRUPT,
+                         "argument 9 is not a kernel size: expected two ints from 1 to 32767");
     }
     *out_height = kernel->ints[0];
     *out_width = kernel->ints[1];
     return ST_OK;
 }
 
-/* Weights [O, height * width * I / groups], rows padded, as [O, height, width, I / groups]. */
+/* Weights [O, height * width * I / groups] with padded rows, as [O, height, width, I / groups]. */
 static enum status unpad(struct rt_vulkan_import *v, uint32_t groups_index, int64_t *out_groups,
                          uint32_t *out_value)
 {
@@ -83,7 +85,8 @@ static enum status unpad(struct rt_vulkan_import *v, uint32_t groups_index, int6
     const struct rt_value *image = &v->graph->values[x];
     if (image->rank != 4 || !rt_dim_is_const(image->dims[1]) || groups < 1 ||
         image->dims[1].value % groups != 0 || image->dims[1].value > INT32_MAX) {
-        return error_set(v->err, ST_CORRUPT, "%" PRId64 " groups of an image's channels", groups);
+        return error_set(v->err, ST_CORRUPT, "%" PRId64 " groups do not fit the image's channels",
+                         groups);
     }
     int64_t channels = image->dims[1].value / groups;
     TRY(rt_vulkan_front(v, weights, 1, height * width * channels, &weights));
@@ -116,7 +119,8 @@ enum status rt_vulkan_import_q8ta_conv_transposed(struct rt_vulkan_import *v)
     const struct rt_value packed = v->graph->values[weights];
     int64_t outs = packed.dims[0].value, channels = packed.dims[3].value;
     if (outs % groups != 0) {
-        return error_set(v->err, ST_CORRUPT, "%" PRId64 " groups of %" PRId64 " channels", groups,
+        return error_set(v->err, ST_CORRUPT,
+                         "%" PRId64 " groups do not divide %" PRId64 " output channels", groups,
                          outs);
     }
     TRY(rt_vulkan_channel_weights(v, weights, 5, &weights));

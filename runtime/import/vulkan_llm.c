@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the Vulkan dialect has for language models and detectors: rotations of queries and keys,
+ * Operators of the Vulkan dialect for language models and detectors: rotations of queries and keys,
  * caches of rows, places on a grid.
  *
- * An int that a call reads out of a tensor, or that is given as one, stays a tensor here: the host
- * does not have to know it. Where rows begin there, their places are computed. A cache is an input
- * of the delegate, and its new content a result; or a constant that calls change: then the delegate
- * keeps it to itself, from call to call, as the program its mutable buffers.
+ * An int that a call reads from a tensor, or that an input gives as a tensor, stays a tensor here:
+ * the host does not need its value. If rows begin at such an int, the graph computes their places.
+ * A cache is either an input of the delegate, with its new content as a result, or a constant that
+ * calls change: then it is the delegate's own state from call to call, like a mutable buffer of a
+ * program.
  */
 #include "config.h"
 
@@ -25,7 +26,7 @@ static enum status binary(struct rt_vulkan_import *v, const struct rt_op *op, ui
                           uint32_t b, uint32_t *out_value)
 {
     uint32_t args[] = {a, b, whole(v, 1)};
-    uint32_t count = op == RT_OP(mul) ? 2 : 3; /* a sum has a factor */
+    uint32_t count = op == RT_OP(mul) ? 2 : 3; /* add and sub have a factor as third argument */
     return rt_vulkan_apply(v, op, args, count, v->graph->values[a].dtype, out_value);
 }
 
@@ -57,7 +58,7 @@ static enum status range(struct rt_vulkan_import *v, struct rt_dim count, uint32
     return rt_vulkan_apply(v, RT_OP(arange), &arg, 1, DT_I64, out_value);
 }
 
-/* The tensor at argument |index|, which has |rank| dims. */
+/* The tensor at argument |index|, which must have |rank| dims. */
 static enum status ranked(struct rt_vulkan_import *v, uint32_t index, uint8_t rank,
                           uint32_t *out_value)
 {
@@ -70,7 +71,7 @@ static enum status ranked(struct rt_vulkan_import *v, uint32_t index, uint8_t ra
 
 /* ---- ints in tensors ------------------------------------------------------------------------- */
 
-/* x, dim, index: of a tensor of one dim. */
+/* Arguments: x, dim, index; x has one dim. */
 enum status rt_vulkan_import_select_as_int(struct rt_vulkan_import *v)
 {
     uint32_t value;
@@ -83,7 +84,8 @@ enum status rt_vulkan_import_select_as_int(struct rt_vulkan_import *v)
     return rt_vulkan_define(v, 0, value);
 }
 
-/* |count| places from the int at argument |index| on, as a tensor; or that int, if it is none. */
+/* |count| consecutive places, the first one being the int at argument |index|, as a tensor; or only
+ * that int, if it is not in a tensor. */
 static enum status places_from(struct rt_vulkan_import *v, uint32_t index, struct rt_dim count,
                                uint32_t *out_places, uint32_t *out_int)
 {
@@ -112,7 +114,7 @@ static enum status rotate(struct rt_vulkan_import *v, const uint32_t pair[2], ui
     return binary(v, RT_OP(add), products[2], products[3], &out[1]);
 }
 
-/* Neighbours along the last dim are a pair; |cosine| and |sine| have the dims of halves. */
+/* Pairs are neighbours along the last dim; |cosine| and |sine| have half its size. */
 static enum status rotate_neighbours(struct rt_vulkan_import *v, uint32_t x, uint32_t cosine,
                                      uint32_t sine, uint32_t *out_value)
 {
@@ -120,7 +122,7 @@ static enum status rotate_neighbours(struct rt_vulkan_import *v, uint32_t x, uin
     struct rt_dim dims[SHAPE_RANK_MAX];
     uint32_t pairs, pair[2], out[2];
     if (tensor.rank == 0 || tensor.rank == SHAPE_RANK_MAX) {
-        return error_set(v->err, ST_UNSUPPORTED, "a rotation of rank %u", tensor.rank);
+        return error_set(v->err, ST_UNSUPPORTED, "cannot rotate a tensor of rank %u", tensor.rank);
     }
     for (uint8_t d = 0; d < tensor.rank; d++) {
         dims[d] = tensor.dims[d];
@@ -137,7 +139,8 @@ static enum status rotate_neighbours(struct rt_vulkan_import *v, uint32_t x, uin
     return view(v, pairs, tensor.dims, tensor.rank, out_value);
 }
 
-/* [S, .., C] as [S, 1, C], so that heads share it; with heads of its own it stays. */
+/* Inserts a dim, [S, .., C] as [S, 1, C], so that heads share the table; a table for each head
+ * stays as it is. */
 static enum status for_heads(struct rt_vulkan_import *v, uint32_t value, uint32_t *out_value)
 {
     *out_value = value;
@@ -181,7 +184,7 @@ enum status rt_vulkan_import_rotary_interleaved(struct rt_vulkan_import *v)
     return rt_vulkan_define(v, 0, value);
 }
 
-/* The rows of the table at argument |index| that belong to |count| places, as for_heads(). */
+/* The rows of the table at argument |index| for |count| places, as for_heads() returns them. */
 static enum status rows_of(struct rt_vulkan_import *v, uint32_t index, struct rt_dim count,
                            uint32_t *out_value)
 {
@@ -199,10 +202,8 @@ static enum status rows_of(struct rt_vulkan_import *v, uint32_t index, struct rt
     return for_heads(v, table, out_value);
 }
 
-/*
- * The first R of the last dim's D elements, where R is what the tables have: both halves of them
- * are the pairs, and of cosines and sines the halves are alike.
- */
+/* Rotates the first |width| elements of the last dim: pairs take one element of each half. The
+ * halves of the tables are equal, so |cosine| and |sine| have only one. */
 static enum status rotate_halves(struct rt_vulkan_import *v, uint32_t x, uint32_t cosine,
                                  uint32_t sine, int64_t width, uint32_t *out_value)
 {
@@ -219,7 +220,7 @@ static enum status rotate_halves(struct rt_vulkan_import *v, uint32_t x, uint32_
     return rt_vulkan_apply(v, RT_OP(cat), joined, 2, tensor.dtype, out_value);
 }
 
-/* queries and keys [B, S, H, D], tables of cosines and sines [.., R], where the rows begin */
+/* Arguments: queries and keys [B, S, H, D], tables of cosines and sines [.., R], the first row. */
 enum status rt_vulkan_import_rotary_halves(struct rt_vulkan_import *v)
 {
     uint32_t x, tables[2], value;
@@ -231,7 +232,10 @@ enum status rt_vulkan_import_rotary_halves(struct rt_vulkan_import *v)
         const struct rt_value *table = &v->graph->values[tables[i]];
         if (!rt_dim_is_const(table->dims[2]) || table->dims[2].value % 2 != 0 ||
             (i == 1 && table->dims[2].value != width)) {
-            return error_set(v->err, ST_UNSUPPORTED, "argument %" PRIu32 ": no pairs", 2 + i);
+            return error_set(v->err, ST_UNSUPPORTED,
+                             "argument %" PRIu32
+                             ": the last dim is not fixed, even and the same in both tables",
+                             2 + i);
         }
         width = table->dims[2].value;
         TRY(slice(v, tables[i], 2, whole(v, 0), whole(v, width / 2), &tables[i]));
@@ -246,7 +250,7 @@ enum status rt_vulkan_import_rotary_halves(struct rt_vulkan_import *v)
 
 /* ---- caches ---------------------------------------------------------------------------------- */
 
-/* Argument |index| of |call|, a constant or the copy that a device makes of one, is changed. */
+/* Notes that |call| changes argument |index|, a constant or the copy of one that a device makes. */
 static void note_cache(struct rt_vulkan_graph *payload, const struct rt_vulkan_call *call,
                        uint32_t index)
 {
@@ -273,10 +277,8 @@ void rt_vulkan_find_caches(struct rt_vulkan_graph *payload)
     }
 }
 
-/*
- * Rows [1, S, H, D] at argument |index|, written into |cache|, [1, .., H, D], from the place at
- * argument |start_index| on.
- */
+/* Writes the rows [1, S, H, D] of argument |index| into |cache|, [1, .., H, D], beginning at the
+ * place at argument |start_index|. */
 static enum status write_rows(struct rt_vulkan_import *v, uint32_t index, uint32_t cache,
                               uint32_t start_index, uint32_t *out_value)
 {
@@ -292,7 +294,9 @@ static enum status write_rows(struct rt_vulkan_import *v, uint32_t index, uint32
                            v->graph->values[cache].dtype, out_value);
 }
 
-/* The cache at argument |index| is |value| from here on; one of the delegate's own stays so. */
+/*
+ * |value| becomes the content of the cache at argument |index|; the delegate's own state follows.
+ */
 static enum status keep(struct rt_vulkan_import *v, uint32_t index, uint32_t value)
 {
     uint32_t number = rt_vulkan_arg(v, index)->cache;
@@ -304,7 +308,7 @@ static enum status keep(struct rt_vulkan_import *v, uint32_t index, uint32_t val
     return ST_OK;
 }
 
-/* rows, a cache, where the rows begin; the result is the cache */
+/* Arguments: rows, a cache, the first place; the result is the cache. */
 enum status rt_vulkan_import_update_cache(struct rt_vulkan_import *v)
 {
     uint32_t cache, value;
@@ -315,7 +319,7 @@ enum status rt_vulkan_import_update_cache(struct rt_vulkan_import *v)
     return result && result->graph == value ? ST_OK : rt_vulkan_define(v, 0, value);
 }
 
-/* -inf where a key is behind a query, [S, L]. */
+/* [S, L], -inf if the key's place is after the query's. */
 static enum status causal_mask(struct rt_vulkan_import *v, uint32_t places, struct rt_dim keys,
                                uint32_t *out_value)
 {
@@ -333,9 +337,9 @@ static enum status causal_mask(struct rt_vulkan_import *v, uint32_t places, stru
 }
 
 /*
- * The result: of queries [1, S, H, D] at argument 0, which begin at the place at argument |start|
- * and see the keys up to their own. Behind it are a mask, dropout, whether only these keys count,
- * and a scale, of which mask and scale have to be none.
+ * Computes the result of attention. Argument 0 has queries [1, S, H, D] that begin at the place at
+ * argument |start_index|; each sees the keys up to its own place. The arguments from |mask_index|
+ * on are a mask, dropout, a causal flag and a scale; mask and scale have to be none.
  */
 static enum status attend(struct rt_vulkan_import *v, uint32_t keys, uint32_t values,
                           uint32_t start_index, uint32_t mask_index)
@@ -343,7 +347,8 @@ static enum status attend(struct rt_vulkan_import *v, uint32_t keys, uint32_t va
     uint32_t args[8] = {0, keys, values}, places, start, value;
     TRY(ranked(v, 0, 4, &args[0]));
     if (!rt_vulkan_is_null(v, mask_index) || !rt_vulkan_is_null(v, mask_index + 3)) {
-        return error_set(v->err, ST_UNSUPPORTED, "a mask or a scale");
+        return error_set(v->err, ST_UNSUPPORTED,
+                         "attention with a mask or a scale is not supported");
     }
     TRY(places_from(v, start_index, v->graph->values[args[0]].dims[1], &places, &start));
     args[3] = places ? whole(v, 0) : start;
@@ -358,7 +363,7 @@ static enum status attend(struct rt_vulkan_import *v, uint32_t keys, uint32_t va
     return rt_vulkan_define(v, 0, value);
 }
 
-/* queries, caches of keys and values, where the queries begin, and what attend() says */
+/* Arguments: queries, caches of keys and values, the first place, then those of attend(). */
 enum status rt_vulkan_import_cached_sdpa(struct rt_vulkan_import *v)
 {
     uint32_t keys, values;
@@ -375,15 +380,13 @@ static enum status grow_cache(struct rt_vulkan_import *v, uint32_t rows_index, u
     TRY(ranked(v, index, 4, &cache));
     TRY(write_rows(v, rows_index, cache, 5, out_value));
     if (rt_vulkan_arg(v, index)->cache == 0) {
-        return error_set(v->err, ST_CORRUPT, "argument %" PRIu32 " is no constant", index);
+        return error_set(v->err, ST_CORRUPT, "argument %" PRIu32 " is not a constant", index);
     }
     return keep(v, index, *out_value);
 }
 
-/*
- * queries, keys, values, caches of keys and values that nothing else has, where the rows begin, how
- * many there are, and what attend() says
- */
+/* Arguments: queries, keys, values, the delegate's own caches of keys and values, the first place,
+ * the number of rows, then those of attend(). */
 enum status rt_vulkan_import_caching_sdpa(struct rt_vulkan_import *v)
 {
     uint32_t keys, values;
@@ -394,7 +397,7 @@ enum status rt_vulkan_import_caching_sdpa(struct rt_vulkan_import *v)
 
 /* ---- grids ----------------------------------------------------------------------------------- */
 
-/* (i + offset) * stride for |count| places, with a dim of 1 at |dim|. */
+/* (i + offset) * stride for i from 0 to |count| - 1, with a dim of 1 at |dim|. */
 static enum status grid_line(struct rt_vulkan_import *v, struct rt_dim count, int64_t dim,
                              uint32_t *out_value)
 {
@@ -413,14 +416,16 @@ static enum status grid_line(struct rt_vulkan_import *v, struct rt_dim count, in
     return rt_vulkan_apply(v, RT_OP(unsqueeze), apart, 2, DT_F32, out_value);
 }
 
-/* An image [.., H, W], stride, offset: x and y of each pixel's corner, [H * W, 2] */
+/* Arguments: an image [.., H, W], stride, offset. The result has x and y of each pixel's corner: [H
+ * * W, 2]. */
 enum status rt_vulkan_import_grid_priors(struct rt_vulkan_import *v)
 {
     uint32_t x, lines[2], value;
     TRY(rt_vulkan_tensor(v, 0, &x));
     const struct rt_value image = v->graph->values[x];
     if (image.rank < 2) {
-        return error_set(v->err, ST_CORRUPT, "an image of rank %u", image.rank);
+        return error_set(v->err, ST_CORRUPT, "an image has rank %u, expected at least 2",
+                         image.rank);
     }
     struct rt_dim height = image.dims[image.rank - 2], width = image.dims[image.rank - 1];
     struct rt_dim all[] = {height, width};

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The operators of the Vulkan dialect. Most are one operator of the graph with its arguments in
- * another order: a row says which. The rest are a few operators together, and have a function.
- */
+/* The operators of the Vulkan dialect. Most rows name one operator of the graph and the order of
+ * its arguments. The others need several operators and have a function. */
 #include "config.h"
 
 #include <inttypes.h>
@@ -14,7 +12,7 @@
 
 /* ---- small ones ------------------------------------------------------------------------------ */
 
-/* Copies for the sake of a texture's layout. */
+/* Copies that only change a texture's layout. */
 static enum status import_identity(struct rt_vulkan_import *v)
 {
     uint32_t value;
@@ -22,7 +20,7 @@ static enum status import_identity(struct rt_vulkan_import *v)
     return rt_vulkan_define(v, 0, value);
 }
 
-/* To the element type of the result; what the call says of types is not stored. */
+/* Converts to the element type of the result; the payload does not store the call's own dtype. */
 static enum status import_conversion(struct rt_vulkan_import *v)
 {
     return import_identity(v);
@@ -125,7 +123,7 @@ static enum status import_hardshrink(struct rt_vulkan_import *v)
     return rt_vulkan_define(v, 0, value);
 }
 
-/* Each place |repeats| times along |dim|. */
+/* Repeats each place |repeats| times along |dim|. */
 static enum status import_repeat_interleave(struct rt_vulkan_import *v)
 {
     uint32_t x, value, tiled;
@@ -136,7 +134,8 @@ static enum status import_repeat_interleave(struct rt_vulkan_import *v)
     struct rt_value tensor = v->graph->values[x];
     dim += dim < 0 ? tensor.rank : 0;
     if (dim < 0 || dim >= tensor.rank || repeats < 0 || tensor.rank == SHAPE_RANK_MAX) {
-        return error_set(v->err, ST_CORRUPT, "%" PRId64 " times along dim %" PRId64 " of rank %u",
+        return error_set(v->err, ST_CORRUPT,
+                         "cannot repeat %" PRId64 " times along dim %" PRId64 " of rank %u",
                          repeats, dim, tensor.rank);
     }
     struct rt_dim times[SHAPE_RANK_MAX], dims[SHAPE_RANK_MAX];
@@ -170,7 +169,7 @@ static enum status apply_clamp(struct rt_vulkan_import *v, uint32_t value, uint3
     return min != -INFINITY || max != INFINITY ? clamp(v, value, min, max, out_value) : ST_OK;
 }
 
-/* x, weights, bias, stride, padding, dilation, groups, and bounds that may be missing */
+/* Arguments: x, weights, bias, stride, padding, dilation, groups, and optional bounds. */
 static enum status import_conv1d(struct rt_vulkan_import *v)
 {
     static const char letters[] = "TTTLLL";
@@ -187,7 +186,7 @@ static enum status import_conv1d(struct rt_vulkan_import *v)
     return rt_vulkan_define(v, 0, value);
 }
 
-/* A convolution, then a clamp whose bounds may be missing. */
+/* A convolution, then a clamp with optional bounds. */
 static enum status import_conv_with_clamp(struct rt_vulkan_import *v)
 {
     static const char letters[] = "TTTLLLBLI";
@@ -230,14 +229,15 @@ static enum status as_rows(struct rt_vulkan_import *v, uint32_t index, uint32_t 
     TRY(rt_vulkan_tensor(v, index, out_value));
     const struct rt_value *t = &v->graph->values[*out_value];
     if (t->rank == 0) {
-        return error_set(v->err, ST_CORRUPT, "argument %" PRIu32 " has no features", index);
+        return error_set(v->err, ST_CORRUPT, "argument %" PRIu32 " has rank 0, expected at least 1",
+                         index);
     }
     struct rt_dim dims[] = {rt_dim_of(-1), t->dims[t->rank - 1]};
     uint32_t args[] = {*out_value, rt_graph_ints(v->graph, dims, 2)};
     return rt_vulkan_apply(v, RT_OP(view), args, 2, t->dtype, out_value);
 }
 
-/* Gradients of results [.., N] and inputs [.., K]: those of weights, [N, K] */
+/* The gradient of weights, [N, K], from gradients of results [.., N] and inputs [.., K]. */
 static enum status import_weight_gradient(struct rt_vulkan_import *v)
 {
     uint32_t args[2], value;
@@ -289,7 +289,8 @@ static enum status import_sdpa(struct rt_vulkan_import *v)
     const struct rt_value query = v->graph->values[q];
     if (query.rank != 4 || v->graph->values[k].rank != 4 || v->graph->values[value].rank != 4 ||
         !rt_dim_is_const(query.dims[3]) || query.dims[3].value == 0) {
-        return error_set(v->err, ST_UNSUPPORTED, "attention over tensors that are not [B,H,S,D]");
+        return error_set(v->err, ST_UNSUPPORTED,
+                         "attention expects tensors [B,H,S,D] with a fixed D");
     }
     double scale = 1 / sqrt((double)query.dims[3].value);
     if (!rt_vulkan_is_null(v, 4)) {
@@ -467,7 +468,7 @@ static const struct rt_vulkan_row rows[] = {
 
     OWN("et_vk.select_as_symint.default", 3, rt_vulkan_import_select_as_int),
 
-    /* integers for numbers */
+    /* quantized operators */
     OWN("quantized_decomposed.quantize_per_tensor.default", 6, rt_vulkan_import_quantize),
     OWN("quantized_decomposed.dequantize_per_tensor.default", 7, rt_vulkan_import_dequantize),
     OWN("quantized_decomposed.dequantize_per_channel.default", 8,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The types of nodes, a row each, and the import of those that do not look at images. */
+/* The types of nodes, a row each, and the import of nodes that are not on images. */
 #include "config.h"
 
 #include <inttypes.h>
@@ -16,7 +16,7 @@ static enum dtype promoted(const struct rt_xnnpack_import *x, uint32_t a, uint32
     return left == right ? left : DT_F32;
 }
 
-/* The sum's and the difference's third argument is a factor; others have two. */
+/* add and sub have a factor as third argument; the others have two arguments. */
 static enum status import_binary(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node)
 {
     uint32_t args[3] = {0}, out;
@@ -47,7 +47,7 @@ static enum status import_square(struct rt_xnnpack_import *x, const struct rt_xn
     return rt_xnnpack_finish(x, node, out);
 }
 
-/* The only form that there is, whatever the exported model asked for. */
+/* XNNPACK has only one GELU, whatever the exported model asked for. */
 static enum status import_gelu(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node)
 {
     uint32_t args[2], out;
@@ -110,7 +110,7 @@ static enum status import_prelu(struct rt_xnnpack_import *x, const struct rt_xnn
     return rt_xnnpack_finish(x, node, out);
 }
 
-/* Quantized values are clamped as they are stored. */
+/* Clamps quantized values as they are stored. */
 static enum status import_clamp(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node)
 {
     const struct rt_xnnpack_value *in = &x->payload.values[node->inputs[0]];
@@ -140,10 +140,8 @@ static enum status import_convert(struct rt_xnnpack_import *x, const struct rt_x
 
 /* ---- moving ---------------------------------------------------------------------------------- */
 
-/*
- * What only moves elements works on what is stored when every operand and the output store alike,
- * else on numbers.
- */
+/* A node that only moves elements works on stored values if all operands and the output store
+ * numbers alike, else on dequantized numbers. */
 struct move {
     bool on_stored;
     uint32_t args[XNN_INPUTS_MAX];
@@ -187,8 +185,8 @@ static enum status need_rank(struct rt_xnnpack_import *x, const struct move *mov
 {
     uint8_t rank = x->graph->values[move->args[0]].rank;
     if (count != rank) {
-        return error_set(x->err, ST_CORRUPT, "%" PRIu32 " entries for a value of rank %u", count,
-                         rank);
+        return error_set(x->err, ST_CORRUPT, "%" PRIu32 " entries, expected %u (one for each dim)",
+                         count, rank);
     }
     return ST_OK;
 }
@@ -204,7 +202,8 @@ static enum status import_transpose(struct rt_xnnpack_import *x, const struct rt
     for (uint32_t i = 0; i < perm->count; i++) {
         if (perm->items[i] >= perm->count || (seen >> perm->items[i] & 1)) {
             return error_set(x->err, ST_CORRUPT,
-                             "dim %" PRIu32 " in an order of %" PRIu32 ", expected each once",
+                             "dim %" PRIu32 " in a permutation of %" PRIu32
+                             " dims, expected each dim once",
                              perm->items[i], perm->count);
         }
         seen |= 1u << perm->items[i];
@@ -214,7 +213,7 @@ static enum status import_transpose(struct rt_xnnpack_import *x, const struct rt
     return end_move(x, node, &move, moved);
 }
 
-/* A size of 0 is the one that follows from the others. */
+/* A size of 0 is inferred from the others. */
 static enum status import_reshape(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node)
 {
     const struct rt_xnnpack_list *shape = &node->lists[0];
@@ -227,13 +226,14 @@ static enum status import_reshape(struct rt_xnnpack_import *x, const struct rt_x
         open += shape->items[i] == 0;
     }
     if (open > 1) {
-        return error_set(x->err, ST_CORRUPT, "%" PRIu32 " open sizes, at most 1", open);
+        return error_set(x->err, ST_CORRUPT,
+                         "%" PRIu32 " sizes of 0 (to be inferred), expected at most 1", open);
     }
     TRY(rt_xnnpack_view(x, move.args[0], dims, (uint8_t)shape->count, &moved));
     return end_move(x, node, &move, moved);
 }
 
-/* From the offset, as many as the size, cut where the value ends. */
+/* |size| elements from the offset on, fewer if the value ends before. */
 static enum status import_slice(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node)
 {
     const struct rt_xnnpack_list *offsets = &node->lists[0], *sizes = &node->lists[1];
@@ -259,7 +259,7 @@ static enum status import_slice(struct rt_xnnpack_import *x, const struct rt_xnn
     return end_move(x, node, &move, moved);
 }
 
-/* The graph's form counts from the last dim: before, after, before, after. */
+/* The graph's operator lists padding from the last dim on: before, after, before, after. */
 static enum status import_pad(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node)
 {
     const struct rt_xnnpack_list *before = &node->lists[0], *after = &node->lists[1];
@@ -289,7 +289,7 @@ static enum status import_cat(struct rt_xnnpack_import *x, const struct rt_xnnpa
     uint32_t moved;
     TRY(begin_move(x, node, &move));
     if (node->params[0] >= x->graph->values[move.args[0]].rank) {
-        return error_set(x->err, ST_CORRUPT, "axis %" PRIu32 " of a value of rank %u",
+        return error_set(x->err, ST_CORRUPT, "axis %" PRIu32 ", expected less than the rank %u",
                          node->params[0], x->graph->values[move.args[0]].rank);
     }
     uint32_t args[] = {
@@ -307,7 +307,7 @@ static enum status swap_last(struct rt_xnnpack_import *x, uint32_t value, uint32
 {
     uint8_t rank = x->graph->values[value].rank, order[SHAPE_RANK_MAX];
     if (rank < 2) {
-        return error_set(x->err, ST_CORRUPT, "a factor of rank %u", rank);
+        return error_set(x->err, ST_CORRUPT, "a factor has rank %u, expected at least 2", rank);
     }
     for (uint8_t d = 0; d < rank; d++) {
         order[d] = d;
@@ -317,7 +317,7 @@ static enum status swap_last(struct rt_xnnpack_import *x, uint32_t value, uint32
     return rt_xnnpack_permute(x, value, order, out_value);
 }
 
-/* The filter is [N, K] or, with the flag, [K, N]; scales of channels belong to N. */
+/* The filter is [N, K], or [K, N] with the flag; scales of channels are along N. */
 static enum status import_fully_connected(struct rt_xnnpack_import *x,
                                           const struct rt_xnnpack_node *node)
 {
@@ -347,13 +347,16 @@ static enum status import_fully_connected(struct rt_xnnpack_import *x,
     return rt_xnnpack_finish(x, node, out);
 }
 
-/* Dims of the product but for the last two, which the two factors broadcast to. */
+/*
+ * The leading dims of the product, all but the last two: the factors' dims are broadcast to them.
+ */
 static enum status find_batch(struct rt_xnnpack_import *x, const uint32_t factors[2],
                               struct rt_dim batch[SHAPE_RANK_MAX], uint8_t *out_rank)
 {
     const struct rt_value *a = &x->graph->values[factors[0]], *b = &x->graph->values[factors[1]];
     if (a->rank < 2 || b->rank < 2) {
-        return error_set(x->err, ST_CORRUPT, "factors of rank %u and %u", a->rank, b->rank);
+        return error_set(x->err, ST_CORRUPT,
+                         "the factors have ranks %u and %u, expected at least 2", a->rank, b->rank);
     }
     uint8_t rank = (uint8_t)((a->rank > b->rank ? a->rank : b->rank) - 2);
     for (uint8_t i = 0; i < rank; i++) {
@@ -371,7 +374,7 @@ static enum status find_batch(struct rt_xnnpack_import *x, const uint32_t factor
     return ST_OK;
 }
 
-/* |factor| with the batch's dims, repeated where it has fewer, as one dim before its last two. */
+/* |factor| broadcast to the leading dims |batch|, which become one dim before its last two. */
 static enum status flatten_batch(struct rt_xnnpack_import *x, const struct rt_dim *batch,
                                  uint8_t rank, uint32_t *factor)
 {
@@ -422,7 +425,7 @@ static enum status import_batch_product(struct rt_xnnpack_import *x,
     return rt_xnnpack_finish(x, node, out);
 }
 
-/* Along the last dim. */
+/* Over the last dim. */
 static enum status import_softmax(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node)
 {
     uint32_t args[3], out;
@@ -433,11 +436,11 @@ static enum status import_softmax(struct rt_xnnpack_import *x, const struct rt_x
     return rt_xnnpack_finish(x, node, out);
 }
 
-/* The exporter has the node, its runtime has not, so no file can tell what it means. */
+/* The exporter writes this node, but no runtime executes it, so its meaning is unknown. */
 static enum status import_attention(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node)
 {
     (void)node;
-    return error_set(x->err, ST_UNSUPPORTED, "no runtime executes it");
+    return error_set(x->err, ST_UNSUPPORTED, "not supported: no runtime defines this node");
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */

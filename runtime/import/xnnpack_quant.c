@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stored values and the numbers they stand for. Quantized values stay what they are between nodes
- * that only move them; a node that computes reads dequantized numbers and its result is quantized
- * again, both as nodes of the graph: a pass makes integer kernels of that, and without it the
- * float kernels give the same to within one step.
+ * Stored values and the numbers they represent. Quantized values stay as stored between nodes that
+ * only move them. A node that computes reads dequantized numbers, and its result is quantized
+ * again; both are nodes of the graph. A pass turns these patterns into integer kernels; without it
+ * the float kernels give the same result to within one quantization step.
  */
 #include "config.h"
 
@@ -30,7 +30,7 @@ const struct rt_xnnpack_type_info rt_xnnpack_types[XNN_TYPE_COUNT] = {
     [XNN_QDINT8] = {"qdint8", DT_I8, false, XNN_PER_ROW, -128, 127},
 };
 
-/* The exporter rounds scales of groups to bf16 by adding most of half a step and cutting. */
+/* The exporter rounds scales of groups to bf16 by adding almost half a step and truncating. */
 #define GROUP_SCALE_ROUNDING 1.00389105f
 
 bool rt_xnnpack_same_form(const struct rt_xnnpack_value *a, const struct rt_xnnpack_value *b)
@@ -53,7 +53,7 @@ double rt_xnnpack_quantize(const struct rt_xnnpack_value *value, double number)
 
 /* ---- constants ------------------------------------------------------------------------------- */
 
-/* A one-dimensional or two-dimensional constant of what |value|'s scales are. */
+/* The scales of |value|, as a constant with one or two dims. */
 static enum status scale_constant(struct rt_xnnpack_import *x, const struct rt_xnnpack_value *value,
                                   const struct shape *shape, uint32_t *out_value)
 {
@@ -61,7 +61,7 @@ static enum status scale_constant(struct rt_xnnpack_import *x, const struct rt_x
     return rt_delegate_constant(x->call, dtype, shape, value->scales, out_value);
 }
 
-/* Scales of groups in an old file, f32 but meant to lose what bf16 has no place for. */
+/* Rounds the f32 scales of groups in an old file to bf16, as the exporter does today. */
 static enum status round_group_scales(struct rt_xnnpack_import *x, uint32_t *scales)
 {
     struct hal_buffer *buffer;
@@ -90,7 +90,7 @@ static enum status round_group_scales(struct rt_xnnpack_import *x, uint32_t *sca
     return ST_OK;
 }
 
-/* Numbers of 4 bits are unpacked here: nothing else knows of them. */
+/* 4-bit numbers are unpacked here: the rest of the importer does not know about them. */
 static enum status rt_import_constant(struct rt_xnnpack_import *x, struct rt_xnnpack_value *value)
 {
     struct shape shape = value->shape;
@@ -247,7 +247,7 @@ static enum status encode_tensor(struct rt_xnnpack_import *x, const struct rt_xn
     return rt_xnnpack_apply(x, RT_OP(quantize), args, 6, type->dtype, out_value);
 }
 
-/* Rows of the last dims: what is stored, and for each row its scale and zero point. */
+/* Quantizes rows of the last dims: the stored numbers, and a scale and zero point for each row. */
 static enum status encode_rows(struct rt_xnnpack_import *x, struct rt_xnnpack_value *value,
                                uint32_t numbers, uint32_t *out_value)
 {
@@ -256,7 +256,7 @@ static enum status encode_rows(struct rt_xnnpack_import *x, struct rt_xnnpack_va
     must(op);
     TRY(rt_xnnpack_convert(x, numbers, DT_F32, &numbers));
     if (value->row_dims > graph->values[numbers].rank) {
-        return error_set(x->err, ST_CORRUPT, "rows of %u dims of a value of rank %u",
+        return error_set(x->err, ST_CORRUPT, "rows of %u dims, but the value has rank %u",
                          value->row_dims, graph->values[numbers].rank);
     }
     uint32_t args[] = {numbers, rt_xnnpack_int(x, value->row_dims)};
@@ -287,7 +287,7 @@ enum status rt_xnnpack_encode(struct rt_xnnpack_import *x, uint32_t index, uint3
     case XNN_PER_ROW:
         return encode_rows(x, value, numbers, out_value);
     default:
-        return error_set(x->err, ST_CORRUPT, "%s as an output", type->name);
+        return error_set(x->err, ST_CORRUPT, "an output cannot be of type %s", type->name);
     }
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Convolutions in the form that has kernels: see passes.h. Those of one or two dims in float32 take
- * packed weights ("conv", "conv_dw"); halves are converted and computed as such. All others, and
- * the gradients, go to the plain kernels of "conv_direct" and "conv_gradient".
+ * Convolutions as operators that have kernels: see passes.h. Those with one or two dims in float32
+ * use packed weights ("conv", "conv_dw"); halves are converted to float32. All others, and the
+ * gradients, use the plain kernels "conv_direct" and "conv_gradient".
  */
 #include "config.h"
 
@@ -16,7 +16,7 @@
 #include "runtime/ops/op.h"
 #include "runtime/passes/lower.h"
 
-/* What a convolution of |dtype| is computed in. */
+/* The type in which a convolution of |dtype| is computed. */
 static enum dtype compute_dtype(enum dtype dtype)
 {
     if (dtype == DT_F64) {
@@ -25,7 +25,9 @@ static enum dtype compute_dtype(enum dtype dtype)
     return dtype_infos[dtype].kind == DTYPE_FLOAT ? DT_F32 : DT_I64;
 }
 
-/* |count| entries for the last axes, the list's own or |idle| for those that there are not. */
+/*
+ * |count| entries for the last axes: those of the list, and |idle| for axes that it does not have.
+ */
 static uint32_t entries(struct rt_graph *graph, uint32_t list, uint8_t axes, uint8_t count,
                         int64_t idle)
 {
@@ -55,7 +57,7 @@ static uint32_t kernel_pair(struct rt_graph *graph, const struct rt_value *w)
     return rt_graph_ints(graph, items, 2);
 }
 
-/* One input and one output channel in each of several groups. */
+/* Several groups, each with one input and one output channel? */
 static bool is_depthwise(const struct rt_graph *graph, const uint32_t args[RT_CONV_ARGS])
 {
     const struct rt_value *w = &graph->values[args[RT_CONV_W]];
@@ -64,7 +66,7 @@ static bool is_depthwise(const struct rt_graph *graph, const uint32_t args[RT_CO
            !rt_dim_is(w->dims[0], 1);
 }
 
-/* [C, 1, H, W] as [H, W, 1, C]: for each tap the weights of all channels. */
+/* [C, 1, H, W] as [H, W, 1, C]: the weights of all channels for each tap. */
 static enum status depthwise_weights(struct rt_graph *graph, uint32_t weights, uint32_t *out,
                                      struct error *err)
 {
@@ -117,7 +119,7 @@ static enum status make_packed(struct rt_graph *graph, const uint32_t from[RT_CO
 
 /* ---- plain kernels --------------------------------------------------------------------------- */
 
-/* x, weights and bias of one type; the output has |like|'s dims. */
+/* x, weights and bias have one type; the output has |like|'s dims. */
 static enum status make_direct(struct rt_graph *graph, const uint32_t from[RT_CONV_ARGS],
                                uint32_t like, uint32_t *out, struct error *err)
 {
@@ -158,8 +160,8 @@ enum status rt_lower_convolution(struct rt_graph *graph, const struct rt_node *n
 
 /* ---- gradients ------------------------------------------------------------------------------- */
 
-/* The gradient for the input of a convolution is the transposed convolution of the output's, with
- * the same weights; that for the input of a transposed one, a plain convolution. */
+/* The input's gradient is the transposed convolution of the output's gradient with the same
+ * weights; for a transposed convolution, it is a plain convolution. */
 static enum status input_gradient(struct rt_graph *graph, const uint32_t from[RT_CONV_BACK_ARGS],
                                   uint32_t like, uint32_t *out, struct error *err)
 {
@@ -195,7 +197,7 @@ static enum status weight_gradient(struct rt_graph *graph, const uint32_t from[R
                        graph->values[from[RT_CONV_BACK_X]].dtype, out, err);
 }
 
-/* A bias takes part in every pixel of its channel. */
+/* A bias is added to each pixel of its channel, so its gradient is a sum over the pixels. */
 static enum status bias_gradient(struct rt_graph *graph, const uint32_t from[RT_CONV_BACK_ARGS],
                                  uint32_t *out, struct error *err)
 {

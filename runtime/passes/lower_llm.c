@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What exporters of language models write (runtime/ops/llm.c) as operators that have kernels. */
+/* Operators that exporters of language models write (runtime/ops/llm.c) as operators that have
+ * kernels. */
 #include "config.h"
 
 #include <string.h>
@@ -10,7 +11,7 @@
 #include "runtime/ops/op.h"
 #include "runtime/passes/lower.h"
 
-/* The element that an update gives and nobody reads. */
+/* The element that an update returns and that is never read. */
 static enum status make_unread(struct rt_graph *graph, const struct rt_node *node, uint32_t *out,
                                struct error *err)
 {
@@ -26,7 +27,7 @@ static enum status write_rows(struct rt_graph *graph, const struct rt_op *op, ui
     return rt_op_apply(graph, op, args, 3, graph->values[cache].dtype, out, err);
 }
 
-/* value, cache, start */
+/* Arguments: value, cache, start. */
 enum status rt_lower_update_cache(struct rt_graph *graph, const struct rt_node *node,
                                   uint32_t *outs, struct error *err)
 {
@@ -36,7 +37,7 @@ enum status rt_lower_update_cache(struct rt_graph *graph, const struct rt_node *
     return make_unread(graph, node, &outs[0], err);
 }
 
-/* value, cache, a start that means nothing, places */
+/* Arguments: value, cache, a start that is ignored, places. */
 enum status rt_lower_update_cache_at(struct rt_graph *graph, const struct rt_node *node,
                                      uint32_t *outs, struct error *err)
 {
@@ -46,7 +47,7 @@ enum status rt_lower_update_cache_at(struct rt_graph *graph, const struct rt_nod
     return make_unread(graph, node, &outs[0], err);
 }
 
-/* q, k, v, both caches, start, length, mask, dropout, is_causal, scale */
+/* Arguments: q, k, v, both caches, start, length, mask, dropout, is_causal, scale. */
 enum status rt_lower_attention_cached(struct rt_graph *graph, const struct rt_node *node,
                                       uint32_t *outs, struct error *err)
 {
@@ -60,7 +61,8 @@ enum status rt_lower_attention_cached(struct rt_graph *graph, const struct rt_no
     return rt_op_apply(graph, RT_OP(attention), args, 8, dtype, outs, err);
 }
 
-/* q, k, v, start, mask, dropout, is_causal, scale, zero points and scales of each, heads first? */
+/* Arguments: q, k, v, start, mask, dropout, is_causal, scale, the zero points and scales of q, k
+ * and v, whether heads come first. */
 enum status rt_lower_attention_quantized(struct rt_graph *graph, const struct rt_node *node,
                                          uint32_t *outs, struct error *err)
 {
@@ -85,7 +87,7 @@ enum status rt_lower_attention_quantized(struct rt_graph *graph, const struct rt
                        dtype, outs, err);
 }
 
-/* [c, h, w] as [h / t, w / t, c, t, t], the first two as one. */
+/* [c, h, w] as [h / t, w / t, c, t, t], with the first two dims joined. */
 enum status rt_lower_tile_crop(struct rt_graph *graph, const struct rt_node *node, uint32_t *outs,
                                struct error *err)
 {

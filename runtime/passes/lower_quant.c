@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Layers over quantised weights (runtime/ops/quant_layers.c) as products and sums of floats. Where
- * the weights are constants, so are their floats. */
+/* Layers over quantised weights (runtime/ops/quant_layers.c) as products and sums of floats. If the
+ * weights are constants, folding converts them once. */
 #include "config.h"
 
 #include "base/check.h"
@@ -9,7 +9,7 @@
 #include "runtime/ops/op.h"
 #include "runtime/passes/lower.h"
 
-/* x, scales and a list of others as dequantize_channels wants them, along dim 0. */
+/* Arguments for dequantize_channels along dim 0: x, scales and a list of others. */
 enum status rt_lower_mixed_mm(struct rt_graph *graph, const struct rt_node *node, uint32_t *outs,
                               struct error *err)
 {
@@ -52,7 +52,7 @@ enum status rt_lower_mixed_linear(struct rt_graph *graph, const struct rt_node *
     return rt_lower_product(graph, p, dtype, outs, err);
 }
 
-/* The summand that begins at argument |first| as floats. Its bounds say nothing. */
+/* The summand that begins at argument |first|, as floats; its bounds are ignored. */
 static enum status widen(struct rt_graph *graph, const uint32_t *first, uint32_t *out,
                          struct error *err)
 {

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Batch norm in inference is a scale and a shift for each channel:
+ *
  *     scale = weight / sqrt(var + eps)        shift = bias - mean * scale
- * Behind a convolution whose weights are constant both go into weights and bias:
+ *
+ * After a convolution with constant weights, both are merged into weights and bias:
+ *
  *     W' = W * scale                          b' = b * scale + shift
- * Everything is written as nodes; folding computes it once.
+ *
+ * The pass writes all of this as nodes; folding computes them once.
  */
 #include "config.h"
 
@@ -31,7 +35,7 @@ static enum status multiply(struct rt_graph *graph, uint32_t a, uint32_t b, uint
     return rt_op_apply(graph, RT_OP(mul), args, 2, DT_F32, out, err);
 }
 
-/* The vector |v| with its dim at |axis| of |rank| and 1 elsewhere. */
+/* The vector |v| as a tensor of |rank| with its dim at |axis|, and 1 elsewhere. */
 static enum status spread(struct rt_graph *graph, uint32_t v, uint8_t rank, uint8_t axis,
                           uint32_t *out, struct error *err)
 {
@@ -58,7 +62,7 @@ static bool is_constant_or_none(const struct rt_graph *graph, uint32_t value)
     return v->kind == RT_NONE || v->is_constant;
 }
 
-/* May batch norm |bn| go into convolution |conv|? */
+/* Can batch norm |bn| be merged into convolution |conv|? */
 static bool can_absorb(const struct rt_graph *graph, const struct rt_node *conv,
                        const struct rt_node *bn)
 {
@@ -72,7 +76,7 @@ static bool can_absorb(const struct rt_graph *graph, const struct rt_node *conv,
     return is_constant && !grouped_transposed;
 }
 
-/* Gives node |index|, a convolution, scaled weights and a new bias. */
+/* Gives convolution |index| scaled weights and a new bias. */
 static enum status absorb(struct rt_graph *graph, uint32_t index, uint32_t scale, uint32_t shift,
                           struct error *err)
 {
@@ -110,7 +114,7 @@ static enum status rewrite_batch_norm(struct rt_rewrite *rw, uint32_t index, str
     return ST_OK;
 }
 
-/* The saved statistics are empty in inference; a method that returns them keeps the whole node. */
+/* The saved statistics are empty in inference; if a method returns them, the node stays. */
 static bool is_plain(const struct rt_rewrite *rw, const struct rt_node *bn)
 {
     return rw->uses[bn->outs[1]] == 0 && rw->uses[bn->outs[2]] == 0 &&

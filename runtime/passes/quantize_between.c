@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What stands between integer products, on integers: see quantize.h. */
+/* The operators between integer products, computed on integers: see quantize.h. */
 #include "config.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 #include "runtime/ops/known.h"
 #include "runtime/passes/quantize.h"
 
-/* More pixels do not fit a 24-bit sum. */
+/* With more pixels, the sum would not fit 24 bits. */
 #define MEAN_PIXELS_MAX 65536
 
 static uint32_t float_arg(struct q_pass *q, double value)
@@ -87,7 +87,7 @@ static enum status make_mul(struct q_pass *q, const struct rt_node *node, const 
 
 /* ---- means ----------------------------------------------------------------------------------- */
 
-/* Does |node| take the mean over the dims behind the channels of a [n, c, ..]? */
+/* Does |node| compute the mean over all dims after the channels of [n, c, ..]? */
 static bool is_global_mean(const struct q_pass *q, const struct rt_node *node)
 {
     const struct rt_value *x = rt_node_arg(q->graph, node, 0);
@@ -117,7 +117,7 @@ static enum status make_mean(struct q_pass *q, const struct rt_node *node,
     struct q_info info = *q_info_of(q, node->args[0]);
     int64_t pixels = 1;
     for (uint8_t i = 2; i < x->rank; i++) {
-        int64_t most = x->dims[i].value; /* an upper bound is enough */
+        int64_t most = x->dims[i].value; /* an upper bound suffices */
         if (most < 1 || most > MEAN_PIXELS_MAX / pixels) {
             return ST_OK;
         }
@@ -147,7 +147,7 @@ static bool is_pointwise(const struct rt_op *op)
     return row->name != NULL;
 }
 
-/* One tensor, f32 to f32; everything else fixed. */
+/* A function from one f32 tensor to another, with all other arguments fixed? */
 static bool is_function(const struct rt_graph *graph, const struct rt_node *node)
 {
     bool fits = is_pointwise(node->op) && node->arg_count <= 8 && node->out_count == 1 &&
@@ -163,7 +163,7 @@ static bool is_function(const struct rt_graph *graph, const struct rt_node *node
 
 #define CHAIN_MAX 16
 
-/* The table is the same nodes run once on all 256 numbers, which constant folding does. */
+/* Constant folding runs the same nodes once on all 256 numbers: this gives the table. */
 static enum status make_table(struct q_pass *q, const struct q_info *x, const uint32_t *chain,
                               uint32_t count, const struct q_form *form, uint32_t *out_value)
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Scales and zero points that lie in constant tensors of one element become numbers: the form that
- * the rest of the quantize pass knows. PyTorch reads them out of the tensors likewise.
- */
+/* Replaces scales and zero points that are constant tensors with one element by numbers, the form
+ * that the rest of the quantize pass expects. PyTorch reads the numbers from the tensors, too. */
 #include "config.h"
 
 #include <math.h>
@@ -12,7 +10,7 @@
 #include "runtime/ops/known.h"
 #include "runtime/passes/quantize.h"
 
-/* The number in a constant of one element; false: |v| is no such thing. */
+/* Reads the number of a constant with one element; false if |v| is anything else. */
 static bool read_number(const struct rt_value *v, double *out_number)
 {
     struct shape shape;
@@ -43,7 +41,7 @@ static bool read_number(const struct rt_value *v, double *out_number)
     }
 }
 
-/* The form of |node| with numbers for scale and zero point, or NULL. */
+/* The operator that is |node| with scale and zero point as numbers, or NULL. */
 static const struct rt_op *form_with_numbers(const struct rt_node *node)
 {
     return q_is(node, RT_KNOWN_quantize_tensor)     ? RT_OP(quantize)

@@ -13,7 +13,8 @@ import tempfile
 from pathlib import Path
 
 import load
-from load import ADD, DEEP, FOUND, SIZES, in_threads, ring_option, send, wait_until
+from load import (ADD, DEEP, FOUND, SIZES, in_threads, ring_option, send, send_hold,
+                  wait_until)
 from run_daemon import expect_exit
 from run_http import MODELS, SOURCE, Client, Daemon, Failure, Report, build_request, expect
 
@@ -263,12 +264,14 @@ def enough_later():
 
 def cut_while_running():
     """One deadline for the whole; the worker is free for the next one."""
-    with Pipelines(THREE_DEEP, "--workers=1", DEEP) as arguments, Daemon(arguments) as daemon:
-        expect("the first, with its plan", send(daemon, 64, model="three").answer(), 200)
-        late = send(daemon, load.MANY_ROWS, fields=["X-Request-Timeout-Ms: 50"], model="three")
+    two = {"two": {"steps": [
+        {"model": "hold", "inputs": [{"input": 0}, {"input": 1}]},
+        {"model": "hold", "inputs": [{"from": 0, "output": 0}, {"input": 1}]}]}}
+    with Pipelines(two, *load.HELD_WORKER) as arguments, Daemon(arguments) as daemon:
+        late = send_hold(daemon, 1, fields=["X-Request-Timeout-Ms: 500"], model="two", goes_on=True)
         expect("late", late.answer(), 504)
-        expect("text", json.loads(late.body)["error"], "model 'three': not done after 50 ms")
-        expect("the next one", send(daemon, 1, model="three").answer(), 200)
+        expect("text", json.loads(late.body)["error"], "model 'two': not done after 500 ms")
+        expect("the next one", send_hold(daemon, 1, model="two").answer(), 200)
 
 
 def one_job():

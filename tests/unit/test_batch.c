@@ -151,7 +151,7 @@ static void refused_result(void **state)
 {
     struct fixture *f = *state;
     APPLY("view", INPUT(1, 4), LIST(4));
-    expect(f, "dim 0 of result 'y' is not the rows'");
+    expect(f, "dim 0 of result 'y' is not the number of rows");
 }
 
 static void refused_input(void **state)
@@ -176,7 +176,7 @@ static void refused_constant(void **state)
     uint32_t c = rt_graph_constant(&f->graph, DT_F32, &shape, span_of(table, 16));
     uint32_t x = APPLY("view", INPUT(1, 4), LIST(4));
     APPLY("view", APPLY("add", x, c, INT(1)), LIST(1, 4));
-    expect(f, "add: dim 0 of its result varies otherwise");
+    expect(f, "add: dim 0 of its result does not grow with the rows as expected");
 }
 
 /* ---- models ---------------------------------------------------------------------------------- */
@@ -337,8 +337,8 @@ static void models_that_run_alone(void **state)
         {"branches", "it has control flow"},
         {"running", "it has mutable buffers"},
         {"scalars", "result 'output_1' is no tensor"},
-        {"linear", "dim 0 of input 'input_1' is not the rows'"},
-        {"keywords", "dim 0 of input 'features.scales.0' is not the rows'"},
+        {"linear", "dim 0 of input 'input_1' is not the number of rows"},
+        {"keywords", "dim 0 of input 'features.scales.0' is not the number of rows"},
         {"odd_keys", "dim 0 of input 'plain' is not 1"},
     };
     (void)state;
