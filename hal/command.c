@@ -40,7 +40,7 @@ enum status hal_command_new(struct hal_device *device, uint32_t slot_count,
                          slot_count);
     }
     command->magic = HAL_COMMAND_MAGIC;
-    atomic_init(&command->refs, 1);
+    refs_init(&command->refs);
     command->slot_count = slot_count;
     command->device = device;
     atomic_fetch_add_explicit(&device->objects, 1, memory_order_relaxed);
@@ -58,8 +58,7 @@ void hal_command_set_transient(struct hal_command *command, uint32_t slot)
 struct hal_command *hal_command_ref(struct hal_command *command)
 {
     OBJ_CHECK(command, HAL_COMMAND_MAGIC);
-    unsigned before = atomic_fetch_add_explicit(&command->refs, 1, memory_order_relaxed);
-    must(before > 0); /* an object without references is being freed */
+    refs_take(&command->refs);
     return command;
 }
 
@@ -86,9 +85,7 @@ void hal_command_unref(struct hal_command *command)
         return;
     }
     OBJ_CHECK(command, HAL_COMMAND_MAGIC);
-    unsigned before = atomic_fetch_sub_explicit(&command->refs, 1, memory_order_acq_rel);
-    must(before > 0);
-    if (before == 1) {
+    if (refs_drop(&command->refs)) {
         free_command(command);
     }
 }

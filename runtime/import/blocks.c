@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Blocks and what waits behind them.
+ * Blocks, and the steps queued after them.
  *
- * Calls go into the current block's graph as long as that is possible. A call that the host makes
- * is queued behind the block, and its result is pending; so are the rows of an output whose extent
- * depends on data. Only when somebody wants something pending inside a graph, or at a jump and
- * where one arrives, the block ends: what is still needed of it goes into registers, the queued
- * steps follow, and an empty block begins.
+ * Calls go into the current block's graph as long as possible. A call that the host executes is
+ * queued after the block, and its result is pending; so are the rows of an output whose extent
+ * depends on data. The block ends when a graph needs a pending value, at a jump, and at the target
+ * of a jump: values that are still needed go into registers, the queued steps follow, and an empty
+ * block begins.
  */
 #include "config.h"
 
@@ -17,7 +17,7 @@
 #include "runtime/import/import_priv.h"
 #include "runtime/ops/op.h"
 
-/* Each has a graph and a plan cache of its own. */
+/* Each block has its own graph and plan cache. */
 #define BLOCKS_MAX 4096
 #define STEPS_MAX 131072
 
@@ -63,19 +63,20 @@ enum status rt_import_add_out(struct import *im, uint32_t reg, uint32_t value, u
     return ST_OK;
 }
 
-/* A tensor as its register has it, whatever made it. */
+/* A tensor in a register has one type and rank, whichever block writes it. */
 static enum status check_tensor(const struct import *im, uint32_t reg, const struct rt_value *v)
 {
     const struct rt_register *r = &im->code->registers[reg];
     if (v->kind == RT_TENSOR && (v->dtype != r->dtype || v->rank != r->bound.rank)) {
         return error_set(im->err, ST_INVALID,
-                         "a %s tensor of rank %u is computed, the file says %s of rank %u",
+                         "computed a %s tensor of rank %u, the file declares %s of rank %u",
                          dtype_text(v->dtype), v->rank, dtype_text(r->dtype), r->bound.rank);
     }
     return ST_OK;
 }
 
-/* A scalar or tensor of the right kind for its register, which a scalar's first writer decides. */
+/* Is |kind| the kind of the register? The first writer of a scalar decides the kind of its
+ * register. */
 static enum status check_register(struct import *im, uint32_t reg, enum rt_kind kind)
 {
     struct rt_register *r = &im->code->registers[reg];
@@ -84,7 +85,7 @@ static enum status check_register(struct import *im, uint32_t reg, enum rt_kind 
         return ST_OK;
     }
     if (!is_first) {
-        return error_set(im->err, ST_UNSUPPORTED, "a value is of several kinds");
+        return error_set(im->err, ST_UNSUPPORTED, "a value is written with different kinds");
     }
     r->kind = kind;
     r->initial = (struct rt_scalar){.kind = RT_NONE};
@@ -100,7 +101,7 @@ static uint32_t find_input(const struct rt_graph *graph, uint32_t value)
     return i;
 }
 
-/* The number of |value| among the graph's outputs, where it is put if it is not there. */
+/* The position of |value| among the graph's outputs; appends it if needed. */
 static uint32_t output_number(struct rt_graph *graph, uint32_t value, uint32_t *number_of)
 {
     if (number_of[value] == 0) {
@@ -152,7 +153,7 @@ static enum status flush_queue(struct import *im)
     return ST_OK;
 }
 
-/* What the block made and somebody needs at |position| goes into its register. */
+/* Writes the values that the block made and that are needed at |position| into their registers. */
 static enum status save_values(struct import *im, uint32_t position)
 {
     for (uint32_t i = 0; i < im->touched_count; i++) {
@@ -172,7 +173,9 @@ static enum status save_values(struct import *im, uint32_t position)
     return ST_OK;
 }
 
-/* Nothing of the block is in a graph any more; an input that stays valid may stay. */
+/*
+ * Forgets the block's graph values. Without a new block, inputs whose register is unchanged stay.
+ */
 static void forget_values(struct import *im, bool is_new_block)
 {
     uint32_t kept = 0;
@@ -225,7 +228,7 @@ enum status rt_import_fetch(struct import *im, uint32_t index, bool *out_is_ther
                       rt_liveness_may_hold(&im->live, index, im->position) &&
                       (v->kind != PTE_TENSOR || v->tensor->storage != PTE_CONSTANT);
     if (slot->current == 0 && is_carried) {
-        uint32_t reg; /* written by what comes later in the file and earlier in time */
+        uint32_t reg; /* written by an instruction later in the file, but earlier in time */
         TRY(rt_import_register_of(im, index, &reg));
         slot->place = RT_PLACE_REGISTER;
     }
@@ -326,7 +329,7 @@ enum status rt_import_arrive(struct import *im, uint32_t position)
     return ST_OK;
 }
 
-/* May |index| be written now, or has something still to be read from its register? */
+/* May |index| be written now, or does a queued step still have to read or write its register? */
 static bool is_reserved(const struct import *im, uint32_t index)
 {
     return im->slots[index].is_held || im->slots[index].place == RT_PLACE_PENDING;

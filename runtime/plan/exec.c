@@ -401,7 +401,7 @@ enum status rt_plan_new(const struct rt_flow *flow, struct hal_device *device,
         return too_large(err);
     }
     plan->magic = RT_PLAN_MAGIC;
-    atomic_init(&plan->refs, 1);
+    refs_init(&plan->refs);
     plan->input_count = graph->input_count;
     plan->result_count = graph->output_count;
     plan->is_empty = flow->order_count == 0 && flow->copy_count == 0;
@@ -424,8 +424,7 @@ enum status rt_plan_new(const struct rt_flow *flow, struct hal_device *device,
 struct rt_plan *rt_plan_ref(struct rt_plan *plan)
 {
     OBJ_CHECK(plan, RT_PLAN_MAGIC);
-    unsigned before = atomic_fetch_add_explicit(&plan->refs, 1, memory_order_relaxed);
-    must(before > 0); /* what has no reference is being freed */
+    refs_take(&plan->refs);
     return plan;
 }
 
@@ -435,9 +434,7 @@ void rt_plan_unref(struct rt_plan *plan)
         return;
     }
     OBJ_CHECK(plan, RT_PLAN_MAGIC);
-    unsigned before = atomic_fetch_sub_explicit(&plan->refs, 1, memory_order_acq_rel);
-    must(before > 0);
-    if (before == 1) {
+    if (refs_drop(&plan->refs)) {
         hal_command_unref(plan->command);
         free(plan->results);
         free(plan->updates);

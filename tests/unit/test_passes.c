@@ -490,7 +490,7 @@ static uint32_t multiply_halves(struct fixture *f, uint32_t x, int64_t n, int64_
 static uint32_t relu_of_halves(struct fixture *f, uint32_t x)
 {
     uint32_t out;
-    assert_ok(f->err, rt_op_apply(&f->graph, "relu", &x, 1, DT_F16, &out, &f->err));
+    assert_ok(f->err, rt_op_apply(&f->graph, rt_op_find("relu"), &x, 1, DT_F16, &out, &f->err));
     return out;
 }
 

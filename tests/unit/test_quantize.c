@@ -53,7 +53,7 @@ static uint32_t apply(struct fixture *f, const char *op, const uint32_t *args, u
                       enum dtype dtype)
 {
     uint32_t out;
-    assert_ok(f->err, rt_op_apply(&f->graph, op, args, count, dtype, &out, &f->err));
+    assert_ok(f->err, rt_op_apply(&f->graph, rt_op_find(op), args, count, dtype, &out, &f->err));
     return out;
 }
 
