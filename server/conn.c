@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bytes reach the parser (conn_message.c) from on_read() or, if they were read ahead, from
+ * Bytes reach the parser (conn_message.c) from on_received() or, if they were read ahead, from
  * conn_go_on(); both call parse().
  *
  * A request usually ends within the call that completed it. conn_answered() then only changes the
@@ -10,16 +10,11 @@
 
 #include "server/conn.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "base/check.h"
-#include "server/address.h"
 #include "server/conn_priv.h"
 #include "server/http.h"
-#include "server/log.h"
 #include "server/request.h"
 #include "server/server.h"
 
@@ -32,10 +27,16 @@
  */
 #define UNSENT_BYTES_MAX (64 << 10)
 
-static void on_close(uv_handle_t *handle)
+static struct conn *conn_of(void *user)
 {
     struct conn *conn;
-    OBJ_CAST(conn, handle->data, CONN_MAGIC);
+    OBJ_CAST(conn, user, CONN_MAGIC);
+    return conn;
+}
+
+static void on_closed(void *user)
+{
+    struct conn *conn = conn_of(user);
     struct server *server = conn->server;
     list_remove(&conn->link);
     server->conn_count--;
@@ -53,7 +54,7 @@ static void close_now(struct conn *conn)
         conn->state = CONN_CLOSING;
         list_remove(&conn->want_link);
         list_remove(&conn->turn_link);
-        uv_close(&conn->io.handle, on_close);
+        transport_close(conn->transport);
     }
 }
 
@@ -154,7 +155,7 @@ void conn_evict(struct conn *conn)
 /* The bytes of the answer that the client has taken since the last look. */
 static void note_taken(struct conn *conn)
 {
-    size_t queued = conn->io.stream.write_queue_size;
+    size_t queued = transport_pending(conn->transport, TRANSPORT_OUT);
     if (queued < conn->queued_bytes) {
         pace_move(&conn->pace, conn->queued_bytes - queued, uv_now(&conn->server->loop));
         conn->queued_bytes = queued;
@@ -166,11 +167,10 @@ static void start_reading(struct conn *conn);
 
 /* ---- closing after the last answer ----------------------------------------------------------- */
 
-static void on_shutdown(uv_shutdown_t *shutdown, int uv_status)
+static void on_shut(void *user, bool is_ok)
 {
-    struct conn *conn;
-    OBJ_CAST(conn, shutdown->data, CONN_MAGIC);
-    if (uv_status < 0 || conn->is_eof) {
+    struct conn *conn = conn_of(user);
+    if (!is_ok || conn->is_eof) {
         close_now(conn);
     }
 }
@@ -185,8 +185,7 @@ static void linger(struct conn *conn)
         start_reading(conn);
     }
     buf_fini(&conn->ahead);
-    conn->shutdown.data = conn;
-    if (conn->is_broken || uv_shutdown(&conn->shutdown, &conn->io.stream, on_shutdown) < 0) {
+    if (conn->is_broken || !transport_shutdown(conn->transport)) {
         close_now(conn);
     }
 }
@@ -198,22 +197,22 @@ static bool is_reading_message(const struct conn *conn)
     return conn->state == CONN_IDLE || conn->state == CONN_HEAD || conn->state == CONN_BODY;
 }
 
-static void on_continue_written(uv_write_t *write, int uv_status)
+static void on_continue_written(struct transport_rest *rest, bool is_ok)
 {
-    (void)write;
-    (void)uv_status; /* the answer's own write fails with the same error */
+    (void)rest;
+    (void)is_ok; /* the answer's own write fails with the same error */
 }
 
 static void send_continue(struct conn *conn)
 {
-    static char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
-    uv_buf_t buf = uv_buf_init(text, sizeof(text) - 1);
+    static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    struct span span = span_of(text, sizeof(text) - 1);
     conn->wants_continue = false;
-    int rc = uv_try_write(&conn->io.stream, &buf, 1);
-    size_t done = rc > 0 ? (size_t)rc : 0;
-    if (done < buf.len && (rc >= 0 || rc == UV_EAGAIN)) {
-        buf = uv_buf_init(text + done, (unsigned)(buf.len - done));
-        uv_write(&conn->continue_write, &conn->io.stream, &buf, 1, on_continue_written);
+    ssize_t done = transport_write(conn->transport, &span, 1, NULL);
+    if (done >= 0 && (size_t)done < span.len) {
+        span = span_of(text + done, span.len - (size_t)done);
+        conn->continue_rest.done = on_continue_written;
+        (void)transport_write(conn->transport, &span, 1, &conn->continue_rest);
     }
 }
 
@@ -245,8 +244,8 @@ static bool is_reading_body(const struct conn *conn)
     return conn->state == CONN_BODY && !conn->request->http_status;
 }
 
-/* Called once in a turn, and again while the turn has time: libuv goes on as long as a buffer is
- * filled. */
+/* The transport asks once in a turn, and again while the turn has time: it goes on as long as all
+ * room is filled. */
 static bool has_read_enough(struct conn *conn)
 {
     struct server *server = conn->server;
@@ -254,43 +253,36 @@ static bool has_read_enough(struct conn *conn)
 }
 
 /* Bytes have come. While there is no memory for them none are read. */
-static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+static struct transport_room on_room(void *user)
 {
-    (void)suggested;
-    struct conn *conn;
-    OBJ_CAST(conn, handle->data, CONN_MAGIC);
+    struct conn *conn = conn_of(user);
+    struct transport_room room = {0};
     if (has_read_enough(conn)) {
-        *buf = uv_buf_init(NULL, 0);
-        return;
+        return room;
     }
     conn->read_turn = conn->server->turns.number;
-    *buf = uv_buf_init((char *)conn->server->read_buffer, SERVER_READ_BYTES);
-    if (!is_reading_body(conn)) {
-        return;
+    size_t missing = is_reading_body(conn) ? conn_message_missing(conn) : 0;
+    if (is_reading_body(conn) && !clients_may_send(conn)) {
+        return room;
     }
-    size_t missing = conn_message_missing(conn);
-    if (!clients_may_send(conn)) {
-        *buf = uv_buf_init(NULL, 0);
-    } else if (missing >= DIRECT_BYTES_MIN) {
-        size_t len;
-        uint8_t *room = body_room(&conn->request->body, &len);
-        must(len <= missing);
-        *buf = uv_buf_init((char *)room, len > DIRECT_BYTES_MAX ? DIRECT_BYTES_MAX : (unsigned)len);
+    if (missing >= DIRECT_BYTES_MIN) {
+        room.ptr = body_room(&conn->request->body, &room.len);
+        must(room.len <= missing);
+        room.len = room.len > DIRECT_BYTES_MAX ? DIRECT_BYTES_MAX : room.len;
+        return room;
     }
+    return (struct transport_room){conn->server->read_buffer, SERVER_READ_BYTES};
 }
-
-static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf);
 
 static void start_reading(struct conn *conn)
 {
-    int rc = uv_read_start(&conn->io.stream, on_alloc, on_read);
-    must(rc == 0);
+    transport_read(conn->transport, true);
     conn->is_stopped = false;
 }
 
 static void stop_reading(struct conn *conn)
 {
-    uv_read_stop(&conn->io.stream);
+    transport_read(conn->transport, false);
     conn->is_stopped = true;
 }
 
@@ -344,8 +336,8 @@ static void on_eof(struct conn *conn)
     }
 }
 
-/* Goes on after a pause in on_alloc(). */
-static void on_no_buffer(struct conn *conn)
+/* on_room() had none. */
+static void on_no_room(struct conn *conn)
 {
     if (!has_read_enough(conn)) {
         stop_reading(conn);
@@ -353,20 +345,31 @@ static void on_no_buffer(struct conn *conn)
     }
 }
 
-static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
+static void on_received(void *user, enum transport_event event, struct span bytes)
 {
-    struct conn *conn;
-    OBJ_CAST(conn, stream->data, CONN_MAGIC);
-    if (count > 0) {
-        on_bytes(conn, span_of(buf->base, (size_t)count));
-    } else if (count == UV_EOF) {
+    struct conn *conn = conn_of(user);
+    switch (event) {
+    case TRANSPORT_BYTES:
+        on_bytes(conn, bytes);
+        break;
+    case TRANSPORT_NO_ROOM:
+        on_no_room(conn);
+        break;
+    case TRANSPORT_END:
         on_eof(conn);
-    } else if (count == UV_ENOBUFS) { /* on_alloc() had no memory */
-        on_no_buffer(conn);
-    } else if (count < 0) {
+        break;
+    case TRANSPORT_BROKEN:
         conn_abort(conn);
+        break;
     }
 }
+
+static const struct transport_user transport_user = {
+    .room = on_room,
+    .received = on_received,
+    .shut = on_shut,
+    .closed = on_closed,
+};
 
 /* The body of |conn| waits for memory: reading goes on when there is some, or the request is
  * refused in the end. */
@@ -416,21 +419,25 @@ bool conn_retry(struct conn *conn)
 /* From now on the client takes an answer. */
 static void begin_flushing(struct conn *conn)
 {
-    conn->queued_bytes = conn->io.stream.write_queue_size;
+    conn->queued_bytes = transport_pending(conn->transport, TRANSPORT_OUT);
     pace_begin(&conn->pace, uv_now(&conn->server->loop));
     conn_set_deadline(conn, conn_params(conn)->write_timeout);
 }
 
 static void go_on(struct conn *conn, bool is_keep_alive);
 
-static void on_flushed(uv_write_t *write, int uv_status)
+static void drop_unsent(struct conn *conn)
 {
-    struct conn *conn;
-    OBJ_CAST(conn, write->data, CONN_MAGIC);
     free(conn->unsent);
     conn->unsent = NULL;
     conn->unsent_bytes = 0;
-    conn->is_broken |= uv_status < 0;
+}
+
+static void on_flushed(struct transport_rest *rest, bool is_ok)
+{
+    struct conn *conn = conn_of(rest->user);
+    drop_unsent(conn);
+    conn->is_broken |= !is_ok;
     clients_update(conn);
     if (conn->state == CONN_FLUSH) {
         list_remove(&conn->want_link);
@@ -440,7 +447,7 @@ static void on_flushed(uv_write_t *write, int uv_status)
 
 /* Copies the rest of an answer, |bytes| in all, so that its request need not wait for the client.
  * False: no memory. */
-static bool keep_rest(struct conn *conn, const uv_buf_t *bufs, unsigned count, size_t bytes)
+static bool keep_rest(struct conn *conn, const struct span *spans, unsigned count, size_t bytes)
 {
     must(!conn->unsent);
     conn->unsent = malloc(bytes);
@@ -448,56 +455,52 @@ static bool keep_rest(struct conn *conn, const uv_buf_t *bufs, unsigned count, s
         return false;
     }
     for (unsigned i = 0; i < count; i++) {
-        memcpy(conn->unsent + conn->unsent_bytes, bufs[i].base, bufs[i].len);
-        conn->unsent_bytes += bufs[i].len;
+        memcpy(conn->unsent + conn->unsent_bytes, spans[i].ptr, spans[i].len);
+        conn->unsent_bytes += spans[i].len;
     }
     must(conn->unsent_bytes == bytes);
-    uv_buf_t rest = uv_buf_init((char *)conn->unsent, (unsigned)bytes);
-    conn->flush.data = conn;
-    if (uv_write(&conn->flush, &conn->io.stream, &rest, 1, on_flushed) < 0) {
-        free(conn->unsent);
-        conn->unsent = NULL;
-        conn->unsent_bytes = 0;
+    const struct span rest = span_of(conn->unsent, bytes);
+    conn->flush.user = conn;
+    conn->flush.done = on_flushed;
+    if (transport_write(conn->transport, &rest, 1, &conn->flush) < 0) {
+        drop_unsent(conn);
         conn->is_broken = true;
     }
     return true;
 }
 
-/* Drops the first |done| bytes of |bufs|; returns how many bytes are left. */
-static size_t advance(uv_buf_t *bufs, unsigned *count, size_t done)
+/* Drops the first |done| bytes of |spans|; returns how many bytes are left. */
+static size_t advance(struct span *spans, unsigned *count, size_t done)
 {
     size_t left = 0;
     unsigned first = 0;
-    while (first < *count && done >= bufs[first].len) {
-        done -= bufs[first++].len;
+    while (first < *count && done >= spans[first].len) {
+        done -= spans[first++].len;
     }
     *count -= first;
-    memmove(bufs, bufs + first, *count * sizeof(bufs[0]));
+    memmove(spans, spans + first, *count * sizeof(spans[0]));
     if (*count) {
-        bufs[0].base += done;
-        bufs[0].len -= done;
+        spans[0] = span_of(spans[0].ptr + done, spans[0].len - done);
     }
     for (unsigned i = 0; i < *count; i++) {
-        left += bufs[i].len;
+        left += spans[i].len;
     }
     return left;
 }
 
-bool conn_write(struct conn *conn, uv_buf_t *bufs, unsigned count, uv_write_t *write,
-                uv_write_cb on_write)
+bool conn_write(struct conn *conn, struct span *spans, unsigned count, struct transport_rest *rest)
 {
-    uv_stream_t *stream = &conn->io.stream;
-    int rc = uv_try_write(stream, bufs, count);
-    if (rc < 0 && rc != UV_EAGAIN) {
+    ssize_t done = transport_write(conn->transport, spans, count, NULL);
+    if (done < 0) {
         conn->is_broken = true;
         return true;
     }
-    size_t left = advance(bufs, &count, rc > 0 ? (size_t)rc : 0);
+    size_t left = advance(spans, &count, (size_t)done);
     if (left == 0) {
         return true;
     }
-    bool is_kept = left <= UNSENT_BYTES_MAX && keep_rest(conn, bufs, count, left);
-    if (!is_kept && uv_write(write, stream, bufs, count, on_write) < 0) {
+    bool is_kept = left <= UNSENT_BYTES_MAX && keep_rest(conn, spans, count, left);
+    if (!is_kept && transport_write(conn->transport, spans, count, rest) < 0) {
         conn->is_broken = true;
         return true;
     }
@@ -576,80 +579,37 @@ static void turn_away(struct conn *conn)
                              .retry_after_s = 1,
                              .close = true};
     char text[HTTP_HEAD_BYTES_MAX];
-    uv_buf_t bufs[] = {
-        {.base = text, .len = http_print_head(&head, text)},
-        {.base = (char *)(uintptr_t)body, .len = sizeof(body) - 1},
+    const struct span spans[] = {
+        span_of(text, http_print_head(&head, text)),
+        span_of(body, sizeof(body) - 1),
     };
-    uv_try_write(&conn->io.stream, bufs, 2);
+    (void)transport_write(conn->transport, spans, 2, NULL);
     linger(conn);
 }
 
-/* Initialising cannot fail, because no socket is made; from here on the handle has to be closed. */
-static int open_stream(struct conn *conn, int fd, bool is_unix)
-{
-    uv_loop_t *loop = &conn->server->loop;
-    if (is_unix) {
-        uv_pipe_init(loop, &conn->io.pipe, 0);
-        return uv_pipe_open(&conn->io.pipe, fd);
-    }
-    uv_tcp_init(loop, &conn->io.tcp);
-    int rc = uv_tcp_open(&conn->io.tcp, fd);
-    if (rc == 0) {
-        uv_tcp_nodelay(&conn->io.tcp, 1);
-    }
-    return rc;
-}
-
-/* The address of the client, for the log. */
-static void name_remote(struct conn *conn, int fd)
-{
-    struct address address = {.len = sizeof(address.storage)};
-    char text[ADDRESS_TEXT_MAX] = "?";
-    if (getpeername(fd, (struct sockaddr *)&address.storage, &address.len) == 0) {
-        address_print(&address, text);
-    }
-    snprintf(conn->remote, sizeof(conn->remote), "%.*s", CONN_REMOTE_MAX - 1, text);
-}
-
-static void refuse_fd(struct server *server, int fd, int uv_code)
-{
-    if (server_may_log(server, LOG_KIND_ACCEPT)) {
-        log_line(LOG_WARNING, "connection: %s", uv_strerror(uv_code));
-    }
-    close(fd);
-}
-
-void conn_accept(struct server *server, int fd, bool is_unix)
+bool conn_accept(struct server *server, struct transport *transport)
 {
     struct conn *conn = calloc(1, sizeof(*conn));
     if (!conn) {
-        refuse_fd(server, fd, UV_ENOMEM);
-        return;
+        return false;
     }
     conn->magic = CONN_MAGIC;
     conn->server = server;
+    conn->transport = transport;
+    transport_set_user(transport, &transport_user, conn);
     list_init(&conn->want_link);
     list_init(&conn->turn_link);
-    int rc = open_stream(conn, fd, is_unix);
-    conn->io.handle.data = conn;
     buf_init(&conn->ahead, server->params->pipeline_bytes_max + SERVER_READ_BYTES);
     list_push_back(&server->conns, &conn->link);
     server->conn_count++;
     conn_enter(conn, CONN_IDLE, server->params->idle_timeout);
-    if (rc < 0) {
-        refuse_fd(server, fd, rc);
-        close_now(conn);
-        return;
-    }
-    if (server->options->log_requests == OPTIONS_LOG_ALL) {
-        name_remote(conn, fd);
-    }
     conn_message_init(conn);
     server_start_sweep(server);
     start_reading(conn);
     if (server->conn_count > server->connection_count_max) {
         turn_away(conn);
     }
+    return true;
 }
 
 /* The time of an incomplete request is over, or the client sends too little. */
@@ -702,8 +662,7 @@ void conn_check_deadline(struct conn *conn, uint64_t now_ms)
 /* Bytes have come that the loop has not seen yet. */
 static bool has_unread(const struct conn *conn)
 {
-    int fd, bytes = 0;
-    return uv_fileno(&conn->io.handle, &fd) == 0 && ioctl(fd, FIONREAD, &bytes) == 0 && bytes > 0;
+    return transport_pending(conn->transport, TRANSPORT_IN) > 0;
 }
 
 void conn_drain(struct conn *conn)

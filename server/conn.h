@@ -5,7 +5,7 @@
  * the answer before them is out. Answers are therefore always in order.
  *
  * A connection is in one state at a time, and each state has one deadline. It ends only in the
- * close callback of its handle (libuv's rule), and a request that workers still use outlives it.
+ * close callback of its transport, and a request that workers still use outlives it.
  *
  * Loop thread.
  */
@@ -16,19 +16,17 @@
 #include <stdint.h>
 
 #include <llhttp.h>
-#include <uv.h>
 
 #include "base/buf.h"
 #include "base/list.h"
 #include "server/clients.h"
 #include "server/framing.h"
-#include "server/stream.h"
+#include "server/transport.h"
 
 struct request;
 struct server;
 
 #define CONN_MAGIC 0x636f6e6eu
-#define CONN_REMOTE_MAX 64
 
 enum conn_state {
     CONN_IDLE,    /* between requests */
@@ -37,53 +35,50 @@ enum conn_state {
     CONN_BUSY,    /* the request is complete and not answered; |deadline| is that of its step */
     CONN_FLUSH,   /* the request is over, and the client has yet to take |unsent| */
     CONN_LINGER,  /* the last answer is out and our side is shut; waits for the client to close */
-    CONN_CLOSING, /* uv_close() was called */
+    CONN_CLOSING, /* the transport is being closed */
 };
 
 struct conn {
     uint32_t magic;
     enum conn_state state;
-    struct server *server; /* borrowed; outlives every connection */
-    struct list link;      /* in server->conns */
-    struct list turn_link; /* in server->turns.conns: a message waits for its turn */
-    struct list want_link; /* in server->clients.wanting */
-    uint64_t want_ms;      /* since when it waits */
-    union stream io;
-    uv_shutdown_t shutdown;
-    uv_write_t continue_write; /* rest of "100 Continue" when the socket was full */
-    struct framing framing;    /* of the message that is being read */
-    llhttp_t parser;           /* of its head alone */
-    struct request *request;   /* the request, from HEAD to the end of BUSY */
-    uint64_t deadline_ms;      /* deadline of the state, on the loop's clock */
-    struct buf ahead;          /* bytes read ahead of an unanswered request */
-    size_t discarded_bytes;    /* bytes discarded of an unwanted body, or while lingering */
-    size_t queued_bytes;       /* bytes of the answer at the time of the last progress */
-    uint8_t *unsent;           /* owned: the rest of an answer whose request is over, or NULL */
+    struct server *server;               /* borrowed; outlives every connection */
+    struct list link;                    /* in server->conns */
+    struct list turn_link;               /* in server->turns.conns: a message waits for its turn */
+    struct list want_link;               /* in server->clients.wanting */
+    uint64_t want_ms;                    /* since when it waits */
+    struct transport *transport;         /* owned, until closed() */
+    struct transport_rest continue_rest; /* of "100 Continue" when the socket was full */
+    struct framing framing;              /* of the message that is being read */
+    llhttp_t parser;                     /* of its head alone */
+    struct request *request;             /* the request, from HEAD to the end of BUSY */
+    uint64_t deadline_ms;                /* deadline of the state, on the loop's clock */
+    struct buf ahead;                    /* bytes read ahead of an unanswered request */
+    size_t discarded_bytes; /* bytes discarded of an unwanted body, or while lingering */
+    size_t queued_bytes;    /* bytes of the answer at the time of the last progress */
+    uint8_t *unsent;        /* owned: the rest of an answer whose request is over, or NULL */
     size_t unsent_bytes;
-    uv_write_t flush;             /* of |unsent| */
-    struct pace pace;             /* progress of the body or the answer, see conn_is_paced() */
-    size_t charged_bytes;         /* memory that it holds, see clients_update() */
-    char remote[CONN_REMOTE_MAX]; /* the client's address; "" without --log-requests all */
-    uint64_t read_turn;           /* when it was last read from */
-    bool is_eof;                  /* the client sends nothing more */
-    bool is_stopped;              /* reading waits for |ahead| to be used, or for memory */
-    bool is_parsing;     /* inside conn_read(): an answer must not parse the next request */
-    bool is_broken;      /* writing failed: close without lingering */
-    bool is_keep_alive;  /* from the head; valid from BODY on */
-    bool wants_continue; /* the client waits for "100 Continue" */
+    struct transport_rest flush; /* of |unsent| */
+    struct pace pace;            /* progress of the body or the answer, see conn_is_paced() */
+    size_t charged_bytes;        /* memory that it holds, see clients_update() */
+    uint64_t read_turn;          /* when it was last read from */
+    bool is_eof;                 /* the client sends nothing more */
+    bool is_stopped;             /* reading waits for |ahead| to be used, or for memory */
+    bool is_parsing;             /* inside conn_read(): an answer must not parse the next request */
+    bool is_broken;              /* writing failed: close without lingering */
+    bool is_keep_alive;          /* from the head; valid from BODY on */
+    bool wants_continue;         /* the client waits for "100 Continue" */
 };
 
-/* Accepts a client on the socket |fd|, which then belongs to the connection; without memory it is
- * closed. */
-void conn_accept(struct server *server, int fd, bool is_unix);
+/* Accepts the client behind |transport|, which then belongs to the connection. False: there is no
+ * memory. */
+MUST_CHECK bool conn_accept(struct server *server, struct transport *transport);
 
 /*
  * Writes the answer of the current request. True: all of it is out, or the connection has copied
- * the rest, or the connection is broken and nothing more will get out. False: |on_write| is called
- * later, and the memory that |bufs| point to lives until then. Changes |bufs|.
+ * the rest, or the connection is broken and nothing more will get out. False: |rest->done| is
+ * called later, and the memory that |spans| point to lives until then. Changes |spans|.
  */
-bool conn_write(struct conn *conn, uv_buf_t *bufs, unsigned count, uv_write_t *write,
-                uv_write_cb on_write);
+bool conn_write(struct conn *conn, struct span *spans, unsigned count, struct transport_rest *rest);
 
 /* The current request is over and leaves the connection. */
 void conn_answered(struct conn *conn, bool is_keep_alive);

@@ -60,9 +60,10 @@ SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(UV_LIBS) $(LLH
 	%D%/serving.c %D%/serving.h \
 	%D%/standard.c %D%/standard.h \
 	%D%/stats.c %D%/stats.h \
+	%D%/transport.c %D%/transport.h \
+	%D%/transport_socket.c %D%/transport_socket.h \
 	%D%/trim.c %D%/trim.h \
 	%D%/turns.c %D%/turns.h \
-	%D%/stream.h \
 	%D%/version.c %D%/version.h \
 	%D%/watchdog.c %D%/watchdog.h
 

@@ -321,12 +321,15 @@ static void on_work_done(uv_work_t *work, int uv_status)
     turns_add(request->server, request);
 }
 
+static void on_written(struct transport_rest *rest, bool is_ok);
+
 void request_run(struct request *request, bool is_keep_alive)
 {
     must(request->step == STEP_READ);
     request->is_keep_alive = is_keep_alive;
     request->arrived_ns = uv_hrtime();
-    request->work.data = request->write.data = request;
+    request->work.data = request->write.user = request;
+    request->write.done = on_written;
     run_steps(request);
 }
 
@@ -551,16 +554,11 @@ static struct http_head answer_head(struct request *request)
     return head;
 }
 
-static uv_buf_t uv_buf_of(struct span span)
-{
-    return (uv_buf_t){.base = (char *)(uintptr_t)span.ptr, .len = span.len};
-}
-
-static void on_written(uv_write_t *write, int uv_status)
+static void on_written(struct transport_rest *rest, bool is_ok)
 {
     struct request *request;
-    OBJ_CAST(request, write->data, REQUEST_MAGIC);
-    if (uv_status < 0 && request->conn) {
+    OBJ_CAST(request, rest->user, REQUEST_MAGIC);
+    if (!is_ok && request->conn) {
         request->conn->is_broken = true;
     }
     go(request, STEP_DONE);
@@ -596,22 +594,20 @@ size_t request_answer_pool_bytes(const struct request *request)
     return has_results ? infer->encoded.total_bytes - infer->encoded.json_bytes : 0;
 }
 
-/* The whole answer as buffers, so that one call sends it; returns their number. */
-static unsigned gather(struct request *request, uv_buf_t bufs[INFER_SPANS_MAX + 1])
+/* The whole answer as spans, so that one call sends it; returns their number. */
+static unsigned gather(struct request *request, struct span spans[INFER_SPANS_MAX + 1])
 {
     struct http_head head = answer_head(request);
     size_t head_bytes = http_print_head(&head, request->head_text);
-    bufs[0] = uv_buf_of(span_of(request->head_text, head_bytes));
+    spans[0] = span_of(request->head_text, head_bytes);
     if (request->is_head_only) {
         return 1;
     }
     struct span whole;
     size_t count;
-    const struct span *spans = answer_spans(request, &whole, &count);
+    const struct span *parts = answer_spans(request, &whole, &count);
     must(count <= INFER_SPANS_MAX);
-    for (size_t i = 0; i < count; i++) {
-        bufs[1 + i] = uv_buf_of(spans[i]);
-    }
+    memcpy(spans + 1, parts, count * sizeof(spans[0]));
     return 1 + (unsigned)count;
 }
 
@@ -633,13 +629,13 @@ static enum step_result step_write(struct request *request)
         print_error(request);
     }
     body_reset(&request->body);
-    uv_buf_t bufs[INFER_SPANS_MAX + 1];
-    unsigned count = gather(request, bufs);
+    struct span spans[INFER_SPANS_MAX + 1];
+    unsigned count = gather(request, spans);
     for (unsigned i = 0; i < count; i++) {
-        request->sent_bytes += bufs[i].len;
+        request->sent_bytes += spans[i].len;
     }
     request->encoded_ns = request->infer.ops ? uv_hrtime() : 0;
-    if (!conn_write(request->conn, bufs, count, &request->write, on_written)) {
+    if (!conn_write(request->conn, spans, count, &request->write)) {
         clients_update(request->conn);
         if (!hand_over(request)) {
             clients_want(request->conn);

@@ -23,6 +23,7 @@
 #include "server/head.h"
 #include "server/infer.h"
 #include "server/route.h"
+#include "server/transport.h"
 
 struct conn;
 struct server;
@@ -78,7 +79,7 @@ struct request {
     enum status run_status;
 
     uv_work_t work;
-    uv_write_t write;
+    struct transport_rest write;
     char head_text[HTTP_HEAD_BYTES_MAX]; /* of the answer */
 };
 

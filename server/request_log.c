@@ -69,7 +69,7 @@ void request_log_end(struct request *request)
     log_line(is_answered ? level_of(status) : LOG_INFO,
              "request remote=%s method=%s path=%.*s status=%s in=%zu out=%zu model=%s "
              "queue_us=%" PRIu64 " compute_us=%" PRIu64 " total_us=%" PRIu64 "%s%s",
-             request->conn->remote, request->method ? request->method : "-",
+             request->conn->transport->remote, request->method ? request->method : "-",
              SPAN_FMT(path_of(request)), status_text, request->head.bytes + request->body_bytes,
              request->sent_bytes, request->match.model[0] ? request->match.model : "-",
              has_run ? us_between(job->queued_ns, job->started_ns) : 0,
