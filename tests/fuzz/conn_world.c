@@ -187,8 +187,8 @@ static bool is_working(struct server *server)
     bool is_waited_for = false;
     EACH_CONN(server, node, conn)
     {
-        held += conn->request != NULL;
-        is_waited_for |= conn->state == CONN_BUSY && request_is_waited_for(conn->request);
+        held += conn->exchange.request != NULL;
+        is_waited_for |= conn->state == CONN_BUSY && request_is_waited_for(conn->exchange.request);
     }
     return is_waited_for || server->busy_request_count > held;
 }
