@@ -142,18 +142,18 @@ static enum exchange_written note_broken(struct conn *conn)
     return EXCHANGE_BROKEN;
 }
 
-/* Changes |spans|. */
+/* Writes |bytes| bytes in all. Changes |spans|. */
 static enum exchange_written write_spans(struct conn *conn, struct span *spans, unsigned count,
-                                         bool may_copy)
+                                         size_t bytes, bool may_copy)
 {
     ssize_t done = transport_write(conn->transport, spans, count, NULL);
     if (done < 0) {
         return note_broken(conn);
     }
-    size_t left = advance(spans, &count, (size_t)done);
-    if (left == 0) {
+    if ((size_t)done == bytes) {
         return EXCHANGE_WRITTEN;
     }
+    size_t left = advance(spans, &count, (size_t)done);
     bool is_kept = may_copy && left <= UNSENT_BYTES_MAX && keep_rest(conn, spans, count, left);
     if (!is_kept && !queue(conn, spans, count, on_parts_taken)) {
         return note_broken(conn);
@@ -166,8 +166,8 @@ static enum exchange_written write_spans(struct conn *conn, struct span *spans, 
 
 static size_t print_head(struct conn *conn, const struct http_answer *answer, char *out)
 {
-    conn->is_chunked = answer->is_stream && !conn->is_http_1_0;
-    if (conn->server->is_draining || (answer->is_stream && !conn->is_chunked)) {
+    conn->is_chunked = answer->is_stream && !conn->is_http_1_0 && !conn->exchange.is_head_only;
+    if (conn->server->is_draining || (answer->is_stream && conn->is_http_1_0)) {
         conn->is_keep_alive = false;
     }
     unsigned flags = (conn->is_keep_alive ? 0 : HTTP1_CLOSE) |
@@ -204,13 +204,14 @@ enum exchange_written conn_answer_write(struct exchange *exchange, const struct 
     must(!conn->unsent && count <= EXCHANGE_PARTS_MAX);
     memcpy(spans + 1, parts, count * sizeof(spans[0]));
     if (conn->is_chunked) {
-        size_t bytes = sum_of(parts, count);
-        text_bytes += bytes ? http1_print_chunk(bytes, text + text_bytes) : 0;
-        spans[1 + count++] = chunk_tail(bytes, is_last);
+        size_t chunk = sum_of(parts, count);
+        text_bytes += chunk ? http1_print_chunk(chunk, text + text_bytes) : 0;
+        spans[1 + count++] = chunk_tail(chunk, is_last);
     }
     spans[0] = span_of(text, text_bytes);
-    exchange->sent_bytes += sum_of(spans, count + 1);
-    return write_spans(conn, spans, count + 1, is_last);
+    size_t bytes = sum_of(spans, count + 1);
+    exchange->sent_bytes += bytes;
+    return write_spans(conn, spans, count + 1, bytes, is_last);
 }
 
 void conn_answer_end(struct exchange *exchange)

@@ -41,6 +41,7 @@ bool exchange_begin(struct exchange *exchange)
     must(!exchange->request && !exchange->writer);
     exchange->request = request_take(exchange->server, exchange);
     exchange->sent_bytes = 0;
+    exchange->is_head_only = false;
     return exchange->request != NULL;
 }
 
@@ -54,6 +55,7 @@ bool exchange_end_head(struct exchange *exchange, const struct exchange_head *he
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     must(exchange->phase == EXCHANGE_BODY);
     pace_begin(&exchange->pace, uv_now(&exchange->server->loop));
+    exchange->is_head_only = head->method == ROUTE_HEAD_ONLY;
     return request_begin(exchange->request, head);
 }
 
@@ -146,7 +148,9 @@ enum exchange_written exchange_write(struct exchange *exchange, const struct htt
     must(exchange->phase == EXCHANGE_CALL && !exchange->writer && count <= EXCHANGE_PARTS_MAX);
     must((answer != NULL) == (exchange->sent_bytes == 0));
     struct request *request = exchange->request;
-    enum exchange_written written = exchange->ops->write(exchange, answer, parts, count, is_last);
+    unsigned sent_count = exchange->is_head_only ? 0 : count;
+    enum exchange_written written =
+        exchange->ops->write(exchange, answer, parts, sent_count, is_last);
     exchange->writer = written == EXCHANGE_WAITS ? request : NULL;
     return written;
 }

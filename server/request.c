@@ -135,7 +135,7 @@ struct request *request_take(struct server *server, struct exchange *exchange)
     request->exchange = exchange;
     request->http_status = 0;
     request->err.code = ST_OK;
-    request->is_head_only = request->offload = request->is_on_worker = false;
+    request->offload = request->is_on_worker = false;
     request->is_run_done = request->is_unreleased = false;
     request->body_bytes = 0;
     request->method = NULL;
@@ -234,7 +234,6 @@ int request_add_body(struct request *request, struct span bytes)
 bool request_begin(struct request *request, const struct exchange_head *head)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
-    request->is_head_only = head->method == ROUTE_HEAD_ONLY;
     request->method = head->method_name;
     int status =
         route_find(head_target(&request->head), head->method, &request->match, &request->err);
@@ -581,9 +580,6 @@ static enum exchange_written write_answer(struct request *request)
     struct span whole;
     size_t count;
     const struct span *parts = answer_spans(request, &whole, &count);
-    if (request->is_head_only) {
-        count = 0;
-    }
     must(count <= EXCHANGE_PARTS_MAX);
     return exchange_write(request->exchange, &answer, parts, (unsigned)count, true);
 }

@@ -50,7 +50,6 @@ struct request {
     struct head head;
     const char *method; /* as the client wrote it; NULL: not known yet */
     struct route_match match;
-    bool is_head_only; /* HEAD: the answer's body is counted but not sent */
     struct body body;
     struct hal_pool
         *upload_pool; /* owned; a member of the clients' pool: holds |body| as it comes */

@@ -127,7 +127,7 @@ MUST_CHECK static inline bool transport_shutdown(struct transport *transport)
     return transport->ops->shutdown(transport);
 }
 
-/* Once. */
+/* Once. closed() is not called within this call, but later by the loop. */
 static inline void transport_close(struct transport *transport)
 {
     OBJ_CHECK(transport, TRANSPORT_MAGIC);
