@@ -90,6 +90,7 @@ static void charge(struct server *server, size_t before, size_t bytes)
 
 void clients_update(struct exchange *exchange)
 {
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     size_t heap_bytes = exchange_heap_bytes(exchange);
     if (heap_bytes != exchange->charged_bytes) {
         charge(exchange->server, exchange->charged_bytes, heap_bytes);
@@ -185,6 +186,7 @@ bool clients_evict_slowest(struct server *server, const struct exchange *except,
 
 bool clients_are_over(const struct exchange *exchange)
 {
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     struct hal_pool *pool = pool_of(exchange->server);
     struct hal_pool_stats stats;
     if (!pool || !hal_pool_is_over(pool)) {
@@ -270,6 +272,7 @@ static bool may_send_small(struct exchange *exchange)
 
 bool clients_may_send(struct exchange *exchange)
 {
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     if (exchange_upload(exchange)->announced > BODY_SMALL_BYTES) {
         return may_send_large(exchange);
     }
@@ -343,6 +346,7 @@ void clients_init(struct server *server)
 
 void clients_want(struct exchange *exchange)
 {
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     struct clients *clients = &exchange->server->clients;
     must(list_is_empty(&exchange->want_link));
     exchange->want_ms = uv_now(&exchange->server->loop);

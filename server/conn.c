@@ -78,6 +78,7 @@ void conn_set_deadline(struct conn *conn, uint64_t ms)
 
 void conn_enter(struct conn *conn, enum conn_state state, uint64_t ms)
 {
+    OBJ_CHECK(conn, CONN_MAGIC);
     conn_set_state(conn, state);
     conn_set_deadline(conn, ms);
 }
@@ -103,6 +104,7 @@ static void on_shut(void *user, bool is_ok)
  * side is closed, and further bytes are discarded for a while. */
 void conn_linger(struct conn *conn)
 {
+    OBJ_CHECK(conn, CONN_MAGIC);
     conn_enter(conn, CONN_LINGER, conn_params(conn)->linger_timeout);
     conn->discarded_bytes = 0;
     if (conn->is_stopped && !conn->is_eof) {
@@ -280,6 +282,7 @@ static const struct transport_user transport_user = {
 /* Goes on with the bytes that were read ahead, then with the socket. */
 void conn_go_on(struct conn *conn)
 {
+    OBJ_CHECK(conn, CONN_MAGIC);
     size_t used = parse(conn, buf_span(&conn->ahead));
     if (conn->state == CONN_LINGER || conn->state == CONN_CLOSING) {
         return;
@@ -300,6 +303,7 @@ void conn_go_on(struct conn *conn)
 
 void conn_next(struct conn *conn)
 {
+    OBJ_CHECK(conn, CONN_MAGIC);
     if (!conn->is_keep_alive || conn->is_broken) {
         conn_linger(conn);
         return;
@@ -400,6 +404,7 @@ static void check_busy(struct conn *conn, uint64_t now_ms)
 
 void conn_check_deadline(struct conn *conn, uint64_t now_ms)
 {
+    OBJ_CHECK(conn, CONN_MAGIC);
     switch (conn->state) {
     case CONN_HEAD:
     case CONN_BODY:
@@ -428,6 +433,7 @@ static bool has_unread(const struct conn *conn)
 
 void conn_drain(struct conn *conn)
 {
+    OBJ_CHECK(conn, CONN_MAGIC);
     if (conn->state == CONN_IDLE && !is_waiting(conn) && !has_unread(conn)) {
         conn_linger(conn);
     }

@@ -52,6 +52,7 @@ static void begin_flushing(struct conn *conn)
 
 void conn_answer_look(struct conn *conn)
 {
+    OBJ_CHECK(conn, CONN_MAGIC);
     size_t queued = transport_pending(conn->transport, TRANSPORT_OUT);
     if (queued < conn->queued_bytes) {
         size_t taken = conn->queued_bytes - queued;
@@ -241,6 +242,7 @@ static void on_continue_taken(struct transport_rest *rest, bool is_ok)
 
 void conn_answer_continue(struct conn *conn)
 {
+    OBJ_CHECK(conn, CONN_MAGIC);
     static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
     struct span span = span_of(text, sizeof(text) - 1);
     conn->wants_continue = false;
@@ -254,6 +256,7 @@ void conn_answer_continue(struct conn *conn)
 
 void conn_answer_turn_away(struct conn *conn)
 {
+    OBJ_CHECK(conn, CONN_MAGIC);
     static const char body[] = "{\"error\":\"too many connections\"}";
     const struct http_answer answer = {.status = 503,
                                        .content_type = "application/json",

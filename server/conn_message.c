@@ -265,6 +265,7 @@ void conn_message_init(struct conn *conn)
 
 void conn_message_refuse(struct conn *conn)
 {
+    OBJ_CHECK(conn, CONN_MAGIC);
     if (!conn->exchange.request) {
         conn_abort(conn); /* no memory for a request */
         return;
@@ -290,6 +291,7 @@ static void run_message(struct conn *conn)
 
 size_t conn_message_feed(struct conn *conn, struct span bytes)
 {
+    OBJ_CHECK(conn, CONN_MAGIC);
     struct span rest = bytes;
     for (;;) {
         struct framing_part part = framing_next(&conn->framing, &rest);

@@ -29,6 +29,7 @@ void exchange_fini(struct exchange *exchange)
 
 void exchange_keep(struct exchange *exchange, size_t bytes)
 {
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     exchange->kept_bytes = bytes;
     clients_update(exchange);
 }
@@ -47,6 +48,7 @@ bool exchange_begin(struct exchange *exchange)
 
 struct head *exchange_fields(struct exchange *exchange)
 {
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     return &exchange->request->head;
 }
 
@@ -61,6 +63,7 @@ bool exchange_end_head(struct exchange *exchange, const struct exchange_head *he
 
 int exchange_expect_body(struct exchange *exchange, uint64_t bytes)
 {
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     struct request *request = exchange->request;
     enum status status = body_expect(&request->body, bytes, &request->err);
     return status == ST_OK ? 0 : http_status_of(status);
@@ -68,6 +71,7 @@ int exchange_expect_body(struct exchange *exchange, uint64_t bytes)
 
 bool exchange_room(struct exchange *exchange, size_t missing, uint8_t **out_ptr, size_t *out_len)
 {
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     *out_len = 0;
     if (!clients_may_send(exchange)) {
         return false;
@@ -81,6 +85,7 @@ bool exchange_room(struct exchange *exchange, size_t missing, uint8_t **out_ptr,
 
 int exchange_add_body(struct exchange *exchange, struct span bytes)
 {
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     struct body *body = exchange_upload(exchange);
     must(body);
     pace_move(&exchange->pace, bytes.len, uv_now(&exchange->server->loop));
@@ -112,6 +117,7 @@ bool exchange_is_refused(const struct exchange *exchange)
 
 void exchange_give_up(struct exchange *exchange, enum status code, const char *why, int http_status)
 {
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     list_remove(&exchange->want_link); /* the answer may have to wait as well */
     if (!exchange_is_refused(exchange)) {
         const char *what = exchange->phase == EXCHANGE_HEAD ? "head" : "body";
@@ -188,6 +194,7 @@ bool exchange_is_answering(const struct exchange *exchange)
 
 void exchange_want(struct exchange *exchange, uint64_t since_ms)
 {
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     clients_want(exchange);
     exchange->want_ms = since_ms;
 }
@@ -221,6 +228,7 @@ size_t exchange_heap_bytes(const struct exchange *exchange)
 
 size_t exchange_held_bytes(const struct exchange *exchange)
 {
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     const struct request *request = exchange->request;
     size_t bytes = exchange_heap_bytes(exchange);
     if (exchange->phase == EXCHANGE_BODY || exchange_is_parked(exchange)) {

@@ -54,6 +54,7 @@ static void on_close(uv_handle_t *handle)
 {
     struct listener *listener;
     OBJ_CAST(listener, handle->data, LISTENER_MAGIC);
+    listener->magic = 0;
     free(listener);
 }
 

@@ -102,12 +102,15 @@ static struct request *request_new(struct server *server)
 void request_free(struct request *request)
 {
     if (request) {
+        OBJ_CHECK(request, REQUEST_MAGIC);
+        must(!request->exchange && !request->serving);
         list_remove(&request->link);
         infer_fini(request);
         buf_fini(&request->out);
         body_fini(&request->body);
         head_fini(&request->head);
         hal_pool_free(request->upload_pool);
+        request->magic = 0;
         free(request);
     }
 }
@@ -190,6 +193,7 @@ static void give_back(struct request *request)
 
 void request_refuse(struct request *request, int http_status)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     must(request->err.code != ST_OK);
     request->http_status = http_status;
 }
@@ -469,6 +473,7 @@ static enum step_result step_run(struct request *request)
 
 void request_go_on(struct request *request)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     bool has_run = !request->is_on_worker;
     must(!has_run || request->step == STEP_RUN);
     request->is_on_worker = request->offload = false;
@@ -696,6 +701,7 @@ bool request_is_parked(const struct request *request)
 
 void request_give_up(struct request *request)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     must(request_is_parked(request));
     enum step_result result = advance(request, request->err.code, STEP_WRITE);
     must(result == STEP_NEXT);
@@ -704,6 +710,7 @@ void request_give_up(struct request *request)
 
 bool request_retry(struct request *request)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     if (request->step == STEP_WRITE) {
         return retry_hand_over(request);
     }

@@ -208,6 +208,7 @@ static int set_up(void **state)
     clients_init(&server);
     turns_init(&server);
     memset(&call, 0, sizeof(call));
+    call.magic = REQUEST_MAGIC;
     head_init(&call.head, server.params);
     runs = writes_done = abandons = 0;
     memset(&wire, 0, sizeof(wire));
