@@ -27,7 +27,7 @@
 
 /* Calls with many sizes take minutes under ThreadSanitizer: there, fewer are made. */
 #ifdef __SANITIZE_THREAD__
-#define BUNDLED_ROUNDS 4
+#define BUNDLED_ROUNDS 16
 #define SHARED_ROUNDS 0
 #else
 #define BUNDLED_ROUNDS 50
