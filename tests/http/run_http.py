@@ -110,11 +110,13 @@ class Daemon:
             raise Failure(f"exit status {status}: {self.read_log().strip()}")
 
     def __exit__(self, kind, why, _):
-        if self.process.poll() is None:
-            self.stop()
-        elif self.process.returncode != 0:  # which explains |why|
-            raise Failure(f"died with {self.process.returncode}: {self.read_log().strip()}"
-                          + (f"; {why}" if kind else ""))
+        try:
+            if self.process.poll() is None:
+                self.stop()
+            elif self.process.returncode != 0:
+                raise Failure(f"died with {self.process.returncode}: {self.read_log().strip()}")
+        except Failure as end:  # beside |why|, not in its place
+            raise Failure(f"{why}; {end}" if kind else f"{end}") from why
 
 
 class Client:

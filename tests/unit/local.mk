@@ -11,6 +11,7 @@ TESTS += $(UNIT_BASE_TESTS) $(UNIT_PROTOCOL_TESTS)
 
 %C%_test_arena_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_arena_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
+%C%_test_arena_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc
 %C%_test_buf_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_buf_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 %C%_test_shape_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
