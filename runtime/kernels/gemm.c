@@ -336,8 +336,8 @@ enum status rt_gemm_emit(struct rt_emit *emit, struct rt_gemm *g,
         return ST_OK;
     }
     if (g->outs > INT32_MAX || g->channels > INT32_MAX) {
-        return error_set(err, ST_TOO_LARGE, "%lld columns, %lld channels", (long long)g->outs,
-                         (long long)g->channels);
+        return error_set(err, ST_TOO_LARGE, "%lld columns and %lld channels are too large",
+                         (long long)g->outs, (long long)g->channels);
     }
     int64_t panels = uk_panels_f32(uk, (uint32_t)(g->outs / g->groups));
     const struct hal_kernel *usual = tensors->are_halves ? &rt_gemm_halves_kernel : &rt_gemm_kernel;
@@ -350,7 +350,7 @@ enum status rt_gemm_emit(struct rt_emit *emit, struct rt_gemm *g,
     };
     int64_t image_bands = ceil_div(g->images, g->band_images);
     if (image_bands * g->groups > UINT32_MAX || g->bands_y * g->bands_x > UINT32_MAX) {
-        return error_set(err, ST_TOO_LARGE, "%lld images", (long long)g->images);
+        return error_set(err, ST_TOO_LARGE, "%lld images are too many", (long long)g->images);
     }
     struct hal_dispatch dispatch = {
         .kernel = kernel_for(g, tensors->are_halves),
@@ -398,8 +398,8 @@ enum status rt_gemm_emit_pack(struct rt_emit *emit, struct rt_pack *pack, int64_
     const struct rt_tensor *in = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
     if (out->numel > 0 && (pack->n > INT32_MAX || pack->outer_count > INT32_MAX ||
                            pack->inner_count > INT32_MAX || matrices > INT32_MAX)) {
-        return error_set(err, ST_TOO_LARGE, "%lld matrices of %lld columns", (long long)matrices,
-                         (long long)pack->n);
+        return error_set(err, ST_TOO_LARGE, "%lld matrices of %lld columns are too large",
+                         (long long)matrices, (long long)pack->n);
     }
     uint32_t panels = uk_panels_f32(hal_cpu_uk(), (uint32_t)pack->n);
     int64_t elements = pack->outer_count * pack->inner_count * hal_cpu_uk()->f32_nr;

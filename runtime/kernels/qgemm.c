@@ -243,8 +243,8 @@ enum status rt_qgemm_emit(struct rt_emit *emit, struct rt_qgemm *g,
         return ST_OK;
     }
     if (g->outs > INT32_MAX || g->images * g->groups > INT32_MAX) {
-        return error_set(err, ST_TOO_LARGE, "%lld columns, %lld images", (long long)g->outs,
-                         (long long)g->images);
+        return error_set(err, ST_TOO_LARGE, "%lld columns and %lld images are too large",
+                         (long long)g->outs, (long long)g->images);
     }
     g->width = uk->u8_nr;
     g->word = uk->u8_dw_taps;
@@ -263,7 +263,7 @@ enum status rt_qgemm_emit(struct rt_emit *emit, struct rt_qgemm *g,
     };
     int64_t bands = g->bands_y * g->bands_x;
     if (bands > INT32_MAX) {
-        return error_set(err, ST_TOO_LARGE, "%lld bands", (long long)bands);
+        return error_set(err, ST_TOO_LARGE, "%lld bands are too many", (long long)bands);
     }
     int64_t panels = uk_panels_u8(uk, (uint32_t)(g->outs / g->groups));
     struct hal_dispatch dispatch = {

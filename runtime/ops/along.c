@@ -23,7 +23,7 @@ enum status rt_along_shape(struct rt_shape_call *call, uint32_t out_dtypes)
     uint8_t d;
 
     if ((out_dtypes >> rt_shape_out_dtype(call, 0) & 1) == 0) {
-        return rt_shape_refuse(call, "a result of type %s",
+        return rt_shape_refuse(call, "the result cannot be %s",
                                dtype_text(rt_shape_out_dtype(call, 0)));
     }
     TRY(rt_shape_need_const(call, 1, &dim));

@@ -128,13 +128,14 @@ static enum status aa_shape(struct rt_shape_call *call)
 
     TRY(rt_shape_need_out_dtype(call, 0, 1u << self->dtype));
     if (self->rank != 4 || size->count != 2) {
-        return rt_shape_refuse(call, "rank %u and %u sizes, expected 4 and 2", self->rank,
+        return rt_shape_refuse(call, "rank %u and %u output sizes, expected 4 and 2", self->rank,
                                size->count);
     }
     struct rt_dim out[4] = {self->dims[0], self->dims[1], size->ints[0], size->ints[1]};
     for (uint32_t i = 0; i < 2; i++) {
         if (out[2 + i].value < 1 || out[2 + i].value > SIZE_MAX_OUT) {
-            return rt_shape_refuse(call, "an output size of %" PRId64, out[2 + i].value);
+            return rt_shape_refuse(call, "output size %" PRId64 " is out of range",
+                                   out[2 + i].value);
         }
     }
     return rt_shape_set_out(call, 0, 4, out);
@@ -165,7 +166,8 @@ static enum status aa_emit(struct rt_emit *emit, struct error *err)
         return ST_OK;
     }
     if (self->numel == 0) {
-        return error_set(err, ST_INVALID, "%s: an image of %" PRId64 " x %" PRId64,
+        return error_set(err, ST_INVALID,
+                         "%s: the image of %" PRId64 " x %" PRId64 " pixels is empty",
                          rt_emit_op(emit)->name, self->dims[2], self->dims[3]);
     }
     struct rt_aa_constants c = {
@@ -183,7 +185,8 @@ static enum status aa_emit(struct rt_emit *emit, struct error *err)
     int64_t scratch = (2 * c.w.taps + c.h.taps) * (int64_t)(is_double ? 8 : 4);
     int64_t macs = c.h.out * c.h.taps * c.w.taps, images = self->dims[0] * c.channels;
     if (scratch > SCRATCH_MAX) {
-        return error_set(err, ST_UNSUPPORTED, "%s: windows of %" PRId64 " x %" PRId64 " pixels",
+        return error_set(err, ST_UNSUPPORTED,
+                         "%s: windows of %" PRId64 " x %" PRId64 " pixels are too large",
                          rt_emit_op(emit)->name, c.h.taps, c.w.taps);
     }
     const struct hal_kernel *kernel = is_double ? &kernel_f64 : &kernel_f32;

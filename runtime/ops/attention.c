@@ -318,7 +318,7 @@ static enum status need_alike(struct rt_shape_call *call, uint8_t dim, uint32_t 
 {
     return rt_dim_require_equal(&call->graph->dims, rt_shape_arg(call, a)->dims[dim],
                                 rt_shape_arg(call, b)->dims[dim],
-                                "a size that queries, keys and values share", call->err);
+                                "size of queries, keys and values (must be equal)", call->err);
 }
 
 static enum status need_mask(struct rt_shape_call *call, const struct axes *axes)
@@ -331,16 +331,16 @@ static enum status need_mask(struct rt_shape_call *call, const struct axes *axes
     }
     TRY(rt_shape_need_dtype(call, ATT_MASK, 1u << DT_F32));
     if (mask->rank != 2 || rt_shape_arg(call, ATT_CAUSAL)->b) {
-        return rt_shape_refuse(call, "a mask of rank %u%s", mask->rank,
-                               rt_shape_arg(call, ATT_CAUSAL)->b ? " and is_causal"
+        return rt_shape_refuse(call, "the mask has rank %u%s", mask->rank,
+                               rt_shape_arg(call, ATT_CAUSAL)->b ? " and is_causal is set"
                                                                  : ", expected 2");
     }
     if (!rt_dim_is(mask->dims[0], 1)) {
         TRY(rt_dim_require_equal(dims, mask->dims[0], rt_shape_arg(call, ATT_Q)->dims[axes->seq],
-                                 "rows of the mask, one for each query", call->err));
+                                 "rows of the mask (one for each query)", call->err));
     }
     return rt_dim_require_equal(dims, mask->dims[1], rt_shape_arg(call, ATT_K)->dims[axes->seq],
-                                "columns of the mask, one for each key", call->err);
+                                "columns of the mask (one for each key)", call->err);
 }
 
 static enum status need_options(struct rt_shape_call *call)
@@ -352,7 +352,7 @@ static enum status need_options(struct rt_shape_call *call)
         return rt_shape_unsupported(call, "dropout");
     }
     if (scale->kind != RT_NONE && !rt_value_is_fixed(scale)) {
-        return rt_shape_unsupported(call, "a scale that depends on the inputs' dims");
+        return rt_shape_unsupported(call, "the scale must not depend on the inputs' dims");
     }
     return ST_OK;
 }
@@ -376,11 +376,10 @@ static enum status attention_shape(struct rt_shape_call *call)
     TRY(need_alike(call, 1, ATT_K, ATT_V));
     TRY(need_alike(call, 2, ATT_K, ATT_V));
     if (rt_dim_is(k->dims[axes->head], 0)) {
-        return rt_shape_refuse(call, "no heads");
+        return rt_shape_refuse(call, "there are no heads");
     }
-    TRY(rt_dim_require_equal(
-        dims, rt_dim_mod(dims, q->dims[axes->head], k->dims[axes->head]), rt_dim_of(0),
-        "query heads left over, as the heads of the keys share them", call->err));
+    TRY(rt_dim_require_equal(dims, rt_dim_mod(dims, q->dims[axes->head], k->dims[axes->head]),
+                             rt_dim_of(0), "query heads modulo key heads", call->err));
     TRY(need_mask(call, axes));
     TRY(need_options(call));
     return rt_shape_set_out_like(call, 0, ATT_Q);
@@ -397,7 +396,7 @@ static enum status attention_place(struct rt_shape_call *call, uint32_t arg,
         return ST_OK;
     }
     *out_place = rt_shape_arg(call, arg)->i;
-    TRY(rt_shape_need_at_least(call, *out_place, rt_dim_of(0), "the place of the first query"));
+    TRY(rt_shape_need_at_least(call, *out_place, rt_dim_of(0), "place of the first query"));
     return rt_shape_need_at_least(call, rt_shape_arg(call, ATT_K)->dims[axes->seq],
                                   rt_dim_add(&call->graph->dims, *out_place, queries),
                                   "keys for all queries");
@@ -411,9 +410,10 @@ static enum status check_start(const struct rt_attention *k, struct rt_place sta
         return ST_OK;
     }
     if (start.known < 0 || start.known > k->rows || k->queries > k->rows - start.known) {
-        return error_set(err, ST_INVALID,
-                         "attention: %lld queries from position %lld on, there are %lld keys",
-                         (long long)k->queries, (long long)start.known, (long long)k->rows);
+        return error_set(
+            err, ST_INVALID,
+            "attention: %lld queries from position %lld on, but there are only %lld keys",
+            (long long)k->queries, (long long)start.known, (long long)k->rows);
     }
     return ST_OK;
 }
@@ -461,8 +461,8 @@ static enum status attention_emit(struct rt_emit *emit, struct error *err)
         return ST_OK;
     }
     if (heads > UINT32_MAX || k.depth > RT_ATTENTION_DEPTH_MAX) {
-        return error_set(err, ST_TOO_LARGE, "attention: %lld heads of %lld", (long long)heads,
-                         (long long)k.depth);
+        return error_set(err, ST_TOO_LARGE, "attention: %lld heads of %lld elements are too large",
+                         (long long)heads, (long long)k.depth);
     }
     /* When only the run knows the number of rows, assume half of them. */
     int64_t used = k.has_mask ? k.rows : start.is_read ? k.rows / 2 + 1 : k.start + k.queries;

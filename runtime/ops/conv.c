@@ -131,17 +131,20 @@ static enum status check_channels(struct rt_shape_call *call, const struct place
     TRY(rt_shape_need_dtype(call, at->w, 1u << x->dtype));
     TRY(rt_shape_need_out_dtype(call, 0, 1u << x->dtype));
     if (x->rank < 3 || x->rank > 2 + RT_CONV_AXES_MAX || w->rank != x->rank) {
-        return rt_shape_unsupported(call, "input of rank %u, weights of rank %u", x->rank, w->rank);
+        return rt_shape_unsupported(
+            call, "the input has rank %u and the weights rank %u, expected 3, 4 or 5 for both",
+            x->rank, w->rank);
     }
     TRY(rt_shape_need_const(call, at->groups, &groups));
     if (!rt_dim_is_const(w->dims[0]) || !rt_dim_is_const(w->dims[1]) || groups < 1 ||
         w->dims[0].value % groups != 0) {
-        return rt_shape_refuse(call, "%" PRId64 " groups of weights", groups);
+        return rt_shape_refuse(call, "the weights cannot be split into %" PRId64 " groups", groups);
     }
     struct rt_dim of_groups = rt_dim_mul(dims, w->dims[1], rt_dim_of(groups));
     *out_channels = is_transposed ? of_groups : w->dims[0];
     return rt_dim_require_equal(dims, x->dims[1], is_transposed ? w->dims[0] : of_groups,
-                                "channels of the input, as the weights want them", call->err);
+                                "channels of the input (those of the weights times groups)",
+                                call->err);
 }
 
 /* The dims of the convolution of x and w. */
@@ -163,11 +166,13 @@ static enum status find_output(struct rt_shape_call *call, const struct places *
         if (out[2 + i].value < 0 || taps > KERNEL_TAPS_MAX) {
             return out[2 + i].value < 0
                        ? rt_shape_refuse(call, "the kernel is larger than the padded input")
-                       : rt_shape_refuse(call, "%" PRId64 " taps, at most %d are possible", taps,
+                       : rt_shape_refuse(call, "%" PRId64 " taps, expected at most %d", taps,
                                          KERNEL_TAPS_MAX);
         }
         if (is_transposed && phases > PHASES_MAX) {
-            return rt_shape_unsupported(call, "a transposed convolution of stride %" PRId64,
+            return rt_shape_unsupported(call,
+                                        "a transposed convolution with strides of product %" PRId64
+                                        " is not supported",
                                         phases);
         }
     }
@@ -186,7 +191,7 @@ static enum status convolution_shape(struct rt_shape_call *call)
             return rt_shape_refuse(call, "the bias has rank %u, expected 1", bias->rank);
         }
         TRY(rt_dim_require_equal(&call->graph->dims, bias->dims[0], out[1],
-                                 "elements of the bias, one for each output channel", call->err));
+                                 "elements of the bias (one for each output channel)", call->err));
     }
     return rt_shape_set_out(call, 0, x->rank, out);
 }
@@ -200,11 +205,12 @@ static enum status backward_shape(struct rt_shape_call *call)
     TRY(rt_shape_need_dtype(call, RT_CONV_BACK_GRAD,
                             1u << rt_shape_arg(call, RT_CONV_BACK_X)->dtype));
     if (grad->rank != rt_shape_arg(call, RT_CONV_BACK_X)->rank) {
-        return rt_shape_refuse(call, "a gradient of rank %u", grad->rank);
+        return rt_shape_refuse(call, "the gradient has rank %u, expected that of the output",
+                               grad->rank);
     }
     for (uint8_t d = 0; d < grad->rank; d++) {
         TRY(rt_dim_require_equal(&call->graph->dims, grad->dims[d], out[d],
-                                 "a size of the gradient, which is the output's", call->err));
+                                 "size of the gradient (must equal the output's)", call->err));
     }
     for (uint32_t i = 0; i < 3; i++) {
         TRY(rt_shape_need_out_dtype(call, i, 1u << grad->dtype));

@@ -32,12 +32,12 @@ enum status rt_create_size_shape(struct rt_shape_call *call)
     const struct rt_value *size = rt_shape_arg(call, 0);
 
     if (size->count > SHAPE_RANK_MAX) {
-        return rt_shape_refuse(call, "%u dims, at most %d are possible", size->count,
-                               SHAPE_RANK_MAX);
+        return rt_shape_refuse(call, "%u dims, expected at most %d", size->count, SHAPE_RANK_MAX);
     }
     for (uint32_t d = 0; d < size->count; d++) {
         if (size->ints[d].value < 0) {
-            return rt_shape_refuse(call, "dim %u is %lld", d, (long long)size->ints[d].value);
+            return rt_shape_refuse(call, "dim %u is %lld, expected 0 or more", d,
+                                   (long long)size->ints[d].value);
         }
     }
     return rt_shape_set_out(call, 0, (uint8_t)size->count, size->ints);
@@ -72,8 +72,8 @@ static enum status read_bound(struct rt_shape_call *call, struct range *range, u
         return ST_OK;
     case RT_FLOAT:
         if (!rt_value_is_fixed(value)) {
-            return rt_shape_unsupported(call, "argument %u is a float that only a run knows",
-                                        index);
+            return rt_shape_unsupported(
+                call, "argument %u is a float that is only known during a call", index);
         }
         *out_i = rt_dim_of(rt_convert_to_i64(value->f));
         *out_f = value->f;
@@ -106,10 +106,10 @@ static enum status int_range(struct rt_shape_call *call, const struct range *ran
     struct rt_dim span;
 
     if (!rt_dim_is_const(range->step)) {
-        return rt_shape_unsupported(call, "a step that depends on the inputs");
+        return rt_shape_unsupported(call, "the step must not depend on the inputs");
     }
     if (range->step.value == 0 || range->step.value == INT64_MIN) {
-        return rt_shape_refuse(call, "a step of %lld", (long long)range->step.value);
+        return rt_shape_refuse(call, "step %lld is not valid", (long long)range->step.value);
     }
     if (range->step.value > 0) {
         span = rt_dim_sub(dims, range->end, range->start);
@@ -127,12 +127,13 @@ static enum status float_range(struct rt_shape_call *call, const struct range *r
 {
     if (!rt_dim_is_const(range->start) || !rt_dim_is_const(range->end) ||
         !rt_dim_is_const(range->step)) {
-        return rt_shape_unsupported(call, "a float range whose ends depend on the inputs");
+        return rt_shape_unsupported(
+            call, "the ends and the step of a float range must not depend on the inputs");
     }
     double length = ceil((range->f_end - range->f_start) / range->f_step);
     if (!(length >= 0 && length <= (double)RANGE_MAX)) {
-        return rt_shape_refuse(call, "no range from %g to %g by %g", range->f_start, range->f_end,
-                               range->f_step);
+        return rt_shape_refuse(call, "there is no range from %g to %g in steps of %g",
+                               range->f_start, range->f_end, range->f_step);
     }
     *out_length = rt_dim_of((int64_t)length);
     return ST_OK;

@@ -157,7 +157,7 @@ static enum status cdist_shape(struct rt_shape_call *call)
         return rt_shape_refuse(call, "ranks %u and %u, expected 2 or more", a->rank, b->rank);
     }
     TRY(rt_dim_require_equal(&call->graph->dims, a->dims[a->rank - 1], b->dims[b->rank - 1],
-                             "coordinates of a vector", call->err));
+                             "coordinates of a vector (must be equal)", call->err));
     TRY(rt_shape_broadcast(call, a->rank - 2, a->dims, b->rank - 2, b->dims, out, &rank));
     out[rank] = a->dims[a->rank - 2];
     out[rank + 1] = b->dims[b->rank - 2];

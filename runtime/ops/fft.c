@@ -60,7 +60,7 @@ static enum status table_shape(struct rt_shape_call *call)
     }
     struct rt_fft_plan plan = rt_fft_plan(n);
     if (rt_fft_work_count(&plan) * 4 * (int64_t)sizeof(double) > WORK_BYTES_MAX / 2) {
-        return rt_shape_unsupported(call, "a transform of %" PRId64 " numbers", n);
+        return rt_shape_unsupported(call, "a transform of %" PRId64 " numbers is too large", n);
     }
     struct rt_dim count = rt_dim_of(rt_fft_table_count(&plan));
     return rt_shape_set_out(call, 0, 1, &count);
@@ -228,20 +228,20 @@ static enum status check_dims(struct rt_shape_call *call, uint8_t *out_last)
     uint32_t seen = 0;
 
     if (list->count == 0 || self->rank == 0) {
-        return rt_shape_refuse(call, "no dims to transform");
+        return rt_shape_refuse(call, "the list of dims is empty");
     }
     for (uint32_t i = 0; i < list->count; i++) {
         if (!rt_dim_is_const(list->ints[i])) {
-            return rt_shape_unsupported(call, "dims that depend on the inputs'");
+            return rt_shape_unsupported(call, "the dims must not depend on the inputs");
         }
         TRY(rt_shape_need_dim(call, list->ints[i].value, self->rank, out_last));
         if (seen >> *out_last & 1) {
-            return rt_shape_refuse(call, "dim %u twice", *out_last);
+            return rt_shape_refuse(call, "dim %u is listed twice", *out_last);
         }
         seen |= 1u << *out_last;
         if (!rt_dim_is_const(self->dims[*out_last])) {
-            return rt_shape_unsupported(call,
-                                        "a transform whose length depends on the inputs' dims");
+            return rt_shape_unsupported(
+                call, "the length of the transform must not depend on the inputs' dims");
         }
     }
     int64_t normalization = 0;
@@ -283,8 +283,9 @@ static enum status c2r_shape(struct rt_shape_call *call)
     TRY(check_dims(call, &dim));
     TRY(rt_shape_need_const(call, 3, &length));
     if (length < 1 || self->dims[dim].value != length / 2 + 1) {
-        return rt_shape_refuse(call, "%" PRId64 " numbers from a spectrum of %" PRId64, length,
-                               self->dims[dim].value);
+        return rt_shape_refuse(call,
+                               "a spectrum does not give %" PRId64 " numbers if it has %" PRId64,
+                               length, self->dims[dim].value);
     }
     return set_length(call, dim, length);
 }

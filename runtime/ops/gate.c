@@ -20,10 +20,10 @@ static enum status glu_shape(struct rt_shape_call *call)
     TRY(rt_shape_need_out_dtype(call, 0, RT_DTYPES_FLOAT));
     TRY(rt_view_need_dim(call, 1, &dim));
     if (in->rank == 0) {
-        return rt_shape_refuse(call, "a tensor of rank 0 has no halves");
+        return rt_shape_refuse(call, "the tensor has rank 0, expected 1 or more");
     }
     TRY(rt_dim_require_equal(dims, rt_dim_mod(dims, in->dims[dim], two), rt_dim_of(0),
-                             "elements left over beside two halves", call->err));
+                             "size of the dim modulo 2", call->err));
     for (uint8_t d = 0; d < in->rank; d++) {
         out[d] = d == dim ? rt_dim_floordiv(dims, in->dims[d], two) : in->dims[d];
     }

@@ -375,8 +375,8 @@ static enum status along_shape(struct rt_shape_call *call)
     }
     TRY(rt_shape_need_dtype(call, 2, 1u << DT_I32 | 1u << DT_I64));
     if (rank_of(index) != rank_of(self)) {
-        return rt_shape_refuse(call, "an index of rank %u into a tensor of rank %u", index->rank,
-                               self->rank);
+        return rt_shape_refuse(call, "the index has rank %u, expected %u (the tensor's)",
+                               index->rank, self->rank);
     }
     return ST_OK;
 }
@@ -400,8 +400,8 @@ static enum status scatter_shape(struct rt_shape_call *call)
     TRY(along_shape(call));
     TRY(rt_shape_need_dtype(call, 3, 1u << self->dtype));
     if (rank_of(list) != rank_of(self)) {
-        return rt_shape_refuse(call, "a source of rank %u for a tensor of rank %u", list->rank,
-                               self->rank);
+        return rt_shape_refuse(call, "the source has rank %u, expected %u (the tensor's)",
+                               list->rank, self->rank);
     }
     return rt_shape_set_out_like(call, 0, 0);
 }
@@ -464,7 +464,8 @@ static enum status check_sizes(const struct rt_tensor *table, const struct rt_te
         int64_t most = d == dim || table->dims[d] > list->dims[d] ? list->dims[d] : table->dims[d];
         if (index->dims[d] > most) {
             return error_set(err, ST_INVALID,
-                             "an index of %" PRId64 " along dim %u, expected at most %" PRId64,
+                             "the index has size %" PRId64
+                             " along dim %u, expected at most %" PRId64,
                              index->dims[d], d, most);
         }
     }

@@ -352,10 +352,11 @@ static enum status result_dims(struct rt_shape_call *call, const struct index_di
 static enum status need_places(struct rt_shape_call *call, const struct rt_value *tensor)
 {
     if (tensor->dtype == DT_BOOL || tensor->dtype == DT_U8) {
-        return rt_shape_unsupported(call, "indexing by a mask");
+        return rt_shape_unsupported(call, "indexing by a mask is not supported here");
     }
     if (tensor->dtype != DT_I64 && tensor->dtype != DT_I32) {
-        return rt_shape_refuse(call, "indices of element type %s", dtype_text(tensor->dtype));
+        return rt_shape_refuse(call, "the indices are %s, expected i64 or i32",
+                               dtype_text(tensor->dtype));
     }
     return ST_OK;
 }
@@ -370,7 +371,7 @@ static enum status list_result(struct rt_shape_call *call, struct rt_dim out[SHA
     uint8_t rank = 0;
 
     if (list->count > self->rank) {
-        return rt_shape_refuse(call, "%u indices of a tensor of rank %u", list->count, self->rank);
+        return rt_shape_refuse(call, "%u indices for a tensor of rank %u", list->count, self->rank);
     }
     for (uint32_t i = 0; i < list->count; i++) {
         const struct rt_value *tensor = rt_graph_value(call->graph, list->values[i]);
@@ -382,7 +383,7 @@ static enum status list_result(struct rt_shape_call *call, struct rt_dim out[SHA
         add_dim(&index, (uint8_t)i);
     }
     if (index.count == 0) {
-        return rt_shape_refuse(call, "no indices");
+        return rt_shape_refuse(call, "there are no indices");
     }
     place_dims(&index);
     return result_dims(call, &index, rank, dims, out, out_rank);
@@ -435,8 +436,9 @@ static enum status find_mask(struct rt_shape_call *call, const struct rt_value *
             others += tensor->kind != RT_NONE;
         }
     }
-    return *out_mask && others > 0 ? rt_shape_unsupported(call, "a mask among other indices")
-                                   : ST_OK;
+    return *out_mask && others > 0
+               ? rt_shape_unsupported(call, "a mask cannot be combined with other indices")
+               : ST_OK;
 }
 
 /* As list_result(), for a mask. The number of its places is unknown and stays 0. */
@@ -448,13 +450,12 @@ static enum status mask_result(struct rt_shape_call *call, const struct rt_value
     struct rt_dim unknown = rt_dim_of(0);
 
     if (dim + mask->rank > self->rank) {
-        return rt_shape_refuse(call, "a mask of rank %u at dim %u of a tensor of rank %u",
+        return rt_shape_refuse(call, "a mask of rank %u at dim %u does not fit a tensor of rank %u",
                                mask->rank, dim, self->rank);
     }
     for (uint8_t d = 0; d < mask->rank; d++) {
         TRY(rt_dim_require_equal(&call->graph->dims, mask->dims[d], self->dims[dim + d],
-                                 "a size of the mask, which is that of what it indexes",
-                                 call->err));
+                                 "size of the mask (must equal the indexed dim)", call->err));
         add_dim(&index, (uint8_t)(dim + d));
     }
     return result_dims(call, &index, 1, &unknown, out, out_rank);
@@ -471,13 +472,14 @@ static enum status index_put_shape(struct rt_shape_call *call)
     TRY(find_mask(call, &mask, &dim));
     TRY(mask ? mask_result(call, mask, dim, result, &rank) : list_result(call, result, &rank));
     if (values->rank > rank) {
-        return rt_shape_refuse(call, "values of rank %u, expected at most %u", values->rank, rank);
+        return rt_shape_refuse(call, "the values have rank %u, expected at most %u", values->rank,
+                               rank);
     }
     for (uint8_t d = 0; d < values->rank; d++) {
         uint8_t at = (uint8_t)(rank - values->rank + d);
         if (!mask || at != dim) {
             TRY(rt_view_fits(call, values->dims[d], result[at],
-                             "a size of the values, which is that of the indexed places"));
+                             "size of the values (must fit the indexed places)"));
         }
     }
     return rt_shape_set_out_like(call, 0, 0);
@@ -493,7 +495,7 @@ static enum status index_select_shape(struct rt_shape_call *call)
     TRY(rt_view_need_dim(call, 1, &dim));
     TRY(rt_shape_need_dtype(call, 2, 1u << DT_I32 | 1u << DT_I64));
     if (tensor->rank > 1) {
-        return rt_shape_refuse(call, "indices of rank %u", tensor->rank);
+        return rt_shape_refuse(call, "the indices have rank %u, expected at most 1", tensor->rank);
     }
     if (self->rank == 0 && tensor->rank == 1) {
         TRY(rt_dim_require_equal(&call->graph->dims, tensor->dims[0], rt_dim_of(1),
@@ -513,7 +515,8 @@ static enum status embedding_shape(struct rt_shape_call *call)
     uint8_t rank;
 
     if (rt_shape_arg(call, 0)->rank != 2) {
-        return rt_shape_refuse(call, "weights of rank %u, expected 2", rt_shape_arg(call, 0)->rank);
+        return rt_shape_refuse(call, "the weights have rank %u, expected 2",
+                               rt_shape_arg(call, 0)->rank);
     }
     TRY(rt_view_same_dtype(call));
     TRY(rt_shape_need_dtype(call, 1, 1u << DT_I32 | 1u << DT_I64));

@@ -60,7 +60,7 @@ static enum status check_repeats(struct rt_shape_call *call)
     TRY(rt_view_same_dtype(call));
     return repeats->rank == 1
                ? ST_OK
-               : rt_shape_refuse(call, "repeats of rank %u, expected 1", repeats->rank);
+               : rt_shape_refuse(call, "the repeats have rank %u, expected 1", repeats->rank);
 }
 
 static enum status interleave_shape(struct rt_shape_call *call)
@@ -75,10 +75,10 @@ static enum status interleave_shape(struct rt_shape_call *call)
     } else if (out->is_static && out->declared && out->rank == 1) {
         dim = out->declared[0];
     } else {
-        return rt_shape_unsupported(call, "a length without a bound");
+        return rt_shape_unsupported(call, "the length has no upper bound");
     }
     if (rt_dim_is_const(dim) && dim.value < 0) {
-        return rt_shape_refuse(call, "a length of %lld", (long long)dim.value);
+        return rt_shape_refuse(call, "length %lld, expected 0 or more", (long long)dim.value);
     }
     return rt_shape_set_out(call, 0, 1, &dim);
 }
@@ -89,7 +89,7 @@ static enum status found_shape(struct rt_shape_call *call)
 
     TRY(check_repeats(call));
     if (!out->declared || out->rank != 1) {
-        return rt_shape_unsupported(call, "a length without a bound");
+        return rt_shape_unsupported(call, "the length has no upper bound");
     }
     TRY(rt_shape_set_out(call, 0, 1, &out->declared[0]));
     return rt_shape_set_out(call, 1, 0, NULL);

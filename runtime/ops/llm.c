@@ -33,13 +33,14 @@ static enum status need_cache(struct rt_shape_call *call, uint32_t cache, uint32
 
     TRY(rt_shape_need_dtype(call, value, 1u << c->dtype));
     if (c->rank != 4 || v->rank != 4) {
-        return rt_shape_refuse(call, "a cache of rank %u, rows of rank %u, expected 4", c->rank,
-                               v->rank);
+        return rt_shape_refuse(call,
+                               "the cache has rank %u and the rows rank %u, expected 4 for both",
+                               c->rank, v->rank);
     }
     for (uint8_t d = 0; d < 4; d++) {
         if (d != 1) {
             TRY(rt_dim_require_equal(&call->graph->dims, v->dims[d], c->dims[d],
-                                     "a size of the rows, which is their cache's", call->err));
+                                     "size of the rows (must equal the cache's)", call->err));
         }
     }
     return ST_OK;
@@ -58,11 +59,11 @@ static enum status need_places(struct rt_shape_call *call, uint32_t index, uint3
 
     TRY(rt_shape_need_dtype(call, index, 1u << DT_I64));
     if (places->rank != 2) {
-        return rt_shape_refuse(call, "places of rank %u, expected 2", places->rank);
+        return rt_shape_refuse(call, "the places have rank %u, expected 2", places->rank);
     }
     for (uint8_t d = 0; d < 2; d++) {
         TRY(rt_dim_require_equal(&call->graph->dims, places->dims[d], v->dims[d],
-                                 "places, one for each row", call->err));
+                                 "places (one for each row)", call->err));
     }
     return ST_OK;
 }
@@ -80,8 +81,7 @@ static enum status write_rows_place(struct rt_shape_call *call, uint32_t arg,
                           *value = rt_shape_arg(call, CACHE_VALUE);
 
     *out_place = rt_shape_arg(call, arg)->i;
-    TRY(rt_shape_need_at_least(call, *out_place, rt_dim_of(0),
-                               "the row of the cache to begin with"));
+    TRY(rt_shape_need_at_least(call, *out_place, rt_dim_of(0), "first row of the cache to write"));
     return rt_shape_need_at_least(call, cache->dims[1],
                                   rt_dim_add(&call->graph->dims, *out_place, value->dims[1]),
                                   "rows of the cache");
@@ -95,9 +95,10 @@ static enum status write_rows_emit(struct rt_emit *emit, struct error *err)
     struct rt_copy copy = rt_copy_to(out);
 
     if (start.known < 0 || start.known > rows || count > rows - start.known) {
-        return error_set(err, ST_INVALID,
-                         "update_cache: %lld rows from position %lld on, the cache has %lld",
-                         (long long)count, (long long)start.known, (long long)rows);
+        return error_set(
+            err, ST_INVALID,
+            "update_cache: %lld rows from position %lld on, but the cache has only %lld",
+            (long long)count, (long long)start.known, (long long)rows);
     }
     copy.dims[1] = count;
     for (uint8_t d = 0; d < 4; d++) {
@@ -225,7 +226,7 @@ static enum status attention_quantized_shape(struct rt_shape_call *call)
 {
     for (uint32_t i = 0; i < 6; i++) {
         if (rt_shape_arg_is_none(call, 8 + i)) {
-            return rt_shape_unsupported(call, "no scales and zero points");
+            return rt_shape_unsupported(call, "scales and zero points are missing");
         }
     }
     return rt_shape_set_out_like(call, 0, 0);
@@ -240,15 +241,16 @@ static enum status tile_crop_shape(struct rt_shape_call *call)
     TRY(rt_shape_need_const(call, 1, &side));
     TRY(rt_shape_need_out_dtype(call, 0, 1u << in->dtype));
     if (in->rank != 3 || side <= 0) {
-        return rt_shape_refuse(call, "an image of rank %u, tiles of %lld", in->rank,
-                               (long long)side);
+        return rt_shape_refuse(
+            call, "the image has rank %u and tiles have size %lld, expected 3 and at least 1",
+            in->rank, (long long)side);
     }
     if (!rt_dim_is_const(in->dims[1]) || !rt_dim_is_const(in->dims[2])) {
-        return rt_shape_unsupported(call, "an image of a size that varies");
+        return rt_shape_unsupported(call, "the size of the image must not vary");
     }
     int64_t high = in->dims[1].value, wide = in->dims[2].value;
     if (high % side != 0 || wide % side != 0) {
-        return rt_shape_refuse(call, "%lld by %lld is not made up of tiles of %lld",
+        return rt_shape_refuse(call, "an image of %lld x %lld cannot be cut into tiles of %lld",
                                (long long)high, (long long)wide, (long long)side);
     }
     struct rt_dim dims[4] = {
@@ -305,7 +307,7 @@ static enum status hadamard_shape(struct rt_shape_call *call)
 
     TRY(rt_shape_need_out_dtype(call, 0, 1u << x->dtype));
     if (x->rank == 0) {
-        return rt_shape_refuse(call, "the input has rank 0");
+        return rt_shape_refuse(call, "the input has rank 0, expected 1 or more");
     }
     return rt_shape_set_out_like(call, 0, 0);
 }
@@ -316,7 +318,7 @@ static enum status hadamard_emit(struct rt_emit *emit, struct error *err)
     int64_t n = x->dims[x->rank - 1];
     if (n < 1 || n > HADAMARD_MAX || (n & (n - 1)) != 0) {
         return error_set(err, ST_UNSUPPORTED,
-                         "fast_hadamard_transform: a length of %lld, no power of two up to %lld",
+                         "fast_hadamard_transform: length %lld, expected a power of two up to %lld",
                          (long long)n, (long long)HADAMARD_MAX);
     }
     struct rt_hadamard k = {x->numel / n, n, 8192 / n + 1, (float)(1 / sqrt((double)n)), x->dtype};
@@ -413,7 +415,7 @@ static enum status need_dims(struct rt_shape_call *call, uint32_t index, uint8_t
     }
     for (uint8_t d = 0; d < rank; d++) {
         TRY(rt_dim_require_equal(&call->graph->dims, v->dims[d], dims[d],
-                                 "a size that the arguments share", call->err));
+                                 "size of the arguments (must be equal)", call->err));
     }
     return ST_OK;
 }
@@ -426,7 +428,8 @@ static enum status delta_shape(struct rt_shape_call *call)
     struct rt_dims *dims = &call->graph->dims;
 
     if (q->rank != 4 || k->rank != 4 || v->rank != 4) {
-        return rt_shape_refuse(call, "queries, keys and values of ranks %u, %u and %u, expected 4",
+        return rt_shape_refuse(call,
+                               "queries, keys and values have ranks %u, %u and %u, expected 4",
                                q->rank, k->rank, v->rank);
     }
     const struct rt_dim depth = k->dims[3], width = v->dims[3], heads = k->dims[1];
@@ -441,11 +444,10 @@ static enum status delta_shape(struct rt_shape_call *call)
     TRY(need_dims(call, DELTA_BETA, 3, like_k));
     TRY(need_dims(call, DELTA_STATE, 4, state));
     if (rt_dim_is(heads, 0)) {
-        return rt_shape_refuse(call, "no heads");
+        return rt_shape_refuse(call, "there are no heads");
     }
     TRY(rt_dim_require_equal(dims, rt_dim_mod(dims, q->dims[1], heads), rt_dim_of(0),
-                             "query heads left over, as the heads of the keys share them",
-                             call->err));
+                             "query heads modulo key heads", call->err));
     TRY(rt_shape_need_out_dtype(call, 0, 1u << DT_F32));
     TRY(rt_shape_need_out_dtype(call, 1, 1u << DT_F32));
     TRY(rt_shape_set_out(call, 0, 4, out));
@@ -471,7 +473,8 @@ static enum status delta_emit(struct rt_emit *emit, struct error *err)
     }
     int64_t size = k.depth * k.width, heads = q->dims[0] * k.kv_heads;
     if (size > DELTA_STATE_MAX || heads > UINT32_MAX) {
-        return error_set(err, ST_TOO_LARGE, "gated_delta_rule: %lld states of %lld floats",
+        return error_set(err, ST_TOO_LARGE,
+                         "gated_delta_rule: %lld states of %lld floats are too large",
                          (long long)heads, (long long)size);
     }
     struct hal_dispatch dispatch = {

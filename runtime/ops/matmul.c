@@ -40,11 +40,11 @@ static enum status product(struct rt_shape_call *call, uint32_t left, uint8_t ra
     TRY(need_rank(call, left, rank));
     TRY(need_rank(call, left + 1, rank));
     TRY(rt_dim_require_equal(dims, a->dims[rank - 1], b->dims[rank - 2],
-                             "columns of the first matrix, as many as the second has rows",
+                             "columns of the first matrix (must equal the rows of the second)",
                              call->err));
     if (rank == 3) {
         TRY(rt_dim_require_equal(dims, a->dims[0], b->dims[0],
-                                 "matrices of the first batch, as many as of the second",
+                                 "matrices in the first batch (must equal those in the second)",
                                  call->err));
     }
     struct rt_dim out[3] = {a->dims[0], a->dims[rank - 2]};
@@ -71,10 +71,10 @@ static enum status addmm_shape(struct rt_shape_call *call)
     bool is_float = dtype_infos[bias->dtype].kind == DTYPE_FLOAT;
     for (uint32_t i = 3; i < 5; i++) {
         if (!rt_value_is_fixed(rt_shape_arg(call, i))) {
-            return rt_shape_unsupported(call, "argument %u depends on the inputs' dims", i);
+            return rt_shape_unsupported(call, "argument %u must not depend on the inputs' dims", i);
         }
         if (rt_shape_arg(call, i)->kind == RT_FLOAT && !is_float) {
-            return rt_shape_refuse(call, "argument %u is a float, the tensors are integers", i);
+            return rt_shape_refuse(call, "argument %u is a float, but the tensors are integers", i);
         }
     }
     TRY(product(call, 1, 2));
@@ -101,13 +101,13 @@ static enum status linear_shape(struct rt_shape_call *call)
     TRY(need_rank(call, 1, 2));
     TRY(need_rank(call, 2, 1));
     if (x->rank == 0) {
-        return rt_shape_refuse(call, "the input has rank 0");
+        return rt_shape_refuse(call, "the input has rank 0, expected 1 or more");
     }
     TRY(rt_dim_require_equal(dims, x->dims[x->rank - 1], w->dims[1],
-                             "columns of the input, as many as the weights have", call->err));
+                             "columns of the input (must equal those of the weights)", call->err));
     if (bias->kind == RT_TENSOR) {
         TRY(rt_dim_require_equal(dims, bias->dims[0], w->dims[0],
-                                 "elements of the bias, one for each output channel", call->err));
+                                 "elements of the bias (one for each output channel)", call->err));
     }
     for (uint8_t i = 0; i + 1 < x->rank; i++) {
         out[i] = x->dims[i];

@@ -34,21 +34,21 @@ static enum status need_channels(struct rt_shape_call *call, uint32_t index, str
     }
     TRY(rt_shape_need_dtype(call, index, RT_DTYPES_FLOAT));
     if (value->rank != 1) {
-        return rt_shape_refuse(call, "argument %u has rank %u, 1 is needed", index, value->rank);
+        return rt_shape_refuse(call, "argument %u has rank %u, expected 1", index, value->rank);
     }
-    return need_equal(call, value->dims[0], count, "weights, one for each channel");
+    return need_equal(call, value->dims[0], count, "weights (one for each channel)");
 }
 
 /* Input and all outputs have float types; the input has at least |rank| dims. */
 static enum status need_floats(struct rt_shape_call *call, uint8_t rank)
 {
     if (rt_shape_arg(call, 0)->rank < rank) {
-        return rt_shape_refuse(call, "an input of rank %u, at least %u is needed",
+        return rt_shape_refuse(call, "the input has rank %u, expected at least %u",
                                rt_shape_arg(call, 0)->rank, rank);
     }
     for (uint32_t o = 0; o < call->node->out_count; o++) {
         if ((RT_DTYPES_FLOAT >> rt_shape_out_dtype(call, o) & 1) == 0) {
-            return rt_shape_refuse(call, "output %u is %s, a float type is needed", o,
+            return rt_shape_refuse(call, "output %u is %s, expected a float type", o,
                                    dtype_text(rt_shape_out_dtype(call, o)));
         }
     }
@@ -62,7 +62,7 @@ static enum status layer_norm_shape(struct rt_shape_call *call)
 
     TRY(need_floats(call, 1));
     if (shape->count == 0 || shape->count > in->rank) {
-        return rt_shape_refuse(call, "%u normalised dims of an input of rank %u", shape->count,
+        return rt_shape_refuse(call, "%u normalised dims, but the input has rank %u", shape->count,
                                in->rank);
     }
     uint8_t kept = (uint8_t)(in->rank - shape->count);
@@ -70,7 +70,7 @@ static enum status layer_norm_shape(struct rt_shape_call *call)
         dims[d] = d < kept ? in->dims[d] : rt_dim_of(1);
     }
     for (uint32_t i = 0; i < shape->count; i++) {
-        TRY(need_equal(call, in->dims[kept + i], shape->ints[i], "a dim that is normalised"));
+        TRY(need_equal(call, in->dims[kept + i], shape->ints[i], "size of a normalised dim"));
     }
     for (uint32_t arg = 2; arg <= 3; arg++) {
         const struct rt_value *weight = rt_shape_arg(call, arg);
@@ -79,12 +79,12 @@ static enum status layer_norm_shape(struct rt_shape_call *call)
         }
         TRY(rt_shape_need_dtype(call, arg, RT_DTYPES_FLOAT));
         if (weight->rank != shape->count) {
-            return rt_shape_refuse(call, "argument %u has rank %u, %u is needed", arg, weight->rank,
+            return rt_shape_refuse(call, "argument %u has rank %u, expected %u", arg, weight->rank,
                                    shape->count);
         }
         for (uint32_t i = 0; i < shape->count; i++) {
             TRY(need_equal(call, weight->dims[i], shape->ints[i],
-                           "a size of the weights, which is the normalised dim's"));
+                           "size of the weights (must equal the normalised dim's)"));
         }
     }
     TRY(rt_shape_set_out_like(call, 0, 0));
@@ -101,18 +101,18 @@ static enum status group_norm_shape(struct rt_shape_call *call)
     int64_t groups;
 
     TRY(need_floats(call, 2));
-    TRY(need_equal(call, in->dims[0], batch, "samples that are normalised"));
-    TRY(need_equal(call, in->dims[1], channels, "channels that are normalised"));
+    TRY(need_equal(call, in->dims[0], batch, "samples"));
+    TRY(need_equal(call, in->dims[1], channels, "channels"));
     for (uint8_t d = 2; d < in->rank; d++) {
         pixels = rt_dim_mul(dims, pixels, in->dims[d]);
     }
-    TRY(need_equal(call, pixels, rt_shape_arg(call, 5)->i, "pixels that are normalised"));
+    TRY(need_equal(call, pixels, rt_shape_arg(call, 5)->i, "pixels"));
     TRY(rt_shape_need_const(call, 6, &groups));
     if (groups <= 0) {
-        return rt_shape_refuse(call, "%lld groups", (long long)groups);
+        return rt_shape_refuse(call, "%lld groups, expected at least 1", (long long)groups);
     }
     TRY(need_equal(call, rt_dim_mod(dims, channels, rt_dim_of(groups)), rt_dim_of(0),
-                   "channels left over beside equal groups"));
+                   "channels modulo groups"));
     TRY(need_channels(call, 1, channels));
     TRY(need_channels(call, 2, channels));
     TRY(rt_shape_set_out_like(call, 0, 0));
@@ -152,7 +152,7 @@ static enum status batch_statistics_shape(struct rt_shape_call *call)
     TRY(need_channels(call, 1, in->dims[1]));
     TRY(need_channels(call, 2, in->dims[1]));
     if (!rt_shape_arg(call, 3)->b) {
-        return rt_shape_refuse(call, "neither training nor statistics");
+        return rt_shape_refuse(call, "expected training, or statistics");
     }
     TRY(rt_shape_set_out_like(call, 0, 0));
     TRY(rt_shape_set_out(call, 1, 1, &in->dims[1]));
@@ -178,7 +178,7 @@ static enum status coefficients_shape(struct rt_shape_call *call)
     const struct rt_value *list = rt_shape_arg(call, 1);
 
     if (list->rank != 1) {
-        return rt_shape_refuse(call, "statistics of rank %u, 1 is needed", list->rank);
+        return rt_shape_refuse(call, "the statistics have rank %u, expected 1", list->rank);
     }
     for (uint32_t arg = 0; arg < call->node->arg_count; arg++) {
         if (rt_shape_arg(call, arg)->kind == RT_TENSOR) {
@@ -186,7 +186,7 @@ static enum status coefficients_shape(struct rt_shape_call *call)
         }
     }
     if (rt_shape_out_dtype(call, 0) != DT_F32) {
-        return rt_shape_refuse(call, "coefficients are f32");
+        return rt_shape_refuse(call, "the coefficients must be f32");
     }
     return rt_shape_set_out_like(call, 0, 1);
 }

@@ -415,14 +415,13 @@ static enum status topk_shape(struct rt_shape_call *call)
     TRY(rt_shape_need_out_dtype(call, 1, 1u << DT_I64));
     TRY(rt_view_need_dim(call, 2, &dim));
     if (rt_dim_is_const(k) && k.value < 0) {
-        return rt_shape_refuse(call, "the %" PRId64 " largest elements", k.value);
+        return rt_shape_refuse(call, "k is %" PRId64 ", expected 0 or more", k.value);
     }
     for (uint8_t d = 0; d < in->rank; d++) {
         dims[d] = d == dim ? k : in->dims[d];
     }
     if (in->rank > 0) { /* for a single number PyTorch accepts any k */
-        TRY(rt_shape_need_at_least(call, in->dims[dim], k,
-                                   "elements for topk to find its own among"));
+        TRY(rt_shape_need_at_least(call, in->dims[dim], k, "elements among which topk chooses"));
     }
     TRY(rt_shape_set_out(call, 0, in->rank, dims));
     return rt_shape_set_out(call, 1, in->rank, dims);
@@ -490,7 +489,7 @@ static enum status topk_emit(struct rt_emit *emit, struct error *err)
     }
     fill_constants(&c, in, values->strides, dim);
     if (c.k < 0) { /* k may exceed the row: see topk_shape() */
-        return error_set(err, ST_INVALID, "topk: %" PRId64 " elements", c.k);
+        return error_set(err, ST_INVALID, "topk: k is %" PRId64 ", expected 0 or more", c.k);
     }
     if (c.k == 0 || in->numel == 0) {
         return ST_OK;
@@ -499,8 +498,8 @@ static enum status topk_emit(struct rt_emit *emit, struct error *err)
     int64_t entries = c.is_few ? c.k : c.n;
     if (entries > ENTRIES_MAX) {
         return error_set(err, ST_UNSUPPORTED,
-                         "topk: the %" PRId64 " first of %" PRId64 ", at most %" PRId64
-                         " are possible",
+                         "topk: the first %" PRId64 " of %" PRId64
+                         " elements, expected at most %" PRId64,
                          c.k, c.n, ENTRIES_MAX);
     }
     return emit_rows(emit, &c, entries, err);
@@ -537,8 +536,7 @@ static enum status emit_sort(struct rt_emit *emit, uint32_t dim_arg, struct erro
     }
     if (c.n > ENTRIES_MAX) {
         return error_set(err, ST_UNSUPPORTED,
-                         "sort: %" PRId64 " elements, at most %" PRId64 " are possible", c.n,
-                         ENTRIES_MAX);
+                         "sort: %" PRId64 " elements, expected at most %" PRId64, c.n, ENTRIES_MAX);
     }
     return emit_rows(emit, &c, 2 * c.n, err);
 }

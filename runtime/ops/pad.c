@@ -213,7 +213,8 @@ static enum status pad_shape(struct rt_shape_call *call)
 
     TRY(rt_view_same_dtype(call));
     if (pads->count % 2 || pads->count / 2 > self->rank) {
-        return rt_shape_refuse(call, "%u pads for a tensor of rank %u", pads->count, self->rank);
+        return rt_shape_refuse(call, "%u pads do not fit a tensor of rank %u", pads->count,
+                               self->rank);
     }
     for (uint8_t d = 0; d < self->rank; d++) {
         uint32_t pair = 2u * (self->rank - 1u - d);
@@ -223,7 +224,7 @@ static enum status pad_shape(struct rt_shape_call *call)
             out[d] = rt_dim_add(dims, out[d], pads->ints[pair + 1]);
         }
         if (out[d].value < 0) {
-            return rt_shape_refuse(call, "dim %u is cropped to less than nothing", d);
+            return rt_shape_refuse(call, "dim %u is cropped below 0 elements", d);
         }
     }
     return rt_shape_set_out(call, 0, self->rank, out);
@@ -259,7 +260,7 @@ static enum status edge_shape(struct rt_shape_call *call, uint32_t count)
 
     if (rt_shape_arg(call, 1)->count != 2 * count ||
         (self->rank != count + 1 && self->rank != count + 2)) {
-        return rt_shape_refuse(call, "%u pads for a tensor of rank %u",
+        return rt_shape_refuse(call, "%u pads do not fit a tensor of rank %u",
                                rt_shape_arg(call, 1)->count, self->rank);
     }
     return pad_shape(call);
@@ -292,8 +293,9 @@ static enum status emit_edge(struct rt_emit *emit, enum rt_outside outside, stru
         int64_t most = outside == RT_OUTSIDE_REFLECT ? in - 1 : in ? out->dims[d] + in : 0;
         if (before < -in || before > most || grown - before < -in || grown - before > most) {
             return error_set(err, ST_INVALID,
-                             "%" PRId64 " elements padded to %" PRId64 ", %" PRId64 " before", in,
-                             out->dims[d], before);
+                             "cannot pad %" PRId64 " elements to %" PRId64 " with %" PRId64
+                             " before",
+                             in, out->dims[d], before);
         }
     }
     return emit_pad(emit, &c, err);
@@ -321,7 +323,7 @@ static enum status roll_shape(struct rt_shape_call *call)
     TRY(rt_view_same_dtype(call));
     TRY(rt_view_dims(call, 2, rolled, &mask));
     if (shifts != count && !(count == 0 && shifts == 1)) {
-        return rt_shape_refuse(call, "%u shifts of %u dims", shifts, count);
+        return rt_shape_refuse(call, "%u shifts for %u dims", shifts, count);
     }
     return rt_shape_set_out_like(call, 0, 0);
 }

@@ -194,7 +194,7 @@ static enum status set_out_like(struct rt_shape_call *call, uint8_t rank, const 
     }
     for (uint8_t d = 0; d < both_rank; d++) {
         TRY(rt_dim_require_equal(&call->graph->dims, both[d], self->dims[d],
-                                 "a size of the source, which is the destination's", call->err));
+                                 "size of the source (must fit the destination's)", call->err));
     }
     return rt_shape_set_out_like(call, 0, 0);
 }
@@ -225,7 +225,7 @@ static enum status check_numbers(struct rt_shape_call *call, const struct row *r
         const struct rt_value *value = rt_shape_arg(call, digit(*p));
         if (value->kind == RT_FLOAT && value->symbol == 0 &&
             value->f != (double)rt_convert_to_i64(value->f)) {
-            return rt_shape_refuse(call, "%g is no integer, but the tensors are %s", value->f,
+            return rt_shape_refuse(call, "%g is not an integer, but the tensors are %s", value->f,
                                    dtype_text(choice->dtype));
         }
     }
@@ -270,7 +270,7 @@ static enum status pointwise_shape(struct rt_shape_call *call)
 
     if (choice.op == RT_PW_COUNT) {
         struct span text = rt_shape_arg(call, row->variant_arg)->bytes;
-        return rt_shape_unsupported(call, "mode \"%.*s\"", SPAN_FMT(text));
+        return rt_shape_unsupported(call, "mode \"%.*s\" is not known", SPAN_FMT(text));
     }
     TRY(find_dims(call, row, dims, &rank));
     TRY(check_types(call, row, &choice));

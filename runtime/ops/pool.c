@@ -251,7 +251,8 @@ enum status rt_pool_need_list(struct rt_shape_call *call, uint32_t index, uint32
     for (uint32_t i = 0; list->count > 0 && i < axes; i++) {
         struct rt_dim item = list->ints[list->count == 1 ? 0 : i];
         if (!rt_dim_is_const(item)) {
-            return rt_shape_unsupported(call, "argument %u depends on the inputs' dims", index);
+            return rt_shape_unsupported(call, "argument %u must not depend on the inputs' dims",
+                                        index);
         }
         if (item.value < least || item.value > INT32_MAX) {
             return rt_shape_refuse(call, "argument %u is %" PRId64 ", expected %" PRId64 " or more",
@@ -267,7 +268,7 @@ enum status rt_pool_need_lists(struct rt_shape_call *call, uint32_t axes, uint32
 {
     *lists = (struct rt_pool_lists){.dilation = {1, 1, 1}};
     if (rt_shape_arg(call, 1)->count == 0) {
-        return rt_shape_refuse(call, "no kernel size");
+        return rt_shape_refuse(call, "the kernel size is missing");
     }
     TRY(rt_pool_need_list(call, 1, axes, 1, lists->kernel));
     memcpy(lists->stride, lists->kernel, sizeof(lists->stride));
@@ -283,7 +284,7 @@ enum status rt_pool_need_divisor(struct rt_shape_call *call, uint32_t index)
     if (!rt_shape_arg_is_none(call, index)) {
         TRY(rt_shape_need_const(call, index, &divisor));
     }
-    return divisor == 0 ? rt_shape_refuse(call, "a divisor of 0") : ST_OK;
+    return divisor == 0 ? rt_shape_refuse(call, "the divisor is 0") : ST_OK;
 }
 
 static enum status need_image(struct rt_shape_call *call)
@@ -306,8 +307,9 @@ enum status rt_pool_count(struct rt_shape_call *call, const struct rt_pool_lists
     int64_t reach = p->dilation[i] * (p->kernel[i] - 1) + 1;
 
     if (p->pad[i] > reach / 2) {
-        return rt_shape_refuse(call, "a pad of %" PRId64 " for windows of %" PRId64, p->pad[i],
-                               reach);
+        return rt_shape_refuse(
+            call, "pad %" PRId64 ", expected at most half of the window's size %" PRId64, p->pad[i],
+            reach);
     }
     struct rt_dim room = rt_dim_add(dims, in, rt_dim_of(2 * p->pad[i] - reach));
     struct rt_dim steps =
@@ -419,7 +421,9 @@ static enum status emit_pool(struct rt_emit *emit, struct rt_pool_constants *c,
     c->h.out = out->dims[h];
     c->w.out = out->dims[w];
     if (c->h.in == 0 || c->w.in == 0) {
-        return error_set(err, ST_INVALID, "an image of %" PRId64 " x %" PRId64, c->h.in, c->w.in);
+        return error_set(err, ST_INVALID,
+                         "the image has %" PRId64 " x %" PRId64 " pixels, expected at least 1",
+                         c->h.in, c->w.in);
     }
     c->x = rt_image_of(self);
     c->y = rt_image_of(out);

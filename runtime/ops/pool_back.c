@@ -58,9 +58,9 @@ static enum status back_shape(struct rt_shape_call *call)
     for (uint8_t d = 0; d < self->rank; d++) {
         struct rt_dim other = d + 2 < self->rank ? self->dims[d] : indices->dims[d];
         TRY(rt_dim_require_equal(&call->graph->dims, grad->dims[d], other,
-                                 "a size of the gradient, which is the input's", call->err));
+                                 "size of the gradient (must equal the input's)", call->err));
         TRY(rt_dim_require_equal(&call->graph->dims, grad->dims[d], indices->dims[d],
-                                 "a size of the gradient, which is the indices'", call->err));
+                                 "size of the gradient (must equal the indices')", call->err));
     }
     return rt_shape_set_out_like(call, 0, 1);
 }

@@ -243,7 +243,7 @@ static enum status emit_volumes(struct rt_emit *emit, struct volume_constants *c
         axis->out = out->dims[self->rank - AXES + i];
         taps *= c->mode == RT_POOL_ADAPTIVE ? axis->in / axis->out + 1 : axis->kernel;
         if (axis->in == 0) {
-            return error_set(err, ST_INVALID, "a volume of no elements");
+            return error_set(err, ST_INVALID, "the volume has no elements");
         }
     }
     if (indices) {

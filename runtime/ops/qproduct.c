@@ -302,7 +302,7 @@ static enum status depthwise_emit(struct rt_emit *emit, struct error *err)
     d.bands_x = (d.g.x.out - 1) / d.band_x + 1;
     int64_t bands = ((d.g.y.out - 1) / d.band_y + 1) * d.bands_x;
     if (bands > INT32_MAX) {
-        return error_set(err, ST_TOO_LARGE, "%lld bands", (long long)bands);
+        return error_set(err, ST_TOO_LARGE, "%lld bands are too many", (long long)bands);
     }
     struct hal_binding bindings[] = {
         out->binding,

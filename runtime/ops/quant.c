@@ -53,7 +53,7 @@ static enum status need_type(struct rt_shape_call *call, uint32_t index, enum dt
     TRY(rt_shape_need_const(call, index, &number));
     return number == dtype_infos[dtype].executorch
                ? ST_OK
-               : rt_shape_refuse(call, "argument %u, a type, is %lld, the tensor's is %s", index,
+               : rt_shape_refuse(call, "argument %u is type %lld, but the tensor is %s", index,
                                  (long long)number, dtype_text(dtype));
 }
 
@@ -64,7 +64,7 @@ static enum status need_bounds(struct rt_shape_call *call, uint32_t index, enum 
     TRY(rt_shape_need_const(call, index, &min));
     TRY(rt_shape_need_const(call, index + 1, &max));
     if (min > max || min < least_of(dtype) || max > greatest_of(dtype)) {
-        return rt_shape_refuse(call, "values from %lld to %lld in %s", (long long)min,
+        return rt_shape_refuse(call, "values from %lld to %lld do not fit %s", (long long)min,
                                (long long)max, dtype_text(dtype));
     }
     return need_type(call, index + 2, dtype);
@@ -82,7 +82,7 @@ static enum status need_rows(struct rt_shape_call *call, uint32_t index)
         for (uint8_t d = 0; d < x->rank; d++) {
             if (!rt_dim_is(list->dims[d], 1)) {
                 TRY(rt_dim_require_equal(dims, list->dims[d], x->dims[d],
-                                         "parameters of the rows, as many as rows", call->err));
+                                         "parameters of rows (one for each row)", call->err));
             }
         }
         return ST_OK;
@@ -91,7 +91,7 @@ static enum status need_rows(struct rt_shape_call *call, uint32_t index)
         rows = rt_dim_mul(dims, rows, x->dims[d]);
     }
     return rt_dim_require_equal(dims, rt_value_numel(call->graph, list), rows,
-                                "parameters of the rows, one for each row", call->err);
+                                "parameters of rows (one for each row)", call->err);
 }
 
 static enum status need_channels(struct rt_shape_call *call, uint32_t index)
@@ -104,7 +104,7 @@ static enum status need_channels(struct rt_shape_call *call, uint32_t index)
     TRY(rt_shape_need_dim(call, axis, x->rank, &d));
     return rt_dim_require_equal(&call->graph->dims, rt_value_numel(call->graph, list),
                                 x->rank ? x->dims[d] : rt_dim_of(1),
-                                "parameters of the channels, one for each channel", call->err);
+                                "parameters of channels (one for each channel)", call->err);
 }
 
 /* Argument |index|, scales or zero points, matches the input. */
@@ -136,12 +136,12 @@ static enum status need_all_params(struct rt_shape_call *call, const struct row 
         return need_params(call, row, ARG_ZERO_POINTS);
     }
     if (!rt_value_is_fixed(rt_shape_arg(call, ARG_SCALES))) {
-        return rt_shape_unsupported(call, "a scale that depends on the inputs' dims");
+        return rt_shape_unsupported(call, "the scale must not depend on the inputs' dims");
     }
     TRY(rt_shape_need_const(call, ARG_ZERO_POINTS, &zero_point));
     return zero_point >= INT32_MIN && zero_point <= INT32_MAX
                ? ST_OK
-               : rt_shape_refuse(call, "a zero point of %lld", (long long)zero_point);
+               : rt_shape_refuse(call, "zero point %lld is out of range", (long long)zero_point);
 }
 
 static enum status quantize_shape(struct rt_shape_call *call)
@@ -305,7 +305,8 @@ static enum status choose_qparams_shape(struct rt_shape_call *call)
     TRY(rt_shape_need_const(call, 1, &min));
     TRY(rt_shape_need_const(call, 2, &max));
     if (min >= max || min < INT32_MIN || max > INT32_MAX) {
-        return rt_shape_refuse(call, "values from %lld to %lld", (long long)min, (long long)max);
+        return rt_shape_refuse(call, "values from %lld to %lld are not a range of i32",
+                               (long long)min, (long long)max);
     }
     TRY(set_single(call, 0));
     return set_single(call, 1);
@@ -315,7 +316,7 @@ static enum status choose_rows_shape(struct rt_shape_call *call)
 {
     TRY(need_choice(call));
     if (rt_shape_arg(call, ARG_X)->rank == 0) {
-        return rt_shape_refuse(call, "the input has rank 0");
+        return rt_shape_refuse(call, "the input has rank 0, expected 1 or more");
     }
     return set_params(call, 0, 1);
 }
@@ -326,7 +327,7 @@ static enum status quantize_dynamic_shape(struct rt_shape_call *call)
 
     TRY(rt_shape_need_const(call, 1, &trailing));
     if (trailing < 0 || trailing > rt_shape_arg(call, ARG_X)->rank) {
-        return rt_shape_refuse(call, "rows of %lld dims of an input of rank %u",
+        return rt_shape_refuse(call, "rows of %lld dims, but the input has rank %u",
                                (long long)trailing, rt_shape_arg(call, ARG_X)->rank);
     }
     TRY(rt_shape_need_out_dtype(call, 0, 1u << DT_I8));
@@ -446,13 +447,15 @@ static enum status dequantize_groups_shape(struct rt_shape_call *call)
     TRY(rt_shape_need_out_dtype(call, 0, 1u << DT_F32));
     TRY(rt_shape_need_const(call, 2, &group));
     if (w->rank != 2 || scales->rank != 2 || group <= 0) {
-        return rt_shape_refuse(call, "weights of rank %u, scales of rank %u, groups of %lld",
+        return rt_shape_refuse(call,
+                               "weights of rank %u, scales of rank %u and groups of %lld elements, "
+                               "expected 2, 2 and at least 1",
                                w->rank, scales->rank, (long long)group);
     }
     TRY(rt_dim_require_equal(dims, w->dims[0], scales->dims[0],
-                             "rows of weights, as many as of scales", call->err));
+                             "rows of weights (must equal those of scales)", call->err));
     TRY(rt_dim_require_equal(dims, w->dims[1], rt_dim_mul(dims, scales->dims[1], rt_dim_of(group)),
-                             "columns of weights, as many as the scales are for", call->err));
+                             "columns of weights (groups times their size)", call->err));
     return rt_shape_set_out_like(call, 0, 0);
 }
 

@@ -133,18 +133,18 @@ static enum status need_groups(struct rt_shape_call *call, uint32_t index, struc
     }
     TRY(rt_shape_need_dtype(call, index, HALF_TYPES));
     if (list->rank < 1 || list->rank > 2 || list->rank != rt_shape_arg(call, EMBED_SCALES)->rank) {
-        return rt_shape_refuse(call, "argument %u has rank %u", index, list->rank);
+        return rt_shape_refuse(call, "argument %u has rank %u, expected 1 or 2", index, list->rank);
     }
     TRY(rt_dim_require_equal(dims, list->dims[0], w->dims[0],
-                             "rows of parameters, as many as of weights", call->err));
+                             "rows of parameters (must equal those of weights)", call->err));
     if (list->rank == 1) {
         return ST_OK;
     }
     TRY(rt_dim_require_equal(dims, list->dims[1], rt_shape_arg(call, EMBED_SCALES)->dims[1],
-                             "parameters of a row, as many as it has scales", call->err));
+                             "parameters of a row (must equal its scales)", call->err));
     if (!rt_dim_is_const(list->dims[1]) || !rt_dim_is_const(width) || list->dims[1].value < 1 ||
         width.value % list->dims[1].value != 0) {
-        return rt_shape_refuse(call, "rows are not made up of equal groups");
+        return rt_shape_refuse(call, "elements of a row modulo groups");
     }
     return ST_OK;
 }
@@ -159,7 +159,7 @@ static enum status need_float_type(struct rt_shape_call *call, uint32_t index)
     TRY(rt_shape_need_const(call, index, &number));
     return number == dtype_infos[rt_shape_out_dtype(call, 0)].executorch
                ? ST_OK
-               : rt_shape_refuse(call, "the output's type is not the one asked for");
+               : rt_shape_refuse(call, "the output's type differs from the requested one");
 }
 
 static enum status embed_shape(struct rt_shape_call *call)
@@ -173,8 +173,9 @@ static enum status embed_shape(struct rt_shape_call *call)
     TRY(rt_shape_need_out_dtype(call, 0, HALF_TYPES));
     TRY(need_float_type(call, layer->dtype_arg));
     if (w->rank != 2 || places->rank >= SHAPE_RANK_MAX) {
-        return rt_shape_refuse(call, "weights of rank %u, places of rank %u", w->rank,
-                               places->rank);
+        return rt_shape_refuse(
+            call, "weights of rank %u and places of rank %u, expected 2 and less than 16", w->rank,
+            places->rank);
     }
     width = rt_dim_mul(&call->graph->dims, w->dims[1], rt_dim_of(8 / layer->bits));
     TRY(need_groups(call, EMBED_SCALES, width));
@@ -245,10 +246,10 @@ static enum status need_mixed(struct rt_shape_call *call)
                                x->rank, w->rank, scales->rank);
     }
     if (!rt_shape_arg_is_none(call, MIXED_ZERO_POINTS)) {
-        return rt_shape_unsupported(call, "zero points of weights");
+        return rt_shape_unsupported(call, "zero points of weights are not supported");
     }
     return rt_dim_require_equal(&call->graph->dims, scales->dims[0], w->dims[0],
-                                "scales, one for each row of weights", call->err);
+                                "scales (one for each row of weights)", call->err);
 }
 
 /* x [m, k], weights [k, n], a scale for each k */
@@ -258,10 +259,10 @@ static enum status mixed_mm_shape(struct rt_shape_call *call)
 
     TRY(need_mixed(call));
     if (rt_shape_arg(call, MIXED_SCALES)->rank != 1) {
-        return rt_shape_refuse(call, "scales of rank 2");
+        return rt_shape_refuse(call, "the scales have rank 2, expected 1");
     }
     TRY(rt_dim_require_equal(&call->graph->dims, x->dims[1], w->dims[0],
-                             "columns of the first matrix, as many as the second has rows",
+                             "columns of the first matrix (must equal the rows of the second)",
                              call->err));
     return rt_shape_set_out(call, 0, 2, (struct rt_dim[]){x->dims[0], w->dims[1]});
 }
@@ -276,10 +277,10 @@ static enum status mixed_linear_shape(struct rt_shape_call *call)
     TRY(need_mixed(call));
     TRY(need_float_type(call, MIXED_DTYPE));
     TRY(rt_dim_require_equal(&call->graph->dims, x->dims[1], w->dims[1],
-                             "columns of the input, as many as the weights have", call->err));
+                             "columns of the input (must equal those of the weights)", call->err));
     if (!rt_dim_is_const(w->dims[1]) || !rt_dim_is_const(groups) || groups.value < 1 ||
         w->dims[1].value % groups.value != 0) {
-        return rt_shape_unsupported(call, "rows that are not made up of equal groups");
+        return rt_shape_unsupported(call, "elements of a row modulo groups");
     }
     return rt_shape_set_out(call, 0, 2, (struct rt_dim[]){x->dims[0], w->dims[0]});
 }
@@ -294,11 +295,12 @@ static enum status add_shape(struct rt_shape_call *call)
     TRY(rt_shape_need_dtype(call, 5, 1u << a->dtype));
     TRY(rt_shape_need_out_dtype(call, 0, 1u << a->dtype));
     if (a->rank != b->rank) {
-        return rt_shape_refuse(call, "summands of ranks %u and %u", a->rank, b->rank);
+        return rt_shape_refuse(call, "the summands have ranks %u and %u, expected the same",
+                               a->rank, b->rank);
     }
     for (uint8_t d = 0; d < a->rank; d++) {
         TRY(rt_dim_require_equal(&call->graph->dims, a->dims[d], b->dims[d],
-                                 "a size that both summands share", call->err));
+                                 "size of the summands (must be equal)", call->err));
     }
     return rt_shape_set_out_like(call, 0, 0);
 }

@@ -249,7 +249,7 @@ static enum status dropout_shape(struct rt_shape_call *call)
     TRY(rt_view_same_dtype(call));
     TRY(rt_shape_need_out_dtype(call, 1, 1u << DT_BOOL));
     if (!(p >= 0 && p <= 1)) {
-        return rt_shape_refuse(call, "a probability of %g", p);
+        return rt_shape_refuse(call, "probability %g, expected 0 to 1", p);
     }
     TRY(rt_shape_set_out_like(call, 0, 0));
     return rt_shape_set_out_like(call, 1, 0);

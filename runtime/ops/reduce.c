@@ -42,7 +42,7 @@ static enum status add_dim(struct rt_shape_call *call, struct rt_dim dim, uint8_
     uint8_t d;
 
     if (!rt_dim_is_const(dim)) {
-        return rt_shape_unsupported(call, "a dim number that depends on the inputs");
+        return rt_shape_unsupported(call, "a dim number must not depend on the inputs");
     }
     TRY(rt_shape_need_dim(call, dim.value, rank, &d));
     if (*reduced >> d & 1) {
@@ -81,14 +81,14 @@ static enum status check_types(struct rt_shape_call *call, const struct row *row
     if (dtype_infos[in].kind == DTYPE_COMPLEX || dtype_infos[out].kind == DTYPE_COMPLEX) {
         TRY(rt_view_rank(call, rt_shape_arg(call, 0)->rank +
                                    1u)); /* the parts of a complex number are one more dim */
-        return in == out
-                   ? ST_OK
-                   : rt_shape_refuse(call, "%s summed as %s", dtype_text(in), dtype_text(out));
+        return in == out ? ST_OK
+                         : rt_shape_refuse(call, "the sum of %s cannot be %s", dtype_text(in),
+                                           dtype_text(out));
     }
     for (uint32_t o = 0; o < row->output_count; o++) {
         enum dtype dtype = rt_shape_out_dtype(call, o);
         if (row->results[o] == RT_RESULT_INDEX && dtype != DT_I64) {
-            return rt_shape_refuse(call, "indices of type %s, i64 is needed", dtype_text(dtype));
+            return rt_shape_refuse(call, "the indices are %s, expected i64", dtype_text(dtype));
         }
     }
     if (row->results[0] == RT_RESULT_INDEX || row->fold == RT_FOLD_ANY) {
@@ -96,10 +96,11 @@ static enum status check_types(struct rt_shape_call *call, const struct row *row
     }
     bool is_chosen = row->fold == RT_FOLD_MAX || row->fold == RT_FOLD_MIN;
     if (((in_is_float && is_chosen) || row->is_float) && !out_is_float) {
-        return rt_shape_refuse(call, "a result of floats cannot be %s", dtype_text(out));
+        return rt_shape_refuse(call, "the result is a float and cannot be %s", dtype_text(out));
     }
     if (row->results[0] == RT_RESULT_VARIANCE && !in_is_float) {
-        return rt_shape_refuse(call, "a variance of %s, a float type is needed", dtype_text(in));
+        return rt_shape_refuse(call, "the variance cannot be %s, expected a float type",
+                               dtype_text(in));
     }
     return ST_OK;
 }

@@ -198,7 +198,8 @@ enum status rt_resample_emit_u8(struct rt_emit *emit, const struct rt_tensor *se
     }
     int64_t scratch = lay_out(&c.how, NULL, NULL);
     if (scratch > SCRATCH_MAX) {
-        return error_set(err, ST_UNSUPPORTED, "%s: %" PRId64 " rows of %" PRId64 " taps",
+        return error_set(err, ST_UNSUPPORTED,
+                         "%s: %" PRId64 " rows with %" PRId64 " taps are too large",
                          rt_emit_op(emit)->name, h->out, h->taps);
     }
     c.h_places = places_for(largest_weight(&c.how, h));

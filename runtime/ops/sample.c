@@ -322,12 +322,12 @@ static enum status sample_shape(struct rt_shape_call *call)
     TRY(need_code(call, 2, RT_SAMPLE_MODES));
     TRY(need_code(call, 3, RT_SAMPLE_PADDINGS));
     if (self->rank != 4 || grid->rank != 4) {
-        return rt_shape_refuse(call, "a picture of rank %u and a grid of rank %u, expected 4 and 4",
+        return rt_shape_refuse(call, "an image of rank %u and a grid of rank %u, expected 4 and 4",
                                self->rank, grid->rank);
     }
-    TRY(rt_dim_require_equal(dims, self->dims[0], grid->dims[0], "pictures, one for each grid",
+    TRY(rt_dim_require_equal(dims, self->dims[0], grid->dims[0], "images (one for each grid)",
                              call->err));
-    TRY(rt_dim_require_equal(dims, grid->dims[3], rt_dim_of(2), "coordinates of a place",
+    TRY(rt_dim_require_equal(dims, grid->dims[3], rt_dim_of(2), "coordinates of a position",
                              call->err));
     struct rt_dim out[4] = {self->dims[0], self->dims[1], grid->dims[1], grid->dims[2]};
     return rt_shape_set_out(call, 0, 4, out);
@@ -356,7 +356,8 @@ static enum status sample_emit(struct rt_emit *emit, struct error *err)
         return ST_OK;
     }
     if (self->numel == 0) {
-        return error_set(err, ST_INVALID, "%s: a picture of %" PRId64 " x %" PRId64,
+        return error_set(err, ST_INVALID,
+                         "%s: the image of %" PRId64 " x %" PRId64 " pixels is empty",
                          rt_emit_op(emit)->name, self->dims[2], self->dims[3]);
     }
     const struct hal_kernel *kernel = self->dtype == DT_F64 ? &kernel_f64 : &kernel_sample;

@@ -49,7 +49,7 @@ static enum status division(struct rt_shape_call *call)
     struct rt_dims *dims = &call->graph->dims;
     struct rt_dim a = rt_shape_arg(call, 0)->i, b = rt_shape_arg(call, 1)->i;
     if (rt_dim_lo(dims, b) < 0 || rt_dim_is(b, 0) || rt_dim_lo(dims, a) < 0) {
-        return rt_shape_unsupported(call, "a quotient of sizes that may be negative or by zero");
+        return rt_shape_unsupported(call, "a quotient of sizes may be negative or have divisor 0");
     }
     return arithmetic(call);
 }

@@ -39,14 +39,14 @@ static enum status agree(struct rt_shape_call *call, const struct rt_value *out,
                          struct rt_dim *dims)
 {
     if (out->rank != rank) {
-        return rt_shape_refuse(call, "an output has rank %u in the file, computed is %u", out->rank,
-                               rank);
+        return rt_shape_refuse(call, "the file declares rank %u for an output, computed %u",
+                               out->rank, rank);
     }
     bool has_extent = call->node->op->flags & RT_OP_EXTENT;
     for (uint8_t i = has_extent ? 1 : 0; i < rank; i++) {
         if (out->is_static || rt_dim_is(out->declared[i], 1)) {
             TRY(rt_dim_require_equal(&call->graph->dims, dims[i], out->declared[i],
-                                     "a size of a result, as the file declares it", call->err));
+                                     "size of a result (as the file declares it)", call->err));
             dims[i] = out->declared[i];
         }
     }
@@ -66,7 +66,8 @@ static enum status set_dims(struct rt_shape_call *call, uint32_t value, uint8_t 
     }
     for (uint8_t i = 0; i < rank; i++) {
         if (dims[i].value < 0) { /* an upper bound, unless it is a constant */
-            return rt_shape_refuse(call, "dim %u of an output is %" PRId64, i, dims[i].value);
+            return rt_shape_refuse(call, "dim %u of an output is %" PRId64 ", expected 0 or more",
+                                   i, dims[i].value);
         }
         copy[i] = dims[i];
     }
@@ -104,7 +105,7 @@ enum status rt_shape_need_dtype(struct rt_shape_call *call, uint32_t index, uint
     if (v->kind == RT_NONE || (dtypes >> v->dtype & 1)) {
         return ST_OK;
     }
-    return rt_shape_unsupported(call, "argument %u is of element type %s", index,
+    return rt_shape_unsupported(call, "argument %u has the unsupported element type %s", index,
                                 dtype_text(v->dtype));
 }
 
@@ -113,17 +114,18 @@ enum status rt_shape_need_out_dtype(struct rt_shape_call *call, uint32_t index, 
     enum dtype dtype = rt_shape_out_dtype(call, index);
     return dtypes >> dtype & 1
                ? ST_OK
-               : rt_shape_refuse(call, "output %u is of element type %s", index, dtype_text(dtype));
+               : rt_shape_refuse(call, "output %u has the unsupported element type %s", index,
+                                 dtype_text(dtype));
 }
 
 enum status rt_shape_need_const(struct rt_shape_call *call, uint32_t index, int64_t *out_value)
 {
     const struct rt_value *v = rt_shape_arg(call, index);
     if (v->kind != RT_INT) {
-        return rt_shape_refuse(call, "argument %u is not given, expected an int", index);
+        return rt_shape_refuse(call, "argument %u is missing, expected an int", index);
     }
     if (!rt_dim_is_const(v->i)) {
-        return rt_shape_unsupported(call, "argument %u depends on the inputs' dims", index);
+        return rt_shape_unsupported(call, "argument %u must not depend on the inputs' dims", index);
     }
     *out_value = v->i.value;
     return ST_OK;
@@ -134,7 +136,8 @@ enum status rt_shape_need_dim(struct rt_shape_call *call, int64_t dim, uint8_t r
 {
     int64_t count = rank ? rank : 1;
     if (dim < -count || dim >= count) {
-        return rt_shape_refuse(call, "dim %" PRId64 " of a tensor of rank %u", dim, rank);
+        return rt_shape_refuse(call, "dim %" PRId64 " does not exist in a tensor of rank %u", dim,
+                               rank);
     }
     *out_dim = (uint8_t)(dim < 0 ? dim + count : dim);
     return ST_OK;
@@ -164,7 +167,7 @@ static enum status broadcast_dim(struct rt_shape_call *call, struct rt_dim a, st
     if (rt_dim_is(b, 1)) {
         return ST_OK;
     }
-    TRY(rt_dim_require_equal(&call->graph->dims, a, b, "a size that both operands share",
+    TRY(rt_dim_require_equal(&call->graph->dims, a, b, "size of the operands (must match)",
                              call->err));
     *out = rt_dim_is_const(b) ? b : a;
     return ST_OK;

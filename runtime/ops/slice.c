@@ -188,7 +188,7 @@ static enum status narrow_shape(struct rt_shape_call *call)
     TRY(need_rank(call, 1));
     TRY(rt_view_need_dim(call, 1, &dim));
     if (rt_dim_is_const(length) && length.value < 0) {
-        return rt_shape_refuse(call, "length %" PRId64, length.value);
+        return rt_shape_refuse(call, "length %" PRId64 ", expected 0 or more", length.value);
     }
     dims_with(self, dim, length, out);
     return rt_shape_set_out(call, 0, self->rank, out);
@@ -201,10 +201,9 @@ static enum status wrapped_place(struct rt_shape_call *call, struct rt_dim index
     struct rt_dims *dims = &call->graph->dims;
     struct rt_dim place = rt_view_wrap(dims, index, size);
 
-    TRY(rt_shape_need_at_least(call, place, rt_dim_of(0),
-                               "an index, counted from a dim's beginning"));
+    TRY(rt_shape_need_at_least(call, place, rt_dim_of(0), "first index"));
     TRY(rt_shape_need_at_least(call, size, rt_dim_add(dims, place, count),
-                               "elements of a dim that an index reaches into"));
+                               "elements of the indexed dim"));
     *out_place = place;
     return ST_OK;
 }
@@ -230,7 +229,8 @@ static enum status narrow_emit(struct rt_emit *emit, struct error *err)
     start.known += start.known < 0 ? size : 0;
     if (start.known < 0 || start.known > size || length > size - start.known) {
         return error_set(err, ST_INVALID,
-                         "narrow: %" PRId64 " elements from %" PRId64 " on of a dim of %" PRId64,
+                         "narrow: %" PRId64 " elements from %" PRId64
+                         " on do not fit a dim of %" PRId64,
                          length, start.known, size);
     }
     struct rt_copy copy = copy_part(out, self, dim, start, 1);
@@ -248,13 +248,13 @@ static enum status select_shape(struct rt_shape_call *call)
     TRY(rt_view_need_dim(call, 1, &dim));
     int64_t size = self->dims[dim].value; /* or its bound */
     if (rt_dim_is_const(index) && (index.value >= size || index.value < -size)) {
-        return rt_shape_refuse(call, "index %" PRId64 " of dim %u of %" PRId64, index.value, dim,
-                               size);
+        return rt_shape_refuse(call, "index %" PRId64 " does not exist in dim %u of size %" PRId64,
+                               index.value, dim, size);
     }
     if (rt_dim_is_const(index)) {
         int64_t least = index.value < 0 ? -index.value : index.value + 1;
         TRY(rt_shape_need_at_least(call, self->dims[dim], rt_dim_of(least),
-                                   "elements of a dim that one is selected of"));
+                                   "elements of the dim that an index selects from"));
     }
     dims_without(self, dim, out);
     return rt_shape_set_out(call, 0, self->rank - 1, out);
@@ -275,7 +275,8 @@ static enum status emit_index(const struct rt_emit *emit, uint32_t index, int64_
 {
     struct rt_place place = rt_emit_place(emit, index);
     if (!place.is_read && (place.known < -size || place.known >= size)) {
-        return error_set(err, ST_INVALID, "index %" PRId64 " of a dim of %" PRId64, place.known,
+        return error_set(err, ST_INVALID,
+                         "index %" PRId64 " does not exist in a dim of size %" PRId64, place.known,
                          size);
     }
     place.known += place.known < 0 ? size : 0;
@@ -324,7 +325,7 @@ static enum status split_shape(struct rt_shape_call *call)
     TRY(rt_shape_need_const(call, 1, &piece));
     TRY(rt_view_need_dim(call, 2, &dim));
     if (piece < 1 || count == 0) {
-        return rt_shape_refuse(call, "%u pieces of %" PRId64, count, piece);
+        return rt_shape_refuse(call, "cannot make %u pieces of %" PRId64 " elements", count, piece);
     }
     struct rt_dim size = rt_shape_arg(call, 0)->dims[dim];
     struct rt_dim pieces =
@@ -349,17 +350,18 @@ static enum status split_sizes_shape(struct rt_shape_call *call)
     TRY(need_rank(call, 1));
     TRY(rt_view_need_dim(call, 2, &dim));
     if (sizes->count != out_count(call)) {
-        return rt_shape_refuse(call, "%u sizes for %u outputs", sizes->count, out_count(call));
+        return rt_shape_refuse(call, "%u sizes, but %u outputs", sizes->count, out_count(call));
     }
     for (uint32_t i = 0; i < sizes->count; i++) {
         if (rt_dim_is_const(sizes->ints[i]) && sizes->ints[i].value < 0) {
-            return rt_shape_refuse(call, "size %" PRId64 " of piece %u", sizes->ints[i].value, i);
+            return rt_shape_refuse(call, "size %" PRId64 " of piece %u, expected 0 or more",
+                                   sizes->ints[i].value, i);
         }
         sum = rt_dim_add(dims, sum, sizes->ints[i]);
         TRY(set_piece(call, i, dim, sizes->ints[i]));
     }
     return rt_dim_require_equal(dims, sum, rt_shape_arg(call, 0)->dims[dim],
-                                "elements of all pieces of a split", call->err);
+                                "elements in all pieces of a split", call->err);
 }
 
 /* The piece of |out| elements at |offset|; an unused piece has no memory. */
@@ -414,7 +416,7 @@ static enum status unbind_shape(struct rt_shape_call *call)
     TRY(need_rank(call, 1));
     TRY(rt_view_need_dim(call, 1, &dim));
     TRY(rt_dim_require_equal(&call->graph->dims, self->dims[dim], rt_dim_of(out_count(call)),
-                             "elements of a dim, one for each output", call->err));
+                             "elements of the dim (one for each output)", call->err));
     dims_without(self, dim, out);
     for (uint32_t i = 0; i < out_count(call); i++) {
         TRY(rt_shape_set_out_item(call, 0, i, self->rank - 1, out));
@@ -452,12 +454,12 @@ static enum status slice_scatter_shape(struct rt_shape_call *call)
     TRY(rt_view_need_dim(call, 2, &dim));
     TRY(slice_length(call, 3, self->dims[dim], &length));
     if (part->rank != self->rank) {
-        return rt_shape_refuse(call, "a part of rank %u, expected %u", part->rank, self->rank);
+        return rt_shape_refuse(call, "the part has rank %u, expected %u", part->rank, self->rank);
     }
     for (uint8_t d = 0; d < self->rank; d++) {
         TRY(rt_dim_require_equal(&call->graph->dims, part->dims[d],
                                  d == dim ? length : self->dims[d],
-                                 "a size of a part, which is that of its place", call->err));
+                                 "size of the part (must equal that of its place)", call->err));
     }
     return rt_shape_set_out_like(call, 0, 0);
 }
@@ -473,12 +475,13 @@ static enum status select_scatter_shape(struct rt_shape_call *call)
     TRY(need_rank(call, 1));
     TRY(rt_view_need_dim(call, 2, &dim));
     if (part->rank != self->rank - 1) {
-        return rt_shape_refuse(call, "a part of rank %u, expected %u", part->rank, self->rank - 1);
+        return rt_shape_refuse(call, "the part has rank %u, expected %u", part->rank,
+                               self->rank - 1);
     }
     dims_without(self, dim, rest);
     for (uint8_t d = 0; d < part->rank; d++) {
         TRY(rt_dim_require_equal(&call->graph->dims, part->dims[d], rest[d],
-                                 "a size of a part, which is that of its place", call->err));
+                                 "size of the part (must equal that of its place)", call->err));
     }
     return rt_shape_set_out_like(call, 0, 0);
 }

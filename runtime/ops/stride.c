@@ -22,11 +22,12 @@ static enum status as_strided_shape(struct rt_shape_call *call)
     TRY(rt_view_same_dtype(call));
     TRY(rt_view_rank(call, size->count));
     if (stride->count != size->count) {
-        return rt_shape_refuse(call, "%u sizes and %u strides", size->count, stride->count);
+        return rt_shape_refuse(call, "%u sizes, but %u strides", size->count, stride->count);
     }
     for (uint32_t d = 0; d < size->count; d++) {
         if (rt_dim_is_const(size->ints[d]) && size->ints[d].value < 0) {
-            return rt_shape_refuse(call, "size %" PRId64 " of dim %u", size->ints[d].value, d);
+            return rt_shape_refuse(call, "size %" PRId64 " of dim %u, expected 0 or more",
+                                   size->ints[d].value, d);
         }
     }
     return rt_shape_set_out(call, 0, (uint8_t)size->count, size->ints);
@@ -49,13 +50,16 @@ static enum status as_strided_emit(struct rt_emit *emit, struct error *err)
         copy.src[d] = rt_emit_ints(emit, 2, d);
         if (!mul_i64(out->dims[d] - 1, copy.src[d], &reach) ||
             !add_i64(reach < 0 ? low : high, reach, reach < 0 ? &low : &high)) {
-            return error_set(err, ST_INVALID, "as_strided: stride %" PRId64 " of a dim of %" PRId64,
+            return error_set(err, ST_INVALID,
+                             "as_strided: stride %" PRId64 " along a dim of size %" PRId64
+                             " is out of range",
                              copy.src[d], out->dims[d]);
         }
     }
     if (low < 0 || high >= self->numel) {
         return error_set(err, ST_INVALID,
-                         "as_strided: elements %" PRId64 " to %" PRId64 " of a tensor of %" PRId64,
+                         "as_strided: elements %" PRId64 " to %" PRId64
+                         " do not fit a tensor of %" PRId64,
                          low, high, self->numel);
     }
     return rt_copy_emit(emit, out, self, &copy, err);
@@ -77,7 +81,7 @@ static enum status diagonal_shape(struct rt_shape_call *call)
     TRY(rt_view_need_dim(call, 2, &first));
     TRY(rt_view_need_dim(call, 3, &second));
     if (first == second) {
-        return rt_shape_refuse(call, "the diagonal of dim %u and itself", first);
+        return rt_shape_refuse(call, "a diagonal needs two dims, got dim %u twice", first);
     }
     for (uint8_t d = 0; d < self->rank; d++) {
         if (d != first && d != second) {
@@ -127,7 +131,8 @@ static enum status unfold_shape(struct rt_shape_call *call)
     TRY(rt_shape_need_const(call, 3, &step));
     struct rt_dim whole = self->rank ? self->dims[dim] : rt_dim_of(1);
     if (size < 0 || size > whole.value || step < 1) {
-        return rt_shape_refuse(call, "windows of %" PRId64 " in steps of %" PRId64, size, step);
+        return rt_shape_refuse(
+            call, "windows of %" PRId64 " in steps of %" PRId64 " do not fit the dim", size, step);
     }
     for (uint8_t d = 0; d < self->rank; d++) {
         out[d] = self->dims[d];
@@ -201,7 +206,7 @@ static enum status list_dtype(struct rt_shape_call *call)
 
     for (uint32_t i = 0; i < rt_shape_arg(call, 0)->count; i++) {
         if (rt_convert_promote(list_item(call, i)->dtype, dtype) != dtype) {
-            return rt_shape_refuse(call, "tensor %u is %s, the output %s", i,
+            return rt_shape_refuse(call, "tensor %u is %s, but the output is %s", i,
                                    dtype_text(list_item(call, i)->dtype), dtype_text(dtype));
         }
     }
@@ -224,12 +229,13 @@ static enum status list_agrees(struct rt_shape_call *call, const struct rt_value
                                const struct rt_value *value, uint8_t dim)
 {
     if (value->rank != model->rank) {
-        return rt_shape_refuse(call, "tensors of rank %u and %u", model->rank, value->rank);
+        return rt_shape_refuse(call, "tensors have ranks %u and %u, expected the same", model->rank,
+                               value->rank);
     }
     for (uint8_t d = 0; d < model->rank; d++) {
         if (d != dim) {
             TRY(rt_dim_require_equal(&call->graph->dims, model->dims[d], value->dims[d],
-                                     "a size that tensors to join share", call->err));
+                                     "size of the tensors to join (must be equal)", call->err));
         }
     }
     return ST_OK;
@@ -243,7 +249,7 @@ static enum status cat_shape(struct rt_shape_call *call)
     uint8_t dim;
 
     if (rt_shape_arg(call, 0)->count == 0) {
-        return rt_shape_refuse(call, "no tensors");
+        return rt_shape_refuse(call, "the list of tensors is empty");
     }
     TRY(list_dtype(call));
     if (!model) {
@@ -252,7 +258,7 @@ static enum status cat_shape(struct rt_shape_call *call)
     TRY(rt_shape_need_const(call, 1, &number));
     TRY(rt_shape_need_dim(call, number, model->rank, &dim));
     if (model->rank == 0) {
-        return rt_shape_refuse(call, "tensors of rank 0");
+        return rt_shape_refuse(call, "tensors have rank 0, expected 1 or more");
     }
     for (uint32_t i = 0; i < rt_shape_arg(call, 0)->count; i++) {
         const struct rt_value *value = list_item(call, i);
@@ -299,7 +305,7 @@ static enum status stack_shape(struct rt_shape_call *call)
     uint8_t dim;
 
     if (count == 0) {
-        return rt_shape_refuse(call, "no tensors");
+        return rt_shape_refuse(call, "the list of tensors is empty");
     }
     const struct rt_value *model = list_item(call, 0);
     TRY(list_dtype(call));

@@ -244,13 +244,15 @@ static enum status out_size(struct rt_shape_call *call, uint32_t sizes, uint32_t
     if (!rt_shape_arg_is_none(call, sizes)) {
         *out_dim = rt_shape_arg(call, sizes)->ints[i];
         if (out_dim->value < 1 || out_dim->value > OUT_MAX) {
-            return rt_shape_refuse(call, "an output size of %" PRId64, out_dim->value);
+            return rt_shape_refuse(call, "an output size of %" PRId64 " is out of range",
+                                   out_dim->value);
         }
         return ST_OK;
     }
     double factor = rt_shape_arg(call, factors)->floats[i];
     if (!(factor > 0) || factor > OUT_MAX || (double)in.value * factor > OUT_MAX) {
-        return rt_shape_refuse(call, "a scale of %g for %" PRId64 " pixels", factor, in.value);
+        return rt_shape_refuse(call, "a scale of %g for %" PRId64 " pixels is out of range", factor,
+                               in.value);
     }
     if (rt_dim_is_const(in)) {
         *out_dim = rt_dim_of((int64_t)((double)in.value * factor));
@@ -259,8 +261,9 @@ static enum status out_size(struct rt_shape_call *call, uint32_t sizes, uint32_t
     struct rt_dims *dims = &call->graph->dims;
     int64_t multiplier, divisor;
     if (!find_fraction(factor, in.value, &multiplier, &divisor)) {
-        return rt_shape_unsupported(call, "a scale of %g for up to %" PRId64 " pixels", factor,
-                                    in.value);
+        return rt_shape_unsupported(
+            call, "a scale of %g for up to %" PRId64 " pixels is not a simple fraction", factor,
+            in.value);
     }
     *out_dim = rt_dim_mul(dims, in, rt_dim_of(multiplier));
     *out_dim = rt_dim_floordiv(dims, *out_dim, rt_dim_of(divisor));
@@ -279,7 +282,7 @@ static enum status upsample_shape(struct rt_shape_call *call, uint32_t sizes, ui
         return rt_shape_refuse(call, "rank %u, expected 4", self->rank);
     }
     if (has_sizes == has_factors) {
-        return rt_shape_refuse(call, "either sizes or scales, not %s",
+        return rt_shape_refuse(call, "expected either sizes or scales, got %s",
                                has_sizes ? "both" : "neither");
     }
     if (rt_shape_arg(call, has_sizes ? sizes : factors)->count != 2) {
@@ -348,7 +351,7 @@ static enum status emit_upsample(struct rt_emit *emit, const struct hal_kernel *
         return ST_OK;
     }
     if (self->numel == 0) {
-        return error_set(err, ST_INVALID, "an image of no pixels");
+        return error_set(err, ST_INVALID, "the image has no pixels");
     }
     struct constants_f64 wide = {.c = {.dtype = self->dtype, .align_corners = align_corners}};
     struct rt_upsample_constants *c = &wide.c;

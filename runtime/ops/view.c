@@ -32,7 +32,9 @@ static enum status view_shape(struct rt_shape_call *call)
         if (rt_dim_is(out[i], -1) && open == SHAPE_RANK_MAX) {
             open = i;
         } else if (rt_dim_is_const(out[i]) && out[i].value < 0) {
-            return rt_shape_refuse(call, "size %" PRId64 " of dim %u", out[i].value, i);
+            return rt_shape_refuse(call,
+                                   "size %" PRId64 " of dim %u, expected 0 or more, or a single -1",
+                                   out[i].value, i);
         } else {
             product = rt_dim_mul(dims, product, out[i]);
         }
@@ -40,12 +42,12 @@ static enum status view_shape(struct rt_shape_call *call)
     struct rt_dim numel = rt_value_numel(call->graph, self);
     if (open < size->count) {
         if (rt_dim_is(product, 0)) {
-            return rt_shape_refuse(call, "a size of -1 beside one of 0");
+            return rt_shape_refuse(call, "a size of -1 together with one of 0");
         }
         out[open] = rt_dim_floordiv(dims, numel, product);
         product = rt_dim_mul(dims, product, out[open]);
     }
-    TRY(rt_dim_require_equal(dims, product, numel, "elements of a view, as many as of its tensor",
+    TRY(rt_dim_require_equal(dims, product, numel, "elements of a view (must equal the tensor's)",
                              call->err));
     return rt_shape_set_out(call, 0, (uint8_t)size->count, out);
 }
@@ -87,7 +89,7 @@ static enum status find_ones(struct rt_shape_call *call, uint32_t mask, uint32_t
             bool is_open = (mask & ~ones) >> d & 1 && !rt_dim_is_const(self->dims[d]);
             if (is_open && self->dims[d].value <= most) {
                 TRY(rt_dim_require_equal(&call->graph->dims, self->dims[d], rt_dim_of(1),
-                                         "a dim that is squeezed", call->err));
+                                         "size of a squeezed dim", call->err));
                 ones |= 1u << d;
                 rank--;
             }
@@ -145,7 +147,7 @@ static enum status permute_shape(struct rt_shape_call *call)
 
     TRY(rt_view_same_dtype(call));
     if (rt_shape_arg(call, 1)->count != self->rank) {
-        return rt_shape_refuse(call, "%u dims for a tensor of rank %u",
+        return rt_shape_refuse(call, "%u dims, but the tensor has rank %u",
                                rt_shape_arg(call, 1)->count, self->rank);
     }
     TRY(rt_view_dims(call, 1, order, &mask));
@@ -258,17 +260,19 @@ static enum status expand_shape(struct rt_shape_call *call)
     TRY(rt_view_same_dtype(call));
     TRY(rt_view_rank(call, size->count));
     if (size->count < self->rank) {
-        return rt_shape_refuse(call, "%u sizes for a tensor of rank %u", size->count, self->rank);
+        return rt_shape_refuse(call, "%u sizes, but the tensor has rank %u", size->count,
+                               self->rank);
     }
     uint32_t leading = size->count - self->rank;
     for (uint32_t d = 0; d < size->count; d++) {
         bool is_kept = rt_dim_is(size->ints[d], -1) && d >= leading;
         out[d] = is_kept ? self->dims[d - leading] : size->ints[d];
         if (rt_dim_is_const(out[d]) && out[d].value < 0) {
-            return rt_shape_refuse(call, "size %" PRId64 " of dim %u", out[d].value, d);
+            return rt_shape_refuse(call, "size %" PRId64 " of dim %u, expected 0 or more, or -1",
+                                   out[d].value, d);
         }
         if (d >= leading) {
-            TRY(rt_view_fits(call, self->dims[d - leading], out[d], "a dim that is expanded"));
+            TRY(rt_view_fits(call, self->dims[d - leading], out[d], "size of an expanded dim"));
         }
     }
     return rt_shape_set_out(call, 0, (uint8_t)size->count, out);
@@ -294,14 +298,15 @@ static enum status repeat_shape(struct rt_shape_call *call)
     TRY(rt_view_same_dtype(call));
     TRY(rt_view_rank(call, repeats->count));
     if (repeats->count < self->rank) {
-        return rt_shape_refuse(call, "%u repeats for a tensor of rank %u", repeats->count,
+        return rt_shape_refuse(call, "%u repeats, but the tensor has rank %u", repeats->count,
                                self->rank);
     }
     uint32_t leading = repeats->count - self->rank;
     for (uint32_t d = 0; d < repeats->count; d++) {
         out[d] = repeats->ints[d];
         if (rt_dim_is_const(out[d]) && out[d].value < 0) {
-            return rt_shape_refuse(call, "%" PRId64 " repeats of dim %u", out[d].value, d);
+            return rt_shape_refuse(call, "%" PRId64 " repeats of dim %u, expected 0 or more",
+                                   out[d].value, d);
         }
         if (d >= leading) {
             out[d] = rt_dim_mul(&call->graph->dims, out[d], self->dims[d - leading]);
@@ -349,7 +354,7 @@ static enum status need_pixels(struct rt_shape_call *call, int64_t *out_factor,
     }
     /* Its square must not overflow. */
     if (*out_factor < 1 || *out_factor > INT32_MAX) {
-        return rt_shape_refuse(call, "factor %" PRId64, *out_factor);
+        return rt_shape_refuse(call, "factor %" PRId64 ", expected at least 1", *out_factor);
     }
     *out_chw = self->dims + self->rank - 3;
     return ST_OK;
@@ -378,7 +383,7 @@ static enum status divide(struct rt_shape_call *call, struct rt_dim dim, int64_t
 
     *out_dim = rt_dim_floordiv(dims, dim, rt_dim_of(divisor));
     return rt_dim_require_equal(dims, rt_dim_mod(dims, dim, rt_dim_of(divisor)), rt_dim_of(0),
-                                "elements of a dim left over by the pixel factor", call->err);
+                                "size of the dim modulo the pixel factor", call->err);
 }
 
 static enum status pixel_shuffle_shape(struct rt_shape_call *call)

@@ -14,7 +14,7 @@ enum status rt_view_same_dtype(struct rt_shape_call *call)
     for (uint32_t value; rt_tensors_next(&outs, &value);) {
         enum dtype dtype = call->graph->values[value].dtype;
         if (dtype != self->dtype) {
-            return rt_shape_refuse(call, "output is %s, expected %s as the input",
+            return rt_shape_refuse(call, "output is %s, expected %s (the input's type)",
                                    dtype_text(dtype), dtype_text(self->dtype));
         }
     }
@@ -38,11 +38,12 @@ enum status rt_view_dims(struct rt_shape_call *call, uint32_t index, uint8_t dim
     TRY(rt_view_rank(call, list->count));
     for (uint32_t i = 0; i < list->count; i++) {
         if (!rt_dim_is_const(list->ints[i])) {
-            return rt_shape_unsupported(call, "argument %u depends on the inputs' dims", index);
+            return rt_shape_unsupported(call, "argument %u must not depend on the inputs' dims",
+                                        index);
         }
         TRY(rt_shape_need_dim(call, list->ints[i].value, self->rank, &dims[i]));
         if (mask >> dims[i] & 1) {
-            return rt_shape_refuse(call, "dim %u twice", dims[i]);
+            return rt_shape_refuse(call, "dim %u is listed twice", dims[i]);
         }
         mask |= 1u << dims[i];
     }

@@ -133,12 +133,12 @@ static void test_given_shapes_lead(void **state)
     expect_choice(&w, recall, given, "[3,5,6] [2,3,8]");
     given[0] = &x;
     expect_choice(&w, recall, given,
-                  "elements of a view, as many as of its tensor: got 90, expected 120; dim 0 of "
+                  "elements of a view (must equal the tensor's): got 90, expected 120; dim 0 of "
                   "input 'input_0' is 4; dim 1 of input 'input_0' is 5; dim 2 of input 'input_0' "
                   "is 6; dim 1 of input 'input_1' is 3");
     given[0] = &odd, given[1] = NULL;
     expect_choice(&w, recall, given,
-                  "elements of a view, as many as of its tensor: got 180, expected 100; dim 0 of "
+                  "elements of a view (must equal the tensor's): got 180, expected 100; dim 0 of "
                   "input 'input_0' is 4; dim 1 of input 'input_0' is 5; dim 2 of input 'input_0' "
                   "is 5; dim 1 of input 'input_1' is 6");
     rt_program_unref(program);

@@ -435,7 +435,7 @@ static void rows_of_accumulators(void **state)
     begin("loops", 0);
     set_int(17, 2); /* it passes the end */
     load();
-    expect("elements of a dim that an index reaches into: got 7, expected at least 9");
+    expect("elements of the indexed dim: got 7, expected at least 9");
     tear_down(NULL);
     begin("loops", 0);
     set_int(17, INT64_MAX);

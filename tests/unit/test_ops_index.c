@@ -423,7 +423,7 @@ static void test_sizes_are_checked(void **ctx)
     call_along("gather", &a);
     call_out(&call, call_tensor(&call, DT_I32, 3, a.index, got));
     assert_fails(err, call_run(&call, &err), ST_INVALID,
-                 "an index of 5 along dim 2, expected at most 4");
+                 "the index has size 5 along dim 2, expected at most 4");
 }
 
 /* Of no elements, where a dim of 0 is walked beside others. */

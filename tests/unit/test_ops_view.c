@@ -155,7 +155,8 @@ static void test_select(void **ctx)
     assert_memory_equal(output, column, sizeof(column));
     call.arg_count--;
     call_arg_int(&call, -5);
-    assert_fails(err, call_run(&call, &err), ST_INVALID, "index -5 of a dim of 4");
+    assert_fails(err, call_run(&call, &err), ST_INVALID,
+                 "index -5 does not exist in a dim of size 4");
 }
 
 static void test_narrow_is_checked(void **ctx)
@@ -167,7 +168,8 @@ static void test_narrow_is_checked(void **ctx)
     call_arg_int(&call, 2);
     call_arg_int(&call, 3);
     call_out(&call, call_tensor(&call, DT_I32, 2, INTS(3, 3), output));
-    assert_fails(err, call_run(&call, &err), ST_INVALID, "3 elements from 2 on of a dim of 4");
+    assert_fails(err, call_run(&call, &err), ST_INVALID,
+                 "3 elements from 2 on do not fit a dim of 4");
 }
 
 /* The middle piece is not there: nothing uses it. */
@@ -303,7 +305,8 @@ static void test_as_strided(void **ctx)
     expect(strided);
     call.arg_count--;
     call_arg_int(&call, 6);
-    assert_fails(err, call_run(&call, &err), ST_INVALID, "elements 6 to 21 of a tensor of 20");
+    assert_fails(err, call_run(&call, &err), ST_INVALID,
+                 "elements 6 to 21 do not fit a tensor of 20");
     call.arg_count -= 2;
     ARG_INTS(1, INT64_MAX);
     call_arg_none(&call);
@@ -449,7 +452,8 @@ static void test_reflection_is_checked(void **ctx)
     call_arg(&call, self);
     ARG_INTS(4, 0);
     call_out(&call, call_tensor(&call, DT_I32, 2, INTS(2, 8), output));
-    assert_fails(err, call_run(&call, &err), ST_INVALID, "4 elements padded to 8, 4 before");
+    assert_fails(err, call_run(&call, &err), ST_INVALID,
+                 "cannot pad 4 elements to 8 with 4 before");
 }
 
 static int64_t rolled(const int64_t *i)

@@ -402,20 +402,21 @@ static void test_nodes(void **state)
         RAW(lists[XN_TRANSPOSE][0], -4, 9, 4,
             "node 3: StaticTranspose: slot 1: 9 entries, expected at most 8"),
         RAW(lists[XN_RESHAPE][0], 4, 15, 4,
-            "node 4: StaticReshape: view: elements of a view, as many as of its tensor: got 15, "
+            "node 4: StaticReshape: view: elements of a view (must equal the tensor's): got 15, "
             "expected 16"),
         RAW(lists[XN_RESHAPE][0], 4, UINT32_MAX, 4,
-            "node 4: StaticReshape: view: elements of a view, as many as of its tensor: got "
+            "node 4: StaticReshape: view: elements of a view (must equal the tensor's): got "
             "4294967295, expected 16"),
         RAW(lists[XN_RESHAPE][0], 0, 0, 8,
             "node 4: StaticReshape: 2 sizes of 0 (to be inferred), expected at most 1"),
         FIELD(nodes[XN_LINEAR], 0, XS_ID(XV_IN), 4,
-              "node 7: FullyConnected: linear: columns of the input, as many as the weights have: "
+              "node 7: FullyConnected: linear: columns of the input (must equal those of the "
+              "weights): "
               "got 2, expected 16"),
         FIELD(nodes[XN_LINEAR], 1, XS_ID(XV_FILTER), 4,
               "node 7: FullyConnected: linear: argument 1 has rank 4, expected 2"),
         FIELD(nodes[XN_LINEAR], 2, XS_ID(XV_BIAS), 4,
-              "node 7: FullyConnected: linear: elements of the bias, one for each output channel: "
+              "node 7: FullyConnected: linear: elements of the bias (one for each output channel): "
               "got 4, expected 6"),
         FIELD(nodes[XN_LINEAR], 4, 1, 4,
               "node 7: FullyConnected: qbint4 filter with scales along dim 0, transposed"),
@@ -429,11 +430,12 @@ static void test_nodes(void **state)
         FIELD(nodes[XN_JOIN], 0, 2, 4,
               "node 10: Concatenate2: axis 2, expected less than the rank 2"),
         FIELD(nodes[XN_JOIN], 0, 0, 4,
-              "node 10: Concatenate2: cat: a size that tensors to join share: got 4, expected 7"),
+              "node 10: Concatenate2: cat: size of the tensors to join (must be equal): got 4, "
+              "expected 7"),
         FIELD(nodes[XN_ADD], 0, XS_ID(XV_LINEAR), 4,
-              "node 11: Add: add: a size that both operands share: got 6, expected 11"),
+              "node 11: Add: add: size of the operands (must match): got 6, expected 11"),
         FIELD(nodes[XN_ADD], 0, XS_ID(XV_IN), 4,
-              "node 11: Add: add: a size that both operands share: got 2, expected 11"),
+              "node 11: Add: add: size of the operands (must match): got 2, expected 11"),
     };
     CHECK(*state, damages);
 }
