@@ -55,7 +55,8 @@ struct transport_user {
     void (*closed)(void *user);           /* the last call */
 };
 
-/* A write that waits until the other side takes it; its storage is the user's. */
+/* A write that waits until the other side takes it. The storage is the user's, all zero before its
+ * first use, and holds one write at a time. */
 struct transport_rest {
     uint32_t magic;
     void *user; /* for |done| */
