@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The answer of HTTP/1. Its head and its parts go to the transport in one call. What the transport
- * does not take at once is copied if it is short, so that a slow client does not hold its request;
- * otherwise the request keeps its memory until the client has taken it.
+ * The answer of HTTP/1. Its head and its parts go to the transport in one call. If the transport
+ * does not take all of it at once, a short rest is copied, so that a slow client does not hold its
+ * request. With a long rest the request keeps its memory until the client has taken it.
  *
- * A stream, whose length is not known, is chunked, or ends with the connection for a client of
- * HTTP/1.0. Each of its writes is taken before the next one comes.
+ * A stream is chunked. For a client of HTTP/1.0 it ends with the connection. The next write of a
+ * stream comes when the one before it has been taken.
  */
 #include "config.h"
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What lies between a connection and a call: one request and its answer. The maker of an exchange
- * speaks a protocol and knows no models; the call (server/request.h) knows models and no protocol.
- * HTTP/1 is the only maker now (server/conn.h). Another one fills in a struct exchange_ops and
- * calls the functions for makers; calls stay as they are.
+ * One request and its answer, between a connection and a call. The maker of an exchange speaks a
+ * protocol and knows no models. The call (server/request.h) knows models and no protocol. HTTP/1 is
+ * the only maker now (server/conn.h). A further maker fills in a struct exchange_ops and calls the
+ * functions for makers; calls do not change.
  *
- * The maker goes through the phases in their order. It gives the fields of the head, then the body
- * bit by bit, then says that the request is complete. The call answers with a status, fields and
- * parts, in one write or in several. Each side can end it early: the maker when the client goes
- * (exchange_cancel()), the call by an answer before the request is complete (exchange_refuse()).
+ * The maker takes the exchange through its phases. It gives the fields of the head, then the body
+ * in pieces, and says when the request is complete. The call answers with a status, fields and
+ * parts, in one write or in several. Either side can end the exchange early: the maker calls
+ * exchange_cancel() when the client goes, and the call refuses a request before it is complete.
  *
- * An exchange is also what others mean by "a client" where memory is short (server/clients.h): it
- * has a pace, and it may wait. Storage is the maker's, and is used for one request after the other:
- * by HTTP/1 one for each connection, by a protocol with streams one for each stream.
+ * Where memory is short (server/clients.h), a client is an exchange: it has a pace, and it may have
+ * to wait. The maker owns the storage and uses it for one request after the other. HTTP/1 has one
+ * exchange for each connection; a protocol with streams would have one for each stream.
  *
  * Loop thread.
  */
@@ -37,7 +37,7 @@ struct server;
 
 #define EXCHANGE_MAGIC 0x65786368u
 
-/* The most parts that one write may have, and memory for what a maker puts around them. */
+/* The most parts of one write; the memory for a maker's own text around them. */
 #define EXCHANGE_PARTS_MAX 257
 #define EXCHANGE_SCRATCH_BYTES 560
 
@@ -63,20 +63,20 @@ enum exchange_written {
     EXCHANGE_BROKEN, /* nothing reaches the client any more */
 };
 
-/* What each maker can do. The call uses the first two, the rules of memory the others. */
+/* What each maker can do. Calls use the first two functions, the rules of memory use the others. */
 struct exchange_ops {
     /*
-     * Writes the next |parts| of the answer. The first write has its head, |answer|, later ones
-     * NULL. An answer in several writes is a stream; its length is not known to anybody before its
-     * end (answer->is_stream).
+     * Writes the next |parts| of the answer. |answer| is given with the first write and is NULL
+     * later. An answer in several writes is a stream (answer->is_stream): its length is not known
+     * before its end.
      */
     enum exchange_written (*write)(struct exchange *exchange, const struct http_answer *answer,
                                    const struct span *parts, unsigned count, bool is_last);
     /* The call is over and has left the exchange. The last write has been made. */
     void (*end)(struct exchange *exchange);
-    /* The body may be read on: memory has been found for it. */
+    /* Reads on: there is memory for the body again. */
     void (*resume)(struct exchange *exchange);
-    /* The request is not read to its end: it has been refused, and is run now. */
+    /* The request has been refused: reads no more of it, and calls exchange_run(). */
     void (*refuse)(struct exchange *exchange);
     /* Ends the exchange without a word to the client; calls exchange_cancel(). */
     void (*abort)(struct exchange *exchange);
@@ -105,7 +105,7 @@ struct exchange {
 void exchange_init(struct exchange *exchange, struct server *server, const struct exchange_ops *ops,
                    const char *remote);
 
-/* No request and no write is left; memory that the maker has held is free. */
+/* The exchange has no request and no waiting write. The maker holds no memory for it any more. */
 void exchange_fini(struct exchange *exchange);
 
 /* The maker holds |bytes| of heap memory for the client, such as bytes read ahead. */
@@ -122,33 +122,37 @@ struct head *exchange_fields(struct exchange *exchange);
 MUST_CHECK bool exchange_end_head(struct exchange *exchange, const struct exchange_head *head);
 
 /*
- * The body. exchange_expect_body(): |bytes| more are announced. exchange_room(): where the next
- * bytes may be written at once, if at least |missing| bytes are certain to come; |*out_len| is 0 if
- * the maker's own memory does as well. False: none may be read now, as others need the memory; the
- * maker stops reading and calls clients_want(). exchange_add_body() takes the bytes themselves. The
- * two others return 0 or the status to refuse the request with, whose text is set.
+ * The body: |bytes| more have been announced, or have come. Both return 0, or the status to refuse
+ * the request with; exchange_error() has the text then.
  */
 MUST_CHECK int exchange_expect_body(struct exchange *exchange, uint64_t bytes);
+MUST_CHECK int exchange_add_body(struct exchange *exchange, struct span bytes);
+
+/*
+ * Before the maker reads more of the body. False: others need the memory, so nothing may be read
+ * now; the maker stops reading and calls clients_want(). |missing| is 0, or the number of bytes
+ * that are certain to come: then |*out_len| of them can be read straight to |*out_ptr|. With 0 the
+ * maker uses memory of its own, and |*out_len| is 0.
+ */
 MUST_CHECK bool exchange_room(struct exchange *exchange, size_t missing, uint8_t **out_ptr,
                               size_t *out_len);
-MUST_CHECK int exchange_add_body(struct exchange *exchange, struct span bytes);
 
 /* Has nothing of the body been taken yet? */
 bool exchange_is_bodyless(const struct exchange *exchange);
 
-/* The request is refused; exchange_error() is the place for the text, which comes first. */
+/* Refuses the request. The text goes to exchange_error() before that. */
 struct error *exchange_error(struct exchange *exchange);
 void exchange_refuse(struct exchange *exchange, int http_status);
 bool exchange_is_refused(const struct exchange *exchange);
 
-/* The same, and the rest of the request is not read. An earlier refusal stays. */
+/* Refuses the request unless it has been refused before, and reads no more of it. */
 void exchange_give_up(struct exchange *exchange, enum status code, const char *why,
                       int http_status);
 
 /* The request is complete, or refused: the call begins. It may have ended on return. */
 void exchange_run(struct exchange *exchange);
 
-/* For a write that had to wait: the parts are not needed any more. Also after a cancellation. */
+/* After EXCHANGE_WAITS: the parts are not needed any more. Called after a cancellation, too. */
 void exchange_note_written(struct exchange *exchange, bool is_ok);
 
 /* The client has gone. The call ends now or as soon as it can; end() will not be called. */
@@ -162,7 +166,7 @@ bool exchange_is_answering(const struct exchange *exchange);
 
 /* ---- for calls ------------------------------------------------------------------------------- */
 
-/* See struct exchange_ops. The first write of an answer, and the end of it all. */
+/* See struct exchange_ops. */
 enum exchange_written exchange_write(struct exchange *exchange, const struct http_answer *answer,
                                      const struct span *parts, unsigned count, bool is_last);
 void exchange_end(struct exchange *exchange);

@@ -57,6 +57,7 @@ SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(UV_LIBS) $(LLH
 	%D%/proving.c %D%/proving.h \
 	%D%/recovery.c %D%/recovery.h \
 	%D%/request.c %D%/request.def %D%/request.h \
+	%D%/request_answer.c \
 	%D%/request_log.c %D%/request_log.h \
 	%D%/route.c %D%/route.def %D%/route.h \
 	%D%/routes.c %D%/routes.h \

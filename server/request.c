@@ -515,78 +515,12 @@ static void print_error(struct request *request)
     route_of(request)->print_error(&request->out, request->err.text);
 }
 
-static struct http_answer describe_answer(struct request *request)
-{
-    if (!request->retry_after_s && (request->http_status == 429 || request->http_status == 503)) {
-        request->retry_after_s = 1; /* there is no better one */
-    }
-    struct http_answer answer = {
-        .status = request->http_status ? request->http_status : 200,
-        .content_type = "application/json",
-        .content_length = request->out.len,
-        .allow = request->match.allow,
-        .accept_encoding = request->http_status == 415 ? CODINGS_ACCEPTED : NULL,
-        .retry_after_s = request->retry_after_s,
-    };
-    const struct infer *infer = &request->infer;
-    if (infer->encoded.has_binary) {
-        answer.content_length = infer->encoded.total_bytes;
-        answer.content_type = "application/octet-stream";
-        answer.json_bytes = infer->encoded.json_bytes;
-    }
-    if (infer->coding != CODING_IDENTITY) {
-        answer.content_length = infer->deflated.len;
-        answer.content_encoding = coding_name(infer->coding);
-    }
-    return answer;
-}
-
 void request_written(struct request *request, bool is_ok)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     (void)is_ok; /* it was the only write; whether its bytes arrive is not known in either case */
     go(request, STEP_DONE);
     run_steps(request);
-}
-
-/* The type of the body: JSON, or JSON and tensors, or either with a content coding. */
-static const struct span *answer_spans(const struct request *request, struct span *whole,
-                                       size_t *out_count)
-{
-    const struct infer *infer = &request->infer;
-    *out_count = 1;
-    if (infer->coding != CODING_IDENTITY) {
-        *whole = buf_span(&infer->deflated);
-    } else if (infer->encoded.has_binary) {
-        *out_count = infer->encoded.span_count;
-        return infer->encoded.spans;
-    } else {
-        *whole = buf_span(&request->out);
-    }
-    return whole;
-}
-
-size_t request_answer_heap_bytes(const struct request *request)
-{
-    return request->out.capacity + request->infer.deflated.capacity;
-}
-
-size_t request_answer_pool_bytes(const struct request *request)
-{
-    const struct infer *infer = &request->infer;
-    bool has_results = infer->encoded.has_binary && infer->coding == CODING_IDENTITY;
-    return has_results ? infer->encoded.total_bytes - infer->encoded.json_bytes : 0;
-}
-
-/* The whole answer in one write. */
-static enum exchange_written write_answer(struct request *request)
-{
-    struct http_answer answer = describe_answer(request);
-    struct span whole;
-    size_t count;
-    const struct span *parts = answer_spans(request, &whole, &count);
-    must(count <= EXCHANGE_PARTS_MAX);
-    return exchange_write(request->exchange, &answer, parts, (unsigned)count, true);
 }
 
 /* The client takes the answer at its own pace, so the clients' pool must hold its memory. */
@@ -608,7 +542,7 @@ static enum step_result step_write(struct request *request)
     }
     body_reset(&request->body);
     request->encoded_ns = request->infer.ops ? uv_hrtime() : 0;
-    if (write_answer(request) == EXCHANGE_WAITS) {
+    if (request_answer_write(request) == EXCHANGE_WAITS) {
         clients_update(request->exchange);
         if (!hand_over(request)) {
             clients_want(request->exchange);

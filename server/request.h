@@ -99,6 +99,9 @@ MUST_CHECK bool request_retry(struct request *request);
 bool request_is_parked(const struct request *request);
 void request_give_up(struct request *request);
 
+/* Step WRITE: the whole answer in one write. */
+enum exchange_written request_answer_write(struct request *request);
+
 /* Memory that an answer holds while it is written: on the heap; in the pool. */
 size_t request_answer_heap_bytes(const struct request *request);
 size_t request_answer_pool_bytes(const struct request *request);

@@ -5,8 +5,9 @@
  * TLS would be another row, which itself uses a plain socket. The connection above does not know
  * which row it has.
  *
- * A transport belongs to one user, mostly a connection, which gets its events. transport_close()
- * ends it: the transport calls done() of each write that waits, then closed(), and frees itself.
+ * A transport belongs to one user, such as a connection, and tells it what happens.
+ * transport_close() ends it: the transport calls done() of each write that waits, then closed(),
+ * and frees itself.
  *
  * Loop thread.
  */
@@ -54,7 +55,8 @@ struct transport_user {
     void (*closed)(void *user);           /* the last call */
 };
 
-/* A write that waits until the other side takes it; its storage is the user's. */
+/* A write that waits until the other side takes it. The storage is the user's, all zero before its
+ * first use, and holds one write at a time. */
 struct transport_rest {
     uint32_t magic;
     void *user; /* for |done| */
@@ -95,7 +97,7 @@ void transport_set_user(struct transport *transport, const struct transport_user
 struct transport_room transport_tell_room(struct transport *transport);
 void transport_tell(struct transport *transport, enum transport_event event, struct span bytes);
 void transport_tell_shut(struct transport *transport, bool is_ok);
-/* The transport is no more: frees nothing, clears the magic number, then calls closed(). */
+/* Clears the magic number, then calls closed(). The row frees the transport after that. */
 void transport_tell_closed(struct transport *transport);
 
 /* Begins or stops reading. Events of reading come only while it is on. */

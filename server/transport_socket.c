@@ -97,9 +97,14 @@ static ssize_t do_write(struct transport *transport, const struct span *spans, u
         int rc = uv_try_write(stream, bufs, count);
         return rc >= 0 ? rc : rc == UV_EAGAIN ? 0 : -1;
     }
+    must(rest->magic != TRANSPORT_REST_MAGIC); /* it waits already */
     rest->magic = TRANSPORT_REST_MAGIC;
     rest->request.data = rest;
-    return uv_write(&rest->request, stream, bufs, count, on_written) == 0 ? 0 : -1;
+    if (uv_write(&rest->request, stream, bufs, count, on_written) < 0) {
+        rest->magic = 0;
+        return -1;
+    }
+    return 0;
 }
 
 static void on_shutdown(uv_shutdown_t *shutdown, int uv_status)

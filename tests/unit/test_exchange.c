@@ -335,6 +335,33 @@ static void memory_is_taken_back_from_an_upload_and_from_an_answer(void **state)
     maker->is_slow = false;
 }
 
+/* Begun a second ago, and stopped since then unless bytes come. */
+static void begin_upload(struct maker *maker)
+{
+    begin(maker, ROUTE_POST_ONLY, INFER, strlen(json));
+    add(maker, json, 20);
+    maker->exchange.pace.begun_ms -= 1000;
+    maker->exchange.pace.moved_ms -= 1000;
+}
+
+/* Whatever connection they are on. */
+static void the_slowest_exchange_gives_way_and_others_go_on(void **state)
+{
+    struct maker *slow = &makers[0], *fast = &makers[1];
+    (void)state;
+    begin_upload(fast);
+    begin_upload(slow);
+    add(fast, json + 20, 20);
+    assert_true(clients_evict_slowest(&server, NULL, false));
+    assert_int_equal(slow->answer.status, 429);
+    assert_int_equal(fast->writes, 0);
+    assert_false(clients_evict_slowest(&server, &fast->exchange, true)); /* there is no other */
+    add(fast, json + 40, strlen(json) - 40);
+    run(fast);
+    wait_for(&fast->ends);
+    assert_int_equal(fast->answer.status, 200);
+}
+
 /* As clients_want() has it: the timer tries again, and then the maker reads on. */
 static void an_upload_that_waits_for_memory_is_told_to_go_on(void **state)
 {
@@ -361,6 +388,7 @@ int main(void)
         cmocka_unit_test(an_answer_waits_for_its_client),
         cmocka_unit_test(a_client_that_goes_while_it_takes_an_answer),
         cmocka_unit_test(memory_is_taken_back_from_an_upload_and_from_an_answer),
+        cmocka_unit_test(the_slowest_exchange_gives_way_and_others_go_on),
         cmocka_unit_test(an_upload_that_waits_for_memory_is_told_to_go_on),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

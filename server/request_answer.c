@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/* What a request answers: a status and fields, and the bytes where they lie. */
+#include "config.h"
+
+#include "base/check.h"
+#include "server/exchange.h"
+#include "server/request.h"
+
+_Static_assert(INFER_SPANS_MAX <= EXCHANGE_PARTS_MAX, "one write takes any answer");
+
+static struct http_answer describe_answer(struct request *request)
+{
+    if (!request->retry_after_s && (request->http_status == 429 || request->http_status == 503)) {
+        request->retry_after_s = 1; /* there is no better one */
+    }
+    struct http_answer answer = {
+        .status = request->http_status ? request->http_status : 200,
+        .content_type = "application/json",
+        .content_length = request->out.len,
+        .allow = request->match.allow,
+        .accept_encoding = request->http_status == 415 ? CODINGS_ACCEPTED : NULL,
+        .retry_after_s = request->retry_after_s,
+    };
+    const struct infer *infer = &request->infer;
+    if (infer->encoded.has_binary) {
+        answer.content_length = infer->encoded.total_bytes;
+        answer.content_type = "application/octet-stream";
+        answer.json_bytes = infer->encoded.json_bytes;
+    }
+    if (infer->coding != CODING_IDENTITY) {
+        answer.content_length = infer->deflated.len;
+        answer.content_encoding = coding_name(infer->coding);
+    }
+    return answer;
+}
+
+/* The type of the body: JSON, or JSON and tensors, or either with a content coding. */
+static const struct span *answer_spans(const struct request *request, struct span *whole,
+                                       size_t *out_count)
+{
+    const struct infer *infer = &request->infer;
+    *out_count = 1;
+    if (infer->coding != CODING_IDENTITY) {
+        *whole = buf_span(&infer->deflated);
+    } else if (infer->encoded.has_binary) {
+        *out_count = infer->encoded.span_count;
+        return infer->encoded.spans;
+    } else {
+        *whole = buf_span(&request->out);
+    }
+    return whole;
+}
+
+size_t request_answer_heap_bytes(const struct request *request)
+{
+    return request->out.capacity + request->infer.deflated.capacity;
+}
+
+size_t request_answer_pool_bytes(const struct request *request)
+{
+    const struct infer *infer = &request->infer;
+    bool has_results = infer->encoded.has_binary && infer->coding == CODING_IDENTITY;
+    return has_results ? infer->encoded.total_bytes - infer->encoded.json_bytes : 0;
+}
+
+enum exchange_written request_answer_write(struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct http_answer answer = describe_answer(request);
+    struct span whole;
+    size_t count;
+    const struct span *parts = answer_spans(request, &whole, &count);
+    must(count <= EXCHANGE_PARTS_MAX);
+    return exchange_write(request->exchange, &answer, parts, (unsigned)count, true);
+}
