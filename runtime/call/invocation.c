@@ -17,7 +17,7 @@
 #include "hal/buffer.h"
 #include "hal/device.h"
 #include "hal/queue.h"
-#include "runtime/program/state_slots.h"
+#include "runtime/program/state_cells.h"
 
 /* Free invocations that a method keeps; further ones are given back to the heap. */
 #define FREE_MAX 256

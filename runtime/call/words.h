@@ -5,7 +5,7 @@
 #define PTED_RUNTIME_CALL_WORDS_H
 
 #include "runtime/plan/plan.h"
-#include "runtime/program/state_slots.h"
+#include "runtime/program/state_cells.h"
 
 /* Before the run: writes |words| into its |arena|, and marks all rows of results as different. */
 void rt_words_put(const struct rt_plan *plan, const int64_t *words, uint8_t *arena);

@@ -12,7 +12,7 @@
 #include "runtime/call/inside.h"
 #include "runtime/import/kernels.h"
 #include "runtime/program/names.h"
-#include "runtime/program/state_slots.h"
+#include "runtime/program/state_cells.h"
 #include "runtime/vm/vm.h"
 
 /* ---- description ----------------------------------------------------------------------------- */
@@ -123,11 +123,11 @@ static void refine_scalar(struct rt_io *io, const struct rt_register *r, bool is
 
 /* ---- compilation ----------------------------------------------------------------------------- */
 
-/* The method's mutable buffers as slots of the program. */
+/* The method's mutable buffers as cells of the program. */
 static enum status find_states(struct rt_method *method, const struct rt_state_uses *uses,
                                struct error *err)
 {
-    struct rt_state_slots *slots = rt_program_state_slots(method->program);
+    struct rt_state_cells *cells = rt_program_state_cells(method->program);
     method->states = arena_array(&method->code.arena, uses->count, sizeof(*method->states));
     if (!method->states) {
         return error_set(err, ST_EXHAUSTED, "no memory for the method, or it is too large");
@@ -136,8 +136,8 @@ static enum status find_states(struct rt_method *method, const struct rt_state_u
         const struct rt_state_use *use = &uses->items[i];
         method->states[i].is_written = use->is_written;
         method->states[i].reg = use->reg;
-        TRY(rt_state_slots_add(slots, method->device, method->plan, use->tensor, use->is_written,
-                               &method->states[i].slot, err));
+        TRY(rt_state_cells_add(cells, method->device, method->plan, use->tensor, use->is_written,
+                               &method->states[i].cell, err));
     }
     method->state_count = uses->count;
     return ST_OK;

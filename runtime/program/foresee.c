@@ -16,7 +16,7 @@
 #include "base/check.h"
 #include "runtime/code/code.h"
 #include "runtime/program/method.h"
-#include "runtime/program/state_slots.h"
+#include "runtime/program/state_cells.h"
 
 /* Passes for methods with jumps; values that need more count as unknown. */
 #define PASSES_MAX 16

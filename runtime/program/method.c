@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "hal/device.h"
 #include "runtime/program/names.h"
-#include "runtime/program/state_slots.h"
+#include "runtime/program/state_cells.h"
 #include "runtime/pte/files.h"
 
 /* A signature is as long as the file's own description of the structure, which is bounded. */

@@ -14,7 +14,7 @@
 #include "runtime/program/foresee.h"
 #include "runtime/program/method.h"
 #include "runtime/program/oracle.h"
-#include "runtime/program/state_slots.h"
+#include "runtime/program/state_cells.h"
 
 /* What messages call input |index|. */
 static const char *label_of(const struct rt_method *method, bool says_paths, uint32_t index)
@@ -183,12 +183,12 @@ static size_t add_bytes(size_t a, size_t b)
 
 static size_t state_bytes(const struct rt_method *method)
 {
-    const struct rt_state_slots *slots = rt_program_state_slots(method->program);
+    const struct rt_state_cells *cells = rt_program_state_cells(method->program);
     size_t bytes = 0;
     for (uint32_t i = 0; i < method->state_count; i++) {
         const struct rt_method_state *use = &method->states[i];
         bytes = add_bytes(bytes,
-                          use->is_written ? hal_buffer_size(slots->items[use->slot].initial) : 0);
+                          use->is_written ? hal_buffer_size(cells->items[use->cell].initial) : 0);
     }
     return bytes;
 }

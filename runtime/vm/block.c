@@ -10,7 +10,7 @@
 #include "hal/queue.h"
 #include "runtime/call/inside.h"
 #include "runtime/call/words.h"
-#include "runtime/program/state_slots.h"
+#include "runtime/program/state_cells.h"
 #include "runtime/vm/vm.h"
 
 static enum status gather(struct rt_invocation *inv, const struct rt_block *block)
@@ -44,13 +44,13 @@ static bool take_spare(struct rt_invocation *inv, uint32_t reg, size_t bytes,
         const struct rt_method_state *use = &method->states[i];
         if (use->reg != reg || !use->is_written || vm->spares[i].is_used ||
             bytes != vm->code->registers[reg].bytes ||
-            rt_state_reserve(inv->state, use->slot, NULL) != ST_OK) {
+            rt_state_reserve(inv->state, use->cell, NULL) != ST_OK) {
             continue;
         }
         *out_memory =
-            vm_borrow(vm, hal_binding_whole(inv->state->spare[use->slot]), VM_OWNER_SPARE);
+            vm_borrow(vm, hal_binding_whole(inv->state->spare[use->cell]), VM_OWNER_SPARE);
         (*out_memory)->state = i;
-        struct rt_rows stale = rt_state_spoil(inv->state, use->slot);
+        struct rt_rows stale = rt_state_spoil(inv->state, use->cell);
         vm->spares[i].is_used = true;
         vm->spares[i].stale = vm->spares[i].is_spoiled ? (struct rt_rows){0} : stale;
         vm->spares[i].is_spoiled = true;
@@ -82,9 +82,9 @@ static void put_words(struct rt_invocation *inv, const struct rt_block *block)
         if (!find_spare(vm, i, &state)) {
             continue;
         }
-        uint32_t slot = inv->method->states[state].slot;
+        uint32_t cell = inv->method->states[state].cell;
         vm->spares[state].has_base = base != RT_NO_BASE && vm->slots[RT_SLOT_INPUT + base].buffer ==
-                                                               inv->state->current[slot];
+                                                               inv->state->current[cell];
         if (vm->spares[state].has_base) {
             rt_words_put_stale(vm->plan, i, &vm->spares[state].stale, arena);
         }

@@ -24,7 +24,7 @@
 #include "hal/queue.h"
 #include "runtime/call/inside.h"
 #include "runtime/code/code.h"
-#include "runtime/program/state_slots.h"
+#include "runtime/program/state_cells.h"
 
 enum vm_owner {
     VM_OWNER_POOL,  /* this call: goes back to the idle memory */

@@ -7,7 +7,7 @@
 #include "hal/device.h"
 #include "hal/semaphore.h"
 #include "runtime/call/inside.h"
-#include "runtime/program/state_slots.h"
+#include "runtime/program/state_cells.h"
 #include "runtime/vm/vm.h"
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -75,11 +75,11 @@ static void load_inputs(struct rt_invocation *inv)
 static void load_states(struct rt_invocation *inv)
 {
     const struct rt_method *method = inv->method;
-    const struct rt_state_slots *slots = rt_program_state_slots(method->program);
+    const struct rt_state_cells *cells = rt_program_state_cells(method->program);
     for (uint32_t i = 0; i < method->state_count; i++) {
         const struct rt_method_state *use = &method->states[i];
         struct hal_buffer *buffer =
-            inv->state ? inv->state->current[use->slot] : slots->items[use->slot].initial;
+            inv->state ? inv->state->current[use->cell] : cells->items[use->cell].initial;
         vm_of(inv)->spares[i] = (struct vm_spare){0};
         vm_put(vm_of(inv), use->reg,
                (struct vm_value){
