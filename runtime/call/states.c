@@ -50,7 +50,7 @@ static void tell_stale(struct rt_invocation *inv, const struct rt_method_state *
 {
     struct rt_rows stale = rt_state_spoil(inv->state, use->cell);
     if (inv->plan->results[result].base == input) {
-        rt_words_put_stale(inv->plan, result, &stale, hal_buffer_map(inv->arena));
+        rt_words_put_stale(inv->plan, result, &stale, hal_buffer_map(inv->workspace));
     }
 }
 
@@ -59,7 +59,7 @@ static struct rt_rows find_written(const struct rt_invocation *inv, uint32_t inp
     if (inv->plan->results[result].base != input) {
         return (struct rt_rows){0};
     }
-    return rt_words_written(inv->plan, result, hal_buffer_map(inv->arena));
+    return rt_words_written(inv->plan, result, hal_buffer_map(inv->workspace));
 }
 
 enum status rt_invocation_fill_states(struct rt_invocation *inv)

@@ -41,7 +41,7 @@ struct rt_import_output {
 
 /* The newest write to a range of planned memory. */
 struct rt_import_resident {
-    uint32_t arena;
+    uint32_t memory;
     uint64_t offset, bytes;
     enum dtype dtype;
     uint32_t index; /* of the plan value */

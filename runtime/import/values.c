@@ -95,13 +95,13 @@ void rt_import_settle(struct import *im, uint32_t index)
     const struct pte_tensor *t = im->plan->values[index].tensor;
     if (t->storage == PTE_PLANNED) {
         im->residents[im->resident_count++] =
-            (struct rt_import_resident){t->arena, t->offset, t->byte_count, t->dtype, index};
+            (struct rt_import_resident){t->memory, t->offset, t->byte_count, t->dtype, index};
     }
 }
 
 static bool overlaps(const struct rt_import_resident *r, const struct pte_tensor *t)
 {
-    return r->arena == t->arena && r->offset < t->offset + t->byte_count &&
+    return r->memory == t->memory && r->offset < t->offset + t->byte_count &&
            t->offset < r->offset + r->bytes;
 }
 
@@ -169,7 +169,7 @@ enum status rt_import_own_state(struct import *im, uint32_t delegate, uint32_t n
     if (!own) {
         return rt_import_too_large(im);
     }
-    uint64_t end = im->plan->arena_count > 0 ? im->plan->arena_bytes[0] : 0;
+    uint64_t end = im->plan->memory_count > 0 ? im->plan->memory_bytes[0] : 0;
     for (uint32_t i = 0; i < im->own_count; i++) {
         end += im->own_values[i].tensor->byte_count;
     }
@@ -189,7 +189,7 @@ enum status rt_import_own_state(struct import *im, uint32_t delegate, uint32_t n
 static bool is_named_state(const struct pte_tensor *t)
 {
     return t->storage == PTE_PLANNED &&
-           (t->bytes.ptr || t->is_external || t->name[0] != '\0' || t->arena > 0);
+           (t->bytes.ptr || t->is_external || t->name[0] != '\0' || t->memory > 0);
 }
 
 /* Such a tensor needs no memory between calls; find_view() makes it a constant. */
@@ -200,7 +200,7 @@ static bool is_always_empty(const struct pte_tensor *t)
 
 bool rt_import_same_place(const struct pte_tensor *a, const struct pte_tensor *b)
 {
-    return a->storage == PTE_PLANNED && b->storage == PTE_PLANNED && a->arena == b->arena &&
+    return a->storage == PTE_PLANNED && b->storage == PTE_PLANNED && a->memory == b->memory &&
            a->offset == b->offset && a->byte_count == b->byte_count && a->dtype == b->dtype;
 }
 

@@ -26,9 +26,10 @@ struct rt_load_options {
     /* Data files (.ptd) to look into; none: those beside the program, see runtime/pte/files.h. */
     const char *const *data_paths;
     uint32_t data_count;
-    uint64_t steps_max; /* of a call whose method branches; 0: RT_STEPS_MAX */
-    bool poison_arenas; /* fill arenas with 0xff before each run: finds reads of stale memory */
-    bool is_unfused;    /* without the passes that join several nodes to one: for comparison */
+    uint64_t steps_max;     /* of a call whose method branches; 0: RT_STEPS_MAX */
+    bool poison_workspaces; /* fill workspaces with 0xff before each run: finds reads of stale
+                               memory */
+    bool is_unfused;        /* without the passes that join several nodes to one: for comparison */
 };
 
 /* The caller owns a reference to the program. Any thread. */

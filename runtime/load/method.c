@@ -286,7 +286,7 @@ enum status rt_load_method(struct rt_method *method, struct rt_program *program,
         .result_count = plan->output_count,
         .device = options->device,
         .share = atomic_fetch_add(&shares, 1) + 1,
-        .poison_arenas = options->poison_arenas,
+        .poison_workspaces = options->poison_workspaces,
         .steps_max = options->steps_max ? options->steps_max : RT_STEPS_MAX,
     };
     rt_method_init(method);

@@ -44,7 +44,7 @@ struct rt_method {
     struct hal_device *device; /* borrowed from the program */
     uint32_t share;            /* of the device (hal/queue.h): each method is a party */
     uint32_t weight;           /* of that share; 0 is 1 */
-    bool poison_arenas;
+    bool poison_workspaces;
     uint64_t steps_max;             /* of a call */
     struct error failure;           /* code ST_OK: none */
     struct rt_io *inputs, *results; /* owned */

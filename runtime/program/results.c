@@ -159,18 +159,18 @@ static enum status describe_registers(const struct rt_method *method,
 }
 
 /* What the block that a method is needs for intermediate values: as |plan| says, or one would. */
-static enum status arena_bytes(const struct rt_block *block, const struct rt_plan *plan,
-                               const int64_t *values, size_t *out_bytes, struct error *err)
+static enum status workspace_bytes(const struct rt_block *block, const struct rt_plan *plan,
+                                   const int64_t *values, size_t *out_bytes, struct error *err)
 {
     struct arena scratch;
     struct rt_alloc alloc;
     if (plan) {
-        *out_bytes = plan->arena_bytes;
+        *out_bytes = plan->workspace_bytes;
         return ST_OK;
     }
     arena_init(&scratch, RT_PLAN_SCRATCH_MAX);
     enum status status = rt_alloc_make(&alloc, &block->flow, values, &scratch, err);
-    *out_bytes = alloc.arena_bytes;
+    *out_bytes = alloc.workspace_bytes;
     arena_fini(&scratch);
     return status;
 }
@@ -200,7 +200,7 @@ static enum status count_bytes(const struct rt_method *method, const struct rt_p
 {
     *out_bytes = 0;
     if (method->code.step_count == 0) {
-        TRY(arena_bytes(method->code.blocks[0], plan, values, out_bytes, err));
+        TRY(workspace_bytes(method->code.blocks[0], plan, values, out_bytes, err));
     }
     *out_bytes = add_bytes(*out_bytes, state_bytes(method));
     for (uint32_t i = 0; i < rt_method_result_count(method); i++) {

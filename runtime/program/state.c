@@ -16,7 +16,7 @@
 
 /*
  * One buffer under one name; nameless ones only where methods share memory at all: every method has
- * an arena 0 of its own, the others belong to the program.
+ * a memory 0 of its own, the others belong to the program.
  */
 static bool is_same_buffer(const struct rt_state_cell *cell, const struct pte_plan *plan,
                            const struct pte_tensor *t)
@@ -28,7 +28,8 @@ static bool is_same_buffer(const struct rt_state_cell *cell, const struct pte_pl
     if (s->name[0] != '\0' || t->name[0] != '\0') {
         return strcmp(s->name, t->name) == 0;
     }
-    return s->arena == t->arena && s->offset == t->offset && (s->arena > 0 || cell->plan == plan);
+    return s->memory == t->memory && s->offset == t->offset &&
+           (s->memory > 0 || cell->plan == plan);
 }
 
 static enum status grow(struct rt_state_cells *cells, struct error *err)

@@ -29,8 +29,8 @@ struct rt_state_cells {
 
 /*
  * The cell of mutable buffer |tensor| of |plan|: an existing one if another method has the buffer
- * under the same name or at the same place of a shared arena, otherwise a new one. ST_UNSUPPORTED
- * if its initial content is in a file that was not given.
+ * under the same name or at the same place of a shared memory of the file, otherwise a new one.
+ * ST_UNSUPPORTED if its initial content is in a file that was not given.
  */
 MUST_CHECK enum status rt_state_cells_add(struct rt_state_cells *cells, struct hal_device *device,
                                           const struct pte_plan *plan,

@@ -74,9 +74,9 @@ static bool find_spare(const struct vm *vm, uint32_t index, uint32_t *out_state)
 static void put_words(struct rt_invocation *inv, const struct rt_block *block)
 {
     struct vm *vm = vm_of(inv);
-    uint8_t *arena = vm_map(vm->arena);
+    uint8_t *workspace = vm_map(vm->workspace);
     uint32_t state;
-    rt_words_put(vm->plan, vm->words, arena);
+    rt_words_put(vm->plan, vm->words, workspace);
     for (uint32_t i = 0; i < block->graph.output_count; i++) {
         uint32_t base = vm->plan->results[i].base;
         if (!find_spare(vm, i, &state)) {
@@ -86,7 +86,7 @@ static void put_words(struct rt_invocation *inv, const struct rt_block *block)
         vm->spares[state].has_base = base != RT_NO_BASE && vm->slots[RT_SLOT_INPUT + base].buffer ==
                                                                inv->state->current[cell];
         if (vm->spares[state].has_base) {
-            rt_words_put_stale(vm->plan, i, &vm->spares[state].stale, arena);
+            rt_words_put_stale(vm->plan, i, &vm->spares[state].stale, workspace);
         }
     }
 }
@@ -98,7 +98,7 @@ static void read_written(struct vm *vm)
     for (uint32_t i = 0; i < vm->plan->result_count; i++) {
         if (find_spare(vm, i, &state)) {
             vm->spares[state].written = vm->spares[state].has_base
-                                            ? rt_words_written(vm->plan, i, vm_map(vm->arena))
+                                            ? rt_words_written(vm->plan, i, vm_map(vm->workspace))
                                             : (struct rt_rows){0};
         }
     }
@@ -123,10 +123,10 @@ static enum status allocate_outputs(struct rt_invocation *inv, const struct rt_b
         vm->slots[rt_slot_result(graph->input_count, i)] =
             vm->outputs[i] ? vm->outputs[i]->binding : (struct hal_binding){0};
     }
-    TRY(vm_allocate(inv, vm->plan->arena_bytes, &vm->arena));
-    vm->slots[RT_SLOT_ARENA] = vm->arena->binding;
-    if (inv->method->poison_arenas && vm->plan->arena_bytes > 0) {
-        memset(vm_map(vm->arena), 0xff, vm->plan->arena_bytes);
+    TRY(vm_allocate(inv, vm->plan->workspace_bytes, &vm->workspace));
+    vm->slots[RT_SLOT_WORKSPACE] = vm->workspace->binding;
+    if (inv->method->poison_workspaces && vm->plan->workspace_bytes > 0) {
+        memset(vm_map(vm->workspace), 0xff, vm->plan->workspace_bytes);
     }
     put_words(inv, block);
     return ST_OK;
@@ -227,8 +227,8 @@ void vm_block_leave(struct vm *vm)
         vm_drop(vm, vm->outputs[i]);
         vm->outputs[i] = NULL;
     }
-    vm_drop(vm, vm->arena);
-    vm->arena = NULL;
+    vm_drop(vm, vm->workspace);
+    vm->workspace = NULL;
     rt_plan_unref(vm->plan);
     vm->plan = NULL;
 }

@@ -78,7 +78,7 @@ struct vm {
     uint64_t steps_left;
     enum hal_caller caller; /* what this thread does of a block */
     struct rt_plan *plan;   /* of the running block: ref held */
-    struct vm_memory *arena;
+    struct vm_memory *workspace;
     atomic_uint arrivals; /* of the walk and of the block's completion: the second one goes on */
     enum status reached;
 };

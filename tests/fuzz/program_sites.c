@@ -297,7 +297,7 @@ static void visit_tensor(struct walk *w, const struct flatbuf_table *t)
     absent(w, t, tensor_shape_dynamism);
     absent(w, t, tensor_data_buffer_idx);
     if (table(w, t, tensor_allocation_info, &inner)) {
-        scalar(w, &inner, allocation_memory_id, 4, SITE_ARENA);
+        scalar(w, &inner, allocation_memory_id, 4, SITE_MEMORY);
         scalar(w, &inner, allocation_memory_offset_low, 4, SITE_OFFSET);
         scalar(w, &inner, allocation_memory_offset_high, 4, SITE_OFFSET);
     }
@@ -408,7 +408,7 @@ static void visit_plan(struct walk *w, const struct flatbuf_table *t)
     tables(w, t, plan_chains, TABLE_OTHER, visit_chain);
     tables(w, t, plan_operators, TABLE_OTHER, visit_operator);
     tables(w, t, plan_delegates, TABLE_OTHER, visit_delegate);
-    scalars(w, t, plan_non_const_buffer_sizes, 8, SITE_ARENA_BYTES);
+    scalars(w, t, plan_non_const_buffer_sizes, 8, SITE_MEMORY_BYTES);
 }
 
 static void visit_segment(struct walk *w, const struct flatbuf_table *t)

@@ -111,7 +111,7 @@ static void check_tensors(const struct pte_value *values)
     assert_int_equal(constant->bytes.len, 24);
     const struct pte_tensor *state = values[SV_STATE].tensor;
     assert_int_equal(state->storage, PTE_PLANNED);
-    assert_int_equal(state->arena, 0);
+    assert_int_equal(state->memory, 0);
     assert_int_equal(state->offset, 64);
     assert_string_equal(state->name, "module.state");
     assert_int_equal(values[SV_UNBOUND].tensor->storage, PTE_UNBOUND);
@@ -146,8 +146,8 @@ static void check_plan(const struct pte_plan *plan)
     assert_int_equal(plan->output_count, 2);
     assert_int_equal(plan->outputs[1], SV_STRING);
     assert_string_equal(plan->operators[0], "aten::add.out");
-    assert_int_equal(plan->arena_count, 1);
-    assert_int_equal(plan->arena_bytes[0], 88);
+    assert_int_equal(plan->memory_count, 1);
+    assert_int_equal(plan->memory_bytes[0], 88);
     assert_int_equal(plan->instr_count, SI_COUNT);
     assert_int_equal(plan->instrs[SI_KERNEL].kind, PTE_KERNEL);
     assert_int_equal(plan->instrs[SI_KERNEL].arg_count, 5);

@@ -33,7 +33,7 @@ static void open_world(struct world *w, const char *model)
     *w = (struct world){0};
     assert_ok(w->err, hal_device_open("cpu", &two, &w->device, &w->err));
     assert_ok(w->err, hal_pool_new(w->device, POOL_BYTES, &w->pool, &w->err));
-    const struct rt_load_options options = {.device = w->device, .poison_arenas = true};
+    const struct rt_load_options options = {.device = w->device, .poison_workspaces = true};
     w->program = load_model(model, &options);
 }
 

@@ -103,7 +103,7 @@ static void open_world_of(struct world *w, const char *model, size_t pool_bytes,
     assert_ok(w->err, hal_device_open("cpu", &two, &w->device, &w->err));
     assert_ok(w->err, hal_pool_new(w->device, pool_bytes, &w->pool, &w->err));
     const struct rt_load_options options = {
-        .device = w->device, .steps_max = steps_max, .poison_arenas = true};
+        .device = w->device, .steps_max = steps_max, .poison_workspaces = true};
     w->program = load_model(model, &options);
 }
 
