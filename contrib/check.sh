@@ -51,12 +51,11 @@ check_twice() {
 }
 
 # Every test of the HAL, against a running server and of a unit runs under ThreadSanitizer, except:
-# * test_bind, which calls every bundled model at all its sizes and takes more than 200 s;
 # * test_changed_files, in which the handler of SIGBUS maps zeros over a page that another thread
 #   reads: that is its purpose, and the sanitizer takes mmap() for a write that races;
 # * tests of Vulkan, whose driver has threads of its own. These are compiled without the sanitizer,
 #   which would see races in them.
-THREADS_EXCLUDE='/test_(bind|changed_files)$|vulkan|run_devices'
+THREADS_EXCLUDE='/test_changed_files$|vulkan|run_devices'
 thread_tests() {
     # shellcheck disable=SC2016 # for make, not for the shell
     printf 'include Makefile\nprint:\n\t@echo $(TESTS)\n' | make -s -f - print | tr ' ' '\n' |

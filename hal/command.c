@@ -120,8 +120,7 @@ static enum status append(struct hal_command *command, const struct hal_record *
     struct hal_binding *bindings = arena_array(arena, like->binding_count, sizeof(*bindings));
     void *constants = arena_alloc(arena, like->constants_bytes);
     if (!record || !bindings || !constants) {
-        return error_set(err, ST_EXHAUSTED, "no memory to record a command, %zu bytes are in use",
-                         arena->used_bytes);
+        return arena_fail(arena, "a command buffer", err);
     }
     *record = *like;
     for (uint32_t i = 0; i < like->binding_count; i++) {

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "hal/device.h"
+#include "runtime/code/fold.h"
 #include "runtime/passes/batch.h"
 #include "runtime/passes/passes.h"
 
@@ -44,7 +45,7 @@ static enum status find_numbers(struct rt_block *block, struct error *err)
     block->symbols = arena_array(&graph->arena, dims->expr_count, sizeof(*block->symbols));
     block->values = arena_array(&graph->arena, dims->expr_count, sizeof(*block->values));
     if (!block->symbols || !block->values) {
-        return error_set(err, ST_EXHAUSTED, "no memory for the method, or it is too large");
+        return arena_fail(&graph->arena, "the method", err);
     }
     for (uint32_t i = 1; i < dims->expr_count; i++) {
         bool is_free = dims->exprs[i].kind == RT_EXPR_SYMBOL && dims->solved[i].expr == i;
@@ -76,15 +77,15 @@ enum status rt_block_compile(struct rt_block *block, bool fuses, struct error *e
     TRY(rt_pass_resolve(graph, err));
     TRY(rt_pass_elide(graph, err));
     TRY(fuses ? rt_pass_quantize(graph, err) : ST_OK);
-    TRY(rt_pass_fold(graph, device, err));
+    TRY(rt_fold_constants(graph, device, err));
     TRY(rt_pass_permute(graph, err));
-    TRY(rt_pass_fold(graph, device, err));
+    TRY(rt_fold_constants(graph, device, err));
     TRY(fuses ? rt_pass_normalize(graph, err) : ST_OK);
     TRY(rt_pass_lower(graph, err));
-    TRY(rt_pass_fold(graph, device, err));
+    TRY(rt_fold_constants(graph, device, err));
     TRY(fuses ? rt_pass_fuse(graph, err) : ST_OK);
     TRY(rt_pass_layout(graph, err));
-    TRY(rt_pass_fold(graph, device, err));
+    TRY(rt_fold_constants(graph, device, err));
     TRY(fuses ? rt_pass_chain(graph, err) : ST_OK);
     return make_flow(block, err);
 }

@@ -30,7 +30,7 @@ static enum status open_block(struct import *im)
     }
     if (!IMPORT_ROOM(im, code->blocks, code->block_count, im->block_capacity) ||
         !(block = calloc(1, sizeof(*block)))) {
-        return rt_import_too_large(im);
+        return rt_import_fail_full(im);
     }
     rt_block_init(block, im->plan->name, im->device, im->files);
     code->blocks[code->block_count++] = block;
@@ -48,7 +48,7 @@ enum status rt_import_add_step(struct import *im, struct rt_step step)
         return error_set(im->err, ST_TOO_LARGE, "more than %d steps", STEPS_MAX);
     }
     if (!IMPORT_ROOM(im, code->steps, code->step_count, im->step_capacity)) {
-        return rt_import_too_large(im);
+        return rt_import_fail_full(im);
     }
     code->steps[code->step_count++] = step;
     return ST_OK;
@@ -57,7 +57,7 @@ enum status rt_import_add_step(struct import *im, struct rt_step step)
 enum status rt_import_add_out(struct import *im, uint32_t reg, uint32_t value, uint32_t extent)
 {
     if (!IMPORT_ROOM(im, im->outs, im->out_count, im->out_capacity)) {
-        return rt_import_too_large(im);
+        return rt_import_fail_full(im);
     }
     im->outs[im->out_count++] = (struct rt_import_output){reg, value, extent};
     return ST_OK;
@@ -119,7 +119,7 @@ static enum status close_outs(struct import *im)
     graph->outputs = arena_array(&graph->arena, (size_t)im->out_count * 2, sizeof(uint32_t));
     block->outs = arena_array(&graph->arena, im->out_count, sizeof(*block->outs));
     if (!number_of || !graph->outputs || !block->outs) {
-        return rt_import_too_large(im);
+        return rt_import_fail_full(im);
     }
     for (uint32_t i = 0; i < im->out_count; i++) {
         const struct rt_import_output *out = &im->outs[i];
@@ -211,7 +211,7 @@ enum status rt_import_end_block(struct import *im, uint32_t position)
 enum status rt_import_enqueue(struct import *im, struct rt_step step)
 {
     if (!IMPORT_ROOM(im, im->queue, im->queue_count, im->queue_capacity)) {
-        return rt_import_too_large(im);
+        return rt_import_fail_full(im);
     }
     step.origin = im->position;
     im->queue[im->queue_count++] = step;

@@ -107,7 +107,7 @@ static enum status end_single_block(struct import *im)
     graph->outputs = arena_array(&graph->arena, (size_t)plan->output_count + im->states->count,
                                  sizeof(*graph->outputs));
     if (!graph->outputs) {
-        return rt_import_too_large(im);
+        return rt_import_fail_full(im);
     }
     for (uint32_t i = 0; i < plan->output_count; i++) {
         if (rt_import_use(im, plan->outputs[i], &graph->outputs[i]) != ST_OK) {
@@ -172,7 +172,7 @@ enum status rt_import_end(struct import *im)
     code->result_count = plan->output_count;
     code->results = arena_array(&code->arena, plan->output_count, sizeof(*code->results));
     if (!code->results) {
-        return rt_import_too_large(im);
+        return rt_import_fail_full(im);
     }
     TRY(rt_import_arrive(im, plan->instr_count));
     if (code->step_count == 0 && im->queue_count == 0 && im->out_count == 0) {

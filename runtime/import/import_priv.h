@@ -84,7 +84,8 @@ struct import {
 
 /* ---- values.c / kernels.c -------------------------------------------------------------------- */
 
-enum status rt_import_too_large(struct import *im);
+/* The error for memory that the import did not get, from an arena or from the heap. */
+enum status rt_import_fail_full(struct import *im);
 
 /* The graph value of plan value |index|: a scalar, a tensor or a none. Read it once for each use:
  * another write may follow. */

@@ -99,7 +99,7 @@ static enum status declare_out_list(struct import *im, uint32_t index, uint32_t 
     }
     uint32_t *items = arena_array(&im->graph->arena, v->list.count, sizeof(*items));
     if (!items) {
-        return rt_import_too_large(im);
+        return rt_import_fail_full(im);
     }
     for (uint32_t i = 0; i < v->list.count; i++) {
         TRY(declare_out(im, v->list.values[i], &items[i]));
@@ -448,7 +448,7 @@ static enum status make_room(struct import *im, const struct pte_plan *plan,
     size_t count = (size_t)plan->value_count + IMPORT_STATES_MAX;
     struct pte_value *values = arena_array(&im->code->arena, count, sizeof(*values));
     if (!values || count > UINT32_MAX) {
-        return rt_import_too_large(im);
+        return rt_import_fail_full(im);
     }
     memcpy(values, plan->values, plan->value_count * sizeof(*values));
     for (uint32_t i = plan->value_count; i < count; i++) {
@@ -495,7 +495,7 @@ enum status rt_import_kernels(struct rt_files *files, const struct pte_plan *pla
     struct pte_plan roomy;
     TRY(make_room(&im, plan, &roomy));
     if (!allocate(&im)) {
-        return rt_import_too_large(&im);
+        return rt_import_fail_full(&im);
     }
     TRY(rt_liveness_make(&im.live, im.plan, &code->arena, err));
     TRY(rt_import_begin(&im));

@@ -251,7 +251,7 @@ static enum status find_reads(struct rt_liveness *live, const struct pte_plan *p
     uint32_t values = plan->value_count;
     r.stretch = arena_array(arena, values, sizeof(*r.stretch));
     if (!r.stretch || !find_names(&r.names, arena)) {
-        return error_set(err, ST_EXHAUSTED, "no memory for the method, or it is too large");
+        return arena_fail(arena, "the method", err);
     }
     for (uint32_t i = 0; i < plan->input_count; i++) {
         live->is_written[plan->inputs[i]] = true;
@@ -268,7 +268,7 @@ static enum status find_reads(struct rt_liveness *live, const struct pte_plan *p
     live->reads = arena_array(arena, r.count, sizeof(*live->reads));
     r.fill = arena_array(arena, values, sizeof(*r.fill));
     if (!live->reads || !r.fill) {
-        return error_set(err, ST_EXHAUSTED, "no memory for the method, or it is too large");
+        return arena_fail(arena, "the method", err);
     }
     memcpy(r.fill, live->first, values * sizeof(*r.fill));
     memset(r.stretch, 0, values * sizeof(*r.stretch));
@@ -294,7 +294,7 @@ enum status rt_liveness_make(struct rt_liveness *live, const struct pte_plan *pl
     };
     if (!live->first || !live->last || !live->is_exposed || !live->is_written || !live->is_result ||
         !live->is_target || !live->end || !live->written || !live->loop_end) {
-        return error_set(err, ST_EXHAUSTED, "no memory for the method, or it is too large");
+        return arena_fail(arena, "the method", err);
     }
     find_stretches(live, plan);
     TRY(find_reads(live, plan, arena, err));

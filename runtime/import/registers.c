@@ -39,7 +39,7 @@ enum status rt_import_add_register(struct import *im, struct rt_register r, uint
     struct rt_code *code = im->code;
     if (!IMPORT_ROOM(im, im->writers, code->register_count, im->writer_capacity) ||
         !IMPORT_ROOM(im, code->registers, code->register_count, im->register_capacity)) {
-        return rt_import_too_large(im);
+        return rt_import_fail_full(im);
     }
     im->writers[code->register_count] = (struct rt_import_writer){0};
     code->registers[code->register_count] = r;
@@ -120,7 +120,7 @@ enum status rt_import_add_input(struct import *im, uint32_t reg, uint32_t value)
                              sizeof(*graph->inputs)) ||
         !rt_import_make_room(&graph->arena, (void **)&im->block->ins, graph->input_count,
                              &im->graph_inputs_capacity, sizeof(*im->block->ins))) {
-        return rt_import_too_large(im);
+        return rt_import_fail_full(im);
     }
     im->block->ins[graph->input_count] = reg;
     graph->inputs[graph->input_count++] = value;

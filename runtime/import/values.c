@@ -11,9 +11,11 @@
 #include "runtime/ops/known.h"
 #include "runtime/ops/op.h"
 
-enum status rt_import_too_large(struct import *im)
+enum status rt_import_fail_full(struct import *im)
 {
-    return error_set(im->err, ST_EXHAUSTED, "no memory for the method, or it is too large");
+    const struct arena *code = &im->code->arena;
+    bool is_graph = im->graph && im->graph->arena.refusal != ST_OK;
+    return arena_fail(is_graph ? &im->graph->arena : code, "the method", im->err);
 }
 
 /* ---- tensors --------------------------------------------------------------------------------- */
@@ -78,7 +80,7 @@ enum status rt_import_declare(struct import *im, const struct pte_tensor *t, uin
     uint32_t value = rt_graph_tensor(im->graph, t->dtype, t->shape.rank, NULL);
     struct rt_dim *declared = arena_array(&im->graph->arena, t->shape.rank, sizeof(struct rt_dim));
     if (!declared || value == 0) {
-        return rt_import_too_large(im);
+        return rt_import_fail_full(im);
     }
     for (uint8_t i = 0; i < t->shape.rank; i++) {
         declared[i] = rt_dim_of(t->shape.dims[i]);
@@ -167,7 +169,7 @@ enum status rt_import_own_state(struct import *im, uint32_t delegate, uint32_t n
     }
     struct pte_tensor *own = arena_alloc(&im->code->arena, sizeof(*own));
     if (!own) {
-        return rt_import_too_large(im);
+        return rt_import_fail_full(im);
     }
     uint64_t end = im->plan->memory_count > 0 ? im->plan->memory_bytes[0] : 0;
     for (uint32_t i = 0; i < im->own_count; i++) {
@@ -316,7 +318,7 @@ static enum status use_ints(struct import *im, const struct pte_list *list, uint
 {
     struct rt_dim *items = arena_array(&im->graph->arena, list->count, sizeof(*items));
     if (!items) {
-        return rt_import_too_large(im);
+        return rt_import_fail_full(im);
     }
     for (uint32_t i = 0; i < list->count; i++) {
         uint32_t item;
@@ -331,7 +333,7 @@ static enum status use_tensors(struct import *im, const struct pte_list *list, u
 {
     uint32_t *items = arena_array(&im->graph->arena, list->count, sizeof(*items));
     if (!items) {
-        return rt_import_too_large(im);
+        return rt_import_fail_full(im);
     }
     for (uint32_t i = 0; i < list->count; i++) {
         if (list->values[i] == PTE_NO_VALUE) {

@@ -189,7 +189,7 @@ static enum status ints_argument(struct rt_vulkan_import *v, uint32_t index, uin
     }
     struct rt_dim *items = arena_array(&v->graph->arena, value->count, sizeof(*items));
     if (!items) {
-        return error_set(v->err, ST_EXHAUSTED, "no memory for the method, or it is too large");
+        return arena_fail(&v->graph->arena, "the method", v->err);
     }
     for (uint32_t i = 0; i < value->count; i++) {
         if (value->kind == VK_INT_LIST) {
@@ -210,7 +210,7 @@ static enum status doubles_argument(struct rt_vulkan_import *v, uint32_t index, 
     }
     double *items = arena_array(&v->graph->arena, value->count, sizeof(*items));
     if (!items) {
-        return error_set(v->err, ST_EXHAUSTED, "no memory for the method, or it is too large");
+        return arena_fail(&v->graph->arena, "the method", v->err);
     }
     for (uint32_t i = 0; i < value->count; i++) {
         items[i] = value->kind == VK_INT_LIST ? (double)value->ints[i] : value->floats[i];
@@ -228,7 +228,7 @@ static enum status tensors_argument(struct rt_vulkan_import *v, uint32_t index, 
     }
     uint32_t *items = arena_array(&v->graph->arena, value->count, sizeof(*items));
     if (!items) {
-        return error_set(v->err, ST_EXHAUSTED, "no memory for the method, or it is too large");
+        return arena_fail(&v->graph->arena, "the method", v->err);
     }
     for (uint32_t i = 0; i < value->count; i++) {
         if (or_none && v->payload.values[value->values[i]].kind == VK_NULL) {
@@ -407,8 +407,7 @@ static enum status declare_outs(struct rt_vulkan_import *v, const struct rt_vulk
             uint32_t items = list->kind == VK_VALUE_LIST ? list->count : 0;
             uint32_t *tensors = arena_array(&v->graph->arena, items, sizeof(*tensors));
             if (!tensors) {
-                return error_set(v->err, ST_EXHAUSTED,
-                                 "no memory for the method, or it is too large");
+                return arena_fail(&v->graph->arena, "the method", v->err);
             }
             for (uint32_t i = 0; i < items; i++) {
                 tensors[i] = rt_graph_tensor(v->graph, out_dtype(v, row, i), 0, NULL);

@@ -26,7 +26,7 @@ void *rt_xnnpack_take(struct rt_xnnpack_reader *r, size_t count, size_t size)
 {
     void *mem = arena_array(r->arena, count, size);
     if (!mem) {
-        error_set(r->err, ST_EXHAUSTED, "no memory for the payload, or it is too large");
+        arena_fail(r->arena, "the payload", r->err);
     }
     return mem;
 }

@@ -50,7 +50,7 @@ static enum status copy_graph(struct rt_graph *graph, const struct rt_graph *fro
     struct rt_value *values = copy(arena, from->values, from->value_count, sizeof(*values));
     struct rt_node *nodes = copy(arena, from->nodes, from->node_count, sizeof(*nodes));
     if (!values || !nodes || (from->dims.exprs && !copy_dims(&graph->dims, &from->dims, arena))) {
-        return error_set(err, ST_EXHAUSTED, "no memory for the method, or it is too large");
+        return arena_fail(&graph->arena, "the method", err);
     }
     graph->values = values;
     graph->value_count = graph->value_capacity = from->value_count;
@@ -81,7 +81,7 @@ static enum status widen(const struct making *m, uint32_t value, struct rt_dim *
     }
     *out_dims = copy(&graph->arena, v->dims, v->rank, sizeof(**out_dims));
     if (!*out_dims) {
-        return error_set(m->err, ST_EXHAUSTED, "no memory for the method, or it is too large");
+        return arena_fail(&graph->arena, "the method", m->err);
     }
     (*out_dims)[0] = rt_dim_mul(&graph->dims, m->rows, v->dims[0]);
     m->has_rows[value] = true;
@@ -214,7 +214,7 @@ enum status rt_graph_batch(struct rt_graph *graph, const struct rt_graph *from, 
     };
     TRY(rt_graph_check(graph, err));
     if (!m.has_rows) {
-        return error_set(err, ST_EXHAUSTED, "no memory for the method, or it is too large");
+        return arena_fail(&graph->arena, "the method", err);
     }
     memset(m.has_rows, 0, from->value_count * sizeof(bool));
     for (uint32_t i = 0; i < graph->input_count; i++) {

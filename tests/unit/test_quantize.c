@@ -15,11 +15,13 @@
 #include "hal/cpu/isa.h"
 #include "hal/device.h"
 #include "hal/queue.h"
+#include "runtime/code/fold.h"
 #include "runtime/ops/apply.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/passes.h"
 #include "runtime/plan/flow.h"
 #include "runtime/plan/plan.h"
+#include "tests/hal/levels.h"
 #include "tests/unit/unit.h"
 
 struct fixture {
@@ -180,12 +182,12 @@ static void compile(struct fixture *f, bool quantizes)
     if (quantizes) {
         assert_ok(f->err, rt_pass_quantize(&f->graph, &f->err));
     }
-    assert_ok(f->err, rt_pass_fold(&f->graph, f->device, &f->err));
+    assert_ok(f->err, rt_fold_constants(&f->graph, f->device, &f->err));
     assert_ok(f->err, rt_pass_lower(&f->graph, &f->err));
-    assert_ok(f->err, rt_pass_fold(&f->graph, f->device, &f->err));
+    assert_ok(f->err, rt_fold_constants(&f->graph, f->device, &f->err));
     assert_ok(f->err, rt_pass_fuse(&f->graph, &f->err));
     assert_ok(f->err, rt_pass_layout(&f->graph, &f->err));
-    assert_ok(f->err, rt_pass_fold(&f->graph, f->device, &f->err));
+    assert_ok(f->err, rt_fold_constants(&f->graph, f->device, &f->err));
 }
 
 /* How many nodes are of |op|. */
@@ -277,7 +279,7 @@ static void compare(build_f *build, const void *arg, const char *op)
         for (int is_signed = 0; is_signed < 2; is_signed++) {
             struct fixture f;
             size_t bytes, same;
-            if (!hal_cpu_isa_supported((enum hal_cpu_isa)isa)) {
+            if (!has_level((enum hal_cpu_isa)isa)) {
                 continue;
             }
             begin(&f, level, 7, is_signed);
