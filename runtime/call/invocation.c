@@ -32,7 +32,7 @@ static void count_io(const struct rt_method *method, uint32_t *out_inputs, uint3
     const struct rt_graph *entry = code->block_count > 0 ? &code->blocks[0]->graph : NULL;
     *out_inputs = entry ? entry->input_count : rt_method_input_count(method);
     *out_outputs =
-        entry && code->step_count == 0 ? entry->output_count : rt_method_result_count(method);
+        entry && code->stmt_count == 0 ? entry->output_count : rt_method_result_count(method);
 }
 
 /* Words of the entry, in the larger of its two forms. */

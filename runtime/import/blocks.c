@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Blocks, and the steps queued after them.
+ * Blocks, and the statements queued after them.
  *
  * Calls go into the current block's graph as long as possible. A call that the host executes is
  * queued after the block, and its result is pending; so are the rows of an output whose extent
  * depends on data. The block ends when a graph needs a pending value, at a jump, and at the target
- * of a jump: values that are still needed go into registers, the queued steps follow, and an empty
- * block begins.
+ * of a jump: values that are still needed go into registers, the queued statements follow, and an
+ * empty block begins.
  */
 #include "config.h"
 
@@ -19,7 +19,7 @@
 
 /* Each block has its own graph and plan cache. */
 #define BLOCKS_MAX 4096
-#define STEPS_MAX 131072
+#define STATEMENTS_MAX 131072
 
 static enum status open_block(struct import *im)
 {
@@ -41,16 +41,16 @@ static enum status open_block(struct import *im)
     return ST_OK;
 }
 
-enum status rt_import_add_step(struct import *im, struct rt_step step)
+enum status rt_import_add_stmt(struct import *im, struct rt_stmt stmt)
 {
     struct rt_code *code = im->code;
-    if (code->step_count == STEPS_MAX) {
-        return error_set(im->err, ST_TOO_LARGE, "more than %d steps", STEPS_MAX);
+    if (code->stmt_count == STATEMENTS_MAX) {
+        return error_set(im->err, ST_TOO_LARGE, "more than %d statements", STATEMENTS_MAX);
     }
-    if (!IMPORT_ROOM(im, code->steps, code->step_count, im->step_capacity)) {
+    if (!IMPORT_ROOM(im, code->stmts, code->stmt_count, im->stmt_capacity)) {
         return rt_import_fail_full(im);
     }
-    code->steps[code->step_count++] = step;
+    code->stmts[code->stmt_count++] = stmt;
     return ST_OK;
 }
 
@@ -147,7 +147,7 @@ static enum status close_outs(struct import *im)
 static enum status flush_queue(struct import *im)
 {
     for (uint32_t i = 0; i < im->queue_count; i++) {
-        TRY(rt_import_add_step(im, im->queue[i]));
+        TRY(rt_import_add_stmt(im, im->queue[i]));
     }
     im->queue_count = 0;
     return ST_OK;
@@ -199,7 +199,7 @@ enum status rt_import_end_block(struct import *im, uint32_t position)
     bool has_outs = im->out_count > 0;
     if (has_outs) {
         TRY(close_outs(im));
-        TRY(rt_import_add_step(im, (struct rt_step){.kind = RT_STEP_BLOCK,
+        TRY(rt_import_add_stmt(im, (struct rt_stmt){.kind = RT_STMT_BLOCK,
                                                     .target = im->code->block_count - 1,
                                                     .origin = position}));
     }
@@ -208,13 +208,13 @@ enum status rt_import_end_block(struct import *im, uint32_t position)
     return has_outs ? open_block(im) : ST_OK;
 }
 
-enum status rt_import_enqueue(struct import *im, struct rt_step step)
+enum status rt_import_enqueue(struct import *im, struct rt_stmt stmt)
 {
     if (!IMPORT_ROOM(im, im->queue, im->queue_count, im->queue_capacity)) {
         return rt_import_fail_full(im);
     }
-    step.origin = im->position;
-    im->queue[im->queue_count++] = step;
+    stmt.origin = im->position;
+    im->queue[im->queue_count++] = stmt;
     return ST_OK;
 }
 
@@ -325,11 +325,12 @@ enum status rt_import_arrive(struct import *im, uint32_t position)
     }
     TRY(rt_import_end_block(im, position));
     im->has_branched = true;
-    im->step_of[position] = im->code->step_count;
+    im->stmt_of[position] = im->code->stmt_count;
     return ST_OK;
 }
 
-/* May |index| be written now, or does a queued step still have to read or write its register? */
+/* May |index| be written now, or does a queued statement still have to read or write its register?
+ */
 static bool is_reserved(const struct import *im, uint32_t index)
 {
     return im->slots[index].is_held || im->slots[index].place == RT_PLACE_PENDING;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls that the host executes as steps after the current block: scalars, sizes, reads, rows. */
+/* Calls that the host executes as statements after the current block: scalars, sizes, reads, rows.
+ */
 #include "config.h"
 
 #include "runtime/import/import_priv.h"
@@ -107,10 +108,10 @@ static enum status import_scalar(struct import *im, enum rt_scalar_op op,
     for (uint32_t i = 0; i < count; i++) {
         TRY(rt_import_capture(im, instr->args[i], &regs[i]));
     }
-    struct rt_step step = {
-        .kind = RT_STEP_SCALAR, .op = (uint8_t)op, .a = regs[0], .b = regs[1], .c = regs[2]};
-    TRY(rt_import_give_pending(im, target, kind, &step.target));
-    return rt_import_enqueue(im, step);
+    struct rt_stmt stmt = {
+        .kind = RT_STMT_SCALAR, .op = (uint8_t)op, .a = regs[0], .b = regs[1], .c = regs[2]};
+    TRY(rt_import_give_pending(im, target, kind, &stmt.target));
+    return rt_import_enqueue(im, stmt);
 }
 
 /* Sizes of tensors in the graph become expressions; other sizes are read from the register. */
@@ -120,7 +121,7 @@ static enum status import_size(struct import *im, const struct pte_instr *instr,
     uint32_t tensor = instr->args[0], target = instr->args[is_numel ? 1 : 2];
     const struct pte_value *v = &im->plan->values[tensor];
     const struct rt_import_slot *slot = &im->slots[tensor];
-    struct rt_step step = {.kind = RT_STEP_SIZE, .op = RT_STEP_NUMEL};
+    struct rt_stmt stmt = {.kind = RT_STMT_SIZE, .op = RT_STMT_NUMEL};
     struct rt_import_operand dim;
     *out_is_done = v->kind == PTE_TENSOR && slot->current == 0 &&
                    (slot->place == RT_PLACE_REGISTER || slot->place == RT_PLACE_PENDING);
@@ -135,17 +136,17 @@ static enum status import_size(struct import *im, const struct pte_instr *instr,
         if (!dim.is_constant || dim.kind != RT_INT || d < 0 || d >= rank) {
             return error_set(im->err, ST_INVALID, "a tensor of rank %d has no such dim", (int)rank);
         }
-        step.op = (uint8_t)d;
+        stmt.op = (uint8_t)d;
     }
-    TRY(rt_import_capture(im, tensor, &step.a));
-    TRY(rt_import_give_pending(im, target, RT_INT, &step.target));
-    return rt_import_enqueue(im, step);
+    TRY(rt_import_capture(im, tensor, &stmt.a));
+    TRY(rt_import_give_pending(im, target, RT_INT, &stmt.target));
+    return rt_import_enqueue(im, stmt);
 }
 
 static enum status import_read(struct import *im, const struct pte_instr *instr)
 {
     const struct pte_value *v = &im->plan->values[instr->args[0]];
-    struct rt_step step = {.kind = RT_STEP_READ};
+    struct rt_stmt stmt = {.kind = RT_STMT_READ};
     if (v->kind != PTE_TENSOR) {
         return error_set(im->err, ST_INVALID, "argument 0 is %s, expected a tensor",
                          pte_kind_name(v->kind));
@@ -156,16 +157,16 @@ static enum status import_read(struct import *im, const struct pte_instr *instr)
     }
     enum rt_kind kind = of == DTYPE_FLOAT ? RT_FLOAT : of == DTYPE_BOOL ? RT_BOOL : RT_INT;
     TRY(check_scalar_target(im, instr->args[1]));
-    TRY(rt_import_capture(im, instr->args[0], &step.a));
-    TRY(rt_import_give_pending(im, instr->args[1], kind, &step.target));
-    return rt_import_enqueue(im, step);
+    TRY(rt_import_capture(im, instr->args[0], &stmt.a));
+    TRY(rt_import_give_pending(im, instr->args[1], kind, &stmt.target));
+    return rt_import_enqueue(im, stmt);
 }
 
 static enum status import_copy_index(struct import *im, const struct pte_instr *instr)
 {
     const struct pte_value *to = &im->plan->values[instr->args[0]];
     const struct pte_value *from = &im->plan->values[instr->args[1]];
-    struct rt_step step = {.kind = RT_STEP_COPY_INDEX};
+    struct rt_stmt stmt = {.kind = RT_STMT_COPY_INDEX};
     struct rt_import_operand index;
     if (to->kind != PTE_TENSOR || from->kind != PTE_TENSOR ||
         to->tensor->dtype != from->tensor->dtype || to->tensor->storage == PTE_CONSTANT ||
@@ -180,11 +181,11 @@ static enum status import_copy_index(struct import *im, const struct pte_instr *
         TRY(rt_import_end_block(im,
                                 im->position)); /* the target's content must be in its register */
     }
-    TRY(rt_import_capture(im, instr->args[1], &step.b));
-    TRY(rt_import_capture(im, instr->args[2], &step.c));
-    TRY(rt_import_give_pending(im, instr->args[0], RT_TENSOR, &step.target));
+    TRY(rt_import_capture(im, instr->args[1], &stmt.b));
+    TRY(rt_import_capture(im, instr->args[2], &stmt.c));
+    TRY(rt_import_give_pending(im, instr->args[0], RT_TENSOR, &stmt.target));
     rt_import_settle(im, instr->args[0]);
-    return rt_import_enqueue(im, step);
+    return rt_import_enqueue(im, stmt);
 }
 
 static enum status check_count(struct import *im, const struct pte_instr *instr, uint32_t count)

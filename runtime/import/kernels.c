@@ -436,9 +436,9 @@ static bool allocate(struct import *im)
     im->slots = arena_array(arena, plan->value_count, sizeof(*im->slots));
     im->touched = arena_array(arena, plan->value_count, sizeof(*im->touched));
     im->residents = arena_array(arena, residents_max(plan), sizeof(*im->residents));
-    im->step_of = arena_array(arena, (size_t)plan->instr_count + 1, sizeof(*im->step_of));
+    im->stmt_of = arena_array(arena, (size_t)plan->instr_count + 1, sizeof(*im->stmt_of));
     im->states->items = arena_array(arena, IMPORT_STATES_MAX, sizeof(*im->states->items));
-    return im->slots && im->touched && im->residents && im->step_of && im->states->items;
+    return im->slots && im->touched && im->residents && im->stmt_of && im->states->items;
 }
 
 /* Copies |plan| with room for values that the file does not have. */

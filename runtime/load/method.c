@@ -103,7 +103,7 @@ static void refine_extent(struct rt_io *io, const struct rt_register *r)
     }
 }
 
-/* A result of several steps: what computes it decides the kind. */
+/* A result of several statements: what computes it decides the kind. */
 static void refine_scalar(struct rt_io *io, const struct rt_register *r, bool is_computed)
 {
     static const struct {
@@ -194,12 +194,12 @@ static enum status compile(struct rt_method *method, bool fuses, struct error *e
     TRY(find_states(method, &states, err));
     TRY(rt_weights_find(code, &code->arena, &method->weights, err));
     code->blocks[0]->given_count = method->input_count;
-    code->blocks[0]->result_count = code->step_count == 0 ? method->result_count : 0;
+    code->blocks[0]->result_count = code->stmt_count == 0 ? method->result_count : 0;
     for (uint32_t i = 0; i < code->block_count; i++) {
         TRY(rt_block_compile(code->blocks[i], fuses, err));
     }
     rt_code_measure(code);
-    if (code->step_count > 0) {
+    if (code->stmt_count > 0) {
         method->callable = &vm_callable;
     }
     return check_results(method, err);
@@ -217,7 +217,7 @@ static void describe_results(struct rt_method *method)
         if (result->is_extent) {
             refine_extent(&method->results[i], &code->registers[result->reg]);
         }
-        if (code->step_count > 0) {
+        if (code->stmt_count > 0) {
             refine_scalar(&method->results[i], &code->registers[result->reg], result->is_computed);
         }
     }
@@ -287,7 +287,7 @@ enum status rt_load_method(struct rt_method *method, struct rt_program *program,
         .device = options->device,
         .share = atomic_fetch_add(&shares, 1) + 1,
         .poison_workspaces = options->poison_workspaces,
-        .steps_max = options->steps_max ? options->steps_max : RT_STEPS_MAX,
+        .statements_max = options->statements_max ? options->statements_max : RT_STATEMENTS_MAX,
     };
     rt_method_init(method);
     TRY(describe_all(method, err));

@@ -26,8 +26,8 @@ struct rt_files;
  * of the graph, and the written buffers are, in order, the outputs after the method's own. */
 struct rt_method_state {
     uint32_t cell; /* of the program */
-    uint32_t reg;  /* in code of several steps: the register that holds it at the beginning and at
-                      the end */
+    uint32_t reg;  /* in code of several statements: the register that holds it at the beginning and
+                      at  the end */
     bool is_written;
 };
 
@@ -45,7 +45,7 @@ struct rt_method {
     uint32_t share;            /* of the device (hal/queue.h): each method is a party */
     uint32_t weight;           /* of that share; 0 is 1 */
     bool poison_workspaces;
-    uint64_t steps_max;             /* of a call */
+    uint64_t statements_max;        /* of a call */
     struct error failure;           /* code ST_OK: none */
     struct rt_io *inputs, *results; /* owned */
     struct rt_code code;            /* meaningful without failure; no blocks without a file */

@@ -199,7 +199,7 @@ static enum status count_bytes(const struct rt_method *method, const struct rt_p
                                size_t *out_bytes, struct error *err)
 {
     *out_bytes = 0;
-    if (method->code.step_count == 0) {
+    if (method->code.stmt_count == 0) {
         TRY(workspace_bytes(method->code.blocks[0], plan, values, out_bytes, err));
     }
     *out_bytes = add_bytes(*out_bytes, state_bytes(method));
@@ -240,7 +240,7 @@ static enum status evaluate(struct rt_method *method, const struct shape *const 
         status = find_plan(entry, given, values, &plan, err);
     }
     if (status == ST_OK) {
-        status = method->code.step_count == 0 ? describe_outputs(method, values, out_infos, err)
+        status = method->code.stmt_count == 0 ? describe_outputs(method, values, out_infos, err)
                                               : describe_registers(method, inputs, out_infos, err);
     }
     if (status == ST_OK && out_bytes) {

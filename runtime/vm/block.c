@@ -243,7 +243,7 @@ enum status vm_block_finish(struct rt_invocation *inv, enum status status)
     }
     if (status == ST_OK) {
         read_written(vm);
-        status = take_outs(inv, vm->code->blocks[vm->code->steps[vm->pc].target]);
+        status = take_outs(inv, vm->code->blocks[vm->code->stmts[vm->pc].target]);
     }
     vm_block_leave(vm);
     vm->pc++;
