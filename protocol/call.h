@@ -42,7 +42,7 @@
 enum call_kind { CALL_NONE, CALL_TENSOR, CALL_SCALAR, CALL_STRING };
 
 /* What stands at a leaf. */
-struct call_slot {
+struct call_io {
     enum call_kind kind;
     enum dtype dtype;    /* of a tensor; I64, F64 or BOOL of a scalar */
     struct shape shape;  /* of a tensor; a dim of -1 is any size up to the bound */
@@ -51,8 +51,8 @@ struct call_slot {
 };
 
 struct call_method {
-    const struct sip *structure; /* the inputs' root is a sequence, a dict or nothing */
-    const struct call_slot *inputs, *results; /* by raw index */
+    const struct sip *structure;            /* the inputs' root is a sequence, a dict or nothing */
+    const struct call_io *inputs, *results; /* by raw index */
     uint32_t input_count, result_count;
 };
 
@@ -134,7 +134,7 @@ void call_print_example(const struct call_method *method, const struct shape *sh
                         struct buf *out);
 
 /* "float32[?,128]", "sint64", "string": as in signatures, but for bool. */
-#define CALL_SLOT_TEXT_MAX 160
-const char *call_print_slot(const struct call_slot *slot, char text[CALL_SLOT_TEXT_MAX]);
+#define CALL_IO_TEXT_MAX 160
+const char *call_print_io(const struct call_io *io, char text[CALL_IO_TEXT_MAX]);
 
 #endif

@@ -25,13 +25,12 @@ static void print_member(struct buf *out, const char *name, const char *text)
 
 /* ---- GET /v2/models/{m}/signature ------------------------------------------------------------ */
 
-static void print_slots(struct buf *out, const char *name, const struct call_slot *slots,
-                        uint32_t count)
+static void print_ios(struct buf *out, const char *name, const struct call_io *ios, uint32_t count)
 {
     buf_printf(out, ",\"%s\":[", name);
     for (uint32_t i = 0; i < count; i++) {
-        char text[CALL_SLOT_TEXT_MAX];
-        buf_printf(out, "%s\"%s\"", i ? "," : "", call_print_slot(&slots[i], text));
+        char text[CALL_IO_TEXT_MAX];
+        buf_printf(out, "%s\"%s\"", i ? "," : "", call_print_io(&ios[i], text));
     }
     buf_add_char(out, ']');
 }
@@ -71,8 +70,8 @@ enum status api_signature(struct request *request, struct error *err)
     buf_add_str(out, ",\"sipv\":" SIP_VERSION);
     print_member(out, "sip", signature->sip);
     print_readable(out, signature);
-    print_slots(out, "inputs", model->call.inputs, model->call.input_count);
-    print_slots(out, "results", model->call.results, model->call.result_count);
+    print_ios(out, "inputs", model->call.inputs, model->call.input_count);
+    print_ios(out, "results", model->call.results, model->call.result_count);
     buf_add_str(out, ",\"schema\":");
     call_print_schema(&model->call, out);
     buf_add_str(out, ",\"example\":");

@@ -86,7 +86,7 @@ static void resolve_jumps(struct import *im)
 static enum status add_state(struct import *im, const struct rt_state_use *use)
 {
     struct rt_graph *graph = im->graph;
-    uint32_t value = im->slots[use->index].current;
+    uint32_t value = im->contents[use->index].current;
     const struct rt_value *v = &graph->values[value];
     struct shape shape;
     if (v->kind != RT_TENSOR || v->dtype != use->tensor->dtype || !rt_value_shape(v, &shape) ||
@@ -134,9 +134,9 @@ static enum status save_result(struct import *im, uint32_t i)
     if (v->kind == PTE_STRING || v->kind == PTE_NULL) {
         return rt_import_add_register(im, rt_import_describe_register(v), &result->reg);
     }
-    if (im->slots[index].place == RT_PLACE_NONE) {
+    if (im->contents[index].place == RT_PLACE_NONE) {
         TRY(rt_import_use(im, index, &value));
-        if (im->slots[index].place == RT_PLACE_NONE) {
+        if (im->contents[index].place == RT_PLACE_NONE) {
             rt_import_set(im, index, value); /* a constant, or a view */
         }
     }

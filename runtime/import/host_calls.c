@@ -8,19 +8,20 @@
 
 enum status rt_import_look_at(struct import *im, uint32_t index, struct rt_import_operand *o)
 {
-    const struct rt_import_slot *slot = &im->slots[index];
+    const struct rt_import_content *content = &im->contents[index];
     const struct pte_value *v = &im->plan->values[index];
     struct rt_register file = rt_import_describe_register(v);
-    *o = (struct rt_import_operand){.is_in_graph = slot->current != 0, .kind = file.kind};
-    if (slot->current) {
-        const struct rt_value *value = &im->graph->values[slot->current];
+    *o = (struct rt_import_operand){.is_in_graph = content->current != 0, .kind = file.kind};
+    if (content->current) {
+        const struct rt_value *value = &im->graph->values[content->current];
         o->kind = value->kind;
         o->is_constant = value->kind != RT_TENSOR && rt_value_is_fixed(value);
         o->scalar = value->kind == RT_FLOAT  ? rt_scalar_of_double(value->f)
                     : value->kind == RT_BOOL ? (struct rt_scalar){RT_BOOL, value->b}
                                              : (struct rt_scalar){value->kind, value->i.value};
-    } else if (slot->place != RT_PLACE_NONE || (im->has_branched && im->live.is_written[index])) {
-        o->kind = slot->reg ? im->code->registers[slot->reg - 1].kind : file.kind;
+    } else if (content->place != RT_PLACE_NONE ||
+               (im->has_branched && im->live.is_written[index])) {
+        o->kind = content->reg ? im->code->registers[content->reg - 1].kind : file.kind;
     } else {
         o->is_constant = true;
         o->scalar = file.initial;
@@ -43,7 +44,7 @@ static bool suits_graph(const struct import *im, enum rt_scalar_op op,
     }
     for (uint32_t i = 0; i < count; i++) {
         has_graph |= operands[i].is_in_graph && !operands[i].is_constant;
-        if (operands[i].kind != RT_INT || im->slots[instr->args[i]].place == RT_PLACE_PENDING) {
+        if (operands[i].kind != RT_INT || im->contents[instr->args[i]].place == RT_PLACE_PENDING) {
             return false;
         }
     }
@@ -51,7 +52,7 @@ static bool suits_graph(const struct import *im, enum rt_scalar_op op,
                    op == RT_SCALAR_MOD || op == RT_SCALAR_MOD_INT;
     for (uint32_t i = 0; has_graph && divides && i < count; i++) {
         int64_t lo = operands[i].is_constant ? operands[i].scalar.number : INT64_MIN;
-        uint32_t current = im->slots[instr->args[i]].current;
+        uint32_t current = im->contents[instr->args[i]].current;
         if (!operands[i].is_constant && current) {
             lo = rt_dim_lo(&im->graph->dims, im->graph->values[current].i);
         }
@@ -120,11 +121,11 @@ static enum status import_size(struct import *im, const struct pte_instr *instr,
 {
     uint32_t tensor = instr->args[0], target = instr->args[is_numel ? 1 : 2];
     const struct pte_value *v = &im->plan->values[tensor];
-    const struct rt_import_slot *slot = &im->slots[tensor];
+    const struct rt_import_content *content = &im->contents[tensor];
     struct rt_stmt stmt = {.kind = RT_STMT_SIZE, .op = RT_STMT_NUMEL};
     struct rt_import_operand dim;
-    *out_is_done = v->kind == PTE_TENSOR && slot->current == 0 &&
-                   (slot->place == RT_PLACE_REGISTER || slot->place == RT_PLACE_PENDING);
+    *out_is_done = v->kind == PTE_TENSOR && content->current == 0 &&
+                   (content->place == RT_PLACE_REGISTER || content->place == RT_PLACE_PENDING);
     if (!*out_is_done) {
         return ST_OK;
     }
@@ -177,7 +178,7 @@ static enum status import_copy_index(struct import *im, const struct pte_instr *
     if (index.kind != RT_INT) {
         return error_set(im->err, ST_INVALID, "the index is not an int");
     }
-    if (im->slots[instr->args[0]].place == RT_PLACE_GRAPH) {
+    if (im->contents[instr->args[0]].place == RT_PLACE_GRAPH) {
         TRY(rt_import_end_block(im,
                                 im->position)); /* the target's content must be in its register */
     }

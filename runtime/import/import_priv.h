@@ -24,7 +24,7 @@ enum rt_import_place {
     RT_PLACE_PENDING, /* in a register after the current block and the queued statements have run */
 };
 
-struct rt_import_slot {
+struct rt_import_content {
     enum rt_import_place place;
     uint32_t current; /* its value in the current graph, 0: none yet */
     uint32_t reg;     /* its register + 1, 0: none yet */
@@ -58,9 +58,9 @@ struct import {
     struct rt_block *block;
     struct rt_graph *graph; /* the block's */
     uint32_t graph_inputs_capacity;
-    struct rt_import_slot *slots; /* by plan value */
+    struct rt_import_content *contents; /* by plan value */
     struct rt_liveness live;
-    uint32_t *touched; /* plan values whose slot belongs to the current block */
+    uint32_t *touched; /* plan values whose content belongs to the current block */
     uint32_t touched_count;
     struct rt_import_output *outs;
     uint32_t out_count, out_capacity;

@@ -132,7 +132,7 @@ uint32_t rt_import_find_resident(const struct import *im, const struct pte_tenso
 static enum status open_state(struct import *im, uint32_t index)
 {
     const struct pte_tensor *t = im->plan->values[index].tensor;
-    struct rt_import_slot *slot = &im->slots[index];
+    struct rt_import_content *content = &im->contents[index];
     bool is_there;
     uint32_t reg;
     if (im->states->count == IMPORT_STATES_MAX) {
@@ -141,8 +141,8 @@ static enum status open_state(struct import *im, uint32_t index)
     TRY(rt_import_register_of(im, index, &reg));
     im->code->registers[reg].fixed_dims = UINT32_MAX;
     im->states->items[im->states->count++] = (struct rt_state_use){.tensor = t, .index = index};
-    slot->is_state = true;
-    slot->place = RT_PLACE_REGISTER;
+    content->is_state = true;
+    content->place = RT_PLACE_REGISTER;
     rt_import_settle(im, index);
     return rt_import_fetch(im, index, &is_there);
 }
@@ -256,7 +256,7 @@ static enum status find_view(struct import *im, uint32_t index, uint32_t *out_va
     }
     if (!found && t->storage == PTE_PLANNED) {
         TRY(open_state(im, index));
-        *out_value = im->slots[index].current;
+        *out_value = im->contents[index].current;
         return ST_OK;
     }
     if (!found || found->index == index || found->offset != t->offset ||
@@ -284,7 +284,7 @@ enum status rt_import_use(struct import *im, uint32_t index, uint32_t *out_value
     const struct pte_value *v = &im->plan->values[index];
     bool is_there;
     TRY(rt_import_fetch(im, index, &is_there));
-    uint32_t value = im->slots[index].current;
+    uint32_t value = im->contents[index].current;
     if (value == 0) {
         switch (v->kind) {
         case PTE_NULL:

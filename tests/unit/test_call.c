@@ -14,14 +14,14 @@
  * argument is the dict of the keyword arguments. */
 #define SIGNATURE "I43!S39!k0D17!K4!bar_1K4!foo_0k2_2k3D8!K3!kw_3R27!S23!k1_0k3D13!K2!t_1K2!u_2"
 
-static const struct call_slot inputs[] = {
+static const struct call_io inputs[] = {
     {.kind = CALL_TENSOR, .dtype = DT_F32, .shape = {2, {-1, 3}}},
     {.kind = CALL_TENSOR, .dtype = DT_I64, .shape = {0, {0}}},
     {.kind = CALL_SCALAR, .dtype = DT_I64, .fixed = "5"},
     {.kind = CALL_STRING},
 };
 
-static const struct call_slot results[] = {
+static const struct call_io results[] = {
     {.kind = CALL_TENSOR, .dtype = DT_F32, .shape = {2, {-1, 3}}},
     {.kind = CALL_SCALAR, .dtype = DT_BOOL},
     {.kind = CALL_NONE},
