@@ -248,7 +248,7 @@ static enum status check_missing(const struct call_parser *p)
         const struct call_io *io = &p->method->inputs[i];
         bool may_lack =
             io->kind == CALL_NONE || io->fixed || (p->limits->shapes_only && !has_dynamic_dim(io));
-        if (p->leaves[i].form == CALL_ABSENT && !may_lack) {
+        if (p->leaves[i].encoding == CALL_ABSENT && !may_lack) {
             char text[CALL_IO_TEXT_MAX];
             return call_fail(p, find_leaf(&p->method->structure->inputs, i),
                              ": missing, expected %s", call_print_io(io, text));
@@ -257,7 +257,7 @@ static enum status check_missing(const struct call_parser *p)
     return ST_OK;
 }
 
-bool call_is_form(struct span json)
+bool call_is_body(struct span json)
 {
     struct json in;
     struct json_string key;

@@ -64,7 +64,7 @@ struct call_limits {
 };
 
 /* CALL_SHAPE: without data. */
-enum call_form {
+enum call_encoding {
     CALL_ABSENT,
     CALL_TEXT,
     CALL_BASE64,
@@ -76,13 +76,13 @@ enum call_form {
 
 /* One input as it was given. */
 struct call_leaf {
-    enum call_form form;
+    enum call_encoding encoding;
     struct shape shape;
     size_t bytes;             /* shape x type; of a string 0 */
     size_t stored;            /* what |data| decodes to: |bytes|, or more if there is a layout */
     struct oip_layout layout; /* of the elements in that */
-    struct span data; /* by form: the JSON value, base64 text, the tensor's bytes, the JSON value of
-                         each element; a string's own */
+    struct span data; /* by encoding: the JSON value, base64 text, the tensor's bytes, the JSON
+                         value of each element; a string's own */
     struct oip_promise promise; /* of a CALL_PROMISE */
 };
 
@@ -99,7 +99,7 @@ MUST_CHECK enum status call_parse(const struct oip_body *body, const struct call
                                   struct error *err);
 
 /* Is the body a call in the method's own structure, rather than an Open Inference request? */
-bool call_is_form(struct span json);
+bool call_is_body(struct span json);
 
 /* Decodes |leaf| into leaf->stored bytes of |dtype|. The error text continues a path. */
 MUST_CHECK enum status call_decode_leaf(const struct call_leaf *leaf, enum dtype dtype,

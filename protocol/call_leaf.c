@@ -184,7 +184,7 @@ static enum status take_binary(struct call_parser *p, uint32_t node, const struc
         return call_fail(p, node, ": expected %" PRIu64 " bytes behind the JSON, got %zu",
                          typed->size, p->binary.len);
     }
-    leaf->form = CALL_BINARY;
+    leaf->encoding = CALL_BINARY;
     leaf->stored = (size_t)typed->size;
     leaf->data = span_of(p->binary.ptr, leaf->stored);
     p->binary = span_of(p->binary.ptr + leaf->stored, p->binary.len - leaf->stored);
@@ -214,7 +214,7 @@ static enum status keep_string(struct call_parser *p, const struct json_string *
 static enum status take_base64(struct call_parser *p, uint32_t node, const struct typed *typed,
                                struct call_leaf *leaf)
 {
-    leaf->form = CALL_BASE64;
+    leaf->encoding = CALL_BASE64;
     TRY(keep_string(p, &typed->base64, &leaf->data));
     leaf->stored = leaf->layout.is_given ? base64_bytes(leaf->data) : leaf->bytes;
     if (leaf->data.len != base64_text_bytes(leaf->stored)) {
@@ -237,7 +237,7 @@ static enum status finish_promise(struct call_parser *p, uint32_t node, const st
     if (typed->has_dtype && (io->kind == CALL_STRING || typed->dtype != io->dtype)) {
         return refuse(p, node, dtype_infos[typed->dtype].long_text);
     }
-    leaf->form = CALL_PROMISE;
+    leaf->encoding = CALL_PROMISE;
     leaf->promise.has_type = typed->has_dtype;
     leaf->promise.has_shape = typed->has_shape;
     return typed->has_shape && io->kind != CALL_STRING
@@ -260,10 +260,11 @@ static enum status finish_typed(struct call_parser *p, uint32_t node, const stru
         return call_fail(p, node, ": member \"%s\" is missing",
                          typed->has_dtype ? "shape" : "dtype");
     }
-    unsigned forms = typed->has_size + (typed->base64.raw.ptr != NULL) + (typed->fill.ptr != NULL);
-    if (forms != 1 && !(forms == 0 && p->limits->shapes_only)) {
+    unsigned encodings =
+        typed->has_size + (typed->base64.raw.ptr != NULL) + (typed->fill.ptr != NULL);
+    if (encodings != 1 && !(encodings == 0 && p->limits->shapes_only)) {
         return call_fail(p, node, ": expected one of base64, binary_data_size and fill, got %s",
-                         forms ? "several" : "none");
+                         encodings ? "several" : "none");
     }
     if (typed->dtype != io->dtype) {
         return refuse(p, node, dtype_infos[typed->dtype].long_text);
@@ -274,8 +275,8 @@ static enum status finish_typed(struct call_parser *p, uint32_t node, const stru
                          ": strides and offset are for tensors with base64 or binary_data_size");
     }
     leaf->layout = typed->layout;
-    if (typed->fill.ptr || forms == 0) {
-        leaf->form = forms ? CALL_FILL : CALL_SHAPE;
+    if (typed->fill.ptr || encodings == 0) {
+        leaf->encoding = encodings ? CALL_FILL : CALL_SHAPE;
         leaf->data = typed->fill;
         return ST_OK;
     }
@@ -306,7 +307,7 @@ static enum status read_typed(struct call_parser *p, uint32_t node, struct call_
 static enum status read_nested(struct call_parser *p, uint32_t node, const struct call_io *io,
                                struct call_leaf *leaf)
 {
-    leaf->form = CALL_TEXT;
+    leaf->encoding = CALL_TEXT;
     TRY(json_array_text(&p->in, &leaf->data, p->err));
     if (tensor_text_measure(leaf->data, &leaf->shape, p->err) != ST_OK) {
         const struct sip_node *n = &p->method->structure->inputs.nodes[node];
@@ -325,7 +326,7 @@ static enum status read_element(struct call_parser *p, uint32_t node, const stru
         return refuse(p, node, json_next_text(&p->in, next));
     }
     TRY(json_skip(&p->in, p->err));
-    leaf->form = CALL_TEXT;
+    leaf->encoding = CALL_TEXT;
     leaf->data = span_of(p->in.value, (size_t)(p->in.at - p->in.value));
     return is_string && !tensor_text_is_word(leaf->data) ? refuse(p, node, "a string")
                                                          : verify_shape(p, node, io, leaf, NULL);
@@ -335,7 +336,7 @@ static enum status read_string(struct call_parser *p, struct call_leaf *leaf)
 {
     struct json_string string;
     TRY(json_read_string(&p->in, &string, p->err));
-    leaf->form = CALL_TEXT;
+    leaf->encoding = CALL_TEXT;
     return keep_string(p, &string, &leaf->data);
 }
 
@@ -408,7 +409,7 @@ static enum status decode_fill(const struct call_leaf *leaf, enum dtype dtype,
 enum status call_decode_leaf(const struct call_leaf *leaf, enum dtype dtype, struct tensor_nan *nan,
                              void *dst, struct error *err)
 {
-    switch (leaf->form) {
+    switch (leaf->encoding) {
     case CALL_TEXT:
         return leaf->shape.rank == 0
                    ? tensor_text_parse_element(leaf->data, dtype, nan, dst, err)

@@ -133,7 +133,7 @@ static enum status read_call_shapes(struct request *request, const struct model 
     limits.shapes_only = true;
     TRY(call_parse(&body, &model->call, &limits, &request->infer.arena, call, NULL, err));
     for (uint32_t i = 0; i < model->call.input_count; i++) {
-        if (model->call.inputs[i].kind == CALL_TENSOR && call->leaves[i].form != CALL_ABSENT) {
+        if (model->call.inputs[i].kind == CALL_TENSOR && call->leaves[i].encoding != CALL_ABSENT) {
             query->inputs[i] = &call->leaves[i].shape;
         }
     }
@@ -185,13 +185,13 @@ static enum status take_extents(const struct model *model, const struct shape_qu
     return ST_OK;
 }
 
-/* The request comes in one of two forms; the answer uses the same form. */
+/* The request is a body of infer or of call; the answer has the same kind. */
 static enum status find_results(struct request *request, const struct model *model,
                                 struct shape_query *query, struct rt_result_info *infos,
                                 struct error *err)
 {
     TRY(init_query(request, model, query, err));
-    if (call_is_form(body_span(&request->body))) {
+    if (call_is_body(body_span(&request->body))) {
         TRY(read_call_shapes(request, model, query, err));
         TRY(rt_method_call_shapes(model->method, query->inputs, infos, err));
     } else {

@@ -34,8 +34,8 @@ static void check_leaves(const struct call_method *method, const struct call_lea
     struct error err = {0};
     for (uint32_t i = 0; i < INPUTS; i++) {
         const struct call_leaf *leaf = &leaves[i];
-        if (leaf->form == CALL_ABSENT || leaf->form == CALL_SHAPE || leaf->form == CALL_PROMISE ||
-            ios[i].kind == CALL_STRING) {
+        if (leaf->encoding == CALL_ABSENT || leaf->encoding == CALL_SHAPE ||
+            leaf->encoding == CALL_PROMISE || ios[i].kind == CALL_STRING) {
             continue;
         }
         uint8_t *exact = malloc(leaf->bytes ? leaf->bytes : 1);
@@ -85,7 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const struct call_method method = {&sip, ios, ios, INPUTS, 1};
     parse(&method, &body, false, false);
     parse(&method, &body, true, false);
-    if (call_is_form(body.json)) {
+    if (call_is_body(body.json)) {
         parse(&method, &body, false, true);
     }
     arena_fini(&arena);
