@@ -3,7 +3,7 @@
  * Command buffers: recorded once, immutable from hal_command_end() on, submitted any number of
  * times, also several times at once. Memory is named in two ways: directly (a buffer that the
  * command buffer keeps a reference to: weights) or by slot (filled in by each submission: inputs,
- * results, the arena).
+ * results, the workspace).
  *
  * Commands between two barriers form a region: they may run in any order and at the same time, so
  * they must not touch each other's writes. A barrier makes all writes before it visible to all

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Device memory for what lives from one submission to another: bodies, inputs, results and arenas
- * of calls in flight. The memory has one size and never grows. A reservation is a hal_buffer; its
- * bytes are free again when the last reference is dropped, in any order.
+ * Device memory for what lives from one submission to another: bodies, inputs, results and
+ * workspaces of calls in flight. The memory has one size and never grows. A reservation is a
+ * hal_buffer; its bytes are free again when the last reference is dropped, in any order.
  *
  * Several pools may share one memory, a pool for each use that must not starve the others: the
  * inputs of one model, memory that clients hold, calls that run. One rule keeps them apart: after a

@@ -232,11 +232,11 @@ static enum status read_member(struct call_parser *p, const struct json_string *
     return ST_OK;
 }
 
-static bool has_dynamic_dim(const struct call_slot *slot)
+static bool has_dynamic_dim(const struct call_io *io)
 {
     bool is_dynamic = false;
-    for (uint8_t d = 0; d < slot->shape.rank; d++) {
-        is_dynamic |= slot->shape.dims[d] < 0;
+    for (uint8_t d = 0; d < io->shape.rank; d++) {
+        is_dynamic |= io->shape.dims[d] < 0;
     }
     return is_dynamic;
 }
@@ -245,19 +245,19 @@ static bool has_dynamic_dim(const struct call_slot *slot)
 static enum status check_missing(const struct call_parser *p)
 {
     for (uint32_t i = 0; i < p->method->input_count; i++) {
-        const struct call_slot *slot = &p->method->inputs[i];
-        bool may_lack = slot->kind == CALL_NONE || slot->fixed ||
-                        (p->limits->shapes_only && !has_dynamic_dim(slot));
-        if (p->leaves[i].form == CALL_ABSENT && !may_lack) {
-            char text[CALL_SLOT_TEXT_MAX];
+        const struct call_io *io = &p->method->inputs[i];
+        bool may_lack =
+            io->kind == CALL_NONE || io->fixed || (p->limits->shapes_only && !has_dynamic_dim(io));
+        if (p->leaves[i].encoding == CALL_ABSENT && !may_lack) {
+            char text[CALL_IO_TEXT_MAX];
             return call_fail(p, find_leaf(&p->method->structure->inputs, i),
-                             ": missing, expected %s", call_print_slot(slot, text));
+                             ": missing, expected %s", call_print_io(io, text));
         }
     }
     return ST_OK;
 }
 
-bool call_is_form(struct span json)
+bool call_is_body(struct span json)
 {
     struct json in;
     struct json_string key;

@@ -42,7 +42,7 @@
 enum call_kind { CALL_NONE, CALL_TENSOR, CALL_SCALAR, CALL_STRING };
 
 /* What stands at a leaf. */
-struct call_slot {
+struct call_io {
     enum call_kind kind;
     enum dtype dtype;    /* of a tensor; I64, F64 or BOOL of a scalar */
     struct shape shape;  /* of a tensor; a dim of -1 is any size up to the bound */
@@ -51,8 +51,8 @@ struct call_slot {
 };
 
 struct call_method {
-    const struct sip *structure; /* the inputs' root is a sequence, a dict or nothing */
-    const struct call_slot *inputs, *results; /* by raw index */
+    const struct sip *structure;            /* the inputs' root is a sequence, a dict or nothing */
+    const struct call_io *inputs, *results; /* by raw index */
     uint32_t input_count, result_count;
 };
 
@@ -64,7 +64,7 @@ struct call_limits {
 };
 
 /* CALL_SHAPE: without data. */
-enum call_form {
+enum call_encoding {
     CALL_ABSENT,
     CALL_TEXT,
     CALL_BASE64,
@@ -76,13 +76,13 @@ enum call_form {
 
 /* One input as it was given. */
 struct call_leaf {
-    enum call_form form;
+    enum call_encoding encoding;
     struct shape shape;
     size_t bytes;             /* shape x type; of a string 0 */
     size_t stored;            /* what |data| decodes to: |bytes|, or more if there is a layout */
     struct oip_layout layout; /* of the elements in that */
-    struct span data; /* by form: the JSON value, base64 text, the tensor's bytes, the JSON value of
-                         each element; a string's own */
+    struct span data; /* by encoding: the JSON value, base64 text, the tensor's bytes, the JSON
+                         value of each element; a string's own */
     struct oip_promise promise; /* of a CALL_PROMISE */
 };
 
@@ -99,7 +99,7 @@ MUST_CHECK enum status call_parse(const struct oip_body *body, const struct call
                                   struct error *err);
 
 /* Is the body a call in the method's own structure, rather than an Open Inference request? */
-bool call_is_form(struct span json);
+bool call_is_body(struct span json);
 
 /* Decodes |leaf| into leaf->stored bytes of |dtype|. The error text continues a path. */
 MUST_CHECK enum status call_decode_leaf(const struct call_leaf *leaf, enum dtype dtype,
@@ -134,7 +134,7 @@ void call_print_example(const struct call_method *method, const struct shape *sh
                         struct buf *out);
 
 /* "float32[?,128]", "sint64", "string": as in signatures, but for bool. */
-#define CALL_SLOT_TEXT_MAX 160
-const char *call_print_slot(const struct call_slot *slot, char text[CALL_SLOT_TEXT_MAX]);
+#define CALL_IO_TEXT_MAX 160
+const char *call_print_io(const struct call_io *io, char text[CALL_IO_TEXT_MAX]);
 
 #endif

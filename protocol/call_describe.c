@@ -33,9 +33,9 @@ static void print_key(struct describer *d, const struct sip_node *node)
     call_print_key(&d->method->structure->inputs, node, d->gap, d->out);
 }
 
-static bool is_optional(const struct call_slot *slot)
+static bool is_optional(const struct call_io *io)
 {
-    return slot->kind == CALL_NONE || slot->fixed;
+    return io->kind == CALL_NONE || io->fixed;
 }
 
 /* ---- the example ----------------------------------------------------------------------------- */
@@ -47,9 +47,9 @@ static const char *example_number(enum dtype dtype)
     return kind == DTYPE_BOOL ? "false" : kind == DTYPE_INT ? "1" : "0";
 }
 
-static void print_numbers(struct buf *out, const struct call_slot *slot, const struct shape *shape)
+static void print_numbers(struct buf *out, const struct call_io *io, const struct shape *shape)
 {
-    const char *number = example_number(slot->dtype);
+    const char *number = example_number(io->dtype);
     int64_t index[SHAPE_RANK_MAX] = {0};
     unsigned level = 0;
     while (!buf_failed(out)) {
@@ -76,28 +76,28 @@ static void print_numbers(struct buf *out, const struct call_slot *slot, const s
 /* A tensor with more elements is written with "fill". */
 #define EXAMPLE_NUMBERS_MAX 64
 
-static void print_filled(struct buf *out, const struct call_slot *slot, const struct shape *shape)
+static void print_filled(struct buf *out, const struct call_io *io, const struct shape *shape)
 {
     char text[SHAPE_TEXT_MAX];
-    buf_printf(out, "{\"dtype\":\"%s\",\"shape\":%s,\"fill\":%s}", dtype_name(slot->dtype),
-               shape_print(shape, text), example_number(slot->dtype));
+    buf_printf(out, "{\"dtype\":\"%s\",\"shape\":%s,\"fill\":%s}", dtype_name(io->dtype),
+               shape_print(shape, text), example_number(io->dtype));
 }
 
 static enum status example_leaf(void *user, const struct sip_node *node, struct error *err)
 {
     (void)err;
     struct describer *d = user;
-    const struct call_slot *slot = &d->method->inputs[node->raw_index];
+    const struct call_io *io = &d->method->inputs[node->raw_index];
     print_key(d, node);
-    if (slot->fixed) {
-        buf_add_str(d->out, slot->fixed);
-    } else if (slot->kind == CALL_TENSOR &&
+    if (io->fixed) {
+        buf_add_str(d->out, io->fixed);
+    } else if (io->kind == CALL_TENSOR &&
                shape_numel(&d->shapes[node->raw_index]) > EXAMPLE_NUMBERS_MAX) {
-        print_filled(d->out, slot, &d->shapes[node->raw_index]);
-    } else if (slot->kind == CALL_TENSOR || slot->kind == CALL_SCALAR) {
-        print_numbers(d->out, slot, &d->shapes[node->raw_index]);
+        print_filled(d->out, io, &d->shapes[node->raw_index]);
+    } else if (io->kind == CALL_TENSOR || io->kind == CALL_SCALAR) {
+        print_numbers(d->out, io, &d->shapes[node->raw_index]);
     } else {
-        buf_add_str(d->out, slot->kind == CALL_STRING ? "\"\"" : "null");
+        buf_add_str(d->out, io->kind == CALL_STRING ? "\"\"" : "null");
     }
     return ST_OK;
 }
@@ -132,39 +132,39 @@ static enum status example_close(void *user, const struct sip_node *node, struct
 /* ---- the schema ------------------------------------------------------------------------------ */
 
 /* Members of the schema of one element. */
-static void print_number_type(struct buf *out, const struct call_slot *slot)
+static void print_number_type(struct buf *out, const struct call_io *io)
 {
-    enum dtype_kind kind = dtype_infos[slot->dtype].kind;
+    enum dtype_kind kind = dtype_infos[io->dtype].kind;
     buf_add_str(out, kind == DTYPE_FLOAT  ? "\"anyOf\":[{\"type\":\"number\"},"
                                             "{\"enum\":[\"NaN\",\"Infinity\",\"-Infinity\"]}]"
                      : kind == DTYPE_BOOL ? "\"type\":\"boolean\""
                                           : "\"type\":\"integer\"");
 }
 
-static void print_tensor_schema(struct buf *out, const struct call_slot *slot)
+static void print_tensor_schema(struct buf *out, const struct call_io *io)
 {
-    const struct shape *shape = &slot->shape;
-    char text[CALL_SLOT_TEXT_MAX];
-    buf_printf(out, "{\"description\":\"%s\",\"anyOf\":[", call_print_slot(slot, text));
+    const struct shape *shape = &io->shape;
+    char text[CALL_IO_TEXT_MAX];
+    buf_printf(out, "{\"description\":\"%s\",\"anyOf\":[", call_print_io(io, text));
     for (uint8_t d = 0; d < shape->rank; d++) {
         buf_add_str(out, "{\"type\":\"array\"");
         if (shape->dims[d] >= 0) {
             buf_printf(out, ",\"minItems\":%" PRId64 ",\"maxItems\":%" PRId64, shape->dims[d],
                        shape->dims[d]);
         } else {
-            buf_printf(out, ",\"maxItems\":%" PRId64, slot->bounds.dims[d]);
+            buf_printf(out, ",\"maxItems\":%" PRId64, io->bounds.dims[d]);
         }
         buf_add_str(out, ",\"items\":");
     }
     buf_add_char(out, '{');
-    print_number_type(out, slot);
+    print_number_type(out, io);
     for (uint8_t d = 0; d <= shape->rank; d++) {
         buf_add_char(out, '}');
     }
     buf_printf(out, ",{\"type\":\"object\",\"properties\":{\"dtype\":{\"enum\":[\"%s\",\"%s\"",
-               dtype_name(slot->dtype), dtype_infos[slot->dtype].oip);
-    if (dtype_infos[slot->dtype].kind == DTYPE_INT) {
-        buf_printf(out, ",\"%s\"", dtype_infos[slot->dtype].long_text);
+               dtype_name(io->dtype), dtype_infos[io->dtype].oip);
+    if (dtype_infos[io->dtype].kind == DTYPE_INT) {
+        buf_printf(out, ",\"%s\"", dtype_infos[io->dtype].long_text);
     }
     buf_add_str(out, "]},\"shape\":{\"type\":\"array\",\"prefixItems\":[");
     for (uint8_t d = 0; d < shape->rank; d++) {
@@ -173,7 +173,7 @@ static void print_tensor_schema(struct buf *out, const struct call_slot *slot)
             buf_printf(out, "{\"const\":%" PRId64 "}", shape->dims[d]);
         } else {
             buf_printf(out, "{\"type\":\"integer\",\"minimum\":0,\"maximum\":%" PRId64 "}",
-                       slot->bounds.dims[d]);
+                       io->bounds.dims[d]);
         }
     }
     buf_printf(out,
@@ -182,7 +182,7 @@ static void print_tensor_schema(struct buf *out, const struct call_slot *slot)
                "\"strides\":{\"type\":\"array\",\"items\":{\"type\":\"integer\"}},"
                "\"offset\":{\"type\":\"integer\",\"minimum\":0},\"fill\":{",
                shape->rank, shape->rank);
-    print_number_type(out, slot);
+    print_number_type(out, io);
     buf_add_str(out, "}},\"required\":[\"dtype\",\"shape\"],\"oneOf\":[{\"required\":[\"base64\"]},"
                      "{\"required\":[\"binary_data_size\"]},{\"required\":[\"fill\"]}],"
                      "\"additionalProperties\":false}]}");
@@ -192,19 +192,19 @@ static enum status schema_leaf(void *user, const struct sip_node *node, struct e
 {
     (void)err;
     struct describer *d = user;
-    const struct call_slot *slot = &d->method->inputs[node->raw_index];
+    const struct call_io *io = &d->method->inputs[node->raw_index];
     struct buf *out = d->out;
     print_key(d, node);
-    if (slot->fixed) {
-        buf_printf(out, "{\"enum\":[%s,null]}", slot->fixed);
-    } else if (slot->kind == CALL_TENSOR) {
-        print_tensor_schema(out, slot);
-    } else if (slot->kind == CALL_SCALAR) {
+    if (io->fixed) {
+        buf_printf(out, "{\"enum\":[%s,null]}", io->fixed);
+    } else if (io->kind == CALL_TENSOR) {
+        print_tensor_schema(out, io);
+    } else if (io->kind == CALL_SCALAR) {
         buf_add_char(out, '{');
-        print_number_type(out, slot);
+        print_number_type(out, io);
         buf_add_char(out, '}');
     } else {
-        buf_printf(out, "{\"type\":\"%s\"}", slot->kind == CALL_STRING ? "string" : "null");
+        buf_printf(out, "{\"type\":\"%s\"}", io->kind == CALL_STRING ? "string" : "null");
     }
     return ST_OK;
 }

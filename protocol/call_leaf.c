@@ -26,24 +26,24 @@ static bool find_dtype(struct span name, enum dtype *out_dtype)
     return dtype_from_oip(name, out_dtype);
 }
 
-const char *call_print_slot(const struct call_slot *slot, char text[CALL_SLOT_TEXT_MAX])
+const char *call_print_io(const struct call_io *io, char text[CALL_IO_TEXT_MAX])
 {
-    const char *name = slot->kind == CALL_NONE     ? "null"
-                       : slot->kind == CALL_STRING ? "string"
-                                                   : dtype_infos[slot->dtype].long_text;
-    size_t len = (size_t)snprintf(text, CALL_SLOT_TEXT_MAX, "%s", name);
-    if (slot->kind != CALL_TENSOR) {
+    const char *name = io->kind == CALL_NONE     ? "null"
+                       : io->kind == CALL_STRING ? "string"
+                                                 : dtype_infos[io->dtype].long_text;
+    size_t len = (size_t)snprintf(text, CALL_IO_TEXT_MAX, "%s", name);
+    if (io->kind != CALL_TENSOR) {
         return text;
     }
-    for (uint8_t d = 0; d < slot->shape.rank && len < CALL_SLOT_TEXT_MAX; d++) {
+    for (uint8_t d = 0; d < io->shape.rank && len < CALL_IO_TEXT_MAX; d++) {
         char dim[24] = "?";
-        if (slot->shape.dims[d] >= 0) {
-            snprintf(dim, sizeof(dim), "%" PRId64, slot->shape.dims[d]);
+        if (io->shape.dims[d] >= 0) {
+            snprintf(dim, sizeof(dim), "%" PRId64, io->shape.dims[d]);
         }
-        len += (size_t)snprintf(text + len, CALL_SLOT_TEXT_MAX - len, "%c%s", d ? ',' : '[', dim);
+        len += (size_t)snprintf(text + len, CALL_IO_TEXT_MAX - len, "%c%s", d ? ',' : '[', dim);
     }
-    if (len < CALL_SLOT_TEXT_MAX) {
-        snprintf(text + len, CALL_SLOT_TEXT_MAX - len, slot->shape.rank ? "]" : "[]");
+    if (len < CALL_IO_TEXT_MAX) {
+        snprintf(text + len, CALL_IO_TEXT_MAX - len, io->shape.rank ? "]" : "[]");
     }
     return text;
 }
@@ -52,9 +52,9 @@ const char *call_print_slot(const struct call_slot *slot, char text[CALL_SLOT_TE
 static enum status refuse(const struct call_parser *p, uint32_t node, const char *got)
 {
     const struct sip_node *n = &p->method->structure->inputs.nodes[node];
-    char text[CALL_SLOT_TEXT_MAX];
+    char text[CALL_IO_TEXT_MAX];
     return call_fail(p, node, ": expected %s, got %s",
-                     call_print_slot(&p->method->inputs[n->raw_index], text), got);
+                     call_print_io(&p->method->inputs[n->raw_index], text), got);
 }
 
 /* ---- shapes and sizes ------------------------------------------------------------------------ */
@@ -87,16 +87,15 @@ static void complete_empty(struct shape *shape, const struct shape *wanted)
 
 /* |named|: the leaf gives its type itself. */
 static enum status verify_shape(const struct call_parser *p, uint32_t node,
-                                const struct call_slot *slot, struct call_leaf *leaf,
-                                const char *named)
+                                const struct call_io *io, struct call_leaf *leaf, const char *named)
 {
-    if (!shape_fits(&leaf->shape, &slot->shape)) {
+    if (!shape_fits(&leaf->shape, &io->shape)) {
         char dims[SHAPE_TEXT_MAX], got[SHAPE_TEXT_MAX];
         shape_print(&leaf->shape, dims);
         snprintf(got, sizeof(got), "%s%.120s", named ? named : "shape ", dims);
         return refuse(p, node, got);
     }
-    if (shape_bytes(&leaf->shape, slot->dtype, &leaf->bytes, NULL) != ST_OK ||
+    if (shape_bytes(&leaf->shape, io->dtype, &leaf->bytes, NULL) != ST_OK ||
         (uint64_t)shape_numel(&leaf->shape) > p->limits->element_count_max ||
         leaf->bytes > p->limits->oip.tensor_bytes_max) {
         const struct sip_node *n = &p->method->structure->inputs.nodes[node];
@@ -185,7 +184,7 @@ static enum status take_binary(struct call_parser *p, uint32_t node, const struc
         return call_fail(p, node, ": expected %" PRIu64 " bytes behind the JSON, got %zu",
                          typed->size, p->binary.len);
     }
-    leaf->form = CALL_BINARY;
+    leaf->encoding = CALL_BINARY;
     leaf->stored = (size_t)typed->size;
     leaf->data = span_of(p->binary.ptr, leaf->stored);
     p->binary = span_of(p->binary.ptr + leaf->stored, p->binary.len - leaf->stored);
@@ -215,7 +214,7 @@ static enum status keep_string(struct call_parser *p, const struct json_string *
 static enum status take_base64(struct call_parser *p, uint32_t node, const struct typed *typed,
                                struct call_leaf *leaf)
 {
-    leaf->form = CALL_BASE64;
+    leaf->encoding = CALL_BASE64;
     TRY(keep_string(p, &typed->base64, &leaf->data));
     leaf->stored = leaf->layout.is_given ? base64_bytes(leaf->data) : leaf->bytes;
     if (leaf->data.len != base64_text_bytes(leaf->stored)) {
@@ -231,18 +230,18 @@ static enum status finish_promise(struct call_parser *p, uint32_t node, const st
                                   struct call_leaf *leaf)
 {
     const struct sip_node *n = &p->method->structure->inputs.nodes[node];
-    const struct call_slot *slot = &p->method->inputs[n->raw_index];
+    const struct call_io *io = &p->method->inputs[n->raw_index];
     if (typed->has_size || typed->base64.raw.ptr || typed->fill.ptr || typed->layout.is_given) {
         return call_fail(p, node, ": has both \"$from\" and data of its own, expected one");
     }
-    if (typed->has_dtype && (slot->kind == CALL_STRING || typed->dtype != slot->dtype)) {
+    if (typed->has_dtype && (io->kind == CALL_STRING || typed->dtype != io->dtype)) {
         return refuse(p, node, dtype_infos[typed->dtype].long_text);
     }
-    leaf->form = CALL_PROMISE;
+    leaf->encoding = CALL_PROMISE;
     leaf->promise.has_type = typed->has_dtype;
     leaf->promise.has_shape = typed->has_shape;
-    return typed->has_shape && slot->kind != CALL_STRING
-               ? verify_shape(p, node, slot, leaf, dtype_infos[slot->dtype].long_text)
+    return typed->has_shape && io->kind != CALL_STRING
+               ? verify_shape(p, node, io, leaf, dtype_infos[io->dtype].long_text)
                : ST_OK;
 }
 
@@ -250,33 +249,34 @@ static enum status finish_typed(struct call_parser *p, uint32_t node, const stru
                                 struct call_leaf *leaf)
 {
     const struct sip_node *n = &p->method->structure->inputs.nodes[node];
-    const struct call_slot *slot = &p->method->inputs[n->raw_index];
+    const struct call_io *io = &p->method->inputs[n->raw_index];
     if (typed->is_promise) {
         return finish_promise(p, node, typed, leaf);
     }
-    if (slot->kind == CALL_STRING) {
+    if (io->kind == CALL_STRING) {
         return refuse(p, node, "an object");
     }
     if (!typed->has_dtype || !typed->has_shape) {
         return call_fail(p, node, ": member \"%s\" is missing",
                          typed->has_dtype ? "shape" : "dtype");
     }
-    unsigned forms = typed->has_size + (typed->base64.raw.ptr != NULL) + (typed->fill.ptr != NULL);
-    if (forms != 1 && !(forms == 0 && p->limits->shapes_only)) {
+    unsigned encodings =
+        typed->has_size + (typed->base64.raw.ptr != NULL) + (typed->fill.ptr != NULL);
+    if (encodings != 1 && !(encodings == 0 && p->limits->shapes_only)) {
         return call_fail(p, node, ": expected one of base64, binary_data_size and fill, got %s",
-                         forms ? "several" : "none");
+                         encodings ? "several" : "none");
     }
-    if (typed->dtype != slot->dtype) {
+    if (typed->dtype != io->dtype) {
         return refuse(p, node, dtype_infos[typed->dtype].long_text);
     }
-    TRY(verify_shape(p, node, slot, leaf, dtype_infos[slot->dtype].long_text));
-    if (typed->layout.is_given && (slot->kind != CALL_TENSOR || typed->fill.ptr)) {
+    TRY(verify_shape(p, node, io, leaf, dtype_infos[io->dtype].long_text));
+    if (typed->layout.is_given && (io->kind != CALL_TENSOR || typed->fill.ptr)) {
         return call_fail(p, node,
                          ": strides and offset are for tensors with base64 or binary_data_size");
     }
     leaf->layout = typed->layout;
-    if (typed->fill.ptr || forms == 0) {
-        leaf->form = forms ? CALL_FILL : CALL_SHAPE;
+    if (typed->fill.ptr || encodings == 0) {
+        leaf->encoding = encodings ? CALL_FILL : CALL_SHAPE;
         leaf->data = typed->fill;
         return ST_OK;
     }
@@ -304,49 +304,49 @@ static enum status read_typed(struct call_parser *p, uint32_t node, struct call_
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-static enum status read_nested(struct call_parser *p, uint32_t node, const struct call_slot *slot,
+static enum status read_nested(struct call_parser *p, uint32_t node, const struct call_io *io,
                                struct call_leaf *leaf)
 {
-    leaf->form = CALL_TEXT;
+    leaf->encoding = CALL_TEXT;
     TRY(json_array_text(&p->in, &leaf->data, p->err));
     if (tensor_text_measure(leaf->data, &leaf->shape, p->err) != ST_OK) {
         const struct sip_node *n = &p->method->structure->inputs.nodes[node];
         return call_prefix(p->method, (uint32_t)n->raw_index, "", p->err);
     }
-    complete_empty(&leaf->shape, &slot->shape);
-    return verify_shape(p, node, slot, leaf, NULL);
+    complete_empty(&leaf->shape, &io->shape);
+    return verify_shape(p, node, io, leaf, NULL);
 }
 
-static enum status read_element(struct call_parser *p, uint32_t node, const struct call_slot *slot,
+static enum status read_element(struct call_parser *p, uint32_t node, const struct call_io *io,
                                 struct call_leaf *leaf)
 {
     char next[JSON_NEXT_TEXT_MAX];
     bool is_string = json_peek(&p->in) == JSON_STRING;
-    if (slot->shape.rank != 0) {
+    if (io->shape.rank != 0) {
         return refuse(p, node, json_next_text(&p->in, next));
     }
     TRY(json_skip(&p->in, p->err));
-    leaf->form = CALL_TEXT;
+    leaf->encoding = CALL_TEXT;
     leaf->data = span_of(p->in.value, (size_t)(p->in.at - p->in.value));
     return is_string && !tensor_text_is_word(leaf->data) ? refuse(p, node, "a string")
-                                                         : verify_shape(p, node, slot, leaf, NULL);
+                                                         : verify_shape(p, node, io, leaf, NULL);
 }
 
 static enum status read_string(struct call_parser *p, struct call_leaf *leaf)
 {
     struct json_string string;
     TRY(json_read_string(&p->in, &string, p->err));
-    leaf->form = CALL_TEXT;
+    leaf->encoding = CALL_TEXT;
     return keep_string(p, &string, &leaf->data);
 }
 
-/* May a value of |type| be the one element of |slot|? NaN may be a string, or null. */
-static bool is_element(const struct call_slot *slot, enum json_type type)
+/* May a value of |type| be the one element of |io|? NaN may be a string, or null. */
+static bool is_element(const struct call_io *io, enum json_type type)
 {
-    if (slot->kind != CALL_TENSOR && slot->kind != CALL_SCALAR) {
+    if (io->kind != CALL_TENSOR && io->kind != CALL_SCALAR) {
         return false;
     }
-    bool is_float = dtype_infos[slot->dtype].kind == DTYPE_FLOAT;
+    bool is_float = dtype_infos[io->dtype].kind == DTYPE_FLOAT;
     return type == JSON_NUMBER || type == JSON_BOOL ||
            (is_float && (type == JSON_STRING || type == JSON_NULL));
 }
@@ -354,24 +354,24 @@ static bool is_element(const struct call_slot *slot, enum json_type type)
 enum status call_read_leaf(struct call_parser *p, uint32_t node)
 {
     const struct sip_node *n = &p->method->structure->inputs.nodes[node];
-    const struct call_slot *slot = &p->method->inputs[n->raw_index];
+    const struct call_io *io = &p->method->inputs[n->raw_index];
     struct call_leaf *leaf = &p->leaves[n->raw_index];
     enum json_type type = json_peek(&p->in);
     char next[JSON_NEXT_TEXT_MAX];
-    if (type == JSON_NULL && (slot->kind == CALL_NONE || slot->fixed)) {
+    if (type == JSON_NULL && (io->kind == CALL_NONE || io->fixed)) {
         return json_read_null(&p->in, p->err);
     }
-    if (type == JSON_STRING && slot->kind == CALL_STRING) {
+    if (type == JSON_STRING && io->kind == CALL_STRING) {
         return read_string(p, leaf);
     }
-    if (type == JSON_OBJECT && slot->kind != CALL_NONE) {
+    if (type == JSON_OBJECT && io->kind != CALL_NONE) {
         return read_typed(p, node, leaf);
     }
-    if (type == JSON_ARRAY && slot->kind == CALL_TENSOR) {
-        return read_nested(p, node, slot, leaf);
+    if (type == JSON_ARRAY && io->kind == CALL_TENSOR) {
+        return read_nested(p, node, io, leaf);
     }
-    if (is_element(slot, type)) {
-        return read_element(p, node, slot, leaf);
+    if (is_element(io, type)) {
+        return read_element(p, node, io, leaf);
     }
     return refuse(p, node, json_next_text(&p->in, next));
 }
@@ -409,7 +409,7 @@ static enum status decode_fill(const struct call_leaf *leaf, enum dtype dtype,
 enum status call_decode_leaf(const struct call_leaf *leaf, enum dtype dtype, struct tensor_nan *nan,
                              void *dst, struct error *err)
 {
-    switch (leaf->form) {
+    switch (leaf->encoding) {
     case CALL_TEXT:
         return leaf->shape.rank == 0
                    ? tensor_text_parse_element(leaf->data, dtype, nan, dst, err)

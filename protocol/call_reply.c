@@ -48,12 +48,12 @@ static void print_key(struct printer *printer, const struct sip_node *node)
     call_print_key(&printer->method->structure->results, node, "null", printer->out);
 }
 
-static void print_binary(struct printer *printer, const struct call_slot *slot,
+static void print_binary(struct printer *printer, const struct call_io *io,
                          const struct call_result *result)
 {
     char shape[SHAPE_TEXT_MAX];
     buf_printf(printer->out, "{\"dtype\":\"%s\",\"shape\":%s,\"binary_data_size\":%zu}",
-               dtype_name(slot->dtype), shape_print(&result->shape, shape), result->bytes.len);
+               dtype_name(io->dtype), shape_print(&result->shape, shape), result->bytes.len);
     oip_encode_blob(printer->encoded, result->bytes);
 }
 
@@ -61,10 +61,10 @@ static enum status print_leaf(void *user, const struct sip_node *node, struct er
 {
     (void)err;
     struct printer *printer = user;
-    const struct call_slot *slot = &printer->method->results[node->raw_index];
+    const struct call_io *io = &printer->method->results[node->raw_index];
     const struct call_result *result = &printer->results[node->raw_index];
     print_key(printer, node);
-    switch (slot->kind) {
+    switch (io->kind) {
     case CALL_NONE:
         buf_add_str(printer->out, "null");
         break;
@@ -72,14 +72,14 @@ static enum status print_leaf(void *user, const struct sip_node *node, struct er
         json_print_string(printer->out, result->bytes);
         break;
     case CALL_SCALAR:
-        tensor_text_print_nested(printer->out, slot->dtype, &(struct shape){.rank = 0},
+        tensor_text_print_nested(printer->out, io->dtype, &(struct shape){.rank = 0},
                                  result->bytes.ptr, printer->nan);
         break;
     case CALL_TENSOR:
         if (printer->is_binary) {
-            print_binary(printer, slot, result);
+            print_binary(printer, io, result);
         } else {
-            tensor_text_print_nested(printer->out, slot->dtype, &result->shape, result->bytes.ptr,
+            tensor_text_print_nested(printer->out, io->dtype, &result->shape, result->bytes.ptr,
                                      printer->nan);
         }
         break;

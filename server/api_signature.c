@@ -25,13 +25,12 @@ static void print_member(struct buf *out, const char *name, const char *text)
 
 /* ---- GET /v2/models/{m}/signature ------------------------------------------------------------ */
 
-static void print_slots(struct buf *out, const char *name, const struct call_slot *slots,
-                        uint32_t count)
+static void print_ios(struct buf *out, const char *name, const struct call_io *ios, uint32_t count)
 {
     buf_printf(out, ",\"%s\":[", name);
     for (uint32_t i = 0; i < count; i++) {
-        char text[CALL_SLOT_TEXT_MAX];
-        buf_printf(out, "%s\"%s\"", i ? "," : "", call_print_slot(&slots[i], text));
+        char text[CALL_IO_TEXT_MAX];
+        buf_printf(out, "%s\"%s\"", i ? "," : "", call_print_io(&ios[i], text));
     }
     buf_add_char(out, ']');
 }
@@ -71,8 +70,8 @@ enum status api_signature(struct request *request, struct error *err)
     buf_add_str(out, ",\"sipv\":" SIP_VERSION);
     print_member(out, "sip", signature->sip);
     print_readable(out, signature);
-    print_slots(out, "inputs", model->call.inputs, model->call.input_count);
-    print_slots(out, "results", model->call.results, model->call.result_count);
+    print_ios(out, "inputs", model->call.inputs, model->call.input_count);
+    print_ios(out, "results", model->call.results, model->call.result_count);
     buf_add_str(out, ",\"schema\":");
     call_print_schema(&model->call, out);
     buf_add_str(out, ",\"example\":");
@@ -134,7 +133,7 @@ static enum status read_call_shapes(struct request *request, const struct model 
     limits.shapes_only = true;
     TRY(call_parse(&body, &model->call, &limits, &request->infer.arena, call, NULL, err));
     for (uint32_t i = 0; i < model->call.input_count; i++) {
-        if (model->call.inputs[i].kind == CALL_TENSOR && call->leaves[i].form != CALL_ABSENT) {
+        if (model->call.inputs[i].kind == CALL_TENSOR && call->leaves[i].encoding != CALL_ABSENT) {
             query->inputs[i] = &call->leaves[i].shape;
         }
     }
@@ -186,13 +185,13 @@ static enum status take_extents(const struct model *model, const struct shape_qu
     return ST_OK;
 }
 
-/* The request comes in one of two forms; the answer uses the same form. */
+/* The request is a body of infer or of call; the answer has the same kind. */
 static enum status find_results(struct request *request, const struct model *model,
                                 struct shape_query *query, struct rt_result_info *infos,
                                 struct error *err)
 {
     TRY(init_query(request, model, query, err));
-    if (call_is_form(body_span(&request->body))) {
+    if (call_is_body(body_span(&request->body))) {
         TRY(read_call_shapes(request, model, query, err));
         TRY(rt_method_call_shapes(model->method, query->inputs, infos, err));
     } else {

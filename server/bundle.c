@@ -57,7 +57,7 @@ static enum status find_input(const struct infer_call *call, const struct bundle
 {
     const struct model *model = call->model;
     *out_index = promise->input;
-    if (call->form != &infer_form_oip) {
+    if (call->codec != &infer_codec_oip) {
         return ST_OK;
     }
     const struct model_io *io = model_find_io(model->inputs, model->input_count, promise->name);
@@ -158,7 +158,7 @@ static enum status decode_call(struct request *request, struct bundle_call *call
     enum status status = rt_invocation_new(inner->model->method, request->infer.pool,
                                            &inner->invocation, &call->err);
     if (status == ST_OK) {
-        status = inner->form->decode(request, inner, &call->err);
+        status = inner->codec->decode(request, inner, &call->err);
     }
     if (status == ST_OK) {
         status = count_binary(call, binary_count, &call->err);
@@ -411,7 +411,7 @@ static enum status print_call(struct request *request, struct bundle_call *call,
     }
     if (has_results(call)) {
         buf_add_char(out, ',');
-        TRY(call->call.form->print(request, &call->call, err));
+        TRY(call->call.codec->print(request, &call->call, err));
     }
     buf_add_char(out, '}');
     return ST_OK;
@@ -444,8 +444,8 @@ static enum status print(struct request *request, struct error *err)
     oip_encode_end_json(&request->out, encoded);
     for (uint32_t i = 0; i < bundle->count; i++) {
         const struct bundle_call *call = &bundle->calls[i];
-        if (has_results(call) && call->call.form->print_tail) {
-            call->call.form->print_tail(request, &call->call);
+        if (has_results(call) && call->call.codec->print_tail) {
+            call->call.codec->print_tail(request, &call->call);
         }
     }
     return oip_encode_end(&request->out, encoded, err);

@@ -60,7 +60,7 @@ extern const struct infer_ops bundle_ops; /* bundle.c */
 /* The list of |request|, if the request is one. */
 void bundle_free(struct request *request);
 
-/* In bundle_read.c: turns the text into calls, runs parse() of each call's form, and adds promises
+/* In bundle_read.c: turns the text into calls, runs parse() of each call's codec, and adds promises
  * and an order. Uses memory of |request|. */
 MUST_CHECK enum status bundle_read(struct request *request, const struct oip_body *parts,
                                    struct error *err);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The text is read twice. The first pass finds the calls and their ids, so that the second can read
- * each call in its form and for the model that it names. Then promises are resolved and the calls
- * ordered.
+ * each call with its codec and for the model that it names. Then promises are resolved and the
+ * calls ordered.
  */
 #include "config.h"
 
@@ -215,8 +215,8 @@ static enum status parse_call(struct reader *r, struct bundle_call *call)
         .json_offset = (size_t)(call->text.ptr - r->parts->json.ptr),
     };
     TRY(find_model(r, call));
-    call->call.form = call->has_inputs ? &infer_form_oip : &infer_form_call;
-    TRY(call->call.form->parse(r->request, &call->call, &parts, &r->binary, &call->err));
+    call->call.codec = call->has_inputs ? &infer_codec_oip : &infer_codec_call;
+    TRY(call->call.codec->parse(r->request, &call->call, &parts, &r->binary, &call->err));
     infer_take_parameters(&r->request->infer, call->call.parameters);
     return ST_OK;
 }
@@ -325,7 +325,7 @@ static enum status list_tree(struct reader *r, uint32_t index, const struct call
     for (uint32_t i = 0; i < method->input_count; i++) {
         const struct call_leaf *leaf = &tree->leaves[i];
         struct error place;
-        if (leaf->form != CALL_PROMISE) {
+        if (leaf->encoding != CALL_PROMISE) {
             continue;
         }
         error_set(&place, ST_INVALID, ".$from");
@@ -347,8 +347,8 @@ static enum status list_promises(struct reader *r)
         if (r->bundle->calls[i].err.code != ST_OK) {
             continue;
         }
-        TRY(call->form == &infer_form_oip ? list_oip(r, i, &call->oip)
-                                          : list_tree(r, i, &call->tree));
+        TRY(call->codec == &infer_codec_oip ? list_oip(r, i, &call->oip)
+                                            : list_tree(r, i, &call->tree));
     }
     return ST_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From a body to one call or several, and from these to an answer: the parts that all forms share.
+ * From a body to one call or several, and from these to an answer: the parts that all codecs share.
  * Tensors are decoded directly into the memory that the device reads, or bound in place in the
  * body; results are sent from the memory that the device wrote.
  */
@@ -207,7 +207,7 @@ int infer_begin(struct request *request)
         return status;
     }
     infer->ops = route->ops;
-    infer->call.form = route->form;
+    infer->call.codec = route->codec;
     infer->priority = 0;
     return read_timeout(&request->head, &infer->timeout_us, &request->err) ? 200 : 400;
 }
@@ -435,7 +435,7 @@ void infer_explain(const struct infer_call *call, const struct error *why,
     *err = *why;
     if (culprit->is_known) {
         snprintf(behind, sizeof(behind), "%s: ", rt_culprit_print(culprit, element));
-        call->form->name_input(call, culprit->input, behind, err);
+        call->codec->name_input(call, culprit->input, behind, err);
     }
 }
 

@@ -46,10 +46,10 @@ struct infer_output {
 /* One call of a model: the whole request, or one call of its list (server/bundle.h). */
 struct infer_call {
     const struct model *model; /* borrowed from request->serving */
-    const struct infer_form *form;
-    struct oip_request oip;                  /* for infer_form_oip; borrows from the body */
-    struct call_request tree;                /* for infer_form_call; likewise */
-    const struct oip_parameters *parameters; /* of the form in use */
+    const struct infer_codec *codec;
+    struct oip_request oip;                  /* for infer_codec_oip; borrows from the body */
+    struct call_request tree;                /* for infer_codec_call; likewise */
+    const struct oip_parameters *parameters; /* of the codec in use */
     struct tensor_nan nan;                   /* how the request writes NaN */
     struct infer_output *outputs;
     size_t output_count;
@@ -63,9 +63,9 @@ struct infer_call {
  * How calls and their answers are written. parse() stores what it found in |call| and, unless
  * |out_rest| is NULL, stores there the binary data that follows. decode() lists the outputs and
  * fills the invocation, except for promised inputs. print() adds the members of the answer to
- * request->out and to infer->encoded; print_tail() adds the part of the form that follows the JSON.
+ * request->out and to infer->encoded; print_tail() adds the part of the body that follows the JSON.
  */
-struct infer_form {
+struct infer_codec {
     enum status (*parse)(struct request *request, struct infer_call *call,
                          const struct oip_body *parts, struct span *out_rest, struct error *err);
     enum status (*decode)(struct request *request, struct infer_call *call, struct error *err);
@@ -76,8 +76,8 @@ struct infer_form {
                               struct error *err);
 };
 
-extern const struct infer_form infer_form_oip;  /* infer_oip.c */
-extern const struct infer_form infer_form_call; /* infer_call.c */
+extern const struct infer_codec infer_codec_oip;  /* infer_oip.c */
+extern const struct infer_codec infer_codec_call; /* infer_call.c */
 
 /*
  * The difference between a call and a list of calls: one row each, called by the functions below.
@@ -204,7 +204,7 @@ void infer_end_sequence(const struct infer_call *call);
 /* Releases the sequence, if there is one. */
 void infer_close_sequence(struct request *request, struct infer_call *call);
 
-/* For the forms: raw input |index| lies at |bytes| in the body, which is in a buffer. */
+/* For the codecs: raw input |index| lies at |bytes| in the body, which is in a buffer. */
 MUST_CHECK enum status infer_bind(struct infer *infer, struct infer_call *call, uint32_t index,
                                   enum dtype dtype, const struct shape *shape,
                                   const struct oip_layout *layout, struct span bytes,

@@ -22,7 +22,7 @@ static bool is_much_to_fill(const struct request *request, const struct infer_ca
 {
     size_t bytes = 0;
     for (uint32_t i = 0; i < call->model->call.input_count; i++) {
-        size_t more = call->tree.leaves[i].form == CALL_FILL ? call->tree.leaves[i].bytes : 0;
+        size_t more = call->tree.leaves[i].encoding == CALL_FILL ? call->tree.leaves[i].bytes : 0;
         bytes = more < SIZE_MAX - bytes ? bytes + more : SIZE_MAX;
     }
     return bytes > request->server->params->inline_bytes_max;
@@ -79,7 +79,7 @@ static enum status decode_tensor(struct infer *infer, struct infer_call *call, u
 {
     const struct call_method *method = &call->model->call;
     enum dtype dtype = method->inputs[index].dtype;
-    bool is_direct = leaf->form == CALL_BINARY && dtype != DT_BOOL && infer->body->buffer;
+    bool is_direct = leaf->encoding == CALL_BINARY && dtype != DT_BOOL && infer->body->buffer;
     void *memory;
     enum status status = is_direct ? infer_bind(infer, call, index, dtype, &leaf->shape,
                                                 &leaf->layout, leaf->data, err)
@@ -114,7 +114,7 @@ static enum status decode_input(struct infer *infer, struct infer_call *call, ui
 {
     const struct call_leaf *leaf = &call->tree.leaves[index];
     const struct call_method *method = &call->model->call;
-    if (leaf->form == CALL_ABSENT || leaf->form == CALL_PROMISE) {
+    if (leaf->encoding == CALL_ABSENT || leaf->encoding == CALL_PROMISE) {
         return ST_OK; /* call_parse() has checked that it may be left out */
     }
     switch (method->inputs[index].kind) {
@@ -172,4 +172,4 @@ static enum status name_input(const struct infer_call *call, uint32_t index, con
     return call_prefix(&call->model->call, index, behind, err);
 }
 
-const struct infer_form infer_form_call = {parse, decode, print, NULL, name_input};
+const struct infer_codec infer_codec_call = {parse, decode, print, NULL, name_input};

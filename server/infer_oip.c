@@ -273,4 +273,4 @@ static void print_tail(struct request *request, const struct infer_call *call)
     }
 }
 
-const struct infer_form infer_form_oip = {parse, decode, print, print_tail, name_input};
+const struct infer_codec infer_codec_oip = {parse, decode, print, print_tail, name_input};

@@ -15,7 +15,7 @@
 static enum status parse(struct request *request, const struct oip_body *parts, struct error *err)
 {
     struct infer_call *call = &request->infer.call;
-    TRY(call->form->parse(request, call, parts, NULL, err));
+    TRY(call->codec->parse(request, call, parts, NULL, err));
     infer_take_parameters(&request->infer, call->parameters);
     request->infer.steps_bytes = rt_method_steps_bytes(call->model->method);
     request->offload |= rt_method_call_count(call->model->method) > INFER_CALLS_INLINE_MAX;
@@ -40,7 +40,7 @@ static enum status decode(struct request *request, struct error *err)
     struct infer *infer = &request->infer;
     TRY(rt_invocation_new(call->model->method, infer->pool, &call->invocation, err));
     rt_invocation_run_in(call->invocation, infer->run_pool);
-    TRY(call->form->decode(request, call, err));
+    TRY(call->codec->decode(request, call, err));
     return keep_id(infer, err);
 }
 
@@ -179,11 +179,11 @@ static enum status print(struct request *request, struct error *err)
     if (call->oip.has_id) {
         oip_print_id(&request->out, call->oip.id);
     }
-    TRY(call->form->print(request, call, err));
+    TRY(call->codec->print(request, call, err));
     buf_add_char(&request->out, '}');
     oip_encode_end_json(&request->out, encoded);
-    if (call->form->print_tail) {
-        call->form->print_tail(request, call);
+    if (call->codec->print_tail) {
+        call->codec->print_tail(request, call);
     }
     return oip_encode_end(&request->out, encoded, err);
 }

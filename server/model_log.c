@@ -103,7 +103,7 @@ static void print_memory(const struct model *model, struct buf *out)
         buf_add_str(out, "takes what its inputs make it take");
         return;
     }
-    bool is_part = rt_method_has_steps(model->method);
+    bool is_part = rt_method_has_statements(model->method);
     buf_add_str(out, is_part ? "" : "up to ");
     print_bytes(bytes, out);
     buf_add_str(out, is_part ? " and more" : "");

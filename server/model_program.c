@@ -89,13 +89,13 @@ static const char *print_fixed(struct arena *arena, const struct rt_io *io)
     return fixed;
 }
 
-static struct call_slot slot_of(struct arena *arena, const struct rt_io *io)
+static struct call_io io_of(struct arena *arena, const struct rt_io *io)
 {
     static const enum call_kind kinds[] = {
         [RT_IO_NONE] = CALL_NONE,    [RT_IO_TENSOR] = CALL_TENSOR, [RT_IO_INT] = CALL_SCALAR,
         [RT_IO_FLOAT] = CALL_SCALAR, [RT_IO_BOOL] = CALL_SCALAR,   [RT_IO_STRING] = CALL_STRING,
     };
-    return (struct call_slot){
+    return (struct call_io){
         .kind = kinds[io->kind],
         .dtype = io->dtype,
         .shape = io->kind == RT_IO_TENSOR ? shape_of(io) : (struct shape){.rank = 0},
@@ -109,18 +109,18 @@ static enum status describe_call(struct models *models, const struct rt_method *
 {
     struct arena *arena = &models->arena;
     uint32_t inputs = rt_method_input_count(method), results = rt_method_result_count(method);
-    struct call_slot *slots = arena_array(arena, (size_t)inputs + results, sizeof(*slots));
-    if (!slots) {
+    struct call_io *ios = arena_array(arena, (size_t)inputs + results, sizeof(*ios));
+    if (!ios) {
         return error_set(err, ST_EXHAUSTED, "model description: out of memory");
     }
     for (uint32_t i = 0; i < inputs; i++) {
-        slots[i] = slot_of(arena, rt_method_input(method, i));
+        ios[i] = io_of(arena, rt_method_input(method, i));
     }
     for (uint32_t i = 0; i < results; i++) {
-        slots[inputs + i] = slot_of(arena, rt_method_result(method, i));
+        ios[inputs + i] = io_of(arena, rt_method_result(method, i));
     }
-    *out = (struct call_method){&rt_method_signature(method)->structure, slots, slots + inputs,
-                                inputs, results};
+    *out = (struct call_method){&rt_method_signature(method)->structure, ios, ios + inputs, inputs,
+                                results};
     return ST_OK;
 }
 

@@ -236,22 +236,22 @@ static enum status take_source(struct maker *m, const struct pipelines_source *s
 }
 
 /* The raw input of the step that takes source |index|. */
-static enum status find_slot(const struct rt_method *method, const struct pipelines_source *source,
-                             uint32_t index, uint32_t *out, struct error *err)
+static enum status find_taker(const struct rt_method *method, const struct pipelines_source *source,
+                              uint32_t index, uint32_t *out, struct error *err)
 {
     uint32_t count = rt_method_input_count(method), i = 0;
     char names[RT_NAMES_TEXT_MAX];
     *out = index;
-    if (!source->slot) {
+    if (!source->input) {
         return ST_OK; /* rt_pipeline_new() compares the numbers of sources and inputs */
     }
-    while (i < count && !rt_io_is_called(rt_method_input(method, i), span_str(source->slot))) {
+    while (i < count && !rt_io_is_called(rt_method_input(method, i), span_str(source->input))) {
         i++;
     }
     *out = i;
     return i < count ? ST_OK
                      : error_set(err, ST_INVALID, "there is no input '%.64s', expected %s",
-                                 source->slot, rt_names_print(method, RT_INPUT, names));
+                                 source->input, rt_names_print(method, RT_INPUT, names));
 }
 
 /* By name: inputs that are not mentioned get nothing, and no input may be mentioned twice. */
@@ -260,21 +260,21 @@ static enum status take_sources(struct maker *m, uint32_t index, struct error *e
     const struct pipelines_step *step = &m->document->steps[index];
     const struct rt_method *method = m->steps[index].method;
     uint32_t inputs = rt_method_input_count(method);
-    uint32_t count = step->has_slots ? inputs : step->source_count;
+    uint32_t count = step->has_input_names ? inputs : step->source_count;
     struct rt_source *sources = arena_array(m->arena, (size_t)count + 1, sizeof(*sources));
     bool *is_given = arena_array(m->arena, (size_t)count + 1, sizeof(*is_given));
     if (!sources || !is_given) {
         return exhausted(err);
     }
     for (uint32_t i = 0; i < step->source_count; i++) {
-        uint32_t slot;
-        TRY(find_slot(method, &step->sources[i], i, &slot, err));
-        const char *label = slot < inputs ? rt_method_input(method, slot)->label : "input";
-        if (is_given[slot]) {
+        uint32_t taker;
+        TRY(find_taker(method, &step->sources[i], i, &taker, err));
+        const char *label = taker < inputs ? rt_method_input(method, taker)->label : "input";
+        if (is_given[taker]) {
             return error_set(err, ST_INVALID, "%s is given twice", label);
         }
-        is_given[slot] = true;
-        if (take_source(m, &step->sources[i], index, &sources[slot], err) != ST_OK) {
+        is_given[taker] = true;
+        if (take_source(m, &step->sources[i], index, &sources[taker], err) != ST_OK) {
             return error_prefix(err, "%s: ", label);
         }
     }

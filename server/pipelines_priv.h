@@ -21,7 +21,7 @@ struct pipelines_ref {
 struct pipelines_source {
     enum rt_source_kind kind;
     const char
-        *slot; /* name of the step's input that takes it, if inputs have names; otherwise NULL */
+        *input; /* name of the step's input that takes it, if inputs have names; otherwise NULL */
     struct pipelines_ref from;
     struct pick output; /* picks one of a step's results */
     const char *name;   /* name of a result of the pipeline, or NULL */
@@ -33,7 +33,7 @@ struct pipelines_step {
     uint32_t version; /* 0: any version */
     struct pipelines_source *sources;
     uint32_t source_count;
-    bool has_slots; /* the inputs are an object, not a list */
+    bool has_input_names; /* the inputs are an object, not a list */
 };
 
 struct pipelines_document {

@@ -193,7 +193,7 @@ static enum status read_sources(struct reader *r, const struct cJSON *value, boo
             return document_fail(r->in, at, err, ST_INVALID, "expected at most %u", max);
         }
         TRY(read_source(r, at, is_result, &r->sources[count], err));
-        r->sources[count++].slot = is_object ? document_key(at) : NULL;
+        r->sources[count++].input = is_object ? document_key(at) : NULL;
     }
     *out_count = count;
     return keep_list(r, r->sources, count, sizeof(r->sources[0]), out, err);
@@ -217,7 +217,7 @@ static enum status read_step_member(struct reader *r, const struct cJSON *member
         return read_number(r, member, &step->version, err);
     }
     if (document_is(member, "inputs")) {
-        step->has_slots = document_type(member) == JSON_OBJECT;
+        step->has_input_names = document_type(member) == JSON_OBJECT;
         return read_sources(r, member, false, RT_PIPELINE_INPUTS_MAX, &step->sources,
                             &step->source_count, err);
     }

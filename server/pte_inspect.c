@@ -339,7 +339,7 @@ const struct pte_command pte_inspect_command = {
         "  --all            also the container, its tables and the signatures\n"
         "  --json           all of it as one JSON object; pte(1) says what is in it\n"
         "  --graph          the graph of each method after the passes instead\n"
-        "  --plan           the arena, the dispatches and the barriers between them, at the "
+        "  --plan           the workspace, the dispatches and the barriers between them, at the "
         "largest\n"
         "                   sizes, and how many there would be if nothing was fused\n"
         "  --method NAME    the graph or plan of this method alone\n"

@@ -271,7 +271,7 @@ static enum status print_memory(const struct rt_method *method, const struct cal
                resident.file_bytes, resident.own_bytes);
     print_call(out, "call_example", chosen);
     print_call(out, "call_largest", largest);
-    print_bool(out, "call_is_at_least", rt_method_has_steps(method));
+    print_bool(out, "call_is_at_least", rt_method_has_statements(method));
     buf_add_char(out, '}');
     return ST_OK;
 }

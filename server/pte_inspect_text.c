@@ -292,7 +292,7 @@ static void print_calls(const struct rt_method *method, const struct call_memory
                         const struct call_memory *largest, struct buf *out)
 {
     struct line line = begin_line(out, "");
-    add_words(&line, rt_method_has_steps(method) ? "a call at least" : "a call");
+    add_words(&line, rt_method_has_statements(method) ? "a call at least" : "a call");
     if (chosen->is_known) {
         add_bytes(&line, chosen->bytes);
         add_shapes(&line, method, chosen);

@@ -17,7 +17,7 @@
     }
 #define CALLS(rows, how)                                                                           \
     {                                                                                              \
-        .ops = &(rows), .form = &(how), .print_error = oip_print_error                             \
+        .ops = &(rows), .codec = &(how), .print_error = oip_print_error                            \
     }
 
 static const struct route routes[ROUTE_COUNT + 1] = {

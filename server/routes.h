@@ -12,7 +12,7 @@ struct route {
     api_handler_f *handler; /* prints the answer; NULL: the request calls models, by |ops| */
     bool is_long;           /* the handler runs on a thread */
     const struct infer_ops *ops;
-    const struct infer_form *form;
+    const struct infer_codec *codec;
     void (*print_error)(struct buf *out, const char *text); /* the form of an error's body */
 };
 

@@ -311,29 +311,29 @@ static enum status add_entry(struct hal_vulkan_program *program, const struct ha
     return ST_OK;
 }
 
-static void set_transfer_grid(const struct hal_vulkan_device *device, struct hal_vulkan_step *step,
-                              size_t length)
+static void set_transfer_grid(const struct hal_vulkan_device *device,
+                              struct hal_vulkan_launch *launch, size_t length)
 {
     bool is_gpu = device->base.props.capabilities & HAL_GPU;
     size_t tile = is_gpu ? TRANSFER_TILE_GPU : TRANSFER_TILE;
     size_t tiles = length / tile + (length % tile != 0);
     tiles = is_gpu && tiles > TRANSFER_TILES_GPU ? TRANSFER_TILES_GPU : tiles;
-    step->grid[0] = (uint32_t)tiles;
-    step->grid[1] = step->grid[2] = 1;
+    launch->grid[0] = (uint32_t)tiles;
+    launch->grid[1] = launch->grid[2] = 1;
 }
 
 static void add_barrier(struct hal_vulkan_program *program)
 {
-    program->step_count++; /* a zeroed step is a barrier */
+    program->launch_count++; /* a zeroed launch is a barrier */
 }
 
-static enum status add_step(struct hal_vulkan_program *program, const struct hal_record *record,
-                            struct error *err)
+static enum status add_launch(struct hal_vulkan_program *program, const struct hal_record *record,
+                              struct error *err)
 {
-    struct hal_vulkan_step *step = &program->steps[program->step_count++];
-    TRY(hal_vulkan_pipeline(program->device, kernel_of(record), &step->pipeline, err));
-    step->binding_first = program->entry_count;
-    step->constants = program->table_bytes + program->constants_bytes;
+    struct hal_vulkan_launch *launch = &program->launches[program->launch_count++];
+    TRY(hal_vulkan_pipeline(program->device, kernel_of(record), &launch->pipeline, err));
+    launch->binding_first = program->entry_count;
+    launch->constants = program->table_bytes + program->constants_bytes;
     if (record->constants_bytes) {
         memcpy(program->constants + program->constants_bytes, record->constants,
                record->constants_bytes);
@@ -342,16 +342,16 @@ static enum status add_step(struct hal_vulkan_program *program, const struct hal
     if (record->kind == HAL_UPDATE) {
         program->entries[program->entry_count++] =
             (struct hal_vulkan_entry){.source = HAL_VULKAN_FROM_REPLAY,
-                                      .address = step->constants,
+                                      .address = launch->constants,
                                       .length = record->constants_bytes};
     }
     for (uint32_t i = 0; i < record->binding_count; i++) {
         TRY(add_entry(program, &record->bindings[i], err));
     }
     if (record->kind == HAL_DISPATCH) {
-        memcpy(step->grid, record->grid, sizeof(step->grid));
+        memcpy(launch->grid, record->grid, sizeof(launch->grid));
     } else {
-        set_transfer_grid(program->device, step, record->bindings[0].length);
+        set_transfer_grid(program->device, launch, record->bindings[0].length);
     }
     return ST_OK;
 }
@@ -361,7 +361,7 @@ static enum status add_transfer(struct hal_vulkan_program *program,
                                 const struct hal_vulkan_mirror *mirror, bool is_fetched,
                                 struct error *err)
 {
-    struct hal_vulkan_step *step = &program->steps[program->step_count++];
+    struct hal_vulkan_launch *launch = &program->launches[program->launch_count++];
     const struct hal_vulkan_entry in_slot = {.source = HAL_VULKAN_FROM_SLOT,
                                              .slot = mirror->slot,
                                              .address = mirror->begin,
@@ -369,12 +369,12 @@ static enum status add_transfer(struct hal_vulkan_program *program,
     const struct hal_vulkan_entry in_mirror = {.source = HAL_VULKAN_FROM_REPLAY,
                                                .address = program->mirrors_at + mirror->at,
                                                .length = in_slot.length};
-    TRY(hal_vulkan_pipeline(program->device, &hal_vulkan_copy, &step->pipeline, err));
-    step->binding_first = program->entry_count;
-    step->constants = program->table_bytes; /* the copy has no constants */
+    TRY(hal_vulkan_pipeline(program->device, &hal_vulkan_copy, &launch->pipeline, err));
+    launch->binding_first = program->entry_count;
+    launch->constants = program->table_bytes; /* the copy has no constants */
     program->entries[program->entry_count++] = is_fetched ? in_slot : in_mirror;
     program->entries[program->entry_count++] = is_fetched ? in_mirror : in_slot;
-    set_transfer_grid(program->device, step, in_slot.length);
+    set_transfer_grid(program->device, launch, in_slot.length);
     return ST_OK;
 }
 
@@ -399,14 +399,14 @@ static enum status make_gpu_stage(struct compiler *c, uint32_t index, struct err
     struct hal_vulkan_program *program = c->program;
     const struct draft *draft = &c->drafts[index];
     struct hal_vulkan_stage *stage = &program->stages[index];
-    stage->step_first = program->step_count;
+    stage->launch_first = program->launch_count;
     if (index > 0) {
         TRY(add_transfers(c, &c->drafts[index - 1], false, err));
     }
     for (uint32_t i = 0; i < draft->item_count; i++) {
         const struct hal_record *record = record_at(c, draft, i);
         if (record) {
-            TRY(add_step(program, record, err));
+            TRY(add_launch(program, record, err));
         } else {
             add_barrier(program);
         }
@@ -414,7 +414,7 @@ static enum status make_gpu_stage(struct compiler *c, uint32_t index, struct err
     if (index + 1 < program->stage_count) {
         TRY(add_transfers(c, &c->drafts[index + 1], true, err));
     }
-    stage->step_count = program->step_count - stage->step_first;
+    stage->launch_count = program->launch_count - stage->launch_first;
     return ST_OK;
 }
 
@@ -483,17 +483,17 @@ static enum status make_room(struct compiler *c, struct error *err)
     bool has_mirrors = hosts > 0 && !program->device->base.props.host_visible;
     host_bindings = has_mirrors ? bindings : 0;
     uint32_t entries = bindings + 4 * host_bindings;
-    uint32_t steps = 3 * records + 2 + 2 * host_bindings;
+    uint32_t launches = 3 * records + 2 + 2 * host_bindings;
     program->table_bytes = entries * sizeof(struct hal_vulkan_binding);
     program->mirrors_at = align_up(program->table_bytes + constants, HAL_VULKAN_BUFFER_ALIGN);
     program->stages = arena_array(arena, records, sizeof(*program->stages));
-    program->steps = arena_array(arena, steps, sizeof(*program->steps));
+    program->launches = arena_array(arena, launches, sizeof(*program->launches));
     program->entries = arena_array(arena, entries, sizeof(*program->entries));
     program->constants = arena_alloc(arena, constants);
     c->drafts = arena_array(arena, records, sizeof(*c->drafts));
     c->items = arena_array(arena, 2 * (size_t)records, sizeof(*c->items));
     c->traces = arena_array(arena, host_bindings, sizeof(*c->traces));
-    return program->stages && program->steps && program->entries && program->constants &&
+    return program->stages && program->launches && program->entries && program->constants &&
                    c->drafts && c->items && c->traces
                ? ST_OK
                : no_memory(err);

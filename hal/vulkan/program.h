@@ -21,8 +21,8 @@ struct hal_command;
 struct hal_vulkan_program;
 
 struct hal_vulkan_stage {
-    struct hal_command *host;        /* owned; NULL: a GPU stage */
-    uint32_t step_first, step_count; /* of a GPU stage */
+    struct hal_command *host;            /* owned; NULL: a GPU stage */
+    uint32_t launch_first, launch_count; /* of a GPU stage */
 };
 
 struct hal_vulkan_replay {

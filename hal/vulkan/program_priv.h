@@ -10,7 +10,7 @@
 #include "hal/vulkan/program.h"
 
 /* A dispatch; without a pipeline, a barrier. */
-struct hal_vulkan_step {
+struct hal_vulkan_launch {
     VkPipeline pipeline;
     uint32_t grid[3];
     uint32_t binding_first;
@@ -46,11 +46,11 @@ struct hal_vulkan_program {
     struct hal_vulkan_device *device;
     struct hal_vulkan_stage *stages;
     uint32_t stage_count;
-    struct hal_vulkan_step *steps;
-    uint32_t step_count;
-    struct hal_vulkan_entry *entries; /* of all bindings of all steps */
+    struct hal_vulkan_launch *launches;
+    uint32_t launch_count;
+    struct hal_vulkan_entry *entries; /* of all bindings of all launches */
     uint32_t entry_count;
-    uint8_t *constants; /* of all steps, stored after the table */
+    uint8_t *constants; /* of all launches, stored after the table */
     size_t table_bytes, constants_bytes;
     size_t mirrors_at, mirrors_bytes; /* after the constants */
     pthread_mutex_t lock;             /* guards the pool and the list */

@@ -29,9 +29,9 @@ static uint32_t part(uint32_t total, uint32_t base, uint32_t max)
 
 /* Splits the grid into as many dispatches as the device's limits require. */
 static void record_dispatch(const struct hal_vulkan_device *device, VkCommandBuffer commands,
-                            const struct hal_vulkan_step *step, struct hal_vulkan_push push)
+                            const struct hal_vulkan_launch *launch, struct hal_vulkan_push push)
 {
-    const uint32_t *max = device->grid_max, *grid = step->grid;
+    const uint32_t *max = device->grid_max, *grid = launch->grid;
     uint32_t *at = push.base;
     memcpy(push.grid, grid, sizeof(push.grid));
     for (at[2] = 0; at[2] < grid[2]; at[2] += part(grid[2], at[2], max[2])) {
@@ -46,22 +46,22 @@ static void record_dispatch(const struct hal_vulkan_device *device, VkCommandBuf
     }
 }
 
-static void record_steps(const struct hal_vulkan_program *program,
-                         const struct hal_vulkan_stage *stage, VkCommandBuffer commands,
-                         uint64_t address)
+static void record_launches(const struct hal_vulkan_program *program,
+                            const struct hal_vulkan_stage *stage, VkCommandBuffer commands,
+                            uint64_t address)
 {
     const struct hal_vulkan_device *device = program->device;
     const VkAccessFlags read_write = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
     bool is_written = false; /* by a dispatch since the last barrier */
-    for (uint32_t i = 0; i < stage->step_count; i++) {
-        const struct hal_vulkan_step *step = &program->steps[stage->step_first + i];
-        if (step->pipeline) {
+    for (uint32_t i = 0; i < stage->launch_count; i++) {
+        const struct hal_vulkan_launch *launch = &program->launches[stage->launch_first + i];
+        if (launch->pipeline) {
             const struct hal_vulkan_push push = {
-                .bindings = address + step->binding_first * sizeof(struct hal_vulkan_binding),
-                .constants = address + step->constants,
+                .bindings = address + launch->binding_first * sizeof(struct hal_vulkan_binding),
+                .constants = address + launch->constants,
             };
-            device->vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, step->pipeline);
-            record_dispatch(device, commands, step, push);
+            device->vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, launch->pipeline);
+            record_dispatch(device, commands, launch, push);
             is_written = true;
         } else if (is_written) {
             barrier(device, commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, read_write);
@@ -113,7 +113,7 @@ static VkResult record(struct hal_vulkan_program *program, const struct hal_vulk
     if (result != VK_SUCCESS) {
         return result; /* freeing the pool frees the buffer */
     }
-    record_steps(program, stage, *out_commands, address);
+    record_launches(program, stage, *out_commands, address);
     return device->vkEndCommandBuffer(*out_commands);
 }
 

@@ -494,7 +494,7 @@ static void on_alone_done(struct rt_invocation *inv, enum status status, void *a
 static void submit_alone(struct rt_batch_part *part)
 {
     struct rt_invocation *inv = part->invocation;
-    if (rt_invocation_place_arena(inv, &inv->error) == ST_OK) {
+    if (rt_invocation_place_workspace(inv, &inv->error) == ST_OK) {
         rt_invocation_submit(inv, HAL_CALLER_BUSY, on_alone_done, part);
     } else {
         rt_invocation_refuse(inv, ST_EXHAUSTED, on_alone_done, part);

@@ -50,7 +50,7 @@ struct rt_invocation {
     struct rt_block *entry;          /* borrowed: what runs first; NULL: a pipeline */
     struct rt_plan *plan;            /* ref held from prepare on */
     int64_t *words;                  /* what its run is told */
-    struct hal_buffer *arena;        /* owned from prepare to done */
+    struct hal_buffer *workspace;    /* owned from prepare to done */
     struct hal_semaphore *semaphore; /* owned */
     uint64_t timepoint;
     struct hal_semaphore_waiter waiter;
@@ -117,12 +117,13 @@ void rt_invocation_give_scalar(struct rt_invocation *invocation, uint32_t index,
 /* Gives back what plan and prepare took, the caller's memory for results included. */
 void rt_invocation_release_results(struct rt_invocation *invocation);
 
-/* As rt_invocation_prepare() without the arena: for a call whose results another call computes.
- * Does nothing if that has been done. rt_invocation_place_arena() makes it a call of its own. */
+/* As rt_invocation_prepare() without the workspace: for a call whose results another call computes.
+ * Does nothing if that has been done. rt_invocation_place_workspace() makes it a call of its own.
+ */
 MUST_CHECK enum status rt_invocation_prepare_results(struct rt_invocation *invocation,
                                                      enum rt_prepare_mode mode, struct error *err);
-MUST_CHECK enum status rt_invocation_place_arena(struct rt_invocation *invocation,
-                                                 struct error *err);
+MUST_CHECK enum status rt_invocation_place_workspace(struct rt_invocation *invocation,
+                                                     struct error *err);
 
 /* Describes result |index| of a prepared call for another call; false: its size is not known yet.
  * A scalar leaves |out_desc| as it is. */

@@ -17,7 +17,7 @@
 #include "hal/buffer.h"
 #include "hal/device.h"
 #include "hal/queue.h"
-#include "runtime/program/state_slots.h"
+#include "runtime/program/state_cells.h"
 
 /* Free invocations that a method keeps; further ones are given back to the heap. */
 #define FREE_MAX 256
@@ -32,7 +32,7 @@ static void count_io(const struct rt_method *method, uint32_t *out_inputs, uint3
     const struct rt_graph *entry = code->block_count > 0 ? &code->blocks[0]->graph : NULL;
     *out_inputs = entry ? entry->input_count : rt_method_input_count(method);
     *out_outputs =
-        entry && code->step_count == 0 ? entry->output_count : rt_method_result_count(method);
+        entry && code->stmt_count == 0 ? entry->output_count : rt_method_result_count(method);
 }
 
 /* Words of the entry, in the larger of its two forms. */
@@ -215,8 +215,8 @@ static void release_inputs(struct rt_invocation *inv)
         input->source = NULL;
         input->is_given = false;
     }
-    hal_buffer_unref(inv->arena);
-    inv->arena = NULL;
+    hal_buffer_unref(inv->workspace);
+    inv->workspace = NULL;
 }
 
 static void release_waits(struct rt_invocation *inv)
@@ -433,11 +433,12 @@ void rt_invocation_await(struct rt_invocation *inv, struct hal_semaphore *semaph
     hal_semaphore_on(semaphore, &inv->waiter);
 }
 
-static void poison_arena(struct rt_invocation *inv)
+static void poison_workspace(struct rt_invocation *inv)
 {
-    void *bytes = inv->plan && inv->plan->arena_bytes > 0 ? hal_buffer_map(inv->arena) : NULL;
+    void *bytes =
+        inv->plan && inv->plan->workspace_bytes > 0 ? hal_buffer_map(inv->workspace) : NULL;
     if (bytes) {
-        memset(bytes, 0xff, inv->plan->arena_bytes);
+        memset(bytes, 0xff, inv->plan->workspace_bytes);
     }
 }
 
@@ -449,8 +450,8 @@ void rt_invocation_submit(struct rt_invocation *inv, enum hal_caller caller,
     inv->done = done;
     inv->arg = arg;
     inv->phase = RT_PHASE_RUNNING;
-    if (inv->method->poison_arenas) {
-        poison_arena(inv);
+    if (inv->method->poison_workspaces) {
+        poison_workspace(inv);
     }
     if (inv->state) {
         rt_state_enter(inv->state);

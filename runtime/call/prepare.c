@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Preparing a call for submission: the plan for its dims, then memory for its results, its mutable
- * buffers and its arena, either all of it or none. See invocation.h. */
+ * buffers and its workspace, either all of it or none. See invocation.h. */
 #include "config.h"
 
 #include "runtime/call/inside.h"
@@ -66,17 +66,18 @@ enum status rt_invocation_bind_result(struct rt_invocation *inv, uint32_t index,
     return ST_OK;
 }
 
-enum status rt_invocation_place_arena(struct rt_invocation *inv, struct error *err)
+enum status rt_invocation_place_workspace(struct rt_invocation *inv, struct error *err)
 {
     OBJ_CHECK(inv, INVOCATION_MAGIC);
     const struct rt_plan *plan = inv->plan;
-    if (!plan || plan->arena_bytes == 0 || inv->arena) {
+    if (!plan || plan->workspace_bytes == 0 || inv->workspace) {
         return ST_OK; /* saves a lock in the smallest methods */
     }
     TRY(rt_plan_has_words(plan)
-            ? hal_pool_reserve(inv->run_pool, plan->arena_bytes, &inv->arena, err)
-            : hal_pool_reserve_transient(inv->run_pool, plan->arena_bytes, &inv->arena, err));
-    inv->bytes += plan->arena_bytes;
+            ? hal_pool_reserve(inv->run_pool, plan->workspace_bytes, &inv->workspace, err)
+            : hal_pool_reserve_transient(inv->run_pool, plan->workspace_bytes, &inv->workspace,
+                                         err));
+    inv->bytes += plan->workspace_bytes;
     return ST_OK;
 }
 
@@ -108,8 +109,8 @@ static void release_memory(struct rt_invocation *inv)
         hal_buffer_unref(inv->bound[i].buffer);
         inv->bound[i] = (struct hal_binding){0};
     }
-    hal_buffer_unref(inv->arena);
-    inv->arena = NULL;
+    hal_buffer_unref(inv->workspace);
+    inv->workspace = NULL;
     if (inv->method->callable->release) {
         inv->method->callable->release(inv);
     }
@@ -153,7 +154,7 @@ size_t rt_invocation_planned_bytes(const struct rt_invocation *inv)
 {
     OBJ_CHECK(inv, INVOCATION_MAGIC);
     uint32_t result = rt_method_result_count(inv->method);
-    size_t bytes = inv->plan->arena_bytes;
+    size_t bytes = inv->plan->workspace_bytes;
     for (uint32_t i = 0; i < result; i++) {
         bool is_ours = rt_method_result(inv->method, i)->kind == RT_IO_TENSOR;
         bytes += is_ours && !inv->bound[i].buffer ? inv->plan->results[i].bytes : 0;
@@ -223,7 +224,7 @@ enum status rt_invocation_prepare(struct rt_invocation *inv, enum rt_prepare_mod
 {
     OBJ_CHECK(inv, INVOCATION_MAGIC);
     TRY(rt_invocation_prepare_results(inv, mode, err));
-    if (rt_invocation_place_arena(inv, err) != ST_OK) {
+    if (rt_invocation_place_workspace(inv, err) != ST_OK) {
         rt_invocation_unprepare(inv);
         return err->code;
     }

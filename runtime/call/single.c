@@ -69,8 +69,8 @@ static enum status place_results(struct rt_invocation *inv, struct error *err)
 static void fill_slots(struct rt_invocation *inv)
 {
     uint32_t inputs = rt_method_input_count(inv->method);
-    inv->slots[RT_SLOT_ARENA] =
-        (struct hal_binding){.buffer = inv->arena, .length = inv->plan->arena_bytes};
+    inv->slots[RT_SLOT_WORKSPACE] =
+        (struct hal_binding){.buffer = inv->workspace, .length = inv->plan->workspace_bytes};
     for (uint32_t i = 0; i < inputs; i++) {
         inv->slots[RT_SLOT_INPUT + i] = inv->inputs[i].binding;
     }
@@ -95,7 +95,7 @@ static enum status submit(struct rt_invocation *inv, struct hal_semaphore *semap
                           enum hal_caller caller)
 {
     fill_slots(inv);
-    rt_words_put(inv->plan, inv->words, inv->arena ? hal_buffer_map(inv->arena) : NULL);
+    rt_words_put(inv->plan, inv->words, inv->workspace ? hal_buffer_map(inv->workspace) : NULL);
     TRY(rt_invocation_fill_states(inv));
     struct hal_submission submission = {
         .command = inv->plan->command,

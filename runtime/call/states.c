@@ -14,7 +14,7 @@
 #include "hal/pool.h"
 #include "runtime/call/inside.h"
 #include "runtime/call/words.h"
-#include "runtime/program/state_slots.h"
+#include "runtime/program/state_cells.h"
 
 void rt_invocation_set_state(struct rt_invocation *inv, struct rt_state *state)
 {
@@ -48,9 +48,9 @@ enum status rt_invocation_place_states(struct rt_invocation *inv, struct error *
 static void tell_stale(struct rt_invocation *inv, const struct rt_method_state *use, uint32_t input,
                        uint32_t result)
 {
-    struct rt_rows stale = rt_state_spoil(inv->state, use->slot);
+    struct rt_rows stale = rt_state_spoil(inv->state, use->cell);
     if (inv->plan->results[result].base == input) {
-        rt_words_put_stale(inv->plan, result, &stale, hal_buffer_map(inv->arena));
+        rt_words_put_stale(inv->plan, result, &stale, hal_buffer_map(inv->workspace));
     }
 }
 
@@ -59,19 +59,19 @@ static struct rt_rows find_written(const struct rt_invocation *inv, uint32_t inp
     if (inv->plan->results[result].base != input) {
         return (struct rt_rows){0};
     }
-    return rt_words_written(inv->plan, result, hal_buffer_map(inv->arena));
+    return rt_words_written(inv->plan, result, hal_buffer_map(inv->workspace));
 }
 
 enum status rt_invocation_fill_states(struct rt_invocation *inv)
 {
     OBJ_CHECK(inv, INVOCATION_MAGIC);
     const struct rt_method *method = inv->method;
-    const struct rt_state_slots *slots = rt_program_state_slots(method->program);
+    const struct rt_state_cells *cells = rt_program_state_cells(method->program);
     uint32_t inputs = rt_method_input_count(method), result = rt_method_result_count(method);
     for (uint32_t i = 0; i < method->state_count; i++) {
         const struct rt_method_state *use = &method->states[i];
         inv->slots[RT_SLOT_INPUT + inputs + i] = hal_binding_whole(
-            inv->state ? inv->state->current[use->slot] : slots->items[use->slot].initial);
+            inv->state ? inv->state->current[use->cell] : cells->items[use->cell].initial);
         if (!use->is_written) {
             continue;
         }
@@ -79,8 +79,8 @@ enum status rt_invocation_fill_states(struct rt_invocation *inv)
         *target = inv->bound[result];
         if (inv->state) {
             /* Not earlier: other calls of the state may run until this one begins. */
-            TRY(rt_state_reserve(inv->state, use->slot, &inv->error));
-            *target = hal_binding_whole(inv->state->spare[use->slot]);
+            TRY(rt_state_reserve(inv->state, use->cell, &inv->error));
+            *target = hal_binding_whole(inv->state->spare[use->cell]);
             tell_stale(inv, use, inputs + i, result);
         }
         result++;
@@ -100,7 +100,7 @@ void rt_invocation_leave_states(struct rt_invocation *inv, enum status status)
     for (uint32_t i = 0; advances && i < method->state_count; i++) {
         if (method->states[i].is_written) {
             struct rt_rows written = find_written(inv, inputs + i, result++);
-            rt_state_advance(inv->state, method->states[i].slot, written);
+            rt_state_advance(inv->state, method->states[i].cell, written);
         }
     }
     rt_state_leave(inv->state, status == ST_OK);

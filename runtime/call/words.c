@@ -9,25 +9,25 @@
 #include "runtime/emit/update.h"
 
 static void put_rows(const struct rt_plan_update *update, int64_t first, int64_t end,
-                     uint8_t *arena)
+                     uint8_t *workspace)
 {
     int64_t words[RT_UPDATE_WORDS] = {[RT_UPDATE_STALE] = first, [RT_UPDATE_STALE_END] = end};
-    memcpy(arena + update->offset, words, sizeof(words));
+    memcpy(workspace + update->offset, words, sizeof(words));
 }
 
-void rt_words_put(const struct rt_plan *plan, const int64_t *words, uint8_t *arena)
+void rt_words_put(const struct rt_plan *plan, const int64_t *words, uint8_t *workspace)
 {
     OBJ_CHECK(plan, RT_PLAN_MAGIC);
     if (plan->word_count > 0) {
-        memcpy(arena + plan->words_offset, words, plan->word_count * sizeof(*words));
+        memcpy(workspace + plan->words_offset, words, plan->word_count * sizeof(*words));
     }
     for (uint32_t i = 0; i < plan->update_count; i++) {
-        put_rows(&plan->updates[i], 0, plan->results[plan->updates[i].result].rows, arena);
+        put_rows(&plan->updates[i], 0, plan->results[plan->updates[i].result].rows, workspace);
     }
 }
 
 void rt_words_put_stale(const struct rt_plan *plan, uint32_t result, const struct rt_rows *stale,
-                        uint8_t *arena)
+                        uint8_t *workspace)
 {
     OBJ_CHECK(plan, RT_PLAN_MAGIC);
     const struct rt_plan_result *of = &plan->results[result];
@@ -36,12 +36,13 @@ void rt_words_put_stale(const struct rt_plan *plan, uint32_t result, const struc
     }
     for (uint32_t i = 0; i < plan->update_count; i++) {
         if (plan->updates[i].result == result) {
-            put_rows(&plan->updates[i], stale->first, stale->end, arena);
+            put_rows(&plan->updates[i], stale->first, stale->end, workspace);
         }
     }
 }
 
-struct rt_rows rt_words_written(const struct rt_plan *plan, uint32_t result, const uint8_t *arena)
+struct rt_rows rt_words_written(const struct rt_plan *plan, uint32_t result,
+                                const uint8_t *workspace)
 {
     OBJ_CHECK(plan, RT_PLAN_MAGIC);
     const struct rt_plan_result *of = &plan->results[result];
@@ -54,7 +55,7 @@ struct rt_rows rt_words_written(const struct rt_plan *plan, uint32_t result, con
         if (plan->updates[i].result != result) {
             continue;
         }
-        memcpy(words, arena + plan->updates[i].offset, sizeof(words));
+        memcpy(words, workspace + plan->updates[i].offset, sizeof(words));
         if (words[RT_UPDATE_WRITTEN] < words[RT_UPDATE_WRITTEN_END]) {
             int64_t first = words[RT_UPDATE_WRITTEN], end = words[RT_UPDATE_WRITTEN_END];
             written.first = first < written.first ? first : written.first;

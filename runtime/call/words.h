@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Messages between a run of a plan and the host, through the end of the arena: numbers that the
+/* Messages between a run of a plan and the host, through the end of the workspace: numbers that the
  * plan does not know (runtime/plan/numbers.h), and which rows of mutable buffers differ. */
 #ifndef PTED_RUNTIME_CALL_WORDS_H
 #define PTED_RUNTIME_CALL_WORDS_H
 
 #include "runtime/plan/plan.h"
-#include "runtime/program/state_slots.h"
+#include "runtime/program/state_cells.h"
 
-/* Before the run: writes |words| into its |arena|, and marks all rows of results as different. */
-void rt_words_put(const struct rt_plan *plan, const int64_t *words, uint8_t *arena);
+/* Before the run: writes |words| into its |workspace|, and marks all rows of results as different.
+ */
+void rt_words_put(const struct rt_plan *plan, const int64_t *words, uint8_t *workspace);
 
 /* Scalar |result|. */
 static inline int64_t rt_words_number(const struct rt_plan *plan, uint32_t result,
@@ -20,11 +21,12 @@ static inline int64_t rt_words_number(const struct rt_plan *plan, uint32_t resul
 
 /* The memory of |result| differs from its base only in |stale|. */
 void rt_words_put_stale(const struct rt_plan *plan, uint32_t result, const struct rt_rows *stale,
-                        uint8_t *arena);
+                        uint8_t *workspace);
 
 /*
  * After the run: the rows in which |result| differs from its base; 0 rows if no kernel kept count.
  */
-struct rt_rows rt_words_written(const struct rt_plan *plan, uint32_t result, const uint8_t *arena);
+struct rt_rows rt_words_written(const struct rt_plan *plan, uint32_t result,
+                                const uint8_t *workspace);
 
 #endif

@@ -32,62 +32,62 @@ void rt_code_fini(struct rt_code *code)
 
 bool rt_code_reaches(const struct rt_code *code, uint32_t block)
 {
-    return code->step_count == 0 || code->blocks[block]->out_count > 0;
+    return code->stmt_count == 0 || code->blocks[block]->out_count > 0;
 }
 
-static void print_scalar_step(const struct rt_step *step, struct buf *out)
+static void print_scalar_stmt(const struct rt_stmt *stmt, struct buf *out)
 {
     const char *separator = "";
-    const uint32_t args[] = {step->a, step->b, step->c};
-    buf_printf(out, "r%u = %s(", step->target, rt_scalar_name((enum rt_scalar_op)step->op));
-    for (uint32_t i = 0; i < rt_scalar_arg_count((enum rt_scalar_op)step->op); i++) {
+    const uint32_t args[] = {stmt->a, stmt->b, stmt->c};
+    buf_printf(out, "r%u = %s(", stmt->target, rt_scalar_name((enum rt_scalar_op)stmt->op));
+    for (uint32_t i = 0; i < rt_scalar_arg_count((enum rt_scalar_op)stmt->op); i++) {
         buf_printf(out, "%sr%u", separator, args[i]);
         separator = ", ";
     }
     buf_add_char(out, ')');
 }
 
-static void print_block_step(const struct rt_code *code, const struct rt_step *step,
+static void print_block_stmt(const struct rt_code *code, const struct rt_stmt *stmt,
                              struct buf *out)
 {
-    const struct rt_block *block = code->blocks[step->target];
+    const struct rt_block *block = code->blocks[stmt->target];
     for (uint32_t i = 0; i < block->out_count; i++) {
         buf_printf(out, "%sr%u", i ? ", " : "", block->outs[i].reg);
     }
-    buf_printf(out, " = block %u(", step->target);
+    buf_printf(out, " = block %u(", stmt->target);
     for (uint32_t i = 0; i < block->graph.input_count; i++) {
         buf_printf(out, "%sr%u", i ? ", " : "", block->ins[i]);
     }
     buf_add_char(out, ')');
 }
 
-static void print_step(const struct rt_code *code, const struct rt_step *step, struct buf *out)
+static void print_stmt(const struct rt_code *code, const struct rt_stmt *stmt, struct buf *out)
 {
-    switch (step->kind) {
-    case RT_STEP_BLOCK:
-        print_block_step(code, step, out);
+    switch (stmt->kind) {
+    case RT_STMT_BLOCK:
+        print_block_stmt(code, stmt, out);
         break;
-    case RT_STEP_JUMP:
-        buf_printf(out, "jump %u", step->target);
+    case RT_STMT_JUMP:
+        buf_printf(out, "jump %u", stmt->target);
         break;
-    case RT_STEP_JUMP_FALSE:
-        buf_printf(out, "jump %u unless r%u", step->target, step->a);
+    case RT_STMT_JUMP_FALSE:
+        buf_printf(out, "jump %u unless r%u", stmt->target, stmt->a);
         break;
-    case RT_STEP_SCALAR:
-        print_scalar_step(step, out);
+    case RT_STMT_SCALAR:
+        print_scalar_stmt(stmt, out);
         break;
-    case RT_STEP_SIZE:
-        if (step->op == RT_STEP_NUMEL) {
-            buf_printf(out, "r%u = numel(r%u)", step->target, step->a);
+    case RT_STMT_SIZE:
+        if (stmt->op == RT_STMT_NUMEL) {
+            buf_printf(out, "r%u = numel(r%u)", stmt->target, stmt->a);
         } else {
-            buf_printf(out, "r%u = size(r%u, %u)", step->target, step->a, step->op);
+            buf_printf(out, "r%u = size(r%u, %u)", stmt->target, stmt->a, stmt->op);
         }
         break;
-    case RT_STEP_READ:
-        buf_printf(out, "r%u = read(r%u)", step->target, step->a);
+    case RT_STMT_READ:
+        buf_printf(out, "r%u = read(r%u)", stmt->target, stmt->a);
         break;
-    case RT_STEP_COPY_INDEX:
-        buf_printf(out, "r%u[r%u] = r%u", step->target, step->c, step->b);
+    case RT_STMT_COPY_INDEX:
+        buf_printf(out, "r%u[r%u] = r%u", stmt->target, stmt->c, stmt->b);
         break;
     }
 }
@@ -107,17 +107,17 @@ static void print_register(const struct rt_code *code, uint32_t reg, struct buf 
 
 void rt_code_print(const struct rt_code *code, const struct rt_notes *notes, struct buf *out)
 {
-    if (code->step_count == 0) {
+    if (code->stmt_count == 0) {
         rt_graph_print(&code->blocks[0]->graph, notes, out);
         return;
     }
-    buf_printf(out, "steps of %s\n", code->blocks[0]->graph.name);
+    buf_printf(out, "statements of %s\n", code->blocks[0]->graph.name);
     for (uint32_t i = 0; i < code->register_count; i++) {
         print_register(code, i, out);
     }
-    for (uint32_t i = 0; i < code->step_count; i++) {
+    for (uint32_t i = 0; i < code->stmt_count; i++) {
         buf_printf(out, "  %u: ", i);
-        print_step(code, &code->steps[i], out);
+        print_stmt(code, &code->stmts[i], out);
         buf_add_char(out, '\n');
     }
     buf_add_str(out, "  return ");

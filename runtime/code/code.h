@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Code: the work of a call as steps that runtime/vm/ walks. A method without control flow whose
- * sizes follow from its inputs is one block and has no steps: the graph's inputs and outputs are
- * the method's own. Otherwise a block ends where the host must know a result of the device (a
- * condition, a size), and the host executes the steps between blocks.
+ * Code: the work of a call as statements that runtime/vm/ walks. A method without control flow
+ * whose sizes follow from its inputs is one block and has no statements: the graph's inputs and
+ * outputs are the method's own. Otherwise a block ends where the host must know a result of the
+ * device (a condition, a size), and the host executes the statements between blocks.
  *
- * Between steps values are in registers. A register holds one tensor with its current shape, or one
- * scalar; each value of the method that outlives a block has a register of its own. Registers 0 to
- * input_count - 1 are the method's inputs.
+ * Between statements values are in registers. A register holds one tensor with its current shape,
+ * or one scalar; each value of the method that outlives a block has a register of its own.
+ * Registers 0 to input_count - 1 are the method's inputs.
  */
 #ifndef PTED_RUNTIME_CODE_CODE_H
 #define PTED_RUNTIME_CODE_CODE_H
@@ -20,22 +20,23 @@
 #include "runtime/code/block.h"
 #include "runtime/code/scalar.h"
 
-enum rt_step_kind {
-    RT_STEP_BLOCK,      /* run block |target| */
-    RT_STEP_JUMP,       /* to step |target| */
-    RT_STEP_JUMP_FALSE, /* to step |target| if bool a, or any element of bool tensor a, is false */
-    RT_STEP_SCALAR,     /* target = op(a, b, c) */
-    RT_STEP_SIZE,       /* target = size of tensor a in dim |op|, or of all (RT_STEP_NUMEL) */
-    RT_STEP_READ,       /* target = first element of tensor a */
-    RT_STEP_COPY_INDEX, /* row c of tensor target = tensor b; target then has c + 1 rows */
+enum rt_stmt_kind {
+    RT_STMT_BLOCK,      /* run block |target| */
+    RT_STMT_JUMP,       /* to statement |target| */
+    RT_STMT_JUMP_FALSE, /* to statement |target| if bool a, or any element of bool tensor a, is
+                           false */
+    RT_STMT_SCALAR,     /* target = op(a, b, c) */
+    RT_STMT_SIZE,       /* target = size of tensor a in dim |op|, or of all (RT_STMT_NUMEL) */
+    RT_STMT_READ,       /* target = first element of tensor a */
+    RT_STMT_COPY_INDEX, /* row c of tensor target = tensor b; target then has c + 1 rows */
 };
 
-#define RT_STEP_NUMEL UINT8_MAX
+#define RT_STMT_NUMEL UINT8_MAX
 
-struct rt_step {
-    enum rt_step_kind kind;
+struct rt_stmt {
+    enum rt_stmt_kind kind;
     uint8_t op;      /* SCALAR: enum rt_scalar_op */
-    uint32_t target; /* block, step or register */
+    uint32_t target; /* block, statement or register */
     uint32_t a, b, c;
     uint32_t origin; /* instruction in the file, for errors */
 };
@@ -56,7 +57,7 @@ struct rt_code_result {
     uint32_t block, output; /* the block and its output that give a tensor its dims, if that is
                                always the same one; otherwise */
     bool has_source;        /* this is false, and only the file's bounds are known */
-    bool is_computed;       /* a step writes it */
+    bool is_computed;       /* a statement writes it */
     bool is_extent;         /* dim 0 is only a bound there */
 };
 
@@ -64,15 +65,15 @@ struct rt_code {
     struct arena arena;       /* owned */
     struct rt_block **blocks; /* owned; [0] is the entry, which takes the method's inputs first */
     uint32_t block_count;
-    struct rt_step *steps; /* none: run the entry */
-    uint32_t step_count;
+    struct rt_stmt *stmts; /* none: run the entry */
+    uint32_t stmt_count;
     struct rt_register *registers;
     uint32_t register_count;
     struct rt_code_result *results;
     uint32_t result_count;
     uint32_t ins_max, outs_max; /* of any block: graph inputs, and the larger of outs and outputs */
     uint32_t words_max;         /* likewise: what its runs are told */
-    bool has_loop;              /* a step jumps backwards */
+    bool has_loop;              /* a statement jumps backwards */
 };
 
 /* When all blocks are compiled: computes the sizes of the code. */
@@ -80,11 +81,12 @@ void rt_code_measure(struct rt_code *code);
 void rt_code_fini(struct rt_code *code);
 
 /*
- * May a call run the block? A block that has been cut out of code of several steps has no results.
+ * May a call run the block? A block that has been cut out of code of several statements has no
+ * results.
  */
 bool rt_code_reaches(const struct rt_code *code, uint32_t block);
 
-/* All blocks and steps; deterministic. */
+/* All blocks and statements; deterministic. */
 void rt_code_print(const struct rt_code *code, const struct rt_notes *notes, struct buf *out);
 
 #endif

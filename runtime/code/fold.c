@@ -185,13 +185,13 @@ static enum status submit_and_wait(struct hal_device *device, struct rt_plan *pl
     return status;
 }
 
-/* Runs |plan| with fresh buffers: |slots| owns them, slot 0 is the arena. */
+/* Runs |plan| with fresh buffers: |slots| owns them, slot 0 is the workspace. */
 static enum status run(struct hal_device *device, struct rt_plan *plan, struct hal_binding *slots,
                        struct error *err)
 {
     for (uint32_t i = 0; i <= plan->result_count; i++) {
         struct hal_binding *slot = &slots[i];
-        slot->length = i ? plan->results[i - 1].bytes : plan->arena_bytes;
+        slot->length = i ? plan->results[i - 1].bytes : plan->workspace_bytes;
         TRY(hal_buffer_new(device, slot->length, &slot->buffer, err));
     }
     return submit_and_wait(device, plan, slots, err);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Blocks, and the steps queued after them.
+ * Blocks, and the statements queued after them.
  *
  * Calls go into the current block's graph as long as possible. A call that the host executes is
  * queued after the block, and its result is pending; so are the rows of an output whose extent
  * depends on data. The block ends when a graph needs a pending value, at a jump, and at the target
- * of a jump: values that are still needed go into registers, the queued steps follow, and an empty
- * block begins.
+ * of a jump: values that are still needed go into registers, the queued statements follow, and an
+ * empty block begins.
  */
 #include "config.h"
 
@@ -19,7 +19,7 @@
 
 /* Each block has its own graph and plan cache. */
 #define BLOCKS_MAX 4096
-#define STEPS_MAX 131072
+#define STATEMENTS_MAX 131072
 
 static enum status open_block(struct import *im)
 {
@@ -41,16 +41,16 @@ static enum status open_block(struct import *im)
     return ST_OK;
 }
 
-enum status rt_import_add_step(struct import *im, struct rt_step step)
+enum status rt_import_add_stmt(struct import *im, struct rt_stmt stmt)
 {
     struct rt_code *code = im->code;
-    if (code->step_count == STEPS_MAX) {
-        return error_set(im->err, ST_TOO_LARGE, "more than %d steps", STEPS_MAX);
+    if (code->stmt_count == STATEMENTS_MAX) {
+        return error_set(im->err, ST_TOO_LARGE, "more than %d statements", STATEMENTS_MAX);
     }
-    if (!IMPORT_ROOM(im, code->steps, code->step_count, im->step_capacity)) {
+    if (!IMPORT_ROOM(im, code->stmts, code->stmt_count, im->stmt_capacity)) {
         return rt_import_fail_full(im);
     }
-    code->steps[code->step_count++] = step;
+    code->stmts[code->stmt_count++] = stmt;
     return ST_OK;
 }
 
@@ -147,7 +147,7 @@ static enum status close_outs(struct import *im)
 static enum status flush_queue(struct import *im)
 {
     for (uint32_t i = 0; i < im->queue_count; i++) {
-        TRY(rt_import_add_step(im, im->queue[i]));
+        TRY(rt_import_add_stmt(im, im->queue[i]));
     }
     im->queue_count = 0;
     return ST_OK;
@@ -158,16 +158,16 @@ static enum status save_values(struct import *im, uint32_t position)
 {
     for (uint32_t i = 0; i < im->touched_count; i++) {
         uint32_t index = im->touched[i], reg;
-        struct rt_import_slot *slot = &im->slots[index];
-        if (slot->place != RT_PLACE_GRAPH) {
+        struct rt_import_content *content = &im->contents[index];
+        if (content->place != RT_PLACE_GRAPH) {
             continue;
         }
-        if (slot->is_state || rt_liveness_is_needed(&im->live, index, position)) {
+        if (content->is_state || rt_liveness_is_needed(&im->live, index, position)) {
             TRY(rt_import_register_of(im, index, &reg));
-            TRY(rt_import_add_out(im, reg, slot->current, 0));
-            slot->place = RT_PLACE_REGISTER;
+            TRY(rt_import_add_out(im, reg, content->current, 0));
+            content->place = RT_PLACE_REGISTER;
         } else {
-            slot->place = RT_PLACE_NONE;
+            content->place = RT_PLACE_NONE;
         }
     }
     return ST_OK;
@@ -180,13 +180,13 @@ static void forget_values(struct import *im, bool is_new_block)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < im->touched_count; i++) {
-        struct rt_import_slot *slot = &im->slots[im->touched[i]];
-        bool is_stale = is_new_block || slot->place != RT_PLACE_REGISTER;
-        slot->place = slot->place == RT_PLACE_PENDING ? RT_PLACE_REGISTER : slot->place;
-        slot->is_held = false;
-        slot->current = is_stale ? 0 : slot->current;
-        slot->is_touched = slot->current != 0;
-        if (slot->is_touched) {
+        struct rt_import_content *content = &im->contents[im->touched[i]];
+        bool is_stale = is_new_block || content->place != RT_PLACE_REGISTER;
+        content->place = content->place == RT_PLACE_PENDING ? RT_PLACE_REGISTER : content->place;
+        content->is_held = false;
+        content->current = is_stale ? 0 : content->current;
+        content->is_touched = content->current != 0;
+        if (content->is_touched) {
             im->touched[kept++] = im->touched[i];
         }
     }
@@ -199,7 +199,7 @@ enum status rt_import_end_block(struct import *im, uint32_t position)
     bool has_outs = im->out_count > 0;
     if (has_outs) {
         TRY(close_outs(im));
-        TRY(rt_import_add_step(im, (struct rt_step){.kind = RT_STEP_BLOCK,
+        TRY(rt_import_add_stmt(im, (struct rt_stmt){.kind = RT_STMT_BLOCK,
                                                     .target = im->code->block_count - 1,
                                                     .origin = position}));
     }
@@ -208,13 +208,13 @@ enum status rt_import_end_block(struct import *im, uint32_t position)
     return has_outs ? open_block(im) : ST_OK;
 }
 
-enum status rt_import_enqueue(struct import *im, struct rt_step step)
+enum status rt_import_enqueue(struct import *im, struct rt_stmt stmt)
 {
     if (!IMPORT_ROOM(im, im->queue, im->queue_count, im->queue_capacity)) {
         return rt_import_fail_full(im);
     }
-    step.origin = im->position;
-    im->queue[im->queue_count++] = step;
+    stmt.origin = im->position;
+    im->queue[im->queue_count++] = stmt;
     return ST_OK;
 }
 
@@ -222,59 +222,59 @@ enum status rt_import_enqueue(struct import *im, struct rt_step step)
 
 enum status rt_import_fetch(struct import *im, uint32_t index, bool *out_is_there)
 {
-    struct rt_import_slot *slot = &im->slots[index];
+    struct rt_import_content *content = &im->contents[index];
     const struct pte_value *v = &im->plan->values[index];
-    bool is_carried = slot->place == RT_PLACE_NONE && im->live.has_jumps && im->has_branched &&
+    bool is_carried = content->place == RT_PLACE_NONE && im->live.has_jumps && im->has_branched &&
                       rt_liveness_may_hold(&im->live, index, im->position) &&
                       (v->kind != PTE_TENSOR || v->tensor->storage != PTE_CONSTANT);
-    if (slot->current == 0 && is_carried) {
+    if (content->current == 0 && is_carried) {
         uint32_t reg; /* written by an instruction later in the file, but earlier in time */
         TRY(rt_import_register_of(im, index, &reg));
-        slot->place = RT_PLACE_REGISTER;
+        content->place = RT_PLACE_REGISTER;
     }
-    if (slot->current == 0 && slot->place == RT_PLACE_PENDING) {
+    if (content->current == 0 && content->place == RT_PLACE_PENDING) {
         TRY(rt_import_end_block(im, im->position));
     }
-    if (slot->current == 0 && slot->place == RT_PLACE_REGISTER) {
+    if (content->current == 0 && content->place == RT_PLACE_REGISTER) {
         TRY(rt_import_read_register(im, index));
     }
-    *out_is_there = slot->current != 0;
+    *out_is_there = content->current != 0;
     return ST_OK;
 }
 
 void rt_import_set(struct import *im, uint32_t index, uint32_t value)
 {
     rt_import_touch(im, index);
-    im->slots[index].current = value;
-    im->slots[index].place = RT_PLACE_GRAPH;
+    im->contents[index].current = value;
+    im->contents[index].place = RT_PLACE_GRAPH;
 }
 
 void rt_import_note(struct import *im, uint32_t index, uint32_t value)
 {
     rt_import_touch(im, index);
-    im->slots[index].current = value;
+    im->contents[index].current = value;
 }
 
 enum status rt_import_capture(struct import *im, uint32_t index, uint32_t *out_reg)
 {
-    struct rt_import_slot *slot = &im->slots[index];
+    struct rt_import_content *content = &im->contents[index];
     const struct pte_value *v = &im->plan->values[index];
     uint32_t value;
-    if (slot->place == RT_PLACE_NONE && slot->current == 0) {
+    if (content->place == RT_PLACE_NONE && content->current == 0) {
         bool is_scalar = v->kind == PTE_INT || v->kind == PTE_DOUBLE || v->kind == PTE_BOOL;
         if (is_scalar && !(im->has_branched && im->live.is_written[index])) {
             return rt_import_add_register(im, rt_import_describe_register(v), out_reg);
         }
         TRY(rt_import_use(im, index, &value));
     }
-    if (slot->current == 0) {
+    if (content->current == 0) {
         rt_import_touch(im, index);
-        slot->is_held = true;
-        *out_reg = slot->reg - 1;
+        content->is_held = true;
+        *out_reg = content->reg - 1;
         return ST_OK;
     }
-    TRY(rt_import_add_temporary(im, slot->current, false, out_reg));
-    return rt_import_add_out(im, *out_reg, slot->current, 0);
+    TRY(rt_import_add_temporary(im, content->current, false, out_reg));
+    return rt_import_add_out(im, *out_reg, content->current, 0);
 }
 
 enum status rt_import_give_pending(struct import *im, uint32_t index, enum rt_kind kind,
@@ -285,8 +285,8 @@ enum status rt_import_give_pending(struct import *im, uint32_t index, enum rt_ki
     im->writers[*out_reg].count++;
     im->writers[*out_reg].is_input = true; /* no block's output */
     rt_import_touch(im, index);
-    im->slots[index].place = RT_PLACE_PENDING;
-    im->slots[index].current = 0;
+    im->contents[index].place = RT_PLACE_PENDING;
+    im->contents[index].current = 0;
     return ST_OK;
 }
 
@@ -295,8 +295,8 @@ enum status rt_import_extent(struct import *im, uint32_t index, uint32_t value, 
     uint32_t reg;
     TRY(rt_import_register_of(im, index, &reg));
     rt_import_touch(im, index);
-    im->slots[index].place = RT_PLACE_PENDING;
-    im->slots[index].current = 0;
+    im->contents[index].place = RT_PLACE_PENDING;
+    im->contents[index].current = 0;
     return rt_import_add_out(im, reg, value, extent);
 }
 
@@ -325,24 +325,25 @@ enum status rt_import_arrive(struct import *im, uint32_t position)
     }
     TRY(rt_import_end_block(im, position));
     im->has_branched = true;
-    im->step_of[position] = im->code->step_count;
+    im->stmt_of[position] = im->code->stmt_count;
     return ST_OK;
 }
 
-/* May |index| be written now, or does a queued step still have to read or write its register? */
+/* May |index| be written now, or does a queued statement still have to read or write its register?
+ */
 static bool is_reserved(const struct import *im, uint32_t index)
 {
-    return im->slots[index].is_held || im->slots[index].place == RT_PLACE_PENDING;
+    return im->contents[index].is_held || im->contents[index].place == RT_PLACE_PENDING;
 }
 
 enum status rt_import_settle_value(struct import *im, uint32_t index, bool is_written)
 {
     const struct pte_value *v = &im->plan->values[index];
-    const struct rt_import_slot *slot = &im->slots[index];
-    bool is_pending = slot->place == RT_PLACE_PENDING;
-    if (v->kind == PTE_TENSOR && slot->place == RT_PLACE_NONE && slot->current == 0) {
+    const struct rt_import_content *content = &im->contents[index];
+    bool is_pending = content->place == RT_PLACE_PENDING;
+    if (v->kind == PTE_TENSOR && content->place == RT_PLACE_NONE && content->current == 0) {
         uint32_t base = rt_import_find_resident(im, v->tensor);
-        is_pending = base != PTE_NO_VALUE && im->slots[base].place == RT_PLACE_PENDING;
+        is_pending = base != PTE_NO_VALUE && im->contents[base].place == RT_PLACE_PENDING;
     }
     return is_pending || (is_written && is_reserved(im, index))
                ? rt_import_end_block(im, im->position)

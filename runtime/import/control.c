@@ -54,28 +54,28 @@ enum status rt_import_jump(struct import *im, const struct pte_instr *instr)
 {
     uint32_t condition = instr->args[0];
     const struct pte_value *v = &im->plan->values[condition];
-    struct rt_step step = {.kind = RT_STEP_JUMP, .target = instr->index, .origin = im->position};
+    struct rt_stmt stmt = {.kind = RT_STMT_JUMP, .target = instr->index, .origin = im->position};
     TRY(check_condition(im, condition));
     if (is_constant_bool(im, condition) && v->bool_value) {
         return ST_OK;
     }
     if (!is_constant_bool(im, condition)) {
-        step.kind = RT_STEP_JUMP_FALSE;
-        TRY(rt_import_capture(im, condition, &step.a));
+        stmt.kind = RT_STMT_JUMP_FALSE;
+        TRY(rt_import_capture(im, condition, &stmt.a));
     }
     TRY(rt_import_end_block(im, im->position));
     im->has_branched = true;
     im->code->has_loop |= instr->index <= im->position;
-    return rt_import_add_step(im, step);
+    return rt_import_add_stmt(im, stmt);
 }
 
-/* Replaces the instruction numbers in jumps by step numbers. */
+/* Replaces the instruction numbers in jumps by statement numbers. */
 static void resolve_jumps(struct import *im)
 {
-    for (uint32_t i = 0; i < im->code->step_count; i++) {
-        struct rt_step *step = &im->code->steps[i];
-        if (step->kind == RT_STEP_JUMP || step->kind == RT_STEP_JUMP_FALSE) {
-            step->target = im->step_of[step->target];
+    for (uint32_t i = 0; i < im->code->stmt_count; i++) {
+        struct rt_stmt *stmt = &im->code->stmts[i];
+        if (stmt->kind == RT_STMT_JUMP || stmt->kind == RT_STMT_JUMP_FALSE) {
+            stmt->target = im->stmt_of[stmt->target];
         }
     }
 }
@@ -86,7 +86,7 @@ static void resolve_jumps(struct import *im)
 static enum status add_state(struct import *im, const struct rt_state_use *use)
 {
     struct rt_graph *graph = im->graph;
-    uint32_t value = im->slots[use->index].current;
+    uint32_t value = im->contents[use->index].current;
     const struct rt_value *v = &graph->values[value];
     struct shape shape;
     if (v->kind != RT_TENSOR || v->dtype != use->tensor->dtype || !rt_value_shape(v, &shape) ||
@@ -134,9 +134,9 @@ static enum status save_result(struct import *im, uint32_t i)
     if (v->kind == PTE_STRING || v->kind == PTE_NULL) {
         return rt_import_add_register(im, rt_import_describe_register(v), &result->reg);
     }
-    if (im->slots[index].place == RT_PLACE_NONE) {
+    if (im->contents[index].place == RT_PLACE_NONE) {
         TRY(rt_import_use(im, index, &value));
-        if (im->slots[index].place == RT_PLACE_NONE) {
+        if (im->contents[index].place == RT_PLACE_NONE) {
             rt_import_set(im, index, value); /* a constant, or a view */
         }
     }
@@ -175,7 +175,7 @@ enum status rt_import_end(struct import *im)
         return rt_import_fail_full(im);
     }
     TRY(rt_import_arrive(im, plan->instr_count));
-    if (code->step_count == 0 && im->queue_count == 0 && im->out_count == 0) {
+    if (code->stmt_count == 0 && im->queue_count == 0 && im->out_count == 0) {
         return end_single_block(im);
     }
     TRY(save_results(im));

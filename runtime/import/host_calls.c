@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls that the host executes as steps after the current block: scalars, sizes, reads, rows. */
+/* Calls that the host executes as statements after the current block: scalars, sizes, reads, rows.
+ */
 #include "config.h"
 
 #include "runtime/import/import_priv.h"
@@ -7,19 +8,20 @@
 
 enum status rt_import_look_at(struct import *im, uint32_t index, struct rt_import_operand *o)
 {
-    const struct rt_import_slot *slot = &im->slots[index];
+    const struct rt_import_content *content = &im->contents[index];
     const struct pte_value *v = &im->plan->values[index];
     struct rt_register file = rt_import_describe_register(v);
-    *o = (struct rt_import_operand){.is_in_graph = slot->current != 0, .kind = file.kind};
-    if (slot->current) {
-        const struct rt_value *value = &im->graph->values[slot->current];
+    *o = (struct rt_import_operand){.is_in_graph = content->current != 0, .kind = file.kind};
+    if (content->current) {
+        const struct rt_value *value = &im->graph->values[content->current];
         o->kind = value->kind;
         o->is_constant = value->kind != RT_TENSOR && rt_value_is_fixed(value);
         o->scalar = value->kind == RT_FLOAT  ? rt_scalar_of_double(value->f)
                     : value->kind == RT_BOOL ? (struct rt_scalar){RT_BOOL, value->b}
                                              : (struct rt_scalar){value->kind, value->i.value};
-    } else if (slot->place != RT_PLACE_NONE || (im->has_branched && im->live.is_written[index])) {
-        o->kind = slot->reg ? im->code->registers[slot->reg - 1].kind : file.kind;
+    } else if (content->place != RT_PLACE_NONE ||
+               (im->has_branched && im->live.is_written[index])) {
+        o->kind = content->reg ? im->code->registers[content->reg - 1].kind : file.kind;
     } else {
         o->is_constant = true;
         o->scalar = file.initial;
@@ -42,7 +44,7 @@ static bool suits_graph(const struct import *im, enum rt_scalar_op op,
     }
     for (uint32_t i = 0; i < count; i++) {
         has_graph |= operands[i].is_in_graph && !operands[i].is_constant;
-        if (operands[i].kind != RT_INT || im->slots[instr->args[i]].place == RT_PLACE_PENDING) {
+        if (operands[i].kind != RT_INT || im->contents[instr->args[i]].place == RT_PLACE_PENDING) {
             return false;
         }
     }
@@ -50,7 +52,7 @@ static bool suits_graph(const struct import *im, enum rt_scalar_op op,
                    op == RT_SCALAR_MOD || op == RT_SCALAR_MOD_INT;
     for (uint32_t i = 0; has_graph && divides && i < count; i++) {
         int64_t lo = operands[i].is_constant ? operands[i].scalar.number : INT64_MIN;
-        uint32_t current = im->slots[instr->args[i]].current;
+        uint32_t current = im->contents[instr->args[i]].current;
         if (!operands[i].is_constant && current) {
             lo = rt_dim_lo(&im->graph->dims, im->graph->values[current].i);
         }
@@ -107,10 +109,10 @@ static enum status import_scalar(struct import *im, enum rt_scalar_op op,
     for (uint32_t i = 0; i < count; i++) {
         TRY(rt_import_capture(im, instr->args[i], &regs[i]));
     }
-    struct rt_step step = {
-        .kind = RT_STEP_SCALAR, .op = (uint8_t)op, .a = regs[0], .b = regs[1], .c = regs[2]};
-    TRY(rt_import_give_pending(im, target, kind, &step.target));
-    return rt_import_enqueue(im, step);
+    struct rt_stmt stmt = {
+        .kind = RT_STMT_SCALAR, .op = (uint8_t)op, .a = regs[0], .b = regs[1], .c = regs[2]};
+    TRY(rt_import_give_pending(im, target, kind, &stmt.target));
+    return rt_import_enqueue(im, stmt);
 }
 
 /* Sizes of tensors in the graph become expressions; other sizes are read from the register. */
@@ -119,11 +121,11 @@ static enum status import_size(struct import *im, const struct pte_instr *instr,
 {
     uint32_t tensor = instr->args[0], target = instr->args[is_numel ? 1 : 2];
     const struct pte_value *v = &im->plan->values[tensor];
-    const struct rt_import_slot *slot = &im->slots[tensor];
-    struct rt_step step = {.kind = RT_STEP_SIZE, .op = RT_STEP_NUMEL};
+    const struct rt_import_content *content = &im->contents[tensor];
+    struct rt_stmt stmt = {.kind = RT_STMT_SIZE, .op = RT_STMT_NUMEL};
     struct rt_import_operand dim;
-    *out_is_done = v->kind == PTE_TENSOR && slot->current == 0 &&
-                   (slot->place == RT_PLACE_REGISTER || slot->place == RT_PLACE_PENDING);
+    *out_is_done = v->kind == PTE_TENSOR && content->current == 0 &&
+                   (content->place == RT_PLACE_REGISTER || content->place == RT_PLACE_PENDING);
     if (!*out_is_done) {
         return ST_OK;
     }
@@ -135,17 +137,17 @@ static enum status import_size(struct import *im, const struct pte_instr *instr,
         if (!dim.is_constant || dim.kind != RT_INT || d < 0 || d >= rank) {
             return error_set(im->err, ST_INVALID, "a tensor of rank %d has no such dim", (int)rank);
         }
-        step.op = (uint8_t)d;
+        stmt.op = (uint8_t)d;
     }
-    TRY(rt_import_capture(im, tensor, &step.a));
-    TRY(rt_import_give_pending(im, target, RT_INT, &step.target));
-    return rt_import_enqueue(im, step);
+    TRY(rt_import_capture(im, tensor, &stmt.a));
+    TRY(rt_import_give_pending(im, target, RT_INT, &stmt.target));
+    return rt_import_enqueue(im, stmt);
 }
 
 static enum status import_read(struct import *im, const struct pte_instr *instr)
 {
     const struct pte_value *v = &im->plan->values[instr->args[0]];
-    struct rt_step step = {.kind = RT_STEP_READ};
+    struct rt_stmt stmt = {.kind = RT_STMT_READ};
     if (v->kind != PTE_TENSOR) {
         return error_set(im->err, ST_INVALID, "argument 0 is %s, expected a tensor",
                          pte_kind_name(v->kind));
@@ -156,16 +158,16 @@ static enum status import_read(struct import *im, const struct pte_instr *instr)
     }
     enum rt_kind kind = of == DTYPE_FLOAT ? RT_FLOAT : of == DTYPE_BOOL ? RT_BOOL : RT_INT;
     TRY(check_scalar_target(im, instr->args[1]));
-    TRY(rt_import_capture(im, instr->args[0], &step.a));
-    TRY(rt_import_give_pending(im, instr->args[1], kind, &step.target));
-    return rt_import_enqueue(im, step);
+    TRY(rt_import_capture(im, instr->args[0], &stmt.a));
+    TRY(rt_import_give_pending(im, instr->args[1], kind, &stmt.target));
+    return rt_import_enqueue(im, stmt);
 }
 
 static enum status import_copy_index(struct import *im, const struct pte_instr *instr)
 {
     const struct pte_value *to = &im->plan->values[instr->args[0]];
     const struct pte_value *from = &im->plan->values[instr->args[1]];
-    struct rt_step step = {.kind = RT_STEP_COPY_INDEX};
+    struct rt_stmt stmt = {.kind = RT_STMT_COPY_INDEX};
     struct rt_import_operand index;
     if (to->kind != PTE_TENSOR || from->kind != PTE_TENSOR ||
         to->tensor->dtype != from->tensor->dtype || to->tensor->storage == PTE_CONSTANT ||
@@ -176,15 +178,15 @@ static enum status import_copy_index(struct import *im, const struct pte_instr *
     if (index.kind != RT_INT) {
         return error_set(im->err, ST_INVALID, "the index is not an int");
     }
-    if (im->slots[instr->args[0]].place == RT_PLACE_GRAPH) {
+    if (im->contents[instr->args[0]].place == RT_PLACE_GRAPH) {
         TRY(rt_import_end_block(im,
                                 im->position)); /* the target's content must be in its register */
     }
-    TRY(rt_import_capture(im, instr->args[1], &step.b));
-    TRY(rt_import_capture(im, instr->args[2], &step.c));
-    TRY(rt_import_give_pending(im, instr->args[0], RT_TENSOR, &step.target));
+    TRY(rt_import_capture(im, instr->args[1], &stmt.b));
+    TRY(rt_import_capture(im, instr->args[2], &stmt.c));
+    TRY(rt_import_give_pending(im, instr->args[0], RT_TENSOR, &stmt.target));
     rt_import_settle(im, instr->args[0]);
-    return rt_import_enqueue(im, step);
+    return rt_import_enqueue(im, stmt);
 }
 
 static enum status check_count(struct import *im, const struct pte_instr *instr, uint32_t count)

@@ -21,14 +21,14 @@ enum rt_import_place {
     RT_PLACE_NONE,     /* not written yet (a constant, a view, state), or not needed any more */
     RT_PLACE_GRAPH,    /* |current| was made in the current block */
     RT_PLACE_REGISTER, /* in a register; |current|, if not 0, is the block's input for it */
-    RT_PLACE_PENDING,  /* in a register after the current block and the queued steps have run */
+    RT_PLACE_PENDING, /* in a register after the current block and the queued statements have run */
 };
 
-struct rt_import_slot {
+struct rt_import_content {
     enum rt_import_place place;
     uint32_t current; /* its value in the current graph, 0: none yet */
     uint32_t reg;     /* its register + 1, 0: none yet */
-    bool is_held;     /* a queued step reads the register: it must not be written before */
+    bool is_held;     /* a queued statement reads the register: it must not be written before */
     bool is_touched;  /* in |touched| */
     bool is_state;    /* a mutable buffer: needed at the end of the method */
 };
@@ -41,7 +41,7 @@ struct rt_import_output {
 
 /* The newest write to a range of planned memory. */
 struct rt_import_resident {
-    uint32_t arena;
+    uint32_t memory;
     uint64_t offset, bytes;
     enum dtype dtype;
     uint32_t index; /* of the plan value */
@@ -58,16 +58,16 @@ struct import {
     struct rt_block *block;
     struct rt_graph *graph; /* the block's */
     uint32_t graph_inputs_capacity;
-    struct rt_import_slot *slots; /* by plan value */
+    struct rt_import_content *contents; /* by plan value */
     struct rt_liveness live;
-    uint32_t *touched; /* plan values whose slot belongs to the current block */
+    uint32_t *touched; /* plan values whose content belongs to the current block */
     uint32_t touched_count;
     struct rt_import_output *outs;
     uint32_t out_count, out_capacity;
-    struct rt_step *queue; /* steps that follow the current block */
+    struct rt_stmt *queue; /* statements that follow the current block */
     uint32_t queue_count, queue_capacity;
-    uint32_t step_capacity, register_capacity, block_capacity;
-    uint32_t *step_of;                /* by instruction, for targets of jumps */
+    uint32_t stmt_capacity, register_capacity, block_capacity;
+    uint32_t *stmt_of;                /* by instruction, for targets of jumps */
     struct rt_import_writer *writers; /* by register */
     uint32_t writer_capacity;
     bool has_branched;                    /* the import has passed a jump or the target of a jump */
@@ -180,29 +180,30 @@ MUST_CHECK enum status rt_import_begin(struct import *im);
 MUST_CHECK enum status rt_import_arrive(struct import *im, uint32_t position);
 
 /* Ends the current block before |position|. A block without outputs continues after the queued
- * steps. */
+ * statements. */
 MUST_CHECK enum status rt_import_end_block(struct import *im, uint32_t position);
 
-/* Appends a step to the code, or to the queue that follows the current block. */
-MUST_CHECK enum status rt_import_add_step(struct import *im, struct rt_step step);
-MUST_CHECK enum status rt_import_enqueue(struct import *im, struct rt_step step);
+/* Appends a statement to the code, or to the queue that follows the current block. */
+MUST_CHECK enum status rt_import_add_stmt(struct import *im, struct rt_stmt stmt);
+MUST_CHECK enum status rt_import_enqueue(struct import *im, struct rt_stmt stmt);
 
 /* The current block writes |value| to |reg|; only as many rows as |extent| says, unless it is 0. */
 MUST_CHECK enum status rt_import_add_out(struct import *im, uint32_t reg, uint32_t value,
                                          uint32_t extent);
 
 /*
- * A register that has the present content of |index| when the queued steps so far have run. A value
- * of the block is copied into a register of its own, because the plan value's register may be
- * written before the step reads it.
+ * A register that has the present content of |index| when the queued statements so far have run. A
+ * value of the block is copied into a register of its own, because the plan value's register may be
+ * written before the statement reads it.
  */
 MUST_CHECK enum status rt_import_capture(struct import *im, uint32_t index, uint32_t *out_reg);
 
-/* The queued step's result becomes the content of |index|. */
+/* The queued statement's result becomes the content of |index|. */
 MUST_CHECK enum status rt_import_give_pending(struct import *im, uint32_t index, enum rt_kind kind,
                                               uint32_t *out_reg);
 
-/* Call this before the graph reads or writes |index|: ends the block if a queued step conflicts. */
+/* Call this before the graph reads or writes |index|: ends the block if a queued statement
+ * conflicts. */
 MUST_CHECK enum status rt_import_settle_value(struct import *im, uint32_t index, bool is_written);
 
 /* Call this before a call is imported into the graph: its arguments are available and its outputs
@@ -238,7 +239,7 @@ struct rt_import_operand {
 MUST_CHECK enum status rt_import_look_at(struct import *im, uint32_t index,
                                          struct rt_import_operand *out);
 
-/* Makes the call a step if the host executes it. */
+/* Makes the call a statement if the host executes it. */
 MUST_CHECK enum status rt_import_host_call(struct import *im, const struct pte_instr *instr,
                                            bool *out_is_done);
 

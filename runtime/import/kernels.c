@@ -140,11 +140,11 @@ static void forget_aliases(struct import *im, uint32_t index)
 {
     const struct pte_value *values = im->plan->values;
     for (uint32_t i = 0; values[index].kind == PTE_TENSOR && i < im->plan->value_count; i++) {
-        struct rt_import_slot *slot = &im->slots[i];
-        if (i != index && slot->current && slot->place == RT_PLACE_NONE &&
+        struct rt_import_content *content = &im->contents[i];
+        if (i != index && content->current && content->place == RT_PLACE_NONE &&
             values[i].kind == PTE_TENSOR &&
             rt_import_same_place(values[i].tensor, values[index].tensor)) {
-            slot->current = 0;
+            content->current = 0;
         }
     }
 }
@@ -395,10 +395,10 @@ static enum status import_input(struct import *im, uint32_t i)
 {
     uint32_t index = im->plan->inputs[i], value;
     const struct pte_value *v = &im->plan->values[index];
-    struct rt_import_slot *slot = &im->slots[index];
+    struct rt_import_content *content = &im->contents[index];
     must(v->kind <
          PTE_INT_LIST); /* lists are expanded; a plan that has a constant as input is corrupt */
-    if (v->kind != PTE_TENSOR || slot->current != 0) {
+    if (v->kind != PTE_TENSOR || content->current != 0) {
         TRY(rt_import_use(im, index, &value));
         return rt_import_add_input(im, i, value);
     }
@@ -409,8 +409,8 @@ static enum status import_input(struct import *im, uint32_t i)
     }
     value = declare_input(im, v->tensor);
     rt_import_set(im, index, value);
-    slot->place = RT_PLACE_REGISTER;
-    slot->reg = i + 1;
+    content->place = RT_PLACE_REGISTER;
+    content->reg = i + 1;
     rt_import_settle(im, index);
     return rt_import_add_input(im, i, value);
 }
@@ -433,12 +433,12 @@ static bool allocate(struct import *im)
 {
     struct arena *arena = &im->code->arena;
     const struct pte_plan *plan = im->plan;
-    im->slots = arena_array(arena, plan->value_count, sizeof(*im->slots));
+    im->contents = arena_array(arena, plan->value_count, sizeof(*im->contents));
     im->touched = arena_array(arena, plan->value_count, sizeof(*im->touched));
     im->residents = arena_array(arena, residents_max(plan), sizeof(*im->residents));
-    im->step_of = arena_array(arena, (size_t)plan->instr_count + 1, sizeof(*im->step_of));
+    im->stmt_of = arena_array(arena, (size_t)plan->instr_count + 1, sizeof(*im->stmt_of));
     im->states->items = arena_array(arena, IMPORT_STATES_MAX, sizeof(*im->states->items));
-    return im->slots && im->touched && im->residents && im->step_of && im->states->items;
+    return im->contents && im->touched && im->residents && im->stmt_of && im->states->items;
 }
 
 /* Copies |plan| with room for values that the file does not have. */

@@ -8,10 +8,10 @@
  * written, the other is a view that the exporter optimised away. Second, a tensor that is read or
  * changed before it is written is a mutable buffer, whose content outlives the call.
  *
- * A method is cut into blocks with steps between them by jumps, moves, extents that depend on data
- * and calls that only the host can execute: blocks.c. dim_order is dropped: values are logical, and
- * a constant stored in another order is rewritten row-major. Calls of delegates are imported by
- * runtime/import/delegate.h.
+ * A method is cut into blocks with statements between them by jumps, moves, extents that depend on
+ * data and calls that only the host can execute: blocks.c. dim_order is dropped: values are
+ * logical, and a constant stored in another order is rewritten row-major. Calls of delegates are
+ * imported by runtime/import/delegate.h.
  */
 #ifndef PTED_RUNTIME_IMPORT_KERNELS_H
 #define PTED_RUNTIME_IMPORT_KERNELS_H
@@ -27,7 +27,7 @@ struct rt_files;
 struct rt_state_use {
     const struct pte_tensor *tensor; /* of the plan, or in the code's arena */
     uint32_t index;            /* plan value, or the number of a delegate's own one beyond those */
-    uint32_t reg;              /* if the code has several steps */
+    uint32_t reg;              /* if the code has several statements */
     uint32_t delegate, number; /* of a delegate's own buffer */
     bool is_written;
 };

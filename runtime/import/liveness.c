@@ -91,8 +91,8 @@ struct names {
 
 static int compare_places(const struct pte_tensor *a, const struct pte_tensor *b)
 {
-    if (a->arena != b->arena) {
-        return a->arena < b->arena ? -1 : 1;
+    if (a->memory != b->memory) {
+        return a->memory < b->memory ? -1 : 1;
     }
     if (a->offset != b->offset) {
         return a->offset < b->offset ? -1 : 1;

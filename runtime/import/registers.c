@@ -28,8 +28,8 @@ bool rt_import_make_room(struct arena *arena, void **array, uint32_t count, uint
 
 void rt_import_touch(struct import *im, uint32_t index)
 {
-    if (!im->slots[index].is_touched) {
-        im->slots[index].is_touched = true;
+    if (!im->contents[index].is_touched) {
+        im->contents[index].is_touched = true;
         im->touched[im->touched_count++] = index;
     }
 }
@@ -86,14 +86,14 @@ struct rt_register rt_import_describe_register(const struct pte_value *v)
 
 enum status rt_import_register_of(struct import *im, uint32_t index, uint32_t *out_reg)
 {
-    struct rt_import_slot *slot = &im->slots[index];
-    if (slot->reg == 0) {
+    struct rt_import_content *content = &im->contents[index];
+    if (content->reg == 0) {
         uint32_t reg;
         TRY(rt_import_add_register(im, rt_import_describe_register(&im->plan->values[index]),
                                    &reg));
-        slot->reg = reg + 1;
+        content->reg = reg + 1;
     }
-    *out_reg = slot->reg - 1;
+    *out_reg = content->reg - 1;
     return ST_OK;
 }
 
@@ -166,13 +166,13 @@ enum status rt_import_register(struct import *im, uint32_t reg, uint32_t *out_va
 
 enum status rt_import_read_register(struct import *im, uint32_t index)
 {
-    struct rt_import_slot *slot = &im->slots[index];
-    must(slot->place == RT_PLACE_REGISTER && slot->reg);
+    struct rt_import_content *content = &im->contents[index];
+    must(content->place == RT_PLACE_REGISTER && content->reg);
     const struct pte_value *v = &im->plan->values[index];
     rt_import_touch(im, index);
-    TRY(rt_import_register(im, slot->reg - 1, &slot->current));
+    TRY(rt_import_register(im, content->reg - 1, &content->current));
     if (v->kind == PTE_TENSOR && *v->tensor->name) {
-        im->graph->values[slot->current].name = v->tensor->name;
+        im->graph->values[content->current].name = v->tensor->name;
     }
     return ST_OK;
 }

@@ -97,13 +97,13 @@ void rt_import_settle(struct import *im, uint32_t index)
     const struct pte_tensor *t = im->plan->values[index].tensor;
     if (t->storage == PTE_PLANNED) {
         im->residents[im->resident_count++] =
-            (struct rt_import_resident){t->arena, t->offset, t->byte_count, t->dtype, index};
+            (struct rt_import_resident){t->memory, t->offset, t->byte_count, t->dtype, index};
     }
 }
 
 static bool overlaps(const struct rt_import_resident *r, const struct pte_tensor *t)
 {
-    return r->arena == t->arena && r->offset < t->offset + t->byte_count &&
+    return r->memory == t->memory && r->offset < t->offset + t->byte_count &&
            t->offset < r->offset + r->bytes;
 }
 
@@ -132,7 +132,7 @@ uint32_t rt_import_find_resident(const struct import *im, const struct pte_tenso
 static enum status open_state(struct import *im, uint32_t index)
 {
     const struct pte_tensor *t = im->plan->values[index].tensor;
-    struct rt_import_slot *slot = &im->slots[index];
+    struct rt_import_content *content = &im->contents[index];
     bool is_there;
     uint32_t reg;
     if (im->states->count == IMPORT_STATES_MAX) {
@@ -141,8 +141,8 @@ static enum status open_state(struct import *im, uint32_t index)
     TRY(rt_import_register_of(im, index, &reg));
     im->code->registers[reg].fixed_dims = UINT32_MAX;
     im->states->items[im->states->count++] = (struct rt_state_use){.tensor = t, .index = index};
-    slot->is_state = true;
-    slot->place = RT_PLACE_REGISTER;
+    content->is_state = true;
+    content->place = RT_PLACE_REGISTER;
     rt_import_settle(im, index);
     return rt_import_fetch(im, index, &is_there);
 }
@@ -171,7 +171,7 @@ enum status rt_import_own_state(struct import *im, uint32_t delegate, uint32_t n
     if (!own) {
         return rt_import_fail_full(im);
     }
-    uint64_t end = im->plan->arena_count > 0 ? im->plan->arena_bytes[0] : 0;
+    uint64_t end = im->plan->memory_count > 0 ? im->plan->memory_bytes[0] : 0;
     for (uint32_t i = 0; i < im->own_count; i++) {
         end += im->own_values[i].tensor->byte_count;
     }
@@ -191,7 +191,7 @@ enum status rt_import_own_state(struct import *im, uint32_t delegate, uint32_t n
 static bool is_named_state(const struct pte_tensor *t)
 {
     return t->storage == PTE_PLANNED &&
-           (t->bytes.ptr || t->is_external || t->name[0] != '\0' || t->arena > 0);
+           (t->bytes.ptr || t->is_external || t->name[0] != '\0' || t->memory > 0);
 }
 
 /* Such a tensor needs no memory between calls; find_view() makes it a constant. */
@@ -202,7 +202,7 @@ static bool is_always_empty(const struct pte_tensor *t)
 
 bool rt_import_same_place(const struct pte_tensor *a, const struct pte_tensor *b)
 {
-    return a->storage == PTE_PLANNED && b->storage == PTE_PLANNED && a->arena == b->arena &&
+    return a->storage == PTE_PLANNED && b->storage == PTE_PLANNED && a->memory == b->memory &&
            a->offset == b->offset && a->byte_count == b->byte_count && a->dtype == b->dtype;
 }
 
@@ -256,7 +256,7 @@ static enum status find_view(struct import *im, uint32_t index, uint32_t *out_va
     }
     if (!found && t->storage == PTE_PLANNED) {
         TRY(open_state(im, index));
-        *out_value = im->slots[index].current;
+        *out_value = im->contents[index].current;
         return ST_OK;
     }
     if (!found || found->index == index || found->offset != t->offset ||
@@ -284,7 +284,7 @@ enum status rt_import_use(struct import *im, uint32_t index, uint32_t *out_value
     const struct pte_value *v = &im->plan->values[index];
     bool is_there;
     TRY(rt_import_fetch(im, index, &is_there));
-    uint32_t value = im->slots[index].current;
+    uint32_t value = im->contents[index].current;
     if (value == 0) {
         switch (v->kind) {
         case PTE_NULL:

@@ -17,8 +17,8 @@
 
 #define NO_OFFSET UINT64_MAX /* the offset of a constant that is stored under a name */
 
-/* Table slots from the schema. */
-#define FIELD(id, slot, name) static const struct flatbuf_field id = {slot, name}
+/* Field ids, from the schema. */
+#define FIELD(name_, id_, text_) static const struct flatbuf_field name_ = {id_, text_}
 FIELD(graph_chain, 1, "chain");
 FIELD(graph_values, 2, "values");
 FIELD(graph_inputs, 3, "input_ids");

@@ -144,7 +144,7 @@ enum rt_xnnpack_flags {
 /* A type of node. */
 struct rt_xnnpack_row {
     const char *name;
-    /* The fields of its table, a letter for each slot: i input, b optional input, o output, u a
+    /* The fields of its table, a letter for each field: i input, b optional input, o output, u a
      * number for params, L a list, f number, g flags, - not used. */
     const char *fields;
     rt_xnnpack_import_f *import;

@@ -10,7 +10,7 @@
 #include "runtime/import/payload.h"
 #include "runtime/import/xnnpack_read.h"
 
-/* Table slots, from runtime_schema.fbs. */
+/* Field ids, from runtime_schema.fbs. */
 XNN_FIELD(graph_nodes, 1, "xnodes");
 XNN_FIELD(graph_values, 2, "xvalues");
 XNN_FIELD(graph_externals, 3, "num_externs");
@@ -90,7 +90,7 @@ static enum status read_operand(struct rt_xnnpack_reader *r, const struct id_ent
     const struct id_entry *found =
         bsearch(&wanted, ids, r->graph->value_count, sizeof(*ids), compare_ids);
     if (!found) {
-        return error_set(r->err, ST_CORRUPT, "slot %u: no value has the id %" PRIu32, field.slot,
+        return error_set(r->err, ST_CORRUPT, "field %u: no value has the id %" PRIu32, field.id,
                          wanted.id);
     }
     *out_index = found->index;
@@ -103,8 +103,8 @@ static enum status read_list(struct rt_xnnpack_reader *r, const struct flatbuf_t
     struct flatbuf_vector vector;
     TRY(flatbuf_vector(&r->fb, table, field, 4, &vector, r->err));
     if (vector.count > XNN_LIST_MAX) {
-        return error_set(r->err, ST_CORRUPT, "slot %u: %" PRIu32 " entries, expected at most %d",
-                         field.slot, vector.count, XNN_LIST_MAX);
+        return error_set(r->err, ST_CORRUPT, "field %u: %" PRIu32 " entries, expected at most %d",
+                         field.id, vector.count, XNN_LIST_MAX);
     }
     out_list->count = vector.count;
     for (uint32_t i = 0; i < vector.count; i++) {
@@ -119,12 +119,12 @@ static enum status read_fields(struct rt_xnnpack_reader *r, const struct id_entr
 {
     const char *fields = node->row->fields;
     uint32_t params = 0, lists = 0;
-    for (uint16_t slot = 0; fields[slot]; slot++) {
-        struct flatbuf_field field = {.slot = slot, .name = node->row->name};
-        switch (fields[slot]) {
+    for (uint16_t id = 0; fields[id]; id++) {
+        struct flatbuf_field field = {.id = id, .name = node->row->name};
+        switch (fields[id]) {
         case 'i':
         case 'b':
-            TRY(read_operand(r, ids, table, field, fields[slot] == 'b',
+            TRY(read_operand(r, ids, table, field, fields[id] == 'b',
                              &node->inputs[node->input_count++]));
             break;
         case 'o':

@@ -6,8 +6,8 @@
 #include "runtime/import/xnnpack.h"
 #include "runtime/pte/flatbuf.h"
 
-#define XNN_FIELD(name_, slot_, text_)                                                             \
-    static const struct flatbuf_field name_ = {.slot = (slot_), .name = (text_)}
+#define XNN_FIELD(name_, id_, text_)                                                               \
+    static const struct flatbuf_field name_ = {.id = (id_), .name = (text_)}
 
 /* Values may share scales, so without a limit a small file could demand endless checks. */
 #define XNN_SCALES_MAX (UINT64_C(1) << 28)

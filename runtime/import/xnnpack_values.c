@@ -8,7 +8,7 @@
 
 #include "runtime/import/xnnpack_read.h"
 
-/* Table slots, from runtime_schema.fbs. */
+/* Field ids, from runtime_schema.fbs. */
 XNN_FIELD(buffer_storage, 0, "storage");
 XNN_FIELD(constant_offset, 0, "offset");
 XNN_FIELD(constant_size, 1, "size");

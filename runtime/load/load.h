@@ -17,19 +17,21 @@
 struct hal_device;
 
 /*
- * Steps that a call may take, so that no loop is endless: the limit of ExecuTorch. The cheapest
- * step takes about 20 ns, so this is a fraction of a second of one core; time limits bound blocks.
+ * Statements that a call may execute, so that no loop is endless: the limit of ExecuTorch. The
+ * cheapest statement takes about 20 ns, so this is a fraction of a second of one core; time limits
+ * bound blocks.
  */
-#define RT_STEPS_MAX 10000000
+#define RT_STATEMENTS_MAX 10000000
 
 struct rt_load_options {
     struct hal_device *device; /* borrowed; the program takes its own reference */
     /* Data files (.ptd) to look into; none: those beside the program, see runtime/pte/files.h. */
     const char *const *data_paths;
     uint32_t data_count;
-    uint64_t steps_max; /* of a call whose method branches; 0: RT_STEPS_MAX */
-    bool poison_arenas; /* fill arenas with 0xff before each run: finds reads of stale memory */
-    bool is_unfused;    /* without the passes that join several nodes to one: for comparison */
+    uint64_t statements_max; /* of a call whose method branches; 0: RT_STATEMENTS_MAX */
+    bool poison_workspaces;  /* fill workspaces with 0xff before each run: finds reads of stale
+                                memory */
+    bool is_unfused;         /* without the passes that join several nodes to one: for comparison */
 };
 
 /* The caller owns a reference to the program. ST_EXHAUSTED: there is no memory now. Any thread. */

@@ -12,7 +12,7 @@
 #include "runtime/call/inside.h"
 #include "runtime/import/kernels.h"
 #include "runtime/program/names.h"
-#include "runtime/program/state_slots.h"
+#include "runtime/program/state_cells.h"
 #include "runtime/vm/vm.h"
 
 /* ---- description ----------------------------------------------------------------------------- */
@@ -103,7 +103,7 @@ static void refine_extent(struct rt_io *io, const struct rt_register *r)
     }
 }
 
-/* A result of several steps: what computes it decides the kind. */
+/* A result of several statements: what computes it decides the kind. */
 static void refine_scalar(struct rt_io *io, const struct rt_register *r, bool is_computed)
 {
     static const struct {
@@ -123,11 +123,11 @@ static void refine_scalar(struct rt_io *io, const struct rt_register *r, bool is
 
 /* ---- compilation ----------------------------------------------------------------------------- */
 
-/* The method's mutable buffers as slots of the program. */
+/* The method's mutable buffers as cells of the program. */
 static enum status find_states(struct rt_method *method, const struct rt_state_uses *uses,
                                struct error *err)
 {
-    struct rt_state_slots *slots = rt_program_state_slots(method->program);
+    struct rt_state_cells *cells = rt_program_state_cells(method->program);
     method->states = arena_array(&method->code.arena, uses->count, sizeof(*method->states));
     if (!method->states) {
         return arena_fail(&method->code.arena, "the method", err);
@@ -136,8 +136,8 @@ static enum status find_states(struct rt_method *method, const struct rt_state_u
         const struct rt_state_use *use = &uses->items[i];
         method->states[i].is_written = use->is_written;
         method->states[i].reg = use->reg;
-        TRY(rt_state_slots_add(slots, method->device, method->plan, use->tensor, use->is_written,
-                               &method->states[i].slot, err));
+        TRY(rt_state_cells_add(cells, method->device, method->plan, use->tensor, use->is_written,
+                               &method->states[i].cell, err));
     }
     method->state_count = uses->count;
     return ST_OK;
@@ -194,12 +194,12 @@ static enum status compile(struct rt_method *method, bool fuses, struct error *e
     TRY(find_states(method, &states, err));
     TRY(rt_weights_find(code, &code->arena, &method->weights, err));
     code->blocks[0]->given_count = method->input_count;
-    code->blocks[0]->result_count = code->step_count == 0 ? method->result_count : 0;
+    code->blocks[0]->result_count = code->stmt_count == 0 ? method->result_count : 0;
     for (uint32_t i = 0; i < code->block_count; i++) {
         TRY(rt_block_compile(code->blocks[i], fuses, err));
     }
     rt_code_measure(code);
-    if (code->step_count > 0) {
+    if (code->stmt_count > 0) {
         method->callable = &vm_callable;
     }
     return check_results(method, err);
@@ -217,7 +217,7 @@ static void describe_results(struct rt_method *method)
         if (result->is_extent) {
             refine_extent(&method->results[i], &code->registers[result->reg]);
         }
-        if (code->step_count > 0) {
+        if (code->stmt_count > 0) {
             refine_scalar(&method->results[i], &code->registers[result->reg], result->is_computed);
         }
     }
@@ -286,8 +286,8 @@ enum status rt_load_method(struct rt_method *method, struct rt_program *program,
         .result_count = plan->output_count,
         .device = options->device,
         .share = atomic_fetch_add(&shares, 1) + 1,
-        .poison_arenas = options->poison_arenas,
-        .steps_max = options->steps_max ? options->steps_max : RT_STEPS_MAX,
+        .poison_workspaces = options->poison_workspaces,
+        .statements_max = options->statements_max ? options->statements_max : RT_STATEMENTS_MAX,
     };
     rt_method_init(method);
     TRY(describe_all(method, err));

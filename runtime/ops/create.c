@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tensors made from nothing: constants, ranges, triangle indices, and tensors with unspecified
- * content. The last are filled with zeros, because an arena's bytes may belong to another request.
+ * content. The last are filled with zeros, because the bytes of a workspace may belong to another
+ * request.
  *
  * The length of a range of integers may depend on symbols; its step may not. If one of the
  * arguments is a float all must be constants. The run may read the start of a range and an integer

@@ -8,7 +8,7 @@
 #include "runtime/call/inside.h"
 #include "runtime/pipeline/pipeline_priv.h"
 #include "runtime/program/oracle.h"
-#include "runtime/program/state_slots.h"
+#include "runtime/program/state_cells.h"
 
 static struct rt_cascade *cascade_of(const struct rt_invocation *inv)
 {

@@ -95,7 +95,7 @@ static enum status pack(struct rt_alloc *alloc, struct tenant *tenants, uint32_t
             return error_set(err, ST_TOO_LARGE, "the intermediate values exceed memory");
         }
         alloc->offset[t->value] = t->offset;
-        alloc->arena_bytes = end > alloc->arena_bytes ? end : alloc->arena_bytes;
+        alloc->workspace_bytes = end > alloc->workspace_bytes ? end : alloc->workspace_bytes;
     }
     return ST_OK;
 }
@@ -116,7 +116,7 @@ enum status rt_alloc_make(struct rt_alloc *alloc, const struct rt_flow *flow, co
     TRY(rt_alloc_measure(flow, values, alloc->bytes, err));
     for (uint32_t i = 0; i < value_count; i++) {
         const struct rt_storage *class = &flow->classes[i];
-        if (flow->class_of[i] != i || class->home != RT_HOME_ARENA || alloc->bytes[i] == 0) {
+        if (flow->class_of[i] != i || class->home != RT_HOME_WORKSPACE || alloc->bytes[i] == 0) {
             continue;
         }
         if (alloc->bytes[i] > SIZE_MAX / 2) {
@@ -125,7 +125,7 @@ enum status rt_alloc_make(struct rt_alloc *alloc, const struct rt_flow *flow, co
         tenants[count++] = (struct tenant){.value = i,
                                            .first = class->first,
                                            .last = class->last,
-                                           .bytes = align_up(alloc->bytes[i], RT_ARENA_ALIGN)};
+                                           .bytes = align_up(alloc->bytes[i], RT_WORKSPACE_ALIGN)};
     }
     return pack(alloc, tenants, count, neighbours, err);
 }

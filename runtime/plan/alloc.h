@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The alloc model: where every class of a flow lies at one set of dims. Transient classes are
- * packed into one arena: two may share bytes when no region needs both, which is safe because a
+ * packed into one workspace: two may share bytes when no region needs both, which is safe because a
  * barrier stands between any two regions.
  */
 #ifndef PTED_RUNTIME_PLAN_ALLOC_H
@@ -10,12 +10,12 @@
 #include "base/arena.h"
 #include "runtime/plan/flow.h"
 
-#define RT_ARENA_ALIGN 64
+#define RT_WORKSPACE_ALIGN 64
 
 struct rt_alloc {
     size_t *bytes;  /* by value that names a class: size of its tensors */
-    size_t *offset; /* likewise, of transient classes: place in the arena */
-    size_t arena_bytes;
+    size_t *offset; /* likewise, of transient classes: place in the workspace */
+    size_t workspace_bytes;
 };
 
 /* |values|: see rt_plan_new(). Storage from |arena|. */

@@ -49,8 +49,8 @@ static struct hal_binding bind(const struct exec *e, uint32_t value, size_t byte
     case RT_HOME_RESULT:
         binding.slot = (uint16_t)rt_slot_result(e->emit.graph->input_count, class->index);
         break;
-    case RT_HOME_ARENA:
-        binding.slot = RT_SLOT_ARENA;
+    case RT_HOME_WORKSPACE:
+        binding.slot = RT_SLOT_WORKSPACE;
         binding.offset = e->alloc->offset[e->flow->class_of[value]];
         break;
     case RT_HOME_NONE:
@@ -193,15 +193,15 @@ static enum status update(struct rt_emit *emit, int64_t rows, int64_t row_bytes,
 {
     struct exec *e = (struct exec *)emit;
     struct rt_plan *plan = e->plan;
-    *out_words = (struct hal_binding){.slot = RT_SLOT_ARENA};
+    *out_words = (struct hal_binding){.slot = RT_SLOT_WORKSPACE};
     if (!may_track(e, rows, row_bytes)) {
         return ST_OK;
     }
     TRY(grow_updates(plan, err));
     uint32_t result = rt_flow_class(e->flow, e->emit.node->outs[0])->index;
-    out_words->offset = plan->arena_bytes;
+    out_words->offset = plan->workspace_bytes;
     out_words->length = RT_UPDATE_WORDS * sizeof(int64_t);
-    plan->arena_bytes += out_words->length;
+    plan->workspace_bytes += out_words->length;
     plan->updates[plan->update_count++] =
         (struct rt_plan_update){.result = result, .offset = out_words->offset};
     plan->results[result].update_count++;
@@ -312,7 +312,7 @@ static enum status record(struct exec *e, struct error *err)
     }
     TRY(emit_copies(e, err));
     if (!rt_plan_has_words(e->plan)) {
-        hal_command_set_transient(e->emit.command, RT_SLOT_ARENA);
+        hal_command_set_transient(e->emit.command, RT_SLOT_WORKSPACE);
     }
     return hal_command_end(e->emit.command, err);
 }
@@ -357,13 +357,13 @@ static enum status make(struct rt_plan *plan, const struct rt_flow *flow, struct
                          slots - 1, HAL_SLOTS_MAX - 1);
     }
     TRY(rt_alloc_make(&alloc, flow, values, arena, err));
-    if (alloc.arena_bytes > hal_device_props(device)->memory_bytes_max) {
+    if (alloc.workspace_bytes > hal_device_props(device)->memory_bytes_max) {
         return error_set(err, ST_TOO_LARGE, "the intermediate values need %zu bytes",
-                         alloc.arena_bytes);
+                         alloc.workspace_bytes);
     }
     plan->word_count = flow->numbers ? flow->numbers->word_count : 0;
-    plan->words_offset = alloc.arena_bytes; /* which is a multiple of RT_ARENA_ALIGN */
-    plan->arena_bytes = plan->words_offset + plan->word_count * sizeof(int64_t);
+    plan->words_offset = alloc.workspace_bytes; /* which is a multiple of RT_WORKSPACE_ALIGN */
+    plan->workspace_bytes = plan->words_offset + plan->word_count * sizeof(int64_t);
     TRY(describe_results(plan, flow, values, err));
     TRY(hal_command_new(device, slots, &plan->command, err));
     struct exec e = {
@@ -374,7 +374,7 @@ static enum status make(struct rt_plan *plan, const struct rt_flow *flow, struct
                 .values = values,
                 .tensors = arena_array(arena, graph->value_count, sizeof(struct rt_tensor *)),
                 .is_used = flow->is_used,
-                .words = {.slot = RT_SLOT_ARENA, .offset = plan->words_offset},
+                .words = {.slot = RT_SLOT_WORKSPACE, .offset = plan->words_offset},
                 .command = plan->command,
                 .props = hal_device_props(device),
             },
@@ -478,7 +478,7 @@ void rt_plan_print(const struct rt_plan *plan, const struct rt_graph *graph,
 {
     OBJ_CHECK(plan, RT_PLAN_MAGIC);
     OBJ_CHECK(graph, RT_GRAPH_MAGIC);
-    buf_printf(out, "arena %zu bytes\n", plan->arena_bytes);
+    buf_printf(out, "workspace %zu bytes\n", plan->workspace_bytes);
     for (uint32_t i = 0; i < plan->result_count; i++) {
         char text[SHAPE_TEXT_MAX];
         buf_printf(out, "result %u %s %zu bytes\n", i, shape_print(&plan->results[i].shape, text),

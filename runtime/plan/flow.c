@@ -89,7 +89,7 @@ static void settle_homes(struct rt_flow *flow)
     for (uint32_t i = 0; i < graph->input_count; i++) {
         if (graph->values[graph->inputs[i]].kind == RT_TENSOR) {
             flow->classes[graph->inputs[i]] = (struct rt_storage){
-                .home = i < flow->staging.inputs ? RT_HOME_ARENA : RT_HOME_INPUT, .index = i};
+                .home = i < flow->staging.inputs ? RT_HOME_WORKSPACE : RT_HOME_INPUT, .index = i};
         }
     }
     for (uint32_t i = 0; i < flow->order_count; i++) {
@@ -98,7 +98,7 @@ static void settle_homes(struct rt_flow *flow)
         for (struct rt_tensors it = rt_node_out_tensors(flow->graph, node);
              rt_tensors_next(&it, &value);) {
             flow->classes[value] =
-                (struct rt_storage){.home = RT_HOME_ARENA, .first = region, .last = region};
+                (struct rt_storage){.home = RT_HOME_WORKSPACE, .first = region, .last = region};
         }
     }
 }
@@ -117,7 +117,7 @@ static void settle_results(struct rt_flow *flow)
         struct rt_storage *class = &flow->classes[find(flow, value)];
         flow->is_used[value] = true;
         class->last = flow->region_count;
-        if (class->home == RT_HOME_ARENA && i >= flow->staging.results) {
+        if (class->home == RT_HOME_WORKSPACE && i >= flow->staging.results) {
             class->home = RT_HOME_RESULT;
             class->index = i;
         } else {
@@ -153,8 +153,8 @@ static bool may_share(struct rt_flow *flow, const struct rt_node *node, uint32_t
     }
     const struct rt_storage *from = &flow->classes[find(flow, node->args[0])];
     const struct rt_storage *to = &flow->classes[find(flow, node->outs[0])];
-    return from->home == RT_HOME_ARENA &&
-           (to->home == RT_HOME_ARENA || to->home == RT_HOME_RESULT) && from->last == region &&
+    return from->home == RT_HOME_WORKSPACE &&
+           (to->home == RT_HOME_WORKSPACE || to->home == RT_HOME_RESULT) && from->last == region &&
            from->last_uses == 1;
 }
 

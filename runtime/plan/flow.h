@@ -20,11 +20,11 @@
 #include "runtime/plan/numbers.h"
 
 enum rt_home {
-    RT_HOME_NONE,     /* not a tensor, or never used */
-    RT_HOME_CONSTANT, /* the file or a folded constant's buffer */
-    RT_HOME_INPUT,    /* what the caller binds to input |index| */
-    RT_HOME_RESULT,   /* what the caller binds to result |index| */
-    RT_HOME_ARENA,    /* transient; packed for each set of dims */
+    RT_HOME_NONE,      /* not a tensor, or never used */
+    RT_HOME_CONSTANT,  /* the file or a folded constant's buffer */
+    RT_HOME_INPUT,     /* what the caller binds to input |index| */
+    RT_HOME_RESULT,    /* what the caller binds to result |index| */
+    RT_HOME_WORKSPACE, /* transient; packed for each set of dims */
 };
 
 struct rt_storage {
@@ -39,8 +39,8 @@ struct rt_result_copy {
     uint32_t result, value;
 };
 
-/* Inputs and results in memory that the device reaches only slowly. They are copied into the arena
- * before the first region, and out of it after the last. */
+/* Inputs and results in memory that the device reaches only slowly. They are copied into the
+ * workspace before the first region, and out of it after the last. */
 struct rt_staging {
     uint32_t inputs, results; /* how many of the graph's are the method's */
 };

@@ -5,9 +5,9 @@
  * Sizes decide how much memory and how many tiles there are. An int that only says where something
  * begins (the row of a cache that a step writes, the row of a table that it reads) does not. Rows
  * of operators name such arguments (struct rt_op, |read|). A plan is made for the values of its
- * keys. The other numbers are words: i64s after the arena's tenants, written for each run and read
- * by kernels. So a model that decodes one token after the other, each at its own position, has one
- * plan.
+ * keys. The other numbers are words: i64s after the tenants of the workspace, written for each run
+ * and read by kernels. So a model that decodes one token after the other, each at its own position,
+ * has one plan.
  */
 #ifndef PTED_RUNTIME_PLAN_NUMBERS_H
 #define PTED_RUNTIME_PLAN_NUMBERS_H

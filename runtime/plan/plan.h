@@ -16,8 +16,8 @@
 
 struct hal_device;
 
-/* Slots of the command buffer: the arena, then the inputs, then the results. */
-#define RT_SLOT_ARENA 0
+/* Slots of the command buffer: the workspace, then the inputs, then the results. */
+#define RT_SLOT_WORKSPACE 0
 #define RT_SLOT_INPUT 1
 
 struct rt_plan_result {
@@ -38,7 +38,7 @@ struct rt_plan_result {
 /* A node that writes rows of result |result|; its RT_UPDATE_WORDS i64s are at |offset|. */
 struct rt_plan_update {
     uint32_t result;
-    size_t offset; /* in the arena */
+    size_t offset; /* in the workspace */
 };
 
 /* Scratch memory for making one plan. */
@@ -50,7 +50,7 @@ struct rt_plan {
     uint32_t magic;
     struct refs refs;
     struct hal_command *command; /* owned */
-    size_t arena_bytes;          /* size of the memory in slot 0 */
+    size_t workspace_bytes;      /* size of the memory in slot 0 */
     size_t words_offset;         /* offset of the run's words in it */
     uint32_t word_count;
     uint32_t input_count, result_count;
@@ -61,7 +61,7 @@ struct rt_plan {
     size_t bytes;  /* memory that the plan itself takes, approximately */
 };
 
-/* The host reads and writes the end of the arena, so the host must be able to access it. */
+/* The host reads and writes the end of the workspace, so the host must be able to access it. */
 static inline bool rt_plan_has_words(const struct rt_plan *plan)
 {
     return plan->word_count > 0 || plan->update_count > 0;
@@ -73,7 +73,7 @@ static inline uint32_t rt_slot_result(uint32_t input_count, uint32_t result)
 }
 
 /* |values| holds the evaluated expressions of the graph's dims (rt_dims_eval()). ST_TOO_LARGE if a
- * tensor or the arena exceeds the device's limits. */
+ * tensor or the workspace exceeds the device's limits. */
 MUST_CHECK enum status rt_plan_new(const struct rt_flow *flow, struct hal_device *device,
                                    const int64_t *values, struct rt_plan **out_plan,
                                    struct error *err);

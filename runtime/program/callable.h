@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kinds of methods. A method of one block, a method whose code has steps, and a pipeline have the
- * same inputs, results and calls; they differ in the functions of one row each:
+ * Kinds of methods. A method of one block, a method whose code has statements, and a pipeline have
+ * the same inputs, results and calls; they differ in the functions of one row each:
  *
  *     rt_single_callable      runtime/call/single.c      a call is one submission
- *     vm_callable             runtime/vm/vm.c            a call walks the steps of its code
+ *     vm_callable             runtime/vm/vm.c            a call walks the statements of its code
  *     rt_pipelined_callable   runtime/pipeline/          a call is a cascade of calls
  *
  * A further kind is a further row. The functions of a method may run on any thread; those of a call

@@ -24,14 +24,14 @@
 struct size {
     uint32_t expr;
     int64_t bound;
-    bool is_batch, is_step;
+    bool is_batch, is_token;
 };
 
 /* How sizes are chosen at first: by the rules, and, if that fails, in other ways. */
 struct manner {
     int64_t batch; /* at most */
     int64_t other; /* likewise */
-    bool has_steps;
+    bool takes_tokens;
 };
 
 struct choice {
@@ -120,7 +120,7 @@ static bool is_integer(enum dtype dtype)
     return dtype_infos[dtype].kind == DTYPE_INT || dtype_infos[dtype].kind == DTYPE_UINT;
 }
 
-static bool is_step(const struct choice *choice, const struct rt_io *io)
+static bool is_token(const struct choice *choice, const struct rt_io *io)
 {
     return choice->method->state_count > 0 && is_integer(io->dtype);
 }
@@ -160,7 +160,7 @@ static void collect_sizes(struct choice *choice, bool takes_vectors)
                     .expr = symbol,
                     .bound = io->shape.dims[d],
                     .is_batch = rt_example_is_batch(choice->method, i, d),
-                    .is_step = is_step(choice, io),
+                    .is_token = is_token(choice, io),
                 };
             }
         }
@@ -201,7 +201,7 @@ static uint32_t first_broken(struct choice *choice)
 /* The |n|th size to try: upwards from 1, or downwards from the bound. */
 static int64_t nth_try(const struct size *size, uint32_t n)
 {
-    return size->is_batch || size->is_step ? 1 + (int64_t)n : size->bound - (int64_t)n;
+    return size->is_batch || size->is_token ? 1 + (int64_t)n : size->bound - (int64_t)n;
 }
 
 /* Changes one size so that requirement |broken| and all earlier ones hold. */
@@ -238,9 +238,9 @@ static void choose_sizes(struct choice *choice, const struct manner *manner)
 {
     for (uint32_t i = 0; i < choice->size_count; i++) {
         const struct size *size = &choice->sizes[i];
-        int64_t wanted = size->is_batch                       ? manner->batch
-                         : size->is_step && manner->has_steps ? 1
-                                                              : manner->other;
+        int64_t wanted = size->is_batch                           ? manner->batch
+                         : size->is_token && manner->takes_tokens ? 1
+                                                                  : manner->other;
         choice->values[size->expr] = at_most(wanted, size->bound);
     }
     uint32_t count = choice->graph->dims.requirement_count;
@@ -258,7 +258,7 @@ static int64_t plain_size(const struct choice *choice, uint32_t input, uint8_t d
 {
     const struct rt_io *io = rt_method_input(choice->method, input);
     bool is_batch = rt_example_is_batch(choice->method, input, d);
-    bool is_one = is_step(choice, io) && manner->has_steps;
+    bool is_one = is_token(choice, io) && manner->takes_tokens;
     return at_most(is_batch ? manner->batch : is_one ? 1 : manner->other, io->shape.dims[d]);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Steps in sequence are walked once, and each value that is written replaces the one before. With
- * jumps the order is unknown: the value of a register is the join over all steps that write it,
- * until a pass over the steps adds nothing. A size goes from "not written" to one number to
- * "unknown", so this ends.
+ * Statements in sequence are walked once, and each value that is written replaces the one before.
+ * With jumps the order is unknown: the value of a register is the join over all statements that
+ * write it, until a pass over the statements adds nothing. A size goes from "not written" to one
+ * number to "unknown", so this ends.
  */
 #include "config.h"
 
@@ -16,7 +16,7 @@
 #include "base/check.h"
 #include "runtime/code/code.h"
 #include "runtime/program/method.h"
-#include "runtime/program/state_slots.h"
+#include "runtime/program/state_cells.h"
 
 /* Passes for methods with jumps; values that need more count as unknown. */
 #define PASSES_MAX 16
@@ -29,13 +29,13 @@ struct walk {
     struct rt_dim_range *ranges; /* likewise */
     struct rt_foreseen *outs;    /* of the block at hand */
     bool has_jumps, has_changed;
-    bool is_certain; /* the step runs in every call, with these sizes */
+    bool is_certain; /* the statement runs in every call, with these sizes */
     struct error *err;
 };
 
-static bool is_jump(const struct rt_step *step)
+static bool is_jump(const struct rt_stmt *stmt)
 {
-    return step->kind == RT_STEP_JUMP || step->kind == RT_STEP_JUMP_FALSE;
+    return stmt->kind == RT_STMT_JUMP || stmt->kind == RT_STMT_JUMP_FALSE;
 }
 
 static void join(struct rt_foreseen *to, const struct rt_foreseen *from)
@@ -51,7 +51,7 @@ static void join(struct rt_foreseen *to, const struct rt_foreseen *from)
     to->is_known = to->is_known && from->is_known && to->number == from->number;
 }
 
-/* If the order of steps is unknown, only the file bounds an unknown size. */
+/* If the order of statements is unknown, only the file bounds an unknown size. */
 static void bound_by_file(const struct walk *w, uint32_t reg, struct rt_foreseen *value)
 {
     const struct shape *bound = &w->code->registers[reg].bound;
@@ -195,12 +195,12 @@ static enum status walk_block(struct walk *w, const struct rt_block *block)
     return ST_OK;
 }
 
-/* ---- steps of the host ----------------------------------------------------------------------- */
+/* ---- statements of the host ------------------------------------------------------------------ */
 
-static void walk_scalar(struct walk *w, const struct rt_step *step)
+static void walk_scalar(struct walk *w, const struct rt_stmt *stmt)
 {
-    const uint32_t regs[] = {step->a, step->b, step->c};
-    enum rt_scalar_op op = (enum rt_scalar_op)step->op;
+    const uint32_t regs[] = {stmt->a, stmt->b, stmt->c};
+    enum rt_scalar_op op = (enum rt_scalar_op)stmt->op;
     struct rt_scalar args[3], result = {RT_NONE, 0};
     struct error unused;
     bool is_known = true;
@@ -213,58 +213,58 @@ static void walk_scalar(struct walk *w, const struct rt_step *step)
         is_known &= from->is_known && w->code->registers[regs[i]].kind == RT_INT;
     }
     is_known = is_known && rt_scalar_apply(op, args, &result, &unused) == ST_OK;
-    put_number(w, step->target, is_known && result.kind == RT_INT, result.number);
+    put_number(w, stmt->target, is_known && result.kind == RT_INT, result.number);
 }
 
-static void walk_size(struct walk *w, const struct rt_step *step)
+static void walk_size(struct walk *w, const struct rt_stmt *stmt)
 {
-    const struct rt_foreseen *from = &w->registers[step->a];
+    const struct rt_foreseen *from = &w->registers[stmt->a];
     if (!from->is_written) {
         return;
     }
-    bool is_all = step->op == RT_STEP_NUMEL;
-    uint32_t wanted = is_all ? (1u << from->shape.rank) - 1 : 1u << step->op;
+    bool is_all = stmt->op == RT_STMT_NUMEL;
+    uint32_t wanted = is_all ? (1u << from->shape.rank) - 1 : 1u << stmt->op;
     bool is_known = (from->known_dims & wanted) == wanted;
-    put_number(w, step->target, is_known,
+    put_number(w, stmt->target, is_known,
                !is_known ? 0
                : is_all  ? shape_numel(&from->shape)
-                         : from->shape.dims[step->op]);
+                         : from->shape.dims[stmt->op]);
 }
 
 /* The number of rows depends on the last row that is written. */
-static void walk_copy_index(struct walk *w, const struct rt_step *step)
+static void walk_copy_index(struct walk *w, const struct rt_stmt *stmt)
 {
-    const struct rt_foreseen *from = &w->registers[step->b];
+    const struct rt_foreseen *from = &w->registers[stmt->b];
     struct rt_foreseen value = {.is_written = true};
     if (!from->is_written || from->shape.rank == SHAPE_RANK_MAX) {
         return;
     }
     value.shape.rank = (uint8_t)(from->shape.rank + 1);
-    value.shape.dims[0] = w->code->registers[step->target].bound.dims[0];
+    value.shape.dims[0] = w->code->registers[stmt->target].bound.dims[0];
     memcpy(&value.shape.dims[1], from->shape.dims, from->shape.rank * sizeof(int64_t));
     value.known_dims = from->known_dims << 1;
-    put(w, step->target, &value);
+    put(w, stmt->target, &value);
 }
 
-static enum status walk_step(struct walk *w, const struct rt_step *step)
+static enum status walk_stmt(struct walk *w, const struct rt_stmt *stmt)
 {
-    switch (step->kind) {
-    case RT_STEP_BLOCK:
-        return walk_block(w, w->code->blocks[step->target]);
-    case RT_STEP_SCALAR:
-        walk_scalar(w, step);
+    switch (stmt->kind) {
+    case RT_STMT_BLOCK:
+        return walk_block(w, w->code->blocks[stmt->target]);
+    case RT_STMT_SCALAR:
+        walk_scalar(w, stmt);
         break;
-    case RT_STEP_SIZE:
-        walk_size(w, step);
+    case RT_STMT_SIZE:
+        walk_size(w, stmt);
         break;
-    case RT_STEP_READ:
-        put_number(w, step->target, false, 0);
+    case RT_STMT_READ:
+        put_number(w, stmt->target, false, 0);
         break;
-    case RT_STEP_COPY_INDEX:
-        walk_copy_index(w, step);
+    case RT_STMT_COPY_INDEX:
+        walk_copy_index(w, stmt);
         break;
-    case RT_STEP_JUMP:
-    case RT_STEP_JUMP_FALSE:
+    case RT_STMT_JUMP:
+    case RT_STMT_JUMP_FALSE:
         w->is_certain = false;
         break;
     }
@@ -279,7 +279,8 @@ static struct rt_foreseen of_shape(const struct shape *shape)
         .shape = *shape, .known_dims = (1u << shape->rank) - 1, .is_written = true};
 }
 
-/* Before the first step registers hold the file's scalars, the inputs and the mutable buffers. */
+/* Before the first statement registers hold the file's scalars, the inputs and the mutable buffers.
+ */
 static void begin(struct walk *w, const struct rt_method *method, const struct shape *const *inputs)
 {
     for (uint32_t i = 0; i < w->code->register_count; i++) {
@@ -305,8 +306,8 @@ static enum status walk_all(struct walk *w)
     w->is_certain = true;
     do {
         w->has_changed = false;
-        for (uint32_t i = 0; i < w->code->step_count; i++) {
-            TRY(walk_step(w, &w->code->steps[i]));
+        for (uint32_t i = 0; i < w->code->stmt_count; i++) {
+            TRY(walk_stmt(w, &w->code->stmts[i]));
         }
     } while (w->has_jumps && w->has_changed && ++passes < PASSES_MAX);
     for (uint32_t i = 0; w->has_jumps && w->has_changed && i < w->code->register_count; i++) {
@@ -328,8 +329,8 @@ enum status rt_foresee(const struct rt_method *method, const struct shape *const
         uint32_t count = code->blocks[i]->graph.dims.expr_count;
         exprs_max = count > exprs_max ? count : exprs_max;
     }
-    for (uint32_t i = 0; i < code->step_count; i++) {
-        w.has_jumps |= is_jump(&code->steps[i]);
+    for (uint32_t i = 0; i < code->stmt_count; i++) {
+        w.has_jumps |= is_jump(&code->stmts[i]);
     }
     w.values = calloc(exprs_max, sizeof(*w.values));
     w.is_known = calloc(exprs_max, sizeof(*w.is_known));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The content of a call's registers at its end, as far as the shapes of its inputs decide it. The
- * steps of a method are walked over sizes, and nothing runs. A number that is read from a tensor is
- * unknown, and so is everything that follows from it. With jumps a register is known if all steps
- * that write it agree. ST_INVALID if a block that runs in every call, one before the first jump,
- * refuses known sizes. Any thread.
+ * statements of a method are walked over sizes, and nothing runs. A number that is read from a
+ * tensor is unknown, and so is everything that follows from it. With jumps a register is known if
+ * all statements that write it agree. ST_INVALID if a block that runs in every call, one before the
+ * first jump, refuses known sizes. Any thread.
  */
 #ifndef PTED_RUNTIME_PROGRAM_FORESEE_H
 #define PTED_RUNTIME_PROGRAM_FORESEE_H
@@ -21,7 +21,7 @@ struct rt_foreseen {
     struct shape shape;  /* of a tensor; an unknown dim is at most this */
     uint32_t known_dims; /* bit d: dim d of |shape| is known */
     int64_t number;      /* of an int */
-    bool is_written;     /* false: no step that could run writes it */
+    bool is_written;     /* false: no statement that could run writes it */
     bool is_known;       /* of an int */
 };
 

@@ -15,5 +15,5 @@ noinst_LIBRARIES += %D%/libprogram.a
 	%D%/results.c %D%/results.h \
 	%D%/signature.c %D%/signature.h \
 	%D%/state.c %D%/state.h \
-	%D%/state_slots.h \
+	%D%/state_cells.h \
 	%D%/summary.c %D%/summary.h

@@ -9,13 +9,13 @@
 #include "base/check.h"
 #include "hal/device.h"
 #include "runtime/program/names.h"
-#include "runtime/program/state_slots.h"
+#include "runtime/program/state_cells.h"
 #include "runtime/pte/files.h"
 
 /* A signature is as long as the file's own description of the structure, which is bounded. */
 #define SIGNATURE_BYTES_MAX (64u << 20)
 
-/* Steps, registers and what importing a method needs; a file's tables are bounded. */
+/* Statements, registers and what importing a method needs; a file's tables are bounded. */
 #define CODE_BYTES_MAX (512u << 20)
 
 static struct span constant_scalar(const struct rt_io *io)
@@ -48,7 +48,7 @@ bool rt_method_constant_result(const struct rt_method *method, uint32_t index,
     }
     const struct rt_code_result *result = &method->code.results[index];
     const struct rt_graph *graph = &method->code.blocks[0]->graph;
-    if (method->code.step_count > 0 || !result->has_source) {
+    if (method->code.stmt_count > 0 || !result->has_source) {
         return false;
     }
     const struct rt_value *v = &graph->values[graph->outputs[index]];

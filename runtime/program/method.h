@@ -15,7 +15,7 @@
 #include "runtime/program/callable.h"
 #include "runtime/program/program.h"
 #include "runtime/program/signature.h"
-#include "runtime/program/state_slots.h"
+#include "runtime/program/state_cells.h"
 #include "runtime/pte/files.h"
 #include "runtime/pte/pte.h"
 
@@ -25,9 +25,9 @@ struct rt_files;
 /* A mutable buffer that a method uses. If the code is one block, number i is input input_count + i
  * of the graph, and the written buffers are, in order, the outputs after the method's own. */
 struct rt_method_state {
-    uint32_t slot; /* of the program */
-    uint32_t reg;  /* in code of several steps: the register that holds it at the beginning and at
-                      the end */
+    uint32_t cell; /* of the program */
+    uint32_t reg;  /* in code of several statements: the register that holds it at the beginning and
+                      at  the end */
     bool is_written;
 };
 
@@ -44,8 +44,8 @@ struct rt_method {
     struct hal_device *device; /* borrowed from the program */
     uint32_t share;            /* of the device (hal/queue.h): each method is a party */
     uint32_t weight;           /* of that share; 0 is 1 */
-    bool poison_arenas;
-    uint64_t steps_max;             /* of a call */
+    bool poison_workspaces;
+    uint64_t statements_max;        /* of a call */
     struct error failure;           /* code ST_OK: none */
     struct rt_io *inputs, *results; /* owned */
     struct rt_code code;            /* meaningful without failure; no blocks without a file */
@@ -77,7 +77,7 @@ struct rt_program {
     struct rt_files files;     /* what methods borrow bytes from */
     struct rt_method *methods; /* owned */
     uint32_t method_count;
-    struct rt_state_slots state_slots;
+    struct rt_state_cells state_cells;
 };
 
 /* Frees a program without references, also a partly made one. */
@@ -100,8 +100,8 @@ MUST_CHECK enum status rt_program_new_empty(struct hal_device *device,
 MUST_CHECK enum status rt_program_verify_own_files(const struct rt_program *program,
                                                    struct error *err);
 
-/* What a program has inside: the slots of its mutable buffers, its files, its methods. */
-struct rt_state_slots *rt_program_state_slots(struct rt_program *program);
+/* What a program has inside: the cells of its mutable buffers, its files, its methods. */
+struct rt_state_cells *rt_program_state_cells(struct rt_program *program);
 const struct rt_files *rt_program_files(const struct rt_program *program);
 const struct rt_method *rt_program_const_method(const struct rt_program *program, uint32_t index);
 

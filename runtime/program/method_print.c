@@ -69,7 +69,7 @@ enum status rt_method_print_plan(struct rt_method *method, struct buf *out, stru
         if (!rt_code_reaches(code, i)) {
             continue;
         }
-        if (code->step_count > 0) {
+        if (code->stmt_count > 0) {
             buf_printf(out, "block %u\n", i);
         }
         TRY(rt_block_plan_bounds(code->blocks[i], &plan, err));

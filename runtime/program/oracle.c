@@ -130,13 +130,13 @@ static bool is_usable(const struct rt_buffer_desc *given, const struct hal_devic
            (bytes == 0 || (is_packed(given) && given->offset % align == 0));
 }
 
-enum rt_oracle_answer rt_oracle(const struct rt_io *slot, const struct hal_device *device,
+enum rt_oracle_answer rt_oracle(const struct rt_io *io, const struct hal_device *device,
                                 const struct rt_buffer_desc *given,
                                 struct rt_buffer_desc *out_wanted, size_t *out_bytes,
                                 struct error *err)
 {
     size_t bytes = 0;
-    if (check_type(slot, given, err) != ST_OK ||
+    if (check_type(io, given, err) != ST_OK ||
         shape_bytes(&given->shape, given->dtype, &bytes, err) != ST_OK) {
         return RT_ORACLE_UNSUPPORTED;
     }

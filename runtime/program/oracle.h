@@ -35,15 +35,15 @@ enum rt_oracle_answer {
 };
 
 /*
- * |slot| is an input or result of a method on |device|. |out_wanted| (not for UNSUPPORTED) is
+ * |io| is an input or result of a method on |device|. |out_wanted| (not for UNSUPPORTED) is
  * packed and row-major, without a buffer; |out_bytes| is its size.
  */
-enum rt_oracle_answer rt_oracle(const struct rt_io *slot, const struct hal_device *device,
+enum rt_oracle_answer rt_oracle(const struct rt_io *io, const struct hal_device *device,
                                 const struct rt_buffer_desc *given,
                                 struct rt_buffer_desc *out_wanted, size_t *out_bytes,
                                 struct error *err);
 
-/* "float32[?,8]", or "an int" for a slot that takes no tensor. */
+/* "float32[?,8]", or "an int" for an input that takes no tensor. */
 void rt_io_print(const struct rt_io *io, struct buf *out);
 
 /* ST_INVALID: "input 'x' is missing, expected float32[?,8]", where |label| is "input 'x'". */

@@ -10,7 +10,7 @@
 #include "protocol/rawsig.h"
 #include "runtime/program/method.h"
 #include "runtime/program/oracle.h"
-#include "runtime/program/state_slots.h"
+#include "runtime/program/state_cells.h"
 #include "runtime/pte/file.h"
 #include "runtime/pte/files.h"
 #include "runtime/pte/pte.h"
@@ -22,7 +22,7 @@ void rt_program_free(struct rt_program *program)
         rt_method_fini(&program->methods[i]);
     }
     free(program->methods);
-    rt_state_slots_fini(&program->state_slots);
+    rt_state_cells_fini(&program->state_cells);
     rt_files_fini(&program->files);
     hal_device_unref(program->device);
     program->magic = 0;
@@ -94,10 +94,10 @@ enum status rt_program_verify_files(const struct rt_program *program, struct err
     return ST_OK;
 }
 
-struct rt_state_slots *rt_program_state_slots(struct rt_program *program)
+struct rt_state_cells *rt_program_state_cells(struct rt_program *program)
 {
     OBJ_CHECK(program, RT_PROGRAM_MAGIC);
-    return &program->state_slots;
+    return &program->state_cells;
 }
 
 const struct rt_files *rt_program_files(const struct rt_program *program)

@@ -52,8 +52,8 @@ enum status rt_method_resident(const struct rt_method *method, struct rt_residen
     return ST_OK;
 }
 
-bool rt_method_has_steps(const struct rt_method *method)
+bool rt_method_has_statements(const struct rt_method *method)
 {
     OBJ_CHECK(method, RT_METHOD_MAGIC);
-    return method->code.step_count > 0;
+    return method->code.stmt_count > 0;
 }

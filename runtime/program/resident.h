@@ -22,6 +22,6 @@ MUST_CHECK enum status rt_method_resident(const struct rt_method *method, struct
 
 /* Does the host decide over parts of a call while it runs? Then rt_method_measure() counts results,
  * and not what these parts take. */
-bool rt_method_has_steps(const struct rt_method *method);
+bool rt_method_has_statements(const struct rt_method *method);
 
 #endif

@@ -14,7 +14,7 @@
 #include "runtime/program/foresee.h"
 #include "runtime/program/method.h"
 #include "runtime/program/oracle.h"
-#include "runtime/program/state_slots.h"
+#include "runtime/program/state_cells.h"
 
 /* What messages call input |index|. */
 static const char *label_of(const struct rt_method *method, bool says_paths, uint32_t index)
@@ -159,18 +159,18 @@ static enum status describe_registers(const struct rt_method *method,
 }
 
 /* What the block that a method is needs for intermediate values: as |plan| says, or one would. */
-static enum status arena_bytes(const struct rt_block *block, const struct rt_plan *plan,
-                               const int64_t *values, size_t *out_bytes, struct error *err)
+static enum status workspace_bytes(const struct rt_block *block, const struct rt_plan *plan,
+                                   const int64_t *values, size_t *out_bytes, struct error *err)
 {
     struct arena scratch;
     struct rt_alloc alloc;
     if (plan) {
-        *out_bytes = plan->arena_bytes;
+        *out_bytes = plan->workspace_bytes;
         return ST_OK;
     }
     arena_init(&scratch, RT_PLAN_SCRATCH_MAX);
     enum status status = rt_alloc_make(&alloc, &block->flow, values, &scratch, err);
-    *out_bytes = alloc.arena_bytes;
+    *out_bytes = alloc.workspace_bytes;
     arena_fini(&scratch);
     return status;
 }
@@ -183,12 +183,12 @@ static size_t add_bytes(size_t a, size_t b)
 
 static size_t state_bytes(const struct rt_method *method)
 {
-    const struct rt_state_slots *slots = rt_program_state_slots(method->program);
+    const struct rt_state_cells *cells = rt_program_state_cells(method->program);
     size_t bytes = 0;
     for (uint32_t i = 0; i < method->state_count; i++) {
         const struct rt_method_state *use = &method->states[i];
         bytes = add_bytes(bytes,
-                          use->is_written ? hal_buffer_size(slots->items[use->slot].initial) : 0);
+                          use->is_written ? hal_buffer_size(cells->items[use->cell].initial) : 0);
     }
     return bytes;
 }
@@ -199,8 +199,8 @@ static enum status count_bytes(const struct rt_method *method, const struct rt_p
                                size_t *out_bytes, struct error *err)
 {
     *out_bytes = 0;
-    if (method->code.step_count == 0) {
-        TRY(arena_bytes(method->code.blocks[0], plan, values, out_bytes, err));
+    if (method->code.stmt_count == 0) {
+        TRY(workspace_bytes(method->code.blocks[0], plan, values, out_bytes, err));
     }
     *out_bytes = add_bytes(*out_bytes, state_bytes(method));
     for (uint32_t i = 0; i < rt_method_result_count(method); i++) {
@@ -240,7 +240,7 @@ static enum status evaluate(struct rt_method *method, const struct shape *const 
         status = find_plan(entry, given, values, &plan, err);
     }
     if (status == ST_OK) {
-        status = method->code.step_count == 0 ? describe_outputs(method, values, out_infos, err)
+        status = method->code.stmt_count == 0 ? describe_outputs(method, values, out_infos, err)
                                               : describe_registers(method, inputs, out_infos, err);
     }
     if (status == ST_OK && out_bytes) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include "runtime/program/state_slots.h"
+#include "runtime/program/state_cells.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,37 +12,38 @@
 #include "runtime/import/kernels.h"
 #include "runtime/program/method.h"
 
-/* ---- slots ----------------------------------------------------------------------------------- */
+/* ---- cells ----------------------------------------------------------------------------------- */
 
 /*
  * One buffer under one name; nameless ones only where methods share memory at all: every method has
- * an arena 0 of its own, the others belong to the program.
+ * a memory 0 of its own, the others belong to the program.
  */
-static bool is_same_buffer(const struct rt_state_slot *slot, const struct pte_plan *plan,
+static bool is_same_buffer(const struct rt_state_cell *cell, const struct pte_plan *plan,
                            const struct pte_tensor *t)
 {
-    const struct pte_tensor *s = &slot->tensor;
+    const struct pte_tensor *s = &cell->tensor;
     if (s->dtype != t->dtype || s->byte_count != t->byte_count) {
         return false;
     }
     if (s->name[0] != '\0' || t->name[0] != '\0') {
         return strcmp(s->name, t->name) == 0;
     }
-    return s->arena == t->arena && s->offset == t->offset && (s->arena > 0 || slot->plan == plan);
+    return s->memory == t->memory && s->offset == t->offset &&
+           (s->memory > 0 || cell->plan == plan);
 }
 
-static enum status grow(struct rt_state_slots *slots, struct error *err)
+static enum status grow(struct rt_state_cells *cells, struct error *err)
 {
-    if (slots->count < slots->capacity) {
+    if (cells->count < cells->capacity) {
         return ST_OK;
     }
-    uint32_t capacity = slots->capacity ? slots->capacity * 2 : 16;
-    struct rt_state_slot *items = realloc(slots->items, capacity * sizeof(*items));
+    uint32_t capacity = cells->capacity ? cells->capacity * 2 : 16;
+    struct rt_state_cell *items = realloc(cells->items, capacity * sizeof(*items));
     if (!items) {
         return error_set(err, ST_EXHAUSTED, "no memory for %u mutable buffers", capacity);
     }
-    slots->items = items;
-    slots->capacity = capacity;
+    cells->items = items;
+    cells->capacity = capacity;
     return ST_OK;
 }
 
@@ -57,32 +58,32 @@ static enum status make_initial(struct hal_device *device, const struct pte_tens
     return ST_OK;
 }
 
-enum status rt_state_slots_add(struct rt_state_slots *slots, struct hal_device *device,
+enum status rt_state_cells_add(struct rt_state_cells *cells, struct hal_device *device,
                                const struct pte_plan *plan, const struct pte_tensor *tensor,
-                               bool is_written, uint32_t *out_slot, struct error *err)
+                               bool is_written, uint32_t *out_cell, struct error *err)
 {
     uint32_t i = 0;
-    while (i < slots->count && !is_same_buffer(&slots->items[i], plan, tensor)) {
+    while (i < cells->count && !is_same_buffer(&cells->items[i], plan, tensor)) {
         i++;
     }
-    if (i == slots->count) {
-        struct rt_state_slot slot = {.tensor = *tensor, .plan = plan};
-        TRY(grow(slots, err));
-        TRY(make_initial(device, tensor, &slot.initial, err));
-        slots->items[slots->count++] = slot;
+    if (i == cells->count) {
+        struct rt_state_cell cell = {.tensor = *tensor, .plan = plan};
+        TRY(grow(cells, err));
+        TRY(make_initial(device, tensor, &cell.initial, err));
+        cells->items[cells->count++] = cell;
     }
-    slots->items[i].is_written |= is_written;
-    *out_slot = i;
+    cells->items[i].is_written |= is_written;
+    *out_cell = i;
     return ST_OK;
 }
 
-void rt_state_slots_fini(struct rt_state_slots *slots)
+void rt_state_cells_fini(struct rt_state_cells *cells)
 {
-    for (uint32_t i = 0; i < slots->count; i++) {
-        hal_buffer_unref(slots->items[i].initial);
+    for (uint32_t i = 0; i < cells->count; i++) {
+        hal_buffer_unref(cells->items[i].initial);
     }
-    free(slots->items);
-    *slots = (struct rt_state_slots){0};
+    free(cells->items);
+    *cells = (struct rt_state_cells){0};
 }
 
 /* ---- states ---------------------------------------------------------------------------------- */
@@ -115,11 +116,11 @@ static struct rt_program *new_program(const struct rt_method *method, uint32_t i
 static size_t generation_bytes(struct rt_program *program)
 {
     const struct rt_method *method = whole_of(program);
-    const struct rt_state_slots *slots = rt_program_state_slots(program);
+    const struct rt_state_cells *cells = rt_program_state_cells(program);
     size_t bytes = 0;
-    for (uint32_t i = 0; i < slots->count; i++) {
-        const struct rt_state_slot *slot = &slots->items[i];
-        bytes = add_or_max(bytes, slot->is_written ? slot->tensor.byte_count : 0);
+    for (uint32_t i = 0; i < cells->count; i++) {
+        const struct rt_state_cell *cell = &cells->items[i];
+        bytes = add_or_max(bytes, cell->is_written ? cell->tensor.byte_count : 0);
     }
     for (uint32_t i = 0; i < method->part_count; i++) {
         struct rt_program *part = new_program(method, i);
@@ -136,26 +137,26 @@ size_t rt_program_state_bytes(struct rt_program *program)
     return whole_of(program)->part_count > 0 ? add_or_max(both, one) : both;
 }
 
-/* Of a program with |slots|, and with room for |part_count| parts; NULL: no memory. */
-static struct rt_state *allocate(const struct rt_state_slots *slots, uint32_t part_count)
+/* Of a program with |cells|, and with room for |part_count| parts; NULL: no memory. */
+static struct rt_state *allocate(const struct rt_state_cells *cells, uint32_t part_count)
 {
-    size_t slot_bytes = 2 * sizeof(struct rt_rows) + 3 * sizeof(struct hal_buffer *);
-    size_t bytes = slots->count * slot_bytes + part_count * sizeof(struct rt_state *);
+    size_t cell_bytes = 2 * sizeof(struct rt_rows) + 3 * sizeof(struct hal_buffer *);
+    size_t bytes = cells->count * cell_bytes + part_count * sizeof(struct rt_state *);
     struct rt_state *state = calloc(1, sizeof(*state) + bytes);
     if (!state) {
         return NULL;
     }
     state->magic = RT_STATE_MAGIC;
     refs_init(&state->refs);
-    state->slots = slots;
+    state->cells = cells;
     state->stale = (struct rt_rows *)(state + 1);
-    state->unsettled = state->stale + slots->count;
-    state->current = (struct hal_buffer **)(state->unsettled + slots->count);
-    state->spare = state->current + slots->count;
-    state->settled = state->spare + slots->count;
-    state->parts = (struct rt_state **)(state->settled + slots->count);
-    for (uint32_t i = 0; i < slots->count; i++) {
-        state->current[i] = hal_buffer_ref(slots->items[i].initial);
+    state->unsettled = state->stale + cells->count;
+    state->current = (struct hal_buffer **)(state->unsettled + cells->count);
+    state->spare = state->current + cells->count;
+    state->settled = state->spare + cells->count;
+    state->parts = (struct rt_state **)(state->settled + cells->count);
+    for (uint32_t i = 0; i < cells->count; i++) {
+        state->current[i] = hal_buffer_ref(cells->items[i].initial);
     }
     return state;
 }
@@ -179,7 +180,7 @@ enum status rt_state_new(struct rt_program *program, struct rt_state **out_state
 {
     OBJ_CHECK(program, RT_PROGRAM_MAGIC);
     const struct rt_method *method = whole_of(program);
-    struct rt_state *state = allocate(rt_program_state_slots(program), method->part_count);
+    struct rt_state *state = allocate(rt_program_state_cells(program), method->part_count);
     if (!state) {
         return error_set(err, ST_EXHAUSTED, "no memory for the state of a sequence");
     }
@@ -220,7 +221,7 @@ void rt_state_unref(struct rt_state *state)
         return;
     }
     must(!atomic_load(&state->is_busy)); /* a call in flight has a reference */
-    for (uint32_t i = 0; i < state->slots->count; i++) {
+    for (uint32_t i = 0; i < state->cells->count; i++) {
         hal_buffer_unref(state->current[i]);
         hal_buffer_unref(state->spare[i]);
     }
@@ -232,14 +233,14 @@ void rt_state_unref(struct rt_state *state)
     free(state);
 }
 
-enum status rt_state_reserve(struct rt_state *state, uint32_t slot, struct error *err)
+enum status rt_state_reserve(struct rt_state *state, uint32_t cell, struct error *err)
 {
     OBJ_CHECK(state, RT_STATE_MAGIC);
-    const struct hal_buffer *initial = state->slots->items[slot].initial;
-    if (state->spare[slot]) {
+    const struct hal_buffer *initial = state->cells->items[cell].initial;
+    if (state->spare[cell]) {
         return ST_OK;
     }
-    return hal_buffer_new(hal_buffer_device(initial), hal_buffer_size(initial), &state->spare[slot],
+    return hal_buffer_new(hal_buffer_device(initial), hal_buffer_size(initial), &state->spare[cell],
                           err);
 }
 
@@ -250,34 +251,34 @@ void rt_state_enter(struct rt_state *state)
 }
 
 /* The generation that the call found becomes spare memory. The initial content is the program's. */
-static void keep(struct rt_state *state, uint32_t slot)
+static void keep(struct rt_state *state, uint32_t cell)
 {
-    struct hal_buffer *old = state->settled[slot];
-    if (state->spare[slot] || old == state->slots->items[slot].initial) {
+    struct hal_buffer *old = state->settled[cell];
+    if (state->spare[cell] || old == state->cells->items[cell].initial) {
         hal_buffer_unref(old);
     } else {
-        state->spare[slot] = old;
-        state->stale[slot] = state->unsettled[slot];
+        state->spare[cell] = old;
+        state->stale[cell] = state->unsettled[cell];
     }
 }
 
 /* It is current again, and what was written is spare memory. */
-static void take_back(struct rt_state *state, uint32_t slot)
+static void take_back(struct rt_state *state, uint32_t cell)
 {
-    struct hal_buffer *unwanted = state->current[slot];
-    state->current[slot] = state->settled[slot];
-    if (state->spare[slot]) {
+    struct hal_buffer *unwanted = state->current[cell];
+    state->current[cell] = state->settled[cell];
+    if (state->spare[cell]) {
         hal_buffer_unref(unwanted);
-        state->stale[slot] = (struct rt_rows){0};
+        state->stale[cell] = (struct rt_rows){0};
     } else {
-        state->spare[slot] = unwanted;
-        state->stale[slot] = state->unsettled[slot];
+        state->spare[cell] = unwanted;
+        state->stale[cell] = state->unsettled[cell];
     }
 }
 
 static void settle(struct rt_state *state, bool is_kept)
 {
-    for (uint32_t i = 0; i < state->slots->count; i++) {
+    for (uint32_t i = 0; i < state->cells->count; i++) {
         if (state->settled[i]) {
             (is_kept ? keep : take_back)(state, i);
             state->settled[i] = NULL;
@@ -297,27 +298,27 @@ void rt_state_leave(struct rt_state *state, bool is_kept)
     atomic_store_explicit(&state->is_busy, false, memory_order_release);
 }
 
-struct rt_rows rt_state_spoil(struct rt_state *state, uint32_t slot)
+struct rt_rows rt_state_spoil(struct rt_state *state, uint32_t cell)
 {
     OBJ_CHECK(state, RT_STATE_MAGIC);
-    struct rt_rows stale = state->stale[slot];
-    state->stale[slot] = (struct rt_rows){0};
+    struct rt_rows stale = state->stale[cell];
+    state->stale[cell] = (struct rt_rows){0};
     return stale;
 }
 
-void rt_state_advance(struct rt_state *state, uint32_t slot, struct rt_rows written)
+void rt_state_advance(struct rt_state *state, uint32_t cell, struct rt_rows written)
 {
     OBJ_CHECK(state, RT_STATE_MAGIC);
-    struct hal_buffer *old = state->current[slot];
-    must(state->spare[slot]);
-    state->current[slot] = state->spare[slot];
-    if (!state->settled[slot]) {
-        state->settled[slot] = old;
-        state->unsettled[slot] = written;
-        state->spare[slot] = NULL;
-        state->stale[slot] = (struct rt_rows){0};
+    struct hal_buffer *old = state->current[cell];
+    must(state->spare[cell]);
+    state->current[cell] = state->spare[cell];
+    if (!state->settled[cell]) {
+        state->settled[cell] = old;
+        state->unsettled[cell] = written;
+        state->spare[cell] = NULL;
+        state->stale[cell] = (struct rt_rows){0};
     } else { /* written by this call, too: no longer wanted */
-        state->spare[slot] = old;
-        state->stale[slot] = written;
+        state->spare[cell] = old;
+        state->stale[cell] = written;
     }
 }

@@ -4,11 +4,12 @@
  * rt_state is all of it for one sequence of calls. Callers make as many as they need, and states
  * never see each other.
  *
- * Buffers that several methods share, by name or by their place in a shared arena, are one slot of
- * the program. A slot is generational: a call reads generation g and writes g + 1 beside it. If the
- * call succeeds the state advances; if it fails or is cancelled the state stays as it was. A buffer
- * that no call has written yet is the program's own initial content and is not copied. If a call
- * writes only some rows of a buffer, the others are copied only where the two generations differ.
+ * Buffers that several methods share, by name or by their place in a shared memory of the file, are
+ * one cell of the program. A cell is generational: a call reads generation g and writes g + 1
+ * beside it. If the call succeeds the state advances; if it fails or is cancelled the state stays
+ * as it was. A buffer that no call has written yet is the program's own initial content and is not
+ * copied. If a call writes only some rows of a buffer, the others are copied only where the two
+ * generations differ.
  *
  * The state of a pipeline has the states of its steps as parts. Steps of one program share one part
  * and follow each other; their writes are kept if the whole call succeeds, and dropped otherwise.

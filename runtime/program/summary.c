@@ -237,7 +237,7 @@ const char *rt_method_dim_name(const struct rt_method *method, bool is_input, ui
 {
     OBJ_CHECK(method, RT_METHOD_MAGIC);
     if (rt_method_failure(method) || method->code.block_count == 0 ||
-        (!is_input && method->code.step_count > 0)) {
+        (!is_input && method->code.stmt_count > 0)) {
         return NULL;
     }
     const struct rt_graph *graph = &method->code.blocks[0]->graph;

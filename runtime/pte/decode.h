@@ -99,7 +99,7 @@ MUST_CHECK enum status pte_decode_names(struct pte_decoder *decoder,
                                         struct flatbuf_field field, struct pte_names *out_names,
                                         struct error *err);
 
-/* sizes and dim_order of a tensor or layout at these slots. */
+/* sizes and dim_order of a tensor or layout with these ids. */
 MUST_CHECK enum status pte_decode_dims(struct pte_decoder *decoder,
                                        const struct flatbuf_table *table,
                                        struct flatbuf_field sizes, struct flatbuf_field dim_order,

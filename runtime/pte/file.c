@@ -21,11 +21,11 @@
 
 /*
  * The mappings that the handler searches. A mapping is not unmapped while it is read, so an address
- * that faults in a mapping has its slot; all other slots may change meanwhile, and are seen either
- * whole or not at all.
+ * that faults in a mapping has its entry; all other entries may change meanwhile, and are seen
+ * either whole or not at all.
  */
 struct mapping {
-    atomic_uintptr_t begin; /* 0: the slot is free; TAKEN: it is being filled or released */
+    atomic_uintptr_t begin; /* 0: the entry is free; TAKEN: it is being filled or released */
     atomic_uintptr_t end;   /* of its last page */
     atomic_bool is_broken;
 };
@@ -84,7 +84,7 @@ static void install_handler(void)
     must(sigaction(SIGBUS, &action, &previous) == 0);
 }
 
-static bool take_slot(struct pte_file *file)
+static bool take_entry(struct pte_file *file)
 {
     uintptr_t begin = (uintptr_t)file->bytes.ptr;
     for (uint32_t i = 0; i < PTE_FILES_MAX; i++) {
@@ -94,21 +94,21 @@ static bool take_slot(struct pte_file *file)
             atomic_store(&mappings[i].end,
                          (begin + file->bytes.len + page_bytes - 1) & ~(page_bytes - 1));
             atomic_store(&mappings[i].begin, begin);
-            file->slot = i;
+            file->entry = i;
             return true;
         }
     }
     return false;
 }
 
-static void give_back_slot(const struct pte_file *file)
+static void give_back_entry(const struct pte_file *file)
 {
-    atomic_store(&mappings[file->slot].begin, TAKEN);
-    atomic_store(&mappings[file->slot].end, 0);
-    atomic_store(&mappings[file->slot].begin, 0);
+    atomic_store(&mappings[file->entry].begin, TAKEN);
+    atomic_store(&mappings[file->entry].end, 0);
+    atomic_store(&mappings[file->entry].begin, 0);
 }
 
-/* Guards all slots. */
+/* Guards all entries. */
 static atomic_uint descriptors;
 
 uint32_t pte_file_descriptors(void)
@@ -158,7 +158,7 @@ static enum status map_fd(int fd, const char *path, struct pte_file *file, struc
     file->bytes = span_of(mapping, (size_t)st.st_size);
     file->modified = st.st_mtim;
     file->fd = fd;
-    if (!take_slot(file)) {
+    if (!take_entry(file)) {
         unmap(file->bytes);
         return error_set(err, ST_EXHAUSTED, "%.160s: more than %d files are mapped", path,
                          PTE_FILES_MAX);
@@ -203,7 +203,7 @@ void pte_file_unmap(struct pte_file *file)
 {
     if (file && file->is_mapped) {
         pte_file_forget(file);
-        give_back_slot(file);
+        give_back_entry(file);
         unmap(file->bytes);
         file->is_mapped = false;
     }
@@ -239,7 +239,7 @@ enum status pte_file_verify(const struct pte_file *file, struct error *err)
         st.st_mtim.tv_nsec != file->modified.tv_nsec) {
         return changed(file, &st, err);
     }
-    if (atomic_load_explicit(&mappings[file->slot].is_broken, memory_order_acquire)) {
+    if (atomic_load_explicit(&mappings[file->entry].is_broken, memory_order_acquire)) {
         return error_set(err, ST_UNAVAILABLE,
                          "the file %s changed on disk since it was loaded: it was cut short, or "
                          "its disk failed",

@@ -26,7 +26,7 @@ struct pte_file {
     struct span bytes; /* aligned to a page */
     int fd;            /* the mapped file itself, whatever its path leads to now; -1: none */
     struct timespec modified;
-    uint32_t slot; /* among the mappings that the handler knows */
+    uint32_t entry; /* among the mappings that the handler knows */
     bool is_mapped;
     char name[PTE_FILE_NAME_MAX]; /* the end of its path, shortened */
 };

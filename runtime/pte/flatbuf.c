@@ -117,7 +117,7 @@ static enum status find_field(const struct flatbuf *fb, const struct flatbuf_tab
                               struct flatbuf_field field, uint16_t width, uint32_t *out_pos,
                               struct error *err)
 {
-    uint32_t entry = VTABLE_HEAD_BYTES + 2u * field.slot;
+    uint32_t entry = VTABLE_HEAD_BYTES + 2u * field.id;
     *out_pos = 0;
     if (!in_range(entry, 2, table->vtable_bytes)) {
         return ST_OK;
@@ -220,7 +220,7 @@ enum status flatbuf_union(struct flatbuf *fb, const struct flatbuf_table *table,
                           struct flatbuf_field field, uint8_t *out_tag,
                           struct flatbuf_table *out_table, struct error *err)
 {
-    struct flatbuf_field value = {(uint16_t)(field.slot + 1), field.name};
+    struct flatbuf_field value = {(uint16_t)(field.id + 1), field.name};
     uint8_t tag = 0;
     bool found;
     TRY(flatbuf_u8(fb, table, field, &tag, err));

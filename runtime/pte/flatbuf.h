@@ -41,7 +41,7 @@ struct flatbuf_vector {
 };
 
 struct flatbuf_field {
-    uint16_t slot; /* a union has two: the tag's, then the table's */
+    uint16_t id; /* a union has two: the tag's, then the table's */
     const char *name;
 };
 

@@ -18,8 +18,8 @@
 #define PTE_OPERATORS_MAX (1u << 14)
 #define PTE_DELEGATES_MAX (1u << 14)
 #define PTE_COMPILE_SPECS_MAX 1024 /* of one delegate */
-#define PTE_ARENAS_MAX 64
-#define PTE_ARENA_BYTES_MAX (UINT64_C(1) << 36) /* all planned memory of one method */
+#define PTE_MEMORIES_MAX 64
+#define PTE_MEMORY_BYTES_MAX (UINT64_C(1) << 36) /* all planned memory of one method */
 
 #define PTE_METHOD_NAME_MAX 128 /* bytes; it appears in URLs and logs */
 #define PTE_NAME_MAX 1024       /* operators, delegates, keys, qualified names */

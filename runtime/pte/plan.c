@@ -28,31 +28,31 @@ static enum status decode_structure(struct pte_decoder *decoder, const struct fl
 }
 
 /* Entry 0 of the file is reserved: memory ids begin at 1. */
-static enum status decode_arenas(struct pte_decoder *decoder, const struct flatbuf_table *table,
-                                 struct error *err)
+static enum status decode_memories(struct pte_decoder *decoder, const struct flatbuf_table *table,
+                                   struct error *err)
 {
     struct pte_plan *plan = decoder->plan;
     struct flatbuf_vector vector;
-    TRY(pte_decode_vector(decoder, table, plan_non_const_buffer_sizes, 8, PTE_ARENAS_MAX + 1,
+    TRY(pte_decode_vector(decoder, table, plan_non_const_buffer_sizes, 8, PTE_MEMORIES_MAX + 1,
                           &vector, err));
-    plan->arena_count = vector.count ? vector.count - 1 : 0;
-    uint64_t *bytes = pte_decode_array(decoder, plan->arena_count, sizeof(*bytes), err);
+    plan->memory_count = vector.count ? vector.count - 1 : 0;
+    uint64_t *bytes = pte_decode_array(decoder, plan->memory_count, sizeof(*bytes), err);
     if (!bytes) {
         return err->code;
     }
     uint64_t total = 0;
-    for (uint32_t i = 0; i < plan->arena_count; i++) {
+    for (uint32_t i = 0; i < plan->memory_count; i++) {
         int64_t size = flatbuf_i64_at(&decoder->fb, vector, i + 1);
-        if (size < 0 || (uint64_t)size > PTE_ARENA_BYTES_MAX - total) {
+        if (size < 0 || (uint64_t)size > PTE_MEMORY_BYTES_MAX - total) {
             return error_set(err, ST_CORRUPT,
                              "non_const_buffer_sizes: memory %" PRIu32 " has %" PRId64
                              " bytes, expected 0 to %" PRIu64 " in all",
-                             i + 1, size, PTE_ARENA_BYTES_MAX);
+                             i + 1, size, PTE_MEMORY_BYTES_MAX);
         }
         total += (uint64_t)size;
         bytes[i] = (uint64_t)size;
     }
-    plan->arena_bytes = bytes;
+    plan->memory_bytes = bytes;
     return ST_OK;
 }
 
@@ -60,8 +60,8 @@ static enum status decode_memory_devices(struct pte_decoder *decoder,
                                          const struct flatbuf_table *table, struct error *err)
 {
     struct flatbuf_vector vector;
-    TRY(pte_decode_vector(decoder, table, plan_non_const_buffer_device, 4, PTE_ARENAS_MAX, &vector,
-                          err));
+    TRY(pte_decode_vector(decoder, table, plan_non_const_buffer_device, 4, PTE_MEMORIES_MAX,
+                          &vector, err));
     for (uint32_t i = 0; i < vector.count; i++) {
         struct flatbuf_table entry;
         int8_t type = 0;
@@ -237,7 +237,7 @@ enum status pte_decode_plan(struct pte_decoder *decoder, const struct flatbuf_ta
                             struct error *err)
 {
     TRY(decode_structure(decoder, table, err));
-    TRY(decode_arenas(decoder, table, err));
+    TRY(decode_memories(decoder, table, err));
     TRY(decode_memory_devices(decoder, table, err));
     TRY(pte_decode_values(decoder, table, err));
     TRY(decode_interface(decoder, table, err));

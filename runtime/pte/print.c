@@ -58,8 +58,8 @@ static void print_tensor(const struct pte_tensor *tensor, struct buf *out)
         buf_printf(out, " constant%s", external[tensor->is_external]);
         break;
     case PTE_PLANNED:
-        buf_printf(out, " memory %" PRIu32 " at %" PRIu64 "%s%s", tensor->arena + 1, tensor->offset,
-                   external[tensor->is_external],
+        buf_printf(out, " memory %" PRIu32 " at %" PRIu64 "%s%s", tensor->memory + 1,
+                   tensor->offset, external[tensor->is_external],
                    tensor->bytes.ptr || tensor->is_external ? " initial state" : "");
         break;
     }
@@ -189,8 +189,8 @@ static void print_plan(const struct pte_plan *plan, struct buf *out)
     print_values(plan, out);
     print_instrs(plan, out);
     print_calls(plan, out);
-    for (uint32_t i = 0; i < plan->arena_count; i++) {
-        buf_printf(out, "  memory %" PRIu32 ": %" PRIu64 " bytes\n", i + 1, plan->arena_bytes[i]);
+    for (uint32_t i = 0; i < plan->memory_count; i++) {
+        buf_printf(out, "  memory %" PRIu32 ": %" PRIu64 " bytes\n", i + 1, plan->memory_bytes[i]);
     }
     buf_printf(out, "  encoded inputs: %s\n", plan->encoded_inputs);
     buf_printf(out, "  encoded outputs: %s\n", plan->encoded_outputs);

@@ -49,7 +49,7 @@ enum pte_dynamism { PTE_STATIC, PTE_DYNAMIC_BOUND, PTE_DYNAMIC_UNBOUND };
 enum pte_storage {
     PTE_UNBOUND,  /* none in the file: the caller's memory, or another tensor's during a run */
     PTE_CONSTANT, /* |bytes|, or the entry |name| of a `.ptd` when external; never written */
-    PTE_PLANNED,  /* |arena| at |offset|; |bytes| (external: |name|) is the initial state, if any */
+    PTE_PLANNED, /* |memory| at |offset|; |bytes| (external: |name|) is the initial state, if any */
 };
 
 struct pte_tensor {
@@ -61,8 +61,8 @@ struct pte_tensor {
     uint8_t dim_order[SHAPE_RANK_MAX]; /* a permutation: outermost to innermost in memory */
     struct shape shape;                /* upper bounds unless static */
     size_t byte_count;                 /* of |shape| */
-    uint32_t arena;                    /* planned: index into the plan's arena_bytes */
-    uint64_t offset;                   /* planned: |byte_count| from here lie in the arena */
+    uint32_t memory;                   /* planned: index into the plan's memory_bytes */
+    uint64_t offset;                   /* planned: |byte_count| from here lie in the memory */
     struct span bytes; /* |byte_count| long, borrowed; ptr is NULL when there are none */
     const char *name;  /* fully qualified; "" when the file has none */
 };
@@ -128,9 +128,9 @@ struct pte_plan {
     const char *const *operators;     /* "aten::add.out" */
     const struct pte_delegate *delegates;
     const struct pte_instr *instrs;
-    const uint64_t *arena_bytes; /* planned memory: entry i is the file's memory id i + 1 */
+    const uint64_t *memory_bytes; /* planned memory: entry i is the file's memory id i + 1 */
     uint32_t value_count, input_count, output_count, operator_count, delegate_count, instr_count;
-    uint32_t arena_count;
+    uint32_t memory_count;
 };
 
 /* The layout of an entry's bytes, as a `.ptd` describes it. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The fields that are read of a program's flatbuffer, by slot. Slots follow the order in
- * ExecuTorch's schema/program.fbs; a union takes one slot for its tag and one for its table. */
+/* The fields that are read of a program's flatbuffer, by id. Ids follow the order in
+ * ExecuTorch's schema/program.fbs; a union takes one id for its tag and one for its table. */
 #ifndef PTED_RUNTIME_PTE_SCHEMA_H
 #define PTED_RUNTIME_PTE_SCHEMA_H
 
 #include "runtime/pte/flatbuf.h"
 
-#define FIELD(table, name, slot) static const struct flatbuf_field table##_##name = {slot, #name};
+#define FIELD(table, name, id) static const struct flatbuf_field table##_##name = {id, #name};
 
 FIELD(program, version, 0)
 FIELD(program, execution_plan, 1)

@@ -185,19 +185,19 @@ static enum status decode_placement(struct pte_decoder *decoder, const struct fl
                        &placement->offset_high, err);
 }
 
-static enum status place_in_arena(const struct pte_decoder *decoder,
-                                  const struct placement *placement, struct pte_tensor *tensor,
-                                  struct error *err)
+static enum status place_in_memory(const struct pte_decoder *decoder,
+                                   const struct placement *placement, struct pte_tensor *tensor,
+                                   struct error *err)
 {
     const struct pte_plan *plan = decoder->plan;
-    if (placement->memory_id == 0 || placement->memory_id > plan->arena_count) {
+    if (placement->memory_id == 0 || placement->memory_id > plan->memory_count) {
         return error_set(err, ST_CORRUPT,
                          "memory_id: %" PRIu32 ", expected 1 to %" PRIu32 " as planned",
-                         placement->memory_id, plan->arena_count);
+                         placement->memory_id, plan->memory_count);
     }
-    tensor->arena = placement->memory_id - 1;
+    tensor->memory = placement->memory_id - 1;
     tensor->offset = (uint64_t)placement->offset_high << 32 | placement->offset_low;
-    uint64_t size = plan->arena_bytes[tensor->arena];
+    uint64_t size = plan->memory_bytes[tensor->memory];
     if (!in_range(tensor->offset, tensor->byte_count, size)) {
         return error_set(err, ST_CORRUPT,
                          "memory_offset: %zu bytes at %" PRIu64 " of memory %" PRIu32
@@ -293,7 +293,7 @@ static enum status decode_storage(struct pte_decoder *decoder, const struct plac
                       : tensor->is_external || placement->data_index != 0 ? PTE_CONSTANT
                                                                           : PTE_UNBOUND;
     if (placement->is_planned) {
-        TRY(place_in_arena(decoder, placement, tensor, err));
+        TRY(place_in_memory(decoder, placement, tensor, err));
     }
     if (tensor->is_external) {
         return note_external(decoder, tensor, err);

@@ -10,7 +10,7 @@
 #include "hal/queue.h"
 #include "runtime/call/inside.h"
 #include "runtime/call/words.h"
-#include "runtime/program/state_slots.h"
+#include "runtime/program/state_cells.h"
 #include "runtime/vm/vm.h"
 
 static enum status gather(struct rt_invocation *inv, const struct rt_block *block)
@@ -44,13 +44,13 @@ static bool take_spare(struct rt_invocation *inv, uint32_t reg, size_t bytes,
         const struct rt_method_state *use = &method->states[i];
         if (use->reg != reg || !use->is_written || vm->spares[i].is_used ||
             bytes != vm->code->registers[reg].bytes ||
-            rt_state_reserve(inv->state, use->slot, NULL) != ST_OK) {
+            rt_state_reserve(inv->state, use->cell, NULL) != ST_OK) {
             continue;
         }
         *out_memory =
-            vm_borrow(vm, hal_binding_whole(inv->state->spare[use->slot]), VM_OWNER_SPARE);
+            vm_borrow(vm, hal_binding_whole(inv->state->spare[use->cell]), VM_OWNER_SPARE);
         (*out_memory)->state = i;
-        struct rt_rows stale = rt_state_spoil(inv->state, use->slot);
+        struct rt_rows stale = rt_state_spoil(inv->state, use->cell);
         vm->spares[i].is_used = true;
         vm->spares[i].stale = vm->spares[i].is_spoiled ? (struct rt_rows){0} : stale;
         vm->spares[i].is_spoiled = true;
@@ -74,19 +74,19 @@ static bool find_spare(const struct vm *vm, uint32_t index, uint32_t *out_state)
 static void put_words(struct rt_invocation *inv, const struct rt_block *block)
 {
     struct vm *vm = vm_of(inv);
-    uint8_t *arena = vm_map(vm->arena);
+    uint8_t *workspace = vm_map(vm->workspace);
     uint32_t state;
-    rt_words_put(vm->plan, vm->words, arena);
+    rt_words_put(vm->plan, vm->words, workspace);
     for (uint32_t i = 0; i < block->graph.output_count; i++) {
         uint32_t base = vm->plan->results[i].base;
         if (!find_spare(vm, i, &state)) {
             continue;
         }
-        uint32_t slot = inv->method->states[state].slot;
+        uint32_t cell = inv->method->states[state].cell;
         vm->spares[state].has_base = base != RT_NO_BASE && vm->slots[RT_SLOT_INPUT + base].buffer ==
-                                                               inv->state->current[slot];
+                                                               inv->state->current[cell];
         if (vm->spares[state].has_base) {
-            rt_words_put_stale(vm->plan, i, &vm->spares[state].stale, arena);
+            rt_words_put_stale(vm->plan, i, &vm->spares[state].stale, workspace);
         }
     }
 }
@@ -98,7 +98,7 @@ static void read_written(struct vm *vm)
     for (uint32_t i = 0; i < vm->plan->result_count; i++) {
         if (find_spare(vm, i, &state)) {
             vm->spares[state].written = vm->spares[state].has_base
-                                            ? rt_words_written(vm->plan, i, vm_map(vm->arena))
+                                            ? rt_words_written(vm->plan, i, vm_map(vm->workspace))
                                             : (struct rt_rows){0};
         }
     }
@@ -123,10 +123,10 @@ static enum status allocate_outputs(struct rt_invocation *inv, const struct rt_b
         vm->slots[rt_slot_result(graph->input_count, i)] =
             vm->outputs[i] ? vm->outputs[i]->binding : (struct hal_binding){0};
     }
-    TRY(vm_allocate(inv, vm->plan->arena_bytes, &vm->arena));
-    vm->slots[RT_SLOT_ARENA] = vm->arena->binding;
-    if (inv->method->poison_arenas && vm->plan->arena_bytes > 0) {
-        memset(vm_map(vm->arena), 0xff, vm->plan->arena_bytes);
+    TRY(vm_allocate(inv, vm->plan->workspace_bytes, &vm->workspace));
+    vm->slots[RT_SLOT_WORKSPACE] = vm->workspace->binding;
+    if (inv->method->poison_workspaces && vm->plan->workspace_bytes > 0) {
+        memset(vm_map(vm->workspace), 0xff, vm->plan->workspace_bytes);
     }
     put_words(inv, block);
     return ST_OK;
@@ -227,8 +227,8 @@ void vm_block_leave(struct vm *vm)
         vm_drop(vm, vm->outputs[i]);
         vm->outputs[i] = NULL;
     }
-    vm_drop(vm, vm->arena);
-    vm->arena = NULL;
+    vm_drop(vm, vm->workspace);
+    vm->workspace = NULL;
     rt_plan_unref(vm->plan);
     vm->plan = NULL;
 }
@@ -243,7 +243,7 @@ enum status vm_block_finish(struct rt_invocation *inv, enum status status)
     }
     if (status == ST_OK) {
         read_written(vm);
-        status = take_outs(inv, vm->code->blocks[vm->code->steps[vm->pc].target]);
+        status = take_outs(inv, vm->code->blocks[vm->code->stmts[vm->pc].target]);
     }
     vm_block_leave(vm);
     vm->pc++;

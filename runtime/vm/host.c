@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Steps that the host executes: scalars, conditions, rows of accumulators. */
+/* Statements that the host executes: scalars, conditions, rows of accumulators. */
 #include "config.h"
 
 #include <inttypes.h>
@@ -28,10 +28,10 @@ static void put_scalar(struct vm *vm, uint32_t reg, struct rt_scalar scalar)
     vm_put(vm, reg, (struct vm_value){.kind = scalar.kind, .number = scalar.number});
 }
 
-static enum status compute(struct rt_invocation *inv, const struct rt_step *step)
+static enum status compute(struct rt_invocation *inv, const struct rt_stmt *stmt)
 {
-    const uint32_t regs[] = {step->a, step->b, step->c};
-    enum rt_scalar_op op = (enum rt_scalar_op)step->op;
+    const uint32_t regs[] = {stmt->a, stmt->b, stmt->c};
+    enum rt_scalar_op op = (enum rt_scalar_op)stmt->op;
     struct rt_scalar args[3], result;
     for (uint32_t i = 0; i < rt_scalar_arg_count(op); i++) {
         const struct vm_value *value = &vm_of(inv)->registers[regs[i]];
@@ -41,17 +41,17 @@ static enum status compute(struct rt_invocation *inv, const struct rt_step *step
         }
     }
     TRY(rt_scalar_apply(op, args, &result, &inv->error));
-    put_scalar(vm_of(inv), step->target, result);
+    put_scalar(vm_of(inv), stmt->target, result);
     return ST_OK;
 }
 
-static enum status measure(struct rt_invocation *inv, const struct rt_step *step)
+static enum status measure(struct rt_invocation *inv, const struct rt_stmt *stmt)
 {
     const struct vm_value *tensor;
-    TRY(need_tensor(inv, step->a, &tensor));
+    TRY(need_tensor(inv, stmt->a, &tensor));
     int64_t size =
-        step->op == RT_STEP_NUMEL ? shape_numel(&tensor->shape) : tensor->shape.dims[step->op];
-    put_scalar(vm_of(inv), step->target, (struct rt_scalar){RT_INT, size});
+        stmt->op == RT_STMT_NUMEL ? shape_numel(&tensor->shape) : tensor->shape.dims[stmt->op];
+    put_scalar(vm_of(inv), stmt->target, (struct rt_scalar){RT_INT, size});
     return ST_OK;
 }
 
@@ -72,16 +72,16 @@ static struct rt_scalar load(enum dtype dtype, const char *from)
     }
 }
 
-static enum status read_element(struct rt_invocation *inv, const struct rt_step *step)
+static enum status read_element(struct rt_invocation *inv, const struct rt_stmt *stmt)
 {
     const struct vm_value *tensor;
-    TRY(need_tensor(inv, step->a, &tensor));
+    TRY(need_tensor(inv, stmt->a, &tensor));
     const uint8_t *bytes = vm_map(tensor->memory);
     if (shape_numel(&tensor->shape) == 0 || !bytes) {
         return error_set(&inv->error, ST_INVALID, "a tensor without elements is read as a number");
     }
-    put_scalar(vm_of(inv), step->target,
-               load(vm_of(inv)->code->registers[step->a].dtype, (const char *)bytes));
+    put_scalar(vm_of(inv), stmt->target,
+               load(vm_of(inv)->code->registers[stmt->a].dtype, (const char *)bytes));
     return ST_OK;
 }
 
@@ -122,14 +122,14 @@ static enum status own_accumulator(struct rt_invocation *inv, uint32_t reg, size
     return ST_OK;
 }
 
-static enum status copy_row(struct rt_invocation *inv, const struct rt_step *step)
+static enum status copy_row(struct rt_invocation *inv, const struct rt_stmt *stmt)
 {
     struct vm *vm = vm_of(inv);
-    const struct rt_register *declared = &vm->code->registers[step->target];
-    const struct vm_value *from, *index = &vm->registers[step->c];
+    const struct rt_register *declared = &vm->code->registers[stmt->target];
+    const struct vm_value *from, *index = &vm->registers[stmt->c];
     struct shape shape;
     size_t row, bytes, used = 0;
-    TRY(need_tensor(inv, step->b, &from));
+    TRY(need_tensor(inv, stmt->b, &from));
     if (index->kind != RT_INT) {
         return refuse_empty(inv);
     }
@@ -147,44 +147,44 @@ static enum status copy_row(struct rt_invocation *inv, const struct rt_step *ste
                          "row %" PRId64 " of a result takes it to %zu bytes, expected at most %zu",
                          index->number, bytes, declared->bytes);
     }
-    if (vm->registers[step->target].kind == RT_TENSOR) {
-        TRY(shape_bytes(&vm->registers[step->target].shape, declared->dtype, &used, &inv->error));
+    if (vm->registers[stmt->target].kind == RT_TENSOR) {
+        TRY(shape_bytes(&vm->registers[stmt->target].shape, declared->dtype, &used, &inv->error));
     }
-    TRY(own_accumulator(inv, step->target, used < bytes - row ? used : bytes - row));
-    uint8_t *rows = vm_map(vm->registers[step->target].memory);
+    TRY(own_accumulator(inv, stmt->target, used < bytes - row ? used : bytes - row));
+    uint8_t *rows = vm_map(vm->registers[stmt->target].memory);
     if (used < bytes - row) {
         memset(rows + used, 0, bytes - row - used); /* rows between the old end and the new one */
     }
     if (row > 0) {
         memmove(rows + (bytes - row), vm_map(from->memory), row);
     }
-    vm->registers[step->target].shape = shape;
+    vm->registers[stmt->target].shape = shape;
     return ST_OK;
 }
 
-enum status vm_host_step(struct rt_invocation *inv, const struct rt_step *step)
+enum status vm_host_stmt(struct rt_invocation *inv, const struct rt_stmt *stmt)
 {
     OBJ_CHECK(inv, INVOCATION_MAGIC);
     struct vm *vm = vm_of(inv);
     bool is_true = false;
     vm->pc++;
-    switch (step->kind) {
-    case RT_STEP_JUMP:
-        vm->pc = step->target;
+    switch (stmt->kind) {
+    case RT_STMT_JUMP:
+        vm->pc = stmt->target;
         return ST_OK;
-    case RT_STEP_JUMP_FALSE:
-        TRY(decide(inv, step->a, &is_true));
-        vm->pc = is_true ? vm->pc : step->target;
+    case RT_STMT_JUMP_FALSE:
+        TRY(decide(inv, stmt->a, &is_true));
+        vm->pc = is_true ? vm->pc : stmt->target;
         return ST_OK;
-    case RT_STEP_SCALAR:
-        return compute(inv, step);
-    case RT_STEP_SIZE:
-        return measure(inv, step);
-    case RT_STEP_READ:
-        return read_element(inv, step);
-    case RT_STEP_COPY_INDEX:
-        return copy_row(inv, step);
-    case RT_STEP_BLOCK:
+    case RT_STMT_SCALAR:
+        return compute(inv, stmt);
+    case RT_STMT_SIZE:
+        return measure(inv, stmt);
+    case RT_STMT_READ:
+        return read_element(inv, stmt);
+    case RT_STMT_COPY_INDEX:
+        return copy_row(inv, stmt);
+    case RT_STMT_BLOCK:
         break;
     }
     unreachable();

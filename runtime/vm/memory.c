@@ -7,7 +7,7 @@
 #include "runtime/call/inside.h"
 #include "runtime/vm/vm.h"
 
-/* Ranges that a call keeps for later steps. */
+/* Ranges that a call keeps for later statements. */
 #define IDLE_MAX 32
 
 /* Small values are rounded up to common sizes, so that they fit each other's memory. */

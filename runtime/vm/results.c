@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "hal/buffer.h"
 #include "runtime/call/inside.h"
-#include "runtime/program/state_slots.h"
+#include "runtime/program/state_cells.h"
 #include "runtime/vm/vm.h"
 
 static struct hal_binding retain(struct hal_binding binding)
@@ -81,10 +81,10 @@ static enum status move_to_spare(struct rt_invocation *inv, const struct rt_meth
         return error_set(&inv->error, ST_INVALID, "a mutable buffer of %zu bytes gets %zu", size,
                          bytes);
     }
-    TRY(rt_state_reserve(inv->state, use->slot, &inv->error));
-    rt_state_spoil(inv->state, use->slot);
+    TRY(rt_state_reserve(inv->state, use->cell, &inv->error));
+    rt_state_spoil(inv->state, use->cell);
     if (bytes > 0) {
-        memcpy(hal_buffer_map(inv->state->spare[use->slot]), vm_map(value->memory), bytes);
+        memcpy(hal_buffer_map(inv->state->spare[use->cell]), vm_map(value->memory), bytes);
     }
     return ST_OK;
 }
@@ -115,7 +115,7 @@ static bool is_unchanged(const struct rt_invocation *inv, uint32_t i)
     const struct rt_method_state *use = &inv->method->states[i];
     const struct vm_memory *memory = vm_of(inv)->registers[use->reg].memory;
     return memory->owner == VM_OWNER_STATE &&
-           memory->binding.buffer == inv->state->current[use->slot];
+           memory->binding.buffer == inv->state->current[use->cell];
 }
 
 enum status vm_advance_states(struct rt_invocation *inv)
@@ -135,7 +135,7 @@ enum status vm_advance_states(struct rt_invocation *inv)
     }
     for (uint32_t i = 0; i < method->state_count; i++) {
         if (!is_unchanged(inv, i)) {
-            rt_state_advance(inv->state, method->states[i].slot, vm_of(inv)->spares[i].written);
+            rt_state_advance(inv->state, method->states[i].cell, vm_of(inv)->spares[i].written);
         }
     }
     return ST_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls of methods whose code has steps, as a kind of callable; walk.c walks them. */
+/* Calls of methods whose code has statements, as a kind of callable; walk.c walks them. */
 #include "config.h"
 
 #include "runtime/vm/vm.h"
@@ -35,7 +35,7 @@ static enum status plan(struct rt_invocation *inv, enum rt_prepare_mode mode, st
     const struct rt_code *code = &inv->method->code;
     struct rt_plan *found;
     uint32_t inputs = rt_method_input_count(inv->method);
-    if (code->steps[0].kind != RT_STEP_BLOCK || code->steps[0].target != 0 ||
+    if (code->stmts[0].kind != RT_STMT_BLOCK || code->stmts[0].target != 0 ||
         code->blocks[0]->graph.input_count != inputs) {
         return ST_OK;
     }
@@ -107,7 +107,7 @@ static void on_wait(struct hal_semaphore_waiter *waiter, enum status status)
     }
 }
 
-/* A thread walks the steps; it begins when nothing is left to wait for. */
+/* A thread walks the statements; it begins when nothing is left to wait for. */
 static void walk_next(struct rt_invocation *inv, enum hal_caller caller)
 {
     if (inv->waits_over == inv->wait_count) {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The VM: walks the steps of a method's code (runtime/code/code.h) for one call. A struct vm
+ * The VM: walks the statements of a method's code (runtime/code/code.h) for one call. A struct vm
  * belongs to its invocation and is allocated with it: a warm call does not malloc.
  *
  * Threads: one thread at a time walks. The walk begins on the submitting thread, hands a block to
  * the device, and goes on where the block completed, on a worker, without the event loop. The stack
- * does not grow with the number of steps: if a block is complete before the walk begins to wait,
- * the walk's own loop notices.
+ * does not grow with the number of statements: if a block is complete before the walk begins to
+ * wait, the walk's own loop notices.
  *
- * Memory comes from the call's pool and is used again by later steps, so that a loop needs no more
- * than its widest turn. If the pool is full in the middle of a call, the memory that this call
+ * Memory comes from the call's pool and is used again by later statements, so that a loop needs no
+ * more than its widest turn. If the pool is full in the middle of a call, the memory that this call
  * keeps for later goes back first; if that is not enough the call fails with ST_EXHAUSTED at once.
  * Nothing waits inside a call, so calls cannot wait for each other's memory.
  */
@@ -24,7 +24,7 @@
 #include "hal/queue.h"
 #include "runtime/call/inside.h"
 #include "runtime/code/code.h"
-#include "runtime/program/state_slots.h"
+#include "runtime/program/state_cells.h"
 
 enum vm_owner {
     VM_OWNER_POOL,  /* this call: goes back to the idle memory */
@@ -75,10 +75,10 @@ struct vm {
     struct vm_memory *idle, *unused;
     uint32_t idle_count;
     uint32_t pc;
-    uint64_t steps_left;
+    uint64_t stmts_left;
     enum hal_caller caller; /* what this thread does of a block */
     struct rt_plan *plan;   /* of the running block: ref held */
-    struct vm_memory *arena;
+    struct vm_memory *workspace;
     atomic_uint arrivals; /* of the walk and of the block's completion: the second one goes on */
     enum status reached;
 };
@@ -125,7 +125,7 @@ uint8_t *vm_map(const struct vm_memory *memory);
  */
 MUST_CHECK enum status vm_block_begin(struct rt_invocation *invocation, struct rt_block *block);
 /* The block has run with |status|, or could not begin: its results go into registers, and the walk
- * to the next step. */
+ * to the next statement. */
 MUST_CHECK enum status vm_block_finish(struct rt_invocation *invocation, enum status status);
 /* Drops what a block held while it ran, also if it did not get that far. */
 void vm_block_leave(struct vm *vm);
@@ -138,7 +138,7 @@ MUST_CHECK enum status vm_advance_states(struct rt_invocation *invocation);
 
 /* ---- host.c ---------------------------------------------------------------------------------- */
 
-/* Executes a step that is not a block; sets vm->pc. The error is the invocation's. */
-MUST_CHECK enum status vm_host_step(struct rt_invocation *invocation, const struct rt_step *step);
+/* Executes a statement that is not a block; sets vm->pc. The error is the invocation's. */
+MUST_CHECK enum status vm_host_stmt(struct rt_invocation *invocation, const struct rt_stmt *stmt);
 
 #endif

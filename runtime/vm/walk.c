@@ -7,7 +7,7 @@
 #include "hal/device.h"
 #include "hal/semaphore.h"
 #include "runtime/call/inside.h"
-#include "runtime/program/state_slots.h"
+#include "runtime/program/state_cells.h"
 #include "runtime/vm/vm.h"
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -75,11 +75,11 @@ static void load_inputs(struct rt_invocation *inv)
 static void load_states(struct rt_invocation *inv)
 {
     const struct rt_method *method = inv->method;
-    const struct rt_state_slots *slots = rt_program_state_slots(method->program);
+    const struct rt_state_cells *cells = rt_program_state_cells(method->program);
     for (uint32_t i = 0; i < method->state_count; i++) {
         const struct rt_method_state *use = &method->states[i];
         struct hal_buffer *buffer =
-            inv->state ? inv->state->current[use->slot] : slots->items[use->slot].initial;
+            inv->state ? inv->state->current[use->cell] : cells->items[use->cell].initial;
         vm_of(inv)->spares[i] = (struct vm_spare){0};
         vm_put(vm_of(inv), use->reg,
                (struct vm_value){
@@ -143,29 +143,29 @@ static bool await_block(struct rt_invocation *inv)
     return is_second;
 }
 
-static enum status check_step(struct rt_invocation *inv)
+static enum status check_stmt(struct rt_invocation *inv)
 {
     if (atomic_load_explicit(inv->cancel, memory_order_relaxed)) {
         return error_set(&inv->error, ST_CANCELLED, "%s", status_text(ST_CANCELLED));
     }
-    if (vm_of(inv)->steps_left == 0) {
-        return error_set(&inv->error, ST_INVALID, "the call takes more than %llu steps",
-                         (unsigned long long)inv->method->steps_max);
+    if (vm_of(inv)->stmts_left == 0) {
+        return error_set(&inv->error, ST_INVALID, "the call executes more than %llu statements",
+                         (unsigned long long)inv->method->statements_max);
     }
-    vm_of(inv)->steps_left--;
+    vm_of(inv)->stmts_left--;
     return ST_OK;
 }
 
 static void walk(struct rt_invocation *inv, enum status status)
 {
     struct vm *vm = vm_of(inv);
-    while (status == ST_OK && vm->pc < vm->code->step_count) {
-        const struct rt_step *step = &vm->code->steps[vm->pc];
-        status = check_step(inv);
-        if (status == ST_OK && step->kind != RT_STEP_BLOCK) {
-            status = vm_host_step(inv, step);
+    while (status == ST_OK && vm->pc < vm->code->stmt_count) {
+        const struct rt_stmt *stmt = &vm->code->stmts[vm->pc];
+        status = check_stmt(inv);
+        if (status == ST_OK && stmt->kind != RT_STMT_BLOCK) {
+            status = vm_host_stmt(inv, stmt);
         } else if (status == ST_OK) {
-            status = vm_block_begin(inv, vm->code->blocks[step->target]);
+            status = vm_block_begin(inv, vm->code->blocks[stmt->target]);
             if (status == ST_OK && !vm->plan->is_empty && !await_block(inv)) {
                 return;
             }
@@ -185,7 +185,7 @@ void vm_run(struct rt_invocation *inv, enum hal_caller caller)
     struct vm *vm = vm_of(inv);
     vm->pc = 0;
     vm->reached = ST_OK;
-    vm->steps_left = inv->method->steps_max;
+    vm->stmts_left = inv->method->statements_max;
     bool is_long = vm->code->has_loop || vm->code->block_count > QUICK_BLOCKS_MAX;
     vm->caller = caller == HAL_CALLER_QUICK && is_long ? HAL_CALLER_BUSY : caller;
     load_scalars(vm);

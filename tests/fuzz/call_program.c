@@ -397,8 +397,8 @@ enum status call_program(struct caller *caller, const char *path, struct call_co
 {
     const struct rt_load_options options = {
         .device = caller->device,
-        .steps_max = STEPS_MAX,
-        .poison_arenas = true,
+        .statements_max = STEPS_MAX,
+        .poison_workspaces = true,
     };
     struct rt_program *program;
     struct rt_state *state = NULL;

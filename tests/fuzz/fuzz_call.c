@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* [{"bar": r1, "foo": r0}, None, r2, r4, r5, {"kw": r3}] -> r0 */
 #define SIGNATURE "I51!S47!k0D17!K4!bar_1K4!foo_0k2_2k3_4k4_5k5D8!K3!kw_3R3!_0"
 
-static const struct call_slot slots[INPUTS] = {
+static const struct call_io ios[INPUTS] = {
     {.kind = CALL_TENSOR, .dtype = DT_F32, .shape = {2, {-1, 3}}, .bounds = {2, {64, 3}}},
     {.kind = CALL_TENSOR, .dtype = DT_I64, .shape = {0, {0}}},
     {.kind = CALL_SCALAR, .dtype = DT_I64, .fixed = "5"},
@@ -34,13 +34,13 @@ static void check_leaves(const struct call_method *method, const struct call_lea
     struct error err = {0};
     for (uint32_t i = 0; i < INPUTS; i++) {
         const struct call_leaf *leaf = &leaves[i];
-        if (leaf->form == CALL_ABSENT || leaf->form == CALL_SHAPE || leaf->form == CALL_PROMISE ||
-            slots[i].kind == CALL_STRING) {
+        if (leaf->encoding == CALL_ABSENT || leaf->encoding == CALL_SHAPE ||
+            leaf->encoding == CALL_PROMISE || ios[i].kind == CALL_STRING) {
             continue;
         }
         uint8_t *exact = malloc(leaf->bytes ? leaf->bytes : 1);
         must(exact);
-        if (call_decode_leaf(leaf, slots[i].dtype, &nan, exact, &err) != ST_OK) {
+        if (call_decode_leaf(leaf, ios[i].dtype, &nan, exact, &err) != ST_OK) {
             must(call_prefix(method, i, "", &err) != ST_OK && err.text[0] != '\0');
         }
         free(exact);
@@ -82,10 +82,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     arena_init(&arena, ARENA_BYTES);
     must(sip_parse(span_str(SIGNATURE), &arena, &sip, &err) == ST_OK);
     sip.has_kwargs = true;
-    const struct call_method method = {&sip, slots, slots, INPUTS, 1};
+    const struct call_method method = {&sip, ios, ios, INPUTS, 1};
     parse(&method, &body, false, false);
     parse(&method, &body, true, false);
-    if (call_is_form(body.json)) {
+    if (call_is_body(body.json)) {
         parse(&method, &body, false, true);
     }
     arena_fini(&arena);

@@ -379,13 +379,13 @@ static void mutate_operator(struct mutation *m)
 
 /* How often a site of the role is taken when it is met, in 16ths. */
 static const uint8_t weights[SITE_ROLE_COUNT] = {
-    [SITE_DTYPE] = 16,  [SITE_SIZE] = 12, [SITE_ORDER] = 3,    [SITE_DYNAMISM] = 8,
-    [SITE_VALUE] = 8,   [SITE_ITEM] = 8,  [SITE_OPERATOR] = 8, [SITE_DELEGATE] = 16,
-    [SITE_TARGET] = 16, [SITE_INT] = 16,  [SITE_DOUBLE] = 12,  [SITE_BOOL] = 12,
-    [SITE_COUNT] = 3,   [SITE_ARENA] = 3, [SITE_OFFSET] = 3,   [SITE_ARENA_BYTES] = 6,
-    [SITE_DATA] = 4,    [SITE_PLACE] = 3, [SITE_TAG] = 2,      [SITE_TABLE] = 4,
-    [SITE_NAME] = 16,   [SITE_TEXT] = 1,  [SITE_ABSENT] = 1,   [SITE_FLAG] = 2,
-    [SITE_PAYLOAD] = 8, [SITE_LINK] = 4,  [SITE_BYTES] = 16,
+    [SITE_DTYPE] = 16,  [SITE_SIZE] = 12,  [SITE_ORDER] = 3,    [SITE_DYNAMISM] = 8,
+    [SITE_VALUE] = 8,   [SITE_ITEM] = 8,   [SITE_OPERATOR] = 8, [SITE_DELEGATE] = 16,
+    [SITE_TARGET] = 16, [SITE_INT] = 16,   [SITE_DOUBLE] = 12,  [SITE_BOOL] = 12,
+    [SITE_COUNT] = 3,   [SITE_MEMORY] = 3, [SITE_OFFSET] = 3,   [SITE_MEMORY_BYTES] = 6,
+    [SITE_DATA] = 4,    [SITE_PLACE] = 3,  [SITE_TAG] = 2,      [SITE_TABLE] = 4,
+    [SITE_NAME] = 16,   [SITE_TEXT] = 1,   [SITE_ABSENT] = 1,   [SITE_FLAG] = 2,
+    [SITE_PAYLOAD] = 8, [SITE_LINK] = 4,   [SITE_BYTES] = 16,
 };
 
 static void mutate_site(struct mutation *m)
@@ -418,7 +418,7 @@ static void mutate_site(struct mutation *m)
         mutate_count(m);
         break;
     case SITE_OFFSET:
-    case SITE_ARENA_BYTES:
+    case SITE_MEMORY_BYTES:
     case SITE_PLACE:
         mutate_bytes_number(m);
         break;
@@ -470,11 +470,11 @@ static void sweep(struct mutation *m, enum site_role role, uint64_t from, uint64
 }
 
 /* What grows needs room; memory that is planned is never allocated as the file says. */
-static void widen_arenas(struct mutation *m)
+static void widen_memories(struct mutation *m)
 {
     for (uint32_t i = m->first; i < m->end; i++) {
         const struct site *site = &m->file->sites[i];
-        if (site->role == SITE_ARENA_BYTES) {
+        if (site->role == SITE_MEMORY_BYTES) {
             put(m, site, get(m, site) * 32);
         }
     }
@@ -512,7 +512,7 @@ static void mutate_everywhere(struct mutation *m)
         }
         break;
     }
-    widen_arenas(m);
+    widen_memories(m);
 }
 
 static void mutate_once(struct mutation *m, uint32_t method)

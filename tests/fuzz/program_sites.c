@@ -78,8 +78,8 @@ static void scalar(struct walk *w, const struct flatbuf_table *t, struct flatbuf
 /* A field that may be taken away. */
 static void absent(struct walk *w, const struct flatbuf_table *t, struct flatbuf_field field)
 {
-    uint32_t at = t->vtable + 4 + 2u * field.slot;
-    if (4 + 2u * field.slot + 2 <= t->vtable_bytes && load_le16(w->fb.bytes.ptr + at) != 0) {
+    uint32_t at = t->vtable + 4 + 2u * field.id;
+    if (4 + 2u * field.id + 2 <= t->vtable_bytes && load_le16(w->fb.bytes.ptr + at) != 0) {
         add(w, SITE_ABSENT, at, 2, 0);
     }
 }
@@ -168,14 +168,14 @@ static void walk_vector(struct walk *w, struct flatbuf_vector v, uint32_t depth)
     }
 }
 
-static void walk_field(struct walk *w, const struct flatbuf_table *t, uint16_t slot, uint32_t at,
+static void walk_field(struct walk *w, const struct flatbuf_table *t, uint16_t id, uint32_t at,
                        uint32_t depth)
 {
-    struct flatbuf_field field = {slot, "field"};
+    struct flatbuf_field field = {id, "field"};
     struct flatbuf_table next;
     struct flatbuf_vector v;
     uint32_t bytes = field_bytes(w, t, at);
-    add(w, SITE_ABSENT, t->vtable + 4 + 2u * slot, 2, 0);
+    add(w, SITE_ABSENT, t->vtable + 4 + 2u * id, 2, 0);
     if (bytes >= 4 && table(w, t, field, &next)) {
         add(w, SITE_LINK, t->pos + at, 4, (uint8_t)depth);
         walk_any(w, &next, depth + 1);
@@ -192,10 +192,10 @@ static void walk_any(struct walk *w, const struct flatbuf_table *t, uint32_t dep
         return;
     }
     w->visited[t->pos] = 1;
-    for (uint16_t slot = 0; 6 + 2u * slot <= t->vtable_bytes; slot++) {
-        uint32_t at = load_le16(w->fb.bytes.ptr + t->vtable + 4 + 2u * slot);
+    for (uint16_t id = 0; 6 + 2u * id <= t->vtable_bytes; id++) {
+        uint32_t at = load_le16(w->fb.bytes.ptr + t->vtable + 4 + 2u * id);
         if (at != 0 && at < t->table_bytes) {
-            walk_field(w, t, slot, at, depth);
+            walk_field(w, t, id, at, depth);
         }
     }
 }
@@ -297,7 +297,7 @@ static void visit_tensor(struct walk *w, const struct flatbuf_table *t)
     absent(w, t, tensor_shape_dynamism);
     absent(w, t, tensor_data_buffer_idx);
     if (table(w, t, tensor_allocation_info, &inner)) {
-        scalar(w, &inner, allocation_memory_id, 4, SITE_ARENA);
+        scalar(w, &inner, allocation_memory_id, 4, SITE_MEMORY);
         scalar(w, &inner, allocation_memory_offset_low, 4, SITE_OFFSET);
         scalar(w, &inner, allocation_memory_offset_high, 4, SITE_OFFSET);
     }
@@ -350,7 +350,7 @@ static void visit_value(struct walk *w, const struct flatbuf_table *t)
         return;
     }
     scalar(w, t, value_val, 1, SITE_TAG);
-    struct flatbuf_field place = {(uint16_t)(value_val.slot + 1), "val"};
+    struct flatbuf_field place = {(uint16_t)(value_val.id + 1), "val"};
     uint32_t at = field_at(w, t, place, 4);
     if (at) {
         add(w, SITE_TABLE, at, 4, tag == V_TENSOR ? TABLE_TENSOR : TABLE_OTHER);
@@ -408,7 +408,7 @@ static void visit_plan(struct walk *w, const struct flatbuf_table *t)
     tables(w, t, plan_chains, TABLE_OTHER, visit_chain);
     tables(w, t, plan_operators, TABLE_OTHER, visit_operator);
     tables(w, t, plan_delegates, TABLE_OTHER, visit_delegate);
-    scalars(w, t, plan_non_const_buffer_sizes, 8, SITE_ARENA_BYTES);
+    scalars(w, t, plan_non_const_buffer_sizes, 8, SITE_MEMORY_BYTES);
 }
 
 static void visit_segment(struct walk *w, const struct flatbuf_table *t)

@@ -13,33 +13,33 @@
 
 /* What the bytes of a site are. */
 enum site_role {
-    SITE_DTYPE,       /* i8: ExecuTorch's number of an element type */
-    SITE_SIZE,        /* i32: a dim */
-    SITE_ORDER,       /* u8: an entry of a dim order */
-    SITE_DYNAMISM,    /* i8 */
-    SITE_VALUE,       /* i32: number of a value */
-    SITE_ITEM,        /* i64 or i32: the same in a list */
-    SITE_OPERATOR,    /* u32: number of an operator */
-    SITE_DELEGATE,    /* u32 */
-    SITE_TARGET,      /* u32: number of an instruction */
-    SITE_INT,         /* i64 */
-    SITE_DOUBLE,      /* f64 */
-    SITE_BOOL,        /* u8 */
-    SITE_COUNT,       /* u32: length of a vector */
-    SITE_ARENA,       /* u32: memory id */
-    SITE_OFFSET,      /* u32: of planned memory */
-    SITE_ARENA_BYTES, /* i64 */
-    SITE_DATA,        /* u32: number of a constant or a state */
-    SITE_PLACE,       /* u64: offset or size of stored bytes */
-    SITE_TAG,         /* u8: of a union */
-    SITE_TABLE,       /* u32: offset to a table of a kind */
-    SITE_NAME,        /* u32: offset to the first half of an operator's name */
-    SITE_TEXT,        /* u32: offset to a string */
-    SITE_ABSENT,      /* u16: entry of a vtable; 0 makes the field absent */
-    SITE_FLAG,        /* u8 */
-    SITE_PAYLOAD,     /* 1 to 8 bytes of a delegate's tables */
-    SITE_LINK,        /* u32: offset to a table of a delegate's payload */
-    SITE_BYTES,       /* content of constants, begin of a range of |length| */
+    SITE_DTYPE,        /* i8: ExecuTorch's number of an element type */
+    SITE_SIZE,         /* i32: a dim */
+    SITE_ORDER,        /* u8: an entry of a dim order */
+    SITE_DYNAMISM,     /* i8 */
+    SITE_VALUE,        /* i32: number of a value */
+    SITE_ITEM,         /* i64 or i32: the same in a list */
+    SITE_OPERATOR,     /* u32: number of an operator */
+    SITE_DELEGATE,     /* u32 */
+    SITE_TARGET,       /* u32: number of an instruction */
+    SITE_INT,          /* i64 */
+    SITE_DOUBLE,       /* f64 */
+    SITE_BOOL,         /* u8 */
+    SITE_COUNT,        /* u32: length of a vector */
+    SITE_MEMORY,       /* u32: memory id */
+    SITE_OFFSET,       /* u32: of planned memory */
+    SITE_MEMORY_BYTES, /* i64 */
+    SITE_DATA,         /* u32: number of a constant or a state */
+    SITE_PLACE,        /* u64: offset or size of stored bytes */
+    SITE_TAG,          /* u8: of a union */
+    SITE_TABLE,        /* u32: offset to a table of a kind */
+    SITE_NAME,         /* u32: offset to the first half of an operator's name */
+    SITE_TEXT,         /* u32: offset to a string */
+    SITE_ABSENT,       /* u16: entry of a vtable; 0 makes the field absent */
+    SITE_FLAG,         /* u8 */
+    SITE_PAYLOAD,      /* 1 to 8 bytes of a delegate's tables */
+    SITE_LINK,         /* u32: offset to a table of a delegate's payload */
+    SITE_BYTES,        /* content of constants, begin of a range of |length| */
     SITE_ROLE_COUNT
 };
 

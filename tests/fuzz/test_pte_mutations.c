@@ -53,7 +53,7 @@ static void check_tensor(const struct pte_plan *plan, const struct pte_tensor *t
     }
     must(tensor->byte_count == (size_t)shape_numel(&tensor->shape) * dtype_bytes(dtype));
     if (tensor->storage == PTE_PLANNED) {
-        must(in_range(tensor->offset, tensor->byte_count, plan->arena_bytes[tensor->arena]));
+        must(in_range(tensor->offset, tensor->byte_count, plan->memory_bytes[tensor->memory]));
     }
     must(tensor->bytes.len == (tensor->bytes.ptr ? tensor->byte_count : 0));
     must(!tensor->is_external || *tensor->name);

@@ -122,7 +122,7 @@ def a_body_that_stops_in_the_middle():
 # ---- what clients hold ---------------------------------------------------------------------------
 
 def an_answer_that_nobody_reads():
-    """While a client does not read, its request keeps neither inputs nor arena nor results."""
+    """While a client does not read, its request keeps neither inputs nor workspace nor results."""
     with Daemon([WIDE, "--ring-bytes=64M"]) as daemon:
         for is_binary in (True, False):
             deaf = deaf_client(daemon)

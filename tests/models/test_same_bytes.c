@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * On one instruction set level a call gives the same bytes whoever computes it: one worker or
- * several, alone or joined with others, in arenas that were filled with 0xff or not. All methods of
- * all programs of this folder are called so, and of the larger collection where it is in or beside
- * the source tree; there, programs of more than LARGE_BYTES on the best level only.
+ * several, alone or joined with others, in workspaces that were filled with 0xff or not. All
+ * methods of all programs of this folder are called so, and of the larger collection where it is in
+ * or beside the source tree; there, programs of more than LARGE_BYTES on the best level only.
  *
  * With files as arguments, those and nothing else, on every level.
  */
@@ -33,7 +33,7 @@
 #define METHODS_MAX 32
 #define PROOF_NS 20000000u
 
-/* Each also stands for an arena that is filled before each run, or is not. */
+/* Each also stands for a workspace that is filled before each run, or is not. */
 static const struct {
     uint32_t workers;
     bool poison;
@@ -280,7 +280,7 @@ static bool check_way(const char *path, const char *level, size_t way, struct wa
     bool is_right = true;
     must(hal_device_open("cpu", &options, &w.device, &w.err) == ST_OK);
     must(hal_pool_new(w.device, POOL_BYTES, &w.pool, &w.err) == ST_OK);
-    const struct rt_load_options load = {.device = w.device, .poison_arenas = ways[way].poison};
+    const struct rt_load_options load = {.device = w.device, .poison_workspaces = ways[way].poison};
     if (rt_load_program(path, &load, &w.program, &w.err) == ST_OK) {
         is_right = check_program(&w, way == 0, wanted);
     }
@@ -294,7 +294,7 @@ static bool check_level(const char *path, const char *level)
     struct wanted wanted[METHODS_MAX] = {0};
     for (size_t way = 0; way < sizeof(ways) / sizeof(ways[0]); way++) {
         if (!check_way(path, level, way, wanted)) {
-            fprintf(stderr, "%s: level %s, %u workers, arenas%s filled\n", path, level,
+            fprintf(stderr, "%s: level %s, %u workers, workspaces%s filled\n", path, level,
                     ways[way].workers, ways[way].poison ? "" : " not");
             return false;
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Operators against PyTorch: every case of every family, at each instruction set level that this
- * machine has, with one worker and with four, in arenas that were filled with 0xff. At the end,
+ * machine has, with one worker and with four, in workspaces that were filled with 0xff. At the end,
  * every row that a file can name must have been called by a case, and what it says of devices must
  * be true of what it dispatched.
  */
@@ -205,7 +205,7 @@ static void print_graphs(struct rt_program *program, struct buf *out)
 static void check_family(struct session *session, const char *family)
 {
     const char *top = getenv("top_srcdir");
-    struct rt_load_options options = {.device = session->device, .poison_arenas = true};
+    struct rt_load_options options = {.device = session->device, .poison_workspaces = true};
     struct rt_program *program;
     static struct op_case c; /* too large for a stack */
     struct cases cases;

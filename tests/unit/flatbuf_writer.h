@@ -56,18 +56,18 @@ static inline size_t writer_add_int(struct writer *writer, uint64_t value, size_
 }
 
 /*
- * A table whose slots have the widths in |slots|, a digit each; 0 leaves a slot out. The vtable is
- * written before the table, and all fields are zero.
+ * A table whose fields have the widths in |widths|, a digit each; 0 leaves a field out. The vtable
+ * is written before the table, and all fields are zero.
  */
-static inline size_t writer_table(struct writer *writer, const char *slots)
+static inline size_t writer_table(struct writer *writer, const char *widths)
 {
     static const uint8_t zeros[256];
-    size_t count = strlen(slots), size = 4;
+    size_t count = strlen(widths), size = 4;
     writer_pad(writer, 4);
     size_t vtable = writer_add_int(writer, 4 + 2 * count, 2);
     size_t size_at = writer_add_int(writer, 0, 2);
     for (size_t i = 0; i < count; i++) {
-        size_t width = (size_t)(slots[i] - '0');
+        size_t width = (size_t)(widths[i] - '0');
         writer_add_int(writer, width ? size : 0, 2);
         size += width;
     }
@@ -79,10 +79,10 @@ static inline size_t writer_table(struct writer *writer, const char *slots)
 }
 
 /* Where the field is in the buffer. */
-static inline size_t writer_field(const struct writer *writer, size_t table, size_t slot)
+static inline size_t writer_field(const struct writer *writer, size_t table, size_t id)
 {
     size_t vtable = table - load_le32(writer->bytes + table);
-    size_t offset = load_le16(writer->bytes + vtable + 4 + 2 * slot);
+    size_t offset = load_le16(writer->bytes + vtable + 4 + 2 * id);
     must(offset != 0);
     return table + offset;
 }
@@ -124,9 +124,9 @@ static inline size_t writer_string(struct writer *writer, size_t at, const char 
 }
 
 /* A table behind the offset at |at|. */
-static inline size_t writer_child(struct writer *writer, size_t at, const char *slots)
+static inline size_t writer_child(struct writer *writer, size_t at, const char *widths)
 {
-    size_t table = writer_table(writer, slots);
+    size_t table = writer_table(writer, widths);
     writer_link(writer, at, table);
     return table;
 }

@@ -7,49 +7,49 @@
 #define STATE_BYTES 32
 #define HEADER_AT 8
 
-void sample_set(struct sample *sample, size_t table, size_t slot, uint64_t value, size_t width)
+void sample_set(struct sample *sample, size_t table, size_t id, uint64_t value, size_t width)
 {
-    writer_put(&sample->writer, writer_field(&sample->writer, table, slot), value, width);
+    writer_put(&sample->writer, writer_field(&sample->writer, table, id), value, width);
 }
 
-void sample_remove(struct sample *sample, size_t table, size_t slot)
+void sample_remove(struct sample *sample, size_t table, size_t id)
 {
     size_t vtable = table - load_le32(sample->writer.bytes + table);
-    writer_put(&sample->writer, vtable + 4 + 2 * slot, 0, 2);
+    writer_put(&sample->writer, vtable + 4 + 2 * id, 0, 2);
 }
 
-static size_t child(struct sample *sample, size_t table, size_t slot, const char *slots)
+static size_t child(struct sample *sample, size_t table, size_t id, const char *widths)
 {
-    return writer_child(&sample->writer, writer_field(&sample->writer, table, slot), slots);
+    return writer_child(&sample->writer, writer_field(&sample->writer, table, id), widths);
 }
 
-static size_t vector(struct sample *sample, size_t table, size_t slot, size_t count, size_t width)
+static size_t vector(struct sample *sample, size_t table, size_t id, size_t count, size_t width)
 {
-    return writer_vector(&sample->writer, writer_field(&sample->writer, table, slot), count, width);
+    return writer_vector(&sample->writer, writer_field(&sample->writer, table, id), count, width);
 }
 
-static size_t numbers(struct sample *sample, size_t table, size_t slot, const int64_t *values,
+static size_t numbers(struct sample *sample, size_t table, size_t id, const int64_t *values,
                       size_t count, size_t width)
 {
-    return writer_numbers(&sample->writer, writer_field(&sample->writer, table, slot), values,
-                          count, width);
+    return writer_numbers(&sample->writer, writer_field(&sample->writer, table, id), values, count,
+                          width);
 }
-#define NUMBERS(sample, table, slot, width, ...)                                                   \
-    numbers(sample, table, slot, (const int64_t[]){__VA_ARGS__},                                   \
+#define NUMBERS(sample, table, id, width, ...)                                                     \
+    numbers(sample, table, id, (const int64_t[]){__VA_ARGS__},                                     \
             sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t), width)
 
-static size_t string(struct sample *sample, size_t table, size_t slot, const char *text)
+static size_t string(struct sample *sample, size_t table, size_t id, const char *text)
 {
-    return writer_string(&sample->writer, writer_field(&sample->writer, table, slot), text);
+    return writer_string(&sample->writer, writer_field(&sample->writer, table, id), text);
 }
 
 /* An entry of a vector of unions: its table, and the union's. */
 static size_t add_value(struct sample *sample, size_t values, enum sample_value value, uint8_t tag,
-                        const char *slots)
+                        const char *widths)
 {
     sample->entries[value] = writer_child(&sample->writer, values + 4 * (size_t)value, "14");
     sample_set(sample, sample->entries[value], 0, tag, 1);
-    sample->values[value] = child(sample, sample->entries[value], 1, slots);
+    sample->values[value] = child(sample, sample->entries[value], 1, widths);
     return sample->values[value];
 }
 
@@ -57,8 +57,8 @@ static size_t add_value(struct sample *sample, size_t values, enum sample_value 
 static void add_tensor(struct sample *sample, size_t values, enum sample_value value, bool planned,
                        uint32_t offset, uint32_t data_index)
 {
-    const char *slots = value == SV_STATE ? "1444144114" : planned ? "144414411" : "144414011";
-    size_t table = add_value(sample, values, value, 5, slots);
+    const char *widths = value == SV_STATE ? "1444144114" : planned ? "144414411" : "144414011";
+    size_t table = add_value(sample, values, value, 5, widths);
     sample_set(sample, table, 0, 6, 1);
     sample->sizes[value] = NUMBERS(sample, table, 2, 4, 2, 3);
     sample->dim_orders[value] = NUMBERS(sample, table, 3, 1, 0, 1);
@@ -106,14 +106,14 @@ static void add_values(struct sample *s)
 
 static void add_instrs(struct sample *s)
 {
-    static const char *const slots[SI_COUNT] = {"44", "44", "44", "44", "4"};
+    static const char *const widths[SI_COUNT] = {"44", "44", "44", "44", "4"};
     static const uint8_t tags[SI_COUNT] = {1, 2, 4, 3, 5};
     size_t chain = writer_child(&s->writer, vector(s, s->plan, 5, 1, 4), "444");
     size_t entries = vector(s, chain, 2, SI_COUNT, 4);
     for (size_t i = 0; i < SI_COUNT; i++) {
         s->instrs[i] = writer_child(&s->writer, entries + 4 * i, "14");
         sample_set(s, s->instrs[i], 0, tags[i], 1);
-        s->calls[i] = child(s, s->instrs[i], 1, slots[i]);
+        s->calls[i] = child(s, s->instrs[i], 1, widths[i]);
     }
     s->args[SI_KERNEL] =
         NUMBERS(s, s->calls[SI_KERNEL], 1, 4, SV_INPUT, SV_CONSTANT, SV_INT, SV_OUTPUT, SV_OUTPUT);

@@ -53,10 +53,10 @@ struct sample {
 
 void sample_make(struct sample *sample, enum sample_kind kind);
 
-/* Field |slot| of the table at |table| becomes |value|. */
-void sample_set(struct sample *sample, size_t table, size_t slot, uint64_t value, size_t width);
+/* Field |id| of the table at |table| becomes |value|. */
+void sample_set(struct sample *sample, size_t table, size_t id, uint64_t value, size_t width);
 
 /* The field of that table disappears. Tables here do not share vtables. */
-void sample_remove(struct sample *sample, size_t table, size_t slot);
+void sample_remove(struct sample *sample, size_t table, size_t id);
 
 #endif

@@ -75,7 +75,7 @@ static void open_program(struct world *w, const char *path)
     assert_ok(w->err, hal_device_open("cpu", &workers, &w->device, &w->err));
     assert_ok(w->err, hal_device_open("cpu", &workers, &w->other, &w->err));
     assert_ok(w->err, hal_pool_new(w->device, POOL_BYTES, &w->pool, &w->err));
-    const struct rt_load_options options = {.device = w->device, .poison_arenas = true};
+    const struct rt_load_options options = {.device = w->device, .poison_workspaces = true};
     assert_ok(w->err, rt_load_program(path, &options, &w->program, &w->err));
     w->method = rt_program_default_method(w->program);
 }

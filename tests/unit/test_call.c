@@ -14,14 +14,14 @@
  * argument is the dict of the keyword arguments. */
 #define SIGNATURE "I43!S39!k0D17!K4!bar_1K4!foo_0k2_2k3D8!K3!kw_3R27!S23!k1_0k3D13!K2!t_1K2!u_2"
 
-static const struct call_slot inputs[] = {
+static const struct call_io inputs[] = {
     {.kind = CALL_TENSOR, .dtype = DT_F32, .shape = {2, {-1, 3}}},
     {.kind = CALL_TENSOR, .dtype = DT_I64, .shape = {0, {0}}},
     {.kind = CALL_SCALAR, .dtype = DT_I64, .fixed = "5"},
     {.kind = CALL_STRING},
 };
 
-static const struct call_slot results[] = {
+static const struct call_io results[] = {
     {.kind = CALL_TENSOR, .dtype = DT_F32, .shape = {2, {-1, 3}}},
     {.kind = CALL_SCALAR, .dtype = DT_BOOL},
     {.kind = CALL_NONE},
@@ -73,7 +73,7 @@ static void leaves_are_found(void **state)
     assert_true(floats[0] == 1 && floats[5] == 6);
     assert_ok(f.err, call_decode_leaf(&f.request.leaves[1], DT_I64, &nan, &number, &f.err));
     assert_int_equal(number, 7);
-    assert_int_equal(f.request.leaves[2].form, CALL_ABSENT);
+    assert_int_equal(f.request.leaves[2].encoding, CALL_ABSENT);
     assert_true(span_is(f.request.leaves[3].data, "ab"));
     arena_fini(&f.arena);
 }
@@ -294,8 +294,8 @@ static void leaves_may_be_promised(void **state)
     assert_ok(f.err, call_parse(&body, &f.method, &listed, &f.arena, &f.request, &rest, &f.err));
     const struct call_leaf *leaves = f.request.leaves;
     assert_true(span_is(rest, "rest"));
-    assert_true(leaves[0].form == CALL_PROMISE && leaves[1].form == CALL_PROMISE &&
-                leaves[3].form == CALL_PROMISE);
+    assert_true(leaves[0].encoding == CALL_PROMISE && leaves[1].encoding == CALL_PROMISE &&
+                leaves[3].encoding == CALL_PROMISE);
     const struct oip_promise *foo = &leaves[0].promise, *bar = &leaves[1].promise;
     assert_true(span_is(foo->id, "a") && span_is(foo->output.name, "y"));
     assert_true(foo->has_type && foo->has_shape && leaves[0].shape.dims[0] == 4);
@@ -337,7 +337,7 @@ static void filled_leaves(void **state)
             size_t size = dtype_bytes(cases[i].dtype);
             uint8_t got[168];
             memset(got, 0xa5, sizeof(got));
-            const struct call_leaf leaf = {.form = CALL_FILL,
+            const struct call_leaf leaf = {.encoding = CALL_FILL,
                                            .shape = {1, {count}},
                                            .bytes = (size_t)count * size,
                                            .data = span_str(cases[i].text)};
@@ -351,7 +351,7 @@ static void filled_leaves(void **state)
     struct error err;
     uint8_t got[4];
     const struct call_leaf wrong = {
-        .form = CALL_FILL, .shape = {1, {4}}, .bytes = 4, .data = span_str("256")};
+        .encoding = CALL_FILL, .shape = {1, {4}}, .bytes = 4, .data = span_str("256")};
     assert_fails(err, call_decode_leaf(&wrong, DT_U8, &nan, got, &err), ST_INVALID, ".fill");
 }
 

@@ -6,7 +6,7 @@
 #include "runtime/pte/flatbuf.h"
 #include "tests/unit/flatbuf_writer.h"
 
-/* The slots of the root that the tests write; FAR is beyond the vtable. */
+/* The fields of the root that the tests write; FAR is beyond the vtable. */
 enum { SMALL, LARGE, TEXT, NUMBERS, TABLES, TAG, VALUE, SLOT_COUNT, FAR };
 static const struct flatbuf_field small = {SMALL, "small"}, large = {LARGE, "large"},
                                   text = {TEXT, "text"}, numbers = {NUMBERS, "numbers"},

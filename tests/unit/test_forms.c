@@ -169,7 +169,7 @@ static void open_form(void)
 static enum status try_load(void)
 {
     open_form();
-    const struct rt_load_options options = {.device = form.device, .steps_max = STEPS_MAX};
+    const struct rt_load_options options = {.device = form.device, .statements_max = STEPS_MAX};
     return rt_load_program(form.path, &options, &form.program, &err);
 }
 
@@ -408,7 +408,7 @@ static void jumps(void **state)
     begin("branches", 0);
     *instr_field(24, jump_destination_instruction) = 24; /* its condition stays false */
     load();
-    expect("more than 1000 steps");
+    expect("more than 1000 statements");
 }
 
 static void moves(void **state)
@@ -449,7 +449,7 @@ static void endless_loops(void **state)
     begin("loops", 0);
     set_int(34, 0);
     load();
-    expect("more than 1000 steps");
+    expect("more than 1000 statements");
 }
 
 static void numbers_that_are_no_sizes(void **state)

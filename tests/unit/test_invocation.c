@@ -79,7 +79,7 @@ static void open_world(struct world *w, const char *model, const struct hal_devi
     *w = (struct world){0};
     assert_ok(w->err, hal_device_open("cpu", device, &w->device, &w->err));
     assert_ok(w->err, hal_pool_new(w->device, POOL_BYTES, &w->pool, &w->err));
-    struct rt_load_options options = {.device = w->device, .poison_arenas = poison};
+    struct rt_load_options options = {.device = w->device, .poison_workspaces = poison};
     w->program = load_model(model, &options);
     w->method = rt_program_default_method(w->program);
     assert_non_null(w->method);

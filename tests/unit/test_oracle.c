@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The oracle as a table: one slot, one value that is offered, one answer. Buffers have 64 elements
+ * The oracle as a table: one input, one value that is offered, one answer. Buffers have 64 elements
  * of 4 bytes where a row does not say otherwise.
  */
 #include "config.h"
@@ -48,18 +48,18 @@ static int tear_down(void **state)
     return 0;
 }
 
-static enum rt_oracle_answer ask(struct fixture *f, const struct rt_io *slot,
+static enum rt_oracle_answer ask(struct fixture *f, const struct rt_io *io,
                                  const struct rt_buffer_desc *given, struct rt_buffer_desc *wanted,
                                  size_t *bytes)
 {
     f->err = (struct error){0};
-    return rt_oracle(slot, f->device, given, wanted, bytes, &f->err);
+    return rt_oracle(io, f->device, given, wanted, bytes, &f->err);
 }
 
 /* ---- types and dims -------------------------------------------------------------------------- */
 
 struct type_row {
-    struct rt_io slot;
+    struct rt_io io;
     enum dtype dtype;
     struct shape shape;
     const char *text; /* of the refusal; NULL: there is none */
@@ -136,7 +136,7 @@ static void test_types(void **state)
         const struct type_row *row = &type_rows[i];
         struct rt_buffer_desc given = {.dtype = row->dtype, .shape = row->shape}, wanted;
         size_t bytes = 77;
-        enum rt_oracle_answer answer = ask(f, &row->slot, &given, &wanted, &bytes);
+        enum rt_oracle_answer answer = ask(f, &row->io, &given, &wanted, &bytes);
         if (row->text) {
             if (answer != RT_ORACLE_UNSUPPORTED || !strstr(f->err.text, row->text)) {
                 fail_msg("row %zu: answer %d, '%s'", i, answer, f->err.text);
@@ -301,7 +301,7 @@ static void test_memory(void **state)
     struct hal_buffer *const buffers[] = {NULL, f->here, f->elsewhere};
     for (size_t i = 0; i < sizeof(memory_rows) / sizeof(memory_rows[0]); i++) {
         const struct memory_row *row = &memory_rows[i];
-        const struct rt_io slot = TENSOR(F32, 0, row->shape);
+        const struct rt_io io = TENSOR(F32, 0, row->shape);
         struct rt_buffer_desc given = {
             .dtype = DT_F32,
             .shape = row->shape,
@@ -312,7 +312,7 @@ static void test_memory(void **state)
         struct rt_buffer_desc wanted;
         size_t bytes = 77, expected;
         memcpy(given.strides, row->strides, sizeof(row->strides));
-        enum rt_oracle_answer answer = ask(f, &slot, &given, &wanted, &bytes);
+        enum rt_oracle_answer answer = ask(f, &io, &given, &wanted, &bytes);
         if (answer != row->answer || (row->text && !strstr(f->err.text, row->text))) {
             fail_msg("%s: answer %d, expected %d, '%s'", row->what, answer, row->answer,
                      f->err.text);
@@ -333,19 +333,19 @@ static void test_alignment_of_types(void **state)
     struct fixture *f = *state;
     for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
         size_t element = dtype_bytes((enum dtype)dtype), bytes;
-        const struct rt_io slot = {
+        const struct rt_io io = {
             .kind = RT_IO_TENSOR, .dtype = (enum dtype)dtype, .shape = {1, {2}}};
-        struct rt_buffer_desc given = {.dtype = slot.dtype, .shape = slot.shape, .buffer = f->here};
+        struct rt_buffer_desc given = {.dtype = io.dtype, .shape = io.shape, .buffer = f->here};
         struct rt_buffer_desc wanted;
-        assert_int_equal(ask(f, &slot, &given, &wanted, &bytes), RT_ORACLE_USE);
+        assert_int_equal(ask(f, &io, &given, &wanted, &bytes), RT_ORACLE_USE);
         assert_int_equal(bytes, 2 * element);
         given.offset = element;
-        assert_int_equal(ask(f, &slot, &given, &wanted, &bytes), RT_ORACLE_USE);
+        assert_int_equal(ask(f, &io, &given, &wanted, &bytes), RT_ORACLE_USE);
         given.offset = element / 2;
-        assert_int_equal(ask(f, &slot, &given, &wanted, &bytes),
+        assert_int_equal(ask(f, &io, &given, &wanted, &bytes),
                          element > 1 ? RT_ORACLE_CONVERT : RT_ORACLE_USE);
         given.offset = BYTES - 2 * element + 1;
-        assert_int_equal(ask(f, &slot, &given, &wanted, &bytes), RT_ORACLE_UNSUPPORTED);
+        assert_int_equal(ask(f, &io, &given, &wanted, &bytes), RT_ORACLE_UNSUPPORTED);
     }
 }
 
@@ -353,14 +353,14 @@ static void test_alignment_of_types(void **state)
 static void test_long_texts(void **state)
 {
     struct fixture *f = *state;
-    struct rt_io slot = {.kind = RT_IO_TENSOR, .dtype = DT_BF16, .shape = {.rank = SHAPE_RANK_MAX}};
+    struct rt_io io = {.kind = RT_IO_TENSOR, .dtype = DT_BF16, .shape = {.rank = SHAPE_RANK_MAX}};
     struct rt_buffer_desc given = {.dtype = DT_BF16, .shape = {.rank = SHAPE_RANK_MAX}}, wanted;
     size_t bytes;
     for (int d = 0; d < SHAPE_RANK_MAX; d++) {
-        slot.shape.dims[d] = INT64_MAX;
+        io.shape.dims[d] = INT64_MAX;
         given.shape.dims[d] = INT64_MIN;
     }
-    assert_int_equal(ask(f, &slot, &given, &wanted, &bytes), RT_ORACLE_UNSUPPORTED);
+    assert_int_equal(ask(f, &io, &given, &wanted, &bytes), RT_ORACLE_UNSUPPORTED);
     assert_memory_equal(f->err.text, "expected bfloat16[9223372036854775807,", 37);
 }
 

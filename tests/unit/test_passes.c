@@ -672,7 +672,8 @@ static void views_share_and_last_reads_are_reused(void **state)
     assert_int_not_equal(flow.class_of[b], flow.class_of[flat]); /* which is read again */
 }
 
-/* Random lives: nothing overlaps that is alive together, and the arena is not much too large. */
+/* Random lives: nothing overlaps that is alive together, and the workspace is not much too large.
+ */
 static void packing_keeps_the_living_apart(void **state)
 {
     enum { CLASSES = 200, REGIONS = 60 };
@@ -687,7 +688,7 @@ static void packing_keeps_the_living_apart(void **state)
         struct rt_dim size = rt_dim_of(1 + (random >> 8) % 5000);
         uint32_t value = rt_graph_tensor(&f->graph, DT_F32, 1, &size), from = (random >> 20) % 50;
         classes[value] = (struct rt_storage){
-            .home = RT_HOME_ARENA, .first = from, .last = from + (random >> 4) % 10};
+            .home = RT_HOME_WORKSPACE, .first = from, .last = from + (random >> 4) % 10};
     }
     for (uint32_t i = 0; i < first + CLASSES; i++) {
         class_of[i] = i;
@@ -696,8 +697,8 @@ static void packing_keeps_the_living_apart(void **state)
     struct rt_alloc alloc;
     assert_ok(f->err, rt_alloc_make(&alloc, &flow, NULL, &f->graph.arena, &f->err));
     for (uint32_t i = first; i < first + CLASSES; i++) {
-        assert_int_equal(alloc.offset[i] % RT_ARENA_ALIGN, 0);
-        assert_true(alloc.offset[i] + alloc.bytes[i] <= alloc.arena_bytes);
+        assert_int_equal(alloc.offset[i] % RT_WORKSPACE_ALIGN, 0);
+        assert_true(alloc.offset[i] + alloc.bytes[i] <= alloc.workspace_bytes);
         for (uint32_t r = classes[i].first; r <= classes[i].last; r++) {
             alive[r] += alloc.bytes[i];
             most = alive[r] > most ? alive[r] : most;
@@ -709,7 +710,7 @@ static void packing_keeps_the_living_apart(void **state)
                         alloc.offset[j] + alloc.bytes[j] <= alloc.offset[i]);
         }
     }
-    assert_true(alloc.arena_bytes >= most && alloc.arena_bytes <= most + most / 4);
+    assert_true(alloc.workspace_bytes >= most && alloc.workspace_bytes <= most + most / 4);
 }
 
 int main(void)

@@ -32,7 +32,7 @@ static void open_world(struct world *w)
 {
     *w = (struct world){0};
     open_two_workers(&w->device, &w->pool);
-    const struct rt_load_options options = {.device = w->device, .poison_arenas = true};
+    const struct rt_load_options options = {.device = w->device, .poison_workspaces = true};
     for (int i = 0; i < MODELS; i++) {
         w->models[i] = load_model(names[i], &options);
     }

@@ -54,16 +54,16 @@ static void expect_corrupt(size_t at, size_t width, uint64_t value, const char *
     sample = good;
 }
 
-static void expect_corrupt_field(size_t table, size_t slot, size_t width, uint64_t value,
+static void expect_corrupt_field(size_t table, size_t id, size_t width, uint64_t value,
                                  const char *part)
 {
-    expect_corrupt(writer_field(&sample.writer, table, slot), width, value, part);
+    expect_corrupt(writer_field(&sample.writer, table, id), width, value, part);
 }
 
-static void expect_corrupt_without(size_t table, size_t slot, const char *part)
+static void expect_corrupt_without(size_t table, size_t id, const char *part)
 {
     struct sample good = sample;
-    sample_remove(&sample, table, slot);
+    sample_remove(&sample, table, id);
     expect_refused(ST_CORRUPT, part);
     sample = good;
 }
@@ -78,13 +78,13 @@ static const struct pte_plan *method_of(const struct pte_program *program, size_
 }
 
 /* The number makes "forward" unusable for the reason |part|, and nothing else. */
-static void expect_unsupported(size_t table, size_t slot, size_t width, uint64_t value,
+static void expect_unsupported(size_t table, size_t id, size_t width, uint64_t value,
                                const char *part)
 {
     struct sample good = sample;
     struct pte_program *program;
     uint8_t *copy;
-    sample_set(&sample, table, slot, value, width);
+    sample_set(&sample, table, id, value, width);
     assert_ok(err, try_parse(&sample.writer, &program, &copy));
     const struct pte_plan *plan = method_of(program, 0);
     assert_non_null(plan->failure);
@@ -111,7 +111,7 @@ static void check_tensors(const struct pte_value *values)
     assert_int_equal(constant->bytes.len, 24);
     const struct pte_tensor *state = values[SV_STATE].tensor;
     assert_int_equal(state->storage, PTE_PLANNED);
-    assert_int_equal(state->arena, 0);
+    assert_int_equal(state->memory, 0);
     assert_int_equal(state->offset, 64);
     assert_string_equal(state->name, "module.state");
     assert_int_equal(values[SV_UNBOUND].tensor->storage, PTE_UNBOUND);
@@ -146,8 +146,8 @@ static void check_plan(const struct pte_plan *plan)
     assert_int_equal(plan->output_count, 2);
     assert_int_equal(plan->outputs[1], SV_STRING);
     assert_string_equal(plan->operators[0], "aten::add.out");
-    assert_int_equal(plan->arena_count, 1);
-    assert_int_equal(plan->arena_bytes[0], 88);
+    assert_int_equal(plan->memory_count, 1);
+    assert_int_equal(plan->memory_bytes[0], 88);
     assert_int_equal(plan->instr_count, SI_COUNT);
     assert_int_equal(plan->instrs[SI_KERNEL].kind, PTE_KERNEL);
     assert_int_equal(plan->instrs[SI_KERNEL].arg_count, 5);
@@ -340,8 +340,8 @@ static void test_plans(void **state)
     (void)state;
     expect_corrupt(sample.plans - 4, 4, 0, "the program has no methods");
     expect_corrupt_without(sample.program, 1, "execution_plan: missing");
-    for (size_t slot = 2; slot <= 5; slot++) {
-        expect_corrupt_without(sample.plan, slot, ": missing");
+    for (size_t id = 2; id <= 5; id++) {
+        expect_corrupt_without(sample.plan, id, ": missing");
     }
     expect_corrupt_without(sample.plan, 6, "instruction 0: op_index: 0 of 0");
     expect_corrupt_without(sample.plan, 7, "instruction 1: delegate_index: 0 of 0");
@@ -593,15 +593,15 @@ static void test_sharing_is_bounded(void **state)
     memset(&sample, 0, sizeof(sample));
     writer_add(w, "\0\0\0\0ET12", 8);
     size_t root = writer_child(w, 0, "44444444");
-    for (size_t slot = 2; slot < 8; slot++) {
-        sample_remove(&sample, root, slot);
+    for (size_t id = 2; id < 8; id++) {
+        sample_remove(&sample, root, id);
     }
     sample_remove(&sample, root, 0);
     size_t plans = writer_vector(w, writer_field(w, root, 1), 1, 4);
     size_t plan = writer_child(w, plans, "4044444");
     writer_string(w, writer_field(w, plan, 0), "forward");
-    for (size_t slot = 3; slot <= 6; slot++) {
-        writer_vector(w, writer_field(w, plan, slot), 0, 4);
+    for (size_t id = 3; id <= 6; id++) {
+        writer_vector(w, writer_field(w, plan, id), 0, 4);
     }
     size_t values = writer_vector(w, writer_field(w, plan, 2), 3000, 4);
     size_t list = writer_table(w, "14");

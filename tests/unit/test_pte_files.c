@@ -175,9 +175,9 @@ static void check_plan(const struct pte_plan *plan, const cJSON *facts)
     check_values(plan, facts);
     check_instrs(plan, facts);
     check_delegates(plan, facts);
-    assert_int_equal(plan->arena_count + 1, cJSON_GetArraySize(memory));
-    for (uint32_t i = 0; i < plan->arena_count; i++) {
-        assert_int_equal(plan->arena_bytes[i],
+    assert_int_equal(plan->memory_count + 1, cJSON_GetArraySize(memory));
+    for (uint32_t i = 0; i < plan->memory_count; i++) {
+        assert_int_equal(plan->memory_bytes[i],
                          (uint64_t)cJSON_GetArrayItem(memory, (int)i + 1)->valuedouble);
     }
     assert_string_equal(plan->encoded_inputs,

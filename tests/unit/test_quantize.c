@@ -213,7 +213,7 @@ static uint8_t *run(struct fixture *f, uint32_t seed, size_t *out_bytes)
     assert_ok(f->err,
               rt_flow_make(&flow, &f->graph, (struct rt_staging){0}, &f->graph.arena, &f->err));
     assert_ok(f->err, rt_plan_new(&flow, f->device, NULL, &plan, &f->err));
-    slots[0].length = plan->arena_bytes;
+    slots[0].length = plan->workspace_bytes;
     slots[1].length = (size_t)shape_numel(&shape) * dtype_bytes(in->dtype);
     slots[2].length = plan->results[0].bytes;
     for (int i = 0; i < 3; i++) {

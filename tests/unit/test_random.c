@@ -38,7 +38,7 @@ static int open_program(void **state)
     snprintf(path, sizeof(path), "%s/tests/ops/random.pte", top ? top : ".");
     assert_ok(err, hal_device_open("cpu", &workers, &device, &err));
     assert_ok(err, hal_pool_new(device, POOL_BYTES, &pool, &err));
-    const struct rt_load_options options = {.device = device, .poison_arenas = true};
+    const struct rt_load_options options = {.device = device, .poison_workspaces = true};
     assert_ok(err, rt_load_program(path, &options, &program, &err));
     return 0;
 }

@@ -14,7 +14,7 @@
 #include "runtime/call/invocation.h"
 #include "runtime/program/method.h"
 #include "runtime/program/program.h"
-#include "runtime/program/state_slots.h"
+#include "runtime/program/state_cells.h"
 #include "tests/unit/call_support.h"
 #include "tests/unit/unit.h"
 
@@ -33,7 +33,7 @@ static void open_world(struct world *w, const char *model)
     *w = (struct world){0};
     assert_ok(w->err, hal_device_open("cpu", &two, &w->device, &w->err));
     assert_ok(w->err, hal_pool_new(w->device, POOL_BYTES, &w->pool, &w->err));
-    const struct rt_load_options options = {.device = w->device, .poison_arenas = true};
+    const struct rt_load_options options = {.device = w->device, .poison_workspaces = true};
     w->program = load_model(model, &options);
 }
 
@@ -369,13 +369,13 @@ static void test_positions_share_a_plan(void **unused)
     close_world(&w);
 }
 
-static uint32_t find_slot(const struct rt_state *state, size_t bytes)
+static uint32_t find_cell(const struct rt_state *state, size_t bytes)
 {
-    uint32_t slot = 0;
-    while (state->slots->items[slot].tensor.byte_count != bytes) {
-        slot++;
+    uint32_t cell = 0;
+    while (state->cells->items[cell].tensor.byte_count != bytes) {
+        cell++;
     }
-    return slot;
+    return cell;
 }
 
 /* What two steps have not written is not copied: a mark in the spare memory stays where it is. */
@@ -388,17 +388,17 @@ static void test_a_step_copies_only_rows_that_differ(void **unused)
     (void)unused;
     open_world(&w, "scroll");
     assert_ok(w.err, rt_state_new(w.program, &state, &w.err));
-    uint32_t slot = find_slot(state, sizeof(struct cache));
+    uint32_t cell = find_cell(state, sizeof(struct cache));
     for (int64_t i = 0; i < 3; i++) { /* from the third on both generations have memory */
         assert_int_equal(scroll(&w, state, i, 1, 1, false, sums), ST_OK);
     }
-    const struct rt_rows *stale = &state->stale[slot];
+    const struct rt_rows *stale = &state->stale[cell];
     assert_true(stale->rows == CACHE_ROWS && stale->first == 2 && stale->end == 3);
-    struct hal_buffer *spare = state->spare[slot];
+    struct hal_buffer *spare = state->spare[cell];
     float *row = (float *)hal_buffer_map(spare) + 7 * CACHE_WIDTH;
     *row = mark;
     assert_int_equal(scroll(&w, state, 3, 2, 1, false, sums), ST_OK);
-    assert_ptr_equal(state->current[slot], spare);
+    assert_ptr_equal(state->current[cell], spare);
     assert_true(*row == mark);
     assert_true(row[-5 * CACHE_WIDTH] == 1 + 6); /* row 2, which the step before wrote */
     rt_state_unref(state);

@@ -96,20 +96,21 @@ struct world {
     struct error err;
 };
 
-static void open_world_of(struct world *w, const char *model, size_t pool_bytes, uint64_t steps_max)
+static void open_world_of(struct world *w, const char *model, size_t pool_bytes,
+                          uint64_t statements_max)
 {
     const struct hal_device_options two = {.workers = 2};
     *w = (struct world){0};
     assert_ok(w->err, hal_device_open("cpu", &two, &w->device, &w->err));
     assert_ok(w->err, hal_pool_new(w->device, pool_bytes, &w->pool, &w->err));
     const struct rt_load_options options = {
-        .device = w->device, .steps_max = steps_max, .poison_arenas = true};
+        .device = w->device, .statements_max = statements_max, .poison_workspaces = true};
     w->program = load_model(model, &options);
 }
 
-static void open_world(struct world *w, size_t pool_bytes, uint64_t steps_max)
+static void open_world(struct world *w, size_t pool_bytes, uint64_t statements_max)
 {
-    open_world_of(w, "loops", pool_bytes, steps_max);
+    open_world_of(w, "loops", pool_bytes, statements_max);
 }
 
 static void close_world(struct world *w)
@@ -168,7 +169,7 @@ static void test_the_budget_ends_a_loop(void **unused)
     open_world(&w, (size_t)1 << 20, 20);
     struct rt_invocation *inv = prepare(&w);
     assert_int_equal(submit_and_wait(inv, false), ST_INVALID);
-    assert_non_null(strstr(rt_invocation_error(inv)->text, "more than 20 steps"));
+    assert_non_null(strstr(rt_invocation_error(inv)->text, "more than 20 statements"));
     rt_invocation_free(inv);
     close_world(&w);
 }

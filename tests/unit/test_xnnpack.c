@@ -56,19 +56,19 @@ static const char *failure_of(struct world *w, const struct xnn_sample *sample)
     return w->err.text;
 }
 
-/* What is put where: |slot| of the table at a position of the sample, or bytes from there. */
+/* What is put where: |id| of the table at a position of the sample, or bytes from there. */
 struct damage {
     size_t at; /* offsetof(struct xnn_sample, ...) */
-    int slot, plus;
+    int id, plus;
     uint64_t value;
     size_t width;
     const char *text;
 };
-#define BYTES (-1) /* no slot: |plus| bytes behind the position */
+#define BYTES (-1) /* no field: |plus| bytes behind the position */
 
-#define FIELD(member, slot, value, width, text)                                                    \
+#define FIELD(member, id, value, width, text)                                                      \
     {                                                                                              \
-        offsetof(struct xnn_sample, member), slot, 0, value, width, text                           \
+        offsetof(struct xnn_sample, member), id, 0, value, width, text                             \
     }
 #define RAW(member, plus, value, width, text)                                                      \
     {                                                                                              \
@@ -88,8 +88,8 @@ static void check(struct world *w, const struct damage *damages, size_t count)
         size_t at;
         xnn_sample_make(&sample);
         memcpy(&at, (const uint8_t *)&sample + d->at, sizeof(at));
-        at = d->slot == BYTES ? (size_t)((int64_t)at + d->plus)
-                              : writer_field(&sample.payload, at, (size_t)d->slot);
+        at = d->id == BYTES ? (size_t)((int64_t)at + d->plus)
+                            : writer_field(&sample.payload, at, (size_t)d->id);
         writer_put(&sample.payload, at, d->value, d->width);
         const char *text = failure_of(w, &sample);
         if (strncmp(text, PREFIX, strlen(PREFIX)) != 0 ||
@@ -334,10 +334,10 @@ static void test_nodes(void **state)
               "node 11: xnode_union: the tag is 0 but there is a table"),
         FIELD(node_outers[XN_ADD], 0, 48, 1, "node 11: xnode_union of type 48 is not known"),
         FIELD(node_outers[XN_ADD], 0, 36, 1,
-              "node 11: ScaledDotProductAttention: slot 3: no value has the id 0"),
-        FIELD(nodes[XN_ADD], 0, 9, 4, "node 11: Add: slot 0: no value has the id 9"),
+              "node 11: ScaledDotProductAttention: field 3: no value has the id 0"),
+        FIELD(nodes[XN_ADD], 0, 9, 4, "node 11: Add: field 0: no value has the id 9"),
         FIELD(nodes[XN_ADD], 2, UINT32_MAX, 4,
-              "node 11: Add: slot 2: no value has the id 4294967295"),
+              "node 11: Add: field 2: no value has the id 4294967295"),
         FIELD(nodes[XN_QUANTIZE], 0, XS_ID(XV_OUT), 4,
               "node 0: Convert: id 25 is read before it is written"),
         FIELD(nodes[XN_ADD], 0, XS_ID(XV_OUT), 4,
@@ -384,7 +384,7 @@ static void test_nodes(void **state)
         FIELD(nodes[XN_CONV], 16, XS_ID(XV_IN), 4,
               "node 1: Conv2d: the filter is [1,4,4,2], expected [4,3,3,2]"),
         FIELD(nodes[XN_CONV], 16, UINT32_MAX, 4,
-              "node 1: Conv2d: slot 16: no value has the id 4294967295"),
+              "node 1: Conv2d: field 16: no value has the id 4294967295"),
         FIELD(nodes[XN_CONV], 17, XS_ID(XV_FILTER), 4,
               "node 1: Conv2d: convolution: the bias has rank 4, expected 1"),
         FIELD(nodes[XN_CONV], 18, XS_ID(XV_ROWS), 4,
@@ -400,7 +400,7 @@ static void test_nodes(void **state)
         RAW(lists[XN_TRANSPOSE][0], -4, 3, 4,
             "node 3: StaticTranspose: 3 entries, expected 4 (one for each dim)"),
         RAW(lists[XN_TRANSPOSE][0], -4, 9, 4,
-            "node 3: StaticTranspose: slot 1: 9 entries, expected at most 8"),
+            "node 3: StaticTranspose: field 1: 9 entries, expected at most 8"),
         RAW(lists[XN_RESHAPE][0], 4, 15, 4,
             "node 4: StaticReshape: view: elements of a view (must equal the tensor's): got 15, "
             "expected 16"),

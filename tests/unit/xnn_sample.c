@@ -40,13 +40,13 @@ static const struct value values[XV_COUNT] = {
     [XV_OUT] = {F32, NO_PARAMS, 2, {1, 11}, XC_NONE, XC_NONE},
 };
 
-/* The fields of a node's table: a letter a slot, as in runtime/import/xnnpack.h. */
+/* The fields of a node's table: a letter a field, as in runtime/import/xnnpack.h. */
 struct node {
     uint8_t tag;
-    const char *slots;   /* widths */
-    uint32_t fields[20]; /* of the slots that are no lists */
+    const char *widths;  /* widths */
+    uint32_t fields[20]; /* of the fields that are no lists */
     int64_t lists[2][4];
-    uint8_t list_slots[2], list_counts[2];
+    uint8_t list_ids[2], list_counts[2];
 };
 
 #define WINDOW_SLOTS "4444444444"
@@ -101,9 +101,9 @@ static const size_t constant_bytes[XC_COUNT] = {
     [XC_BIAS_SCALES] = 16, [XC_NIBBLES] = 48,       [XC_GROUP_SCALES] = 24,
 };
 
-static void set(struct writer *w, size_t table, size_t slot, uint64_t value, size_t width)
+static void set(struct writer *w, size_t table, size_t id, uint64_t value, size_t width)
 {
-    writer_put(w, writer_field(w, table, slot), value, width);
+    writer_put(w, writer_field(w, table, id), value, width);
 }
 
 static void set_float(struct writer *w, size_t at, float value)
@@ -113,24 +113,24 @@ static void set_float(struct writer *w, size_t at, float value)
     writer_put(w, at, bits, sizeof(bits));
 }
 
-static size_t child(struct writer *w, size_t table, size_t slot, const char *slots)
+static size_t child(struct writer *w, size_t table, size_t id, const char *widths)
 {
-    return writer_child(w, writer_field(w, table, slot), slots);
+    return writer_child(w, writer_field(w, table, id), widths);
 }
 
-static size_t vector(struct writer *w, size_t table, size_t slot, size_t count, size_t width)
+static size_t vector(struct writer *w, size_t table, size_t id, size_t count, size_t width)
 {
-    return writer_vector(w, writer_field(w, table, slot), count, width);
+    return writer_vector(w, writer_field(w, table, id), count, width);
 }
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
 static void add_params(struct xnn_sample *s, enum xnn_sample_value v, size_t quantized)
 {
-    static const char *const slots[] = {"", "4444", "44", "4", "444444"};
+    static const char *const widths[] = {"", "4444", "44", "4", "444444"};
     struct writer *w = &s->payload;
     set(w, quantized, 1, values[v].params, 1);
-    s->params[v] = child(w, quantized, 2, slots[values[v].params]);
+    s->params[v] = child(w, quantized, 2, widths[values[v].params]);
     switch (values[v].params) {
     case PER_CHANNEL:
         vector(w, s->params[v], 0, 0, 4);
@@ -189,12 +189,12 @@ static void add_node(struct xnn_sample *s, enum xnn_sample_node n)
     const struct node *node = &nodes[n];
     s->node_outers[n] = writer_child(w, s->nodes_at + 4 * (size_t)n, "1404");
     set(w, s->node_outers[n], 0, node->tag, 1);
-    s->nodes[n] = child(w, s->node_outers[n], 1, node->slots);
-    for (size_t slot = 0; node->slots[slot]; slot++) {
-        set(w, s->nodes[n], slot, node->fields[slot], 4);
+    s->nodes[n] = child(w, s->node_outers[n], 1, node->widths);
+    for (size_t id = 0; node->widths[id]; id++) {
+        set(w, s->nodes[n], id, node->fields[id], 4);
     }
     for (size_t i = 0; i < 2 && node->list_counts[i] > 0; i++) {
-        s->lists[n][i] = writer_numbers(w, writer_field(w, s->nodes[n], node->list_slots[i]),
+        s->lists[n][i] = writer_numbers(w, writer_field(w, s->nodes[n], node->list_ids[i]),
                                         node->lists[i], node->list_counts[i], 4);
     }
     s->bounds[n] = child(w, s->node_outers[n], 3, "44");
@@ -261,8 +261,8 @@ void xnn_sample_make(struct xnn_sample *s)
         add_value(s, (enum xnn_sample_value)v);
     }
     set(w, s->graph, 3, 3, 4);
-    for (size_t slot = 4; slot < 8; slot++) {
-        vector(w, s->graph, slot, 0, 4);
+    for (size_t id = 4; id < 8; id++) {
+        vector(w, s->graph, id, 0, 4);
     }
     add_constants(s);
     writer_pad(w, 16);
@@ -279,12 +279,12 @@ void xnn_sample_make(struct xnn_sample *s)
 
 /* An entry of a plan's values: a float tensor; returns its table. */
 static size_t add_tensor(struct writer *w, size_t at, const int64_t *sizes, uint8_t rank,
-                         const char *slots)
+                         const char *widths)
 {
     static const int64_t order[] = {0, 1, 2, 3};
     size_t entry = writer_child(w, at, "14");
     set(w, entry, 0, 5, 1);
-    size_t table = child(w, entry, 1, slots);
+    size_t table = child(w, entry, 1, widths);
     set(w, table, 0, 6, 1);
     writer_numbers(w, writer_field(w, table, 2), sizes, rank, 4);
     writer_numbers(w, writer_field(w, table, 3), order, rank, 1);
