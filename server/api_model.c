@@ -7,7 +7,6 @@
 #include "protocol/json.h"
 #include "protocol/oip_config.h"
 #include "protocol/oip_reply.h"
-#include "runtime/pipeline/pipeline.h"
 #include "runtime/program/state.h"
 #include "runtime/sched/sched.h"
 #include "server/api.h"
@@ -92,11 +91,6 @@ static const char **list_versions(struct request *request, const struct model *m
     return versions;
 }
 
-static const char *platform_of(const struct model *model)
-{
-    return rt_method_is_pipeline(model->method) ? "pipeline" : "executorch_pte";
-}
-
 enum status api_model(struct request *request, struct error *err)
 {
     const struct model *model = api_find_ready(request, err);
@@ -106,7 +100,7 @@ enum status api_model(struct request *request, struct error *err)
     struct arena *arena = &request->infer.arena;
     struct oip_model_meta meta = {
         .name = model->name,
-        .platform = platform_of(model),
+        .platform = rt_method_platform(model->method),
         .inputs = copy_metas(arena, model->inputs, model->input_count),
         .outputs = copy_metas(arena, model->outputs, model->output_count),
         .examples = copy_examples(arena, model),
@@ -135,7 +129,7 @@ enum status api_config(struct request *request, struct error *err)
     bool has_state = rt_program_state_bytes(model->program) > 0;
     const struct oip_model_config config = {
         .name = model->name,
-        .platform = platform_of(model),
+        .platform = rt_method_platform(model->method),
         .backend = PACKAGE_NAME,
         .instance_name = device->name,
         .inputs = copy_metas(arena, model->inputs, model->input_count),

@@ -299,7 +299,7 @@ static enum status open_queues(struct models *models, const struct options *opti
 
 static bool has_file(const struct model *model)
 {
-    return !model->method || !rt_method_is_pipeline(model->method);
+    return model->path != NULL;
 }
 
 /* A setting or data file for an unknown model is a mistake and is refused. */

@@ -10,7 +10,6 @@
 
 #include "base/buf.h"
 #include "hal/device.h"
-#include "runtime/pipeline/pipeline.h"
 #include "runtime/program/resident.h"
 #include "runtime/program/results.h"
 #include "server/amount.h"
@@ -87,7 +86,7 @@ static void print_memory(const struct model *model, struct buf *out)
     struct error err;
     size_t bytes;
     buf_add_str(out, "; ");
-    if (!rt_method_is_pipeline(model->method) &&
+    if (rt_method_has_own_work(model->method) &&
         rt_method_resident(model->method, &weights, &err) == ST_OK) {
         buf_add_str(out, "weights ");
         print_bytes(weights.own_bytes + weights.file_bytes, out);
@@ -118,7 +117,7 @@ static uint64_t plan(const struct model *model)
     struct error err;
     uint64_t begin_ns = uv_hrtime();
     bool is_planned = rt_method_place(model->method, NULL, NULL, &stats, &err) == ST_OK;
-    return is_planned && !rt_method_is_pipeline(model->method) ? uv_hrtime() - begin_ns : 0;
+    return is_planned && rt_method_has_own_work(model->method) ? uv_hrtime() - begin_ns : 0;
 }
 
 static void print_times(const struct model *model, uint64_t plan_ns, struct buf *out)

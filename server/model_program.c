@@ -236,7 +236,7 @@ static enum status add_default(struct models *models, struct span file, uint32_t
     char text[2 * ROUTE_MODEL_MAX];
     struct span alias = name_method(file, method, text);
     TRY(add_method(models, file, file, version, method, err));
-    if (rt_method_is_pipeline(method) || !model_name_is_valid(alias)) {
+    if (!rt_method_has_own_work(method) || !model_name_is_valid(alias)) {
         return ST_OK;
     }
     struct model *model = &models->items[models->item_count - 1];
