@@ -22,6 +22,7 @@ void bundle_free(struct request *request)
         rt_cascade_free(bundle->cascade);
         for (uint32_t i = 0; i < bundle->count; i++) {
             infer_close_sequence(request, &bundle->calls[i].call);
+            infer_drop_model(&bundle->calls[i].call);
         }
         request->infer.bundle = NULL;
     }
@@ -343,7 +344,7 @@ static void explain(const struct request *request, uint32_t step, bool is_late)
         infer_explain(&call->call, rt_cascade_error(bundle->cascade, step),
                       rt_cascade_culprit(bundle->cascade, step), &call->err);
         if (call->err.code == ST_UNAVAILABLE) {
-            models_verify_files(&request->serving->models);
+            repository_verify_files(&request->serving->repository);
         }
         if (is_late && call->err.code == ST_CANCELLED) {
             infer_fail_late(request, &call->err);

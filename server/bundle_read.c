@@ -197,14 +197,7 @@ static enum status find_model(const struct reader *r, struct bundle_call *call)
         return error_set(&call->err, ST_INVALID, "model_version: expected a version, got '%.*s'",
                          SPAN_SHORT(call->model_version));
     }
-    const struct model *model =
-        models_find(&r->request->serving->models, name, version, &call->err);
-    if (!model) {
-        return call->err.code;
-    }
-    TRY(model_verify_ready(model, &call->err));
-    call->call.model = model;
-    return ST_OK;
+    return infer_find_model(r->request, &call->call, name, version, &call->err);
 }
 
 static enum status parse_call(struct reader *r, struct bundle_call *call)
@@ -425,6 +418,7 @@ enum status bundle_read(struct request *request, const struct oip_body *parts, s
     if (!bundle) {
         return no_memory(err);
     }
+    bundle_free(request); /* of an attempt that found no memory */
     request->infer.bundle = bundle;
     TRY(read_list(&r));
     TRY(check_ids(&r));

@@ -21,6 +21,7 @@
 #include "server/bundle.h"
 #include "server/request.h"
 #include "server/routes.h"
+#include "server/repository.h"
 #include "server/server.h"
 #include "server/serving.h"
 
@@ -78,7 +79,7 @@ void infer_close_sequence(struct request *request, struct infer_call *call)
     }
 }
 
-/* Drops what the call holds. */
+/* Drops what the call holds, the model excepted. */
 static void reset_call(struct request *request, struct infer_call *call)
 {
     rt_invocation_free(call->invocation);
@@ -136,6 +137,7 @@ static void leave_pools(struct infer *infer)
 void infer_reset(struct request *request)
 {
     struct infer *infer = &request->infer;
+    struct model *model = infer->call.model;
     reset_call(request, &infer->call);
     bundle_free(request);
     infer->ops = NULL;
@@ -146,12 +148,33 @@ void infer_reset(struct request *request)
     infer->coding = CODING_IDENTITY;
     body_reset(&infer->inflated);
     leave_pools(infer);
+    model_unref(model); /* its pool has lost this member */
     buf_fini(&infer->deflated);
     if (infer->arena.used_bytes > ARENA_KEEP_BYTES) {
         arena_fini(&infer->arena);
     } else {
         arena_reset(&infer->arena);
     }
+}
+
+void infer_drop_model(struct infer_call *call)
+{
+    model_unref(call->model);
+    call->model = NULL;
+}
+
+enum status infer_find_model(struct request *request, struct infer_call *call, const char *name,
+                             uint32_t version, struct error *err)
+{
+    struct model *model;
+    infer_drop_model(call);
+    TRY(repository_find(&request->serving->repository, name, version, &model, err));
+    if (model_verify_ready(model, err) != ST_OK) {
+        model_unref(model);
+        return err->code;
+    }
+    call->model = model;
+    return ST_OK;
 }
 
 /* ---- before the body ------------------------------------------------------------------------- */
@@ -198,7 +221,7 @@ int infer_begin(struct request *request)
 {
     struct infer *infer = &request->infer;
     const struct route *route = routes_get(request->match.id);
-    infer->call.model = NULL;
+    must(infer->call.model == NULL);
     int status = route->ops->find(request);
     if (status == 200) {
         status = check_codings(&request->head, &request->err);

@@ -208,10 +208,9 @@ static void count(const struct request *request, uint64_t now_ns)
 /* The model that the target names. */
 static int find(struct request *request)
 {
-    const struct model *model = models_find(&request->serving->models, request->match.model,
-                                            request->match.version, &request->err);
-    request->infer.call.model = model;
-    return !model ? 404 : model_verify_ready(model, &request->err) != ST_OK ? 503 : 200;
+    enum status status = infer_find_model(request, &request->infer.call, request->match.model,
+                                          request->match.version, &request->err);
+    return status == ST_OK ? 200 : status == ST_NOT_FOUND ? 404 : 503;
 }
 
 const struct infer_ops infer_ops_one = {

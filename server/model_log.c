@@ -122,8 +122,8 @@ static uint64_t plan(const struct model *model)
 
 static void print_times(const struct model *model, uint64_t plan_ns, struct buf *out)
 {
-    if (model->load_ns) {
-        buf_printf(out, "; loaded in %.1f ms", (double)model->load_ns / NS_PER_MS);
+    if (model->origin->load_ns) {
+        buf_printf(out, "; loaded in %.1f ms", (double)model->origin->load_ns / NS_PER_MS);
     }
     if (plan_ns) {
         buf_printf(out, ", planned in %.2f ms", (double)plan_ns / NS_PER_MS);
@@ -170,7 +170,7 @@ void model_log(const struct model *model, const struct hal_device *device)
         buf_printf(&line, "; on %s; ", hal_device_props(device)->name);
         print_batches(model, &line);
     } else {
-        buf_printf(&line, "cannot be called: %s", model->failure.text);
+        buf_printf(&line, "cannot be called: %s", model_refusal(model));
     }
     log_line(model_is_ready(model) ? LOG_INFO : LOG_WARNING, "%.*s", SPAN_FMT(buf_span(&line)));
     buf_fini(&line);

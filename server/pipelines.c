@@ -11,15 +11,15 @@
 #include "base/arena.h"
 #include "runtime/program/names.h"
 #include "server/file.h"
-#include "server/model.h"
 #include "server/pipelines_priv.h"
+#include "server/repository_priv.h"
 
 #define FILE_BYTES_MAX (16 << 20)
 #define ARENA_BYTES_MAX (4 << 20)
 
 /* A pipeline of the file under construction. */
 struct maker {
-    struct models *models;
+    struct repository_draft *draft;
     const char *name;
     const struct pipelines_document *document;
     struct arena *arena;
@@ -56,7 +56,7 @@ static const struct model *find_model(const struct maker *m, const struct pipeli
     int len =
         snprintf(full, sizeof(full), step->method ? "%s.%s" : "%s", step->model, step->method);
     bool fits = len > 0 && (size_t)len < sizeof(full);
-    return fits ? models_find_any(m->models, full, step->version) : NULL;
+    return fits ? repository_draft_find(m->draft, full, step->version) : NULL;
 }
 
 static enum status refuse_model(const struct pipelines_step *step, uint32_t index,
@@ -82,7 +82,7 @@ static enum status find_method(struct maker *m, uint32_t index, struct error *er
     }
     if (!model_is_ready(found)) {
         return error_set(err, ST_INVALID, "step %u: model '%s' cannot be called: %s", index,
-                         found->name, found->failure.text);
+                         found->name, model_refusal(found));
     }
     m->step_models[index] = arena_strdup(m->arena, found->name, strlen(found->name));
     if (!m->step_models[index]) {
@@ -337,20 +337,26 @@ static enum status describe(struct maker *m, struct rt_pipeline_desc *out, struc
     return ST_OK;
 }
 
-static enum status add_pipeline(struct models *models, const char *name, struct arena *arena,
-                                const struct pipelines_document *document, struct error *err)
+static enum status add_pipeline(struct repository_draft *draft, const char *name,
+                                struct arena *arena, const struct pipelines_document *document,
+                                struct error *err)
 {
-    struct maker m = {.models = models, .name = name, .document = document, .arena = arena};
+    struct maker m = {.draft = draft, .name = name, .document = document, .arena = arena};
     struct rt_pipeline_desc desc;
     struct rt_program *program;
     TRY(describe(&m, &desc, err));
     TRY(rt_pipeline_new(&desc, &program, err));
-    enum status status = models_add_program(models, span_str(name), 1, program, err);
+    struct origin *origin;
+    enum status status = origin_new(span_str(name), 1, NULL, &origin, err);
+    if (status == ST_OK) {
+        status = repository_draft_add_program(draft, origin, program, err);
+        origin_unref(origin);
+    }
     rt_program_unref(program);
     return status;
 }
 
-static enum status read_all(struct models *models, struct json *in, struct arena *arena,
+static enum status read_all(struct repository_draft *draft, struct json *in, struct arena *arena,
                             struct error *err)
 {
     struct json_string key;
@@ -365,13 +371,13 @@ static enum status read_all(struct models *models, struct json *in, struct arena
         arena_reset(arena);
         TRY(pipelines_keep(in, arena, &key, &name, err));
         TRY(pipelines_read(in, arena, &document, err));
-        if (add_pipeline(models, name, arena, &document, err) != ST_OK) {
+        if (add_pipeline(draft, name, arena, &document, err) != ST_OK) {
             return name_pipeline(name, err);
         }
     }
 }
 
-static enum status load(struct models *models, struct span text, struct error *err)
+static enum status load(struct repository_draft *draft, struct span text, struct error *err)
 {
     struct json *in = malloc(sizeof(*in));
     struct arena arena;
@@ -380,19 +386,19 @@ static enum status load(struct models *models, struct span text, struct error *e
     }
     json_init(in, text);
     arena_init(&arena, ARENA_BYTES_MAX);
-    enum status status = read_all(models, in, &arena, err);
+    enum status status = read_all(draft, in, &arena, err);
     arena_fini(&arena);
     free(in);
     return status;
 }
 
-enum status pipelines_load(struct models *models, const char *path, struct error *err)
+enum status pipelines_load(struct repository_draft *draft, const char *path, struct error *err)
 {
     struct buf text;
     buf_init(&text, FILE_BYTES_MAX);
     enum status status = file_read(path, &text, err);
     if (status == ST_OK) {
-        status = load(models, buf_span(&text), err);
+        status = load(draft, buf_span(&text), err);
     }
     buf_fini(&text);
     return status == ST_OK ? ST_OK : error_prefix(err, "--pipeline %s: ", path);

@@ -60,16 +60,20 @@ static void publish(const struct proving *proving)
     model_log_batches(model);
 }
 
-/* The next callable model whose form takes several rows, with their number still unknown. */
-static struct model *next_model(const struct models *models)
+/* The next callable model whose form takes several rows, with their number still unknown; the
+ * caller owns a reference. */
+static struct model *next_model(struct repository *repository)
 {
-    for (uint32_t i = 0; i < models->item_count; i++) {
-        struct model *model = &models->items[i];
+    struct repository_index *index = repository_ref_index(repository);
+    struct model *next = NULL;
+    for (uint32_t i = 0; i < index->count && !next; i++) {
+        struct model *model = index->models[i];
         if (model_is_ready(model) && model->rows_form > 1 && model->rows_max == 1) {
-            return model;
+            next = model_ref(model);
         }
     }
-    return NULL;
+    repository_unref_index(index);
+    return next;
 }
 
 static void on_proved(uv_work_t *work, int uv_status);
@@ -80,7 +84,8 @@ static void prove_next(struct server *server)
     bool is_wanted = !server->is_draining &&
                      !server->is_closing && /* nor has the serving been replaced */
                      server->serving == proving->serving;
-    proving->model = is_wanted ? next_model(&proving->serving->models) : NULL;
+    model_unref(proving->model);
+    proving->model = is_wanted ? next_model(&proving->serving->repository) : NULL;
     if (!proving->model) {
         struct serving *serving = proving->serving;
         proving->serving = NULL;
@@ -105,7 +110,7 @@ static void on_proved(uv_work_t *work, int uv_status)
 void proving_begin(struct server *server)
 {
     struct proving *proving = &server->proving;
-    if (!proving->serving && next_model(&server->serving->models)) {
+    if (!proving->serving) {
         proving->work.data = server;
         proving->ring_bytes = (size_t)server->params->ring_bytes;
         proving->serving = server_hold_serving(server);

@@ -22,7 +22,7 @@ struct serving;
 struct proving {
     uv_work_t work;
     struct serving *serving; /* held while models are left to try; otherwise NULL */
-    struct model *model;     /* the one that is being tried */
+    struct model *model;     /* shared: ref held; the one that is being tried, or NULL */
     size_t ring_bytes;       /* memory for the trial */
     int64_t rows_max;        /* the result, and the reason if it is 1 */
     struct error why_not;

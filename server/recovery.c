@@ -56,11 +56,11 @@ static void on_loaded(uv_work_t *work, int uv_status)
     recovery->done_ms = uv_now(&server->loop);
     server_replace_serving(server, recovery->fresh);
     recovery->fresh = NULL;
-    uint32_t ready = serving_ready_count(server->serving);
-    log_line(LOG_NOTICE, "serving %u of %u models again, on %s", ready,
-             server->serving->models.item_count, hal_device_props(server->serving->device)->name);
-    notify_send(&server->notify, "STATUS=serving %u of %u models", ready,
-                server->serving->models.item_count);
+    struct repository *repository = &server->serving->repository;
+    uint32_t ready = repository_ready_count(repository), count = repository_count(repository);
+    log_line(LOG_NOTICE, "serving %u of %u models again, on %s", ready, count,
+             hal_device_props(server->serving->device)->name);
+    notify_send(&server->notify, "STATUS=serving %u of %u models", ready, count);
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -108,7 +108,7 @@ void recovery_begin(struct server *server)
     error_set(&why, ST_UNAVAILABLE, "the device was lost; the models are being loaded again");
     log_line(LOG_ERROR, "%s: %s", hal_device_props(server->serving->device)->name, why.text);
     notify_send(&server->notify, "STATUS=%s", why.text);
-    serving_refuse(server->serving, &why);
+    repository_fail(&server->serving->repository, &why);
     uint64_t now = uv_now(&server->loop);
     if (now - recovery->done_ms > CALM_MS) {
         recovery->tries = 0;

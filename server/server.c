@@ -325,7 +325,7 @@ void server_replace_serving(struct server *server, struct serving *fresh)
     clients_leave_pool(server);
     server->serving = fresh;
     clients_enter_pool(server);
-    models_keep_stats(&fresh->models, &old->models);
+    repository_keep_stats(&fresh->repository, &old->repository);
     fresh->older = old;
     if (old->users == 0) {
         fresh->older = old->older;
@@ -514,8 +514,8 @@ enum status server_run(struct server *server, struct error *err)
     TRY(listener_start_all(server, err));
     ask_for_short_turns();
     watchdog_start(server);
-    uint32_t ready = serving_ready_count(server->serving),
-             count = server->serving->models.item_count;
+    uint32_t ready = repository_ready_count(&server->serving->repository),
+             count = repository_count(&server->serving->repository);
     log_line(LOG_NOTICE, "serving %u of %u models", ready, count);
     if (count == 0 && server->options->folder_count == 0) {
         log_line(LOG_WARNING, "there is nothing to serve: name a FILE.pte, --model or --models");
